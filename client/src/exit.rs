@@ -26,11 +26,11 @@ impl Fault {
 }
 
 /// Writes a line to stderr, without characters that steer a terminal. A closed stderr has no reader.
-pub(crate) fn tell(message: &str) {
+pub(crate) fn print_stderr(message: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", harmless(message));
 }
 
-/// The only way to stderr besides [`tell`]: removes everything that steers a terminal, except colours.
+/// The only way to stderr besides [`print_stderr`]: removes everything that steers a terminal, except colours.
 pub(crate) fn stderr() -> CleanStderr {
     CleanStderr(Shown::default())
 }
@@ -55,13 +55,13 @@ impl Drop for CleanStderr {
     }
 }
 
-/// Prints panics through [`tell`]: their text may quote foreign input.
-pub(crate) fn tell_panics() {
+/// Prints panics through [`print_stderr`]: their text may quote foreign input.
+pub(crate) fn print_panics_cleaned() {
     std::panic::set_hook(Box::new(|info| {
         let backtrace = std::backtrace::Backtrace::capture();
-        tell(&info.to_string());
+        print_stderr(&info.to_string());
         if backtrace.status() == std::backtrace::BacktraceStatus::Captured {
-            tell(&backtrace.to_string());
+            print_stderr(&backtrace.to_string());
         }
     }));
 }
@@ -72,7 +72,7 @@ pub(crate) fn conclude(outcome: Result<Exit, Fault>) -> Exit {
         Ok(exit) => exit,
         Err(fault) => {
             if !fault.message.is_empty() {
-                tell(&fault.message);
+                print_stderr(&fault.message);
             }
             fault.exit
         }

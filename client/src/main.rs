@@ -19,11 +19,11 @@ use rustix::{fs::Mode, process::umask};
 
 use crate::{
     cli::Cli,
-    exit::{Exit, tell},
+    exit::{Exit, print_stderr},
 };
 
 fn main() -> ExitCode {
-    exit::tell_panics();
+    exit::print_panics_cleaned();
     keep_own_rights();
     // Answers the request of a shell's completion script and ends the program.
     let completing = CompleteEnv::with_factory(Cli::command).shells(commands::complete::SHELLS);
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     if let Some(refused) =
         matches.as_ref().ok().and_then(|given| cli::empty_value_refusal(&definition, given))
     {
-        tell(&refused);
+        print_stderr(&refused);
         return Exit::Usage.into();
     }
     let cli = match matches.and_then(|given| Cli::from_arg_matches(&given)) {
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
         Err(error) => {
             if error.use_stderr() {
                 // The text quotes the arguments, which may be names of files.
-                tell(error.render().to_string().trim_end());
+                print_stderr(error.render().to_string().trim_end());
                 return Exit::Usage.into();
             }
             // Nothing is left to report to when even this cannot be printed.

@@ -18,12 +18,12 @@ const WAITING: usize = 64;
 
 /// Bytes for stdout or stderr.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Chunk {
+pub(crate) enum OutputChunk {
     Out(Vec<u8>),
     Err(Vec<u8>),
 }
 
-impl Chunk {
+impl OutputChunk {
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Out(bytes) | Self::Err(bytes) => bytes.len(),
@@ -33,7 +33,7 @@ impl Chunk {
 
 /// The sending side. Chunks are written in the order of sending, across both streams.
 pub(crate) struct Output {
-    chunks: mpsc::Sender<Chunk>,
+    chunks: mpsc::Sender<OutputChunk>,
     ended: oneshot::Receiver<io::Result<()>>,
 }
 
@@ -53,9 +53,9 @@ impl Output {
             let mut written = Ok(());
             while let Some(chunk) = receiver.blocking_recv() {
                 match chunk {
-                    Chunk::Out(bytes) => written = out.write_all(&bytes).and_then(|()| out.flush()),
+                    OutputChunk::Out(bytes) => written = out.write_all(&bytes).and_then(|()| out.flush()),
                     // A closed stderr does not stop the answer.
-                    Chunk::Err(bytes) => drop(err.write_all(&bytes).and_then(|()| err.flush())),
+                    OutputChunk::Err(bytes) => drop(err.write_all(&bytes).and_then(|()| err.flush())),
                 }
                 if written.is_err() {
                     break;
@@ -68,7 +68,7 @@ impl Output {
     }
 
     /// Another sender to the same thread. [`Output::finish`] waits until all of them are dropped.
-    pub(crate) fn sender(&self) -> mpsc::Sender<Chunk> {
+    pub(crate) fn sender(&self) -> mpsc::Sender<OutputChunk> {
         self.chunks.clone()
     }
 
@@ -138,7 +138,7 @@ mod tests {
         drop(reader);
         runtime().block_on(async {
             let mut output = Output::start_with(writer, io::sink()).unwrap();
-            output.sender().send(Chunk::Out(b"x".to_vec())).await.unwrap();
+            output.sender().send(OutputChunk::Out(b"x".to_vec())).await.unwrap();
             assert_eq!(output.broken().await.kind(), io::ErrorKind::BrokenPipe);
         });
     }
@@ -149,7 +149,7 @@ mod tests {
         runtime().block_on(async {
             let output = Output::start_with(writer, io::sink()).unwrap();
             for word in ["one ", "two ", "three"] {
-                output.sender().send(Chunk::Out(word.into())).await.unwrap();
+                output.sender().send(OutputChunk::Out(word.into())).await.unwrap();
             }
             output.finish().await.unwrap();
         });

@@ -18,8 +18,8 @@ use tokio::{
 
 use crate::{
     exit::{Exit, Fault},
-    output::Chunk,
-    rpc::{Client, Incoming},
+    output::OutputChunk,
+    rpc::{Client, IncomingEvents},
 };
 
 /// How long reading the stderr of an agentd that has ended may take.
@@ -28,7 +28,7 @@ const LAST_WORDS: Duration = Duration::from_millis(100);
 /// An agentd of our own. Dropping it kills it.
 pub(crate) struct PrivateDaemon {
     pub(crate) client: Client,
-    pub(crate) incoming: Incoming,
+    pub(crate) incoming: IncomingEvents,
     process: DaemonProcess,
 }
 
@@ -52,7 +52,7 @@ impl PrivateDaemon {
     ///
     /// # Errors
     /// When there is no `agentd`, or the system cannot start it.
-    pub(crate) fn start(start: StartOptions, notices: mpsc::Sender<Chunk>) -> Result<Self, Fault> {
+    pub(crate) fn start(start: StartOptions, notices: mpsc::Sender<OutputChunk>) -> Result<Self, Fault> {
         let path = find_agentd()?;
         let failed = |error: io::Error| {
             Fault::new(Exit::NoDaemon, format!("agentctl: cannot start {}: {error}", path.display()))
@@ -139,12 +139,12 @@ impl DaemonProcess {
 }
 
 /// Passes on the stderr of agentd line by line.
-async fn forward(errors: ChildStderr, notices: mpsc::Sender<Chunk>) {
+async fn forward(errors: ChildStderr, notices: mpsc::Sender<OutputChunk>) {
     let mut reader = BufReader::new(errors);
     let mut line = Vec::new();
     // A read error on a pipe counts as its end.
     while let Ok(1..) = reader.read_until(b'\n', &mut line).await {
-        if notices.send(Chunk::Err(std::mem::take(&mut line))).await.is_err() {
+        if notices.send(OutputChunk::Err(std::mem::take(&mut line))).await.is_err() {
             return;
         }
     }

@@ -8,7 +8,7 @@ use std::{
 use agentd_input::{Attachments, InputError, TerminalInput};
 use agentd_protocol::command::PromptParams;
 
-use crate::exit::{Fault, tell};
+use crate::exit::{Fault, print_stderr};
 
 /// The word that stands for stdin.
 const STDIN: &str = "-";
@@ -100,7 +100,7 @@ pub(crate) fn read_files(paths: &[&str], base: &Path, home: Option<&Path>) -> Re
 pub(crate) fn read_piped(named: bool) -> Result<String, Fault> {
     let terminal = if named { TerminalInput::Read } else { TerminalInput::Ignored };
     let waiting = || {
-        tell(if named && io::stdin().is_terminal() {
+        print_stderr(if named && io::stdin().is_terminal() {
             "agentctl: reading from the terminal; Ctrl-D at the beginning of a line ends the text"
         } else if named {
             "agentctl: reading stdin to its end"

@@ -17,7 +17,7 @@ use tokio::{
     task::JoinSet,
 };
 
-use self::replies::{PendingCalls, Reply, route};
+use self::replies::{PendingCalls, ResponseBody, route};
 pub(crate) use self::{
     calls::{
         Abort, AbortScoped, AttachSession, Call, CleanOutputs, CloneSession, CloseSession, DeleteSession,
@@ -90,14 +90,14 @@ pub(crate) struct Client {
 }
 
 /// The receiving side of a connection.
-pub(crate) struct Incoming {
+pub(crate) struct IncomingEvents {
     /// The events in their order; ends with the connection.
     pub(crate) events: mpsc::Receiver<EventLine>,
     /// The tasks that read and write; dropping them ends the connection.
     tasks: JoinSet<()>,
 }
 
-impl Incoming {
+impl IncomingEvents {
     /// Drops the receiver of events, so that the daemon never waits for us. The connection lasts as long as the result.
     pub(crate) fn discard(self) -> JoinSet<()> {
         self.tasks
@@ -109,7 +109,7 @@ impl Client {
     pub(crate) fn start(
         input: impl AsyncWrite + Unpin + Send + 'static,
         output: impl AsyncRead + Unpin + Send + 'static,
-    ) -> (Self, Incoming) {
+    ) -> (Self, IncomingEvents) {
         let (commands, lines) = mpsc::channel(WAITING_COMMANDS);
         let (events, receiver) = mpsc::channel(WAITING_EVENTS);
         let pending = PendingCalls::new();
@@ -117,7 +117,7 @@ impl Client {
         tasks.spawn(write(input, lines));
         tasks.spawn(read(output, pending.clone(), events));
         let client = Self { commands, pending, next_id: AtomicU64::new(1) };
-        (client, Incoming { events: receiver, tasks })
+        (client, IncomingEvents { events: receiver, tasks })
     }
 
     /// Sends a command and waits for its answer. Events must be received meanwhile where more than a few come before
@@ -167,7 +167,7 @@ impl Client {
         params: &C::Params,
     ) -> Result<C::Data, CallError> {
         let ended = || match self.pending.farewell() {
-            Some(Reply { error, hint, .. }) => {
+            Some(ResponseBody { error, hint, .. }) => {
                 CallError::TurnedAway { error: error.unwrap_or_default(), hint }
             }
             None => CallError::Ended { command: C::NAME },
@@ -249,7 +249,7 @@ mod tests {
         output: tokio::io::WriteHalf<DuplexStream>,
     }
 
-    fn pair() -> (Client, Incoming, Fake) {
+    fn pair() -> (Client, IncomingEvents, Fake) {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let (output, input) = split(ours);
         let (client, incoming) = Client::start(input, output);

@@ -17,7 +17,7 @@ const MAX_LINE_BYTES: u64 = 256 << 20;
 
 /// The reason why a file is no conversation.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ReadError {
+pub(crate) enum SessionFileError {
     #[error("{0}")]
     Io(#[from] io::Error),
     /// The file is of another kind.
@@ -30,7 +30,7 @@ pub(crate) enum ReadError {
 
 /// A header, and the form of the entries after it.
 #[derive(Debug)]
-pub(crate) struct Beginning {
+pub(crate) struct SessionFileStart {
     pub(crate) header: SessionHeader,
     /// Whether entries have neither ids nor parents, and follow each other.
     pub(crate) in_a_row: bool,
@@ -65,22 +65,22 @@ pub(crate) fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Res
 ///
 /// # Errors
 /// When it cannot be read, is no header, or a newer program's.
-pub(crate) fn begin(input: &mut impl BufRead) -> Result<Beginning, ReadError> {
+pub(crate) fn begin(input: &mut impl BufRead) -> Result<SessionFileStart, SessionFileError> {
     let mut line = Vec::new();
     // Files of other programs may have blank lines before the header.
     while line.trim_ascii().is_empty() {
         if read_line(input, &mut line)? == 0 {
-            return Err(ReadError::NoSession);
+            return Err(SessionFileError::NoSession);
         }
     }
     let text = String::from_utf8_lossy(&line);
     let header: SessionHeader =
-        parse_json(text.trim_start_matches('\u{feff}').trim()).map_err(|_| ReadError::NoSession)?;
+        parse_json(text.trim_start_matches('\u{feff}').trim()).map_err(|_| SessionFileError::NoSession)?;
     let version = header.version.unwrap_or(1);
     if version > SESSION_VERSION {
-        return Err(ReadError::TooNew(version));
+        return Err(SessionFileError::TooNew(version));
     }
-    Ok(Beginning { header, in_a_row: version < 2 })
+    Ok(SessionFileStart { header, in_a_row: version < 2 })
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use tokio::{net::UnixStream, time::timeout};
 use crate::{
     cli::DaemonChoice,
     exit::{Exit, Fault},
-    rpc::{CallError, Client, GetDaemonStatus, Hello, Incoming},
+    rpc::{CallError, Client, GetDaemonStatus, Hello, IncomingEvents},
 };
 
 /// How long a daemon may take for an answer that needs no work.
@@ -26,9 +26,9 @@ const ATTEMPTS: usize = 3;
 pub(crate) struct Endpoint(agentd_connect::Endpoint);
 
 /// A connection to a daemon that other clients use as well. It ends when both parts are dropped.
-pub(crate) struct Connection {
+pub(crate) struct DaemonConnection {
     pub(crate) client: Client,
-    pub(crate) incoming: Incoming,
+    pub(crate) incoming: IncomingEvents,
 }
 
 impl Deref for Endpoint {
@@ -111,17 +111,17 @@ impl Endpoint {
     ///
     /// # Errors
     /// When the socket cannot be used, or belongs to another user.
-    pub(crate) async fn connect(&self) -> Result<Option<Connection>, Fault> {
-        Ok(self.0.connect().await?.map(Connection::over))
+    pub(crate) async fn connect(&self) -> Result<Option<DaemonConnection>, Fault> {
+        Ok(self.0.connect().await?.map(DaemonConnection::over))
     }
 
     /// Connects, and starts a daemon first where none runs. The second value: whether it was started.
     ///
     /// # Errors
     /// As [`Endpoint::connect`], and when the daemon does not start.
-    pub(crate) async fn connect_or_start(&self) -> Result<(Connection, bool), Fault> {
+    pub(crate) async fn connect_or_start(&self) -> Result<(DaemonConnection, bool), Fault> {
         let ReachedDaemon { stream, started } = self.0.connect_or_start(&launch()?).await?;
-        Ok((Connection::over(stream), started))
+        Ok((DaemonConnection::over(stream), started))
     }
 
     /// Connects, starts a daemon first where none runs, and asks for its status. A daemon that ends or is killed as we
@@ -129,7 +129,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// As [`Endpoint::connect_or_start`], and when the daemon does not answer.
-    pub(crate) async fn status_or_start(&self) -> Result<(Connection, DaemonStatus, bool), Fault> {
+    pub(crate) async fn status_or_start(&self) -> Result<(DaemonConnection, DaemonStatus, bool), Fault> {
         for _ in 0..ATTEMPTS {
             let (connection, started) = self.connect_or_start().await?;
             match timeout(ANSWER_TIMEOUT, connection.client.call::<GetDaemonStatus>(&NoParams {})).await {
@@ -154,7 +154,7 @@ impl Endpoint {
     }
 }
 
-impl Connection {
+impl DaemonConnection {
     /// A connection on which nothing was sent.
     pub(crate) fn over(stream: UnixStream) -> Self {
         let (output, input) = stream.into_split();

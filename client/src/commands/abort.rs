@@ -8,11 +8,11 @@ use jiff::Timestamp;
 
 use super::{
     daemon_call,
-    find_session::{self, Among},
+    find_session::{self, SessionScope},
 };
 use crate::{
     cli::AbortOptions,
-    exit::{Exit, Fault, conclude, tell},
+    exit::{Exit, Fault, conclude, print_stderr},
     output,
     render::{counted, one_line, short_id},
     rpc::{AbortScoped, Client, ListSessions},
@@ -27,16 +27,18 @@ pub(crate) fn run(options: &AbortOptions) -> Exit {
 
 async fn abort(options: &AbortOptions) -> Result<Exit, Fault> {
     let Some(connection) = daemon_call::connect(Role::Control).await? else {
-        tell("Nothing is at work: agentd is not running.");
+        print_stderr("Nothing is at work: agentd is not running.");
         return nothing(options);
     };
     let client = &connection.client;
     let session = match &options.id {
-        Some(id) => Some(find_session::on(client, id, Among::All).await?).filter(|session| session.live),
+        Some(id) => {
+            Some(find_session::on(client, id, SessionScope::All).await?).filter(|session| session.live)
+        }
         None => the_one_at_work(client).await?,
     };
     let Some(session) = session else {
-        tell("Nothing is at work.");
+        print_stderr("Nothing is at work.");
         return nothing(options);
     };
     let params = AbortParams { scope: Some(options.scope.map_or(AbortScope::Turn, Into::into)) };

@@ -15,7 +15,7 @@ use agentd_protocol::{
 use super::{daemon_call, find_session};
 use crate::{
     cli::ArtifactOptions,
-    exit::{Exit, Fault, conclude, tell},
+    exit::{Exit, Fault, conclude, print_stderr},
     output,
     private_daemon::StartOptions,
     render::steers,
@@ -36,8 +36,8 @@ fn show(options: &ArtifactOptions) -> Result<Exit, Fault> {
         if !session.live {
             return Ok(None);
         }
-        let asked = Asked { client: &connection.client, session: Some(&session.id) };
-        answer(options, &asked).await.map(Some).map_err(Trouble::into_fault)
+        let source = ArtifactSource { client: &connection.client, session: Some(&session.id) };
+        answer(options, &source).await.map(Some).map_err(PrintError::into_fault)
     })?;
     if let Some(exit) = of_daemon {
         return Ok(exit);
@@ -52,10 +52,10 @@ fn show(options: &ArtifactOptions) -> Result<Exit, Fault> {
     };
     let mut written = Ok(Exit::Answered);
     daemon_call::with_private(start, async |client: &Client| {
-        match answer(options, &Asked { client, session: None }).await {
+        match answer(options, &ArtifactSource { client, session: None }).await {
             Ok(exit) => written = Ok(exit),
-            Err(Trouble::Output(fault)) => written = Err(fault),
-            Err(Trouble::Call(error)) => return Err(error),
+            Err(PrintError::Output(fault)) => written = Err(fault),
+            Err(PrintError::Call(error)) => return Err(error),
         }
         Ok(())
     })?;
@@ -75,28 +75,28 @@ fn last_here() -> Result<SessionInfo, Fault> {
 }
 
 /// A connection, and the session to ask about; `None` for the only session of an agentd of our own.
-struct Asked<'a> {
+struct ArtifactSource<'a> {
     client: &'a Client,
     session: Option<&'a str>,
 }
 
-impl Asked<'_> {
-    async fn call<C: Call>(&self, params: &C::Params) -> Result<C::Data, Trouble> {
+impl ArtifactSource<'_> {
+    async fn call<C: Call>(&self, params: &C::Params) -> Result<C::Data, PrintError> {
         let answer = match self.session {
             Some(session) => self.client.call_in::<C>(session, params).await,
             None => self.client.call::<C>(params).await,
         };
-        answer.map_err(Trouble::Call)
+        answer.map_err(PrintError::Call)
     }
 }
 
 /// The reason why printing ended.
-enum Trouble {
+enum PrintError {
     Call(CallError),
     Output(Fault),
 }
 
-impl Trouble {
+impl PrintError {
     fn into_fault(self) -> Fault {
         match self {
             Self::Call(error) => Fault::from(&error),
@@ -105,17 +105,17 @@ impl Trouble {
     }
 }
 
-async fn answer(options: &ArtifactOptions, asked: &Asked<'_>) -> Result<Exit, Trouble> {
+async fn answer(options: &ArtifactOptions, source: &ArtifactSource<'_>) -> Result<Exit, PrintError> {
     match &options.id {
-        Some(id) => print(asked, id).await,
-        None => list(asked).await,
+        Some(id) => print(source, id).await,
+        None => list(source).await,
     }
 }
 
-async fn list(asked: &Asked<'_>) -> Result<Exit, Trouble> {
-    let list = asked.call::<ListArtifacts>(&NoParams {}).await?;
+async fn list(source: &ArtifactSource<'_>) -> Result<Exit, PrintError> {
+    let list = source.call::<ListArtifacts>(&NoParams {}).await?;
     if list.artifacts.is_empty() {
-        tell("The session keeps no outputs.");
+        print_stderr("The session keeps no outputs.");
         return Ok(Exit::Answered);
     }
     let lines = list.artifacts.iter().fold(String::new(), |mut lines, artifact| {
@@ -123,17 +123,17 @@ async fn list(asked: &Asked<'_>) -> Result<Exit, Trouble> {
         let _ = writeln!(lines, "{}  {:>12}  {}", artifact.artifact_id, artifact.total_bytes, artifact.path);
         lines
     });
-    output::print(&lines).map_err(Trouble::Output)
+    output::print(&lines).map_err(PrintError::Output)
 }
 
 /// Prints an output part by part, so that memory does not grow with its length.
-async fn print(asked: &Asked<'_>, id: &str) -> Result<Exit, Trouble> {
+async fn print(source: &ArtifactSource<'_>, id: &str) -> Result<Exit, PrintError> {
     let is_terminal = io::stdout().is_terminal();
     let mut params = GetArtifactParams { artifact_id: id.to_owned(), ..GetArtifactParams::default() };
     loop {
-        let part = asked.call::<GetArtifact>(&params).await?;
+        let part = source.call::<GetArtifact>(&params).await?;
         let text = if is_terminal { harmless(&part.data) } else { part.data };
-        let exit = output::print(&text).map_err(Trouble::Output)?;
+        let exit = output::print(&text).map_err(PrintError::Output)?;
         if part.eof || exit != Exit::Answered {
             return Ok(exit);
         }

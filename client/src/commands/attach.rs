@@ -17,16 +17,16 @@ use tokio::sync::mpsc;
 
 use super::{
     daemon_call,
-    dialogs::{Questions, Typed, typed_lines},
-    find_session::{self, Among},
+    dialogs::{PendingDialogs, TypedOutcome, typed_lines},
+    find_session::{self, SessionScope},
 };
 use crate::{
     cli::AttachOptions,
-    exit::{Exit, Fault, conclude, tell},
-    output::{Chunk, Output},
-    render::{Style, TextRenderer, counted, one_line},
+    exit::{Exit, Fault, conclude, print_stderr},
+    output::{Output, OutputChunk},
+    render::{StreamStyle, TextRenderer, counted, one_line},
     rpc::{AttachSession, Client, GetMessages, GetState, Prompt},
-    shared_daemon::Connection,
+    shared_daemon::DaemonConnection,
 };
 
 /// Follows a session until its end, the end of stdin, or Ctrl-C. None of these stops the session.
@@ -38,10 +38,10 @@ async fn attach(options: &AttachOptions) -> Result<Exit, Fault> {
     let role = if options.observe { Role::Observe } else { Role::Control };
     let mut connection = daemon_call::require_answering(role).await?;
     let client = &connection.client;
-    let session = find_session::on(client, &options.id, Among::All).await?;
+    let session = find_session::on(client, &options.id, SessionScope::All).await?;
     let params = AttachSessionParams { session_id: session.id.clone(), since: None };
     let attached = client.call::<AttachSession>(&params).await?;
-    let style = Style::detect();
+    let style = StreamStyle::detect();
     let mut before = if options.no_history { Vec::new() } else { history(client, &attached, style).await? };
     let mut renderer = TextRenderer::new(style);
     before.extend(renderer.piece(&so_far(&attached)));
@@ -49,7 +49,7 @@ async fn attach(options: &AttachOptions) -> Result<Exit, Fault> {
         .map_err(|error| Fault::new(Exit::Failed, format!("agentctl: cannot start: {error}")))?;
     let chunks = output.sender();
     if io::stderr().is_terminal() {
-        tell(&about(&attached, options.observe));
+        print_stderr(&about(&attached, options.observe));
     }
     for chunk in before {
         // The writer ends early only when stdout is closed.
@@ -57,14 +57,14 @@ async fn attach(options: &AttachOptions) -> Result<Exit, Fault> {
             return Ok(Exit::OutputClosed);
         }
     }
-    let mut questions = Questions::of(&session.id);
+    let mut questions = PendingDialogs::of(&session.id);
     for request in attached.pending_ui.into_iter().filter(|_| !options.observe) {
         let shown = questions.take(request);
-        if chunks.send(Chunk::Err(shown.into_bytes())).await.is_err() {
+        if chunks.send(OutputChunk::Err(shown.into_bytes())).await.is_err() {
             return Ok(Exit::OutputClosed);
         }
     }
-    let typing = if options.observe { Typing::none() } else { Typing::start(session.id) };
+    let typing = if options.observe { TypedMessages::none() } else { TypedMessages::start(session.id) };
     let exit = follow(&mut connection, &mut renderer, &chunks, (typing, questions)).await?;
     drop(chunks);
     match output.finish().await {
@@ -75,7 +75,11 @@ async fn attach(options: &AttachOptions) -> Result<Exit, Fault> {
 }
 
 /// The last exchange. Messages that came after we attached are left out: they come again as events.
-async fn history(client: &Client, attached: &AttachedSession, style: Style) -> Result<Vec<Chunk>, Fault> {
+async fn history(
+    client: &Client,
+    attached: &AttachedSession,
+    style: StreamStyle,
+) -> Result<Vec<OutputChunk>, Fault> {
     let all = client.call_in::<GetMessages>(&attached.state.session_id, &NoParams {}).await;
     let all = all?.messages;
     let known = usize::try_from(attached.state.message_count).unwrap_or(usize::MAX).min(all.len());
@@ -105,10 +109,10 @@ fn so_far(attached: &AttachedSession) -> String {
 }
 
 async fn follow(
-    connection: &mut Connection,
+    connection: &mut DaemonConnection,
     renderer: &mut TextRenderer,
-    chunks: &mpsc::Sender<Chunk>,
-    (mut typing, mut questions): (Typing, Questions),
+    chunks: &mpsc::Sender<OutputChunk>,
+    (mut typing, mut questions): (TypedMessages, PendingDialogs),
 ) -> Result<Exit, Fault> {
     loop {
         tokio::select! {
@@ -120,7 +124,7 @@ async fn follow(
                 let mut shown = renderer.event(&event);
                 match &event {
                     Event::SessionClosed(_) => {
-                        tell("The session was closed. Its file is there: `agentctl prompt --session ID` goes on with it.");
+                        print_stderr("The session was closed. Its file is there: `agentctl prompt --session ID` goes on with it.");
                         return Ok(Exit::Answered);
                     }
                     Event::Lagged(_) => {
@@ -129,10 +133,10 @@ async fn follow(
                     }
                     // An observer is not asked.
                     Event::ExtensionUiRequest(request) if typing.is_there() => {
-                        shown.push(Chunk::Err(questions.take(request.clone()).into_bytes()));
+                        shown.push(OutputChunk::Err(questions.take(request.clone()).into_bytes()));
                     }
                     Event::UiRequestResolved(resolved) => {
-                        shown.push(Chunk::Err(questions.resolved(resolved).into_bytes()));
+                        shown.push(OutputChunk::Err(questions.resolved(resolved).into_bytes()));
                     }
                     Event::MessageEnd(end) => {
                         // Shows messages of other clients; our own are on the screen already.
@@ -153,15 +157,15 @@ async fn follow(
             line = typing.next() => match line {
                 Some(line) if questions.is_asking() => {
                     let shown = match questions.typed(&line) {
-                        Typed::Answer(answer, next) => {
+                        TypedOutcome::Answer(answer, next) => {
                             let sent = connection.client.answer_question(&answer).await;
                             sent?;
                             next
                         }
-                        Typed::More => String::new(),
-                        Typed::Unclear(how) => how,
+                        TypedOutcome::More => String::new(),
+                        TypedOutcome::Unclear(how) => how,
                     };
-                    if chunks.send(Chunk::Err(shown.into_bytes())).await.is_err() {
+                    if chunks.send(OutputChunk::Err(shown.into_bytes())).await.is_err() {
                         return Ok(Exit::OutputClosed);
                     }
                 }
@@ -178,14 +182,14 @@ async fn follow(
 const REMEMBERED: usize = 64;
 
 /// The lines of stdin, and which of the session's messages were typed here.
-struct Typing {
+struct TypedMessages {
     session: String,
     /// `None` when stdin is not read.
     lines: Option<mpsc::Receiver<String>>,
     sent: VecDeque<String>,
 }
 
-impl Typing {
+impl TypedMessages {
     fn none() -> Self {
         Self { session: String::new(), lines: None, sent: VecDeque::new() }
     }
@@ -223,7 +227,7 @@ impl Typing {
         let params = PromptParams { message, streaming_behavior, ..PromptParams::default() };
         if let Err(error) = client.call_in::<Prompt>(&self.session, &params).await {
             self.sent.pop_back();
-            tell(&Fault::from(&error).message);
+            print_stderr(&Fault::from(&error).message);
         }
         Ok(())
     }
@@ -241,7 +245,7 @@ mod tests {
 
     #[test]
     fn own_messages_count_once() {
-        let mut typing = Typing::none();
+        let mut typing = TypedMessages::none();
         typing.sent.extend(["a".to_owned(), "b".to_owned()]);
         assert!(!typing.is_ours("c"));
         assert!(typing.is_ours("b") && !typing.is_ours("b") && typing.is_ours("a"));

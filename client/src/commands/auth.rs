@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 use super::daemon_call;
 use crate::{
     cli::{AuthStatusOptions, LoginOptions, LogoutOptions},
-    exit::{self, Exit, Fault, Signals, conclude, tell},
+    exit::{self, Exit, Fault, Signals, conclude, print_stderr},
     output,
     private_daemon::StartOptions,
     render::one_line,
@@ -123,7 +123,7 @@ fn typed(provider: &str) -> Result<Option<String>, Fault> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(broken)?;
     let line = runtime.block_on(async {
         let mut signals = Signals::listen().map_err(broken)?;
-        let silence = Silence::start().map_err(broken)?;
+        let silence = EchoOff::start().map_err(broken)?;
         write!(exit::stderr(), "Key for {} (it is not shown): ", one_line(provider)).map_err(broken)?;
         let reading = tokio::task::spawn_blocking(|| {
             let mut line = Vec::new();
@@ -144,9 +144,9 @@ fn typed(provider: &str) -> Result<Option<String>, Fault> {
 }
 
 /// A terminal without echo, until this is dropped.
-struct Silence(Termios);
+struct EchoOff(Termios);
 
-impl Silence {
+impl EchoOff {
     fn start() -> io::Result<Self> {
         let stdin = io::stdin();
         let before = tcgetattr(stdin.as_fd())?;
@@ -158,7 +158,7 @@ impl Silence {
     }
 }
 
-impl Drop for Silence {
+impl Drop for EchoOff {
     fn drop(&mut self) {
         // Fails only when the terminal is gone.
         let _ = tcsetattr(io::stdin().as_fd(), OptionalActions::Now, &self.0);
@@ -201,7 +201,7 @@ fn show(started: &LoginStarted, opens: bool) {
         );
     }
     text.push_str(&format!("\nWaiting for up to {minutes} min (Ctrl-C to give up) ..."));
-    tell(&text);
+    print_stderr(&text);
     if opens && has_screen() {
         open(&started.url);
     }
@@ -249,7 +249,7 @@ async fn wait(
             done = &mut finish => return done,
             answered = client.call::<rpc::LoginFinish>(&pasted) => match answered {
                 // The error says what is wrong with the pasted text; the login goes on.
-                Err(CallError::Refused { error, .. }) => tell(&one_line(&error)),
+                Err(CallError::Refused { error, .. }) => print_stderr(&one_line(&error)),
                 answered => return answered,
             }
         }

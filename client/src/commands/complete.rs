@@ -7,8 +7,8 @@ mod shells;
 use clap_complete::env::{EnvCompleter, Shells};
 
 use self::{
-    bash::Bash,
-    shells::{Fish, Zsh},
+    bash::BashCompleter,
+    shells::{FishCompleter, ZshCompleter},
 };
 use crate::{
     cli::{CompletionsOptions, Shell},
@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The shells that complete.
-pub(crate) const SHELLS: Shells<'static> = Shells(&[&Bash, &Zsh, &Fish]);
+pub(crate) const SHELLS: Shells<'static> = Shells(&[&BashCompleter, &ZshCompleter, &FishCompleter]);
 
 /// The variable by which a shell's script asks for completions.
 pub(crate) const VARIABLE: &str = "AGENTCTL_COMPLETE";
@@ -31,9 +31,9 @@ pub(crate) fn run(options: &CompletionsOptions) -> Exit {
 
 fn script(shell: Shell) -> Result<String, Fault> {
     let completer: &dyn EnvCompleter = match shell {
-        Shell::Bash => &Bash,
-        Shell::Zsh => &Zsh,
-        Shell::Fish => &Fish,
+        Shell::Bash => &BashCompleter,
+        Shell::Zsh => &ZshCompleter,
+        Shell::Fish => &FishCompleter,
     };
     let failed = |error: &dyn std::fmt::Display| {
         Fault::new(Exit::Failed, format!("agentctl: the script cannot be made: {error}"))

@@ -6,7 +6,7 @@ use crate::exit::{self, Exit, Fault, Signals};
 
 /// The answer that Enter alone gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Enter {
+pub(crate) enum EnterMeans {
     Yes,
     No,
 }
@@ -20,9 +20,9 @@ pub(crate) fn possible() -> bool {
 ///
 /// # Errors
 /// When the terminal cannot be used, and at a signal.
-pub(crate) fn agreed(question: &str, enter: Enter) -> Result<bool, Fault> {
+pub(crate) fn agreed(question: &str, enter: EnterMeans) -> Result<bool, Fault> {
     let broken = |error: io::Error| Fault::new(Exit::Failed, format!("agentctl: cannot ask: {error}"));
-    let choice = if enter == Enter::Yes { "[Y/n]" } else { "[y/N]" };
+    let choice = if enter == EnterMeans::Yes { "[Y/n]" } else { "[y/N]" };
     let mut stderr = exit::stderr();
     write!(stderr, "{question} {choice} ").and_then(|()| stderr.flush()).map_err(broken)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(broken)?;
@@ -43,9 +43,9 @@ pub(crate) fn agreed(question: &str, enter: Enter) -> Result<bool, Fault> {
     Ok(answer?.is_some_and(|answer| is_yes(&answer, enter)))
 }
 
-fn is_yes(answer: &str, enter: Enter) -> bool {
+fn is_yes(answer: &str, enter: EnterMeans) -> bool {
     match answer.trim().to_ascii_lowercase().as_str() {
-        "" => enter == Enter::Yes,
+        "" => enter == EnterMeans::Yes,
         answer => matches!(answer, "y" | "yes"),
     }
 }
@@ -63,7 +63,11 @@ mod tests {
             ("n\n", false, false),
             ("what\n", false, false),
         ] {
-            assert_eq!((is_yes(answer, Enter::Yes), is_yes(answer, Enter::No)), (yes, no), "{answer:?}");
+            assert_eq!(
+                (is_yes(answer, EnterMeans::Yes), is_yes(answer, EnterMeans::No)),
+                (yes, no),
+                "{answer:?}"
+            );
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::{
     output::Output,
     private_daemon::{PrivateDaemon, StartOptions},
     rpc::{Call, CallError, Client, Hello},
-    shared_daemon::{Connection, Endpoint, client_info},
+    shared_daemon::{DaemonConnection, Endpoint, client_info},
 };
 
 /// Runs the work on a runtime of its own. A signal ends it without a message.
@@ -55,7 +55,7 @@ pub(crate) fn any<C: Call>(params: &C::Params) -> Result<C::Data, Fault> {
 ///
 /// # Errors
 /// When the daemon refuses us, or something else listens.
-pub(crate) async fn connect(role: Role) -> Result<Option<Connection>, Fault> {
+pub(crate) async fn connect(role: Role) -> Result<Option<DaemonConnection>, Fault> {
     connect_as(role, false).await
 }
 
@@ -63,14 +63,14 @@ pub(crate) async fn connect(role: Role) -> Result<Option<Connection>, Fault> {
 ///
 /// # Errors
 /// As [`require`].
-pub(crate) async fn require_answering(role: Role) -> Result<Connection, Fault> {
+pub(crate) async fn require_answering(role: Role) -> Result<DaemonConnection, Fault> {
     match connect_as(role, role == Role::Control).await? {
         Some(connection) => Ok(connection),
         None => Err(not_running(&Endpoint::find()?)),
     }
 }
 
-async fn connect_as(role: Role, ui: bool) -> Result<Option<Connection>, Fault> {
+async fn connect_as(role: Role, ui: bool) -> Result<Option<DaemonConnection>, Fault> {
     let Some(connection) = Endpoint::find()?.connect().await? else { return Ok(None) };
     let hello = HelloParams {
         protocol: PROTOCOL,
@@ -86,7 +86,7 @@ async fn connect_as(role: Role, ui: bool) -> Result<Option<Connection>, Fault> {
 ///
 /// # Errors
 /// As [`connect`], and when none runs.
-pub(crate) async fn require(role: Role) -> Result<Connection, Fault> {
+pub(crate) async fn require(role: Role) -> Result<DaemonConnection, Fault> {
     match connect(role).await? {
         Some(connection) => Ok(connection),
         None => Err(not_running(&Endpoint::find()?)),
@@ -130,7 +130,7 @@ pub(crate) fn private_quietly<C: Call>(params: &C::Params) -> Result<C::Data, Fa
 /// # Errors
 /// As [`private`].
 pub(crate) fn private_quietly_with<C: Call>(flags: &[&str], params: &C::Params) -> Result<C::Data, Fault> {
-    let kept = Kept::default();
+    let kept = KeptStderr::default();
     let answer = call_private::<C>(flags, params, || Output::start_with(io::stdout(), kept.clone()));
     if answer.is_err() {
         // A stderr that cannot be written has no reader.
@@ -141,9 +141,9 @@ pub(crate) fn private_quietly_with<C: Call>(flags: &[&str], params: &C::Params) 
 
 /// The stderr of agentd, kept until the call has ended.
 #[derive(Clone, Default)]
-struct Kept(Arc<Mutex<Vec<u8>>>);
+struct KeptStderr(Arc<Mutex<Vec<u8>>>);
 
-impl Kept {
+impl KeptStderr {
     /// How many bytes are kept.
     const MOST: usize = 64 * 1024;
 
@@ -156,7 +156,7 @@ impl Kept {
     }
 }
 
-impl Write for Kept {
+impl Write for KeptStderr {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut kept = self.bytes();
         let room = Self::MOST.saturating_sub(kept.len());
@@ -199,7 +199,7 @@ pub(crate) fn with_private_quietly<T>(
     start: StartOptions,
     work: impl AsyncFnOnce(&Client) -> Result<T, CallError>,
 ) -> Result<T, Fault> {
-    let kept = Kept::default();
+    let kept = KeptStderr::default();
     let answer = hold_private(start, || Output::start_with(io::stdout(), kept.clone()), work);
     if answer.is_err() {
         // A stderr that cannot be written has no reader.
@@ -221,8 +221,8 @@ fn hold_private<T>(
         let daemon = PrivateDaemon::start(start, output.sender())?;
         let asked = tokio::select! {
             biased;
-            exit = signals.next() => Err(Interrupted::Signal(exit)),
-            answer = work(&daemon.client) => answer.map_err(Interrupted::Call),
+            exit = signals.next() => Err(NoAnswer::Signal(exit)),
+            answer = work(&daemon.client) => answer.map_err(NoAnswer::Call),
         };
         let answer = tokio::select! {
             answer = end(daemon, asked) => answer,
@@ -239,23 +239,23 @@ fn hold_private<T>(
 }
 
 /// The reason why there is no answer.
-enum Interrupted {
+enum NoAnswer {
     Signal(Exit),
     Call(CallError),
 }
 
 /// Ends the daemon and gives the answer, or the fault.
-async fn end<T>(daemon: PrivateDaemon, asked: Result<T, Interrupted>) -> Result<T, Fault> {
+async fn end<T>(daemon: PrivateDaemon, asked: Result<T, NoAnswer>) -> Result<T, Fault> {
     let fault = match asked {
         Ok(answer) => {
             daemon.close(CLOSE_GRACE).await;
             return Ok(answer);
         }
-        Err(Interrupted::Signal(exit)) => Fault::new(exit, ""),
-        Err(Interrupted::Call(CallError::Ended { .. })) => {
+        Err(NoAnswer::Signal(exit)) => Fault::new(exit, ""),
+        Err(NoAnswer::Call(CallError::Ended { .. })) => {
             return Err(daemon.not_started(HURRIED_GRACE).await);
         }
-        Err(Interrupted::Call(error)) => error.into(),
+        Err(NoAnswer::Call(error)) => error.into(),
     };
     daemon.close(HURRIED_GRACE).await;
     Err(fault)

@@ -19,7 +19,7 @@ const END_OF_TEXT: &str = ".";
 
 /// The dialogs of a session that wait for an answer. The first one is on the screen.
 #[derive(Debug, Default)]
-pub(crate) struct Questions {
+pub(crate) struct PendingDialogs {
     session: String,
     waiting: VecDeque<ExtensionUiRequest>,
     /// The lines of a text that is not complete.
@@ -28,7 +28,7 @@ pub(crate) struct Questions {
 
 /// The outcome of a typed line.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Typed {
+pub(crate) enum TypedOutcome {
     /// The response to send, and the text that shows the next dialog.
     Answer(Box<UiResponse>, String),
     /// The line is part of a longer text.
@@ -37,7 +37,7 @@ pub(crate) enum Typed {
     Unclear(String),
 }
 
-impl Questions {
+impl PendingDialogs {
     /// No dialogs of a session yet.
     pub(crate) fn of(session: &str) -> Self {
         Self { session: session.to_owned(), ..Self::default() }
@@ -79,8 +79,8 @@ impl Questions {
     }
 
     /// Takes a line that was typed while a dialog waits.
-    pub(crate) fn typed(&mut self, line: &str) -> Typed {
-        let Some(request) = self.waiting.front() else { return Typed::More };
+    pub(crate) fn typed(&mut self, line: &str) -> TypedOutcome {
+        let Some(request) = self.waiting.front() else { return TypedOutcome::More };
         let mut response = UiResponse {
             id: request.id.clone(),
             session_id: Some(self.session.clone()),
@@ -91,7 +91,7 @@ impl Questions {
         match &request.method {
             UiMethod::Editor { .. } if word != END_OF_TEXT => {
                 self.lines.push(line.to_owned());
-                return Typed::More;
+                return TypedOutcome::More;
             }
             UiMethod::Editor { .. } if !self.lines.is_empty() => {
                 response.value = value(&self.lines.join("\n"));
@@ -102,20 +102,20 @@ impl Questions {
                 let numbered =
                     word.parse::<usize>().ok().and_then(|number| options.get(number.checked_sub(1)?));
                 let Some(chosen) = numbered.or_else(|| options.iter().find(|option| *option == word)) else {
-                    return Typed::Unclear(how(&request.method));
+                    return TypedOutcome::Unclear(how(&request.method));
                 };
                 response.value = value(chosen);
             }
             UiMethod::Confirm { .. } => match word.to_lowercase().as_str() {
                 "y" | "yes" => response.confirmed = Some(true.into()),
                 "n" | "no" => response.confirmed = Some(false.into()),
-                _ => return Typed::Unclear(how(&request.method)),
+                _ => return TypedOutcome::Unclear(how(&request.method)),
             },
             _ => response.value = value(line),
         }
         self.waiting.pop_front();
         self.lines.clear();
-        Typed::Answer(Box::new(response), self.shown())
+        TypedOutcome::Answer(Box::new(response), self.shown())
     }
 
     /// The first dialog as text.
@@ -211,13 +211,13 @@ mod tests {
 
     /// The response to the only dialog.
     fn answer(method: UiMethod, lines: &[&str]) -> String {
-        let mut questions = Questions::of("s");
+        let mut questions = PendingDialogs::of("s");
         questions.take(request("i", method));
         let (last, before) = lines.split_last().unwrap();
         for line in before {
-            assert_eq!(questions.typed(line), Typed::More);
+            assert_eq!(questions.typed(line), TypedOutcome::More);
         }
-        let Typed::Answer(response, next) = questions.typed(last) else { panic!("no answer") };
+        let TypedOutcome::Answer(response, next) = questions.typed(last) else { panic!("no answer") };
         assert!(next.is_empty() && !questions.is_asking());
         serde_json::to_string(&response).unwrap().replace(r#"{"id":"i","sessionId":"s","#, "{")
     }
@@ -239,28 +239,30 @@ mod tests {
 
     #[test]
     fn what_does_not_answer_is_asked_again() {
-        let mut questions = Questions::of("s");
+        let mut questions = PendingDialogs::of("s");
         let shown = questions.take(select("i"));
         assert_eq!(
             shown,
             "? Which?\n  1. tea \n  2. coffee\n  Type a number from 1 to 2; an empty line for none of them.\n"
         );
         for line in ["0", "3", "water"] {
-            assert!(matches!(questions.typed(line), Typed::Unclear(text) if text.contains("from 1 to 2")));
+            assert!(
+                matches!(questions.typed(line), TypedOutcome::Unclear(text) if text.contains("from 1 to 2"))
+            );
         }
         assert!(questions.is_asking());
     }
 
     #[test]
     fn questions_come_one_after_the_other() {
-        let mut questions = Questions::of("s");
+        let mut questions = PendingDialogs::of("s");
         questions.take(select("a"));
         assert_eq!(questions.take(select("b")), "");
         assert_eq!(questions.take(select("b")), "");
         let resolved = |id: &str| UiRequestResolved { id: id.into(), by: Some("editor".into()) };
         let said = questions.resolved(&resolved("a"));
         assert!(said.starts_with("  Answered by editor.\n? Which?\n"), "{said}");
-        let Typed::Answer(response, next) = questions.typed("1") else { panic!("no answer") };
+        let TypedOutcome::Answer(response, next) = questions.typed("1") else { panic!("no answer") };
         assert_eq!((response.id.as_str(), next.as_str()), ("b", ""));
         // Our own answer needs no text.
         assert_eq!(questions.resolved(&resolved("b")), "");

@@ -20,14 +20,14 @@ use agentd_protocol::{
     entry::{SESSION_VERSION, SessionHeader, SessionTag},
 };
 
-use self::branch::Branch;
+use self::branch::CurrentBranch;
 use super::{daemon_call, find_session};
 use crate::{
     cli::{ExportFormat, ExportOptions},
-    exit::{Exit, Fault, conclude, tell},
+    exit::{Exit, Fault, conclude, print_stderr},
     render::{Screen, short_id},
     rpc::GetEntries,
-    session_file::{self, ReadError},
+    session_file::{self, SessionFileError},
 };
 
 pub(crate) fn run(options: &ExportOptions) -> Exit {
@@ -59,11 +59,11 @@ fn export(options: &ExportOptions) -> Result<Exit, Fault> {
             page_of_memory(options, &session, &lines)
         }
         (ExportFormat::Md, SessionSource::File(path)) => {
-            let branch = Branch::read(open(&path)?).map_err(|error| unreadable(&path, &error))?;
+            let branch = CurrentBranch::read(open(&path)?).map_err(|error| unreadable(&path, &error))?;
             transcript(options, branch)
         }
         (ExportFormat::Md, SessionSource::Memory(session, lines)) => {
-            let branch = Branch::of_lines(Cursor::new(lines), &session).map_err(|error| {
+            let branch = CurrentBranch::of_lines(Cursor::new(lines), &session).map_err(|error| {
                 Fault::new(Exit::Failed, format!("agentctl: the session cannot be read: {error}"))
             })?;
             transcript(options, branch)
@@ -71,7 +71,10 @@ fn export(options: &ExportOptions) -> Result<Exit, Fault> {
     }
 }
 
-fn transcript(options: &ExportOptions, mut branch: Branch<impl BufRead + Seek>) -> Result<Exit, Fault> {
+fn transcript(
+    options: &ExportOptions,
+    mut branch: CurrentBranch<impl BufRead + Seek>,
+) -> Result<Exit, Fault> {
     target::write(options, |out: &mut dyn Write| transcript::write(&mut branch, out))
 }
 
@@ -80,7 +83,7 @@ pub(super) fn open(path: &Path) -> Result<BufReader<File>, Fault> {
         .map_err(|error| Fault::new(Exit::Failed, format!("Error: cannot read {}: {error}", path.display())))
 }
 
-pub(super) fn unreadable(path: &Path, error: &ReadError) -> Fault {
+pub(super) fn unreadable(path: &Path, error: &SessionFileError) -> Fault {
     Fault::new(Exit::Failed, format!("Error: cannot read {}: {error}", path.display()))
 }
 
@@ -181,7 +184,7 @@ fn write_page(options: &ExportOptions, source: &str, input: &str) -> Result<Exit
         match outcome {
             PageOutcome::Made { remarks } => {
                 if !remarks.is_empty() {
-                    tell(remarks.trim_end());
+                    print_stderr(remarks.trim_end());
                 }
                 Ok(())
             }

@@ -21,7 +21,7 @@ const PAGE: u32 = 1_000;
 
 /// The sessions that are searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Among {
+pub(crate) enum SessionScope {
     /// All sessions.
     All,
     /// The sessions in the daemon's memory.
@@ -32,8 +32,8 @@ pub(crate) enum Among {
 ///
 /// # Errors
 /// When none fits, or several do: the error lists them.
-pub(crate) async fn on(client: &Client, given: &str, among: Among) -> Result<SessionInfo, Fault> {
-    let mut search = Search::new(given, among)?;
+pub(crate) async fn on(client: &Client, given: &str, among: SessionScope) -> Result<SessionInfo, Fault> {
+    let mut search = SessionSearch::new(given, among)?;
     let mut params = search.params();
     loop {
         let list = client.call::<ListSessions>(&params).await?;
@@ -49,7 +49,7 @@ pub(crate) async fn on(client: &Client, given: &str, among: Among) -> Result<Ses
 /// # Errors
 /// As [`on`].
 pub(crate) fn on_any(given: &str) -> Result<SessionInfo, Fault> {
-    let mut search = Search::new(given, Among::All)?;
+    let mut search = SessionSearch::new(given, SessionScope::All)?;
     let mut params = search.params();
     loop {
         params.cursor = search.add(daemon_call::any::<ListSessions>(&params)?);
@@ -61,14 +61,14 @@ pub(crate) fn on_any(given: &str) -> Result<SessionInfo, Fault> {
 
 /// The sessions that fit, gathered page by page.
 #[derive(Debug)]
-struct Search<'a> {
+struct SessionSearch<'a> {
     given: &'a str,
-    among: Among,
+    among: SessionScope,
     fitting: Vec<SessionInfo>,
 }
 
-impl<'a> Search<'a> {
-    fn new(given: &'a str, among: Among) -> Result<Self, Fault> {
+impl<'a> SessionSearch<'a> {
+    fn new(given: &'a str, among: SessionScope) -> Result<Self, Fault> {
         let given = given.trim();
         if given.is_empty() {
             return Err(Fault::usage("Error: the id of a session is empty. `agentctl sessions` lists ids."));
@@ -77,7 +77,7 @@ impl<'a> Search<'a> {
     }
 
     fn params(&self) -> ListSessionsParams {
-        let live = (self.among == Among::Live).then_some(true);
+        let live = (self.among == SessionScope::Live).then_some(true);
         ListSessionsParams { live, limit: Some(PAGE), ..ListSessionsParams::default() }
     }
 
@@ -101,8 +101,8 @@ impl<'a> Search<'a> {
 
     fn none(&self) -> Fault {
         let (which, list) = match self.among {
-            Among::All => ("session", "agentctl sessions"),
-            Among::Live => ("live session", "agentctl sessions --live"),
+            SessionScope::All => ("session", "agentctl sessions"),
+            SessionScope::Live => ("live session", "agentctl sessions --live"),
         };
         let text =
             format!("Error: no {which} has an id that begins with \"{}\". `{list}` lists them.", self.given);
@@ -140,7 +140,7 @@ mod tests {
     use crate::render::example_session as example;
 
     fn pick(ids: &[&str], given: &str) -> Result<String, Fault> {
-        let mut search = Search::new(given, Among::All)?;
+        let mut search = SessionSearch::new(given, SessionScope::All)?;
         let sessions = ids.iter().map(|id| example(id)).collect();
         assert_eq!(search.add(SessionList { sessions, cursor: None, unreadable: Vec::new() }), None);
         search.only().map(|session| session.id)
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn several_are_listed() {
         let sessions = (0..12).map(|n| example(&format!("ab-{n}"))).collect();
-        let mut search = Search::new("ab", Among::Live).unwrap();
+        let mut search = SessionSearch::new("ab", SessionScope::Live).unwrap();
         assert_eq!(
             search.add(SessionList { sessions, cursor: Some("c".into()), unreadable: Vec::new() }),
             Some("c".into())

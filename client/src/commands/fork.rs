@@ -12,7 +12,7 @@ use agentd_protocol::{
 use super::{daemon_call, find_session};
 use crate::{
     cli::ForkOptions,
-    exit::{Exit, Fault, conclude, tell},
+    exit::{Exit, Fault, conclude, print_stderr},
     output,
     private_daemon::StartOptions,
     render::{cut, one_line},
@@ -47,7 +47,7 @@ fn fork(options: &ForkOptions) -> Result<Exit, Fault> {
         return Err(Fault::new(Exit::Failed, text));
     }
     if let Some(text) = &made.text {
-        tell(&format!("It ends before: {}", cut(&one_line(text), SHOWN)));
+        print_stderr(&format!("It ends before: {}", cut(&one_line(text), SHOWN)));
     }
     output::print(&format!("{}\n", made.state.session_id))
 }
@@ -93,13 +93,17 @@ fn file_of(session: &SessionInfo) -> Result<&str, Fault> {
 }
 
 /// A fork.
-struct Made {
+struct ForkedSession {
     state: SessionState,
     text: Option<String>,
 }
 
 /// Forks a session in the daemon, which opens it if necessary. Its other clients are not disturbed.
-async fn in_daemon(client: &Client, session: &SessionInfo, entry: Option<&str>) -> Result<Made, CallError> {
+async fn in_daemon(
+    client: &Client,
+    session: &SessionInfo,
+    entry: Option<&str>,
+) -> Result<ForkedSession, CallError> {
     client
         .call::<AttachSession>(&AttachSessionParams { session_id: session.id.clone(), since: None })
         .await?;
@@ -112,14 +116,14 @@ async fn in_daemon(client: &Client, session: &SessionInfo, entry: Option<&str>) 
 }
 
 /// Forks in an agentd of our own.
-fn alone(session: &SessionInfo, entry: Option<&str>) -> Result<Made, Fault> {
+fn alone(session: &SessionInfo, entry: Option<&str>) -> Result<ForkedSession, Fault> {
     let path = file_of(session)?.to_owned();
     let start = StartOptions { args: vec!["--session".into(), path], cwd: None };
     daemon_call::with_private(start, async |client: &Client| here(client, entry).await)
 }
 
 /// Forks the connection's current session. The connection goes on with the fork.
-async fn here(client: &Client, entry: Option<&str>) -> Result<Made, CallError> {
+async fn here(client: &Client, entry: Option<&str>) -> Result<ForkedSession, CallError> {
     let text = match entry {
         Some(entry) => {
             let forked = client.call::<Fork>(&ForkParams { entry_id: entry.to_owned() }).await;
@@ -130,7 +134,7 @@ async fn here(client: &Client, entry: Option<&str>) -> Result<Made, CallError> {
             None
         }
     };
-    Ok(Made { state: client.call::<GetState>(&NoParams {}).await?, text })
+    Ok(ForkedSession { state: client.call::<GetState>(&NoParams {}).await?, text })
 }
 
 /// Rewords the refusal of an entry that is no prompt.

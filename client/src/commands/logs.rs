@@ -44,9 +44,9 @@ fn show(path: &Path, options: &LogsOptions) -> Result<Exit, Fault> {
     let shown = if options.follow { follow(path, options.lines) } else { print_tail(path, options.lines) };
     match shown {
         Ok(()) => Ok(Exit::Answered),
-        Err(Trouble::Log(error)) => Err(fault(error)),
-        Err(Trouble::Stdout(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(Exit::OutputClosed),
-        Err(Trouble::Stdout(error)) => {
+        Err(CopyError::Log(error)) => Err(fault(error)),
+        Err(CopyError::Stdout(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(Exit::OutputClosed),
+        Err(CopyError::Stdout(error)) => {
             Err(Fault::new(Exit::Failed, format!("agentctl: cannot write to stdout: {error}")))
         }
     }
@@ -68,30 +68,30 @@ pub(crate) fn tail(path: &Path, lines: usize) -> io::Result<Option<Vec<String>>>
 
 /// The side that failed.
 #[derive(Debug)]
-enum Trouble {
+enum CopyError {
     Log(io::Error),
     Stdout(io::Error),
 }
 
-fn print_tail(path: &Path, lines: usize) -> Result<(), Trouble> {
-    let mut file = open_at_tail(path, lines).map_err(Trouble::Log)?;
+fn print_tail(path: &Path, lines: usize) -> Result<(), CopyError> {
+    let mut file = open_at_tail(path, lines).map_err(CopyError::Log)?;
     copy(&mut file, &mut io::stdout().lock())
 }
 
-fn follow(path: &Path, lines: usize) -> Result<(), Trouble> {
+fn follow(path: &Path, lines: usize) -> Result<(), CopyError> {
     // Watching begins before the first read, so that no change is missed.
-    let changes = Changes::of(path.parent().unwrap_or(Path::new("/"))).map_err(Trouble::Log)?;
-    let mut file = open_at_tail(path, lines).map_err(Trouble::Log)?;
+    let changes = FolderChanges::of(path.parent().unwrap_or(Path::new("/"))).map_err(CopyError::Log)?;
+    let mut file = open_at_tail(path, lines).map_err(CopyError::Log)?;
     let mut out = io::stdout().lock();
     loop {
         copy(&mut file, &mut out)?;
-        if let Some(next) = replaced(&file, path).map_err(Trouble::Log)? {
+        if let Some(next) = replaced(&file, path).map_err(CopyError::Log)? {
             // The daemon may have written to the renamed file.
             copy(&mut file, &mut out)?;
             file = next;
             continue;
         }
-        changes.wait().map_err(Trouble::Log)?;
+        changes.wait().map_err(CopyError::Log)?;
     }
 }
 
@@ -132,18 +132,18 @@ fn last_lines(bytes: &[u8], lines: usize) -> usize {
 }
 
 /// Copies to the end of the file.
-fn copy(file: &mut File, out: &mut (impl Write + IsTerminal)) -> Result<(), Trouble> {
+fn copy(file: &mut File, out: &mut (impl Write + IsTerminal)) -> Result<(), CopyError> {
     let on_terminal = out.is_terminal();
     let mut buffer = vec![0; COPY_BYTES];
     loop {
         let count = match file.read(&mut buffer) {
-            Ok(0) => return out.flush().map_err(Trouble::Stdout),
+            Ok(0) => return out.flush().map_err(CopyError::Stdout),
             Ok(count) => count,
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            Err(error) => return Err(Trouble::Log(error)),
+            Err(error) => return Err(CopyError::Log(error)),
         };
         let shown = if on_terminal { cleaned(&buffer[..count]) } else { Cow::Borrowed(&buffer[..count]) };
-        out.write_all(&shown).map_err(Trouble::Stdout)?;
+        out.write_all(&shown).map_err(CopyError::Stdout)?;
     }
 }
 
@@ -159,9 +159,9 @@ fn cleaned(bytes: &[u8]) -> Cow<'_, [u8]> {
 }
 
 /// Changes in a folder.
-struct Changes(OwnedFd);
+struct FolderChanges(OwnedFd);
 
-impl Changes {
+impl FolderChanges {
     fn of(folder: &Path) -> io::Result<Self> {
         use inotify::WatchFlags;
         let inotify = inotify::init(inotify::CreateFlags::CLOEXEC)?;
@@ -207,7 +207,7 @@ mod tests {
         let path = folder.path().join("agentd.log");
         std::fs::write(&path, "old\n").unwrap();
         let file = File::open(&path).unwrap();
-        let changes = Changes::of(folder.path()).unwrap();
+        let changes = FolderChanges::of(folder.path()).unwrap();
         assert!(replaced(&file, &path).unwrap().is_none());
         std::fs::rename(&path, folder.path().join("agentd.log.1")).unwrap();
         assert!(replaced(&file, &path).unwrap().is_none());

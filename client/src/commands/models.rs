@@ -8,7 +8,7 @@ use agentd_protocol::model_list::{ListModelsParams, ModelList};
 use super::daemon_call;
 use crate::{
     cli::ModelsOptions,
-    exit::{Exit, Fault, conclude, tell},
+    exit::{Exit, Fault, conclude, print_stderr},
     output,
     render::{Screen, one_line},
     rpc::ListModels,
@@ -27,13 +27,13 @@ fn list(options: &ModelsOptions) -> Result<Exit, Fault> {
     let params = ListModelsParams { pattern, all: options.all.then_some(true) };
     let list = daemon_call::private_quietly::<ListModels>(&params)?;
     for warning in &list.warnings {
-        tell(&format!("Warning: {warning}"));
+        print_stderr(&format!("Warning: {warning}"));
     }
     let printed = if options.json {
         output::print_json(&list)?
     } else {
         let printed = output::print(&table::table(&list, Screen::of_stdout().width))?;
-        tell(&footer(&list, &params));
+        print_stderr(&footer(&list, &params));
         printed
     };
     Ok(match printed {

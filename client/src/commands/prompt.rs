@@ -21,7 +21,7 @@ use self::{
 use crate::{
     cli::PromptOptions,
     exit::{Exit, Fault, Signals, conclude},
-    output::{Chunk, Output},
+    output::{Output, OutputChunk},
 };
 
 /// How long an agentd may take to store its work after its input ended.
@@ -109,14 +109,14 @@ async fn close(link: SessionLink, grace: Duration, signals: &mut Signals) {
 /// Writes the rest; `Some` when a signal or a closed stdout came first.
 async fn finish(
     output: Output,
-    chunks: mpsc::Sender<Chunk>,
+    chunks: mpsc::Sender<OutputChunk>,
     message: Option<String>,
     signals: &mut Signals,
 ) -> Result<Option<Exit>, Fault> {
     let writing = async {
         if let Some(message) = message {
             // Fails when the writer is gone, which `finish` reports.
-            let _ = chunks.send(Chunk::Err(format!("{message}\n").into_bytes())).await;
+            let _ = chunks.send(OutputChunk::Err(format!("{message}\n").into_bytes())).await;
         }
         drop(chunks);
         output.finish().await

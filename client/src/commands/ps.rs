@@ -10,11 +10,11 @@ use jiff::Timestamp;
 
 use super::{
     daemon_call,
-    find_session::{self, Among},
+    find_session::{self, SessionScope},
 };
 use crate::{
     cli::PsOptions,
-    exit::{Exit, Fault, conclude, tell},
+    exit::{Exit, Fault, conclude, print_stderr},
     output,
     render::{Screen, age, cut, one_line, session_title, short_id},
     rpc::{ListProcesses, ListSessions},
@@ -28,7 +28,7 @@ async fn show(options: &PsOptions) -> Result<Exit, Fault> {
     let connection = daemon_call::require(Role::Observe).await?;
     let client = &connection.client;
     let session_id = match &options.id {
-        Some(id) => Some(find_session::on(client, id, Among::Live).await?.id),
+        Some(id) => Some(find_session::on(client, id, SessionScope::Live).await?.id),
         None => None,
     };
     let list = client.call::<ListProcesses>(&ListProcessesParams { session_id }).await?;
@@ -36,7 +36,7 @@ async fn show(options: &PsOptions) -> Result<Exit, Fault> {
         return output::print_json(&list);
     }
     if list.processes.is_empty() {
-        tell("No process is at work.");
+        print_stderr("No process is at work.");
         return Ok(Exit::Answered);
     }
     let params = ListSessionsParams { live: Some(true), limit: Some(1_000), ..ListSessionsParams::default() };
@@ -56,7 +56,7 @@ const MIN_COMMAND: usize = 16;
 const DEEPEST: usize = 12;
 
 /// A line of the table.
-struct Row {
+struct ProcessRow {
     cells: [String; 5],
     /// The lines of the tree before the command.
     branch: String,
@@ -85,7 +85,7 @@ fn trees(processes: &[ProcessInfo], sessions: &[SessionInfo], now: Timestamp, sc
     paragraphs.join("\n")
 }
 
-fn table(rows: &[Row], screen: Screen) -> String {
+fn table(rows: &[ProcessRow], screen: Screen) -> String {
     let widths: [usize; 5] = std::array::from_fn(|column| {
         let cells = rows.iter().map(|row| row.cells[column].chars().count());
         cells.chain([HEAD[column].len()]).max().unwrap_or(0)
@@ -117,7 +117,7 @@ fn table(rows: &[Row], screen: Screen) -> String {
 }
 
 /// The processes of a session in the order of the tree.
-fn rows(processes: &[&ProcessInfo], now: Timestamp) -> Vec<Row> {
+fn rows(processes: &[&ProcessInfo], now: Timestamp) -> Vec<ProcessRow> {
     let mut shown = HashSet::new();
     let mut rows = Vec::new();
     let has_parent = |process: &ProcessInfo| {
@@ -142,7 +142,7 @@ fn place(
     root: &ProcessInfo,
     processes: &[&ProcessInfo],
     shown: &mut HashSet<u32>,
-    rows: &mut Vec<Row>,
+    rows: &mut Vec<ProcessRow>,
     now: Timestamp,
 ) {
     // Each process with one flag for itself and each ancestor: whether it is its parent's last child.
@@ -175,7 +175,7 @@ fn lines(is_last: &[bool]) -> String {
     text
 }
 
-fn row(process: &ProcessInfo, branch: String, now: Timestamp) -> Row {
+fn row(process: &ProcessInfo, branch: String, now: Timestamp) -> ProcessRow {
     let kind = match process.kind {
         WorkKind::Turn => "run",
         WorkKind::Tool => "tool",
@@ -183,7 +183,7 @@ fn row(process: &ProcessInfo, branch: String, now: Timestamp) -> Row {
         WorkKind::Background => "background",
         WorkKind::Compaction => "compaction",
     };
-    Row {
+    ProcessRow {
         cells: [
             process.pid.to_string(),
             kind.to_owned(),

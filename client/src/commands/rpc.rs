@@ -11,7 +11,7 @@ use agentd_protocol::daemon::OpenSessionParams;
 use super::daemon_call;
 use crate::{
     cli::{DaemonChoice, RpcOptions},
-    exit::{Exit, Fault, conclude, tell},
+    exit::{Exit, Fault, conclude, print_stderr},
     shared_daemon::{ChosenDaemon, Endpoint, client_info},
 };
 
@@ -36,7 +36,7 @@ fn serve(options: &RpcOptions) -> Result<Exit, Fault> {
         } else {
             let opened = opening(options)?.open(&endpoint, stream).await?;
             let OpenedSession { stream, rest, warnings } = opened;
-            warnings.iter().for_each(|warning| tell(&format!("Warning: {warning}")));
+            warnings.iter().for_each(|warning| print_stderr(&format!("Warning: {warning}")));
             (stream, rest)
         };
         let (input, output) = standard_streams().map_err(broken)?;

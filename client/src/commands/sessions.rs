@@ -4,12 +4,12 @@ use agentd_protocol::daemon::{ListSessionsParams, SessionInfo, SessionList, Sess
 use jiff::Timestamp;
 
 use super::{
-    confirm::{self, Enter},
+    confirm::{self, EnterMeans},
     daemon_call, find_session,
 };
 use crate::{
     cli::{RemoveOptions, SessionsOptions},
-    exit::{Exit, Fault, conclude, tell},
+    exit::{Exit, Fault, conclude, print_stderr},
     output,
     render::{Screen, ago, counted, cut, one_line, session_title, short_id},
     rpc::{DeleteSession, ListSessions},
@@ -44,13 +44,13 @@ fn show(options: &SessionsOptions) -> Result<Exit, Fault> {
 /// Prints remarks on the list to stderr.
 fn after(list: &SessionList) {
     if list.sessions.is_empty() {
-        tell("No session fits. `agentctl prompt \"...\"` starts one.");
+        print_stderr("No session fits. `agentctl prompt \"...\"` starts one.");
     }
     for file in &list.unreadable {
-        tell(&format!("{} {}", one_line(&file.path), one_line(&file.problem)));
+        print_stderr(&format!("{} {}", one_line(&file.path), one_line(&file.problem)));
     }
     if let Some(cursor) = &list.cursor {
-        tell(&format!("There are more: agentctl sessions --cursor {cursor}"));
+        print_stderr(&format!("There are more: agentctl sessions --cursor {cursor}"));
     }
 }
 
@@ -116,9 +116,9 @@ fn delete(options: &RemoveOptions) -> Result<Exit, Fault> {
     }
     if !options.yes {
         if confirm::possible() {
-            tell(&find_session::listed(&sessions, usize::MAX, Timestamp::now()));
+            print_stderr(&find_session::listed(&sessions, usize::MAX, Timestamp::now()));
             let question = format!("Delete {} for good?", counted(sessions.len(), "session"));
-            if !confirm::agreed(&question, Enter::No)? {
+            if !confirm::agreed(&question, EnterMeans::No)? {
                 return Err(Fault::new(Exit::Failed, "Nothing was deleted."));
             }
         } else {

@@ -3,7 +3,7 @@
 use agentd_protocol::doctor::{Listener, LocalProvider, LocalSetup, SetupChange, SetupLocalParams};
 
 use super::{
-    confirm::{self, Enter},
+    confirm::{self, EnterMeans},
     daemon_call,
 };
 use crate::{
@@ -46,7 +46,7 @@ fn set_up(options: &SetupLocalOptions) -> Result<Exit, Fault> {
     }
     let question = format!("Write this to {}?", one_line(&planned.file));
     let others = planned.providers.iter().filter_map(|it| it.listener.as_ref()).any(|it| it.is_other_user);
-    let enter = if others && !options.other_user { Enter::No } else { Enter::Yes };
+    let enter = if others && !options.other_user { EnterMeans::No } else { EnterMeans::Yes };
     if !confirm::agreed(&question, enter)? {
         return Err(Fault::new(Exit::Failed, "Nothing was written."));
     }

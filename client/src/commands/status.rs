@@ -15,7 +15,7 @@ use crate::{
 };
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct StatusReport<'a> {
     running: bool,
     /// The socket of the daemon, whether one runs or not.
     socket: &'a str,
@@ -42,7 +42,7 @@ fn print(options: &StatusOptions, endpoint: &Endpoint, status: Option<DaemonStat
     let printed = if options.json {
         // The report has the socket already.
         let status = status.map(|status| DaemonStatus { socket: None, ..status });
-        output::print_json(&Report { running: found, socket: &socket, status: status.as_ref() })?
+        output::print_json(&StatusReport { running: found, socket: &socket, status: status.as_ref() })?
     } else {
         output::print(&match status {
             Some(status) => text(&socket, &status),
@@ -192,9 +192,11 @@ mod tests {
     fn json_holds_the_socket_once() {
         let status = DaemonStatus { socket: None, ..example() };
         let text =
-            serde_json::to_string(&Report { running: true, socket: "/s", status: Some(&status) }).unwrap();
+            serde_json::to_string(&StatusReport { running: true, socket: "/s", status: Some(&status) })
+                .unwrap();
         assert_eq!(text.matches("socket").count(), 1, "{text}");
-        let none = serde_json::to_string(&Report { running: false, socket: "/s", status: None }).unwrap();
+        let none =
+            serde_json::to_string(&StatusReport { running: false, socket: "/s", status: None }).unwrap();
         assert_eq!(none, r#"{"running":false,"socket":"/s"}"#);
     }
 }

@@ -5,11 +5,11 @@ use agentd_protocol::{command::QueueParams, daemon::Role};
 
 use super::{
     daemon_call,
-    find_session::{self, Among},
+    find_session::{self, SessionScope},
 };
 use crate::{
     cli::SteerOptions,
-    exit::{Exit, Fault, conclude, tell},
+    exit::{Exit, Fault, conclude, print_stderr},
     prompt_parts::{MessageWords, fault, read_piped},
     render::short_id,
     rpc::{FollowUp, Steer},
@@ -35,7 +35,7 @@ fn send(options: &SteerOptions) -> Result<Exit, Fault> {
 
 async fn queue(options: &SteerOptions, message: String) -> Result<Exit, Fault> {
     let connection = daemon_call::require(Role::Control).await?;
-    let session = find_session::on(&connection.client, &options.id, Among::All).await?;
+    let session = find_session::on(&connection.client, &options.id, SessionScope::All).await?;
     let id = short_id(&session.id);
     if !session.is_streaming {
         let text = format!(
@@ -54,6 +54,8 @@ async fn queue(options: &SteerOptions, message: String) -> Result<Exit, Fault> {
     };
     queued?;
     let when = if options.follow_up { "when the run would end" } else { "before the next call of the model" };
-    tell(&format!("{id}: queued; it is delivered {when}. `agentctl attach {id}` shows what comes of it."));
+    print_stderr(&format!(
+        "{id}: queued; it is delivered {when}. `agentctl attach {id}` shows what comes of it."
+    ));
     Ok(Exit::Answered)
 }

@@ -9,15 +9,15 @@ use agentd_protocol::{
     daemon::{Role, SessionInfo},
 };
 
-use self::entries::{Entries, Shown};
+use self::entries::{OutlineEntries, OutlineEntry};
 use super::{daemon_call, find_session};
 use crate::{
     cli::TreeOptions,
-    exit::{Exit, Fault, conclude, tell},
+    exit::{Exit, Fault, conclude, print_stderr},
     output,
     render::{Screen, cut, one_line},
     rpc::{CallError, GetEntries},
-    session_file::ReadError,
+    session_file::SessionFileError,
 };
 
 pub(crate) fn run(options: &TreeOptions) -> Exit {
@@ -33,7 +33,7 @@ fn show(options: &TreeOptions) -> Result<Exit, Fault> {
     };
     let text = outline(&entries, Screen::of_stdout());
     if text.is_empty() {
-        tell("Nothing was said in this session yet.");
+        print_stderr("Nothing was said in this session yet.");
         return Ok(Exit::Answered);
     }
     output::print(&text)
@@ -41,7 +41,7 @@ fn show(options: &TreeOptions) -> Result<Exit, Fault> {
 
 /// Reads the session from the daemon, which alone knows the leaf after a step back; from the file where no daemon has
 /// it.
-fn of_session(session: &SessionInfo) -> Result<Entries, Fault> {
+fn of_session(session: &SessionInfo) -> Result<OutlineEntries, Fault> {
     let asked = daemon_call::block_on(async {
         let Some(connection) = daemon_call::connect(Role::Observe).await? else { return Ok(None) };
         let params = GetEntriesParams::default();
@@ -55,7 +55,7 @@ fn of_session(session: &SessionInfo) -> Result<Entries, Fault> {
     match (asked, &session.path) {
         (Some(answer), _) => {
             let lines = answer.entries.iter().map(|entry| entry.text());
-            Ok(Entries::of_lines(lines, answer.leaf_id.as_deref()))
+            Ok(OutlineEntries::of_lines(lines, answer.leaf_id.as_deref()))
         }
         (None, Some(path)) => of_file(Path::new(path)),
         (None, None) => {
@@ -65,11 +65,11 @@ fn of_session(session: &SessionInfo) -> Result<Entries, Fault> {
     }
 }
 
-fn of_file(path: &Path) -> Result<Entries, Fault> {
-    let unreadable = |error: ReadError| {
+fn of_file(path: &Path) -> Result<OutlineEntries, Fault> {
+    let unreadable = |error: SessionFileError| {
         Fault::new(Exit::Failed, format!("Error: cannot read {}: {error}", path.display()))
     };
-    Entries::read(path).map_err(unreadable)
+    OutlineEntries::read(path).map_err(unreadable)
 }
 
 /// The width of a line where nothing limits it.
@@ -82,7 +82,7 @@ const MIN_TEXT: usize = 20;
 const DEEPEST: usize = 12;
 
 /// A line for each visible entry; empty without any.
-fn outline(entries: &Entries, screen: Screen) -> String {
+fn outline(entries: &OutlineEntries, screen: Screen) -> String {
     let visible: Vec<usize> = (0..entries.all.len()).filter(|at| entries.all[*at].line.is_some()).collect();
     let Some(widest) = visible.iter().filter_map(|at| who(&entries.all[*at])).map(str::len).max() else {
         return String::new();
@@ -93,7 +93,7 @@ fn outline(entries: &Entries, screen: Screen) -> String {
     // Entries with the lines of the tree before them and before their followers. Without recursion, since a
     // conversation is as deep as it is long.
     let mut waiting = Vec::new();
-    branch(&roots, &Lead::default(), &mut waiting);
+    branch(&roots, &TreeLead::default(), &mut waiting);
     while let Some((at, lead)) = waiting.pop() {
         let entry = &entries.all[at];
         text.push_str(&line(entry, &lead.own, Some(at) == here, widest, screen));
@@ -104,23 +104,23 @@ fn outline(entries: &Entries, screen: Screen) -> String {
 
 /// The lines of the tree before an entry (`own`) and before its followers (`below`).
 #[derive(Debug, Clone, Default)]
-struct Lead {
+struct TreeLead {
     own: String,
     below: String,
     level: usize,
 }
 
 /// Pushes the followers of an entry so that the first one comes next. A single follower is not indented.
-fn branch(followers: &[usize], lead: &Lead, waiting: &mut Vec<(usize, Lead)>) {
+fn branch(followers: &[usize], lead: &TreeLead, waiting: &mut Vec<(usize, TreeLead)>) {
     let only = followers.len() == 1;
     for (place, at) in followers.iter().enumerate().rev() {
         let next = if only {
-            Lead { own: lead.below.clone(), ..lead.clone() }
+            TreeLead { own: lead.below.clone(), ..lead.clone() }
         } else {
             let last = place + 1 == followers.len();
             let (own, below) = if last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
             let base = if lead.level < DEEPEST { lead.below.as_str() } else { parent_of(&lead.below) };
-            Lead { own: format!("{base}{own}"), below: format!("{base}{below}"), level: lead.level + 1 }
+            TreeLead { own: format!("{base}{own}"), below: format!("{base}{below}"), level: lead.level + 1 }
         };
         waiting.push((*at, next));
     }
@@ -132,7 +132,7 @@ fn parent_of(lead: &str) -> &str {
 }
 
 /// The roots among the visible entries, and the followers of each.
-fn family(entries: &Entries) -> (Vec<usize>, Vec<Vec<usize>>) {
+fn family(entries: &OutlineEntries) -> (Vec<usize>, Vec<Vec<usize>>) {
     let mut roots = Vec::new();
     let mut children = vec![Vec::new(); entries.all.len()];
     // For each entry itself or its nearest visible ancestor. Parents come before their children.
@@ -153,15 +153,15 @@ fn family(entries: &Entries) -> (Vec<usize>, Vec<Vec<usize>>) {
 }
 
 /// The entry itself, or its nearest visible ancestor.
-fn seen_from(entries: &Entries, at: usize) -> Option<usize> {
+fn seen_from(entries: &OutlineEntries, at: usize) -> Option<usize> {
     std::iter::successors(Some(at), |at| entries.all[*at].parent).find(|at| entries.all[*at].line.is_some())
 }
 
-fn who(entry: &Shown) -> Option<&'static str> {
+fn who(entry: &OutlineEntry) -> Option<&'static str> {
     entry.line.as_ref().map(|(who, _)| *who)
 }
 
-fn line(entry: &Shown, lead: &str, is_here: bool, widest: usize, screen: Screen) -> String {
+fn line(entry: &OutlineEntry, lead: &str, is_here: bool, widest: usize, screen: Screen) -> String {
     let Some((who, text)) = &entry.line else { return String::new() };
     let id = one_line(&entry.id);
     let label = entry.label.as_deref().map(|label| format!("  [{}]", one_line(label))).unwrap_or_default();
@@ -185,7 +185,7 @@ mod tests {
     }
 
     fn check(lines: &[String], leaf: &str, width: usize, expected: &[&str]) {
-        let entries = Entries::of_lines(lines.iter().map(String::as_str), Some(leaf));
+        let entries = OutlineEntries::of_lines(lines.iter().map(String::as_str), Some(leaf));
         let screen = Screen { width: Some(width), ..Screen::default() };
         assert_eq!(outline(&entries, screen).lines().collect::<Vec<_>>(), expected);
     }
@@ -232,7 +232,7 @@ mod tests {
             }
             parent = format!("y{level}");
         }
-        let entries = Entries::of_lines(lines.iter().map(String::as_str), None);
+        let entries = OutlineEntries::of_lines(lines.iter().map(String::as_str), None);
         let text = outline(&entries, Screen::default());
         assert!(text.starts_with("  ├─ r  user  root\n  │  ├─ x0  user  t\n  │  └─ y0  user  t\n"), "{text}");
         assert!(text.ends_with("  └─ s  user  other root\n"), "{text}");
@@ -247,7 +247,7 @@ mod tests {
                 user(&format!("n{at}"), &if at == 0 { "-".into() } else { format!("n{}", at - 1) }, "t")
             })
             .collect();
-        let entries = Entries::of_lines(lines.iter().map(String::as_str), Some("n19999"));
+        let entries = OutlineEntries::of_lines(lines.iter().map(String::as_str), Some("n19999"));
         assert_eq!(outline(&entries, Screen::default()).lines().count(), 20_000);
     }
 }

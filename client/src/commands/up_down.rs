@@ -14,10 +14,10 @@ use tokio::{sync::oneshot, time::timeout};
 use super::daemon_call::block_on;
 use crate::{
     cli::{DownOptions, UpOptions},
-    exit::{Exit, Fault, conclude, tell},
+    exit::{Exit, Fault, conclude, print_stderr},
     output,
     rpc::{CallError, Shutdown},
-    shared_daemon::{Connection, Endpoint},
+    shared_daemon::{DaemonConnection, Endpoint},
 };
 
 /// How many daemons that are ending are waited for.
@@ -25,7 +25,7 @@ const ATTEMPTS: usize = 3;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Report<'a> {
+struct UpReport<'a> {
     /// Whether this command started the daemon.
     started: bool,
     socket: &'a str,
@@ -49,11 +49,15 @@ pub(crate) fn up(options: &UpOptions) -> Exit {
 }
 
 /// Waits until a daemon that is ending is gone.
-async fn see_out(connection: Connection, status: &DaemonStatus, ending: DaemonEnding) -> Result<(), Fault> {
+async fn see_out(
+    connection: DaemonConnection,
+    status: &DaemonStatus,
+    ending: DaemonEnding,
+) -> Result<(), Fault> {
     let pid = status.daemon.pid;
     let process = watch(pid);
     let remaining = Duration::from_millis(ending.remaining_ms);
-    tell(&format!(
+    print_stderr(&format!(
         "agentd (pid {pid}) is ending: waiting for {} session(s) to finish, {} s at most. `agentctl down --abort` stops them.",
         status.running_sessions,
         remaining.as_secs()
@@ -77,7 +81,7 @@ fn print_running(
     if options.json {
         // The report has the socket already.
         let status = DaemonStatus { socket: None, ..status };
-        return output::print_json(&Report { started, socket: &socket, status });
+        return output::print_json(&UpReport { started, socket: &socket, status });
     }
     let how = if started { "is running" } else { "is running already" };
     output::print(&format!("agentd {how} (pid {}, socket {socket})\n", status.daemon.pid))
@@ -115,7 +119,7 @@ pub(crate) fn down(options: &DownOptions) -> Exit {
         };
         if status.running_sessions > 0 && mode == EndMode::Drain {
             let (count, seconds) = (status.running_sessions, allowed.as_secs());
-            tell(&format!("Waiting for {count} session(s) to finish, {seconds} s at most."));
+            print_stderr(&format!("Waiting for {count} session(s) to finish, {seconds} s at most."));
         }
         if timeout(allowed.saturating_add(GRACE), gone(connection, process)).await.is_err() {
             return Err(Fault::new(Exit::Failed, format!("agentctl: agentd (pid {pid}) has not ended yet.")));
@@ -145,7 +149,7 @@ fn watch(pid: u32) -> Option<oneshot::Receiver<()>> {
 }
 
 /// Waits until the daemon has closed the connection and its process has ended, where that can be watched.
-async fn gone(mut connection: Connection, process: Option<oneshot::Receiver<()>>) {
+async fn gone(mut connection: DaemonConnection, process: Option<oneshot::Receiver<()>>) {
     connection.ended().await;
     if let Some(process) = process {
         // An error means that the thread is gone.

@@ -13,11 +13,11 @@ use tokio::sync::mpsc;
 use super::daemon_call;
 use crate::{
     cli::WatchOptions,
-    exit::{Exit, Fault, conclude, tell},
-    output::{Chunk, Output},
+    exit::{Exit, Fault, conclude, print_stderr},
+    output::{Output, OutputChunk},
     render::{Screen, clock, counted, cut, one_line, session_title, short_id},
     rpc::{Client, EventLine, ListSessions, WatchSessions},
-    shared_daemon::Connection,
+    shared_daemon::DaemonConnection,
 };
 
 /// Prints changes until Ctrl-C, or the end of the daemon.
@@ -58,14 +58,14 @@ fn closed(error: &io::Error) -> Result<Exit, Fault> {
 }
 
 async fn show(
-    connection: &mut Connection,
+    connection: &mut DaemonConnection,
     options: &WatchOptions,
-    chunks: &mpsc::Sender<Chunk>,
+    chunks: &mpsc::Sender<OutputChunk>,
 ) -> Result<Exit, Fault> {
-    let mut view = View::new();
+    let mut view = WatchView::new();
     if !options.json {
         look(&connection.client, &mut view, chunks).await?;
-        tell("Watching; Ctrl-C ends it.");
+        print_stderr("Watching; Ctrl-C ends it.");
     }
     while let Some(line) = connection.incoming.events.recv().await {
         if options.json {
@@ -80,7 +80,11 @@ async fn show(
 }
 
 /// Lists the live sessions, and prints what is new about them.
-async fn look(client: &Client, view: &mut View, chunks: &mpsc::Sender<Chunk>) -> Result<(), Fault> {
+async fn look(
+    client: &Client,
+    view: &mut WatchView,
+    chunks: &mpsc::Sender<OutputChunk>,
+) -> Result<(), Fault> {
     let mut params =
         ListSessionsParams { live: Some(true), limit: Some(1_000), ..ListSessionsParams::default() };
     loop {
@@ -96,20 +100,20 @@ async fn look(client: &Client, view: &mut View, chunks: &mpsc::Sender<Chunk>) ->
     }
 }
 
-async fn put(chunks: &mpsc::Sender<Chunk>, text: String) {
+async fn put(chunks: &mpsc::Sender<OutputChunk>, text: String) {
     if !text.is_empty() {
         // Fails only when the writer has ended, which `broken` reports.
-        let _ = chunks.send(Chunk::Out(text.into_bytes())).await;
+        let _ = chunks.send(OutputChunk::Out(text.into_bytes())).await;
     }
 }
 
 /// Events as lines with the time.
-struct View {
+struct WatchView {
     changes: SessionChanges,
     zone: TimeZone,
 }
 
-impl View {
+impl WatchView {
     fn new() -> Self {
         Self { changes: SessionChanges::new(Screen::of_stdout()), zone: TimeZone::system() }
     }
@@ -165,7 +169,7 @@ impl SessionChanges {
         let state = if session.is_streaming { "at work" } else { "idle" };
         let mut parts = vec![state.to_owned()];
         parts.extend((session.clients > 0).then(|| clients(&session)));
-        self.tell(session, &parts)
+        self.record(session, &parts)
     }
 
     fn opened(&mut self, session: SessionInfo) -> Option<String> {
@@ -175,7 +179,7 @@ impl SessionChanges {
         }
         let mut parts = vec!["opened".to_owned()];
         parts.extend(session.is_streaming.then(|| "at work".to_owned()));
-        self.tell(session, &parts)
+        self.record(session, &parts)
     }
 
     /// The current state of a session; `None` when no change is worth a line.
@@ -190,7 +194,7 @@ impl SessionChanges {
             self.sessions.insert(session.id.clone(), session);
             return None;
         }
-        self.tell(session, &parts)
+        self.record(session, &parts)
     }
 
     fn closed(&mut self, id: &str) -> Option<String> {
@@ -201,7 +205,7 @@ impl SessionChanges {
         }
     }
 
-    fn tell(&mut self, session: SessionInfo, parts: &[String]) -> Option<String> {
+    fn record(&mut self, session: SessionInfo, parts: &[String]) -> Option<String> {
         let line = self.line(&session, parts);
         self.sessions.insert(session.id.clone(), session);
         Some(line)

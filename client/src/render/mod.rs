@@ -12,5 +12,5 @@ pub(crate) use screen::example_session;
 pub(crate) use screen::{
     Screen, colour_wanted, coloured, counted, cut, one_line, session_title, shell_word, short_id,
 };
-pub(crate) use text::{Style, TextRenderer, ToolLines, prompt_line};
+pub(crate) use text::{StreamStyle, TextRenderer, ToolLines, prompt_line};
 pub(crate) use time::{age, ago, clock, duration};

@@ -15,18 +15,18 @@ use super::{
     colour_wanted, coloured, one_line, steers,
     tool_line::{outcome, subject},
 };
-use crate::output::Chunk;
+use crate::output::OutputChunk;
 
 /// The abilities of the two streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Style {
+pub(crate) struct StreamStyle {
     /// Whether notices on stderr are coloured.
     pub(crate) colour: bool,
     /// Whether stdout is a terminal, which a model's text must not steer.
     pub(crate) plain_out: bool,
 }
 
-impl Style {
+impl StreamStyle {
     /// The style of this process: colours only on a terminal, and without `NO_COLOR`.
     pub(crate) fn detect() -> Self {
         Self { colour: colour_wanted() && io::stderr().is_terminal(), plain_out: io::stdout().is_terminal() }
@@ -37,7 +37,7 @@ const DIM: &str = "2";
 const GREEN: &str = "32";
 const RED: &str = "31";
 
-impl Style {
+impl StreamStyle {
     /// Text in a faint colour.
     pub(crate) fn dim(self, text: &str) -> String {
         self.coloured(DIM, text)
@@ -49,7 +49,7 @@ impl Style {
 }
 
 /// A user's message for stderr: each line after `> `.
-pub(crate) fn prompt_line(style: Style, text: &str) -> String {
+pub(crate) fn prompt_line(style: StreamStyle, text: &str) -> String {
     let text: String = text.trim_end().chars().filter(|c| !steers(*c)).collect();
     let lines = if text.is_empty() { vec![""] } else { text.lines().collect() };
     lines.iter().map(|line| format!("{}\n", style.dim(format!("> {line}").trim_end()))).collect()
@@ -58,13 +58,13 @@ pub(crate) fn prompt_line(style: Style, text: &str) -> String {
 /// The lines about tool calls, for stderr.
 #[derive(Debug, Default)]
 pub(crate) struct ToolLines {
-    style: Style,
+    style: StreamStyle,
     /// The subjects of the running calls, by id.
     calls: HashMap<String, String>,
 }
 
 impl ToolLines {
-    pub(crate) fn new(style: Style) -> Self {
+    pub(crate) fn new(style: StreamStyle) -> Self {
         Self { style, calls: HashMap::new() }
     }
 
@@ -86,19 +86,19 @@ impl ToolLines {
 /// Turns events into text.
 #[derive(Debug, Default)]
 pub(crate) struct TextRenderer {
-    style: Style,
+    style: StreamStyle,
     /// Whether the last character on stdout did not end a line.
     in_line: bool,
     tools: ToolLines,
 }
 
 impl TextRenderer {
-    pub(crate) fn new(style: Style) -> Self {
+    pub(crate) fn new(style: StreamStyle) -> Self {
         Self { style, in_line: false, tools: ToolLines::new(style) }
     }
 
     /// The chunks to write for an event.
-    pub(crate) fn event(&mut self, event: &Event) -> Vec<Chunk> {
+    pub(crate) fn event(&mut self, event: &Event) -> Vec<OutputChunk> {
         match event {
             Event::MessageUpdate(update) => match &update.assistant_message_event {
                 AssistantMessageEvent::TextDelta { delta, .. } => self.piece(delta),
@@ -136,7 +136,7 @@ impl TextRenderer {
     }
 
     /// A piece of an answer's text.
-    pub(crate) fn piece(&mut self, delta: &str) -> Vec<Chunk> {
+    pub(crate) fn piece(&mut self, delta: &str) -> Vec<OutputChunk> {
         let text: String = if self.style.plain_out {
             delta.chars().filter(|c| !steers(*c)).collect()
         } else {
@@ -144,33 +144,33 @@ impl TextRenderer {
         };
         let Some(last) = text.chars().next_back() else { return Vec::new() };
         self.in_line = last != '\n';
-        vec![Chunk::Out(text.into_bytes())]
+        vec![OutputChunk::Out(text.into_bytes())]
     }
 
-    fn end_line(&mut self) -> Vec<Chunk> {
-        if std::mem::take(&mut self.in_line) { vec![Chunk::Out(b"\n".to_vec())] } else { Vec::new() }
+    fn end_line(&mut self) -> Vec<OutputChunk> {
+        if std::mem::take(&mut self.in_line) { vec![OutputChunk::Out(b"\n".to_vec())] } else { Vec::new() }
     }
 
-    pub(crate) fn prompt(&mut self, text: &str) -> Vec<Chunk> {
+    pub(crate) fn prompt(&mut self, text: &str) -> Vec<OutputChunk> {
         let line = prompt_line(self.style, text);
         self.notice(line)
     }
 
     /// A line for stderr, after the end of the current line on stdout.
-    fn notice(&mut self, line: String) -> Vec<Chunk> {
+    fn notice(&mut self, line: String) -> Vec<OutputChunk> {
         let mut chunks = self.end_line();
-        chunks.push(Chunk::Err(line.into_bytes()));
+        chunks.push(OutputChunk::Err(line.into_bytes()));
         chunks
     }
 
-    fn retried(&self, retry: &AutoRetryStart) -> Vec<Chunk> {
+    fn retried(&self, retry: &AutoRetryStart) -> Vec<OutputChunk> {
         let seconds = Duration::from_millis(retry.delay_ms).as_secs_f64();
         let why = one_line(&retry.error_message);
         let line = format!(
             "The model's answer failed ({why}). Asking again in {seconds} s (retry {} of {}).",
             retry.attempt, retry.max_attempts
         );
-        vec![Chunk::Err(format!("{}\n", self.style.dim(&line)).into_bytes())]
+        vec![OutputChunk::Err(format!("{}\n", self.style.dim(&line)).into_bytes())]
     }
 }
 
@@ -246,7 +246,7 @@ mod tests {
             let line = format!(
                 r#"{{"type":"model_fallback","from":{{"provider":"a","id":"m"}},"to":{{"provider":"b","id":"n"}},"thinkingLevel":"off","purpose":"{purpose}","reason":"auth","errorMessage":"401: bad\n\u001b[2Jkey"}}"#
             );
-            render(Style::default(), &[&line]).1
+            render(StreamStyle::default(), &[&line]).1
         };
         assert!(line("answer").starts_with("a/m failed (401: bad"), "{}", line("answer"));
         assert!(line("answer").ends_with("). b/n goes on.\n"), "{}", line("answer"));
@@ -259,7 +259,7 @@ mod tests {
             let line = format!(
                 r#"{{"type":"process_end","processId":"bg-1","command":"make\n\u001b[2J","durationMs":5,"outputBytes":0,{rest}}}"#
             );
-            render(Style::default(), &[&line]).1
+            render(StreamStyle::default(), &[&line]).1
         };
         assert!(end(r#""exitCode":2"#).starts_with("bg-1 exited with code 2: make"));
         let killed = end(r#""exitCode":143,"signal":15,"endedBy":"timeout""#);
@@ -271,7 +271,7 @@ mod tests {
     fn a_compaction_is_one_line() {
         let end = |rest: &str| {
             let line = format!(r#"{{"type":"compaction_end","reason":"overflow",{rest}}}"#);
-            render(Style::default(), &[&delta("a"), &line])
+            render(StreamStyle::default(), &[&delta("a"), &line])
         };
         let done = r#""result":{"summary":"S\n","firstKeptEntryId":"a","tokensBefore":900,"estimatedTokensAfter":50},"aborted":false,"willRetry":true"#;
         let (out, err) = end(done);
@@ -282,7 +282,7 @@ mod tests {
         assert!(end(failed).1.starts_with("Auto-compaction failed: x"));
     }
 
-    fn render(style: Style, lines: &[&str]) -> (String, String) {
+    fn render(style: StreamStyle, lines: &[&str]) -> (String, String) {
         let mut renderer = TextRenderer::new(style);
         let (mut out, mut err) = (String::new(), String::new());
         for line in lines {
@@ -290,8 +290,8 @@ mod tests {
             let event = Event::parse(kind["type"].as_str().unwrap(), line).unwrap().unwrap();
             for chunk in renderer.event(&event) {
                 match chunk {
-                    Chunk::Out(bytes) => out.push_str(std::str::from_utf8(&bytes).unwrap()),
-                    Chunk::Err(bytes) => err.push_str(std::str::from_utf8(&bytes).unwrap()),
+                    OutputChunk::Out(bytes) => out.push_str(std::str::from_utf8(&bytes).unwrap()),
+                    OutputChunk::Err(bytes) => err.push_str(std::str::from_utf8(&bytes).unwrap()),
                 }
             }
         }
@@ -313,7 +313,7 @@ mod tests {
     #[test]
     fn text_streams_and_ends_its_line_once() {
         let (out, err) =
-            render(Style::default(), &[&delta("a"), &delta("b\n"), END, &delta("c"), CALL, DONE, END]);
+            render(StreamStyle::default(), &[&delta("a"), &delta("b\n"), END, &delta("c"), CALL, DONE, END]);
         assert_eq!(out, "ab\nc\n");
         assert_eq!(err, "-> bash ls\n<- bash ls: ok, 5 ms\n");
     }
@@ -321,20 +321,23 @@ mod tests {
     #[test]
     fn a_model_cannot_steer_the_terminal() {
         let escape = delta("a\u{1b}[2J\tb\r\u{9b}");
-        let plain = Style { plain_out: true, ..Style::default() };
+        let plain = StreamStyle { plain_out: true, ..StreamStyle::default() };
         assert_eq!(render(plain, &[&escape]).0, "a[2J\tb");
-        assert_eq!(render(Style::default(), &[&escape]).0, "a\u{1b}[2J\tb\r\u{9b}");
+        assert_eq!(render(StreamStyle::default(), &[&escape]).0, "a\u{1b}[2J\tb\r\u{9b}");
     }
 
     #[test]
     fn prompts_stand_after_a_mark() {
-        assert_eq!(prompt_line(Style::default(), "a\x1b\n\nb\n"), "> a\n>\n> b\n");
-        assert_eq!(prompt_line(Style { colour: true, ..Style::default() }, ""), "\x1b[2m>\x1b[0m\n");
+        assert_eq!(prompt_line(StreamStyle::default(), "a\x1b\n\nb\n"), "> a\n>\n> b\n");
+        assert_eq!(
+            prompt_line(StreamStyle { colour: true, ..StreamStyle::default() }, ""),
+            "\x1b[2m>\x1b[0m\n"
+        );
     }
 
     #[test]
     fn colour_only_where_wanted() {
-        let (_, err) = render(Style { colour: true, ..Style::default() }, &[CALL, DONE]);
+        let (_, err) = render(StreamStyle { colour: true, ..StreamStyle::default() }, &[CALL, DONE]);
         assert_eq!(err, "\x1b[2m-> bash ls\x1b[0m\n\x1b[2m<- bash ls:\x1b[0m \x1b[32mok, 5 ms\x1b[0m\n");
     }
 }

@@ -27,7 +27,7 @@ impl EventLine {
 }
 
 #[derive(Clone, Deserialize)]
-pub(super) struct Reply {
+pub(super) struct ResponseBody {
     pub(super) success: bool,
     #[serde(default)]
     pub(super) data: Option<Box<RawValue>>,
@@ -42,13 +42,13 @@ pub(super) struct Reply {
 /// The calls that wait for a response; `None` once the connection has ended.
 #[derive(Clone)]
 pub(super) struct PendingCalls {
-    waiting: Arc<Mutex<Option<Waiting>>>,
+    waiting: Arc<Mutex<Option<WaitingCalls>>>,
     /// The response of a daemon that refuses the connection.
-    farewell: Arc<OnceLock<Reply>>,
+    farewell: Arc<OnceLock<ResponseBody>>,
 }
 
 /// The waiting calls by the ids of their commands.
-type Waiting = HashMap<String, oneshot::Sender<Reply>>;
+type WaitingCalls = HashMap<String, oneshot::Sender<ResponseBody>>;
 
 impl PendingCalls {
     pub(super) fn new() -> Self {
@@ -56,7 +56,7 @@ impl PendingCalls {
     }
 
     /// Registers a call. Its receiver fails when the connection has ended, or ends before the response.
-    pub(super) fn expect(&self, id: String) -> oneshot::Receiver<Reply> {
+    pub(super) fn expect(&self, id: String) -> oneshot::Receiver<ResponseBody> {
         let (sender, answer) = oneshot::channel();
         if let Some(waiting) = self.lock().as_mut() {
             waiting.insert(id, sender);
@@ -64,12 +64,12 @@ impl PendingCalls {
         answer
     }
 
-    fn take(&self, id: &str) -> Option<oneshot::Sender<Reply>> {
+    fn take(&self, id: &str) -> Option<oneshot::Sender<ResponseBody>> {
         self.lock().as_mut()?.remove(id)
     }
 
     /// The response of a daemon that refuses the connection.
-    pub(super) fn farewell(&self) -> Option<Reply> {
+    pub(super) fn farewell(&self) -> Option<ResponseBody> {
         self.farewell.get().cloned()
     }
 
@@ -79,7 +79,7 @@ impl PendingCalls {
     }
 
     /// Nothing panics while the map is locked; after a panic it would still be whole.
-    fn lock(&self) -> MutexGuard<'_, Option<Waiting>> {
+    fn lock(&self) -> MutexGuard<'_, Option<WaitingCalls>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -87,7 +87,7 @@ impl PendingCalls {
 /// Sends a response to its call; gives an event back.
 pub(super) fn route(line: Line, pending: &PendingCalls) -> Option<EventLine> {
     #[derive(Deserialize)]
-    struct Head {
+    struct ResponseHead {
         #[serde(rename = "type")]
         kind: String,
         #[serde(default)]
@@ -97,7 +97,7 @@ pub(super) fn route(line: Line, pending: &PendingCalls) -> Option<EventLine> {
     }
     // A line that is not text belongs to no call.
     let Line::Text(text) = line else { return None };
-    let head: Head = serde_json::from_str(&text).ok()?;
+    let head: ResponseHead = serde_json::from_str(&text).ok()?;
     if head.kind != "response" {
         return Some(EventLine { kind: head.kind, text });
     }
@@ -113,7 +113,7 @@ pub(super) fn route(line: Line, pending: &PendingCalls) -> Option<EventLine> {
     };
     let waiting = pending.take(id.as_str()?)?;
     // Dropping the sender would mean that the daemon has ended.
-    let reply = serde_json::from_str(&text).unwrap_or_else(|error| Reply {
+    let reply = serde_json::from_str(&text).unwrap_or_else(|error| ResponseBody {
         success: false,
         data: None,
         error: Some(format!("agentd sent a response that cannot be read: {error}")),

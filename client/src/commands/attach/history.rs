@@ -8,8 +8,8 @@ use agentd_protocol::{
 };
 
 use crate::{
-    output::Chunk,
-    render::{Style, ToolLines, one_line, prompt_line, steers},
+    output::OutputChunk,
+    render::{StreamStyle, ToolLines, one_line, prompt_line, steers},
 };
 
 /// How many lines of a text are shown; of longer ones the last.
@@ -19,7 +19,7 @@ const LINES: usize = 20;
 const MESSAGES: usize = 20;
 
 /// The last prompt and its run: prompts and tools for stderr, answers for stdout.
-pub(super) fn last_exchange(messages: &[Json<Message>], style: Style) -> Vec<Chunk> {
+pub(super) fn last_exchange(messages: &[Json<Message>], style: StreamStyle) -> Vec<OutputChunk> {
     let typed: Vec<&Message> = messages.iter().filter_map(Json::get).collect();
     let begin = typed.iter().rposition(|message| matches!(message, Message::User(_))).unwrap_or(0);
     let exchange = &typed[begin..];
@@ -37,10 +37,10 @@ pub(super) fn last_exchange(messages: &[Json<Message>], style: Style) -> Vec<Chu
     chunks
 }
 
-fn said(message: &Message, tools: &mut ToolLines, style: Style) -> Vec<Chunk> {
+fn said(message: &Message, tools: &mut ToolLines, style: StreamStyle) -> Vec<OutputChunk> {
     match message {
         Message::User(user) => {
-            vec![Chunk::Err(prompt_line(style, &last_lines(&user.content.text())).into_bytes())]
+            vec![OutputChunk::Err(prompt_line(style, &last_lines(&user.content.text())).into_bytes())]
         }
         Message::Assistant(answer) => answered(answer, tools, style),
         Message::ToolResult(result) => {
@@ -55,7 +55,7 @@ fn said(message: &Message, tools: &mut ToolLines, style: Style) -> Vec<Chunk> {
                 is_error: result.is_error,
                 duration_ms: result.duration_ms,
             };
-            vec![Chunk::Err(tools.ended(&ended).into_bytes())]
+            vec![OutputChunk::Err(tools.ended(&ended).into_bytes())]
         }
         Message::BashExecution(bash) => vec![ran(bash, style)],
         Message::System(_)
@@ -65,7 +65,7 @@ fn said(message: &Message, tools: &mut ToolLines, style: Style) -> Vec<Chunk> {
     }
 }
 
-fn answered(answer: &AssistantMessage, tools: &mut ToolLines, style: Style) -> Vec<Chunk> {
+fn answered(answer: &AssistantMessage, tools: &mut ToolLines, style: StreamStyle) -> Vec<OutputChunk> {
     let mut chunks = Vec::new();
     for block in &answer.content {
         match block {
@@ -73,13 +73,13 @@ fn answered(answer: &AssistantMessage, tools: &mut ToolLines, style: Style) -> V
                 let text = last_lines(text);
                 let text: String =
                     if style.plain_out { text.chars().filter(|c| !steers(*c)).collect() } else { text };
-                chunks.push(Chunk::Out(format!("{}\n", text.trim_end()).into_bytes()));
+                chunks.push(OutputChunk::Out(format!("{}\n", text.trim_end()).into_bytes()));
             }
             ContentBlock::ToolCall(call) => {
                 if let Ok(args) = Json::new(call.arguments.clone()) {
                     let (tool_call_id, tool_name) = (call.id.clone(), call.name.clone());
                     let started = ToolExecutionStart { tool_call_id, tool_name, args };
-                    chunks.push(Chunk::Err(tools.started(&started).into_bytes()));
+                    chunks.push(OutputChunk::Err(tools.started(&started).into_bytes()));
                 }
             }
             _ => {}
@@ -91,12 +91,12 @@ fn answered(answer: &AssistantMessage, tools: &mut ToolLines, style: Style) -> V
     chunks
 }
 
-fn ran(bash: &BashExecutionMessage, style: Style) -> Chunk {
+fn ran(bash: &BashExecutionMessage, style: StreamStyle) -> OutputChunk {
     note(style, &format!("$ {}", one_line(&bash.command)))
 }
 
-fn note(style: Style, text: &str) -> Chunk {
-    Chunk::Err(format!("{}\n", style.dim(text)).into_bytes())
+fn note(style: StreamStyle, text: &str) -> OutputChunk {
+    OutputChunk::Err(format!("{}\n", style.dim(text)).into_bytes())
 }
 
 /// The end of a long text.
@@ -118,10 +118,10 @@ mod tests {
         let messages: Vec<Json<Message>> =
             messages.iter().map(|message| serde_json::from_str(&message.to_string()).unwrap()).collect();
         let (mut out, mut err) = (String::new(), String::new());
-        for chunk in last_exchange(&messages, Style { plain_out: true, ..Style::default() }) {
+        for chunk in last_exchange(&messages, StreamStyle { plain_out: true, ..StreamStyle::default() }) {
             match chunk {
-                Chunk::Out(bytes) => out.push_str(std::str::from_utf8(&bytes).unwrap()),
-                Chunk::Err(bytes) => err.push_str(std::str::from_utf8(&bytes).unwrap()),
+                OutputChunk::Out(bytes) => out.push_str(std::str::from_utf8(&bytes).unwrap()),
+                OutputChunk::Err(bytes) => err.push_str(std::str::from_utf8(&bytes).unwrap()),
             }
         }
         (out, err)

@@ -43,9 +43,9 @@ else
 fi
 "#;
 
-pub(crate) struct Bash;
+pub(crate) struct BashCompleter;
 
-impl EnvCompleter for Bash {
+impl EnvCompleter for BashCompleter {
     fn name(&self) -> &'static str {
         "bash"
     }
@@ -89,7 +89,7 @@ impl EnvCompleter for Bash {
         let lines = offers.into_iter().filter_map(|offer| {
             let rest = offer.word.strip_prefix(stays.value.as_str())?;
             match rest.strip_prefix("~/").filter(|_| keeps_tilde) {
-                Some(below) => Some(format!("~/{}", quoted(below, Quote::None)?)),
+                Some(below) => Some(format!("~/{}", quoted(below, ShellQuote::None)?)),
                 None => quoted(rest, stays.quote),
             }
         });
@@ -99,7 +99,7 @@ impl EnvCompleter for Bash {
 
 /// The quotes around a position in a command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Quote {
+enum ShellQuote {
     #[default]
     None,
     Single,
@@ -108,23 +108,23 @@ enum Quote {
 
 /// A word of a command line.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Word {
+struct ShellWord {
     /// The word with its quotes.
     raw: String,
     /// The word without quotes, and without expansions.
     value: String,
     /// The quotes at its end.
-    quote: Quote,
+    quote: ShellQuote,
 }
 
 /// The words of a command. The last one is the word at the end of the line: empty after a space. Assignments before the
 /// command are left out.
-fn command_words(line: &str) -> Vec<Word> {
+fn command_words(line: &str) -> Vec<ShellWord> {
     let mut words = Vec::new();
-    let mut word = Word::default();
+    let mut word = ShellWord::default();
     let mut chars = line.chars();
     while let Some(c) = chars.next() {
-        if word.quote == Quote::None && matches!(c, ' ' | '\t' | '\n') {
+        if word.quote == ShellQuote::None && matches!(c, ' ' | '\t' | '\n') {
             if !word.raw.is_empty() {
                 words.push(std::mem::take(&mut word));
             }
@@ -132,14 +132,15 @@ fn command_words(line: &str) -> Vec<Word> {
         }
         word.raw.push(c);
         match (word.quote, c) {
-            (Quote::None, '\'') => word.quote = Quote::Single,
-            (Quote::None, '"') => word.quote = Quote::Double,
-            (Quote::Single, '\'') | (Quote::Double, '"') => word.quote = Quote::None,
-            (Quote::None | Quote::Double, '\\') => {
+            (ShellQuote::None, '\'') => word.quote = ShellQuote::Single,
+            (ShellQuote::None, '"') => word.quote = ShellQuote::Double,
+            (ShellQuote::Single, '\'') | (ShellQuote::Double, '"') => word.quote = ShellQuote::None,
+            (ShellQuote::None | ShellQuote::Double, '\\') => {
                 // A backslash at the end of the line escapes nothing yet.
                 if let Some(escaped) = chars.next() {
                     word.raw.push(escaped);
-                    let is_escape = word.quote == Quote::None || matches!(escaped, '$' | '`' | '"' | '\\');
+                    let is_escape =
+                        word.quote == ShellQuote::None || matches!(escaped, '$' | '`' | '"' | '\\');
                     if !is_escape {
                         word.value.push('\\');
                     }
@@ -150,7 +151,7 @@ fn command_words(line: &str) -> Vec<Word> {
         }
     }
     words.push(word);
-    let is_assignment = |word: &Word| {
+    let is_assignment = |word: &ShellWord| {
         word.raw.split_once('=').is_some_and(|(name, _)| {
             name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
                 && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
@@ -161,17 +162,17 @@ fn command_words(line: &str) -> Vec<Word> {
 }
 
 /// The text to insert at a position in such quotes; `None` where no text would have the meaning.
-fn quoted(text: &str, at: Quote) -> Option<String> {
+fn quoted(text: &str, at: ShellQuote) -> Option<String> {
     match at {
-        Quote::None => Some(escaped(text)),
+        ShellQuote::None => Some(escaped(text)),
         // Only the quote itself is special. bash closes the quotes, unless the reply ends with one; then we do.
-        Quote::Single => {
+        ShellQuote::Single => {
             let inner = text.replace('\'', r"'\''");
             Some(if inner.ends_with('\'') { inner + "'" } else { inner })
         }
         // Inside double quotes `!` is expanded, and a backslash before it stays in the word.
-        Quote::Double if text.contains('!') => None,
-        Quote::Double => {
+        ShellQuote::Double if text.contains('!') => None,
+        ShellQuote::Double => {
             let mut inner = String::new();
             for c in text.chars() {
                 if matches!(c, '$' | '`' | '"' | '\\') {
@@ -204,29 +205,29 @@ mod tests {
 
     #[test]
     fn words_are_read_as_bash_reads_them() {
-        let check = |line: &str, values: &[&str], raw: &str, quote: Quote| {
+        let check = |line: &str, values: &[&str], raw: &str, quote: ShellQuote| {
             let words = command_words(line);
             let found: Vec<&str> = words.iter().map(|word| word.value.as_str()).collect();
             let last = words.last().unwrap();
             assert_eq!((found, last.raw.as_str(), last.quote), (values.to_vec(), raw, quote), "{line}");
         };
-        check("a b", &["a", "b"], "b", Quote::None);
-        check("a  b ", &["a", "b", ""], "", Quote::None);
-        check("X=1 _y2='a b' a --m=x", &["a", "--m=x"], "--m=x", Quote::None);
-        check(r#"a 'b $c "#, &["a", "b $c "], "'b $c ", Quote::Single);
-        check(r#"a "b\$\x\" c"#, &["a", r#"b$\x" c"#], r#""b\$\x\" c"#, Quote::Double);
-        check(r"a b\ c\", &["a", "b c"], r"b\ c\", Quote::None);
-        check(r#"a 'b'"c"d"#, &["a", "bcd"], r#"'b'"c"d"#, Quote::None);
-        check("", &[""], "", Quote::None);
+        check("a b", &["a", "b"], "b", ShellQuote::None);
+        check("a  b ", &["a", "b", ""], "", ShellQuote::None);
+        check("X=1 _y2='a b' a --m=x", &["a", "--m=x"], "--m=x", ShellQuote::None);
+        check(r#"a 'b $c "#, &["a", "b $c "], "'b $c ", ShellQuote::Single);
+        check(r#"a "b\$\x\" c"#, &["a", r#"b$\x" c"#], r#""b\$\x\" c"#, ShellQuote::Double);
+        check(r"a b\ c\", &["a", "b c"], r"b\ c\", ShellQuote::None);
+        check(r#"a 'b'"c"d"#, &["a", "bcd"], r#"'b'"c"d"#, ShellQuote::None);
+        check("", &[""], "", ShellQuote::None);
     }
 
     proptest! {
         /// An inserted text means what was offered, in every kind of quotes.
         #[test]
         fn what_is_quoted_means_the_same(text in "[ -~é]{0,20}", at in 0..3_usize) {
-            let (begin, quote) = [("", Quote::None), ("'", Quote::Single), ("\"", Quote::Double)][at];
+            let (begin, quote) = [("", ShellQuote::None), ("'", ShellQuote::Single), ("\"", ShellQuote::Double)][at];
             let Some(inserted) = quoted(&text, quote) else {
-                prop_assert!(quote == Quote::Double && text.contains('!'));
+                prop_assert!(quote == ShellQuote::Double && text.contains('!'));
                 return Ok(());
             };
             // bash closes the quotes, unless the last character is one.
@@ -235,7 +236,7 @@ mod tests {
             let words = command_words(&line);
             prop_assert_eq!(words.len(), 2);
             prop_assert_eq!(&words[1].value, &text);
-            prop_assert_eq!(words[1].quote, Quote::None);
+            prop_assert_eq!(words[1].quote, ShellQuote::None);
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::render::{one_line, steers};
 
 /// A word that fits at the cursor.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Offer {
+pub(super) struct OfferedWord {
     pub(super) word: String,
     /// The explanation beside it.
     pub(super) about: Option<String>,
@@ -30,7 +30,7 @@ pub(super) fn offers(
     words: Vec<OsString>,
     at: usize,
     folder: Option<&Path>,
-) -> io::Result<Vec<Offer>> {
+) -> io::Result<Vec<OfferedWord>> {
     let typed = words.get(at).cloned().unwrap_or_default();
     let candidates = engine::complete(command, words, at, folder)?;
     Ok(candidates.iter().filter_map(|candidate| offer(candidate, &typed)).collect())
@@ -38,7 +38,7 @@ pub(super) fn offers(
 
 /// `None` for words that are not UTF-8, steer a terminal or end a line, and for those that would be read as a flag
 /// though the user types none.
-fn offer(candidate: &CompletionCandidate, typed: &OsStr) -> Option<Offer> {
+fn offer(candidate: &CompletionCandidate, typed: &OsStr) -> Option<OfferedWord> {
     let word = candidate.get_value().to_str()?;
     let is_flag = candidate.get_id().is_some_and(|id| id.starts_with("arg::"));
     let begins_as_flag = word.starts_with('-') && !typed.as_encoded_bytes().starts_with(b"-");
@@ -50,7 +50,7 @@ fn offer(candidate: &CompletionCandidate, typed: &OsStr) -> Option<Offer> {
     }
     let about =
         candidate.get_help().map(|help| one_line(help.to_string().lines().next().unwrap_or_default()));
-    Some(Offer { word: word.to_owned(), about })
+    Some(OfferedWord { word: word.to_owned(), about })
 }
 
 /// Writes each line with its line feed.
@@ -83,9 +83,9 @@ compdef _agentctl_complete %PROGRAM%
 "#;
 
 /// zsh. A reply is `word:explanation`, with colons and backslashes of the word escaped.
-pub(crate) struct Zsh;
+pub(crate) struct ZshCompleter;
 
-impl EnvCompleter for Zsh {
+impl EnvCompleter for ZshCompleter {
     fn name(&self) -> &'static str {
         "zsh"
     }
@@ -136,9 +136,9 @@ const FISH_SCRIPT: &str = r#"complete --keep-order --exclusive --command %PROGRA
 "#;
 
 /// fish. A reply is the word, a tab and the explanation.
-pub(crate) struct Fish;
+pub(crate) struct FishCompleter;
 
-impl EnvCompleter for Fish {
+impl EnvCompleter for FishCompleter {
     fn name(&self) -> &'static str {
         "fish"
     }

@@ -9,11 +9,11 @@ use agentd_protocol::{daemon::SessionInfo, entry::EntryBody, parse_json};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::session_file::{Beginning, ReadError, begin, read_line};
+use crate::session_file::{SessionFileError, SessionFileStart, begin, read_line};
 
 /// The facts about a session besides its entries.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct About {
+pub(super) struct SessionFacts {
     pub(super) id: String,
     pub(super) cwd: String,
     /// The time of its creation, as in the file.
@@ -23,8 +23,8 @@ pub(super) struct About {
 }
 
 /// A session file, with the offsets of the branch's lines.
-pub(super) struct Branch<R> {
-    pub(super) about: About,
+pub(super) struct CurrentBranch<R> {
+    pub(super) about: SessionFacts,
     input: R,
     /// The offsets of the branch's lines, from the root to the leaf.
     places: Vec<u64>,
@@ -34,7 +34,7 @@ pub(super) struct Branch<R> {
 /// The fields that place an entry in the tree. Old files have neither ids nor parents.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Head {
+struct EntryHead {
     #[serde(rename = "type")]
     kind: String,
     #[serde(default)]
@@ -45,21 +45,21 @@ struct Head {
     name: Option<Value>,
 }
 
-struct Place {
+struct EntryPosition {
     at: u64,
     id: Option<String>,
     parent: Option<String>,
 }
 
-impl<R: BufRead + Seek> Branch<R> {
+impl<R: BufRead + Seek> CurrentBranch<R> {
     /// Reads a session file once to find its tree.
     ///
     /// # Errors
     /// When it cannot be read, or is no session file.
-    pub(super) fn read(mut input: R) -> Result<Self, ReadError> {
+    pub(super) fn read(mut input: R) -> Result<Self, SessionFileError> {
         input.rewind()?;
-        let Beginning { header, in_a_row } = begin(&mut input)?;
-        let about = About { id: header.id, cwd: header.cwd, created: header.timestamp, name: None };
+        let SessionFileStart { header, in_a_row } = begin(&mut input)?;
+        let about = SessionFacts { id: header.id, cwd: header.cwd, created: header.timestamp, name: None };
         Self::index(input, about, in_a_row)
     }
 
@@ -67,8 +67,8 @@ impl<R: BufRead + Seek> Branch<R> {
     ///
     /// # Errors
     /// When they cannot be read.
-    pub(super) fn of_lines(input: R, session: &SessionInfo) -> Result<Self, ReadError> {
-        let about = About {
+    pub(super) fn of_lines(input: R, session: &SessionInfo) -> Result<Self, SessionFileError> {
+        let about = SessionFacts {
             id: session.id.clone(),
             cwd: session.cwd.clone(),
             created: session.created.clone(),
@@ -77,7 +77,7 @@ impl<R: BufRead + Seek> Branch<R> {
         Self::index(input, about, false)
     }
 
-    fn index(mut input: R, mut about: About, in_a_row: bool) -> Result<Self, ReadError> {
+    fn index(mut input: R, mut about: SessionFacts, in_a_row: bool) -> Result<Self, SessionFileError> {
         let mut all = Vec::new();
         let mut line = Vec::new();
         loop {
@@ -86,7 +86,7 @@ impl<R: BufRead + Seek> Branch<R> {
                 break;
             }
             // A torn or unknown line is skipped, as in the daemon.
-            let Some(head) = parse_line::<Head>(&line) else { continue };
+            let Some(head) = parse_line::<EntryHead>(&line) else { continue };
             match head.kind.as_str() {
                 "session" => continue,
                 "session_info" => {
@@ -96,7 +96,7 @@ impl<R: BufRead + Seek> Branch<R> {
                 _ => {}
             }
             if in_a_row || head.id.is_some() {
-                all.push(Place { at, id: head.id, parent: head.parent_id });
+                all.push(EntryPosition { at, id: head.id, parent: head.parent_id });
             }
         }
         let places = if in_a_row { all.iter().map(|place| place.at).collect() } else { to_leaf(&all) };
@@ -119,7 +119,7 @@ impl<R: BufRead + Seek> Branch<R> {
 
 /// The offsets from the root to the last line, which is the leaf. The parent of an entry is the last earlier entry with
 /// that id. Without one it is the entry before, as in the daemon: a conversation goes on after a lost line.
-fn to_leaf(all: &[Place]) -> Vec<u64> {
+fn to_leaf(all: &[EntryPosition]) -> Vec<u64> {
     let mut by_id: HashMap<&str, usize> = HashMap::new();
     let mut parents = Vec::with_capacity(all.len());
     for (at, place) in all.iter().enumerate() {
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     fn texts(file: &str) -> Vec<String> {
-        let mut branch = Branch::read(Cursor::new(file)).unwrap();
+        let mut branch = CurrentBranch::read(Cursor::new(file)).unwrap();
         let mut texts = Vec::new();
         while let Some(entry) = branch.next().unwrap() {
             texts.push(match entry {
@@ -186,7 +186,7 @@ mod tests {
             user("c", "\"f\"", "half \\ud83d"),
         ];
         assert_eq!(texts(&lines.join("\n")), ["one", "unknown", "half \u{fffd}"]);
-        let branch = Branch::read(Cursor::new(lines.join("\n"))).unwrap();
+        let branch = CurrentBranch::read(Cursor::new(lines.join("\n"))).unwrap();
         assert_eq!((branch.about.name.as_deref(), branch.about.cwd.as_str()), (Some("Named"), "/w"));
         let circle = [header.to_owned(), user("a", "\"b\"", "1"), user("b", "\"a\"", "2")];
         assert_eq!(texts(&circle.join("\n")), ["1", "2"]);
@@ -204,7 +204,8 @@ mod tests {
 
     #[test]
     fn other_files_are_refused() {
-        let refusal = |text: &str| Branch::read(Cursor::new(text.to_owned())).err().unwrap().to_string();
+        let refusal =
+            |text: &str| CurrentBranch::read(Cursor::new(text.to_owned())).err().unwrap().to_string();
         assert!(refusal("").contains("no session file"));
         assert!(refusal("# A title\n").contains("no session file"));
         assert!(refusal(r#"{"type":"session","version":9,"id":"s"}"#).contains("format version 9"));

@@ -45,9 +45,9 @@ const SWALLOWING: &[&str] = &[
 /// document is escaped.
 pub(super) fn prose(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
-    let mut open: Option<Fence> = None;
+    let mut open: Option<CodeFence> = None;
     for line in text.trim_end().lines() {
-        match (&open, Fence::of(line)) {
+        match (&open, CodeFence::of(line)) {
             (None, Some(fence)) => {
                 open = Some(fence);
                 out.push_str(line);
@@ -70,14 +70,14 @@ pub(super) fn prose(text: &str) -> String {
 
 /// A line that begins or ends a code block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Fence {
+struct CodeFence {
     mark: char,
     length: usize,
     /// Whether nothing follows the fence: only then it can be an end.
     is_bare: bool,
 }
 
-impl Fence {
+impl CodeFence {
     fn of(line: &str) -> Option<Self> {
         let text = line.trim_start_matches(' ');
         if line.len() - text.len() > 3 {

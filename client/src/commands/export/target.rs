@@ -15,7 +15,7 @@ use rustix::{
 
 use crate::{
     cli::ExportOptions,
-    exit::{Exit, Fault, tell},
+    exit::{Exit, Fault, print_stderr},
     render::steers,
 };
 
@@ -56,7 +56,7 @@ pub(super) fn write(
                 }
                 written => written.map_err(cannot)?,
             }
-            tell(&format!("Written to {}.", path.display()));
+            print_stderr(&format!("Written to {}.", path.display()));
             Ok(Exit::Answered)
         }
         None => match to_stdout(content) {
@@ -120,7 +120,7 @@ fn filled(file: impl Write, content: impl FnOnce(&mut dyn Write) -> io::Result<(
 fn to_stdout(content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let stdout = io::stdout().lock();
     if stdout.is_terminal() {
-        let mut out = Escaped { out: BufWriter::new(stdout), torn: Vec::new() };
+        let mut out = EscapingWriter { out: BufWriter::new(stdout), torn: Vec::new() };
         content(&mut out)?;
         out.flush()
     } else {
@@ -131,13 +131,13 @@ fn to_stdout(content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Resu
 }
 
 /// Writes text to a terminal with control characters as `\u001b`, which JSON reads as the same.
-struct Escaped<W> {
+struct EscapingWriter<W> {
     out: W,
     /// The first bytes of a character that is not complete.
     torn: Vec<u8>,
 }
 
-impl<W: Write> Escaped<W> {
+impl<W: Write> EscapingWriter<W> {
     fn text(&mut self, text: &str) -> io::Result<()> {
         for part in text.split_inclusive(steers) {
             match part.chars().next_back().filter(|last| steers(*last)) {
@@ -152,7 +152,7 @@ impl<W: Write> Escaped<W> {
     }
 }
 
-impl<W: Write> Write for Escaped<W> {
+impl<W: Write> Write for EscapingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut all = std::mem::take(&mut self.torn);
         all.extend_from_slice(bytes);
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     fn escaped(pieces: &[&[u8]]) -> String {
-        let mut out = Escaped { out: Vec::new(), torn: Vec::new() };
+        let mut out = EscapingWriter { out: Vec::new(), torn: Vec::new() };
         for piece in pieces {
             out.write_all(piece).unwrap();
         }

@@ -12,7 +12,7 @@ use agentd_protocol::{
 use serde_json::{Map, Value};
 
 use super::{
-    branch::{About, Branch},
+    branch::{CurrentBranch, SessionFacts},
     markdown::{code, fence, prose, words},
 };
 use crate::render::{counted, cut, duration};
@@ -24,8 +24,8 @@ const TITLE: usize = 80;
 ///
 /// # Errors
 /// When the branch cannot be read, or `out` not written.
-pub(super) fn write(branch: &mut Branch<impl BufRead + Seek>, out: &mut dyn Write) -> io::Result<()> {
-    let mut totals = Totals::default();
+pub(super) fn write(branch: &mut CurrentBranch<impl BufRead + Seek>, out: &mut dyn Write) -> io::Result<()> {
+    let mut totals = UsageTotals::default();
     let mut unknown = 0;
     let mut begun = false;
     while let Some(entry) = branch.next()? {
@@ -66,18 +66,18 @@ pub(super) fn write(branch: &mut Branch<impl BufRead + Seek>, out: &mut dyn Writ
 }
 
 /// The title at the first prompt: the session's name, or the beginning of the prompt.
-fn title(about: &About, entry: &EntryBody) -> Option<String> {
+fn title(about: &SessionFacts, entry: &EntryBody) -> Option<String> {
     let EntryBody::Message { message: Message::User(user) } = entry else { return None };
     let text = about.name.clone().unwrap_or_else(|| user.content.text());
     let first = text.lines().map(str::trim).find(|line| !line.is_empty());
     Some(words(&cut(first.map_or_else(|| fallback(about), str::to_owned).as_str(), TITLE)))
 }
 
-fn fallback(about: &About) -> String {
+fn fallback(about: &SessionFacts) -> String {
     about.name.clone().unwrap_or_else(|| format!("Session {}", about.id))
 }
 
-fn head(about: &About, title: &str) -> String {
+fn head(about: &SessionFacts, title: &str) -> String {
     format!(
         "# {title}\n\n* Session: {}\n* Folder: {}\n* Begun: {}\n",
         code(&about.id),
@@ -241,10 +241,10 @@ fn ran(bash: &BashExecutionMessage) -> String {
 
 /// Sums of tokens and costs by model, in order of appearance.
 #[derive(Debug, Default)]
-struct Totals(Vec<(String, Sum)>);
+struct UsageTotals(Vec<(String, UsageSum)>);
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Sum {
+struct UsageSum {
     answers: u64,
     input: u64,
     output: u64,
@@ -253,7 +253,7 @@ struct Sum {
     cost: f64,
 }
 
-impl Sum {
+impl UsageSum {
     fn add(&mut self, other: &Self) {
         self.answers += other.answers;
         self.input += other.input;
@@ -264,7 +264,7 @@ impl Sum {
     }
 }
 
-impl Totals {
+impl UsageTotals {
     /// Adds the usage of an entry.
     fn add(&mut self, entry: &EntryBody) {
         match entry {
@@ -291,7 +291,7 @@ impl Totals {
     }
 
     fn count(&mut self, what: &str, usage: &Usage, answers: u64) {
-        let sum = Sum {
+        let sum = UsageSum {
             answers,
             input: usage.input,
             output: usage.output,
@@ -314,7 +314,7 @@ impl Totals {
             "\n---\n\n| model | answers | input | output | cache read | cache write | US$ |\n\
              | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n",
         );
-        let mut all = Sum::default();
+        let mut all = UsageSum::default();
         for (name, sum) in &self.0 {
             // A bar ends a cell, in code as well.
             text.push_str(&row(&code(&name.replace('|', "\\|")), sum));
@@ -327,8 +327,8 @@ impl Totals {
     }
 }
 
-fn row(name: &str, sum: &Sum) -> String {
-    let Sum { answers, input, output, cache_read, cache_write, cost } = sum;
+fn row(name: &str, sum: &UsageSum) -> String {
+    let UsageSum { answers, input, output, cache_read, cache_write, cost } = sum;
     format!("| {name} | {answers} | {input} | {output} | {cache_read} | {cache_write} | {cost:.4} |\n")
 }
 

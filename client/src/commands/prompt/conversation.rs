@@ -18,10 +18,10 @@ use super::{
     state::{PromptInput, PromptState, Transition},
 };
 use crate::{
-    commands::dialogs::{Questions, Typed, typed_lines},
+    commands::dialogs::{PendingDialogs, TypedOutcome, typed_lines},
     exit::{Exit, Fault, Signals},
-    output::{Chunk, Output},
-    render::{Style, TextRenderer, harmless},
+    output::{Output, OutputChunk},
+    render::{StreamStyle, TextRenderer, harmless},
     rpc::{Abort, CallError, Client, EventLine, Hello, Prompt},
     shared_daemon::client_info,
 };
@@ -34,7 +34,7 @@ const MAX_UNWRITTEN_BYTES: usize = 64 << 20;
 pub(super) struct Conversation {
     pub(super) signals: Signals,
     pub(super) output: Output,
-    pub(super) chunks: mpsc::Sender<Chunk>,
+    pub(super) chunks: mpsc::Sender<OutputChunk>,
 }
 
 /// How a conversation ended.
@@ -201,7 +201,7 @@ impl Conversation {
              session has all of it: `agentctl attach {}`.\n",
             followed.id()
         );
-        view.unwritten.add([Chunk::Err(text.into_bytes())]);
+        view.unwritten.add([OutputChunk::Err(text.into_bytes())]);
         Ok(ended.map(|last| {
             view.last_answer = last.map(|answer| *answer);
             PromptInput::Settled
@@ -227,14 +227,14 @@ fn closed_by_another() -> ConversationEnd {
 
 /// The chunks that stdout and stderr have not taken yet.
 struct Unwritten {
-    chunks: VecDeque<Chunk>,
+    chunks: VecDeque<OutputChunk>,
     bytes: usize,
     /// How many bytes may wait before no more events are taken.
     max_bytes: usize,
 }
 
 impl Unwritten {
-    fn add(&mut self, chunks: impl IntoIterator<Item = Chunk>) {
+    fn add(&mut self, chunks: impl IntoIterator<Item = OutputChunk>) {
         for chunk in chunks {
             self.bytes += chunk.len();
             self.chunks.push_back(chunk);
@@ -250,7 +250,7 @@ impl Unwritten {
     }
 
     /// Sends the oldest chunk. Without a writer none is of use: [`Output::broken`] says why it ended.
-    fn send_next(&mut self, permit: Result<mpsc::Permit<'_, Chunk>, mpsc::error::SendError<()>>) {
+    fn send_next(&mut self, permit: Result<mpsc::Permit<'_, OutputChunk>, mpsc::error::SendError<()>>) {
         match (permit, self.chunks.pop_front()) {
             (Ok(permit), Some(chunk)) => {
                 self.bytes -= chunk.len();
@@ -265,7 +265,7 @@ impl Unwritten {
 /// The questions of the session, and the lines of stdin that answer them.
 #[derive(Default)]
 struct TypedAnswers {
-    questions: Questions,
+    questions: PendingDialogs,
     /// Reading begins with the first question.
     lines: Option<mpsc::Receiver<String>>,
 }
@@ -294,10 +294,10 @@ impl PromptView {
     fn new(request: &PromptRequest, followed: Option<&FollowedSession>) -> Self {
         let max_bytes = if followed.is_some() { MAX_UNWRITTEN_BYTES } else { 1 };
         Self {
-            text: (!request.json).then(|| TextRenderer::new(Style::detect())),
+            text: (!request.json).then(|| TextRenderer::new(StreamStyle::detect())),
             can_answer: request.can_answer,
             dialogs: TypedAnswers {
-                questions: Questions::of(followed.map_or("", FollowedSession::id)),
+                questions: PendingDialogs::of(followed.map_or("", FollowedSession::id)),
                 lines: None,
             },
             unwritten: Unwritten { chunks: VecDeque::new(), bytes: 0, max_bytes },
@@ -310,7 +310,7 @@ impl PromptView {
         if self.can_answer
             && let Some(shown) = self.question(&line)
         {
-            self.unwritten.add([Chunk::Err(shown.into_bytes())]);
+            self.unwritten.add([OutputChunk::Err(shown.into_bytes())]);
         }
         let event = match (&self.text, line.kind.as_str()) {
             // These two decide the outcome; the others are only passed on.
@@ -324,7 +324,7 @@ impl PromptView {
         }
         let input = matches!(event, Some(Event::AgentSettled(_))).then_some(PromptInput::Settled);
         match (&mut self.text, event) {
-            (None, _) => self.unwritten.add([Chunk::Out((line.text + "\n").into_bytes())]),
+            (None, _) => self.unwritten.add([OutputChunk::Out((line.text + "\n").into_bytes())]),
             (Some(text), Some(event)) => self.unwritten.add(text.event(&event)),
             (Some(_), None) => {}
         }
@@ -350,14 +350,14 @@ impl PromptView {
             return Ok(());
         };
         let shown = match self.dialogs.questions.typed(&line) {
-            Typed::Answer(answer, next) => {
+            TypedOutcome::Answer(answer, next) => {
                 client.answer_question(&answer).await?;
                 next
             }
-            Typed::More => return Ok(()),
-            Typed::Unclear(how) => how,
+            TypedOutcome::More => return Ok(()),
+            TypedOutcome::Unclear(how) => how,
         };
-        self.unwritten.add([Chunk::Err(shown.into_bytes())]);
+        self.unwritten.add([OutputChunk::Err(shown.into_bytes())]);
         Ok(())
     }
 
@@ -406,7 +406,10 @@ mod tests {
             let kind: serde_json::Value = serde_json::from_str(line).unwrap();
             let kind = kind["type"].as_str().unwrap().to_owned();
             assert_eq!(view.event(EventLine { kind, text: line.to_owned() }), input, "{line}");
-            assert_eq!(view.unwritten.chunks.pop_back(), Some(Chunk::Out(format!("{line}\n").into_bytes())));
+            assert_eq!(
+                view.unwritten.chunks.pop_back(),
+                Some(OutputChunk::Out(format!("{line}\n").into_bytes()))
+            );
         }
         let failed = PromptExit::failed("Error: e");
         assert_eq!(view.end(PromptState::SUBMITTED), ConversationEnd::Finished(failed));

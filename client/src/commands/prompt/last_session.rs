@@ -25,15 +25,15 @@ const MAX_BYTES: u64 = 1 << 20;
 
 /// The terminal that this process runs in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Terminal {
+pub(crate) struct ControllingTerminal {
     file: PathBuf,
 }
 
-impl Terminal {
+impl ControllingTerminal {
     /// The controlling terminal, independent of the standard streams; `None` without one, and where the system does not
     /// report it.
     pub(super) fn current() -> Option<Self> {
-        let name = Stat::of("self")?.terminal()?;
+        let name = ProcessStat::of("self")?.terminal()?;
         let agent_dir = &Endpoint::find().ok()?.agent_dir;
         Some(Self { file: agent_dir.join("run/terminals").join(name) })
     }
@@ -87,7 +87,7 @@ fn forget_gone(dir: &Path) {
         let Some(name) = name.to_str() else { continue };
         let is_there = || {
             let leader = name.split('-').nth(1)?;
-            let leader = Stat::of(leader)?;
+            let leader = ProcessStat::of(leader)?;
             name.starts_with(&leader.terminal()?).then_some(())
         };
         if is_there().is_none() {
@@ -98,9 +98,9 @@ fn forget_gone(dir: &Path) {
 }
 
 /// The fields of `/proc/PID/stat`.
-struct Stat(Vec<String>);
+struct ProcessStat(Vec<String>);
 
-impl Stat {
+impl ProcessStat {
     /// Reads the fields after the program's name, which may contain anything.
     fn of(process: &str) -> Option<Self> {
         if process != "self" && !process.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -132,8 +132,8 @@ impl Stat {
 mod tests {
     use super::*;
 
-    fn terminal(dir: &Path, name: &str) -> Terminal {
-        Terminal { file: dir.join("run/terminals").join(name) }
+    fn terminal(dir: &Path, name: &str) -> ControllingTerminal {
+        ControllingTerminal { file: dir.join("run/terminals").join(name) }
     }
 
     #[test]
@@ -170,8 +170,8 @@ mod tests {
 
     #[test]
     fn programs_may_be_called_anything() {
-        let stat = Stat::of("self").unwrap();
+        let stat = ProcessStat::of("self").unwrap();
         assert!(stat.field(3).is_some_and(|session| session.parse::<u32>().is_ok()));
-        assert!(Stat::of("../1").is_none());
+        assert!(ProcessStat::of("../1").is_none());
     }
 }

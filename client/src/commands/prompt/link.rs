@@ -16,12 +16,13 @@ use tokio::{net::UnixStream, sync::mpsc};
 use super::request::PromptRequest;
 use crate::{
     exit::{Exit, Fault},
-    output::Chunk,
+    output::OutputChunk,
     private_daemon::{PrivateDaemon, StartOptions},
     rpc::{
-        Abort, AttachSession, CallError, Client, CloseSession, EventLine, GetMessages, Incoming, OpenSession,
+        Abort, AttachSession, CallError, Client, CloseSession, EventLine, GetMessages, IncomingEvents,
+        OpenSession,
     },
-    shared_daemon::{ChosenDaemon, Connection, Endpoint},
+    shared_daemon::{ChosenDaemon, DaemonConnection, Endpoint},
 };
 
 /// A connection to the agentd that works on the prompt.
@@ -31,7 +32,7 @@ pub(crate) enum SessionLink {
 }
 
 pub(crate) struct SharedLink {
-    connection: Connection,
+    connection: DaemonConnection,
     followed: FollowedSession,
     /// Whether the session ends with us.
     ephemeral: bool,
@@ -44,7 +45,10 @@ impl SessionLink {
     ///
     /// # Errors
     /// When there is no agentd, and when the daemon does not open the session.
-    pub(crate) async fn open(request: &PromptRequest, notices: &mpsc::Sender<Chunk>) -> Result<Self, Fault> {
+    pub(crate) async fn open(
+        request: &PromptRequest,
+        notices: &mpsc::Sender<OutputChunk>,
+    ) -> Result<Self, Fault> {
         match ChosenDaemon::choose(request.choice).await? {
             ChosenDaemon::Private => {
                 let start = StartOptions { args: request.daemon_args.clone(), cwd: request.cwd.clone() };
@@ -57,7 +61,7 @@ impl SessionLink {
     }
 
     /// Both directions of the connection, and the position in a shared session.
-    pub(crate) fn parts(&mut self) -> (&Client, &mut Incoming, Option<&mut FollowedSession>) {
+    pub(crate) fn parts(&mut self) -> (&Client, &mut IncomingEvents, Option<&mut FollowedSession>) {
         match self {
             Self::Private(daemon) => (&daemon.client, &mut daemon.incoming, None),
             Self::Shared(shared) => {
@@ -126,9 +130,9 @@ impl SharedLink {
         request: &PromptRequest,
         endpoint: &Endpoint,
         stream: UnixStream,
-        notices: &mpsc::Sender<Chunk>,
+        notices: &mpsc::Sender<OutputChunk>,
     ) -> Result<Self, Fault> {
-        let connection = Connection::over(stream);
+        let connection = DaemonConnection::over(stream);
         connection.hello(endpoint, request.can_answer).await?;
         let params = OpenSessionParams {
             cwd: request.folder.display().to_string(),
@@ -141,7 +145,7 @@ impl SharedLink {
         let opened = opened.map_err(|error| not_opened(&error))?;
         for warning in &opened.warnings {
             // The writer ends early only when stdout is closed, which is noticed later.
-            let _ = notices.send(Chunk::Err(format!("Warning: {warning}\n").into_bytes())).await;
+            let _ = notices.send(OutputChunk::Err(format!("Warning: {warning}\n").into_bytes())).await;
         }
         let busy = opened.state.is_streaming;
         let session_id = opened.state.session_id;
@@ -161,7 +165,7 @@ impl SharedLink {
     /// Leaves the session. Failures are ignored: nobody waits for them.
     async fn leave(self, stop: bool, grace: Duration) {
         let Self { connection, followed, ephemeral, queued } = self;
-        let Connection { client, incoming } = connection;
+        let DaemonConnection { client, incoming } = connection;
         // Events must not hold up the answers.
         let tasks = incoming.discard();
         let leaving = async {

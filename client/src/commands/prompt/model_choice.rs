@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     exit::Exit,
-    output::Chunk,
+    output::OutputChunk,
     rpc::{CallError, Client, GetAvailableModels, GetDiagnostics, GetState, SetModel},
 };
 
@@ -56,7 +56,7 @@ pub(super) async fn choose_model(
             let demo = SetModelParams { provider: Some(DEMO.into()), model_id: Some(DEMO.into()) };
             conversation.unless_stopped(client.call::<SetModel>(&demo)).await??;
         }
-        let note = Chunk::Err(DEMO_NOTE.as_bytes().to_vec());
+        let note = OutputChunk::Err(DEMO_NOTE.as_bytes().to_vec());
         return conversation.unless_stopped(conversation.chunks.clone().send(note)).await?.map_err(|_| {
             // The writer ends early only when stdout is closed, which is noticed later.
             ConversationEnd::Abandoned(Exit::OutputClosed)

@@ -13,7 +13,7 @@ use agentd_protocol::{
 };
 use jiff::Timestamp;
 
-use super::last_session::Terminal;
+use super::last_session::ControllingTerminal;
 use crate::{
     cli::{DaemonChoice, PromptOptions},
     commands::{confirm, daemon_call},
@@ -46,7 +46,7 @@ pub(crate) struct PromptRequest {
     /// Whether the message may wait for another client's work.
     pub(crate) follow_up: bool,
     /// The terminal of this process.
-    pub(crate) terminal: Option<Terminal>,
+    pub(crate) terminal: Option<ControllingTerminal>,
     /// Whether the user named a model, also the demo model.
     pub(crate) model_named: bool,
     /// Whether stdin and stdout are a terminal: one person types and reads the answer.
@@ -90,7 +90,7 @@ impl PromptRequest {
         if options.resume {
             options.session = Some(pick_session(&folder)?);
         }
-        let terminal = Terminal::current();
+        let terminal = ControllingTerminal::current();
         let mut daemon_args = daemon_args(&options, cwd.is_some().then_some(here.as_path()));
         if options.continue_last
             && options.session.is_none()

@@ -10,13 +10,13 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 /// A prompt and its run, as far as they determine what comes next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PromptState {
-    phase: Phase,
-    stop: Stop,
+    phase: RunPhase,
+    stop: StopProgress,
 }
 
 /// The progress of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum RunPhase {
     /// The prompt is sent, and not answered yet.
     Submitted,
     /// The prompt is accepted; its run goes on.
@@ -27,7 +27,7 @@ enum Phase {
 
 /// The progress of the user's wish to stop, with the exit that the signal stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stop {
+enum StopProgress {
     /// No signal came.
     NotRequested,
     /// `abort` is to be sent as soon as the prompt is accepted, or waits for its answer.
@@ -62,23 +62,29 @@ pub(super) enum Transition {
 
 impl PromptState {
     /// A prompt that is sent.
-    pub(super) const SUBMITTED: Self = Self { phase: Phase::Submitted, stop: Stop::NotRequested };
+    pub(super) const SUBMITTED: Self = Self { phase: RunPhase::Submitted, stop: StopProgress::NotRequested };
 
     /// The state after an input.
     pub(super) fn next(self, input: PromptInput) -> Transition {
         let Self { phase, stop } = self;
         let next = match (input, stop) {
-            (PromptInput::Signal(exit), Stop::NotRequested) => Self { phase, stop: Stop::Requested(exit) },
+            (PromptInput::Signal(exit), StopProgress::NotRequested) => {
+                Self { phase, stop: StopProgress::Requested(exit) }
+            }
             // The second signal does not wait for the run to stop.
-            (PromptInput::Signal(exit), Stop::Requested(_) | Stop::Done(_)) => {
+            (PromptInput::Signal(exit), StopProgress::Requested(_) | StopProgress::Done(_)) => {
                 return Transition::Abandon(exit);
             }
-            (PromptInput::StopTimeout, Stop::Requested(exit) | Stop::Done(exit)) => {
+            (PromptInput::StopTimeout, StopProgress::Requested(exit) | StopProgress::Done(exit)) => {
                 return Transition::Abandon(exit);
             }
-            (PromptInput::AbortAnswered, Stop::Requested(exit)) => Self { phase, stop: Stop::Done(exit) },
-            (PromptInput::Accepted, _) if phase == Phase::Submitted => Self { phase: Phase::Running, stop },
-            (PromptInput::Settled, _) => Self { phase: Phase::Settled, stop },
+            (PromptInput::AbortAnswered, StopProgress::Requested(exit)) => {
+                Self { phase, stop: StopProgress::Done(exit) }
+            }
+            (PromptInput::Accepted, _) if phase == RunPhase::Submitted => {
+                Self { phase: RunPhase::Running, stop }
+            }
+            (PromptInput::Settled, _) => Self { phase: RunPhase::Settled, stop },
             (PromptInput::StopTimeout | PromptInput::Accepted | PromptInput::AbortAnswered, _) => self,
         };
         Transition::To(next)
@@ -86,12 +92,12 @@ impl PromptState {
 
     /// Whether the answer to the prompt is still to come.
     pub(super) fn awaits_acceptance(self) -> bool {
-        self.phase == Phase::Submitted
+        self.phase == RunPhase::Submitted
     }
 
     /// Whether `abort` is to be sent, or its answer awaited. A prompt that is not accepted yet has no run to abort.
     pub(super) fn awaits_abort(self) -> bool {
-        !self.awaits_acceptance() && matches!(self.stop, Stop::Requested(_))
+        !self.awaits_acceptance() && matches!(self.stop, StopProgress::Requested(_))
     }
 
     /// How long the run may take to stop; `None` for as long as it takes.
@@ -101,14 +107,14 @@ impl PromptState {
 
     /// Whether no event is worth waiting for. After an abort, those that are there already still count.
     pub(super) fn is_over(self, events_wait: bool) -> bool {
-        self.phase == Phase::Settled || matches!(self.stop, Stop::Done(_)) && !events_wait
+        self.phase == RunPhase::Settled || matches!(self.stop, StopProgress::Done(_)) && !events_wait
     }
 
     /// The exit of the signal that stopped the run.
     pub(super) fn stopped_by(self) -> Option<Exit> {
         match self.stop {
-            Stop::NotRequested => None,
-            Stop::Requested(exit) | Stop::Done(exit) => Some(exit),
+            StopProgress::NotRequested => None,
+            StopProgress::Requested(exit) | StopProgress::Done(exit) => Some(exit),
         }
     }
 }

@@ -9,22 +9,22 @@ use agentd_protocol::{
 };
 use serde::Deserialize;
 
-use crate::session_file::{ReadError, begin, open, read_line};
+use crate::session_file::{SessionFileError, begin, open, read_line};
 
 /// How much of a text is kept, in characters: more fits on no line.
 const MOST_TEXT: usize = 400;
 
 /// The entries of a session in file order, each reduced to its line.
 #[derive(Debug, Default)]
-pub(super) struct Entries {
-    pub(super) all: Vec<Shown>,
+pub(super) struct OutlineEntries {
+    pub(super) all: Vec<OutlineEntry>,
     /// The leaf; `None` before all entries.
     pub(super) leaf: Option<usize>,
 }
 
 /// An entry of an outline.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Shown {
+pub(super) struct OutlineEntry {
     pub(super) id: String,
     /// The index of its parent, which comes earlier.
     pub(super) parent: Option<usize>,
@@ -36,21 +36,22 @@ pub(super) struct Shown {
 /// The fields that place an entry in the tree. Old files have neither ids nor parents.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Head {
+struct EntryHead {
     #[serde(default)]
     id: Option<String>,
     #[serde(default)]
     parent_id: Option<String>,
 }
 
-impl Entries {
+impl OutlineEntries {
     /// Reads a session file, without locking it.
     ///
     /// # Errors
-    /// [`ReadError`].
-    pub(super) fn read(path: &Path) -> Result<Self, ReadError> {
+    /// [`SessionFileError`].
+    pub(super) fn read(path: &Path) -> Result<Self, SessionFileError> {
         let mut input = open(path)?;
-        let mut entries = Builder { in_a_row: begin(&mut input)?.in_a_row, ..Builder::default() };
+        let mut entries =
+            EntriesBuilder { in_a_row: begin(&mut input)?.in_a_row, ..EntriesBuilder::default() };
         let mut line = Vec::new();
         loop {
             if read_line(&mut input, &mut line)? == 0 {
@@ -64,7 +65,7 @@ impl Entries {
 
     /// Reads entries from lines.
     pub(super) fn of_lines<'a>(lines: impl Iterator<Item = &'a str>, leaf: Option<&str>) -> Self {
-        let mut entries = Builder::default();
+        let mut entries = EntriesBuilder::default();
         lines.for_each(|line| entries.add(line));
         let leaf = leaf.and_then(|leaf| entries.by_id.get(leaf).copied());
         Self { all: entries.all, leaf }
@@ -72,17 +73,17 @@ impl Entries {
 }
 
 #[derive(Default)]
-struct Builder {
-    all: Vec<Shown>,
+struct EntriesBuilder {
+    all: Vec<OutlineEntry>,
     by_id: HashMap<String, usize>,
     /// Whether entries have no ids and follow each other.
     in_a_row: bool,
 }
 
-impl Builder {
+impl EntriesBuilder {
     /// Skips a torn or unknown line, as the daemon does.
     fn add(&mut self, line: &str) {
-        let Ok(head) = parse_json::<Head>(line.trim()) else { return };
+        let Ok(head) = parse_json::<EntryHead>(line.trim()) else { return };
         let body = parse_json::<EntryBody>(line.trim()).ok();
         if let Some(EntryBody::Label { target_id, label }) = &body
             && let Some(at) = self.by_id.get(target_id)
@@ -101,7 +102,7 @@ impl Builder {
             None => return,
         };
         self.by_id.insert(id.clone(), self.all.len());
-        self.all.push(Shown { id, parent, line: body.as_ref().and_then(said), label: None });
+        self.all.push(OutlineEntry { id, parent, line: body.as_ref().and_then(said), label: None });
     }
 }
 
@@ -141,9 +142,9 @@ fn spoken(text: &str, content: &[ContentBlock]) -> String {
 mod tests {
     use super::*;
 
-    fn sample(name: &str) -> Entries {
+    fn sample(name: &str) -> OutlineEntries {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/sessions");
-        Entries::read(&folder.join(name)).unwrap()
+        OutlineEntries::read(&folder.join(name)).unwrap()
     }
 
     #[test]
@@ -165,7 +166,7 @@ mod tests {
         let path = folder.path().join("x.jsonl");
         let refusal = |text: &str| {
             std::fs::write(&path, text).unwrap();
-            Entries::read(&path).unwrap_err().to_string()
+            OutlineEntries::read(&path).unwrap_err().to_string()
         };
         assert!(refusal("").contains("no session file"));
         assert!(refusal("# A title\n").contains("no session file"));

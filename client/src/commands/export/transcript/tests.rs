@@ -15,7 +15,7 @@ fn transcript(entries: &[Value]) -> String {
         file.push_str(&format!("{entry}\n"));
     }
     let mut out = Vec::new();
-    write(&mut Branch::read(Cursor::new(file)).unwrap(), &mut out).unwrap();
+    write(&mut CurrentBranch::read(Cursor::new(file)).unwrap(), &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
