@@ -271,7 +271,7 @@ mod tests {
         let idle = SessionInfo { clients: 1, ..live("0198c0de-7a51-x") };
         let busy = SessionInfo { is_streaming: true, message_count: 13, ..idle.clone() };
         let named = SessionInfo { name: Some("a\x1b\nb".into()), clients: 2, ..busy.clone() };
-        let resting = SessionInfo { live: false, clients: 0, is_streaming: false, ..named.clone() };
+        let unloaded = SessionInfo { live: false, clients: 0, is_streaming: false, ..named.clone() };
         let line = |happened: &str, about: &str| {
             Some(format!("{:<37}  project: {about}", format!("0198c0de-7a51  {happened}")))
         };
@@ -281,10 +281,10 @@ mod tests {
         assert_eq!(changes.changed(busy.clone()), line("at work", "What is this?"));
         assert_eq!(changes.found(busy), None);
         assert_eq!(changes.changed(named), line("renamed to a  b, 2 clients", "a  b"));
-        assert_eq!(changes.changed(resting.clone()), line("idle, left memory, no client", "a  b"));
-        assert_eq!(changes.changed(SessionInfo { live: true, ..resting.clone() }), line("in memory", "a  b"));
+        assert_eq!(changes.changed(unloaded.clone()), line("idle, left memory, no client", "a  b"));
+        assert_eq!(changes.changed(SessionInfo { live: true, ..unloaded.clone() }), line("in memory", "a  b"));
         assert_eq!(
-            changes.changed(SessionInfo { name: None, ..resting }),
+            changes.changed(SessionInfo { name: None, ..unloaded }),
             line("left memory, name removed", "What is this?")
         );
         assert_eq!(changes.closed("0198c0de-7a51-x"), line("closed", "What is this?"));

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// How long the user at the shell waits at most.
-const PATIENCE: Duration = Duration::from_millis(700);
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(700);
 
 /// How many sessions are offered, the last used first.
 const OFFERED: u32 = 100;
@@ -86,7 +86,7 @@ fn candidates(typed: &OsStr, all: impl Iterator<Item = (String, String)>) -> Vec
 fn ask<C: Call>(params: &C::Params) -> Option<C::Data> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     runtime.block_on(async {
-        tokio::time::timeout(PATIENCE, async {
+        tokio::time::timeout(ANSWER_TIMEOUT, async {
             let connection = Endpoint::find().ok()?.connect().await.ok()??;
             connection.client.call::<C>(params).await.ok()
         })
