@@ -18,16 +18,8 @@ use tokio::{
 };
 
 use self::replies::{PendingCalls, ResponseBody, route};
-pub(crate) use self::{
-    calls::{
-        Abort, AbortScoped, AttachSession, Call, CleanOutputs, CloneSession, CloseSession, DeleteSession,
-        Diagnose, ExplainSetting, FollowUp, Fork, GetArtifact, GetAuthStatus, GetAvailableModels,
-        GetDaemonStatus, GetDiagnostics, GetEntries, GetMessages, GetState, GetTools, Hello, ListArtifacts,
-        ListModels, ListProcesses, ListSessions, Login, LoginFinish, LoginStart, Logout, OpenSession, Prompt,
-        SetActiveTools, SetModel, SetupLocal, Shutdown, Steer, UpdateModels, WatchSessions,
-    },
-    replies::EventLine,
-};
+// All commands: a new one has its line in `calls` alone.
+pub(crate) use self::{calls::*, replies::EventLine};
 use crate::exit::{Exit, Fault};
 
 /// The longest line taken from the daemon: 256 MiB. The event at the end of a run repeats all of its messages.

@@ -19,7 +19,7 @@ const MAY_BE_EMPTY: &[&str] = &[
     "args",
 ];
 
-/// What to say to the first empty value that is not to be.
+/// The refusal of the first empty value that is not allowed.
 pub(crate) fn refusal(command: &Command, matches: &ArgMatches) -> Option<String> {
     let (mut command, mut matches, mut name) = (command, matches, command.get_name().to_owned());
     loop {

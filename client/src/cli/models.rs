@@ -128,7 +128,7 @@ pub(crate) struct LogoutOptions {
     pub(crate) json: bool,
 }
 
-/// What can be asked about keys.
+/// The verbs below `agentctl auth`.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Auth {
     /// Where the key of each provider comes from; keys themselves are never shown

@@ -46,7 +46,7 @@ pub(crate) struct ExportOptions {
     pub(crate) force: bool,
 }
 
-/// What an export holds.
+/// The formats of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExportFormat {
     /// The session file, byte for byte

@@ -22,7 +22,7 @@ pub(crate) struct DoctorOptions {
     pub(crate) json: bool,
 }
 
-/// What can be set up.
+/// The verbs below `agentctl setup`.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Setup {
     /// Use model servers of this machine: finds them and writes them into models.json
@@ -75,7 +75,7 @@ pub(crate) struct SetupLocalOptions {
     pub(crate) json: bool,
 }
 
-/// What to look at.
+/// The verbs below `agentctl config`.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Config {
     /// Where a setting's value comes from: which file and line, and what the others say

@@ -95,7 +95,7 @@ pub(crate) struct AbortOptions {
     pub(crate) json: bool,
 }
 
-/// What `agentctl abort` stops.
+/// The work that `agentctl abort` stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Scope {
     /// The run: its answer and its tool calls

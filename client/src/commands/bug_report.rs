@@ -88,25 +88,25 @@ fn checks(cwd: Option<PathBuf>) -> Result<(serde_json::Value, serde_json::Value)
     ))
 }
 
-/// The recordings of the session. A place that the user named has to hold some; the folder of the variable may hold
+/// The recordings of the session. A path that the user named has to hold some; the folder of the variable may hold
 /// only others.
 fn recordings(options: &BugReportOptions, id: &str) -> Result<Recordings, Fault> {
-    let (place, is_named) = match (&options.recordings, std::env::var_os(RECORD)) {
-        (Some(place), _) => (place.clone(), true),
-        (None, Some(place)) if !place.is_empty() => (PathBuf::from(place), false),
+    let (path, is_named) = match (&options.recordings, std::env::var_os(RECORD)) {
+        (Some(path), _) => (path.clone(), true),
+        (None, Some(path)) if !path.is_empty() => (PathBuf::from(path), false),
         (None, _) => return Ok(Recordings::default()),
     };
-    match Recordings::find(&place, id) {
+    match Recordings::find(&path, id) {
         Ok(found) if found.is_empty() && is_named => {
             let text = format!(
                 "Error: {} has no recording of session {}. `agentctl prompt --record DIR` makes them.",
-                place.display(),
+                path.display(),
                 one_line(id)
             );
             Err(Fault::new(Exit::Failed, text))
         }
         Err(error) if is_named => {
-            Err(Fault::new(Exit::Failed, format!("Error: cannot read {}: {error}", place.display())))
+            Err(Fault::new(Exit::Failed, format!("Error: cannot read {}: {error}", path.display())))
         }
         Err(_) => Ok(Recordings::default()),
         Ok(found) => Ok(found),

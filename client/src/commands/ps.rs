@@ -126,19 +126,19 @@ fn rows(processes: &[&ProcessInfo], now: Timestamp) -> Vec<ProcessRow> {
             .is_some_and(|parent| parent != process.pid && processes.iter().any(|other| other.pid == parent))
     };
     for root in processes.iter().filter(|process| !has_parent(process)) {
-        place(root, processes, &mut shown, &mut rows, now);
+        add_tree(root, processes, &mut shown, &mut rows, now);
     }
     // Parents that name each other in a circle have no root; they are shown as well.
     for process in processes {
         if !shown.contains(&process.pid) {
-            place(process, processes, &mut shown, &mut rows, now);
+            add_tree(process, processes, &mut shown, &mut rows, now);
         }
     }
     rows
 }
 
 /// Adds a process and its descendants. Without recursion, since the depth comes from outside.
-fn place(
+fn add_tree(
     root: &ProcessInfo,
     processes: &[&ProcessInfo],
     shown: &mut HashSet<u32>,

@@ -25,12 +25,12 @@ pub(crate) fn run(options: &RpcOptions) -> Exit {
 
 fn serve(options: &RpcOptions) -> Result<Exit, Fault> {
     let passed = daemon_call::block_on(async {
-        let way = if options.daemon {
+        let chosen = if options.daemon {
             bare(options.choice).await?
         } else {
             ChosenDaemon::choose(options.choice).await?
         };
-        let ChosenDaemon::Shared(endpoint, stream) = way else { return Ok(None) };
+        let ChosenDaemon::Shared(endpoint, stream) = chosen else { return Ok(None) };
         let (stream, first) = if options.daemon {
             (stream, Vec::new())
         } else {

@@ -133,13 +133,13 @@ mod tests {
             both,
             provider("x", None, Some("no key: do this")),
         ];
-        let told = status(&AuthStatus {
+        let text = status(&AuthStatus {
             file: "/a/auth.json".into(),
             file_error: Some("broken.".into()),
             providers,
         });
         assert_eq!(
-            told,
+            text,
             "broken.\n\
              anthropic  \"apiKey\" in models.json: cannot be used: it is empty\n\
              openai     stored in auth.json (comes before OPENAI_API_KEY in the environment)\n\
@@ -151,18 +151,18 @@ mod tests {
 
     #[test]
     fn logins_say_how_long_they_last() {
-        let told = |expires_in_seconds, renewable| {
+        let text = |expires_in_seconds, renewable| {
             let login = Some(LoginState { expires_in_seconds, renewable });
             about(&ProviderAuth { login, ..provider("p", Some(KeyOrigin::Stored), None) })
         };
-        assert_eq!(told(None, false), "stored in auth.json: login");
-        assert_eq!(told(Some(90), true), "stored in auth.json: login (expires in 90 s)");
-        assert_eq!(told(Some(3599), true), "stored in auth.json: login (expires in 59 min)");
-        assert_eq!(told(Some(8000), true), "stored in auth.json: login (expires in 2 h)");
+        assert_eq!(text(None, false), "stored in auth.json: login");
+        assert_eq!(text(Some(90), true), "stored in auth.json: login (expires in 90 s)");
+        assert_eq!(text(Some(3599), true), "stored in auth.json: login (expires in 59 min)");
+        assert_eq!(text(Some(8000), true), "stored in auth.json: login (expires in 2 h)");
         let kept = "stored in auth.json: login (expires in 3 days, and is not renewed by agentd)";
-        assert_eq!(told(Some(300_000), false), kept);
+        assert_eq!(text(Some(300_000), false), kept);
         let ended = "stored in auth.json: login (its token has ended, and is renewed when it is needed)";
-        assert_eq!(told(Some(-5), true), ended);
+        assert_eq!(text(Some(-5), true), ended);
     }
 
     #[test]

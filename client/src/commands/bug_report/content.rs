@@ -260,18 +260,18 @@ impl Recordings {
     ///
     /// # Errors
     /// When it, or a file in it, cannot be read.
-    pub(super) fn find(place: &Path, session: &str) -> io::Result<Self> {
+    pub(super) fn find(path: &Path, session: &str) -> io::Result<Self> {
         let mut files = Vec::new();
-        if fs::metadata(place)?.is_dir() {
-            for entry in fs::read_dir(place)? {
-                let path = entry?.path();
-                if path.extension().is_some_and(|end| end == "jsonl") {
-                    files.push(path);
+        if fs::metadata(path)?.is_dir() {
+            for entry in fs::read_dir(path)? {
+                let file = entry?.path();
+                if file.extension().is_some_and(|end| end == "jsonl") {
+                    files.push(file);
                 }
             }
             files.sort();
         } else {
-            files.push(place.to_owned());
+            files.push(path.to_owned());
         }
         let mut found = Self { files: Vec::new(), session: session.to_owned() };
         for path in files {

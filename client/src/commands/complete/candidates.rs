@@ -62,12 +62,12 @@ pub(crate) fn providers(typed: &OsStr) -> Vec<CompletionCandidate> {
 
 fn offer(typed: &OsStr, params: ListSessionsParams) -> Vec<CompletionCandidate> {
     let now = Timestamp::now();
-    let told = |session: SessionInfo| {
+    let described = |session: SessionInfo| {
         let text = format!("{}  {}", ago(&session.modified, now), cut(&session_title(&session), ABOUT));
         (session.id, text)
     };
     let list = ask::<ListSessions>(&params);
-    candidates(typed, list.into_iter().flat_map(|list| list.sessions).map(told))
+    candidates(typed, list.into_iter().flat_map(|list| list.sessions).map(described))
 }
 
 /// The values that begin with the typed word, in their order.

@@ -27,7 +27,7 @@ pub(super) struct CurrentBranch<R> {
     pub(super) about: SessionFacts,
     input: R,
     /// The offsets of the branch's lines, from the root to the leaf.
-    places: Vec<u64>,
+    offsets: Vec<u64>,
     next: usize,
 }
 
@@ -99,8 +99,8 @@ impl<R: BufRead + Seek> CurrentBranch<R> {
                 all.push(EntryPosition { at, id: head.id, parent: head.parent_id });
             }
         }
-        let places = if in_a_row { all.iter().map(|place| place.at).collect() } else { to_leaf(&all) };
-        Ok(Self { about, input, places, next: 0 })
+        let offsets = if in_a_row { all.iter().map(|entry| entry.at).collect() } else { to_leaf(&all) };
+        Ok(Self { about, input, offsets, next: 0 })
     }
 
     /// The next entry of the branch; `None` at the leaf. The inner `None` is an entry of an unknown kind.
@@ -108,7 +108,7 @@ impl<R: BufRead + Seek> CurrentBranch<R> {
     /// # Errors
     /// When the file cannot be read.
     pub(super) fn next(&mut self) -> io::Result<Option<Option<EntryBody>>> {
-        let Some(at) = self.places.get(self.next) else { return Ok(None) };
+        let Some(at) = self.offsets.get(self.next) else { return Ok(None) };
         self.next += 1;
         self.input.seek(SeekFrom::Start(*at))?;
         let mut line = Vec::new();
@@ -122,15 +122,15 @@ impl<R: BufRead + Seek> CurrentBranch<R> {
 fn to_leaf(all: &[EntryPosition]) -> Vec<u64> {
     let mut by_id: HashMap<&str, usize> = HashMap::new();
     let mut parents = Vec::with_capacity(all.len());
-    for (at, place) in all.iter().enumerate() {
-        let before = place.parent.as_deref();
+    for (at, entry) in all.iter().enumerate() {
+        let before = entry.parent.as_deref();
         parents.push(before.and_then(|id| by_id.get(id).copied().or(at.checked_sub(1))));
-        by_id.extend(place.id.as_deref().map(|id| (id, at)));
+        by_id.extend(entry.id.as_deref().map(|id| (id, at)));
     }
     let upwards = std::iter::successors(all.len().checked_sub(1), |at| parents[*at]);
-    let mut way: Vec<u64> = upwards.map(|at| all[at].at).collect();
-    way.reverse();
-    way
+    let mut offsets: Vec<u64> = upwards.map(|at| all[at].at).collect();
+    offsets.reverse();
+    offsets
 }
 
 fn parse_line<T: serde::de::DeserializeOwned>(line: &[u8]) -> Option<T> {

@@ -30,14 +30,14 @@ use crate::{
 /// drops the events that we do not take in time. An agentd of our own waits for every chunk.
 const MAX_UNWRITTEN_BYTES: usize = 64 << 20;
 
-/// What a conversation needs of the outside.
+/// A conversation with one agentd: the signals and the output that it shares with the rest of the program.
 pub(super) struct Conversation {
     pub(super) signals: Signals,
     pub(super) output: Output,
     pub(super) chunks: mpsc::Sender<OutputChunk>,
 }
 
-/// How a conversation ended.
+/// The end of a conversation.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ConversationEnd {
     /// The daemon has nothing more to do for us.
@@ -133,47 +133,31 @@ impl Conversation {
             }
             let input = tokio::select! {
                 biased;
-                exit = self.signals.next() => Some(PromptInput::Signal(exit)),
-                () = &mut stop_timer => Some(PromptInput::StopTimeout),
-                error = self.output.broken() => return broken(&error),
-                answer = &mut accepted, if state.awaits_acceptance() => match answer {
-                    Ok(_) => Some(PromptInput::Accepted),
-                    Err(error) => return error.into(),
-                },
-                answer = &mut abort, if state.awaits_abort() => match answer {
-                    Ok(_) => Some(PromptInput::AbortAnswered),
-                    Err(error) => return error.into(),
-                },
+                exit = self.signals.next() => Ok(Some(PromptInput::Signal(exit))),
+                () = &mut stop_timer => Ok(Some(PromptInput::StopTimeout)),
+                error = self.output.broken() => Err(broken(&error)),
+                answer = &mut accepted, if state.awaits_acceptance() => {
+                    answer.map(|_| Some(PromptInput::Accepted)).map_err(Into::into)
+                }
+                answer = &mut abort, if state.awaits_abort() => {
+                    answer.map(|_| Some(PromptInput::AbortAnswered)).map_err(Into::into)
+                }
                 permit = chunks.reserve(), if !view.unwritten.is_empty() => {
                     view.unwritten.send_next(permit);
-                    None
+                    Ok(None)
                 }
                 line = view.dialogs.next_line(), if view.dialogs.questions.is_asking() => {
-                    match view.typed(line, client).await {
-                        Ok(()) => None,
-                        Err(error) => return error.into(),
-                    }
+                    view.typed(line, client).await.map(|()| None).map_err(Into::into)
                 }
                 event = incoming.events.recv(), if view.unwritten.has_room() => {
-                    let Some(line) = event else { return ConversationEnd::DaemonDied };
-                    let line = match &mut followed {
-                        Some(followed) => followed.take(line),
-                        None => FollowedLine::Event(line),
-                    };
-                    match (line, &mut followed) {
-                        (FollowedLine::Event(line), _) => view.event(line),
-                        (FollowedLine::Lagged, Some(followed)) => {
-                            match self.catch_up(client, followed, &mut view).await {
-                                Ok(input) => input,
-                                Err(end) => return end,
-                            }
-                        }
-                        (FollowedLine::Closed, _) => return closed_by_another(),
-                        (FollowedLine::Lagged | FollowedLine::Other, _) => None,
-                    }
+                    self.on_event(event, client, followed.as_deref_mut(), &mut view).await
                 }
             };
-            let Some(input) = input else { continue };
+            let input = match input {
+                Ok(Some(input)) => input,
+                Ok(None) => continue,
+                Err(end) => return end,
+            };
             let had_timeout = state.stop_timeout().is_some();
             match state.next(input) {
                 Transition::To(next) => state = next,
@@ -182,6 +166,25 @@ impl Conversation {
             if let Some(timeout) = state.stop_timeout().filter(|_| !had_timeout) {
                 stop_timer.as_mut().reset(Instant::now() + timeout);
             }
+        }
+    }
+
+    /// Shows an event; gives its meaning for the prompt. `None` is the end of the connection.
+    async fn on_event(
+        &mut self,
+        event: Option<EventLine>,
+        client: &Client,
+        followed: Option<&mut FollowedSession>,
+        view: &mut PromptView,
+    ) -> Result<Option<PromptInput>, ConversationEnd> {
+        let line = event.ok_or(ConversationEnd::DaemonDied)?;
+        // An agentd of our own has one session, whose events have no name.
+        let Some(followed) = followed else { return Ok(view.event(line)) };
+        match followed.take(line) {
+            FollowedLine::Event(line) => Ok(view.event(line)),
+            FollowedLine::Lagged => self.catch_up(client, followed, view).await,
+            FollowedLine::Closed => Err(closed_by_another()),
+            FollowedLine::Other => Ok(None),
         }
     }
 
@@ -279,7 +282,7 @@ impl TypedAnswers {
     }
 }
 
-/// What is shown of the session, and the answer that decides how the program ends.
+/// The state of the output: texts, dialogs, and the last answer, which decides the exit code.
 struct PromptView {
     /// `None` prints the events as they are.
     text: Option<TextRenderer>,
@@ -346,7 +349,7 @@ impl PromptView {
     /// Takes a line of stdin while a question is asked. At its end nobody can answer any more, but other clients may.
     async fn typed(&mut self, line: Option<String>, client: &Client) -> Result<(), CallError> {
         let Some(line) = line else {
-            self.dialogs = TypedAnswers::default();
+            self.dialogs.questions = PendingDialogs::default();
             return Ok(());
         };
         let shown = match self.dialogs.questions.typed(&line) {

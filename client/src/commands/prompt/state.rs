@@ -36,7 +36,7 @@ enum StopProgress {
     Done(Exit),
 }
 
-/// What happens to a prompt.
+/// An input of the state machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PromptInput {
     /// SIGINT, SIGTERM or SIGHUP came.
