@@ -1,6 +1,4 @@
-//! `clean_outputs`: long outputs that are old or too much, removed now.
-
-use std::time::Duration;
+//! `clean_outputs`: removes long outputs that are too old or too large together.
 
 use agentd_config::temp_dir;
 use agentd_process::{OutputRetention, SweepMode, sweep_outputs};
@@ -10,9 +8,9 @@ use agentd_protocol::{
 };
 
 use super::Context;
-use crate::serve::output_bounds;
+use crate::daemon_limits::{DaemonLimits, days};
 
-/// Does it. Blocks.
+/// Handles the command. Blocks.
 ///
 /// # Errors
 /// When the folder of sessions cannot be read.
@@ -21,7 +19,7 @@ pub(super) fn clean(context: &Context, params: &CleanOutputsParams) -> Result<Cl
         Failure::new(ErrorCode::Io, format!("cannot look for long outputs: {error}"))
     };
     let agent_dir = context.agent_dir().map_err(|error| failed(&error))?;
-    let usual = output_bounds(&context.environment, context.compat, &context.cwd);
+    let usual = DaemonLimits::load(&context.environment, context.compat, &context.cwd).outputs;
     let bounds = OutputRetention {
         age: params.older_than_days.map_or(usual.age, days),
         bytes: params.max_bytes.unwrap_or(usual.bytes),
@@ -36,9 +34,4 @@ pub(super) fn clean(context: &Context, params: &CleanOutputsParams) -> Result<Cl
         left: swept.left,
         left_bytes: swept.left_bytes,
     })
-}
-
-/// None for none.
-fn days(days: u64) -> Option<Duration> {
-    (days > 0).then(|| Duration::from_secs(days.saturating_mul(86_400)))
 }

@@ -37,11 +37,9 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     cli::OnEof,
     hub::{ConnectionCount, DaemonContext, SessionSlot, ShutdownSwitch},
+    limits::{ClientLimits, WAITING_ANSWERS},
     transport::Output,
 };
-
-/// How many answers of the connection itself wait before reading pauses.
-const OUTBOX: usize = 16;
 
 /// What a connection needs to begin.
 pub struct Connection {
@@ -61,23 +59,6 @@ pub struct Connection {
     pub limits: ClientLimits,
     /// Where it came when there was no place for it.
     pub reserved: Option<Reserved>,
-}
-
-/// What one client may have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ClientLimits {
-    /// Sessions that it follows: 1000.
-    pub followed: usize,
-    /// Commands about the daemon and the set-up that are under way: 64.
-    pub pending: usize,
-    /// How many clients there may be beside it, itself included; `None` where it is alone.
-    pub clients: Option<usize>,
-}
-
-impl Default for ClientLimits {
-    fn default() -> Self {
-        Self { followed: 1000, pending: 64, clients: None }
-    }
 }
 
 /// Where a connection comes from.
@@ -119,7 +100,7 @@ pub async fn serve(
     let falls_silent = matches!(connection.origin, Origin::Host { hears_the_end: false, .. });
     let over = ending.clone();
     let gone = output.gone();
-    let (outbox, out) = mpsc::channel(OUTBOX);
+    let (outbox, out) = mpsc::channel(WAITING_ANSWERS);
     // Dropped with this future, it ends the task.
     let mut writing = JoinSet::new();
     writing.spawn(writer::write(out, output));

@@ -38,13 +38,11 @@ use crate::{
     admin,
     cli::OnEof,
     hub::{SessionRegistry, SessionSlot},
+    limits::LINES_A_TURN,
 };
 
 /// An answer of that length waits until those before it have been taken, so that long ones are never many.
 const LONG_ANSWER_BYTES: usize = 64 << 10;
-
-/// How many lines a connection may have taken in one turn while no other waits.
-const LINES_A_TURN: usize = 16;
 
 pub(super) struct Reader {
     pub(super) connection: Connection,

@@ -21,12 +21,10 @@ use super::{
     session_lifecycle::SessionLifecycle,
     session_slot::{EvictionCost, State},
 };
+use crate::limits::MAX_EVICTED_SESSIONS;
 
 /// Least time between two trims of the heap where the first freed nothing: a trim takes milliseconds.
 const TRIM_INTERVAL: Duration = Duration::from_secs(1);
-
-/// How many evicted sessions are remembered by their id. Of more, some arbitrary one is dropped.
-const MAX_EVICTED: usize = 100_000;
 
 /// An eviction frees up to this part of the session limit at once where that costs nothing, so that not every new session
 /// looks through all others.
@@ -178,7 +176,7 @@ impl Evictor {
 
     fn remember(&self, slot: &SessionSlot) {
         let mut evicted = self.evicted();
-        if evicted.len() >= MAX_EVICTED
+        if evicted.len() >= MAX_EVICTED_SESSIONS
             && let Some(other) = evicted.keys().next().cloned()
         {
             evicted.remove(&other);

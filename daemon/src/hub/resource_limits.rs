@@ -12,15 +12,7 @@ use rustix::{
     process::{Resource, getrlimit},
 };
 
-/// Descriptors that are kept for running work: its files, its connections to models, its processes. Of few descriptors, a quarter
-/// is kept; of many, a tenth.
-const RESERVED_FILES: u64 = 16;
-
-/// With fewer descriptors the daemon does not start: it could not hold one session that runs one command.
-pub const MIN_FILES: u64 = 32;
-
-/// The number of descriptors that the error for fewer than [`MIN_FILES`] recommends.
-pub const RECOMMENDED_FILES: u64 = 1024;
+use crate::limits::RESERVED_FILES;
 
 /// What the daemon as a whole may take. The largest value of a type is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,8 +81,9 @@ impl From<ResourceExhausted> for Failure {
                 let text = format!(
                     "The daemon has too many files open: of {limit} that the system allows few are left."
                 );
-                Self::new(agentd_protocol::error::ErrorCode::LimitReached, text)
-                    .hint(format!("{instead} `ulimit -Hn` of whoever starts the daemon sets the limit."))
+                Self::new(agentd_protocol::error::ErrorCode::LimitReached, text).hint(format!(
+                    "{instead} `ulimit -Hn` of the process that starts the daemon sets the limit."
+                ))
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Listing and deleting sessions, whoever wrote them.
+//! Lists, finds and deletes session files, whichever program wrote them.
 
 use std::{
     collections::HashSet,
@@ -22,15 +22,7 @@ use agentd_store::{
 };
 
 use super::SessionSlot;
-
-/// Sessions of a page where the client does not say.
-const DEFAULT_PAGE_SESSIONS: usize = 50;
-
-/// Sessions of a page at most.
-const MAX_PAGE_SESSIONS: usize = 1_000;
-
-/// How many unreadable files an answer names.
-const MAX_UNREADABLE_FILES: usize = 100;
+use crate::limits::{DEFAULT_PAGE_SESSIONS, MAX_PAGE_SESSIONS, MAX_UNREADABLE_FILES};
 
 /// Which sessions without a file are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,9 +12,7 @@ use std::{
 use agentd_session::Target;
 
 use super::SessionSlot;
-
-/// How many ids a generation of [`EventNumbers`] holds. Two generations are kept: about 2 MiB.
-const GENERATION: usize = 8_192;
+use crate::limits::EVENT_NUMBER_GENERATION;
 
 /// The slots of all known sessions. Knows nothing of opening, loading or closing them.
 #[derive(Default)]
@@ -126,7 +124,7 @@ struct EventNumbers {
 
 impl Default for EventNumbers {
     fn default() -> Self {
-        Self::of_generations(GENERATION)
+        Self::of_generations(EVENT_NUMBER_GENERATION)
     }
 }
 

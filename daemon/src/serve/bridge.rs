@@ -1,5 +1,5 @@
-//! `--stdio --shared`: a session of the user's daemon on our stdin and stdout. Only bytes are moved here; the session lives
-//! in the daemon, and goes on when we end.
+//! `--stdio --shared`: a session of the user's daemon on stdin and stdout of this process. Only bytes are moved here; the session
+//! lives in the daemon, and goes on when this process ends.
 
 use std::{ffi::OsString, process::ExitCode};
 
@@ -9,20 +9,20 @@ use agentd_connect::{
 };
 use agentd_protocol::daemon::{ClientInfo, OpenSessionParams};
 
-use super::{FAILED, fail, signals::Signals};
-use crate::{cli::BridgeOptions, complain};
+use super::runtime::{FAILED, Signals, fail, ready_line};
+use crate::{cli::BridgeOptions, logging::complain};
 
-/// Ends with this when the daemon cannot be reached or started, or is lost on the way.
+/// The exit code when the daemon cannot be reached or started, or the connection to it is lost.
 const UNREACHABLE: u8 = 3;
 
-/// Bridges until the input ends and everything asked before is answered, or a signal comes. A signal ends the bridge and
-/// not the session.
+/// Bridges until the input ends and all earlier commands are answered, or a signal comes. A signal ends the bridge and not the
+/// session.
 #[must_use]
 pub fn bridge(options: BridgeOptions) -> ExitCode {
     for warning in &options.warnings {
         complain(warning);
     }
-    // One thread: all that happens on it is waiting.
+    // One thread suffices: it only waits.
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return fail(&format!("Error: cannot start the runtime: {error}"), FAILED),
@@ -40,11 +40,11 @@ pub fn bridge(options: BridgeOptions) -> ExitCode {
 }
 
 async fn serve(options: BridgeOptions) -> ExitCode {
-    let first = match options.ready.then(super::ready_line).transpose() {
+    let first = match options.ready.then(ready_line).transpose() {
         Ok(line) => line.unwrap_or_default(),
         Err(error) => return fail(&error, FAILED),
     };
-    let told = options.warnings.clone();
+    let reported = options.warnings.clone();
     let opened = match open(options).await {
         Ok(opened) => opened,
         Err(error) => {
@@ -52,10 +52,10 @@ async fn serve(options: BridgeOptions) -> ExitCode {
             return fail(&format!("Error: {error}"), code);
         }
     };
-    // What is wrong with the flags was told before there was a daemon, which says it too.
+    // The daemon repeats the warnings about flags that were printed already.
     let warnings = opened.warnings.iter().map(|warning| format!("Warning: {warning}"));
-    warnings.filter(|warning| !told.contains(warning)).for_each(|warning| complain(&warning));
-    // Reading starts only now: what a client wrote before has waited in the pipe.
+    warnings.filter(|warning| !reported.contains(warning)).for_each(|warning| complain(&warning));
+    // Reading starts only now: earlier commands have waited in the pipe.
     let passed = match standard_streams() {
         Ok((input, output)) => {
             pass_through(opened.stream, [first, opened.rest].concat(), input, output).await
@@ -77,7 +77,7 @@ async fn open(options: BridgeOptions) -> Result<OpenedSession, ConnectError> {
     let endpoint = Endpoint::find(options.compat)?;
     let program =
         std::env::current_exe().map_err(|source| ConnectError::Spawn { program: "agentd".into(), source })?;
-    // A daemon of the same directories; else it would serve others at our socket.
+    // The daemon has to use the same directories as this process.
     let compat = ["--compat", "pi"].map(OsString::from);
     let launch = LaunchOptions { program, args: if options.compat { compat.into() } else { Vec::new() } };
     let ReachedDaemon { stream, .. } = endpoint.connect_or_start(&launch).await?;

@@ -1,4 +1,4 @@
-//! Serving a local socket: many sessions and clients, until a signal or a client ends it.
+//! `agentd serve`: many sessions and clients at a local socket, until a signal or a client ends it.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -9,7 +9,6 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
 };
 
 use agentd_process::{Peer, raise_file_limit};
@@ -27,46 +26,31 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    FAILED, check_file_limit, fail,
-    limits::DaemonLimits,
-    outputs::{First, keep_within},
-    run,
-    signals::Signals,
+    output_sweeper::{FirstSweep, sweep_in_background},
+    runtime::{FAILED, Signals, check_file_limit, fail, run},
 };
 use crate::{
     cli::ServeOptions,
-    complain, compose,
+    compose,
     connection::{self, Connection, Origin, Reserved},
+    daemon_limits::DaemonLimits,
     hub::{DaemonContext, SessionRegistry, ShutdownSwitch, resource_limits},
-    transport::{
-        keeper::Keeper,
-        listener::{Arrival, Listener},
-        place::{Place, PlaceError},
-        room::LineRoom,
-        socket,
-    },
+    limits::{LAST_LINES, RESERVED_CLIENTS, STOP_GRACE},
+    logging::complain,
+    transport::{Arrival, ClaimError, LineBudget, Listener, SocketClaim, SocketMonitor, split},
 };
 
-/// Ends with this when a daemon is there already.
+/// The exit code when another daemon has the socket.
 const ALREADY_RUNNING: u8 = 4;
 
-/// How long sessions have to store the end of work that is stopped.
-const STOP_GRACE: Duration = Duration::from_secs(10);
-
-/// Clients beyond those that there may be, who see to the daemon itself.
-const RESERVED_CLIENTS: usize = 4;
-
-/// How long clients have to take the last lines.
-const LAST_LINES: Duration = Duration::from_secs(2);
-
-/// Variables that are meant for this process alone, and not for what sessions start.
-const OURS: [&str; 6] =
+/// Variables of the service manager for this process, which the processes of sessions must not inherit.
+const SERVICE_VARIABLES: [&str; 6] =
     ["LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES", "NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"];
 
-/// Serves until a signal or a client ends it. For `main`, before there are other threads.
+/// Serves until a signal or a client ends the daemon. For `main`, before there are other threads.
 ///
-/// The socket is the one that a service manager passed on, else one of our own. When clients can come, a line on stdout
-/// and the service manager say so.
+/// Listens on the socket that a service manager passed on, else claims its own. When clients can connect, it writes a line to
+/// stdout and notifies the service manager.
 #[must_use]
 pub fn daemon(mut options: ServeOptions) -> ExitCode {
     let passed = match ListenFd::from_env().take_unix_listener(0) {
@@ -77,29 +61,29 @@ pub fn daemon(mut options: ServeOptions) -> ExitCode {
     if let Err(error) = check_file_limit() {
         return fail(&error, FAILED);
     }
-    OURS.iter().for_each(|name| options.base.environment.remove(name));
+    SERVICE_VARIABLES.iter().for_each(|name| options.base.environment.remove(name));
     if options.detached {
-        leave();
+        detach();
     }
-    let taken = match passed {
+    let claimed = match passed {
         Some(listener) => Ok((None, listener)),
-        None => Place::take(&options.socket).map(|(place, listener)| (Some(place), listener)),
+        None => SocketClaim::acquire(&options.socket).map(|(claim, listener)| (Some(claim), listener)),
     };
-    let (mut place, listener) = match taken {
-        Ok(taken) => taken,
+    let (mut claim, listener) = match claimed {
+        Ok(claimed) => claimed,
         Err(error) => {
-            let code = if matches!(error, PlaceError::Running { .. }) { ALREADY_RUNNING } else { FAILED };
+            let code = if matches!(error, ClaimError::Running { .. }) { ALREADY_RUNNING } else { FAILED };
             return fail(&format!("Error: {error}"), code);
         }
     };
-    let code = run(serve(options, &mut place, listener));
-    // Only now can another daemon be here.
-    drop(place);
+    let code = run(serve(options, &mut claim, listener));
+    // Only now may another daemon claim the socket.
+    drop(claim);
     code
 }
 
-/// Leaves the terminal of whoever started us, and the folder: it may be removed while we run.
-fn leave() {
+/// Leaves the terminal session and the working folder of the process that started the daemon.
+fn detach() {
     if let Err(error) = rustix::process::setsid() {
         tracing::warn!(%error, "cannot leave the session of the terminal");
     }
@@ -110,7 +94,7 @@ fn leave() {
 
 async fn serve(
     options: ServeOptions,
-    place: &mut Option<Place>,
+    claim: &mut Option<SocketClaim>,
     listener: UnixListener,
 ) -> Result<ExitCode, String> {
     let failed = |what: &'static str| move |error: io::Error| format!("Error: cannot {what}: {error}");
@@ -122,7 +106,7 @@ async fn serve(
     let services =
         compose::services(&base.environment, base.compat, &base.cwd, limits.max_commands, &memory)?;
     let mut listener = Listener::new(listener).map_err(failed("listen"))?;
-    let mut keeper = Keeper::watch(place.as_ref());
+    let mut monitor = SocketMonitor::watch(claim.as_ref());
     let daemon = Daemon {
         context: DaemonContext::new(SessionRegistry::new(limits.session, limits.resources, services)),
         limits,
@@ -130,14 +114,15 @@ async fn serve(
         shutdown: ShutdownSwitch::default(),
         refuses: AtomicBool::new(false),
         ending: CancellationToken::new(),
-        lines: LineRoom::new(memory, limits.line_idle),
+        lines: LineBudget::new(memory, limits.line_idle),
         reserved: Arc::new(Semaphore::new(RESERVED_CLIENTS)),
         options,
     };
     daemon.tell_ready();
     let base = &daemon.options.base;
     let found_from = (&base.environment, base.compat, &*base.cwd);
-    let _sweeping = keep_within(limits.outputs, daemon.context.sessions.outputs(), found_from, First::Now);
+    let _sweeping =
+        sweep_in_background(limits.outputs, daemon.context.sessions.outputs(), found_from, FirstSweep::Now);
     let mut clients = JoinSet::new();
     let mut lost = None;
     loop {
@@ -149,9 +134,9 @@ async fn serve(
             Some(left) = clients.join_next() => note(left),
             _ = daemon.shutdown.requested() => break,
             _ = signals.next() => break,
-            () = keeper.lost(place.as_ref()) => match put_back(&mut keeper, place).await {
+            () = monitor.lost(claim.as_ref()) => match restore_socket(&mut monitor, claim).await {
                 Ok(Some(new)) => {
-                    for stream in std::mem::replace(&mut listener, new).last() {
+                    for stream in std::mem::replace(&mut listener, new).accept_last() {
                         daemon.receive(Arrival::Client(stream), &mut clients);
                     }
                 }
@@ -163,51 +148,54 @@ async fn serve(
             },
         }
     }
-    // Connections see it too, and take no new work. What a client has asked for stays.
+    // Connections see the request, too, and refuse new work. An earlier request of a client stays.
     daemon.shutdown.request(EndMode::Drain, None, limits.shutdown_deadline);
     tell_manager(&[NotifyState::Stopping]);
     tokio::select! {
         () = daemon.end(listener, clients) => lost.map_or(Ok(ExitCode::SUCCESS), Err),
-        // A second one means now.
+        // A second signal ends the process at once.
         code = signals.next() => Ok(ExitCode::from(code)),
     }
 }
 
-/// Puts a socket back that someone removed: clients who are here go on, and others find us again.
+/// Restores a socket that was removed: connected clients go on, and others find the daemon again.
 ///
 /// # Errors
-/// When there is no way back. Nobody could find us then, so there is nothing left but to end.
-async fn put_back(keeper: &mut Keeper, place: &mut Option<Place>) -> Result<Option<Listener>, String> {
+/// When it cannot be restored. The daemon then ends, since no client could find it.
+async fn restore_socket(
+    monitor: &mut SocketMonitor,
+    claim: &mut Option<SocketClaim>,
+) -> Result<Option<Listener>, String> {
     let lost = |error: &dyn std::fmt::Display| {
         format!("Error: the socket was taken away while agentd ran, and cannot be put back: {error}")
     };
-    let listener = keeper.put_back(place).await.map_err(|error| lost(&error))?;
+    let listener = monitor.restore(claim).await.map_err(|error| lost(&error))?;
     tracing::warn!("someone removed the socket or its lock; it is back");
     listener.map(Listener::new).transpose().map_err(|error| lost(&error))
 }
 
-/// What clients share.
+/// The accepting side of the daemon.
 struct Daemon {
     context: Arc<DaemonContext>,
     limits: DaemonLimits,
     options: ServeOptions,
     socket: PathBuf,
     shutdown: ShutdownSwitch,
-    /// Whether the last client was refused.
+    /// Whether the last client was refused: only the first refusal in a row is logged.
     refuses: AtomicBool,
-    /// The room for what clients are sending.
-    lines: LineRoom,
-    /// Places for clients beyond those that there may be, who come to see to the daemon itself.
+    /// The memory for unfinished lines of all clients.
+    lines: LineBudget,
+    /// The free ones of [`RESERVED_CLIENTS`].
     reserved: Arc<Semaphore>,
-    /// Fires when connections are to write what they owe, and end.
+    /// Fires when connections have to write their last lines and end.
     ending: CancellationToken,
 }
 
-/// How a connection ended, and how its task did.
-type Left = Result<io::Result<()>, tokio::task::JoinError>;
+/// The end of a connection, and that of its task.
+type ConnectionEnd = Result<io::Result<()>, tokio::task::JoinError>;
 
 impl Daemon {
-    /// Says that clients can come.
+    /// Announces that clients can connect.
     fn tell_ready(&self) {
         tell_manager(&[NotifyState::Ready]);
         let line = format!(
@@ -216,24 +204,24 @@ impl Daemon {
             self.socket.display(),
             std::process::id()
         );
-        // A program reads the path from it.
+        // A program that reads the path from the line gets it unchanged.
         let line = if io::stdout().is_terminal() { harmless(&line) } else { line.as_str().into() };
-        // A reader who has left does not want to know.
+        // Stdout may be closed.
         let _ = io::stdout().lock().write_all(line.as_bytes()).and_then(|()| io::stdout().flush());
         if self.options.detached {
-            // Whoever started us has waited for this line, and reads no more.
+            // The process that started the daemon reads nothing after this line.
             if let Err(error) = rustix::stdio::dup2_stdout(io::stderr()) {
                 tracing::warn!(%error, "cannot let go of stdout");
             }
         }
     }
 
-    /// Serves a client, or says why not and leaves it: whoever is here goes on.
+    /// Serves a client, or tells it why not and closes it.
     fn receive(&self, arrival: Arrival, clients: &mut JoinSet<io::Result<()>>) {
         let (limit, files) =
             (self.limits.max_clients, || Failure::from(resource_limits::ResourceExhausted::of_files()));
         let reserved = RESERVED_CLIENTS - self.reserved.available_permits();
-        // Not the tasks: one that has ended is still there until somebody looks.
+        // Not the number of tasks: ended ones are counted until they are joined.
         let count = (self.context.connections.open() as usize).saturating_sub(reserved);
         match arrival {
             Arrival::OneTooMany(stream) => self.refuse(&stream, files()),
@@ -252,18 +240,17 @@ impl Daemon {
         }
     }
 
-    /// Serves a client that there is no place for as far as it wants to see to the daemon itself: what keeps all places must not keep its
-    /// user from looking at it, or from ending it. There are few places for that.
+    /// Serves a client beyond the limit, for commands about the daemon only: users must be able to look at a full daemon and to end it.
     fn serve_reserved(&self, stream: UnixStream, failure: Failure, clients: &mut JoinSet<io::Result<()>>) {
         match Arc::clone(&self.reserved).try_acquire_owned() {
-            Ok(place) => self.begin(stream, Some(Reserved::new(place, failure)), clients),
+            Ok(permit) => self.begin(stream, Some(Reserved::new(permit, failure)), clients),
             Err(_) => self.refuse(&stream, failure),
         }
     }
 
-    /// Tells a client why it is left. A line is less than what a new connection takes without waiting.
+    /// Tells a client why it is closed. The buffer of a new connection takes the line at once.
     fn refuse(&self, stream: &UnixStream, failure: Failure) {
-        // Once for a crowd.
+        // Logged once for many clients in a row.
         if !self.refuses.swap(true, Ordering::Relaxed) {
             tracing::warn!(error = failure.error, "clients are refused");
         }
@@ -273,14 +260,14 @@ impl Daemon {
             Err(error) => return tracing::error!(%error, "cannot write a record"),
         }
         if let Err(error) = stream.try_write(&line) {
-            tracing::debug!(%error, "a client that is left does not hear why");
+            tracing::debug!(%error, "a refused client does not hear why");
         }
     }
 
     fn begin(&self, stream: UnixStream, reserved: Option<Reserved>, clients: &mut JoinSet<io::Result<()>>) {
-        // Now, and not later: whoever has connected may hand the socket on and end.
+        // Looked up at once: the process that has connected may pass the socket on and end.
         let peer = Peer::of(&stream, stream.peer_cred().ok().and_then(|peer| peer.pid()));
-        let (lines, output) = socket::split(stream, self.limits.max_line_bytes, self.lines.enter());
+        let (lines, output) = split(stream, self.limits.max_line_bytes, self.lines.client());
         let connection = Connection {
             daemon: Arc::clone(&self.context),
             origin: Origin::Socket { path: self.socket.clone(), peer: Some(peer) },
@@ -295,8 +282,8 @@ impl Daemon {
         clients.spawn(connection::serve(connection, count, lines, output, self.ending.clone()));
     }
 
-    /// Lets sessions finish or stops them, then gives clients the last lines. Whoever comes meanwhile is served: they can ask how
-    /// it goes, and make it shorter.
+    /// Finishes or aborts work, then writes the clients' last lines. Clients that connect meanwhile are served: they can look at the
+    /// daemon, and shorten the deadline.
     async fn end(&self, listener: Listener, mut clients: JoinSet<io::Result<()>>) {
         let over = async {
             self.work_is_done().await;
@@ -327,7 +314,7 @@ impl Daemon {
         }
     }
 
-    /// Waits until no session has anything to do, or work is to be stopped: at the deadline, or because a client wants that.
+    /// Waits until no session has anything to do, until the deadline, or until a client requests to abort work.
     async fn work_is_done(&self) {
         let idle = self.context.sessions.idle();
         tokio::pin!(idle);
@@ -345,15 +332,15 @@ impl Daemon {
     }
 }
 
-fn note(left: Left) {
-    match left {
+fn note(end: ConnectionEnd) {
+    match end {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::debug!(%error, "a client left before it had everything"),
         Err(error) => tracing::error!(%error, "a connection broke down"),
     }
 }
 
-/// Tells the service manager, where there is one.
+/// Notifies the service manager, if there is one.
 fn tell_manager(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
         tracing::warn!(%error, "cannot tell the service manager");

@@ -1,29 +1,26 @@
-//! Serving stdin and stdout: one session, one client, the same parts as for many.
+//! `--stdio`: one session for one client on stdin and stdout, with the parts of a daemon for many.
 
-use std::{process::ExitCode, sync::Arc, time::Duration};
+use std::{process::ExitCode, sync::Arc};
 
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    limits::DaemonLimits,
-    once_free::once_free,
-    outputs::{First, keep_within},
-    run,
-    signals::Signals,
-    tell_of,
+    output_sweeper::{FirstSweep, sweep_in_background},
+    retry_locked_open::retry_locked_open,
+    runtime::{Signals, check_file_limit, not_opened, ready_line, run, tell_of},
 };
 use crate::{
     cli::StdioOptions,
-    complain, compose,
+    compose,
     connection::{self, Connection, Origin},
+    daemon_limits::DaemonLimits,
     hub::{DaemonContext, SessionRegistry, ShutdownSwitch},
-    transport::{Output, room::LineRoom, stdio::read_lines},
+    limits::STDIO_SIGNAL_GRACE,
+    logging::complain,
+    transport::{LineBudget, Output, read_lines},
 };
 
-/// How long sessions have to store the end of their runs after a signal. Clients kill a second after SIGTERM.
-const SIGNAL_GRACE: Duration = Duration::from_millis(700);
-
-/// Runs until the input ends or a signal comes. The process ends with the exit code, whatever still reads stdin.
+/// Serves until the input ends or a signal comes. The process then ends, even while a thread still reads stdin.
 #[must_use]
 pub fn stdio(options: StdioOptions) -> ExitCode {
     for warning in &options.warnings {
@@ -33,7 +30,7 @@ pub fn stdio(options: StdioOptions) -> ExitCode {
 }
 
 async fn serve(options: StdioOptions) -> Result<ExitCode, String> {
-    super::check_file_limit()?;
+    check_file_limit()?;
     let mut signals =
         Signals::of_a_host().map_err(|error| format!("Error: cannot watch signals: {error}"))?;
     let limits = {
@@ -48,8 +45,8 @@ async fn serve(options: StdioOptions) -> Result<ExitCode, String> {
     let daemon = DaemonContext::new(SessionRegistry::new(limits.session, limits.resources, services));
     let registry = &daemon.sessions;
     let opened = tokio::select! {
-        opened = once_free(|| registry.open(options.session.clone())) => {
-            opened.map_err(|error| super::not_opened(&error))?
+        opened = retry_locked_open(|| registry.open(options.session.clone())) => {
+            opened.map_err(|error| not_opened(&error))?
         }
         code = signals.next() => return Ok(ExitCode::from(code)),
     };
@@ -57,16 +54,16 @@ async fn serve(options: StdioOptions) -> Result<ExitCode, String> {
     let _sweeping = {
         let session = &options.session;
         let place = (&session.environment, session.compat, &*session.cwd);
-        keep_within(limits.outputs, registry.outputs(), place, First::Later)
+        sweep_in_background(limits.outputs, registry.outputs(), place, FirstSweep::Later)
     };
-    // Reading starts only now: what a client wrote before has waited in the pipe.
-    let room = LineRoom::new(memory, limits.line_idle).enter();
-    let pipes = read_lines(std::io::stdin(), limits.max_line_bytes, room)
+    // Reading starts only now: earlier commands have waited in the pipe.
+    let budget = LineBudget::new(memory, limits.line_idle).client();
+    let pipes = read_lines(std::io::stdin(), limits.max_line_bytes, budget)
         .and_then(|lines| Ok((lines, Output::start(std::io::stdout())?)));
     let (lines, output) = pipes.map_err(|error| format!("Error: cannot start a thread: {error}"))?;
     if options.ready {
-        // A reader that is gone already is noticed by the connection.
-        output.write(super::ready_line()?).await;
+        // The connection notices a host that has closed stdout already.
+        output.write(ready_line()?).await;
     }
     let connection = Connection {
         daemon: Arc::clone(&daemon),
@@ -78,14 +75,14 @@ async fn serve(options: StdioOptions) -> Result<ExitCode, String> {
             hears_the_end: false,
         },
         options: options.session,
-        // The host ends us by the end of the input; over this wire nobody else can.
+        // The host ends this process by the end of the input; no other client can.
         shutdown: ShutdownSwitch::default(),
         shutdown_deadline: limits.shutdown_deadline,
         max_line_bytes: limits.max_line_bytes,
         limits: limits.client,
         reserved: None,
     };
-    // Nobody else can end it; from now on it is this connection's alone.
+    // From now on the connection alone keeps the session open.
     drop(opened.expected);
     let ending = CancellationToken::new();
     let serving =
@@ -101,14 +98,14 @@ async fn serve(options: StdioOptions) -> Result<ExitCode, String> {
         },
         code = signals.next() => {
             ending.cancel();
-            // Nothing more is said, as by the reference; what a broken stdout was doing does not count any more.
+            // Nothing more is written, as by pi; an error of stdout does not count any more.
             let closing = async {
                 let _ = (&mut serving).await;
                 registry.close_all().await;
             };
             tokio::select! {
-                _ = tokio::time::timeout(SIGNAL_GRACE, closing) => {}
-                // A second signal means now.
+                _ = tokio::time::timeout(STDIO_SIGNAL_GRACE, closing) => {}
+                // A second signal ends the process at once.
                 _ = signals.next() => {}
             }
             Ok(ExitCode::from(code))

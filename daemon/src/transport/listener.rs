@@ -1,4 +1,4 @@
-//! Taking in clients of the socket, and only those of our own user.
+//! Accepts clients at the socket, and only those of our own user.
 
 use std::{
     fs::File,
@@ -10,29 +10,29 @@ use std::{
 
 use tokio::net::{UnixListener, UnixStream};
 
-/// How long to leave clients waiting when the system lets none in, for whatever reason. Nothing tells when it does again.
-const NOBODY_COMES_IN: Duration = Duration::from_millis(100);
+/// Pause after the system refused to accept a client: nothing tells when it accepts again.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// A client.
+/// A client that has connected.
 #[derive(Debug)]
 pub enum Arrival {
     /// It is to be served.
     Client(UnixStream),
-    /// It came in by the descriptor that is kept for telling it that there are no more.
+    /// It was accepted with the spare descriptor, only to be told that there are no more.
     OneTooMany(UnixStream),
 }
 
-/// Takes in clients.
+/// Accepts clients.
 #[derive(Debug)]
 pub struct Listener {
     inner: UnixListener,
     user: u32,
-    /// A descriptor that is let go to take in a client that there is none for, who would wait unheard otherwise.
+    /// A descriptor that is freed to accept a client when there is no other, so that the client gets an answer.
     spare: Mutex<Option<File>>,
 }
 
 impl Listener {
-    /// Takes in clients at this socket, from inside of a runtime.
+    /// Accepts clients at this socket, from inside of a runtime.
     ///
     /// # Errors
     /// When the runtime cannot watch the socket.
@@ -45,24 +45,24 @@ impl Listener {
         })
     }
 
-    /// The next client. Another user's is closed: whatever the rights of folder and file say, our sessions are ours.
+    /// The next client. A client of another user is closed, whatever the modes of folder and socket allow.
     ///
     /// Cancel safe: no client is lost.
     pub async fn accept(&self) -> Arrival {
-        let mut has_told = false;
+        let mut is_logged = false;
         loop {
             let arrival = match self.inner.accept().await {
                 Ok((stream, _)) => Arrival::Client(stream),
-                // It left before it was its turn.
+                // The client left before it was accepted.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
                 Err(error) => {
-                    if !std::mem::replace(&mut has_told, true) {
+                    if !std::mem::replace(&mut is_logged, true) {
                         tracing::error!(%error, "cannot take in a client");
                     }
-                    match self.take_in_by_the_spare().await {
+                    match self.accept_with_spare().await {
                         Some(stream) => Arrival::OneTooMany(stream),
                         None => {
-                            tokio::time::sleep(NOBODY_COMES_IN).await;
+                            tokio::time::sleep(ACCEPT_PAUSE).await;
                             continue;
                         }
                     }
@@ -75,11 +75,11 @@ impl Listener {
         }
     }
 
-    /// Takes in whoever waits by giving up the spare descriptor. Does not wait.
-    async fn take_in_by_the_spare(&self) -> Option<UnixStream> {
+    /// Frees the spare descriptor and accepts the next waiting client with it. Does not wait.
+    async fn accept_with_spare(&self) -> Option<UnixStream> {
         let slot = || self.spare.lock().unwrap_or_else(PoisonError::into_inner);
         if slot().take().is_none() {
-            // It is back when a client has left.
+            // There is one again when a client has left.
             *slot() = spare();
             return None;
         }
@@ -87,7 +87,7 @@ impl Listener {
         accepted.and_then(Result::ok).map(|(stream, _)| stream)
     }
 
-    /// Keeps a descriptor again, after one who was told that there are no more has been left.
+    /// Takes a spare descriptor again, after the client that was accepted with it is closed.
     pub fn keep_spare(&self) {
         let mut slot = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
         if slot.is_none() {
@@ -95,9 +95,9 @@ impl Listener {
         }
     }
 
-    /// Takes in whoever has connected and waits, and listens no more: a listener that is just dropped hangs up on them.
+    /// Accepts all waiting clients, and listens no more. Just dropping the listener would hang up on them.
     #[must_use]
-    pub fn last(self) -> Vec<UnixStream> {
+    pub fn accept_last(self) -> Vec<UnixStream> {
         let Self { inner, user, spare: _ } = self;
         let mut waiting = Vec::new();
         let taken = inner.into_std().and_then(|listener| {
@@ -121,12 +121,12 @@ impl Listener {
     }
 }
 
-/// A descriptor, if there is one.
+/// A descriptor, if one is free.
 fn spare() -> Option<File> {
     File::open("/dev/null").ok()
 }
 
-/// Whether a client is of that user; says so when it is not.
+/// Whether a client belongs to that user. Logs when it does not.
 fn is_of(stream: &UnixStream, user: u32) -> bool {
     match stream.peer_cred() {
         Ok(peer) if peer.uid() == user => return true,
@@ -143,13 +143,13 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn whoever_waits_when_listening_ends_is_taken_in() {
+    async fn clients_that_wait_when_listening_ends_are_accepted() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.sock");
         let listener = Listener::new(net::UnixListener::bind(&path).unwrap()).unwrap();
-        // Nothing has told the runtime of these yet.
+        // The runtime has not seen these yet.
         let clients = [(); 3].map(|()| net::UnixStream::connect(&path).unwrap());
-        let waiting = listener.last();
+        let waiting = listener.accept_last();
         assert_eq!(waiting.len(), clients.len());
         for (mut taken, mut client) in waiting.into_iter().zip(clients) {
             io::Write::write_all(&mut client, b"x").unwrap();

@@ -1,12 +1,17 @@
-//! Ways in and out: they move lines and never look inside.
+//! Transports: they move lines in and out and never look inside.
 
-pub mod in_process;
-pub mod keeper;
-pub mod listener;
+mod line_budget;
+mod listener;
 mod output;
-pub mod place;
-pub mod room;
-pub mod socket;
-pub mod stdio;
+mod socket;
+mod socket_claim;
+mod socket_monitor;
+mod stdio;
 
-pub use output::Output;
+pub use line_budget::{ClientLineBudget, LineBudget};
+pub use listener::{Arrival, Listener};
+pub use output::{InProcessClient, Output, in_process_pair};
+pub use socket::split;
+pub use socket_claim::{ClaimError, SocketClaim};
+pub use socket_monitor::SocketMonitor;
+pub use stdio::read_lines;

@@ -1,52 +1,53 @@
-//! The writing side of a connection: finished batches of lines go in, whatever carries them away.
+//! The writing side of a connection: it takes finished batches of lines. A thread (stdout), a task (a socket) or a client in this
+//! process carries them away.
 
-use std::io;
+use std::{
+    io::{self, Write},
+    thread,
+};
 
+use agentd_protocol::lines::Line;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-/// How many batches wait to be written; one is being written meanwhile.
-const WAITING_BATCHES: usize = 2;
+use crate::limits::{LONG_BATCH_BYTES, WAITING_BATCHES, WAITING_IN_PROCESS_LINES};
 
-/// A batch of that length waits until those before it are being written, so that long ones are never many.
-const LONG_BATCH_BYTES: usize = 512 << 10;
-
-/// Takes finished batches of lines. Dropping it gives up what a task has not written yet; a thread goes on.
+/// Takes finished batches of lines. Dropping it discards batches that a task has not written yet; a thread goes on.
 pub struct Output {
     batches: mpsc::Sender<Vec<u8>>,
-    /// How writing ended; it ends by itself only when it fails.
+    /// The result of writing, which ends by itself only when it fails.
     ended: oneshot::Receiver<io::Result<()>>,
     failed: Option<io::Result<()>>,
-    /// The task that writes, where it is one.
+    /// The task that writes, where a task does.
     task: Option<AbortOnDropHandle<()>>,
-    /// Fires when the reading side finds that nobody is at the other end any more.
+    /// Fires when the reading side finds that the client is gone.
     gone: CancellationToken,
 }
 
-/// What the writing side of an [`Output`] works with: where batches come from, and where to say how it ended.
-pub(super) type Writing = (mpsc::Receiver<Vec<u8>>, oneshot::Sender<io::Result<()>>);
+/// The channel ends of the writer of an [`Output`]: the batches, and the result of writing.
+pub(super) type WriterEnds = (mpsc::Receiver<Vec<u8>>, oneshot::Sender<io::Result<()>>);
 
 impl Output {
-    /// An output, and what the one who writes for it needs.
-    pub(super) fn new() -> (Self, Writing) {
+    /// An output, and the channel ends for its writer.
+    pub(super) fn new() -> (Self, WriterEnds) {
         let (batches, receiver) = mpsc::channel(WAITING_BATCHES);
         let (end, ended) = oneshot::channel();
         (Self { batches, ended, failed: None, task: None, gone: CancellationToken::new() }, (receiver, end))
     }
 
-    /// Ends the task that writes when the output is dropped.
+    /// Aborts the task that writes when the output is dropped.
     pub(super) fn owning(mut self, task: tokio::task::JoinHandle<()>) -> Self {
         self.task = Some(AbortOnDropHandle::new(task));
         self
     }
 
-    /// Fires when nobody can take an answer any more, where the system tells: a client of the socket that is gone. One that has only
-    /// closed its writing side is not.
+    /// Fires when the client is gone and can read no answer any more. Known of clients of the socket; one that has closed only its
+    /// writing side is not gone.
     pub fn gone(&self) -> CancellationToken {
         self.gone.clone()
     }
 
-    /// Hands over a batch; waits while earlier ones are not written. False when writing has failed.
+    /// Hands over a batch; waits while too many earlier ones are unwritten. False when writing has failed.
     pub async fn write(&self, batch: Vec<u8>) -> bool {
         if batch.len() < LONG_BATCH_BYTES {
             return self.batches.send(batch).await.is_ok();
@@ -65,7 +66,7 @@ impl Output {
     /// Waits until everything handed over is written.
     ///
     /// # Errors
-    /// What made writing fail, a reader that closed its end above all.
+    /// Why writing failed, most often since the reader closed its end.
     pub async fn finish(self) -> io::Result<()> {
         let Self { batches, mut ended, failed, task, gone: _ } = self;
         drop(batches);
@@ -80,4 +81,113 @@ impl Output {
 
 async fn result(ended: &mut oneshot::Receiver<io::Result<()>>) -> io::Result<()> {
     ended.await.unwrap_or_else(|_| Err(io::Error::other("the writing side broke down")))
+}
+
+impl Output {
+    /// Writes to `output` on a thread of its own: stdout is shared with the host, and switching it to non-blocking mode would break
+    /// the host.
+    ///
+    /// # Errors
+    /// When the system refuses another thread.
+    pub fn start(output: impl Write + Send + 'static) -> io::Result<Self> {
+        let (handle, (batches, end)) = Self::new();
+        thread::Builder::new().name("stdout".into()).spawn(move || {
+            // The receiver is gone only when the daemon ends.
+            let _ = end.send(write(output, batches));
+        })?;
+        Ok(handle)
+    }
+}
+
+fn write(mut output: impl Write, mut batches: mpsc::Receiver<Vec<u8>>) -> io::Result<()> {
+    while let Some(batch) = batches.blocking_recv() {
+        output.write_all(&batch)?;
+        output.flush()?;
+    }
+    Ok(())
+}
+
+/// A client in this process: its lines and batches pass through channels, and everything else is as for any client.
+pub struct InProcessClient {
+    /// `None` after the client has hung up.
+    lines: Option<mpsc::Sender<Line>>,
+    batches: mpsc::Receiver<Vec<u8>>,
+    /// Gets the result when all batches were taken.
+    end: Option<oneshot::Sender<io::Result<()>>>,
+}
+
+/// A client in this process, and the lines and the output that its connection is served with.
+#[must_use]
+pub fn in_process_pair() -> (InProcessClient, mpsc::Receiver<Line>, Output) {
+    let (lines, receiver) = mpsc::channel(WAITING_IN_PROCESS_LINES);
+    let (output, (batches, end)): (_, WriterEnds) = Output::new();
+    (InProcessClient { lines: Some(lines), batches, end: Some(end) }, receiver, output)
+}
+
+impl InProcessClient {
+    /// Sends a line, without LF. False when the connection reads no more.
+    pub async fn send(&self, line: String) -> bool {
+        match &self.lines {
+            Some(lines) => lines.send(Line::Text(line)).await.is_ok(),
+            None => false,
+        }
+    }
+
+    /// Ends the input of the connection.
+    pub fn hang_up(&mut self) {
+        self.lines = None;
+    }
+
+    /// The next whole lines, each with its LF; `None` when the connection has ended. Cancel safe.
+    pub async fn next(&mut self) -> Option<Vec<u8>> {
+        let batch = self.batches.recv().await;
+        if batch.is_none()
+            && let Some(end) = self.end.take()
+        {
+            // The connection may have been dropped.
+            let _ = end.send(Ok(()));
+        }
+        batch
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn lines_go_in_and_batches_come_out_until_both_ends_are_done() {
+        let (mut client, mut lines, output) = in_process_pair();
+        assert!(client.send("{}".into()).await);
+        assert_eq!(lines.recv().await, Some(Line::Text("{}".into())));
+        client.hang_up();
+        assert!(!client.send("{}".into()).await);
+        assert_eq!(lines.recv().await, None);
+        assert!(output.write(b"a\nb\n".to_vec()).await);
+        let finishing = tokio::spawn(output.finish());
+        assert_eq!(client.next().await.as_deref(), Some(&b"a\nb\n"[..]));
+        assert_eq!(client.next().await, None);
+        finishing.await.unwrap().unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_client_that_leaves_early_is_noticed() {
+        let (client, _lines, mut output) = in_process_pair();
+        drop(client);
+        output.broken().await;
+        assert!(output.finish().await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_closed_reader_is_reported() {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut output = Output::start(writer).unwrap();
+        output.write(b"hello\n".to_vec()).await;
+        output.broken().await;
+        let error = output.finish().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::BrokenPipe);
+    }
 }

@@ -1,4 +1,4 @@
-//! Lines in from a client of the socket, bytes out to it: two tasks, and no memory while nothing comes.
+//! Moves lines in from a client of the socket and bytes out to it: two tasks, which hold no buffer while they wait.
 
 use std::io;
 
@@ -15,27 +15,29 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Output, room::ClientRoom};
+use super::{ClientLineBudget, Output};
+use crate::limits::WAITING_SOCKET_LINES;
 
-/// How much is read at once.
+/// Bytes of one read.
 const READ_BYTES: usize = 16 << 10;
 
-/// How many lines wait to be handled before reading pauses. Each may be as long as the cap, so they are few.
-const WAITING_LINES: usize = 4;
-
-/// A line of that length waits until those before it have been taken, so that long ones are never many.
+/// A line of this many bytes waits until those before it have been taken, so that few long ones wait.
 const LONG_LINE_BYTES: usize = SMALL_LINE_BYTES;
 
-/// Starts moving lines of at most `max_line_bytes` in, as far as there is `room` for them, and batches out. The lines end when the client closes its writing
-/// side or is gone; reading ends when nobody takes the lines any more.
+/// Starts moving lines of at most `max_line_bytes` in, within `budget`, and batches out. The lines end when the client closes its
+/// writing side or is gone; reading ends when the receiver is dropped.
 #[must_use]
-pub fn split(stream: UnixStream, max_line_bytes: usize, room: ClientRoom) -> (mpsc::Receiver<Line>, Output) {
+pub fn split(
+    stream: UnixStream,
+    max_line_bytes: usize,
+    budget: ClientLineBudget,
+) -> (mpsc::Receiver<Line>, Output) {
     let (input, output) = stream.into_split();
-    let (lines, receiver) = mpsc::channel(WAITING_LINES);
+    let (lines, receiver) = mpsc::channel(WAITING_SOCKET_LINES);
     let (handle, (batches, end)) = Output::new();
-    tokio::spawn(read(input, max_line_bytes, room, lines, handle.gone()));
+    tokio::spawn(read(input, max_line_bytes, budget, lines, handle.gone()));
     let writing = tokio::spawn(async move {
-        // Nobody listens any more only when the connection is given up.
+        // The receiver is gone only when the connection was dropped.
         let _ = end.send(write(output, batches).await);
     });
     (receiver, handle.owning(writing))
@@ -44,7 +46,7 @@ pub fn split(stream: UnixStream, max_line_bytes: usize, room: ClientRoom) -> (mp
 async fn read(
     input: OwnedReadHalf,
     max_line_bytes: usize,
-    room: ClientRoom,
+    budget: ClientLineBudget,
     lines: mpsc::Sender<Line>,
     gone: CancellationToken,
 ) {
@@ -53,9 +55,9 @@ async fn read(
         let ready = tokio::select! {
             ready = input.readable() => ready,
             () = lines.closed() => return,
-            failure = room.over(), if splitter.has_begun() => {
+            failure = budget.given_up(), if splitter.has_begun() => {
                 splitter.give_up();
-                room.hold(0);
+                budget.hold(0);
                 if lines.send(Line::Refused(Box::new(failure))).await.is_err() {
                     return;
                 }
@@ -63,21 +65,21 @@ async fn read(
             }
         };
         let mut found = Vec::new();
-        match ready.and_then(|()| take(&input, &mut splitter, &room, &mut found)) {
-            // More is there at once, and may be without end: others come first. Else a task reads a hundred times in a row.
+        match ready.and_then(|()| take(&input, &mut splitter, &budget, &mut found)) {
+            // A full read: more is waiting, perhaps without end, and other tasks come first.
             Ok(READ_BYTES) => yield_now().await,
             Ok(1..) => {}
             Ok(0) => break,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
             Err(error) => {
-                // A client that was killed with something left to read does that.
+                // A client that was killed with unread bytes causes this.
                 tracing::debug!(%error, "cannot read from a client; taking its input as ended");
                 break;
             }
         }
         if found.is_empty() {
-            // A line that is too long is kept no more, though it has no end yet.
-            room.settle(splitter.held_bytes());
+            // A line that is too long is no longer kept, though it has no end yet.
+            budget.settle(splitter.held_bytes());
         }
         for line in found {
             let is_long = is_long(&line);
@@ -85,11 +87,11 @@ async fn read(
                 return;
             }
             if is_long {
-                // It counts until it is taken.
-                if lines.reserve_many(WAITING_LINES).await.is_err() {
+                // The line is charged until it is taken.
+                if lines.reserve_many(WAITING_SOCKET_LINES).await.is_err() {
                     return;
                 }
-                room.hold(splitter.held_bytes());
+                budget.hold(splitter.held_bytes());
             }
         }
     }
@@ -97,12 +99,12 @@ async fn read(
         gone.cancel();
     }
     if let Some(line) = splitter.finish() {
-        // As above.
+        // The receiver may be gone.
         let _ = lines.send(line).await;
     }
 }
 
-/// Whether a line had to have room of its own, which is held until it was taken.
+/// Whether a line is charged until it is taken.
 fn is_long(line: &Line) -> bool {
     match line {
         Line::Text(text) => text.len() >= LONG_LINE_BYTES,
@@ -110,37 +112,37 @@ fn is_long(line: &Line) -> bool {
     }
 }
 
-/// Hands a line over; false when nobody takes any more.
+/// Hands a line over; false when the receiver is gone.
 async fn hand_over(line: Line, lines: &mpsc::Sender<Line>) -> bool {
     match &line {
         Line::Text(text) if text.len() >= LONG_LINE_BYTES => {
-            let Ok(mut places) = lines.reserve_many(WAITING_LINES).await else { return false };
+            let Ok(mut places) = lines.reserve_many(WAITING_SOCKET_LINES).await else { return false };
             places.next().map(|place| place.send(line)).is_some()
         }
         _ => lines.send(line).await.is_ok(),
     }
 }
 
-/// Whether the client has closed both directions, and not only that in which it writes.
+/// Whether the client has closed both directions, and not only its writing side.
 fn is_closed(input: &OwnedReadHalf) -> bool {
     let mut socket = [PollFd::new(input.as_ref(), PollFlags::empty())];
     poll(&mut socket, Some(&Timespec::default())).is_ok()
         && socket[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
 }
 
-/// Reads what there is, and gives how many bytes that was; 0 at the end. The buffer is gone before anyone waits: many clients
-/// say nothing for hours.
+/// Reads the available bytes and gives their number; 0 at the end. The buffer is freed before the task waits: many clients are
+/// silent for hours.
 fn take(
     input: &OwnedReadHalf,
     splitter: &mut LineSplitter,
-    room: &ClientRoom,
+    budget: &ClientLineBudget,
     found: &mut Vec<Line>,
 ) -> io::Result<usize> {
     let mut buffer = [0; READ_BYTES];
     let count = input.try_read(&mut buffer)?;
-    splitter.push_within(&buffer[..count], found, |bytes| room.grow_to(bytes));
+    splitter.push_within(&buffer[..count], found, |bytes| budget.grow_to(bytes));
     if splitter.held_bytes() > SMALL_LINE_BYTES {
-        room.moves();
+        budget.note_growth();
     }
     Ok(count)
 }
@@ -158,10 +160,10 @@ mod tests {
     use tokio::io::AsyncReadExt;
 
     use super::*;
-    use crate::transport::room::LineRoom;
+    use crate::transport::LineBudget;
 
     fn split(stream: UnixStream, max_line_bytes: usize) -> (mpsc::Receiver<Line>, Output) {
-        super::split(stream, max_line_bytes, LineRoom::new(MemoryAccount::default(), None).enter())
+        super::split(stream, max_line_bytes, LineBudget::new(MemoryAccount::default(), None).client())
     }
 
     #[tokio::test]
@@ -222,7 +224,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_is_gone_is_told_from_one_that_only_listens() {
+    async fn a_client_that_is_gone_differs_from_one_that_only_reads() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let (mut lines, output) = split(ours, 10);
         theirs.shutdown().await.unwrap();

@@ -1,7 +1,8 @@
-//! One prompt after the other, and what is shown of what the session says.
+//! Sends one prompt after the other, and shows the answers or the events.
 
-use std::io;
+use std::io::{self, IsTerminal};
 
+use agentd_process::OutputCleaner;
 use agentd_protocol::{
     command::{Accepted, Disposition, PromptParams},
     event::MessageEnd,
@@ -9,58 +10,58 @@ use agentd_protocol::{
     frame::Response,
     lines::write_line,
     message::{AssistantMessage, ContentBlock, Message},
+    terminal_text::steers,
 };
 use serde::{Deserialize, Serialize};
 
-use super::{plain, prompts::Prompts, shown_at};
 use crate::{
     cli::OneShotFormat,
-    complain,
-    transport::{Output, in_process::InProcess},
+    logging::complain,
+    transport::{InProcessClient, Output},
 };
 
-/// Records of the wire that are not shown: answers to our own commands, and what only a client can use that has a user.
+/// Lines of the protocol that are not shown: answers to our own commands, and events for clients that have a user.
 const NOT_SHOWN: [&str; 4] = ["response", "extension_ui_request", "ui_request_resolved", "extension_error"];
 
 /// A client that sends prompts and writes to stdout.
 pub(super) struct Conversation {
-    client: InProcess,
+    client: InProcessClient,
     stdout: Output,
     format: OneShotFormat,
-    /// The last answer to the prompt at hand.
+    /// The last answer to the current prompt.
     last: Option<AssistantMessage>,
 }
 
-/// How far a prompt has come.
+/// How far the current prompt is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Progress {
+enum PromptProgress {
     /// It is not accepted yet, or its run goes on.
-    Under,
-    /// Nothing more comes of it.
-    Over,
+    Running,
+    /// It is settled.
+    Settled,
 }
 
-/// Why there is no use in going on.
-enum Stop {
+/// Why the conversation ends early.
+enum EarlyEnd {
     /// With that outcome.
     With(PromptExit),
-    /// Stdout takes no more.
-    Broken,
+    /// Stdout is closed.
+    StdoutClosed,
 }
 
 impl Conversation {
-    pub(super) fn new(client: InProcess, stdout: Output, format: OneShotFormat) -> Self {
+    pub(super) fn new(client: InProcessClient, stdout: Output, format: OneShotFormat) -> Self {
         Self { client, stdout, format, last: None }
     }
 
-    /// Sends the prompts, waits for each to be settled, and shows what the format shows; then ends the connection.
-    pub(super) async fn hold(mut self, header: Option<Box<str>>, prompts: Prompts) -> PromptExit {
+    /// Sends the prompts, waits until each is settled, and writes the output of the format; then ends the connection.
+    pub(super) async fn hold(mut self, header: Option<Box<str>>, prompts: Vec<PromptParams>) -> PromptExit {
         let outcome = match self.all(header, prompts).await {
-            Ok(outcome) | Err(Stop::With(outcome)) => Some(outcome),
-            Err(Stop::Broken) => None,
+            Ok(outcome) | Err(EarlyEnd::With(outcome)) => Some(outcome),
+            Err(EarlyEnd::StdoutClosed) => None,
         };
         self.client.hang_up();
-        // What the end of the session says is not part of the answer.
+        // Events of the session's end are not part of the answer.
         while self.client.next().await.is_some() {}
         let written = self.stdout.finish().await;
         match (outcome, written) {
@@ -70,7 +71,11 @@ impl Conversation {
         }
     }
 
-    async fn all(&mut self, header: Option<Box<str>>, prompts: Prompts) -> Result<PromptExit, Stop> {
+    async fn all(
+        &mut self,
+        header: Option<Box<str>>,
+        prompts: Vec<PromptParams>,
+    ) -> Result<PromptExit, EarlyEnd> {
         if let Some(header) = header {
             let mut line = Vec::new();
             write_line(header.as_bytes(), &mut line);
@@ -99,70 +104,70 @@ impl Conversation {
         }
     }
 
-    /// Sends a prompt and takes what comes until it is settled.
-    async fn prompt(&mut self, number: usize, prompt: &PromptParams) -> Result<(), Stop> {
-        let line = command(number, prompt).map_err(|error| Stop::With(unreadable(&error)))?;
+    /// Sends a prompt and handles lines until it is settled.
+    async fn prompt(&mut self, number: usize, prompt: &PromptParams) -> Result<(), EarlyEnd> {
+        let line = command(number, prompt).map_err(|error| EarlyEnd::With(unreadable(&error)))?;
         if !self.client.send(line).await {
-            return Err(Stop::With(session_ended()));
+            return Err(EarlyEnd::With(session_ended()));
         }
         loop {
             let batch = tokio::select! {
                 batch = self.client.next() => batch,
-                // Noticed when it happens: with nobody to read the answer, nobody needs it.
-                () = self.stdout.broken() => return Err(Stop::Broken),
+                // Noticed at once: without a reader the answer is of no use.
+                () = self.stdout.broken() => return Err(EarlyEnd::StdoutClosed),
             };
-            let batch = batch.ok_or_else(|| Stop::With(session_ended()))?;
+            let batch = batch.ok_or_else(|| EarlyEnd::With(session_ended()))?;
             let mut shown = Vec::new();
-            let mut progress = Progress::Under;
+            let mut progress = PromptProgress::Running;
             for line in batch.split_inclusive(|byte| *byte == b'\n') {
-                let kind = kind(line).map_err(|error| Stop::With(unreadable(&error)))?;
+                let kind = kind(line).map_err(|error| EarlyEnd::With(unreadable(&error)))?;
                 if self.format == OneShotFormat::Json && !NOT_SHOWN.contains(&kind.as_str()) {
                     shown.extend_from_slice(line);
                 }
-                if self.take(&kind, line)? == Progress::Over {
-                    progress = Progress::Over;
+                if self.take(&kind, line)? == PromptProgress::Settled {
+                    progress = PromptProgress::Settled;
                 }
             }
             if !shown.is_empty() {
                 self.write(shown).await?;
             }
-            if progress == Progress::Over {
+            if progress == PromptProgress::Settled {
                 return Ok(());
             }
         }
     }
 
-    /// What a record says of the prompt at hand.
-    fn take(&mut self, kind: &str, line: &[u8]) -> Result<Progress, Stop> {
-        let unreadable = |error: serde_json::Error| Stop::With(unreadable(&error));
+    /// Handles one line, and gives the progress that it tells.
+    fn take(&mut self, kind: &str, line: &[u8]) -> Result<PromptProgress, EarlyEnd> {
+        let unreadable = |error: serde_json::Error| EarlyEnd::With(unreadable(&error));
         match kind {
             "response" => {
                 let response: Response<Accepted> = serde_json::from_slice(line).map_err(unreadable)?;
                 if let Some(failure) = response.failure.filter(|_| !response.success) {
-                    return Err(Stop::With(PromptProgram::AgentdText.after_refused_prompt(
+                    return Err(EarlyEnd::With(PromptProgram::AgentdText.after_refused_prompt(
                         &failure.error,
                         failure.hint.as_deref(),
                         false,
                     )));
                 }
-                // Something else took it, and no run follows.
+                // A handled prompt starts no run.
                 let handled = response.data.is_some_and(|it| it.disposition == Disposition::Handled);
-                Ok(if handled { Progress::Over } else { Progress::Under })
+                Ok(if handled { PromptProgress::Settled } else { PromptProgress::Running })
             }
             "message_end" => {
                 let end: MessageEnd = serde_json::from_slice(line).map_err(unreadable)?;
                 if let Some(Message::Assistant(answer)) = end.message.get() {
                     self.last = Some(answer.clone());
                 }
-                Ok(Progress::Under)
+                Ok(PromptProgress::Running)
             }
-            "agent_settled" => Ok(Progress::Over),
-            _ => Ok(Progress::Under),
+            "agent_settled" => Ok(PromptProgress::Settled),
+            _ => Ok(PromptProgress::Running),
         }
     }
 
-    async fn write(&mut self, bytes: Vec<u8>) -> Result<(), Stop> {
-        if self.stdout.write(bytes).await { Ok(()) } else { Err(Stop::Broken) }
+    async fn write(&mut self, bytes: Vec<u8>) -> Result<(), EarlyEnd> {
+        if self.stdout.write(bytes).await { Ok(()) } else { Err(EarlyEnd::StdoutClosed) }
     }
 }
 
@@ -174,12 +179,12 @@ fn answer_text(answer: &AssistantMessage) -> String {
     answer.content.iter().filter_map(ContentBlock::as_text).map(|text| format!("{text}\n")).collect()
 }
 
-/// The end where the session ended while it was at work.
+/// The outcome when the session ended before the answer was complete.
 fn session_ended() -> PromptExit {
     PromptExit::failed("Error: the session ended before the answer was complete")
 }
 
-/// The line of a prompt.
+/// The command line of a prompt.
 fn command(number: usize, prompt: &PromptParams) -> serde_json::Result<String> {
     #[derive(Serialize)]
     struct Line<'a> {
@@ -192,7 +197,7 @@ fn command(number: usize, prompt: &PromptParams) -> serde_json::Result<String> {
     serde_json::to_string(&Line { id: number.to_string(), kind: "prompt", prompt })
 }
 
-/// The `type` of a record.
+/// The `type` of a line.
 fn kind(line: &[u8]) -> serde_json::Result<String> {
     #[derive(Deserialize)]
     struct Record {
@@ -202,9 +207,21 @@ fn kind(line: &[u8]) -> serde_json::Result<String> {
     serde_json::from_slice(line).map(|record: Record| record.kind)
 }
 
-/// A record of our own connection cannot be read: a bug, which is told and ends the conversation.
+/// The outcome when a line of our own connection cannot be read, which is a bug.
 fn unreadable(error: &dyn std::fmt::Display) -> PromptExit {
     PromptExit::failed(format!("Error: a record of the session cannot be read: {error}"))
+}
+
+/// A model's text for an output: without control sequences for a terminal, unchanged for a file or a pipe.
+fn shown_at(output: &impl IsTerminal, text: String) -> String {
+    if output.is_terminal() { plain(&text) } else { text }
+}
+
+/// The text without escape sequences and direction marks.
+pub(super) fn plain(text: &str) -> String {
+    let mut text = OutputCleaner::new().clean(text);
+    text.retain(|c| !steers(c));
+    text
 }
 
 #[cfg(test)]

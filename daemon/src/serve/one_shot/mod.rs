@@ -1,57 +1,59 @@
-//! Answering the prompts of the command line: a client of our own talks to a session over the same connection that hosts
-//! have, and shows what comes.
+//! `-p` and `--mode json`: a client in this process sends the prompts of the command line to a session, over the same connection
+//! that hosts have, and shows the answers.
 
 mod conversation;
-mod prompts;
 
-use std::{io::IsTerminal, process::ExitCode, sync::Arc, time::Duration};
+use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use agentd_config::models::{DEMO_MODEL, DEMO_PROVIDER};
-use agentd_process::OutputCleaner;
-use agentd_protocol::{exit_code::PromptExit, terminal_text::steers};
+use agentd_input::{Attachments, InputError, read_files, read_stdin};
+use agentd_protocol::{command::PromptParams, exit_code::PromptExit};
 use agentd_session::{Attached, Limits, SessionHandle};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use self::conversation::Conversation;
-use super::{FAILED, fail, limits::DaemonLimits, once_free::once_free, run, signals::Signals, tell_of};
+use self::conversation::{Conversation, plain};
+use super::{
+    retry_locked_open::retry_locked_open,
+    runtime::{FAILED, Signals, check_file_limit, fail, not_opened, run, tell_of},
+};
 use crate::{
     cli::{OnEof, OneShotFormat, OneShotOptions},
-    complain, compose,
+    compose,
     connection::{self, Connection, Origin},
+    daemon_limits::DaemonLimits,
     hub::{DaemonContext, SessionRegistry, ShutdownSwitch},
-    transport::{Output, in_process},
+    limits::ONE_SHOT_SIGNAL_GRACE,
+    logging::complain,
+    transport::{Output, in_process_pair},
 };
 
-/// How long the session has to store the end of its run after a signal, and its background processes to end.
-const SIGNAL_GRACE: Duration = Duration::from_secs(5);
-
-/// For a session that was begun with the demo model: a script would take its words for an answer.
+/// The error for a session of the demo model: a script would take its text for an answer of a real model.
 const DEMO_UNASKED: &str = "Error: the model of this session is the built-in demo model, which answers only when asked for. \
                             --demo goes on with it; --model chooses another.";
 
-/// Answers the prompts one after the other in one session, and gives the exit code.
+/// Sends the prompts one after the other to one session, and gives the exit code.
 #[must_use]
 pub fn one_shot(options: OneShotOptions) -> ExitCode {
     for warning in &options.warnings {
         complain(warning);
     }
-    // Before there is a runtime: reading stdin may take as long as whoever writes there likes.
-    match prompts::read(&options) {
+    // Before the runtime starts: reading stdin may take any time.
+    match read_prompts(&options) {
         Ok(prompts) => run(serve(options, prompts)),
         Err(message) => fail(&message, FAILED),
     }
 }
 
-async fn serve(options: OneShotOptions, prompts: prompts::Prompts) -> Result<ExitCode, String> {
-    super::check_file_limit()?;
+async fn serve(options: OneShotOptions, prompts: Vec<PromptParams>) -> Result<ExitCode, String> {
+    check_file_limit()?;
     let mut signals =
         Signals::of_a_daemon().map_err(|error| format!("Error: cannot watch signals: {error}"))?;
     let daemon_limits = {
         let session = &options.session;
         DaemonLimits::load(&session.environment, session.compat, &session.cwd).private()
     };
-    // Nobody is there who could answer a question: it takes its default at once.
+    // No user can answer a dialog: it takes its default at once.
     let limits = Limits { ui_timeout: Duration::ZERO, ..daemon_limits.session };
     let services = {
         let session = &options.session;
@@ -66,8 +68,8 @@ async fn serve(options: OneShotOptions, prompts: prompts::Prompts) -> Result<Exi
     let daemon = DaemonContext::new(SessionRegistry::new(limits, daemon_limits.resources, services));
     let registry = &daemon.sessions;
     let opened = tokio::select! {
-        opened = once_free(|| registry.open(options.session.clone())) => {
-            opened.map_err(|error| super::not_opened(&error))?
+        opened = retry_locked_open(|| registry.open(options.session.clone())) => {
+            opened.map_err(|error| not_opened(&error))?
         }
         code = signals.next() => return Ok(ExitCode::from(code)),
     };
@@ -86,7 +88,7 @@ async fn serve(options: OneShotOptions, prompts: prompts::Prompts) -> Result<Exi
     };
     let stdout =
         Output::start(std::io::stdout()).map_err(|error| format!("Error: cannot start a thread: {error}"))?;
-    let (client, lines, output) = in_process::pair();
+    let (client, lines, output) = in_process_pair();
     let connection = Connection {
         daemon: Arc::clone(&daemon),
         origin: Origin::Host {
@@ -103,7 +105,7 @@ async fn serve(options: OneShotOptions, prompts: prompts::Prompts) -> Result<Exi
         limits: daemon_limits.client,
         reserved: None,
     };
-    // Nobody else can end it; from now on it is this connection's alone.
+    // From now on the connection alone keeps the session open.
     drop(opened.expected);
     let ending = CancellationToken::new();
     let serving =
@@ -114,7 +116,7 @@ async fn serve(options: OneShotOptions, prompts: prompts::Prompts) -> Result<Exi
     tokio::select! {
         (served, outcome) = &mut both => {
             if let Err(error) = served {
-                // Our own client left early, and says why itself.
+                // The client in this process left early, and reports the reason itself.
                 tracing::debug!(%error, "the connection ended before it had given everything");
             }
             registry.close_all().await;
@@ -122,11 +124,11 @@ async fn serve(options: OneShotOptions, prompts: prompts::Prompts) -> Result<Exi
         }
         code = signals.next() => {
             ending.cancel();
-            // What was said until the end is still shown.
+            // Events until the end are still shown.
             let closing = async { tokio::join!(registry.close_all(), &mut both) };
             tokio::select! {
-                _ = timeout(SIGNAL_GRACE, closing) => {}
-                // A second signal means now.
+                _ = timeout(ONE_SHOT_SIGNAL_GRACE, closing) => {}
+                // A second signal ends the process at once.
                 _ = signals.next() => {}
             }
             Ok(ExitCode::from(code))
@@ -134,9 +136,9 @@ async fn serve(options: OneShotOptions, prompts: prompts::Prompts) -> Result<Exi
     }
 }
 
-/// Whether a session's model is the built-in demo model, and not one of a provider of the user's by that name.
+/// Whether a session's model is the built-in demo model, and not a model of the user's with that name.
 async fn has_demo_model(session: &SessionHandle) -> bool {
-    // A session that has ended already says so when it is prompted.
+    // A session that has ended reports that when it is prompted.
     session.attach(None).await.is_some_and(|Attached { state, .. }| {
         let model = &state.model;
         (model.provider.as_str(), model.id.as_str()) == (DEMO_PROVIDER, DEMO_MODEL)
@@ -144,22 +146,67 @@ async fn has_demo_model(session: &SessionHandle) -> bool {
     })
 }
 
-/// What a terminal is shown of a text that a model wrote: nothing that steers it. A file or a pipe gets it as it is.
-fn shown_at(output: &impl IsTerminal, text: String) -> String {
-    if output.is_terminal() { plain(&text) } else { text }
-}
-
-/// The text without escape sequences, and without what turns the direction of writing.
-fn plain(text: &str) -> String {
-    let mut text = OutputCleaner::new().clean(text);
-    text.retain(|c| !steers(c));
-    text
-}
-
 fn conclude(PromptExit { exit, message }: PromptExit) -> ExitCode {
     match message {
-        // Stderr is clean in any case; here no more of a sequence is to be left than of the text.
+        // `complain` removes control characters; `plain` removes whole sequences.
         Some(message) => fail(&plain(&message), exit.code()),
         None => exit.into(),
+    }
+}
+
+const NO_MESSAGE: &str = "\
+Error: there is no message. Give one or more, name a file, or pipe something in:
+  agentd -p \"What is in this folder?\"
+  agentd -p @src/main.rs \"Explain this code.\"
+  git diff | agentd -p \"Review this change.\"
+For a program that sends prompts itself there is --mode rpc; `agentd serve` is the daemon.";
+
+/// Reads the files and stdin. Blocks until stdin has ended, unless it is a terminal.
+///
+/// # Errors
+/// A sentence: no message, or a file that cannot be sent.
+fn read_prompts(options: &OneShotOptions) -> Result<Vec<PromptParams>, String> {
+    let paths: Vec<&str> = options.files.iter().map(String::as_str).collect();
+    let home = options.session.environment.non_empty("HOME").map(PathBuf::from);
+    let files =
+        read_files(&paths, &options.session.cwd, home.as_deref()).map_err(|error| describe(&error))?;
+    let waiting = || {
+        complain("agentd: reading the start of the prompt from stdin; if nothing is to come, add </dev/null")
+    };
+    let stdin = read_stdin(waiting).map_err(|error| describe(&error))?;
+    let mut messages = options.messages.iter().map(String::as_str);
+    let mut prompts = vec![assemble(&stdin, files, messages.next().unwrap_or_default())];
+    prompts
+        .extend(messages.map(|message| PromptParams { message: message.into(), ..PromptParams::default() }));
+    prompts.retain(|prompt| !prompt.message.trim().is_empty() || !prompt.images.is_empty());
+    if prompts.is_empty() {
+        return Err(NO_MESSAGE.into());
+    }
+    Ok(prompts)
+}
+
+/// One message of what is piped in, the files and the words, with nothing in between, as in pi.
+fn assemble(stdin: &str, files: Attachments, words: &str) -> PromptParams {
+    let message = [stdin, &files.text, words].concat();
+    PromptParams { message, images: files.images, ..PromptParams::default() }
+}
+
+fn describe(error: &InputError) -> String {
+    match error {
+        InputError::NotFound(_) => {
+            format!("Error: {error}\nText that begins with @ goes after `--`: agentd -p -- \"@...\"")
+        }
+        _ => format!("Error: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_joined_without_separator() {
+        let files = Attachments { text: "<file>\n".into(), images: Vec::new() };
+        assert_eq!(assemble("in", files, "words").message, "in<file>\nwords");
     }
 }

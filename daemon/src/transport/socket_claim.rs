@@ -1,7 +1,7 @@
-//! The place of a daemon's socket: a private folder, one daemon at a time, and what a killed one left is cleared away.
+//! Claims the path of a daemon's socket: a private folder, one daemon at a time; the remains of a killed daemon are removed.
 //!
-//! A lock file beside the socket decides who is the daemon here. It is locked for as long as the daemon lives, and the
-//! system unlocks it however the daemon ends. Whoever has it may clear away a socket that nobody listens on.
+//! A lock file beside the socket decides which process is the daemon of that path. It is locked for as long as the daemon lives,
+//! and the system unlocks it however the daemon ends. The holder of the lock may remove a socket that nobody listens on.
 
 use std::{
     fs::{self, DirBuilder, File, Metadata, Permissions},
@@ -18,17 +18,19 @@ use agentd_files::lock;
 use agentd_protocol::socket_path;
 use agentd_safe_open::{LinkPolicy, OpenRules};
 
-/// Only the user may enter the folder, and connect.
+/// Only the user may enter the folder.
 const FOLDER_MODE: u32 = 0o700;
-const FILE_MODE: u32 = 0o600;
 
-/// A lock file holds the number of a process.
+/// Only the user may connect.
+const SOCKET_MODE: u32 = 0o600;
+
+/// The largest lock file that is read, in bytes. It holds the number of a process.
 const MAX_LOCK_BYTES: u64 = 64;
 
-/// Why there is no listening at a place.
+/// Why a path cannot be claimed.
 #[derive(Debug, thiserror::Error)]
-pub enum PlaceError {
-    /// Another daemon is there.
+pub enum ClaimError {
+    /// Another daemon has it.
     #[error("agentd is already running ({}socket {path})", of(*.pid))]
     Running {
         /// Its process, where it is known.
@@ -36,7 +38,7 @@ pub enum PlaceError {
         /// Its socket.
         path: PathBuf,
     },
-    /// The system takes no socket path of that length.
+    /// The path is longer than the system allows for sockets.
     #[error(
         "the socket path {path} has {} bytes, and the system takes {}: name a shorter one with --socket or AGENTD_SOCKET",
         .path.as_os_str().len(), socket_path::MAX_BYTES
@@ -45,7 +47,7 @@ pub enum PlaceError {
         /// The path.
         path: PathBuf,
     },
-    /// Others could get at the socket.
+    /// Other users could reach the socket.
     #[error("the folder of the socket, {folder}, {fault}: {advice}", advice = advice(.folder))]
     Folder {
         /// The folder.
@@ -53,18 +55,18 @@ pub enum PlaceError {
         /// What is wrong with it.
         fault: String,
     },
-    /// Something else has the name.
+    /// A file that is no socket has the name.
     #[error("{path} is no socket: move it away, or name another path with --socket or AGENTD_SOCKET")]
     Occupied {
         /// The path.
         path: PathBuf,
     },
-    /// The system refused.
+    /// A system call failed.
     #[error("cannot {action} {path}: {source}")]
     Io {
         /// What was tried.
         action: &'static str,
-        /// With what.
+        /// On which path.
         path: PathBuf,
         /// Why not.
         source: io::Error,
@@ -82,24 +84,24 @@ fn advice(folder: &Path) -> String {
     )
 }
 
-/// A place that is ours. Dropping it removes the socket, then lets others in.
+/// The claimed path of a socket. Dropping the claim removes the socket, then releases the lock.
 #[derive(Debug)]
-pub struct Place {
+pub struct SocketClaim {
     path: PathBuf,
-    /// Device and number of our socket: another one of that name is not ours to remove.
+    /// Device and inode of our socket: another socket of that name must not be removed.
     identity: (u64, u64),
-    /// Unlocked when it is closed. The file stays: removing it would let two daemons in.
+    /// Closing it releases the lock. The file stays: without it two daemons could hold locks on different files.
     lock: File,
 }
 
-impl Place {
-    /// Takes the place and listens there. Blocks. Folders that are missing are made.
+impl SocketClaim {
+    /// Claims the path and listens there. Blocks. Makes missing folders.
     ///
     /// # Errors
-    /// See [`PlaceError`]; nothing of another program is changed then.
-    pub fn take(path: &Path) -> Result<(Self, UnixListener), PlaceError> {
+    /// See [`ClaimError`]; files of other programs are unchanged then.
+    pub fn acquire(path: &Path) -> Result<(Self, UnixListener), ClaimError> {
         if !socket_path::fits(path) {
-            return Err(PlaceError::TooLong { path: path.to_owned() });
+            return Err(ClaimError::TooLong { path: path.to_owned() });
         }
         prepare_folder(path.parent().unwrap_or(Path::new("/")))?;
         let lock = lock(path)?;
@@ -107,7 +109,7 @@ impl Place {
         Ok((Self { path: path.to_owned(), identity, lock }, listener))
     }
 
-    /// Where the socket is.
+    /// The path of the socket.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -117,16 +119,16 @@ impl Place {
         self.path.parent().unwrap_or(Path::new("/"))
     }
 
-    /// Whether clients find our socket there, and other daemons our lock.
+    /// Whether clients find our socket at the path, and other daemons our lock.
     pub(super) fn is_there(&self) -> bool {
         self.has_socket() && self.has_lock()
     }
 
-    /// Puts back what is gone of folder, lock and socket. Blocks. Gives the new listener when the socket was gone.
+    /// Restores what is gone of folder, lock and socket. Blocks. Gives the new listener when the socket was gone.
     ///
     /// # Errors
-    /// As of [`Place::take`]: the place is someone else's by now, or cannot be used.
-    pub(super) fn put_back(&mut self) -> Result<Option<UnixListener>, PlaceError> {
+    /// As of [`SocketClaim::acquire`]: another process has claimed the path, or it cannot be used.
+    pub(super) fn put_back(&mut self) -> Result<Option<UnixListener>, ClaimError> {
         prepare_folder(self.folder())?;
         if !self.has_lock() {
             self.lock = lock(&self.path)?;
@@ -149,7 +151,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for SocketClaim {
     fn drop(&mut self) {
         if self.has_socket()
             && let Err(error) = fs::remove_file(&self.path)
@@ -159,18 +161,18 @@ impl Drop for Place {
     }
 }
 
-/// Device and number.
+/// Device and inode.
 fn identity(about: &Metadata) -> (u64, u64) {
     (about.dev(), about.ino())
 }
 
-fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> PlaceError {
+fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ClaimError {
     let path = path.to_owned();
-    move |source| PlaceError::Io { action, path, source }
+    move |source| ClaimError::Io { action, path, source }
 }
 
-/// Makes the folder where it is missing, and refuses one that others can enter or give another meaning.
-fn prepare_folder(folder: &Path) -> Result<(), PlaceError> {
+/// Makes the folder if it is missing, and refuses one that another user can enter or replace.
+fn prepare_folder(folder: &Path) -> Result<(), ClaimError> {
     DirBuilder::new()
         .recursive(true)
         .mode(FOLDER_MODE)
@@ -190,19 +192,19 @@ fn prepare_folder(folder: &Path) -> Result<(), PlaceError> {
     } else {
         return Ok(());
     };
-    Err(PlaceError::Folder { folder: folder.to_owned(), fault })
+    Err(ClaimError::Folder { folder: folder.to_owned(), fault })
 }
 
-/// Becomes the one daemon of this socket, and notes who that is. Blocks.
-fn lock(path: &Path) -> Result<File, PlaceError> {
+/// Takes the lock of the path and writes the id of this process into it. Blocks.
+fn lock(path: &Path) -> Result<File, ClaimError> {
     let name = lock_name(path);
-    // A link, or a file that is no lock, is not ours to write to.
+    // A link, or a file that is no lock, must not be written to.
     let opened = OpenRules::new(LinkPolicy::Refused).max_bytes(MAX_LOCK_BYTES).open_or_create(&name);
     let mut file =
         opened.map_err(|error| failed("open the lock file", &name)(error.into_problem().into()))?;
     let is_ours = lock::try_lock(&file).map_err(failed("lock", &name))?;
     if !is_ours {
-        return Err(PlaceError::Running { pid: lock::noted_pid(&file), path: path.to_owned() });
+        return Err(ClaimError::Running { pid: lock::noted_pid(&file), path: path.to_owned() });
     }
     file.set_len(0)
         .and_then(|()| writeln!(file, "{}", std::process::id()))
@@ -217,30 +219,31 @@ fn lock_name(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// Listens there, in the place of a socket that nobody listens on. Gives the new socket's identity too.
-fn bind(path: &Path) -> Result<(UnixListener, (u64, u64)), PlaceError> {
-    clear(path)?;
+/// Listens at the path, replacing a socket that nobody listens on. Gives the new socket's identity, too.
+fn bind(path: &Path) -> Result<(UnixListener, (u64, u64)), ClaimError> {
+    remove_dead_socket(path)?;
     let listener = UnixListener::bind(path).map_err(failed("listen on", path))?;
     fail_point::hit(Point::SocketBound);
     let about = fs::symlink_metadata(path).map_err(failed("look at", path))?;
-    // Nobody else could enter the folder meanwhile.
-    fs::set_permissions(path, Permissions::from_mode(FILE_MODE)).map_err(failed("set the mode of", path))?;
+    // No other user could enter the folder meanwhile.
+    fs::set_permissions(path, Permissions::from_mode(SOCKET_MODE))
+        .map_err(failed("set the mode of", path))?;
     Ok((listener, identity(&about)))
 }
 
 /// Removes a socket that nobody listens on.
-fn clear(path: &Path) -> Result<(), PlaceError> {
+fn remove_dead_socket(path: &Path) -> Result<(), ClaimError> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(failed("look at", path)(error)),
         Ok(about) if !about.file_type().is_socket() => {
-            return Err(PlaceError::Occupied { path: path.to_owned() });
+            return Err(ClaimError::Occupied { path: path.to_owned() });
         }
         Ok(_) => {}
     }
     match UnixStream::connect(path) {
-        // It has not our lock, but it lives.
-        Ok(_) => Err(PlaceError::Running { pid: None, path: path.to_owned() }),
+        // Its daemon lives, though it does not hold the lock.
+        Ok(_) => Err(ClaimError::Running { pid: None, path: path.to_owned() }),
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
             fs::remove_file(path).map_err(failed("remove the dead socket", path))
         }
@@ -266,49 +269,49 @@ mod tests {
     fn folder_and_socket_are_private_and_the_socket_vanishes() {
         let home = folder();
         let path = home.path().join("run/agentd.sock");
-        let (place, _listener) = Place::take(&path).unwrap();
+        let (claim, _listener) = SocketClaim::acquire(&path).unwrap();
         assert_eq!((mode(path.parent().unwrap()), mode(&path)), (0o700, 0o600));
         UnixStream::connect(&path).unwrap();
-        drop(place);
+        drop(claim);
         assert!(!path.exists());
-        drop(Place::take(&path).unwrap());
+        drop(SocketClaim::acquire(&path).unwrap());
     }
 
     #[test]
-    fn one_daemon_at_a_time_and_the_second_is_told_of_the_first() {
+    fn one_daemon_at_a_time_and_the_second_names_the_first() {
         let home = folder();
         let path = home.path().join("a.sock");
-        let (place, listener) = Place::take(&path).unwrap();
-        let error = Place::take(&path).unwrap_err();
+        let (claim, listener) = SocketClaim::acquire(&path).unwrap();
+        let error = SocketClaim::acquire(&path).unwrap_err();
         let expected =
             format!("agentd is already running (pid {}, socket {})", std::process::id(), path.display());
         assert_eq!(error.to_string(), expected);
         UnixStream::connect(&path).unwrap();
-        // While it ends it listens no more, and is there all the same.
+        // A daemon that ends listens no more but still holds the path.
         drop(listener);
-        assert!(matches!(Place::take(&path), Err(PlaceError::Running { pid: Some(_), .. })));
-        drop(place);
+        assert!(matches!(SocketClaim::acquire(&path), Err(ClaimError::Running { pid: Some(_), .. })));
+        drop(claim);
     }
 
     #[test]
-    fn what_a_dead_daemon_left_is_cleared_away_and_nothing_else() {
+    fn the_remains_of_a_dead_daemon_are_removed_and_nothing_else() {
         let home = folder();
         let path = home.path().join("a.sock");
         drop(UnixListener::bind(&path).unwrap());
         assert!(path.exists());
-        let (place, _listener) = Place::take(&path).unwrap();
+        let (claim, _listener) = SocketClaim::acquire(&path).unwrap();
         UnixStream::connect(&path).unwrap();
-        // Someone put another one in its place: that one stays.
+        // Another process put its own socket there: that one stays.
         fs::remove_file(&path).unwrap();
         let other = UnixListener::bind(&path).unwrap();
-        drop(place);
+        drop(claim);
         UnixStream::connect(&path).unwrap();
-        assert!(matches!(Place::take(&path), Err(PlaceError::Running { pid: None, .. })));
+        assert!(matches!(SocketClaim::acquire(&path), Err(ClaimError::Running { pid: None, .. })));
         drop(other);
 
         let file = home.path().join("file");
         fs::write(&file, "precious").unwrap();
-        assert!(matches!(Place::take(&file), Err(PlaceError::Occupied { .. })));
+        assert!(matches!(SocketClaim::acquire(&file), Err(ClaimError::Occupied { .. })));
         assert_eq!(fs::read_to_string(&file).unwrap(), "precious");
     }
 
@@ -319,7 +322,7 @@ mod tests {
         DirBuilder::new().mode(0o700).create(&open).unwrap();
         for mode in [0o755, 0o701, 0o720] {
             fs::set_permissions(&open, Permissions::from_mode(mode)).unwrap();
-            let error = Place::take(&open.join("a.sock")).unwrap_err().to_string();
+            let error = SocketClaim::acquire(&open.join("a.sock")).unwrap_err().to_string();
             assert!(
                 error.contains(&format!("has the mode {mode:o}")) && error.contains("chmod 700"),
                 "{error}"
@@ -331,7 +334,7 @@ mod tests {
     #[test]
     fn long_paths_are_refused_with_both_numbers() {
         let path = Path::new("/").join("a".repeat(200));
-        let error = Place::take(&path).unwrap_err().to_string();
+        let error = SocketClaim::acquire(&path).unwrap_err().to_string();
         assert!(error.contains("201 bytes") && error.contains("takes 107"), "{error}");
     }
 }
