@@ -9,28 +9,9 @@ use std::{
 use crate::{
     Entry, Header, StoreError,
     intent_log::{IntentLog, intent_log_path},
-    io::{FileIo, FileState, Io},
-    lock::{Note, Notes},
+    io::{Durability, FileIo, FileState, Io},
+    lock::{Note, StoreContext},
 };
-
-/// When an entry counts as saved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Durability {
-    /// Once the system has it: it survives a kill of this process, not a loss of power.
-    #[default]
-    Os,
-    /// Once the disk has it: it survives a loss of power.
-    Fsync,
-}
-
-/// What writers of one store have in common.
-#[derive(Clone)]
-pub(crate) struct Surroundings {
-    pub(crate) io: Arc<dyn Io>,
-    pub(crate) notes: Notes,
-    pub(crate) durability: Durability,
-    pub(crate) max_line_bytes: usize,
-}
 
 /// The only one who writes to a session file. Blocks; may move between threads.
 ///
@@ -40,7 +21,7 @@ pub(crate) struct Surroundings {
 /// An entry whose append failed is not in the file (what came of it is cut off again, at the latest before the next
 /// append), so it must not go into the tree either. A later append may work again.
 pub struct SessionWriter {
-    with: Surroundings,
+    with: StoreContext,
     state: State,
     /// Kept between appends: lines are of like size.
     buffer: Vec<u8>,
@@ -80,19 +61,19 @@ enum Tail {
 }
 
 impl SessionWriter {
-    pub(crate) fn memory(with: Surroundings) -> Self {
+    pub(crate) fn memory(with: StoreContext) -> Self {
         Self { with, state: State::Memory, buffer: Vec::new() }
     }
 
     /// A writer for a file that is yet to be made.
-    pub(crate) fn deferred(with: Surroundings, path: PathBuf, header: &Header) -> Self {
+    pub(crate) fn deferred(with: StoreContext, path: PathBuf, header: &Header) -> Self {
         let mut pending = header.line().as_bytes().to_vec();
         pending.push(b'\n');
         Self { with, state: State::Deferred { path, pending, left: None }, buffer: Vec::new() }
     }
 
     /// A writer for a file that is yet to be made with these lines and more.
-    pub(crate) fn resumed(with: Surroundings, path: PathBuf, lines: &[u8]) -> Self {
+    pub(crate) fn resumed(with: StoreContext, path: PathBuf, lines: &[u8]) -> Self {
         Self {
             with,
             state: State::Deferred { path, pending: lines.to_vec(), left: None },
@@ -102,7 +83,7 @@ impl SessionWriter {
 
     /// A writer for a file that is there and locked.
     pub(crate) fn open(
-        with: Surroundings,
+        with: StoreContext,
         path: PathBuf,
         file: Box<dyn FileIo>,
         lacks_newline: bool,
@@ -260,7 +241,7 @@ const NEW_FOLDERS: usize = 3;
 fn create(
     path: &Path,
     content: &[u8],
-    with: &Surroundings,
+    with: &StoreContext,
     left: &mut Option<Box<dyn FileIo>>,
 ) -> Result<OpenFile, StoreError> {
     let io = &*with.io;
@@ -316,7 +297,7 @@ fn remove_left(io: &dyn Io, file: &dyn FileIo, path: &Path) -> io::Result<()> {
 
 impl OpenFile {
     /// Appends whole lines. `lines` may be empty: then only what is wrong with the end of the file is put right.
-    fn write(&mut self, lines: &[u8], with: &Surroundings) -> Result<(), StoreError> {
+    fn write(&mut self, lines: &[u8], with: &StoreContext) -> Result<(), StoreError> {
         if !self.file.is_writable() {
             return Err(StoreError::ReadOnly { path: self.path.clone() });
         }

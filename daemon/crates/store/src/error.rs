@@ -3,8 +3,19 @@
 use std::{io, path::PathBuf};
 
 use agentd_protocol::entry::SESSION_VERSION;
+use serde::{Deserialize, Serialize};
 
-use crate::Holder;
+/// Who has a session file open. Kept beside the sessions' folder, for the words of an error alone: the lock is what
+/// counts, so a note that its writer left behind does no harm.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// The process.
+    pub pid: u32,
+    /// The run of the daemon.
+    pub epoch: String,
+    /// The session file, links resolved.
+    pub path: PathBuf,
+}
 
 /// Why a session file could not be opened, read or written.
 #[derive(Debug, thiserror::Error)]

@@ -20,7 +20,7 @@ use crate::{
 
 /// The laws, by the names of their fuzz targets.
 pub const LAWS: &[(&str, fn(&[u8]))] =
-    &[("sessions", sessions), ("old_sessions", old_sessions), ("ledgers", intent_logs)];
+    &[("sessions", sessions), ("old_sessions", old_sessions), ("intent_logs", intent_logs)];
 
 /// The cap of a line where inputs are to reach it, in bytes.
 const SMALL_LINE_BYTES: usize = 160;

@@ -2,7 +2,11 @@
 
 use agentd_protocol::entry::{SESSION_VERSION, SessionHeader, SessionTag};
 
-use crate::object::{each_member, name, string};
+use crate::{
+    StoreError, check_session_id, new_session_id,
+    object::{each_member, name, string},
+    time::iso_timestamp,
+};
 
 /// The header of a session: the line as it is in the file, and what it says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,6 +114,39 @@ impl Header {
     #[must_use]
     pub fn line(&self) -> &str {
         &self.line
+    }
+}
+
+/// What a new session begins with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewSession {
+    /// The folder to work in, absolute.
+    pub cwd: String,
+    /// An id that someone chose; `None`: a new UUID of version 7.
+    pub id: Option<String>,
+    /// The session file that this one comes from.
+    pub parent_session: Option<String>,
+    /// The time in Unix milliseconds.
+    pub now_ms: i64,
+}
+
+impl NewSession {
+    /// A session that works in `cwd`, with an id of its own and no parent.
+    #[must_use]
+    pub fn new(cwd: impl Into<String>, now_ms: i64) -> Self {
+        Self { cwd: cwd.into(), id: None, parent_session: None, now_ms }
+    }
+
+    /// The header of such a session.
+    ///
+    /// # Errors
+    /// [`StoreError::InvalidSessionId`].
+    pub(crate) fn header(self) -> Result<Header, StoreError> {
+        let id = match self.id {
+            Some(id) => check_session_id(&id).map(|()| id)?,
+            None => new_session_id(),
+        };
+        Ok(Header::new(id, iso_timestamp(self.now_ms), self.cwd, self.parent_session)?)
     }
 }
 

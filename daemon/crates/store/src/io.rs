@@ -7,8 +7,49 @@ use std::{
 };
 
 use agentd_files::fail_point::{self, Point};
+use agentd_protocol::entry::MAX_SESSION_FILE_BYTES;
+use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenProblem, OpenRules};
 
-use crate::opening::{INTENT_LOG, SESSION};
+use crate::StoreError;
+
+/// Whoever names a session file means it: it may be a link, and somebody else's.
+pub(crate) const SESSION: OpenRules<'_> =
+    OpenRules::new(LinkPolicy::Followed).owner(AcceptedOwner::Anybody).max_bytes(MAX_SESSION_FILE_BYTES);
+
+/// Nobody names an intent log: it counts where it is this user's own.
+pub(crate) const INTENT_LOG: OpenRules<'_> = OpenRules::new(LinkPolicy::Refused);
+
+/// A note has a path in it.
+pub(crate) const NOTE: OpenRules<'_> = OpenRules::new(LinkPolicy::Refused).max_bytes(64 << 10);
+
+/// Opens a session file to be read alone. Waits for nobody.
+///
+/// # Errors
+/// [`StoreError::NotAFile`], and [`StoreError::Io`], also for a file that is too long.
+pub(crate) fn open_to_read(path: &Path) -> Result<File, StoreError> {
+    SESSION.open(path).map_err(|error| match error.into_problem() {
+        OpenProblem::NotAFile(_) => StoreError::NotAFile { path: path.to_owned() },
+        problem => StoreError::io("open the session file", path)(problem.into()),
+    })
+}
+
+/// As [`open_to_read`], for callers that name the file themselves.
+///
+/// # Errors
+/// Those of the system, and what is wrong with the file.
+pub(crate) fn open_named(path: &Path) -> io::Result<File> {
+    SESSION.open(path).map_err(|error| error.into_problem().into())
+}
+
+/// When an entry counts as saved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// Once the system has it: it survives a kill of this process, not a loss of power.
+    #[default]
+    Os,
+    /// Once the disk has it: it survives a loss of power.
+    Fsync,
+}
 
 /// What the store asks of a file system. Blocks.
 pub(crate) trait Io: Send + Sync {

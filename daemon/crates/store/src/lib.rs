@@ -47,11 +47,8 @@ mod load;
 mod lock;
 mod meter;
 mod migrate;
-mod navigation;
-mod network;
 mod new_entry;
 mod object;
-mod opening;
 mod paths;
 mod repair;
 mod replace;
@@ -63,30 +60,30 @@ mod time;
 mod tree;
 mod tree_json;
 
-pub use append::{Durability, SessionWriter};
+pub use append::SessionWriter;
 pub use context::{Context, Contribution, ModelRef};
 pub use edit::{EditTargetError, check_edit_target};
 pub use entry::{Entry, EntryKind, Role};
-pub use error::StoreError;
+pub use error::{Holder, StoreError};
 pub use estimate::{context_usage, estimate_tokens};
-pub use fork::{ForkError, ForkMessage, ForkPoint, copy_all, copy_branch, fork_messages};
-pub use header::Header;
+pub use fork::{ForkError, ForkMessage, ForkPoint, NavigationTarget, copy_all, copy_branch, fork_messages};
+pub use header::{Header, NewSession};
 pub use ids::{check_session_id, new_session_id};
+pub use io::Durability;
 pub use lines::LinePosition;
 pub use list::{
     FoundSession, ListText, SessionList, SessionSummary, find, find_by_id, is_own_file, list,
     looks_like_path, newest, read_header, summarize,
 };
 pub use load::{KEPT_ODDITIES, LoadReport, Oddity, OddityKind};
-pub use lock::Holder;
 pub use meter::ContextMeter;
-pub use navigation::NavigationTarget;
-pub use network::{network_file_system, network_warning};
 pub use new_entry::NewEntry;
-pub use paths::{SessionDir, create_dirs, cwd_dir_name, session_file_name};
+pub use paths::{
+    SessionDir, create_dirs, cwd_dir_name, network_file_system, network_warning, session_file_name,
+};
 pub use repair::{FileCheck, RepairResult, unreadable_lines};
 pub use replace::kept_originals;
 pub use stats::{SessionTotals, StatsCounter};
-pub use store::{FileCreation, NewSession, OpenSession, Store, StoreOptions};
+pub use store::{FileCreation, OpenSession, Store, StoreOptions};
 pub use time::{iso_timestamp, parse_timestamp};
 pub use tree::{Label, SessionTree, UnknownEntry};

@@ -13,10 +13,10 @@ use serde::Deserialize;
 
 use crate::{
     Header, Role, SessionDir,
+    io::open_named,
     lines::{Content, LinePosition, each_line},
     load::clean,
     object::{each_member, name, string},
-    opening::open_named,
     time::parse_timestamp,
 };
 

@@ -4,31 +4,18 @@ use std::{
     fs,
     io::{self, Write as _},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use agentd_files::lock;
-use serde::{Deserialize, Serialize};
 
 use crate::{
-    StoreError,
-    io::{FileIo, Io},
-    opening::NOTE,
+    Holder, StoreError,
+    io::{Durability, FileIo, Io, NOTE},
 };
 
 /// How often an opened file is looked for again when it was replaced at the same time.
 const OPEN_ATTEMPTS: usize = 8;
-
-/// Who has a session file open. Kept beside the sessions' folder, for the words of an error alone: the lock is what
-/// counts, so a note that its writer left behind does no harm.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Holder {
-    /// The process.
-    pub pid: u32,
-    /// The run of the daemon.
-    pub epoch: String,
-    /// The session file, links resolved.
-    pub path: PathBuf,
-}
 
 /// What it takes to leave notes.
 #[derive(Debug, Clone, Default)]
@@ -36,6 +23,15 @@ pub(crate) struct Notes {
     /// The folder of the notes; without one, none are left.
     pub(crate) dir: Option<PathBuf>,
     pub(crate) epoch: String,
+}
+
+/// What writers of one store have in common.
+#[derive(Clone)]
+pub(crate) struct StoreContext {
+    pub(crate) io: Arc<dyn Io>,
+    pub(crate) notes: Notes,
+    pub(crate) durability: Durability,
+    pub(crate) max_line_bytes: usize,
 }
 
 /// A note that goes when it is dropped.

@@ -1,22 +1,23 @@
 //! Looking at session files as a whole, and writing what can be read of a damaged one into a copy.
 
-mod mend;
-
 use std::{
+    borrow::Cow,
     cell::Cell,
+    collections::HashSet,
     fs::{self, File, TryLockError},
     io,
     path::{Path, PathBuf},
 };
 
-use self::mend::{Mended, mend};
 use crate::{
-    Header, LinePosition, LoadReport, NewSession, OddityKind, SessionTree, Store, StoreError,
-    io::{FileIo, Io},
+    Entry, EntryKind, Header, LinePosition, LoadReport, NewSession, OddityKind, SessionTree, Store,
+    StoreError,
+    ids::new_entry_id,
+    io::{FileIo, Io, open_to_read},
     lines::{Content, each_line},
     load::{Loaded, Session, load, salvage},
     new_session_id,
-    opening::open_to_read,
+    object::{Object, quoted},
     read_header,
     replace::with_end,
 };
@@ -122,7 +123,7 @@ impl Store {
         let file = open_to_read(path)?;
         match file.try_lock() {
             Ok(()) => Ok(file),
-            Err(TryLockError::WouldBlock) => Err(self.surroundings().notes.locked(path)),
+            Err(TryLockError::WouldBlock) => Err(self.context().notes.locked(path)),
             Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => Ok(file),
             Err(TryLockError::Error(error)) => Err(StoreError::io("lock the session file", path)(error)),
         }
@@ -131,7 +132,7 @@ impl Store {
     fn salvage(&self, path: &Path) -> Result<Salvaged, StoreError> {
         let mut file = open_to_read(path)?;
         let too_new = Cell::new(None);
-        let found = salvage(&mut file, self.surroundings().max_line_bytes, &|header| match header {
+        let found = salvage(&mut file, self.context().max_line_bytes, &|header| match header {
             Some(header) => {
                 too_new.set(Some(header.version()));
                 Some(header.clone())
@@ -152,7 +153,7 @@ impl Store {
 
     /// Writes a session into a file of that name, which must be free: whole and read again, or not at all.
     fn write_new(&self, target: &Path, tree: &SessionTree) -> Result<(), StoreError> {
-        let io = &*self.surroundings().io;
+        let io = &*self.context().io;
         if target.symlink_metadata().is_ok() {
             return Err(StoreError::Exists { path: target.to_owned() });
         }
@@ -180,7 +181,7 @@ impl Store {
     /// Reads a copy again: it must be what was written, with nothing odd about it.
     fn verify(&self, written: &Path, target: &Path, tree: &SessionTree) -> Result<(), StoreError> {
         let error = |text: &str| StoreError::io("trust the repaired copy", target)(io::Error::other(text));
-        let loaded = load(&mut open_to_read(written)?, self.surroundings().max_line_bytes);
+        let loaded = load(&mut open_to_read(written)?, self.context().max_line_bytes);
         match loaded.map_err(StoreError::io("read the repaired copy", target))? {
             Loaded::Session(again) if !again.report.is_clean() => {
                 Err(error("it is odd when it is read again"))
@@ -287,6 +288,72 @@ fn give_name(io: &dyn Io, file: &Path, name: &Path) -> Result<(), StoreError> {
         }
         Err(error) => Err(StoreError::io("write the repaired copy", name)(error)),
     }
+}
+
+/// A tree in which nothing is odd.
+pub(super) struct Mended {
+    pub(super) tree: SessionTree,
+    /// Entries that got another id.
+    pub(super) renamed: usize,
+    /// Entries whose line names another parent.
+    pub(super) relinked: usize,
+}
+
+/// Writes the tree as it is read: each entry follows the one that it was taken to follow. Of several entries of one id the
+/// last keeps it, since that is the one that everything which names the id means.
+pub(super) fn mend(tree: &SessionTree, header: Header) -> Mended {
+    let mut mended = Mended { tree: SessionTree::new(header), renamed: 0, relinked: 0 };
+    // New ids, by place; nearly always empty.
+    let mut ids: Vec<(u32, String)> = Vec::new();
+    let mut taken: HashSet<String> = HashSet::new();
+    let is_taken = |id: &str, taken: &HashSet<String>| tree.place_of(id).is_some() || taken.contains(id);
+    for (at, entry) in (0u32..).zip(tree.entries()) {
+        if tree.place_of(entry.id()) != Some(at) {
+            let id = new_entry_id(|id| is_taken(id, &taken));
+            taken.insert(id.clone());
+            ids.push((at, id));
+        }
+    }
+    let id_of = |at: u32| match ids.binary_search_by_key(&at, |(at, _)| *at) {
+        Ok(found) => ids[found].1.as_str(),
+        Err(_) => tree.entry(at).id(),
+    };
+    for (at, entry) in (0u32..).zip(tree.entries()) {
+        let parent = tree.parent(at).map(id_of);
+        let id = id_of(at);
+        let kept = if ids.is_empty() { None } else { first_kept(tree, at, &id_of) };
+        let (is_renamed, is_relinked) = (id != entry.id(), parent != entry.parent_id());
+        mended.renamed += usize::from(is_renamed);
+        mended.relinked += usize::from(is_relinked);
+        let changed =
+            (is_renamed || is_relinked || kept.is_some()).then(|| changed(entry, id, parent, kept)).flatten();
+        mended.tree.push(changed.unwrap_or_else(|| entry.clone()));
+    }
+    mended
+}
+
+fn changed(entry: &Entry, id: &str, parent: Option<&str>, kept: Option<&str>) -> Option<Entry> {
+    let line = entry.line();
+    let mut fields = Object::parse(&line)?;
+    fields.set_at("id", quoted(id), 1);
+    fields.set_at("parentId", parent.map_or(Cow::Borrowed("null"), |id| quoted(id).into()), 2);
+    if let Some(kept) = kept {
+        fields.set("firstKeptEntryId", quoted(kept));
+    }
+    Entry::parse(&fields.text())
+}
+
+/// Of a compaction: the new id of the first entry that it keeps, when that one got one. It is on the way to the compaction,
+/// and the first of its id there.
+fn first_kept<'a>(tree: &SessionTree, at: u32, id_of: &impl Fn(u32) -> &'a str) -> Option<&'a str> {
+    let entry = tree.entry(at);
+    if entry.kind() != EntryKind::Compaction {
+        return None;
+    }
+    let fields = Object::parse(entry.frame())?;
+    let named = fields.string("firstKeptEntryId")?;
+    let first = tree.path(tree.parent(at)).into_iter().find(|above| tree.entry(*above).id() == named)?;
+    Some(id_of(first)).filter(|id| *id != named)
 }
 
 #[cfg(test)]

@@ -10,8 +10,7 @@ use agentd_protocol::entry::SESSION_VERSION;
 
 use crate::{
     SessionTree, StoreError,
-    io::{FileIo, Io},
-    opening::open_named,
+    io::{FileIo, Io, open_named},
 };
 
 /// How many originals of one session are kept: each is an attempt that a later program undid.

@@ -7,17 +7,12 @@ use std::{
 };
 
 use crate::{
-    Durability, Header, LoadReport, SessionTree, SessionWriter, StoreError,
-    append::Surroundings,
-    check_session_id,
-    io::{Disk, FileIo, Io},
+    Durability, Header, LoadReport, NewSession, SessionTree, SessionWriter, StoreError,
+    io::{Disk, FileIo, Io, open_to_read},
     load::{Loaded, Session, load},
-    lock::{Notes, open_locked},
-    new_session_id,
-    opening::open_to_read,
+    lock::{Notes, StoreContext, open_locked},
     replace::replace,
     session_file_name,
-    time::iso_timestamp,
 };
 
 /// How sessions are kept.
@@ -39,39 +34,6 @@ impl Default for StoreOptions {
     }
 }
 
-/// What a new session begins with.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewSession {
-    /// The folder to work in, absolute.
-    pub cwd: String,
-    /// An id that someone chose; `None`: a new UUID of version 7.
-    pub id: Option<String>,
-    /// The session file that this one comes from.
-    pub parent_session: Option<String>,
-    /// The time in Unix milliseconds.
-    pub now_ms: i64,
-}
-
-impl NewSession {
-    /// A session that works in `cwd`, with an id of its own and no parent.
-    #[must_use]
-    pub fn new(cwd: impl Into<String>, now_ms: i64) -> Self {
-        Self { cwd: cwd.into(), id: None, parent_session: None, now_ms }
-    }
-
-    /// The header of such a session.
-    ///
-    /// # Errors
-    /// [`StoreError::InvalidSessionId`].
-    pub(crate) fn header(self) -> Result<Header, StoreError> {
-        let id = match self.id {
-            Some(id) => check_session_id(&id).map(|()| id)?,
-            None => new_session_id(),
-        };
-        Ok(Header::new(id, iso_timestamp(self.now_ms), self.cwd, self.parent_session)?)
-    }
-}
-
 /// An open session.
 #[derive(Debug)]
 pub struct OpenSession {
@@ -85,7 +47,7 @@ pub struct OpenSession {
 
 /// Opens and makes sessions. Every method blocks on the disk.
 #[derive(Clone)]
-pub struct Store(Surroundings);
+pub struct Store(StoreContext);
 
 impl Store {
     /// A store on the real file system.
@@ -96,10 +58,10 @@ impl Store {
 
     pub(crate) fn with_io(options: StoreOptions, io: Arc<dyn Io>) -> Self {
         let StoreOptions { durability, run_dir, epoch, max_line_bytes } = options;
-        Self(Surroundings { io, notes: Notes { dir: run_dir, epoch }, durability, max_line_bytes })
+        Self(StoreContext { io, notes: Notes { dir: run_dir, epoch }, durability, max_line_bytes })
     }
 
-    pub(crate) fn surroundings(&self) -> &Surroundings {
+    pub(crate) fn context(&self) -> &StoreContext {
         &self.0
     }
 

@@ -4,20 +4,15 @@
 //! a [`IntentRecord`] says so; what came of it follows, or is an entry of the session file. When nothing is under way there is no
 //! intent log. [`UnfinishedWork`] is what an intent log says that a crash left.
 
-mod claim;
-mod path;
+mod ownership;
 mod read;
 mod record;
 mod writer;
 
-pub use claim::OwnershipNotes;
-pub use path::intent_log_path;
+pub use ownership::{OwnershipNotes, intent_log_path};
 pub use read::{MadeCalls, StreamedAnswer, UnfinishedWork, UserCommand, WaitingMessage};
 pub use record::{
     AskRecord, BashDoneRecord, BashRecord, CallsRecord, DeliveredRecord, DoneRecord, IntentRecord, NamedCall,
-    QueuedRecord, RunRecord, SaidRecord, Streamed,
+    QueuedRecord, REQUEST_KEY_FIELD, RunRecord, SaidRecord, Streamed,
 };
 pub use writer::IntentLog;
-
-/// The field of an entry with the key of the command that it came by: the `request_key` of that command's record.
-pub const REQUEST_KEY_FIELD: &str = "requestKey";

@@ -8,6 +8,9 @@ use agentd_protocol::{
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+/// The field of an entry with the key of the command that it came by: the `request_key` of that command's record.
+pub const REQUEST_KEY_FIELD: &str = "requestKey";
+
 /// One line of an intent log. Times are Unix time in milliseconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "camelCase")]

@@ -12,7 +12,7 @@ use agentd_files::{
     replace::{ReplaceCalls, Replacement},
 };
 
-use super::{IntentRecord, UnfinishedWork, claim::Claimed};
+use super::{IntentRecord, OwnershipNotes, UnfinishedWork, ownership::LogOwnership};
 use crate::{
     Durability, StoreError,
     io::{FileIo, Io},
@@ -52,7 +52,7 @@ pub struct IntentLog {
     /// Whether what an earlier process left could not be stored yet: it stays as it is.
     held: bool,
     /// Whether the file is noted as ours.
-    pub(super) claimed: Claimed,
+    pub(super) ownership: LogOwnership,
 }
 
 struct OpenIntentLog {
@@ -89,7 +89,7 @@ impl IntentLog {
             early: Vec::new(),
             warned: false,
             held: false,
-            claimed: Claimed::default(),
+            ownership: LogOwnership::default(),
         }
     }
 
@@ -216,7 +216,7 @@ impl IntentLog {
                     Err(StoreError::Io { action: "remove", path, source })
                 }
                 _ => {
-                    self.claimed.is_gone();
+                    self.ownership.is_gone();
                     Ok(())
                 }
             };
@@ -235,7 +235,7 @@ impl IntentLog {
                 new.file_mut().sync()?;
             }
             let file = new.commit(&path)?;
-            self.claimed.is_made(&path);
+            self.ownership.is_made(&path);
             Ok(file)
         })();
         match made {
@@ -249,6 +249,19 @@ impl IntentLog {
             }
             Err(source) => Err(StoreError::Io { action: "write", path, source }),
         }
+    }
+
+    /// The intent log lies outside of the agent directory: each one that is made is noted there as ours.
+    pub fn claim_in(&mut self, notes: OwnershipNotes) {
+        // An earlier daemon may have left a note.
+        let noted = |log: &PathBuf| notes.note(log).symlink_metadata().is_ok();
+        self.ownership.noted = self.path().map(Path::to_owned).filter(noted);
+        self.ownership.notes = Some(notes);
+    }
+
+    /// What is left in it may be somebody else's. It is not noted as ours for as long as it says anything of that.
+    pub fn is_of_others(&mut self) {
+        self.ownership.is_foreign = true;
     }
 
     fn forget(&mut self) {
@@ -295,7 +308,7 @@ impl IntentLog {
             }
         }
         if self.file.take().is_some() {
-            self.claimed.is_gone();
+            self.ownership.is_gone();
         }
         true
     }
@@ -313,7 +326,7 @@ impl IntentLog {
             Some(open) => open,
             none => {
                 let file = create(&*self.io, path).map_err(failed)?;
-                self.claimed.is_made(path);
+                self.ownership.is_made(path);
                 none.insert(OpenIntentLog { file, len: 0, renewed_at: RENEWED_BYTES, torn: false })
             }
         };

@@ -13,7 +13,16 @@ use std::{
 
 use agentd_safe_open::{LinkPolicy, OpenRules};
 
-use super::IntentLog;
+/// The intent log of a session file: beside it, with `.ledger` in the place of `.jsonl`, or behind a name that has another end.
+#[must_use]
+pub fn intent_log_path(session_file: &Path) -> PathBuf {
+    if session_file.extension().is_some_and(|extension| extension == "jsonl") {
+        return session_file.with_extension("ledger");
+    }
+    let mut path = session_file.as_os_str().to_owned();
+    path.push(".ledger");
+    path.into()
+}
 
 /// Notes on intent logs that lie outside of the agent directory, in a folder of it: one file for each, with its path, its number and
 /// when it was made. Another file in the place of an intent log is not covered by the note. Blocks.
@@ -71,7 +80,7 @@ impl OwnershipNotes {
         }
     }
 
-    fn note(&self, log: &Path) -> PathBuf {
+    pub(super) fn note(&self, log: &Path) -> PathBuf {
         // FNV-1a. Two paths of one number only lose their notes, since a note has the path in it.
         let number = log.as_os_str().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
@@ -96,20 +105,20 @@ fn claim(log: &Path) -> io::Result<Vec<u8>> {
 
 /// Whether the intent log of one session is noted as ours.
 #[derive(Default)]
-pub(super) struct Claimed {
+pub(super) struct LogOwnership {
     /// `None` for an intent log in the agent directory.
-    claims: Option<OwnershipNotes>,
+    pub(super) notes: Option<OwnershipNotes>,
     /// Whether the file says what somebody else may have written.
-    is_foreign: bool,
+    pub(super) is_foreign: bool,
     /// The intent log that there is a note of.
-    noted: Option<PathBuf>,
+    pub(super) noted: Option<PathBuf>,
 }
 
-impl Claimed {
+impl LogOwnership {
     /// There is a new file.
     pub(super) fn is_made(&mut self, log: &Path) {
-        if let Some(claims) = self.claims.as_ref().filter(|_| !self.is_foreign) {
-            claims.make(log);
+        if let Some(notes) = self.notes.as_ref().filter(|_| !self.is_foreign) {
+            notes.make(log);
             self.noted.get_or_insert_with(|| log.to_owned());
         }
     }
@@ -120,29 +129,14 @@ impl Claimed {
     }
 }
 
-impl Drop for Claimed {
+impl Drop for LogOwnership {
     /// The session is over: a note without its intent log is of no use any more.
     fn drop(&mut self) {
-        if let (Some(claims), Some(log)) = (&self.claims, &self.noted)
+        if let (Some(notes), Some(log)) = (&self.notes, &self.noted)
             && log.symlink_metadata().is_err()
         {
-            claims.withdraw(log);
+            notes.withdraw(log);
         }
-    }
-}
-
-impl IntentLog {
-    /// The intent log lies outside of the agent directory: each one that is made is noted there as ours.
-    pub fn claim_in(&mut self, claims: OwnershipNotes) {
-        // An earlier daemon may have left a note.
-        let noted = |log: &PathBuf| claims.note(log).symlink_metadata().is_ok();
-        self.claimed.noted = self.path().map(Path::to_owned).filter(noted);
-        self.claimed.claims = Some(claims);
-    }
-
-    /// What is left in it may be somebody else's. It is not noted as ours for as long as it says anything of that.
-    pub fn is_of_others(&mut self) {
-        self.claimed.is_foreign = true;
     }
 }
 
@@ -179,8 +173,8 @@ mod tests {
         let (claims, log) =
             (OwnershipNotes::below(&folder.path().join("run")), folder.path().join("s.ledger"));
         let notes = || fs::read_dir(folder.path().join("run/ledgers")).unwrap().count();
-        let claimed_by = |claims: &OwnershipNotes| Claimed {
-            claims: Some(claims.clone()),
+        let claimed_by = |claims: &OwnershipNotes| LogOwnership {
+            notes: Some(claims.clone()),
             is_foreign: false,
             noted: None,
         };
@@ -199,5 +193,17 @@ mod tests {
         fs::remove_file(&log).unwrap();
         drop(claimed);
         assert_eq!(notes(), 0);
+    }
+
+    #[test]
+    fn no_session_file_is_its_own_intent_log() {
+        for (file, log) in [
+            ("/s/a_b.jsonl", "/s/a_b.ledger"),
+            ("/s/a.b.jsonl", "/s/a.b.ledger"),
+            ("/s/a", "/s/a.ledger"),
+            ("/s/a.ledger", "/s/a.ledger.ledger"),
+        ] {
+            assert_eq!(intent_log_path(Path::new(file)), Path::new(log));
+        }
     }
 }
