@@ -40,7 +40,7 @@ pub fn json_edits(input: &[u8]) {
     if let Ok(exact) = serde_json::from_str::<Value>(&text) {
         assert_eq!(read.as_ref().ok(), Some(&exact), "JSON is JSON");
     }
-    let line = json_edit::line_of(&text, &[json_edit::Step::Key("a"), json_edit::Step::Item(1)]);
+    let line = json_edit::line_of(&text, &[json_edit::JsonStep::Key("a"), json_edit::JsonStep::Item(1)]);
     assert!(line >= 1 && line as usize <= text.split('\n').count());
     let Ok(Value::Object(before)) = read else { return };
     let parsed = |text: &str| match json_file::parse(text) {

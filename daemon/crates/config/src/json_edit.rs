@@ -1,19 +1,18 @@
 //! Changing one member of a JSON text and nothing else: comments, order, number forms and unknown members stay.
 
-mod append;
-mod place;
+mod items;
 mod remove;
-
-use std::ops::Range;
+mod syntax;
 
 use serde_json::Value;
 
+use self::syntax::{members, skip_blanks, splice};
 pub(crate) use self::{
-    append::append,
-    place::{Step, line_of},
+    items::append,
     remove::remove,
+    syntax::{JsonStep, is_blank, line_of},
 };
-use crate::json_comments::{string_end, strip};
+use crate::json_comments::strip;
 
 /// Sets the member at `path` (outermost key first) of the object that `text` holds, making the objects between when they
 /// are not there. `None` when the text holds no object or is broken.
@@ -65,70 +64,6 @@ fn set_in(
     }
 }
 
-struct Object {
-    members: Vec<Member>,
-    /// The offset of the closing brace.
-    end: usize,
-}
-
-struct Member {
-    key: String,
-    start: usize,
-    value: Range<usize>,
-}
-
-/// The members of the object that starts at `start` of a valid JSON text.
-fn members(json: &str, start: usize) -> Option<Object> {
-    let bytes = json.as_bytes();
-    let mut at = skip_blanks(bytes, start.checked_add(1).filter(|_| bytes.get(start) == Some(&b'{'))?);
-    let mut members = Vec::new();
-    while bytes.get(at)? == &b'"' {
-        let key_end = string_end(bytes, at);
-        let key = serde_json::from_str(&json[at..key_end]).ok()?;
-        let colon = skip_blanks(bytes, key_end);
-        let value = skip_blanks(bytes, colon + 1);
-        let end = value_end(bytes, value)?;
-        members.push(Member { key, start: at, value: value..end });
-        at = skip_blanks(bytes, end);
-        if bytes.get(at)? == &b',' {
-            at = skip_blanks(bytes, at + 1);
-        }
-    }
-    (bytes[at] == b'}').then_some(Object { members, end: at })
-}
-
-/// Whether there is nothing but what JSON has for blanks.
-pub(crate) fn is_blank(json: &str) -> bool {
-    skip_blanks(json.as_bytes(), 0) == json.len()
-}
-
-fn skip_blanks(bytes: &[u8], from: usize) -> usize {
-    let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
-    from + bytes.get(from..).unwrap_or_default().iter().take_while(|byte| blank(byte)).count()
-}
-
-/// The offset after the value that starts at `start`.
-fn value_end(bytes: &[u8], start: usize) -> Option<usize> {
-    let mut depth = 0usize;
-    let mut at = start;
-    loop {
-        match bytes.get(at)? {
-            b'"' => at = string_end(bytes, at),
-            b'{' | b'[' => (depth, at) = (depth + 1, at + 1),
-            b'}' | b']' => (depth, at) = (depth.checked_sub(1)?, at + 1),
-            _ if depth > 0 => at += 1,
-            // A number or a word.
-            _ => {
-                let ends = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r');
-                return Some(at + bytes[at..].iter().position(ends)?);
-            }
-        }
-        if depth == 0 {
-            return Some(at);
-        }
-    }
-}
-
 /// What stands between a comma and the next member: as before the member at `start`.
 fn gap_before(json: &str, start: usize, depth: usize) -> String {
     let before = &json[..start];
@@ -142,10 +77,6 @@ fn gap_before(json: &str, start: usize, depth: usize) -> String {
     } else {
         format!("\n{}", "  ".repeat(depth))
     }
-}
-
-fn splice(text: &str, range: Range<usize>, new: &str) -> String {
-    format!("{}{new}{}", &text[..range.start], &text[range.end..])
 }
 
 /// `"key": value`, the value being what lies below the first key.

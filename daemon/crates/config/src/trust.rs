@@ -1,21 +1,13 @@
 //! Whether a project's own settings and prompts are used: they come with the code and could have been written by anyone.
 
-mod identity;
-mod noted;
-mod saved;
+mod records;
 mod starting;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::path::{Path, PathBuf};
 
-use agentd_protocol::{
-    resources::{Diagnostic, DiagnosticKind},
-    settings::ProjectTrust,
-};
+use agentd_protocol::{resources::Diagnostic, settings::ProjectTrust};
 use serde_json::Value;
 
 use crate::{
@@ -26,16 +18,10 @@ use crate::{
     settings::is_told,
 };
 
-use identity::FolderIdentity;
-use noted::Notes;
-pub use noted::note_trusted_files;
-use saved::{Saved, saved};
+pub use records::note_trusted_files;
+use records::{SAVE_TIMEOUT, SavedDecision, TrustedFiles, saved_decision};
+use starting::FolderIdentity;
 pub use starting::StartingFiles;
-
-const KIND: DiagnosticKind = DiagnosticKind::Trust;
-
-/// How long saving waits for another program that changes `trust.json`.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What in a project folder configures us, and so needs trust.
 const CONFIGURING: [&str; 8] = [
@@ -132,8 +118,8 @@ pub fn decide_trust(question: TrustQuestion<'_>) -> TrustDecision {
         let hint = format!("until it is repaired, the project in {} is not trusted", cwd.display());
         TrustDecision { warning: Some(problem.hint(hint)), ..decided(false, TrustBasis::Unasked) }
     };
-    match saved(&agent_dir.trust_file(), cwd) {
-        Ok(Saved::Yes(folder)) => {
+    match saved_decision(&agent_dir.trust_file(), cwd) {
+        Ok(SavedDecision::Yes(folder)) => {
             return match since(&question, &folder, &files) {
                 Ok(Since::Same(first_sight)) => {
                     TrustDecision { first_sight, ..decided(true, TrustBasis::Saved(folder)) }
@@ -142,8 +128,8 @@ pub fn decide_trust(question: TrustQuestion<'_>) -> TrustDecision {
                 Err(problem) => unreadable(problem),
             };
         }
-        Ok(Saved::No(folder)) => return decided(false, TrustBasis::Saved(folder)),
-        Ok(Saved::Nothing) => {}
+        Ok(SavedDecision::No(folder)) => return decided(false, TrustBasis::Saved(folder)),
+        Ok(SavedDecision::Nothing) => {}
         Err(problem) => return unreadable(problem),
     }
     match default {
@@ -164,7 +150,7 @@ enum Since {
 /// Compares a project with what was noted of it and of the folder that `trust.json` names.
 fn since(question: &TrustQuestion<'_>, folder: &Path, files: &StartingFiles) -> Result<Since, Diagnostic> {
     let TrustQuestion { cwd, agent_dir, environment, .. } = *question;
-    let notes = Notes::read(agent_dir)?;
+    let notes = TrustedFiles::read(agent_dir)?;
     let mut first_sight = Vec::new();
     if folder != canonical(cwd) {
         let identity = FolderIdentity::of(folder);
@@ -215,7 +201,7 @@ pub fn save_trust(
     // First: a yes without them would be for whatever is found next.
     note_trusted_files(agent_dir, [(directory, trusted)])?;
     let (path, lock) = (agent_dir.trust_file(), agent_dir.run_dir().join("trust.lock"));
-    let object = PrivateObject { path: &path, lock: &lock, patience: PATIENCE };
+    let object = PrivateObject { path: &path, lock: &lock, patience: SAVE_TIMEOUT };
     let key = canonical(directory).display().to_string();
     let change = vec![MemberChange::Set(vec![key], Value::Bool(trusted.is_some()))];
     object.edit(|_| Ok::<_, PrivateObjectError>((change, ()))).map(|_| ())

@@ -10,7 +10,7 @@ use serde::{
 use serde_json::{Map, Value};
 
 use crate::{
-    json_edit::{Step, line_of},
+    json_edit::{JsonStep, line_of},
     models::slips,
 };
 
@@ -102,12 +102,12 @@ impl Unknown {
     }
 
     fn line(&self, text: &str) -> u32 {
-        let steps: Vec<Step<'_>> = self
+        let steps: Vec<JsonStep<'_>> = self
             .steps
             .iter()
             .map(|step| match step {
-                Segment::Key(key) => Step::Key(key),
-                Segment::Item(item) => Step::Item(*item),
+                Segment::Key(key) => JsonStep::Key(key),
+                Segment::Item(item) => JsonStep::Item(*item),
             })
             .collect();
         line_of(text, &steps)

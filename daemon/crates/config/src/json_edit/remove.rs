@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{members, skip_blanks, splice};
+use super::syntax::{members, skip_blanks, splice};
 use crate::json_comments::strip;
 
 /// Takes the member `key`, however often it is there, out of the object that `text` holds. `None` when the text holds no

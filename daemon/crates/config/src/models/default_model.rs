@@ -2,7 +2,7 @@
 
 use agentd_protocol::settings::Settings;
 
-use super::{DEMO_PROVIDER, UsableModels, similar::did_you_mean};
+use super::{DEMO_PROVIDER, UsableModels, names::did_you_mean};
 
 /// What `defaultProvider` and `defaultModel` say together.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

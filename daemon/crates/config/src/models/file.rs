@@ -12,7 +12,7 @@ use serde_path_to_error::Segment;
 
 use super::{catalogue::Catalogue, file_provider::FileProvider};
 use crate::{
-    json_edit::{Step, line_of},
+    json_edit::{JsonStep, line_of},
     json_file::{JsonDocument, JsonFileError, read_json, without_value},
     unknown_keys::{MODELS, diagnostics},
 };
@@ -98,7 +98,7 @@ pub(super) fn of(
     })?;
     let provider = |(id, entry): (String, ProviderEntry)| {
         build(&id, entry, catalogue).map_err(|what| {
-            let line = line_of(&text, &[Step::Key("providers"), Step::Key(&id)]);
+            let line = line_of(&text, &[JsonStep::Key("providers"), JsonStep::Key(&id)]);
             FileProblem::of_line(format!("Failed to load models.json: {what}"), path, line)
         })
     };
@@ -107,19 +107,19 @@ pub(super) fn of(
 }
 
 /// The way to what is wrong. What is wrong inside of a model, the message begins with: `cost.input: expected …`.
-fn steps<'a>(path: &'a serde_path_to_error::Path, what: &'a str) -> Vec<Step<'a>> {
-    let mut steps: Vec<Step<'a>> = path
+fn steps<'a>(path: &'a serde_path_to_error::Path, what: &'a str) -> Vec<JsonStep<'a>> {
+    let mut steps: Vec<JsonStep<'a>> = path
         .iter()
         .map_while(|segment| match segment {
-            Segment::Map { key } => Some(Step::Key(key)),
-            Segment::Seq { index } => Some(Step::Item(*index)),
+            Segment::Map { key } => Some(JsonStep::Key(key)),
+            Segment::Seq { index } => Some(JsonStep::Item(*index)),
             _ => None,
         })
         .collect();
-    if matches!(steps.last(), Some(Step::Item(_)))
+    if matches!(steps.last(), Some(JsonStep::Item(_)))
         && let Some((keys, _)) = what.split_once(": ")
     {
-        steps.extend(keys.split('.').map(Step::Key));
+        steps.extend(keys.split('.').map(JsonStep::Key));
     }
     steps
 }

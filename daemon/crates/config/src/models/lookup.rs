@@ -4,7 +4,21 @@ use std::sync::Arc;
 
 use agentd_protocol::model::{Model, ThinkingLevel};
 
-use super::{DEMO_MODEL, DEMO_PROVIDER, ReferenceError, ResolvedModel, UsableModels, similar::did_you_mean};
+use super::{
+    DEMO_MODEL, DEMO_PROVIDER, ReferenceError, UsableModels,
+    names::{did_you_mean, is_alias, split_level},
+};
+
+/// What a text means.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResolvedModel {
+    /// The model.
+    pub model: Arc<Model>,
+    /// The level of a `:level` suffix, not yet clamped.
+    pub level: Option<ThinkingLevel>,
+    /// What to tell the user.
+    pub warning: Option<String>,
+}
 
 /// A search in all models, or only in those that can be used.
 pub(super) struct Lookup<'a> {
@@ -234,12 +248,6 @@ impl<'a> Lookup<'a> {
     }
 }
 
-/// Splits at the last colon when a level stands behind it.
-pub(super) fn split_level(text: &str) -> Option<(&str, ThinkingLevel)> {
-    let (before, level) = text.rsplit_once(':')?;
-    Some((before, ThinkingLevel::from_name(&level.to_lowercase())?))
-}
-
 /// Aliases before dated ones, then the highest id; of equal ones the first.
 fn best(models: Vec<Arc<Model>>) -> Option<Arc<Model>> {
     // The last of equal ones would win.
@@ -259,12 +267,4 @@ fn strip_provider<'t>(text: &'t str, provider: &str) -> Option<&'t str> {
 
 fn same(a: &str, b: &str) -> bool {
     a.eq_ignore_ascii_case(b) || (!a.is_ascii() && a.to_lowercase() == b.to_lowercase())
-}
-
-/// Whether an id names the newest of a family: `-latest`, or not ending in a date (`-20250101`).
-pub(super) fn is_alias(id: &str) -> bool {
-    let dated = id
-        .rsplit_once('-')
-        .is_some_and(|(_, end)| end.len() == 8 && end.bytes().all(|byte| byte.is_ascii_digit()));
-    id.ends_with("-latest") || !dated
 }

@@ -16,7 +16,7 @@ use super::{
     demo,
     file::{self, FileProblem},
     file_provider::{FileProvider, Patched},
-    lookup,
+    names::split_level,
 };
 use crate::AgentDir;
 
@@ -36,7 +36,7 @@ pub struct ModelRegistry {
     /// What of the file nobody reads.
     unread: Vec<Diagnostic>,
     /// Why the stored catalogue is not used.
-    catalogue_problem: Option<catalogue::Problem>,
+    catalogue_problem: Option<catalogue::StoredCatalogueProblem>,
     /// Whether no model is to be preferred for its place in the catalogue.
     in_order: bool,
 }
@@ -96,7 +96,7 @@ impl ModelRegistry {
 
     /// A loaded catalogue, or the built-in one where it could not be, with `models.json` over it.
     pub(super) fn with_catalogue(
-        catalogue: Result<Arc<Catalogue>, catalogue::Problem>,
+        catalogue: Result<Arc<Catalogue>, catalogue::StoredCatalogueProblem>,
         models_file: &Path,
     ) -> Self {
         let (catalogue, catalogue_problem) = match catalogue {
@@ -124,7 +124,10 @@ impl ModelRegistry {
     }
 
     /// Whether it was made of this.
-    pub(super) fn is_of(&self, catalogue: &Result<Arc<Catalogue>, catalogue::Problem>) -> bool {
+    pub(super) fn is_of(
+        &self,
+        catalogue: &Result<Arc<Catalogue>, catalogue::StoredCatalogueProblem>,
+    ) -> bool {
         match catalogue {
             Ok(catalogue) => self.catalogue_problem.is_none() && Arc::ptr_eq(catalogue, &self.catalogue),
             Err(problem) => self.catalogue_problem.as_ref() == Some(problem),
@@ -248,7 +251,7 @@ impl ModelRegistry {
     pub fn may_hold(&self, provider: &str, text: &str) -> bool {
         let listed = self.file.iter().find(|listed| listed.config.id == provider);
         let names_levels = |place: usize| self.catalogue.providers()[place].names_levels;
-        let has_level = lookup::split_level(text).is_some();
+        let has_level = split_level(text).is_some();
         let may_be_builtin = self.place_of(provider).is_some_and(|place| !has_level || names_levels(place));
         may_be_builtin || listed.is_some_and(FileProvider::names_models)
     }

@@ -6,8 +6,8 @@ use agentd_protocol::model::{Model, ThinkingLevel};
 
 use super::{
     ModelGlob, ReferenceError, UsableModels, is_glob,
-    lookup::{Lookup, WithLevel, split_level},
-    similar::did_you_mean,
+    lookup::{Lookup, WithLevel},
+    names::{did_you_mean, split_level},
 };
 
 /// What the patterns of a scope are called in warnings, whichever of the two they come from.

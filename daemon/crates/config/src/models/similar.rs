@@ -4,19 +4,13 @@ use std::{cmp::Reverse, sync::Arc};
 
 use agentd_protocol::model::Model;
 
-use super::{UsableModels, lookup};
+use super::{
+    UsableModels,
+    names::{is_alias, slips, split_level},
+};
 
 /// Names that are proposed at most.
 const MOST: usize = 3;
-
-/// Letters for each of which one may be wrong.
-const LETTERS_PER_SLIP: usize = 5;
-
-/// More slips make another word.
-const MAX_SLIPS: usize = 3;
-
-/// Longer texts are no names of anything, in letters; they are compared with thousands of names, letter by letter.
-const LONGEST: usize = 200;
 
 impl UsableModels<'_> {
     /// The models, as `provider/id`, that hold a text almost: best first, and each id once. Only those that this build
@@ -40,7 +34,7 @@ impl UsableModels<'_> {
         name: &dyn Fn(&Model) -> String,
     ) -> Vec<String> {
         let wanted = |provider: &str| of(provider) && self.registry.may_speak(provider, self.apis);
-        let text = lookup::split_level(text).map_or(text, |(before, _)| before).to_lowercase();
+        let text = split_level(text).map_or(text, |(before, _)| before).to_lowercase();
         let preferred: Vec<_> = self.registry.defaults().collect();
         let place = |provider: &str| preferred.iter().position(|(id, _)| *id == provider);
         let models = self.registry.select(&wanted).filter(|model| self.offers(model));
@@ -52,7 +46,7 @@ impl UsableModels<'_> {
                 // The user's own providers come before those of the catalogue.
                 let place = place(&model.provider);
                 let is_default = place.is_some_and(|place| preferred[place].1 == model.id);
-                let is_alias = lookup::is_alias(&model.id);
+                let is_alias = is_alias(&model.id);
                 let rank = (slips, Reverse(has_auth), Reverse(is_default), Reverse(is_alias), extra, place);
                 Some((rank, model))
             })
@@ -88,52 +82,16 @@ fn full_id(model: &Model) -> String {
     format!("{}/{}", model.provider, model.id)
 }
 
-/// A question to put behind an error, with a blank before it; nothing where there is nothing to propose.
-pub(super) fn did_you_mean(names: &[String]) -> String {
-    let quoted: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
-    match quoted.as_slice() {
-        [] => String::new(),
-        [one] => format!(" Did you mean {one}?"),
-        [others @ .., last] => format!(" Did you mean {} or {last}?", others.join(", ")),
-    }
-}
-
-/// How many letters have to be changed, left out, added or swapped with their neighbour to find `text` somewhere in
-/// `within`; `None` when they are too many for its length.
-pub(crate) fn slips(text: &str, within: &str) -> Option<usize> {
-    let (text, within): (Vec<char>, Vec<char>) = (text.chars().collect(), within.chars().collect());
-    let most = (text.len() / LETTERS_PER_SLIP).min(MAX_SLIPS);
-    if most == 0 || text.len() > LONGEST {
-        return None;
-    }
-    // One column for each place in `within`: the slips of each beginning of `text` that ends there.
-    let mut columns: [Vec<usize>; 3] = [Vec::new(), (0..=text.len()).collect(), vec![0; text.len() + 1]];
-    let mut fewest = text.len();
-    for (at, letter) in within.iter().enumerate() {
-        let [before, last, column] = &mut columns;
-        // The match may begin anywhere.
-        column[0] = 0;
-        for row in 1..=text.len() {
-            let changed = last[row - 1] + usize::from(text[row - 1] != *letter);
-            let mut cheapest = changed.min(last[row] + 1).min(column[row - 1] + 1);
-            if row > 1 && at > 0 && text[row - 1] == within[at - 1] && text[row - 2] == *letter {
-                cheapest = cheapest.min(before[row - 2] + 1);
-            }
-            column[row] = cheapest;
-        }
-        fewest = fewest.min(column[text.len()]);
-        columns.rotate_left(1);
-        columns[2].resize(text.len() + 1, 0);
-    }
-    (fewest <= most).then_some(fewest)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::models::{ModelRegistry, testing::TestModels};
+    use crate::models::{
+        ModelRegistry,
+        names::{LONGEST, did_you_mean, slips},
+        testing::TestModels,
+    };
 
     #[test]
     fn what_is_too_long_for_a_name_is_not_compared() {

@@ -7,7 +7,7 @@ use agentd_protocol::model::Model;
 use super::{
     ModelRegistry, ReferenceError,
     demo::{DEMO_API, DEMO_PROVIDER},
-    similar::did_you_mean,
+    names::did_you_mean,
 };
 
 /// A registry seen through what can be used: the wire APIs of this build, and the providers with credentials. Looks only

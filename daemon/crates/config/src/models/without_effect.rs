@@ -9,7 +9,7 @@ use agentd_protocol::{
 
 use super::UsableModels;
 use crate::{
-    json_edit::{Step, line_of},
+    json_edit::{JsonStep, line_of},
     json_file::read_json,
 };
 
@@ -25,7 +25,7 @@ pub fn without_effect(usable_models: &UsableModels<'_>, path: &Path) -> Vec<Diag
     }
     let document = read_json(path).ok().flatten();
     let told = |(keys, message, hint): (Vec<&str>, String, String)| {
-        let steps: Vec<Step<'_>> = ["providers"].into_iter().chain(keys).map(Step::Key).collect();
+        let steps: Vec<JsonStep<'_>> = ["providers"].into_iter().chain(keys).map(JsonStep::Key).collect();
         let line = document.as_ref().map(|document| line_of(&document.text, &steps));
         Diagnostic::warning(DiagnosticKind::Models, message).at(path).line(line).hint(hint)
     };

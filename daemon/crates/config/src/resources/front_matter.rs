@@ -4,14 +4,10 @@
 //! it was meant, and reported.
 
 mod field;
-mod repair;
 
-use std::{fmt, path::Path};
+use std::fmt;
 
-use agentd_protocol::{
-    bounded,
-    resources::{Diagnostic, DiagnosticKind, DiagnosticLevel},
-};
+use agentd_protocol::bounded;
 use serde::{
     Deserialize, Deserializer,
     de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
@@ -21,6 +17,7 @@ use serde_saphyr::{
 };
 
 use self::field::Field;
+pub(super) use self::field::FrontMatterProblem;
 
 /// The longest front matter that is read: 32 KiB.
 const MAX_BYTES: usize = 32 * 1024;
@@ -63,39 +60,18 @@ pub(super) struct Attributes {
     /// `disable-model-invocation`.
     pub(super) disable_model_invocation: bool,
     /// What is not as it should be, though it does not keep the rest from being used.
-    pub(super) problems: Vec<Problem>,
-}
-
-/// Something that is wrong in the front matter.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Problem {
-    /// The line of the file, from 1, where it is known.
-    pub(super) line: Option<u32>,
-    pub(super) message: String,
-}
-
-impl Problem {
-    /// A remark on a file that is used all the same.
-    pub(super) fn remark(self, kind: DiagnosticKind, path: &Path) -> Diagnostic {
-        Diagnostic::warning(kind, self.message).at(path).line(self.line)
-    }
-
-    /// Why a file is not used. `what` is what it would be.
-    pub(super) fn refusal(self, kind: DiagnosticKind, path: &Path, what: &str) -> Diagnostic {
-        let message = format!("{}; the {what} is not used", self.message);
-        Diagnostic::warning(kind, message).level(DiagnosticLevel::Error).at(path).line(self.line)
-    }
+    pub(super) problems: Vec<FrontMatterProblem>,
 }
 
 /// Reads the YAML of [`split`].
 ///
 /// # Errors
 /// What is wrong with it, when it cannot be read at all.
-pub(super) fn attributes(yaml: &str) -> Result<Attributes, Problem> {
+pub(super) fn attributes(yaml: &str) -> Result<Attributes, FrontMatterProblem> {
     if yaml.len() > MAX_BYTES {
         let message =
             format!("the front matter is {} bytes long, more than the {MAX_BYTES} that are read", yaml.len());
-        return Err(Problem { line: None, message });
+        return Err(FrontMatterProblem { line: None, message });
     }
     let error = match from_str_with_options::<Fields>(yaml, yaml_options()) {
         Ok(written) => return Ok(written.attributes()),
@@ -105,13 +81,13 @@ pub(super) fn attributes(yaml: &str) -> Result<Attributes, Problem> {
     if is_too_much(&error) {
         return Err(problem);
     }
-    let repaired = repair::quote_values(yaml);
+    let repaired = quote_values(yaml);
     let Ok(written) = from_str_with_options::<Fields>(&repaired, yaml_options()) else {
         return Err(problem);
     };
     let mut attributes = written.attributes();
     let message = format!("{}; it is read as if the value were in quotes", problem.message);
-    attributes.problems.insert(0, Problem { message, ..problem });
+    attributes.problems.insert(0, FrontMatterProblem { message, ..problem });
     Ok(attributes)
 }
 
@@ -129,7 +105,7 @@ fn yaml_options() -> Options {
     }
 }
 
-fn not_yaml(error: &Error) -> Problem {
+fn not_yaml(error: &Error) -> FrontMatterProblem {
     let line = error.location().map(|place| place.line()).filter(|line| *line > 0);
     let message = if is_too_much(error) {
         "the front matter refers to itself too often, or has too many values".to_owned()
@@ -139,7 +115,7 @@ fn not_yaml(error: &Error) -> Problem {
         let said = said.split_once(" at line ").map_or(said.as_str(), |(said, _)| said);
         format!("the front matter is not valid YAML: {}", bounded(said.to_owned(), MAX_SAID))
     };
-    Problem { line: line.and_then(|line| u32::try_from(line).ok()), message }
+    FrontMatterProblem { line: line.and_then(|line| u32::try_from(line).ok()), message }
 }
 
 /// Whether the limits were met, which the text itself says nothing of.
@@ -174,7 +150,7 @@ impl Fields {
         let mut problems = Vec::new();
         if self.is_something_else {
             let message = "the front matter is not made of \"key: value\" and is not used".to_owned();
-            problems.push(Problem { line: Some(1), message });
+            problems.push(FrontMatterProblem { line: Some(1), message });
         }
         Attributes {
             name: field::text(self.name, "name", &mut problems),
@@ -251,6 +227,31 @@ impl<'de> Visitor<'de> for FieldsVisitor {
     fn visit_unit<E>(self) -> Result<Fields, E> {
         Ok(Fields::default())
     }
+}
+
+/// Repairs texts whose authors did not know them to be YAML, such as `description: Use when: asked`: the same lines, with every plain value of a key at the left margin in quotes.
+fn quote_values(yaml: &str) -> String {
+    yaml.split('\n').map(quote_value).collect::<Vec<_>>().join("\n")
+}
+
+fn quote_value(line: &str) -> String {
+    let untouched = || line.to_owned();
+    let Some((key, value)) = line.split_once(':') else { return untouched() };
+    let is_key = key.starts_with(|first: char| first.is_ascii_alphabetic())
+        && key.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_'));
+    let value = value.trim();
+    // What is in quotes, or goes on in the lines below, is YAML that its author knew; so is a list that lacks its end, but
+    // not a text that begins with a word in brackets.
+    let is_list = match value.chars().next() {
+        Some('[') => !value.trim_end_matches(']').contains(']'),
+        Some('{') => !value.trim_end_matches('}').contains('}'),
+        _ => false,
+    };
+    if !is_key || is_list || value.is_empty() || value.starts_with(['"', '\'', '|', '>']) {
+        return untouched();
+    }
+    let quoted = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\t', "\\t");
+    format!("{key}: \"{quoted}\"")
 }
 
 #[cfg(test)]

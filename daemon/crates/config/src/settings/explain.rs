@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     AgentDir, Environment, TrustBasis,
-    json_edit::{Step, line_of},
+    json_edit::{JsonStep, line_of},
     json_file::{JsonDocument, JsonFileError, read_json, read_project_json},
     models::slips,
 };
@@ -184,7 +184,7 @@ struct File {
 impl File {
     fn read(path: PathBuf, keys: &[String], read: ReadJson) -> Self {
         let layer = Layer::of(&path, read(&path));
-        let steps: Vec<Step<'_>> = keys.iter().map(|key| Step::Key(key)).collect();
+        let steps: Vec<JsonStep<'_>> = keys.iter().map(|key| JsonStep::Key(key)).collect();
         let written = read(&path).ok().flatten().and_then(|document| {
             let value = at(document.value.as_object()?, keys)?.clone();
             Some((value, line_of(&document.text, &steps)))

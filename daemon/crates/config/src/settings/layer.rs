@@ -11,7 +11,7 @@ use serde_path_to_error::Segment;
 
 use super::{intercept::take_out_bad_rules, of_reference::is_of_reference};
 use crate::{
-    json_edit::{Step, line_of},
+    json_edit::{JsonStep, line_of},
     json_file::{JsonDocument, JsonFileError, read_json, read_project_json, without_value},
     unknown_keys::{SETTINGS, diagnostics},
 };
@@ -106,7 +106,7 @@ impl Layer {
                 "\"transport\": \"{transport}\" has no effect: answers of every provider come as event streams (SSE)"
             );
             let problem = Diagnostic::warning(KIND, message).level(DiagnosticLevel::Info);
-            self.diagnostics.push(problem.at(path).line(line_of(text, &[Step::Key("transport")])));
+            self.diagnostics.push(problem.at(path).line(line_of(text, &[JsonStep::Key("transport")])));
         }
     }
 
@@ -137,8 +137,8 @@ impl Layer {
         });
         let more = problems.len().saturating_sub(MOST_TOLD);
         for Problem { at, item, what, .. } in problems.into_iter().take(MOST_TOLD) {
-            let steps: Vec<Step<'_>> =
-                at.iter().map(|key| Step::Key(key)).chain(item.map(Step::Item)).collect();
+            let steps: Vec<JsonStep<'_>> =
+                at.iter().map(|key| JsonStep::Key(key)).chain(item.map(JsonStep::Item)).collect();
             let item = item.map(|item| format!("[{item}]")).unwrap_or_default();
             let message = format!("\"{}{item}\" is ignored: {what}", at.join("."));
             self.diagnostics.push(Diagnostic::warning(KIND, message).at(path).line(line_of(text, &steps)));

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{
     AgentDir, ProjectFolders,
-    json_edit::{Step, line_of},
+    json_edit::{JsonStep, line_of},
     json_file::{read_json, read_project_json},
 };
 
@@ -27,7 +27,8 @@ pub fn place_of(
         let value = document.value.get(key)?;
         let is_item = |text: &str, value: &Value| value.as_str().is_some_and(|value| value.trim() == text);
         let place = item.and_then(|text| value.as_array()?.iter().position(|value| is_item(text, value)));
-        let steps: Vec<Step<'_>> = [Step::Key(key)].into_iter().chain(place.map(Step::Item)).collect();
+        let steps: Vec<JsonStep<'_>> =
+            [JsonStep::Key(key)].into_iter().chain(place.map(JsonStep::Item)).collect();
         Some((path, line_of(&document.text, &steps)))
     })
 }

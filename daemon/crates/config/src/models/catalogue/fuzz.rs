@@ -1,8 +1,8 @@
 //! The laws of catalogues; see `fuzz.rs` of the crate.
 
 use super::{
-    import::{self, CatalogueError},
-    stored,
+    import,
+    stored::{self, CatalogueError},
 };
 
 /// Any text is a catalogue that is stored and read with all of its models, or is refused with lines that it has.

@@ -2,8 +2,6 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    io,
-    path::PathBuf,
     sync::Arc,
 };
 
@@ -18,11 +16,11 @@ use serde_json::{Map, Value, value::RawValue};
 
 use super::{
     Catalogue, packing,
-    stored::{self, Index, Row},
+    stored::{self, CatalogueError, CatalogueFault, Index, Row},
 };
 use crate::{
     AgentDir,
-    json_edit::{Step, line_of},
+    json_edit::{JsonStep, line_of},
     json_file::without_value,
     models::{DEMO_PROVIDER, ModelRegistry},
 };
@@ -36,56 +34,10 @@ const LEVEL: u8 = 6;
 /// Faults that are told at most.
 const MOST_FAULTS: usize = 10;
 
-/// Why a catalogue was not taken, or not removed. Nothing is changed then.
-#[derive(Debug, thiserror::Error)]
-pub enum CatalogueError {
-    /// The text is no catalogue.
-    #[error("{}", show(faults, *more))]
-    Invalid {
-        /// What is wrong where, the first of them.
-        faults: Vec<Fault>,
-        /// How many more there are.
-        more: usize,
-    },
-    /// The file system does not let it be stored or removed.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// The stored catalogue.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
-}
-
-/// What is wrong at one place of a catalogue.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
-    /// The line, from 1.
-    pub line: u32,
-    /// The place in the JSON, such as `models[3].cost.input`; empty for the whole.
-    pub place: String,
-    /// What is wrong.
-    pub what: String,
-}
-
-fn show(faults: &[Fault], more: usize) -> String {
-    let mut lines: Vec<String> = faults
-        .iter()
-        .map(|Fault { line, place, what }| match place.as_str() {
-            "" => format!("line {line}: {what}"),
-            place => format!("line {line}: {place}: {what}"),
-        })
-        .collect();
-    if more > 0 {
-        lines.push(format!("and {more} more"));
-    }
-    lines.join("\n")
-}
-
 /// The members of a catalogue. Others do not count.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct JsonDocument<'a> {
+struct CatalogueText<'a> {
     #[serde(default)]
     source: Option<String>,
     #[serde(default)]
@@ -184,8 +136,8 @@ struct Imported {
     other_models: u64,
 }
 
-fn one_fault(text: &str, steps: &[Step<'_>], place: String, what: impl Into<String>) -> CatalogueError {
-    let fault = Fault { line: line_of(text, steps), place, what: what.into() };
+fn one_fault(text: &str, steps: &[JsonStep<'_>], place: String, what: impl Into<String>) -> CatalogueError {
+    let fault = CatalogueFault { line: line_of(text, steps), place, what: what.into() };
     CatalogueError::Invalid { faults: vec![fault], more: 0 }
 }
 
@@ -201,7 +153,7 @@ fn import(text: &str) -> Result<Imported, CatalogueError> {
     let mut gathered: BTreeMap<String, Gathered> = BTreeMap::new();
     let mut dropped: BTreeMap<String, u64> = BTreeMap::new();
     if document.models.is_empty() {
-        faults.add(&[Step::Key("models")], "models".into(), "there is no model in it");
+        faults.add(&[JsonStep::Key("models")], "models".into(), "there is no model in it");
     }
     for (place, raw) in document.models.iter().enumerate() {
         let Some((model, line)) = one_model(raw, place, &mut faults, &mut dropped) else { continue };
@@ -209,7 +161,7 @@ fn import(text: &str) -> Result<Imported, CatalogueError> {
         if !provider.known.insert(model.id.clone()) {
             let what = format!("{}/{} is there twice", model.provider, model.id);
             faults.add(
-                &[Step::Key("models"), Step::Item(place), Step::Key("id")],
+                &[JsonStep::Key("models"), JsonStep::Item(place), JsonStep::Key("id")],
                 format!("models[{place}].id"),
                 what,
             );
@@ -264,9 +216,9 @@ fn import(text: &str) -> Result<Imported, CatalogueError> {
 }
 
 /// The text as JSON of the right shape.
-fn read(text: &str) -> Result<JsonDocument<'_>, CatalogueError> {
+fn read(text: &str) -> Result<CatalogueText<'_>, CatalogueError> {
     let mut reader = serde_json::Deserializer::from_str(text);
-    let document: JsonDocument<'_> = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+    let document: CatalogueText<'_> = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let place = error.path().to_string();
         // Where the text is no JSON, the way leads to something unknown.
         let place = place.trim_end_matches(['.', '?']).to_owned();
@@ -282,20 +234,20 @@ fn at_line(place: String, error: &serde_json::Error) -> CatalogueError {
     let position = format!(" at line {} column {}", error.line(), error.column());
     let what = without_value(message.strip_suffix(&position).unwrap_or(&message));
     let line = u32::try_from(error.line()).unwrap_or(u32::MAX);
-    CatalogueError::Invalid { faults: vec![Fault { line, place, what }], more: 0 }
+    CatalogueError::Invalid { faults: vec![CatalogueFault { line, place, what }], more: 0 }
 }
 
 /// What is wrong with a text.
 struct Faults<'a> {
     text: &'a str,
-    found: Vec<Fault>,
+    found: Vec<CatalogueFault>,
     more: usize,
 }
 
 impl Faults<'_> {
-    fn add(&mut self, steps: &[Step<'_>], place: String, what: impl Into<String>) {
+    fn add(&mut self, steps: &[JsonStep<'_>], place: String, what: impl Into<String>) {
         if self.found.len() < MOST_FAULTS {
-            self.found.push(Fault { line: line_of(self.text, steps), place, what: what.into() });
+            self.found.push(CatalogueFault { line: line_of(self.text, steps), place, what: what.into() });
         } else {
             self.more += 1;
         }
@@ -317,8 +269,8 @@ fn one_model(
     dropped: &mut BTreeMap<String, u64>,
 ) -> Option<(Model, String)> {
     let mut wrong = |member: &str, what: String| {
-        let mut steps = vec![Step::Key("models"), Step::Item(place)];
-        steps.extend(member.split('.').filter(|key| !key.is_empty()).map(Step::Key));
+        let mut steps = vec![JsonStep::Key("models"), JsonStep::Item(place)];
+        steps.extend(member.split('.').filter(|key| !key.is_empty()).map(JsonStep::Key));
         let dot = if member.is_empty() { "" } else { "." };
         faults.add(&steps, format!("models[{place}]{dot}{member}"), what);
     };
@@ -443,7 +395,7 @@ fn check_defaults(
     faults: &mut Faults<'_>,
 ) {
     for (provider, default) in defaults {
-        let steps = [Step::Key("defaults"), Step::Key(provider)];
+        let steps = [JsonStep::Key("defaults"), JsonStep::Key(provider)];
         let what = match (gathered.get(provider), default.as_str()) {
             (None, _) => "no model is of this provider".to_owned(),
             (_, None) => "expected the id of a model".to_owned(),

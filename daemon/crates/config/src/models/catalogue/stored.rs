@@ -15,11 +15,57 @@ use agentd_protocol::{
 use agentd_safe_open::{LinkPolicy, OpenRules};
 use serde::{Deserialize, Serialize};
 
-use super::{Catalogue, CatalogueError, Provider};
+use super::{Catalogue, CatalogueProvider};
 use crate::{AgentDir, private_file::replace_private};
 
 /// Why a stored catalogue is not used.
-pub(in crate::models) type Problem = Box<Diagnostic>;
+pub(in crate::models) type StoredCatalogueProblem = Box<Diagnostic>;
+
+/// Why a catalogue was not taken, or not removed. Nothing is changed then.
+#[derive(Debug, thiserror::Error)]
+pub enum CatalogueError {
+    /// The text is no catalogue.
+    #[error("{}", show(faults, *more))]
+    Invalid {
+        /// What is wrong where, the first of them.
+        faults: Vec<CatalogueFault>,
+        /// How many more there are.
+        more: usize,
+    },
+    /// The file system does not let it be stored or removed.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The stored catalogue.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+/// What is wrong at one place of a catalogue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CatalogueFault {
+    /// The line, from 1.
+    pub line: u32,
+    /// The place in the JSON, such as `models[3].cost.input`; empty for the whole.
+    pub place: String,
+    /// What is wrong.
+    pub what: String,
+}
+
+fn show(faults: &[CatalogueFault], more: usize) -> String {
+    let mut lines: Vec<String> = faults
+        .iter()
+        .map(|CatalogueFault { line, place, what }| match place.as_str() {
+            "" => format!("line {line}: {what}"),
+            place => format!("line {line}: {place}: {what}"),
+        })
+        .collect();
+    if more > 0 {
+        lines.push(format!("and {more} more"));
+    }
+    lines.join("\n")
+}
 
 const MAGIC: &str = "agentd model catalogue";
 
@@ -60,7 +106,7 @@ pub(super) struct Row {
 ///
 /// # Errors
 /// When the stored one cannot be used; says which file it is and what to do.
-pub(in crate::models) fn load(agent_dir: &AgentDir) -> Result<Arc<Catalogue>, Problem> {
+pub(in crate::models) fn load(agent_dir: &AgentDir) -> Result<Arc<Catalogue>, StoredCatalogueProblem> {
     static LOADED: Mutex<Vec<Loaded>> = Mutex::new(Vec::new());
 
     let path = agent_dir.catalogue_file();
@@ -153,8 +199,8 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Catalogue, String> {
     })
 }
 
-fn provider(row: Row) -> Provider {
-    Provider {
+fn provider(row: Row) -> CatalogueProvider {
+    CatalogueProvider {
         id: row.id.into(),
         name: row.name.into(),
         default: row.default.into(),
@@ -199,7 +245,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     read.map_err(|error| io::Error::from(error.into_problem()))?.ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
-fn problem(path: &Path, what: impl std::fmt::Display) -> Problem {
+fn problem(path: &Path, what: impl std::fmt::Display) -> StoredCatalogueProblem {
     let hint = "the built-in catalogue is used: `agentctl models --update FILE` stores another one, \
                 `agentctl models --reset-catalogue` removes this one";
     let message = format!("The updated model catalogue {what}");

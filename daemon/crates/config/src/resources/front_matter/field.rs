@@ -1,14 +1,34 @@
 //! Values of the front matter, of whatever kind they were written.
 
-use std::fmt;
+use std::{fmt, path::Path};
 
+use agentd_protocol::resources::{Diagnostic, DiagnosticKind, DiagnosticLevel};
 use serde::{
     Deserialize, Deserializer,
     de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 use serde_saphyr::Spanned;
 
-use super::Problem;
+/// Something that is wrong in the front matter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::resources) struct FrontMatterProblem {
+    /// The line of the file, from 1, where it is known.
+    pub(in crate::resources) line: Option<u32>,
+    pub(in crate::resources) message: String,
+}
+
+impl FrontMatterProblem {
+    /// A remark on a file that is used all the same.
+    pub(in crate::resources) fn remark(self, kind: DiagnosticKind, path: &Path) -> Diagnostic {
+        Diagnostic::warning(kind, self.message).at(path).line(self.line)
+    }
+
+    /// Why a file is not used. `what` is what it would be.
+    pub(in crate::resources) fn refusal(self, kind: DiagnosticKind, path: &Path, what: &str) -> Diagnostic {
+        let message = format!("{}; the {what} is not used", self.message);
+        Diagnostic::warning(kind, message).level(DiagnosticLevel::Error).at(path).line(self.line)
+    }
+}
 
 /// A value.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,7 +46,11 @@ pub(super) enum Field {
 }
 
 /// The text of a field that should be one.
-pub(super) fn text(field: Option<Spanned<Field>>, name: &str, problems: &mut Vec<Problem>) -> Option<String> {
+pub(super) fn text(
+    field: Option<Spanned<Field>>,
+    name: &str,
+    problems: &mut Vec<FrontMatterProblem>,
+) -> Option<String> {
     let Spanned { value, referenced, .. } = field?;
     let what = match value {
         Field::Text(text) => return Some(text.trim().to_owned()),
@@ -36,12 +60,16 @@ pub(super) fn text(field: Option<Spanned<Field>>, name: &str, problems: &mut Vec
         Field::Mapping => "an object",
     };
     let message = format!("\"{name}\" is {what} and is not used; expected a text");
-    problems.push(Problem { line: u32::try_from(referenced.line()).ok(), message });
+    problems.push(FrontMatterProblem { line: u32::try_from(referenced.line()).ok(), message });
     None
 }
 
 /// The text of a field that shows arguments, often written in brackets that are a list to YAML.
-pub(super) fn hint(field: Option<Spanned<Field>>, name: &str, problems: &mut Vec<Problem>) -> Option<String> {
+pub(super) fn hint(
+    field: Option<Spanned<Field>>,
+    name: &str,
+    problems: &mut Vec<FrontMatterProblem>,
+) -> Option<String> {
     if let Some(Spanned { value: Field::List(items), .. }) = &field
         && let Some(items) = items.iter().map(Option::as_deref).collect::<Option<Vec<_>>>()
     {
@@ -51,7 +79,11 @@ pub(super) fn hint(field: Option<Spanned<Field>>, name: &str, problems: &mut Vec
 }
 
 /// The value of a field that is `true` or `false`, which is its default.
-pub(super) fn flag(field: Option<Spanned<Field>>, name: &str, problems: &mut Vec<Problem>) -> bool {
+pub(super) fn flag(
+    field: Option<Spanned<Field>>,
+    name: &str,
+    problems: &mut Vec<FrontMatterProblem>,
+) -> bool {
     let Some(Spanned { value, referenced, .. }) = field else { return false };
     match value {
         Field::Flag(flag) => return flag,
@@ -62,7 +94,7 @@ pub(super) fn flag(field: Option<Spanned<Field>>, name: &str, problems: &mut Vec
         Field::Text(_) | Field::List(_) | Field::Mapping => {}
     }
     let message = format!("\"{name}\" is neither true nor false and counts as false");
-    problems.push(Problem { line: u32::try_from(referenced.line()).ok(), message });
+    problems.push(FrontMatterProblem { line: u32::try_from(referenced.line()).ok(), message });
     false
 }
 

@@ -155,6 +155,6 @@ proptest! {
 
     #[test]
     fn quoting_keeps_the_lines(text in "[a-z:\\[\\]\"'\\\\\n ]{0,80}") {
-        prop_assert_eq!(repair::quote_values(&text).matches('\n').count(), text.matches('\n').count());
+        prop_assert_eq!(quote_values(&text).matches('\n').count(), text.matches('\n').count());
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use super::{members, skip_blanks, splice, value_end};
+use super::syntax::{members, skip_blanks, splice, value_end};
 use crate::json_comments::strip;
 
 /// Adds `items` to the end of the list at `path` (outermost key first). `None` when there is no list, or the text is

@@ -1,11 +1,80 @@
-//! Where in a text a member stands.
+//! Where the members and items of a JSON text stand.
 
-use super::{members, skip_blanks, value_end};
-use crate::json_comments::strip;
+use std::ops::Range;
+
+use crate::json_comments::{string_end, strip};
+
+pub(super) struct Object {
+    pub(super) members: Vec<Member>,
+    /// The offset of the closing brace.
+    pub(super) end: usize,
+}
+
+pub(super) struct Member {
+    pub(super) key: String,
+    pub(super) start: usize,
+    pub(super) value: Range<usize>,
+}
+
+/// The members of the object that starts at `start` of a valid JSON text.
+pub(super) fn members(json: &str, start: usize) -> Option<Object> {
+    let bytes = json.as_bytes();
+    let mut at = skip_blanks(bytes, start.checked_add(1).filter(|_| bytes.get(start) == Some(&b'{'))?);
+    let mut members = Vec::new();
+    while bytes.get(at)? == &b'"' {
+        let key_end = string_end(bytes, at);
+        let key = serde_json::from_str(&json[at..key_end]).ok()?;
+        let colon = skip_blanks(bytes, key_end);
+        let value = skip_blanks(bytes, colon + 1);
+        let end = value_end(bytes, value)?;
+        members.push(Member { key, start: at, value: value..end });
+        at = skip_blanks(bytes, end);
+        if bytes.get(at)? == &b',' {
+            at = skip_blanks(bytes, at + 1);
+        }
+    }
+    (bytes[at] == b'}').then_some(Object { members, end: at })
+}
+
+/// Whether there is nothing but what JSON has for blanks.
+pub(crate) fn is_blank(json: &str) -> bool {
+    skip_blanks(json.as_bytes(), 0) == json.len()
+}
+
+pub(super) fn skip_blanks(bytes: &[u8], from: usize) -> usize {
+    let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+    from + bytes.get(from..).unwrap_or_default().iter().take_while(|byte| blank(byte)).count()
+}
+
+/// The offset after the value that starts at `start`.
+pub(super) fn value_end(bytes: &[u8], start: usize) -> Option<usize> {
+    let mut depth = 0usize;
+    let mut at = start;
+    loop {
+        match bytes.get(at)? {
+            b'"' => at = string_end(bytes, at),
+            b'{' | b'[' => (depth, at) = (depth + 1, at + 1),
+            b'}' | b']' => (depth, at) = (depth.checked_sub(1)?, at + 1),
+            _ if depth > 0 => at += 1,
+            // A number or a word.
+            _ => {
+                let ends = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r');
+                return Some(at + bytes[at..].iter().position(ends)?);
+            }
+        }
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+}
+
+pub(super) fn splice(text: &str, range: Range<usize>, new: &str) -> String {
+    format!("{}{new}{}", &text[..range.start], &text[range.end..])
+}
 
 /// One step into a JSON value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step<'a> {
+pub(crate) enum JsonStep<'a> {
     /// The member with that key.
     Key(&'a str),
     /// The item with that index.
@@ -14,7 +83,7 @@ pub(crate) enum Step<'a> {
 
 /// The line, from 1, on which the member at `path` starts in a text that holds valid JSON, with comments or without: the
 /// line of its key, or of the item. Where the path leads nowhere, the line of what it leads to last.
-pub(crate) fn line_of(text: &str, path: &[Step<'_>]) -> u32 {
+pub(crate) fn line_of(text: &str, path: &[JsonStep<'_>]) -> u32 {
     let stripped = strip(text);
     let bytes = stripped.as_bytes();
     let mut shown = skip_blanks(bytes, 0);
@@ -22,14 +91,14 @@ pub(crate) fn line_of(text: &str, path: &[Step<'_>]) -> u32 {
     for step in path {
         let next = match step {
             // Parsers take the last of two members with the same key.
-            Step::Key(key) => members(&stripped, value).and_then(|object| {
+            JsonStep::Key(key) => members(&stripped, value).and_then(|object| {
                 object
                     .members
                     .into_iter()
                     .rfind(|member| member.key == *key)
                     .map(|it| (it.start, it.value.start))
             }),
-            Step::Item(index) => item(bytes, value, *index).map(|start| (start, start)),
+            JsonStep::Item(index) => item(bytes, value, *index).map(|start| (start, start)),
         };
         let Some(next) = next else { break };
         (shown, value) = next;
@@ -57,12 +126,12 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
-    use super::{Step::*, *};
+    use super::{JsonStep::*, *};
 
     #[test]
     fn members_and_items_are_found() {
         let text = "// mine\n{\n  \"a\": 1, /* \"b\": \n */ \"b\": {\n    \"c\": [\n      1,\n      {\"d\": 2}, [\n3]\n    ]\n  }\n}";
-        let check = |path: &[Step<'_>], line| assert_eq!(line_of(text, path), line, "{path:?}");
+        let check = |path: &[JsonStep<'_>], line| assert_eq!(line_of(text, path), line, "{path:?}");
         check(&[], 2);
         check(&[Key("a")], 3);
         check(&[Key("b")], 4);

@@ -1,29 +1,38 @@
-//! The folders and files that the user trusts, as they were then: `trusted-files.json`.
+//! The trust that the user gave, on the disk: `trust.json` with a decision for each folder, in pi's format, and
+//! `trusted-files.json` with the folders and files as they were then.
 //!
-//! The reference keeps no such thing, so that it has a file of its own beside `trust.json`: for each folder what tells it from
-//! another one in its place, and a hash of each file.
+//! pi has no record of the files, so it is a file of its own: for each folder, what tells it from another folder in its place, and
+//! a hash of each file.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
-use agentd_protocol::resources::{Diagnostic, DiagnosticLevel};
+use agentd_protocol::resources::{Diagnostic, DiagnosticKind, DiagnosticLevel};
 use serde_json::{Map, Value};
 
-use super::{KIND, PATIENCE, StartingFiles, identity::FolderIdentity};
+use super::starting::{FolderIdentity, StartingFiles};
 use crate::{
     AgentDir, MemberChange, PrivateObject, PrivateObjectError, json_file::read_json, paths::canonical,
 };
+
+pub(super) const KIND: DiagnosticKind = DiagnosticKind::Trust;
+
+/// How long saving waits for another program that changes `trust.json`.
+pub(super) const SAVE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The members that say which folder it is. No file that starts something has such a name.
 const FOLDER: &str = ".";
 const REPOSITORY: &str = ".git";
 
 /// What was noted of all folders.
-pub(super) struct Notes {
+pub(super) struct TrustedFiles {
     path: PathBuf,
     folders: Map<String, Value>,
 }
 
-impl Notes {
+impl TrustedFiles {
     /// Reads the file; there need not be one. Blocks.
     pub(super) fn read(agent_dir: &AgentDir) -> Result<Self, Diagnostic> {
         let path = agent_dir.trusted_files_file();
@@ -72,7 +81,7 @@ pub fn note_trusted_files<'a>(
     folders: impl IntoIterator<Item = (&'a Path, Option<&'a StartingFiles>)>,
 ) -> Result<(), PrivateObjectError> {
     let (path, lock) = (agent_dir.trusted_files_file(), agent_dir.run_dir().join("trust.lock"));
-    let object = PrivateObject { path: &path, lock: &lock, patience: PATIENCE };
+    let object = PrivateObject { path: &path, lock: &lock, patience: SAVE_TIMEOUT };
     let folders: Vec<_> = folders.into_iter().map(|(folder, files)| (key(folder), files)).collect();
     object
         .edit(|noted| {
@@ -97,4 +106,38 @@ fn members(noted: &StartingFiles) -> Map<String, Value> {
 
 fn key(folder: &Path) -> String {
     canonical(folder).display().to_string()
+}
+
+/// The decision for a folder.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum SavedDecision {
+    /// There is none.
+    Nothing,
+    /// The entry of this folder says yes.
+    Yes(PathBuf),
+    /// The entry of this folder says no.
+    No(PathBuf),
+}
+
+/// The entry for the nearest ancestor of `cwd`, itself included. A yes does not reach into a repository below its folder, such as
+/// a clone, a submodule or another worktree: somebody else may have made that. A no reaches everything below.
+pub(super) fn saved_decision(file: &Path, cwd: &Path) -> Result<SavedDecision, Diagnostic> {
+    let Some(document) = read_json(file).map_err(|error| error.diagnostic(KIND))? else {
+        return Ok(SavedDecision::Nothing);
+    };
+    let Value::Object(decisions) = document.value else {
+        let problem = Diagnostic::warning(KIND, "expected an object of directories and true or false");
+        return Err(problem.level(DiagnosticLevel::Error).at(file));
+    };
+    let mut is_in_repository = false;
+    for folder in canonical(cwd).ancestors() {
+        let decision = folder.to_str().and_then(|text| decisions.get(text)?.as_bool());
+        match decision {
+            Some(true) if is_in_repository => return Ok(SavedDecision::Nothing),
+            Some(true) => return Ok(SavedDecision::Yes(folder.to_path_buf())),
+            Some(false) => return Ok(SavedDecision::No(folder.to_path_buf())),
+            None => is_in_repository |= folder.join(".git").symlink_metadata().is_ok(),
+        }
+    }
+    Ok(SavedDecision::Nothing)
 }

@@ -1,13 +1,7 @@
-//! The catalogue: the models of well-known providers, packed into the program, or stored by an update.
+//! A catalogue: an index of providers, and their packed models.
 //!
 //! The index tells without any work which providers there are, which APIs they speak and what they start with. Models
 //! are unpacked for one provider at a time, when first looked at, and shared by all registries that hold them.
-
-#[cfg(any(test, feature = "fuzzing"))]
-pub(super) mod fuzz;
-mod import;
-mod packing;
-mod stored;
 
 use std::{
     borrow::Cow,
@@ -20,9 +14,8 @@ use agentd_protocol::{
     model_catalogue::{CatalogueInfo, CatalogueKind},
 };
 
-pub use self::import::{CatalogueError, Fault, MAX_CATALOGUE_BYTES, reset_catalogue, update_catalogue};
-pub(super) use self::stored::{Problem, load};
-use super::ProviderConfig;
+use super::packing;
+use crate::models::ProviderConfig;
 
 include!(concat!(env!("OUT_DIR"), "/catalogue.rs"));
 
@@ -42,45 +35,45 @@ struct Builtin {
 
 /// Packed models, and an index of them. Unpacked ones are kept for as long as anybody has them.
 #[derive(Debug)]
-pub(super) struct Catalogue {
+pub(in crate::models) struct Catalogue {
     /// Sorted by id.
-    providers: Vec<Provider>,
+    pub(in crate::models) providers: Vec<CatalogueProvider>,
     /// Places in `providers`, in the order in which they are preferred.
-    preferred: Vec<usize>,
-    packed: Cow<'static, [u8]>,
-    info: CatalogueInfo,
+    pub(in crate::models) preferred: Vec<usize>,
+    pub(in crate::models) packed: Cow<'static, [u8]>,
+    pub(in crate::models) info: CatalogueInfo,
 }
 
 /// A line of the index.
 #[derive(Debug)]
-pub(super) struct Provider {
+pub(in crate::models) struct CatalogueProvider {
     /// The id that models name.
-    pub(super) id: Cow<'static, str>,
+    pub(in crate::models) id: Cow<'static, str>,
     /// A name to show.
-    pub(super) name: Cow<'static, str>,
+    pub(in crate::models) name: Cow<'static, str>,
     /// The model that it starts with.
-    pub(super) default: Cow<'static, str>,
+    pub(in crate::models) default: Cow<'static, str>,
     /// The wire APIs of its models, and of how many models each is.
-    pub(super) apis: Vec<(Cow<'static, str>, usize)>,
+    pub(in crate::models) apis: Vec<(Cow<'static, str>, usize)>,
     /// Whether an id or a name of its models holds a thinking level behind a colon.
-    pub(super) names_levels: bool,
+    pub(in crate::models) names_levels: bool,
     /// A hash of each model's id.
-    ids: Cow<'static, [u32]>,
-    packed: Range<usize>,
-    unpacked: usize,
+    pub(in crate::models) ids: Cow<'static, [u32]>,
+    pub(in crate::models) packed: Range<usize>,
+    pub(in crate::models) unpacked: usize,
     /// What is unpacked at the moment.
-    models: Mutex<Weak<Vec<Arc<Model>>>>,
-    config: OnceLock<ProviderConfig>,
+    pub(in crate::models) models: Mutex<Weak<Vec<Arc<Model>>>>,
+    pub(in crate::models) config: OnceLock<ProviderConfig>,
 }
 
-impl Provider {
+impl CatalogueProvider {
     /// Whether one of its models may have this id, in any case: never `false` when one has. Unpacks nothing.
-    pub(super) fn may_have(&self, id: &str) -> bool {
+    pub(in crate::models) fn may_have(&self, id: &str) -> bool {
         self.ids.contains(&packing::id_hash(id))
     }
 
     /// What is known of how it is reached when the user says nothing.
-    pub(super) fn config(&self) -> &ProviderConfig {
+    pub(in crate::models) fn config(&self) -> &ProviderConfig {
         self.config.get_or_init(|| ProviderConfig {
             id: self.id.to_string(),
             name: self.name.to_string(),
@@ -91,9 +84,9 @@ impl Provider {
 
 impl Catalogue {
     /// The one that is part of the program.
-    pub(super) fn builtin() -> Arc<Self> {
+    pub(in crate::models) fn builtin() -> Arc<Self> {
         static CATALOGUE: LazyLock<Arc<Catalogue>> = LazyLock::new(|| {
-            let provider = |builtin: &Builtin| Provider {
+            let provider = |builtin: &Builtin| CatalogueProvider {
                 id: builtin.id.into(),
                 name: builtin.name.into(),
                 default: builtin.default.into(),
@@ -121,29 +114,29 @@ impl Catalogue {
     }
 
     /// Which one it is.
-    pub(super) fn info(&self) -> &CatalogueInfo {
+    pub(in crate::models) fn info(&self) -> &CatalogueInfo {
         &self.info
     }
 
     /// The providers in catalogue order.
-    pub(super) fn providers(&self) -> &[Provider] {
+    pub(in crate::models) fn providers(&self) -> &[CatalogueProvider] {
         &self.providers
     }
 
     /// The place of a provider in [`Catalogue::providers`].
-    pub(super) fn place_of(&self, id: &str) -> Option<usize> {
+    pub(in crate::models) fn place_of(&self, id: &str) -> Option<usize> {
         self.providers.binary_search_by(|provider| (*provider.id).cmp(id)).ok()
     }
 
     /// Provider and default model, in the order in which providers are preferred.
-    pub(super) fn defaults(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub(in crate::models) fn defaults(&self) -> impl Iterator<Item = (&str, &str)> {
         let preferred = self.preferred.iter().map(|&place| &self.providers[place]);
         preferred.map(|provider| (&*provider.id, &*provider.default))
     }
 
     /// The models of the provider at this place. Unpacks them unless somebody has them already: some milliseconds for the
     /// largest provider, less than one for most.
-    pub(super) fn models(&self, place: usize) -> Arc<Vec<Arc<Model>>> {
+    pub(in crate::models) fn models(&self, place: usize) -> Arc<Vec<Arc<Model>>> {
         let provider = &self.providers[place];
         let mut unpacked = provider.models.lock().unwrap_or_else(PoisonError::into_inner);
         unpacked.upgrade().unwrap_or_else(|| {
@@ -155,7 +148,7 @@ impl Catalogue {
 
     /// The bytes are part of the program, and the tests read all of them, or of a file whose checksum is right: that one
     /// cannot be read is no case of its own.
-    fn unpack(&self, provider: &Provider) -> Vec<Arc<Model>> {
+    fn unpack(&self, provider: &CatalogueProvider) -> Vec<Arc<Model>> {
         let packed = self.packed.get(provider.packed.clone()).unwrap_or_default();
         let text = miniz_oxide::inflate::decompress_to_vec_with_limit(packed, provider.unpacked);
         let text = text.unwrap_or_default();
