@@ -5,16 +5,16 @@ use std::{path::Path, time::Duration};
 use agentd_config::{AgentDir, MemberChange, PrivateObject, PrivateObjectError};
 use serde_json::{Map, Value, json};
 
-use crate::{AuthStore, Secret, StoreError, StoredEntry, store::stored};
+use crate::{
+    AuthStore, KeyProblem, Secret, StoreError, StoredEntry,
+    store::{MAX_KEY_BYTES, stored},
+};
 
 /// How long to wait for another program that has the file.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// The same, for those who wait for another program that renews a login.
 const RENEWAL_PATIENCE: Duration = Duration::from_secs(45);
-
-/// The longest key that is stored. Real ones have up to a few thousand characters.
-const MAX_KEY_BYTES: usize = 16 * 1024;
 
 /// A key to store.
 #[derive(Debug, Clone)]
@@ -25,32 +25,6 @@ pub struct NewKey {
     pub env: Vec<(String, Secret)>,
     /// Replaces an entry of another kind too.
     pub force: bool,
-}
-
-/// Why a key cannot be stored. No message quotes it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum KeyProblem {
-    /// There is nothing in it.
-    #[error("the key is empty")]
-    Empty,
-    /// It cannot be sent in a header.
-    #[error(
-        "the key has a blank, a line break or a character beyond ASCII in it, which no key has (was more copied than \
-         the key?)"
-    )]
-    NoKey,
-    /// It is too long.
-    #[error("the key is longer than {MAX_KEY_BYTES} bytes")]
-    TooLong,
-    /// The name of a variable cannot be one.
-    #[error("\"{0}\" cannot be the name of a variable: letters, digits and _ only, and no digit first")]
-    Name(String),
-    /// A variable's value is empty or holds a line break.
-    #[error("the value of {0} is empty or has a line break in it")]
-    Value(String),
-    /// The provider's name cannot be one.
-    #[error("\"{0}\" cannot be the name of a provider")]
-    Provider(String),
 }
 
 impl NewKey {

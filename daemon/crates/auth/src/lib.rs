@@ -4,6 +4,7 @@
 //! sessions, and no key, token, header value or command of the user's shows up in an error or in `Debug` output.
 
 mod address;
+mod auth;
 mod aws;
 mod azure;
 mod command;
@@ -20,7 +21,6 @@ mod passed_variables;
 mod provider_keys;
 mod register_secrets;
 mod resolve;
-mod services;
 mod status;
 mod store;
 mod tokens;
@@ -29,19 +29,19 @@ mod value;
 
 pub use agentd_http::{register_secret, scrub, scrub_diagnostic, scrub_failure};
 pub use agentd_protocol::secret::Secret;
+pub use auth::{Auth, AuthServices, AuthSources};
 pub use aws::{AwsCache, AwsProblem};
 pub use command::{CommandCache, CommandError};
-pub use edit::{KeyProblem, NewKey};
+pub use edit::NewKey;
 pub use error::AuthError;
 pub use federation::FederationError;
 pub use google::GoogleError;
 pub use oauth::{EndpointError, FinishedLogin, LoginError, Logins, RenewError, StartedLogin, StoredLogin};
 pub use passed_variables::PassedVariables;
 pub use provider_keys::{advice_for as variables_for, providers as providers_with_variables};
-pub use resolve::{Auth, AuthSources, ProviderCredentials, StartError};
-pub use services::AuthServices;
+pub use resolve::{ProviderCredentials, StartError};
 pub use status::{KeySource, KeyStatus, LoginStatus};
-pub use store::{AuthStore, StoreError, StoredCredentials, StoredEntry};
+pub use store::{AuthStore, KeyProblem, StoreError, StoredCredentials, StoredEntry};
 pub use tokens::TokenCache;
 pub use user_secrets::UserSecrets;
 pub use value::ValueError;

@@ -1,29 +1,33 @@
-//! Tells the process which secrets there are, so that nothing that it says of itself holds one.
+//! Registers secrets with the process, so that its logs and errors show none of them.
 
+use std::collections::BTreeSet;
+
+use agentd_config::{Environment, models::ModelRegistry};
 use agentd_http::{Credentials, Redactor, register_secret};
 use agentd_protocol::models_file::ConfigValue;
 
-use crate::{Auth, Secret, StoredCredentials, StoredEntry, value};
+use crate::{Secret, StoredCredentials, StoredEntry, value};
 
-/// What goes before a secret in a header.
+/// The schemes that precede a secret in a header.
 const SCHEMES: [&str; 4] = ["Bearer ", "bearer ", "Basic ", "basic "];
 
-impl Auth {
-    /// What the environment and `models.json` say. Reads no files and runs nothing.
-    pub(crate) fn register_configured_secrets(&self) {
-        let environment = self.environment();
-        for name in self.key_variables() {
-            environment.non_empty(&name).into_iter().for_each(register_secret);
-        }
-        for provider in self.registry().configured() {
-            provider.keys().for_each(literals);
-            let secret = provider.header_values().filter(|(name, _)| Redactor::hides(name));
-            secret.for_each(|(_, value)| literals(value));
-        }
+/// Registers the values of the key variables of the environment, and the secrets of `models.json`. Reads no files and runs nothing.
+pub(crate) fn register_configured_secrets(
+    key_variables: &BTreeSet<String>,
+    environment: &Environment,
+    registry: &ModelRegistry,
+) {
+    for name in key_variables {
+        environment.non_empty(name).into_iter().for_each(register_secret);
+    }
+    for provider in registry.configured() {
+        provider.keys().for_each(literals);
+        let secret = provider.header_values().filter(|(name, _)| Redactor::hides(name));
+        secret.for_each(|(_, value)| literals(value));
     }
 }
 
-/// What `auth.json` holds.
+/// Registers the secrets of `auth.json`.
 pub(crate) fn register_stored_secrets(stored: &StoredCredentials) {
     for entry in stored.values() {
         match entry {
@@ -40,7 +44,7 @@ pub(crate) fn register_stored_secrets(stored: &StoredCredentials) {
     }
 }
 
-/// What a request is authorised by.
+/// Registers what authorises a request.
 pub(crate) fn register_credentials(credentials: &Credentials) {
     credentials.api_key.iter().for_each(register_one);
     if let Some(aws) = &credentials.aws {
@@ -59,7 +63,7 @@ pub(crate) fn register_one(secret: &Secret) {
     register_secret(secret.expose());
 }
 
-/// The parts of a value that stand there as they are. A command may hold a secret, and is known as a whole.
+/// Registers the literal parts of a value. A command may hold a secret, so the whole command is registered.
 fn literals(value: &ConfigValue) {
     value::literals(value).iter().for_each(|text| {
         register_secret(SCHEMES.into_iter().find_map(|scheme| text.strip_prefix(scheme)).unwrap_or(text));

@@ -1,24 +1,15 @@
 //! The credentials of a provider: which source counts, and what it says.
 
-use std::{
-    collections::HashMap,
-    fmt,
-    path::PathBuf,
-    sync::{Arc, PoisonError, RwLock},
-};
+use std::sync::Arc;
 
-use agentd_config::{
-    AgentDir, Environment,
-    models::{DEMO_PROVIDER, ModelRegistry},
-};
+use agentd_config::{Environment, models::DEMO_PROVIDER};
 use agentd_http::{Account, Credentials};
 use agentd_protocol::{model::Model, models_file::ConfigValue};
 
 use crate::{
-    AuthError, AuthServices, AuthStore, Secret, StoreError, StoredCredentials, StoredEntry, ValueError,
-    address, aws, azure, federation, google, oauth,
+    Auth, AuthError, Secret, StoredEntry, ValueError, address, aws, azure, federation, google, oauth,
     provider_keys::{self, ProviderKey},
-    register_secrets::{register_credentials, register_one, register_stored_secrets},
+    register_secrets::register_credentials,
     value,
 };
 
@@ -36,87 +27,7 @@ pub struct ProviderCredentials {
     pub base_url: Option<String>,
 }
 
-/// Where a session's credentials come from.
-#[derive(Debug, Clone)]
-pub struct AuthSources {
-    /// Holds `auth.json`, and is named in advice.
-    pub agent_dir: AgentDir,
-    /// The session's environment.
-    pub environment: Environment,
-    /// The models and their providers' keys and headers.
-    pub registry: Arc<ModelRegistry>,
-    /// What is shared with all other sessions of the daemon.
-    pub services: AuthServices,
-}
-
-/// The credentials of a session; cheap to clone. Sources in order: [`Auth::set_override`] (`--api-key`), `auth.json`,
-/// `apiKey` in `models.json`, environment variables.
-#[derive(Clone)]
-pub struct Auth(Arc<Inner>);
-
-struct Inner {
-    sources: AuthSources,
-    store: AuthStore,
-    overrides: RwLock<HashMap<String, Secret>>,
-    /// What `auth.json` said when it was last read.
-    stored: RwLock<Arc<Snapshot>>,
-}
-
-/// `auth.json` at one moment; for a broken one nothing, and the reason.
-#[derive(Default)]
-struct Snapshot {
-    credentials: StoredCredentials,
-    error: Option<String>,
-}
-
-impl fmt::Debug for Auth {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Auth").field("agent_dir", &self.0.sources.agent_dir).finish_non_exhaustive()
-    }
-}
-
 impl Auth {
-    /// Reads `auth.json`. Blocks on the file system. A broken file fails no earlier than the requests it would serve.
-    #[must_use]
-    pub fn load(sources: AuthSources) -> Self {
-        let store = AuthStore::at(sources.agent_dir.auth_file());
-        let auth =
-            Self(Arc::new(Inner { sources, store, overrides: RwLock::default(), stored: RwLock::default() }));
-        auth.refresh();
-        auth.register_configured_secrets();
-        auth
-    }
-
-    /// The same with other models: the keys of [`Auth::set_override`] stay, and what `auth.json` says.
-    #[must_use]
-    pub fn with_registry(&self, registry: Arc<ModelRegistry>) -> Self {
-        let Inner { sources, store: _, overrides, stored: _ } = &*self.0;
-        let overrides = overrides.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let sources = AuthSources { registry, ..sources.clone() };
-        let store = AuthStore::at(sources.agent_dir.auth_file());
-        let (overrides, stored) = (RwLock::new(overrides), RwLock::new(self.stored()));
-        let auth = Self(Arc::new(Inner { sources, store, overrides, stored }));
-        auth.register_configured_secrets();
-        auth
-    }
-
-    /// Uses this key for a provider before all other sources, until the session ends (`--api-key`).
-    pub fn set_override(&self, provider: impl Into<String>, key: Secret) {
-        register_one(&key);
-        self.0.overrides.write().unwrap_or_else(PoisonError::into_inner).insert(provider.into(), key);
-    }
-
-    /// Reads `auth.json` again for [`Auth::is_configured`] and [`Auth::status`]. Blocks on the file system.
-    pub fn refresh(&self) {
-        self.remember(&self.0.store.read());
-    }
-
-    /// What was wrong with `auth.json` when it was last read, for the user.
-    #[must_use]
-    pub fn load_error(&self) -> Option<String> {
-        self.stored().error.clone()
-    }
-
     /// Whether a key is configured for a provider, as far as that can be told without running commands or asking the
     /// network. Reads no files.
     #[must_use]
@@ -124,7 +35,7 @@ impl Auth {
         if self.needs_no_key(provider) || self.override_of(provider).is_some() {
             return true;
         }
-        let environment = &self.0.sources.environment;
+        let environment = self.environment();
         match self.stored().credentials.get(provider) {
             Some(StoredEntry::ApiKey { key: Some(key), env }) => {
                 value::is_resolvable(key, &overlay(environment, env))
@@ -174,7 +85,7 @@ impl Auth {
         refused: &Credentials,
     ) -> Option<Result<ProviderCredentials, AuthError>> {
         let refused_values = Refused(Some(refused));
-        self.0.sources.services.commands.forget(|output| refused_values.holds(output));
+        self.services().commands.forget(|output| refused_values.holds(output));
         match self.find(model, refused_values).await {
             Ok(found) if found.credentials == *refused => None,
             found => Some(found),
@@ -185,7 +96,7 @@ impl Auth {
         if model.is_placeholder() {
             return Err(AuthError::NoModel {
                 empty_variables: self.empty_key_variables(),
-                models_file: self.0.sources.agent_dir.models_file(),
+                models_file: self.agent_dir().models_file(),
             });
         }
         let mut account = Account::default();
@@ -199,7 +110,7 @@ impl Auth {
             None => (None, None),
         };
         let mut headers = self.headers(model).await?;
-        let provider = self.0.sources.registry.provider(&model.provider);
+        let provider = self.registry().provider(&model.provider);
         let as_header =
             provider.filter(|provider| provider.auth_header).and(api_key.as_ref()).or(bearer.as_ref());
         if let Some(token) = as_header.filter(|_| !sets(&headers, "authorization")) {
@@ -236,8 +147,8 @@ impl Auth {
     /// The environment with what a stored credential brings along.
     fn environment_of(&self, provider: &str) -> Environment {
         match self.stored().credentials.get(provider) {
-            Some(StoredEntry::ApiKey { env, .. }) => overlay(&self.0.sources.environment, env),
-            _ => self.0.sources.environment.clone(),
+            Some(StoredEntry::ApiKey { env, .. }) => overlay(self.environment(), env),
+            _ => self.environment().clone(),
         }
     }
 
@@ -256,7 +167,7 @@ impl Auth {
     fn base_url(&self, model: &Model) -> Result<Option<String>, AuthError> {
         if model.provider == "github-copilot"
             && self.override_of(&model.provider).is_none()
-            && self.0.sources.registry.provider(&model.provider).is_none_or(|own| own.base_url.is_none())
+            && self.registry().provider(&model.provider).is_none_or(|own| own.base_url.is_none())
             && let Some(StoredEntry::OAuth(login)) = self.stored().credentials.get(&model.provider)
         {
             return Ok(oauth::copilot_base_url(login));
@@ -278,7 +189,7 @@ impl Auth {
         if self.needs_no_key(provider) {
             return Ok(None);
         }
-        let environment = &self.0.sources.environment;
+        let environment = self.environment();
         if let Some(stored) = self.reread().await?.get(provider) {
             if let (true, StoredEntry::ApiKey { key: None, env }) = (aws::has(model), stored) {
                 return Ok(provider_keys::key_of(provider, &overlay(environment, env)));
@@ -312,7 +223,7 @@ impl Auth {
         if let Some(key) = provider_keys::key_of(provider, environment) {
             return Ok(Some(key));
         }
-        let services = &self.0.sources.services;
+        let services = self.services();
         let is_refused = |token: &Secret| refused.holds(token);
         if google::has(provider) && google::is_meant(environment) {
             let found = google::token(environment, &services.http, &services.tokens, is_refused).await;
@@ -349,7 +260,7 @@ impl Auth {
                 return Err(AuthError::UnusableEntry { provider, file, problem: problem.clone() });
             }
         };
-        let environment = overlay(&self.0.sources.environment, env);
+        let environment = overlay(self.environment(), env);
         let Some(key) = key else {
             let problem = || AuthError::UnusableEntry { provider, file, problem: "it has no \"key\"".into() };
             return self.environment_key(model, &environment, refused).await?.ok_or_else(problem);
@@ -360,7 +271,7 @@ impl Auth {
     }
 
     async fn headers(&self, model: &Model) -> Result<Vec<(String, Secret)>, AuthError> {
-        let AuthSources { registry, environment, services: _, agent_dir } = &self.0.sources;
+        let (registry, environment, agent_dir) = (self.registry(), self.environment(), self.agent_dir());
         let mut headers = Vec::new();
         for (name, value) in registry.headers_of(model) {
             let Some(value) = value else {
@@ -378,83 +289,27 @@ impl Auth {
         Ok(headers)
     }
 
-    /// Reads `auth.json` anew, on a blocking thread.
-    async fn reread(&self) -> Result<StoredCredentials, AuthError> {
-        let store = self.0.store.clone();
-        let read = match tokio::task::spawn_blocking(move || store.read()).await {
-            Ok(read) => read,
-            // Only when the runtime ends; nobody is left to ask a model.
-            Err(_) => self.0.store.read(),
-        };
-        self.remember(&read);
-        Ok(read?)
-    }
-
-    fn remember(&self, read: &Result<StoredCredentials, StoreError>) {
-        read.iter().for_each(register_stored_secrets);
-        *self.0.stored.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot(read));
-    }
-
-    /// What is shared with all other sessions of the daemon.
-    #[must_use]
-    pub fn services(&self) -> &AuthServices {
-        &self.0.sources.services
-    }
-
-    pub(crate) fn registry(&self) -> &ModelRegistry {
-        &self.0.sources.registry
-    }
-
-    pub(crate) fn agent_dir(&self) -> &AgentDir {
-        &self.0.sources.agent_dir
-    }
-
-    pub(crate) fn environment(&self) -> &Environment {
-        &self.0.sources.environment
-    }
-
-    /// Looks at what `auth.json` said when it was last read.
-    pub(crate) fn with_stored<T>(&self, look: impl FnOnce(&StoredCredentials) -> T) -> T {
-        look(&self.stored().credentials)
-    }
-
-    fn stored(&self) -> Arc<Snapshot> {
-        Arc::clone(&self.0.stored.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
     /// Whether this is the built-in demo, and not a provider of the user's by that name.
     fn needs_no_key(&self, provider: &str) -> bool {
-        provider == DEMO_PROVIDER && self.0.sources.registry.provider(provider).is_none()
+        provider == DEMO_PROVIDER && self.registry().provider(provider).is_none()
     }
 
     /// Whether nothing at all says that a provider is to be used: no stored credential, no variable of any provider (not even an
     /// empty one), no key of a flag. Reads no files.
     #[must_use]
     pub fn is_blank(&self) -> bool {
-        let environment = &self.0.sources.environment;
+        let environment = self.environment();
         let stored = self.stored();
         stored.error.is_none()
             && stored.credentials.values().next().is_none()
-            && self.0.overrides.read().unwrap_or_else(PoisonError::into_inner).is_empty()
+            && !self.has_overrides()
             && self.empty_key_variables().is_empty()
             && provider_keys::key_variables().all(|name| environment.get(name).is_none())
             && provider_keys::providers().all(|provider| !has_key(provider, environment))
     }
 
-    pub(crate) fn override_of(&self, provider: &str) -> Option<Secret> {
-        self.0.overrides.read().unwrap_or_else(PoisonError::into_inner).get(provider).cloned()
-    }
-
-    pub(crate) fn configured_key(&self, provider: &str) -> Option<&ConfigValue> {
-        self.0.sources.registry.provider(provider)?.api_key.as_ref()
-    }
-
-    fn auth_file(&self) -> PathBuf {
-        self.0.sources.agent_dir.auth_file()
-    }
-
     fn models_place(&self, provider: &str) -> String {
-        format!("\"apiKey\" of \"{provider}\" in {}", self.0.sources.agent_dir.models_file().display())
+        format!("\"apiKey\" of \"{provider}\" in {}", self.agent_dir().models_file().display())
     }
 
     fn unresolved(&self, provider: &str, place: &str, source: ValueError) -> AuthError {
@@ -486,13 +341,6 @@ fn has_key(provider: &str, environment: &Environment) -> bool {
 /// Whether a header is among these.
 fn sets(headers: &[(String, Secret)], name: &str) -> bool {
     headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name))
-}
-
-fn snapshot(read: &Result<StoredCredentials, StoreError>) -> Snapshot {
-    match read {
-        Ok(credentials) => Snapshot { credentials: credentials.clone(), error: None },
-        Err(error) => Snapshot { error: Some(error.to_string()), ..Snapshot::default() },
-    }
 }
 
 /// The environment with the variables of a credential over it.

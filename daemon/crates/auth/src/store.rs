@@ -9,7 +9,7 @@ use agentd_config::{JsonFileError, PrivateObjectError, read_json};
 use agentd_protocol::models_file::ConfigValue;
 use serde_json::{Map, Value};
 
-use crate::{KeyProblem, oauth::StoredLogin};
+use crate::oauth::StoredLogin;
 
 /// The file.
 #[derive(Debug, Clone)]
@@ -35,6 +35,35 @@ pub enum StoredEntry {
     OAuth(Box<StoredLogin>),
     /// Something that cannot be used, and why.
     Unusable(String),
+}
+
+/// The longest key that is stored. Real ones have up to a few thousand characters.
+pub(crate) const MAX_KEY_BYTES: usize = 16 * 1024;
+
+/// Why a key cannot be stored. No message quotes it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum KeyProblem {
+    /// There is nothing in it.
+    #[error("the key is empty")]
+    Empty,
+    /// It cannot be sent in a header.
+    #[error(
+        "the key has a blank, a line break or a character beyond ASCII in it, which no key has (was more copied than \
+         the key?)"
+    )]
+    NoKey,
+    /// It is too long.
+    #[error("the key is longer than {MAX_KEY_BYTES} bytes")]
+    TooLong,
+    /// The name of a variable cannot be one.
+    #[error("\"{0}\" cannot be the name of a variable: letters, digits and _ only, and no digit first")]
+    Name(String),
+    /// A variable's value is empty or holds a line break.
+    #[error("the value of {0} is empty or has a line break in it")]
+    Value(String),
+    /// The provider's name cannot be one.
+    #[error("\"{0}\" cannot be the name of a provider")]
+    Provider(String),
 }
 
 /// Why the file cannot be used. It is never overwritten.

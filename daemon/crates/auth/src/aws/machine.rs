@@ -65,10 +65,13 @@ pub(super) async fn container(environment: &Environment, http: &HttpClients) -> 
 fn container_address(environment: &Environment) -> Result<Url, AwsProblem> {
     if let Some(path) = environment.non_empty("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI") {
         let joint = if path.starts_with('/') { "" } else { "/" };
-        return super::address(&format!("{ECS}{joint}{path}"), "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
+        return super::problem::address(
+            &format!("{ECS}{joint}{path}"),
+            "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+        );
     }
     let name = "AWS_CONTAINER_CREDENTIALS_FULL_URI";
-    let url = super::address(environment.non_empty(name).unwrap_or_default(), name)?;
+    let url = super::problem::address(environment.non_empty(name).unwrap_or_default(), name)?;
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     let is_known = || {
         let address: Option<IpAddr> = host.parse().ok();
@@ -99,7 +102,7 @@ pub(super) async fn instance(environment: &Environment, http: &HttpClients) -> R
     let name = "AWS_EC2_METADATA_SERVICE_ENDPOINT";
     let base =
         environment.non_empty(name).unwrap_or("http://169.254.169.254").trim_end_matches('/').to_owned();
-    let at = |path: &str| super::address(&format!("{base}/latest/{path}"), name);
+    let at = |path: &str| super::problem::address(&format!("{base}/latest/{path}"), name);
     let put = Question {
         method: Method::PUT,
         time_limit: METADATA_TIME_LIMIT,

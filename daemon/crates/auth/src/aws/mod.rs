@@ -20,7 +20,6 @@ pub use problem::AwsProblem;
 use agentd_config::Environment;
 use agentd_http::{Account, AwsKeys, Credentials};
 use agentd_protocol::model::Model;
-use reqwest::Url;
 
 use crate::Auth;
 use profile::{DEFAULT, Profiles};
@@ -114,20 +113,6 @@ fn standard_region(base_url: &str) -> Option<&str> {
     let rest = rest.strip_prefix("-fips").unwrap_or(rest).strip_prefix('.')?;
     let host = rest.split('/').next()?;
     host.strip_suffix(".cn").unwrap_or(host).strip_suffix(".amazonaws.com")
-}
-
-/// How addresses of a region end behind `amazonaws.com`.
-fn domain_end(region: &str) -> &'static str {
-    if region.starts_with("cn-") { ".cn" } else { "" }
-}
-
-/// An address that was put together.
-///
-/// # Errors
-/// Names `from`, which it comes from.
-fn address(text: &str, from: &str) -> Result<Url, AwsProblem> {
-    let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
-    url.ok_or_else(|| AwsProblem::new(format!("{from} makes no http or https address.")))
 }
 
 #[cfg(test)]

@@ -72,14 +72,19 @@ pub(super) async fn keys(
 ) -> Result<Found, AwsProblem> {
     let login = Login::of(profile, profiles)?;
     let token = token(&login, environment, http).await?;
-    let own = format!("https://portal.sso.{}.amazonaws.com{}", login.region, super::domain_end(login.region));
+    let own = format!(
+        "https://portal.sso.{}.amazonaws.com{}",
+        login.region,
+        super::problem::domain_end(login.region)
+    );
     let base = environment.non_empty("AWS_ENDPOINT_URL_SSO").unwrap_or(&own).trim_end_matches('/');
     let url = format!(
         "{base}/federation/credentials?role_name={}&account_id={}",
         encode(login.role.as_bytes()),
         encode(login.account.as_bytes())
     );
-    let mut question = Question::get("SSO", super::address(&url, "AWS_ENDPOINT_URL_SSO or sso_region")?);
+    let mut question =
+        Question::get("SSO", super::problem::address(&url, "AWS_ENDPOINT_URL_SSO or sso_region")?);
     let mut value = HeaderValue::try_from(&token)
         .map_err(|_| AwsProblem::new(format!("The token of the SSO login is damaged. {}", login.advice)))?;
     value.set_sensitive(true);
@@ -153,9 +158,10 @@ async fn renew(
     environment: &Environment,
     http: &HttpClients,
 ) -> Result<Value, AwsProblem> {
-    let own = format!("https://oidc.{}.amazonaws.com{}", login.region, super::domain_end(login.region));
+    let own =
+        format!("https://oidc.{}.amazonaws.com{}", login.region, super::problem::domain_end(login.region));
     let base = environment.non_empty("AWS_ENDPOINT_URL_SSO_OIDC").unwrap_or(&own).trim_end_matches('/');
-    let url = super::address(&format!("{base}/token"), "AWS_ENDPOINT_URL_SSO_OIDC or sso_region")?;
+    let url = super::problem::address(&format!("{base}/token"), "AWS_ENDPOINT_URL_SSO_OIDC or sso_region")?;
     let body = json!({ "grantType": "refresh_token", "clientId": id, "clientSecret": secret, "refreshToken": refresh });
     let mut question = Question::post("SSO", url, body.to_string());
     question.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

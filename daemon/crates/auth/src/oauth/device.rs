@@ -8,8 +8,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{
     LoginError,
-    endpoint::{Ask, EndpointError, What, address, ask, shown},
-    refresh::{number, text},
+    endpoint::{Ask, EndpointError, What, address, ask, number, shown, text},
 };
 use crate::Secret;
 

@@ -260,6 +260,16 @@ pub(crate) fn shown(text: &str, hidden: &[&str]) -> String {
     one_line.trim().to_owned()
 }
 
+/// A member that is a text with something in it.
+pub(super) fn text(answer: &Map<String, Value>, name: &str) -> Option<String> {
+    answer.get(name).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+/// A number, also one in quotes, as some servers write it.
+pub(super) fn number(value: &Value) -> Option<f64> {
+    value.as_f64().or_else(|| value.as_str()?.parse().ok())
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -7,12 +7,13 @@ mod copilot;
 mod description;
 mod device;
 mod endpoint;
+mod error;
+mod flow;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzz;
 mod login;
 #[cfg(test)]
 mod login_tests;
-mod pkce;
 mod refresh;
 mod stored;
 #[cfg(test)]
@@ -22,19 +23,10 @@ pub(crate) use copilot::base_url as copilot_base_url;
 pub(crate) use description::Description;
 pub use endpoint::EndpointError;
 pub(crate) use endpoint::{Ask, What, ask};
-pub(crate) use login::Begin;
-pub use login::{FinishedLogin, LoginError, Logins, StartedLogin};
-pub use refresh::RenewError;
+pub use error::{LoginError, RenewError};
+pub(crate) use flow::LoginRequest;
+pub use flow::StartedLogin;
+pub use login::{FinishedLogin, Logins};
 pub(crate) use refresh::{expires, no_way, renew};
 pub use stored::StoredLogin;
-
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-/// A token that ends sooner is renewed before it is used.
-pub(crate) const EARLY: Duration = Duration::from_secs(5 * 60);
-
-/// The time as entries have it: milliseconds since 1970.
-pub(crate) fn now_ms() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
-}
+pub(crate) use stored::{EARLY, now_ms};

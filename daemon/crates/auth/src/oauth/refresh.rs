@@ -5,10 +5,11 @@ use agentd_protocol::oauth_setting::TokenFormat;
 use serde_json::{Map, Value};
 
 use super::{
-    Description, EndpointError, StoredLogin, copilot,
+    Description, StoredLogin, copilot,
     description::Kind,
-    endpoint::{Ask, What, ask},
-    now_ms,
+    endpoint::{Ask, What, ask, number, text},
+    error::RenewError,
+    stored::now_ms,
 };
 use crate::Secret;
 
@@ -21,20 +22,6 @@ pub(crate) struct Renewed {
     pub(crate) access: Secret,
     /// The members of the entry that change.
     pub(crate) members: Vec<(&'static str, Value)>,
-}
-
-/// Why there is no new token.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum RenewError {
-    /// Nothing says how.
-    #[error("{0}")]
-    NoWay(&'static str),
-    /// The endpoint gave none.
-    #[error(transparent)]
-    Endpoint(#[from] EndpointError),
-    /// Its answer has none.
-    #[error("the answer of the token endpoint has no token in it")]
-    NoToken,
 }
 
 /// Asks for new tokens, once.
@@ -103,16 +90,6 @@ pub(crate) fn expires(answer: &Map<String, Value>) -> i64 {
     // No token lives for a hundred years; what says so must not overflow.
     let life = life.map_or(USUAL_LIFE_MS, |seconds| (seconds.min(3.2e9) * 1000.0) as i64);
     now_ms().saturating_add(life)
-}
-
-/// A number, also one in quotes, as some servers write it.
-pub(super) fn number(value: &Value) -> Option<f64> {
-    value.as_f64().or_else(|| value.as_str()?.parse().ok())
-}
-
-/// A member that is a text with something in it.
-pub(super) fn text(answer: &Map<String, Value>, name: &str) -> Option<String> {
-    answer.get(name).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
 async fn renew_copilot(

@@ -1,12 +1,23 @@
 //! A login as `auth.json` has it.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use agentd_protocol::oauth_setting::TokenFormat;
 use serde_json::{Map, Value};
 
-use super::EARLY;
 use crate::Secret;
+
+/// A token that ends sooner is renewed before it is used.
+pub(crate) const EARLY: Duration = Duration::from_secs(5 * 60);
+
+/// The time as entries have it: milliseconds since 1970.
+pub(crate) fn now_ms() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
+}
 
 /// An entry of the type `oauth`. Members that are not here stay in the file and are not looked at.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

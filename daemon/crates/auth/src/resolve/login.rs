@@ -5,10 +5,9 @@ use std::sync::Arc;
 use agentd_http::Credentials;
 use agentd_protocol::{model::Model, oauth_setting::LoginFlow};
 
-use super::Auth;
 use crate::{
-    AuthError, LoginError, RenewError, Secret, StartedLogin, StoreError, StoredEntry,
-    oauth::{self, Begin, Description, StoredLogin, now_ms},
+    Auth, AuthError, LoginError, RenewError, Secret, StartedLogin, StoreError, StoredEntry,
+    oauth::{self, Description, LoginRequest, StoredLogin, now_ms},
     provider_keys::ProviderKey,
 };
 
@@ -49,7 +48,7 @@ impl Refused<'_> {
 impl Auth {
     /// How a login with a provider works.
     pub(crate) fn description(&self, provider: &str) -> Option<Description> {
-        let own = self.0.sources.registry.provider(provider).and_then(|config| config.oauth.as_deref());
+        let own = self.registry().provider(provider).and_then(|config| config.oauth.as_deref());
         Description::of(provider, own)
     }
 
@@ -82,9 +81,8 @@ impl Auth {
         description: Option<&Description>,
     ) -> Result<Option<Secret>, AuthError> {
         let Some(secret) = description.and_then(|all| all.client_secret.as_ref()) else { return Ok(None) };
-        let sources = &self.0.sources;
-        let resolved = self.value(secret, &sources.environment).await;
-        let models = sources.agent_dir.models_file();
+        let resolved = self.value(secret, self.environment()).await;
+        let models = self.agent_dir().models_file();
         let place = format!("\"clientSecret\" of \"{provider}\" in {}", models.display());
         resolved.map(Some).map_err(|source| self.unresolved(provider, &place, source))
     }
@@ -102,25 +100,24 @@ impl Auth {
     ) -> Result<StartedLogin, StartError> {
         let description =
             self.description(provider).ok_or_else(|| LoginError::Unknown(provider.to_owned()))?;
-        let (store, name) = (self.0.store.clone(), provider.to_owned());
+        let (store, name) = (self.store().clone(), provider.to_owned());
         tokio::task::spawn_blocking(move || store.check_free(&name, force))
             .await
             .map_err(|_| LoginError::Cancelled)??;
         let client_secret = self.client_secret(provider, Some(&description)).await?;
-        let sources = &self.0.sources;
-        let listen_host = sources.environment.non_empty("PI_OAUTH_CALLBACK_HOST").unwrap_or("127.0.0.1");
-        let begin = Begin {
+        let listen_host = self.environment().non_empty("PI_OAUTH_CALLBACK_HOST").unwrap_or("127.0.0.1");
+        let begin = LoginRequest {
             provider: provider.to_owned(),
             description,
             client_secret,
             flow,
             listen_host: listen_host.to_owned(),
-            own_base_url: sources.registry.provider(provider).and_then(|own| own.base_url.clone()),
-            store: self.0.store.clone(),
+            own_base_url: self.registry().provider(provider).and_then(|own| own.base_url.clone()),
+            store: self.store().clone(),
             force,
-            http: Arc::clone(&sources.services.http),
+            http: Arc::clone(&self.services().http),
         };
-        Ok(sources.services.logins.begin(begin).await?)
+        Ok(self.services().logins.begin(begin).await?)
     }
 
     async fn login_token(
@@ -134,9 +131,9 @@ impl Auth {
         }
         let description = self.description(provider);
         let secret = self.client_secret(provider, description.as_ref()).await?;
-        let own_base_url = self.0.sources.registry.provider(provider).and_then(|own| own.base_url.clone());
-        let services = self.0.sources.services.clone();
-        let (store, name) = (self.0.store.clone(), provider.to_owned());
+        let own_base_url = self.registry().provider(provider).and_then(|own| own.base_url.clone());
+        let services = self.services().clone();
+        let (store, name) = (self.store().clone(), provider.to_owned());
         let refused_token = login.access.clone().filter(|access| refused.holds(access));
         let runtime = tokio::runtime::Handle::current();
         // On a thread of its own, since locks of files are waited for. It goes on when nobody waits for it any more: a token
@@ -192,7 +189,7 @@ impl Auth {
             _ => format!(
                 "Renew it with the program that wrote it, or give agentd a client id (\"oauth\": {{\"clientId\": ...}} of \
                  \"{provider}\" in {}). {again}.",
-                self.0.sources.agent_dir.models_file().display()
+                self.agent_dir().models_file().display()
             ),
         };
         AuthError::Login {

@@ -1,7 +1,8 @@
 //! Logins that end, and are renewed.
 
-use std::{fs, os::unix::fs::PermissionsExt};
+use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
 
+use agentd_config::{AgentDir, models::ModelRegistry};
 use serde_json::{Value, json};
 
 use super::*;
@@ -9,6 +10,7 @@ use crate::oauth::{
     now_ms,
     testing::{Asked, TokenServer},
 };
+use crate::{AuthServices, AuthSources};
 
 struct Place(tempfile::TempDir);
 
@@ -60,7 +62,7 @@ impl Place {
 }
 
 fn model(auth: &Auth, provider: &str) -> Arc<Model> {
-    auth.0.sources.registry.models_of(provider).next().unwrap().clone()
+    auth.registry().models_of(provider).next().unwrap().clone()
 }
 
 async fn token(auth: &Auth, provider: &str) -> Result<String, String> {

@@ -2,8 +2,10 @@
 
 use std::fs;
 
+use agentd_config::{AgentDir, models::ModelRegistry};
+
 use super::*;
-use crate::{KeySource, KeyStatus};
+use crate::{AuthServices, AuthSources, KeySource, KeyStatus};
 
 struct Place {
     folder: tempfile::TempDir,
@@ -50,7 +52,7 @@ impl Place {
 }
 
 async fn credentials(auth: &Auth, provider: &str, id: &str) -> Result<ProviderCredentials, AuthError> {
-    let model = auth.0.sources.registry.find(provider, id).unwrap();
+    let model = auth.registry().find(provider, id).unwrap();
     auth.credentials(&model).await
 }
 
@@ -122,7 +124,7 @@ fn the_status_names_the_source() {
     // One taken away after the other, the next one counts.
     let source = |place: &Place| place.auth().status("openai").map(|status| status.source);
     assert_eq!(source(&place), Some(KeySource::Stored));
-    place.auth().0.store.remove("openai").unwrap();
+    place.auth().store().remove("openai").unwrap();
     assert_eq!(source(&place), Some(KeySource::ModelsFile));
     let place = Place { variables: vec![("OPENAI_API_KEY", "hush")], ..place };
     assert_eq!(source(&place), Some(variable));
@@ -135,7 +137,7 @@ fn the_status_names_the_source() {
 #[tokio::test]
 async fn addresses_take_their_variables_from_the_credential_too() {
     let address = |place: Place| async move {
-        let mut model = (*place.auth().0.sources.registry.find("plain", "m").unwrap()).clone();
+        let mut model = (*place.auth().registry().find("plain", "m").unwrap()).clone();
         model.provider = "cloudflare-workers-ai".into();
         model.base_url = "https://h/{CLOUDFLARE_ACCOUNT_ID}/v1".into();
         place.auth().credentials(&model).await.map(|found| found.base_url).map_err(|error| error.to_string())
@@ -161,7 +163,7 @@ async fn addresses_take_their_variables_from_the_credential_too() {
 async fn azure_is_where_the_environment_or_the_credential_says() {
     let found = |auth: &'static str, variables: &'static [(&str, &str)]| async move {
         let place = Place::new(auth, variables);
-        let mut model = (*place.auth().0.sources.registry.find("plain", "m").unwrap()).clone();
+        let mut model = (*place.auth().registry().find("plain", "m").unwrap()).clone();
         model.provider = "azure".into();
         model.base_url = String::new();
         let found = place.auth().credentials(&model).await.map_err(|error| error.to_string())?;

@@ -1,0 +1,185 @@
+//! The sources of a session's credentials, and the state that they are kept in.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    path::PathBuf,
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use agentd_config::{AgentDir, Environment, models::ModelRegistry};
+use agentd_http::HttpClients;
+use agentd_protocol::models_file::ConfigValue;
+
+use crate::{
+    AuthError, AuthStore, AwsCache, CommandCache, Logins, Secret, StoreError, StoredCredentials, TokenCache,
+    register_secrets::{register_configured_secrets, register_one, register_stored_secrets},
+};
+
+/// What all [`Auth`]s of a daemon share, for its life; cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct AuthServices {
+    /// Outputs of commands that print keys.
+    pub commands: CommandCache,
+    /// What token endpoints are asked with.
+    pub http: Arc<HttpClients>,
+    /// Tokens of clouds.
+    pub tokens: TokenCache,
+    /// Logins that are under way.
+    pub logins: Logins,
+    /// Keys of AWS that expire.
+    pub aws: AwsCache,
+}
+
+/// Where a session's credentials come from.
+#[derive(Debug, Clone)]
+pub struct AuthSources {
+    /// Holds `auth.json`, and is named in advice.
+    pub agent_dir: AgentDir,
+    /// The session's environment.
+    pub environment: Environment,
+    /// The models and their providers' keys and headers.
+    pub registry: Arc<ModelRegistry>,
+    /// What is shared with all other sessions of the daemon.
+    pub services: AuthServices,
+}
+
+/// The credentials of a session; cheap to clone. Sources in order: [`Auth::set_override`] (`--api-key`), `auth.json`,
+/// `apiKey` in `models.json`, environment variables.
+#[derive(Clone)]
+pub struct Auth(Arc<Inner>);
+
+struct Inner {
+    sources: AuthSources,
+    store: AuthStore,
+    overrides: RwLock<HashMap<String, Secret>>,
+    /// What `auth.json` said when it was last read.
+    stored: RwLock<Arc<Snapshot>>,
+}
+
+/// `auth.json` at one moment; for a broken one nothing, and the reason.
+#[derive(Default)]
+pub(crate) struct Snapshot {
+    pub(crate) credentials: StoredCredentials,
+    pub(crate) error: Option<String>,
+}
+
+impl fmt::Debug for Auth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Auth").field("agent_dir", &self.0.sources.agent_dir).finish_non_exhaustive()
+    }
+}
+
+impl Auth {
+    /// Reads `auth.json`. Blocks on the file system. A broken file fails no earlier than the requests it would serve.
+    #[must_use]
+    pub fn load(sources: AuthSources) -> Self {
+        let store = AuthStore::at(sources.agent_dir.auth_file());
+        let auth =
+            Self(Arc::new(Inner { sources, store, overrides: RwLock::default(), stored: RwLock::default() }));
+        auth.refresh();
+        register_configured_secrets(&auth.key_variables(), auth.environment(), auth.registry());
+        auth
+    }
+
+    /// The same with other models: the keys of [`Auth::set_override`] stay, and what `auth.json` says.
+    #[must_use]
+    pub fn with_registry(&self, registry: Arc<ModelRegistry>) -> Self {
+        let Inner { sources, store: _, overrides, stored: _ } = &*self.0;
+        let overrides = overrides.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let sources = AuthSources { registry, ..sources.clone() };
+        let store = AuthStore::at(sources.agent_dir.auth_file());
+        let (overrides, stored) = (RwLock::new(overrides), RwLock::new(self.stored()));
+        let auth = Self(Arc::new(Inner { sources, store, overrides, stored }));
+        register_configured_secrets(&auth.key_variables(), auth.environment(), auth.registry());
+        auth
+    }
+
+    /// Uses this key for a provider before all other sources, until the session ends (`--api-key`).
+    pub fn set_override(&self, provider: impl Into<String>, key: Secret) {
+        register_one(&key);
+        self.0.overrides.write().unwrap_or_else(PoisonError::into_inner).insert(provider.into(), key);
+    }
+
+    /// Reads `auth.json` again for [`Auth::is_configured`] and [`Auth::status`]. Blocks on the file system.
+    pub fn refresh(&self) {
+        self.remember(&self.0.store.read());
+    }
+
+    /// What was wrong with `auth.json` when it was last read, for the user.
+    #[must_use]
+    pub fn load_error(&self) -> Option<String> {
+        self.stored().error.clone()
+    }
+
+    /// What is shared with all other sessions of the daemon.
+    #[must_use]
+    pub fn services(&self) -> &AuthServices {
+        &self.0.sources.services
+    }
+
+    pub(crate) fn registry(&self) -> &ModelRegistry {
+        &self.0.sources.registry
+    }
+
+    pub(crate) fn agent_dir(&self) -> &AgentDir {
+        &self.0.sources.agent_dir
+    }
+
+    pub(crate) fn environment(&self) -> &Environment {
+        &self.0.sources.environment
+    }
+
+    /// Looks at what `auth.json` said when it was last read.
+    pub(crate) fn with_stored<T>(&self, look: impl FnOnce(&StoredCredentials) -> T) -> T {
+        look(&self.stored().credentials)
+    }
+
+    pub(crate) fn stored(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.0.stored.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn override_of(&self, provider: &str) -> Option<Secret> {
+        self.0.overrides.read().unwrap_or_else(PoisonError::into_inner).get(provider).cloned()
+    }
+
+    pub(crate) fn configured_key(&self, provider: &str) -> Option<&ConfigValue> {
+        self.0.sources.registry.provider(provider)?.api_key.as_ref()
+    }
+
+    pub(crate) fn auth_file(&self) -> PathBuf {
+        self.0.sources.agent_dir.auth_file()
+    }
+
+    pub(crate) fn store(&self) -> &AuthStore {
+        &self.0.store
+    }
+
+    pub(crate) fn has_overrides(&self) -> bool {
+        !self.0.overrides.read().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// Reads `auth.json` anew, on a blocking thread.
+    pub(crate) async fn reread(&self) -> Result<StoredCredentials, AuthError> {
+        let store = self.0.store.clone();
+        let read = match tokio::task::spawn_blocking(move || store.read()).await {
+            Ok(read) => read,
+            // Only when the runtime ends; nobody is left to ask a model.
+            Err(_) => self.0.store.read(),
+        };
+        self.remember(&read);
+        Ok(read?)
+    }
+
+    fn remember(&self, read: &Result<StoredCredentials, StoreError>) {
+        read.iter().for_each(register_stored_secrets);
+        *self.0.stored.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot(read));
+    }
+}
+
+fn snapshot(read: &Result<StoredCredentials, StoreError>) -> Snapshot {
+    match read {
+        Ok(credentials) => Snapshot { credentials: credentials.clone(), error: None },
+        Err(error) => Snapshot { error: Some(error.to_string()), ..Snapshot::default() },
+    }
+}

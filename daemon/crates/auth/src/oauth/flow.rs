@@ -1,0 +1,209 @@
+//! The flows of a login: by browser, and by a code that is typed on another device.
+
+use std::{io, sync::Arc, time::Duration};
+
+use crate::Secret;
+use agentd_http::HttpClients;
+use agentd_protocol::oauth_setting::LoginFlow;
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use ring::{
+    digest::{SHA256, digest},
+    rand::{SecureRandom, SystemRandom},
+};
+use tokio::{net::TcpListener, sync::mpsc};
+
+use super::{
+    callback::{Callback, Expected},
+    description::{Description, Kind},
+    device::{self, Client, DeviceCode},
+    endpoint::{address, query},
+    error::LoginError,
+};
+use crate::AuthStore;
+
+/// How long a browser may take to come back.
+pub(super) const BROWSER_LIFE: Duration = Duration::from_secs(10 * 60);
+
+/// A login that has begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StartedLogin {
+    /// Names it.
+    pub id: String,
+    /// How it goes.
+    pub flow: LoginFlow,
+    /// What the user opens.
+    pub url: String,
+    /// What the user types there.
+    pub user_code: Option<String>,
+    /// Where the browser comes back to.
+    pub redirect_uri: Option<String>,
+    /// How long it is waited for.
+    pub life: Duration,
+}
+
+/// What a login is begun with.
+pub(crate) struct LoginRequest {
+    pub(crate) provider: String,
+    pub(crate) description: Description,
+    pub(crate) client_secret: Option<Secret>,
+    pub(crate) flow: Option<LoginFlow>,
+    /// Where to listen (`PI_OAUTH_CALLBACK_HOST`).
+    pub(crate) listen_host: String,
+    /// Where models of the provider are asked, if the user says it.
+    pub(crate) own_base_url: Option<String>,
+    pub(crate) store: AuthStore,
+    pub(crate) force: bool,
+    pub(crate) http: Arc<HttpClients>,
+}
+
+/// How a login gets its code or its tokens.
+pub(super) enum LoginSteps {
+    Browser {
+        listener: TcpListener,
+        expected: Expected,
+        pkce: Pkce,
+        redirect_uri: String,
+        pasted: mpsc::Receiver<Callback>,
+    },
+    Device(DeviceCode),
+}
+
+pub(super) fn flow_of(begin: &LoginRequest) -> Result<LoginFlow, LoginError> {
+    let LoginRequest { provider, description, .. } = begin;
+    let usual = description.flow.unwrap_or(match description.authorize_url {
+        Some(_) => LoginFlow::Browser,
+        None => LoginFlow::Device,
+    });
+    let flow = begin.flow.unwrap_or(usual);
+    let missing = match flow {
+        LoginFlow::Browser if description.authorize_url.is_none() => Some("\"authorizeUrl\""),
+        LoginFlow::Device if description.device_url.is_none() => Some("\"deviceUrl\""),
+        _ if description.token_url.is_none() => Some("\"tokenUrl\""),
+        _ => None,
+    };
+    match missing {
+        Some(missing) => Err(LoginError::NoFlow { provider: provider.clone(), flow, missing }),
+        None => Ok(flow),
+    }
+}
+
+pub(super) async fn browser(
+    begin: &LoginRequest,
+    pasted: mpsc::Receiver<Callback>,
+) -> Result<(LoginSteps, StartedLogin), LoginError> {
+    let description = &begin.description;
+    let authorize_url = address(description.authorize_url.as_deref().unwrap_or_default())?;
+    let pkce = Pkce::new().ok_or(LoginError::NoRandom)?;
+    let state = random().ok_or(LoginError::NoRandom)?;
+    let port = description.redirect_port.unwrap_or(0);
+    let listener = TcpListener::bind((begin.listen_host.as_str(), port)).await;
+    let listen = |error: io::Error| LoginError::Listen {
+        address: format!("{}:{port}", begin.listen_host),
+        problem: error.to_string(),
+    };
+    let listener = listener.map_err(listen)?;
+    let port = listener.local_addr().map_err(listen)?.port();
+    let by_path = description.kind == Kind::KeyExchange;
+    // Where the provider brings no state back, the address itself is what cannot be guessed.
+    let path = if by_path {
+        format!("{}/{state}", description.redirect_path)
+    } else {
+        description.redirect_path.clone()
+    };
+    let redirect_uri = format!("http://{}:{port}{path}", description.redirect_host);
+    let mut fields = if by_path {
+        vec![("callback_url", redirect_uri.as_str())]
+    } else {
+        vec![
+            ("response_type", "code"),
+            ("client_id", description.client_id.as_deref().unwrap_or_default()),
+            ("redirect_uri", redirect_uri.as_str()),
+            ("state", state.as_str()),
+        ]
+    };
+    if !description.scopes.is_empty() {
+        fields.push(("scope", &description.scopes));
+    }
+    fields.extend([("code_challenge", pkce.challenge.as_str()), ("code_challenge_method", "S256")]);
+    fields.extend(description.authorize_params.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+    let mut url = authorize_url;
+    let more = query(&fields);
+    let all =
+        url.query().filter(|own| !own.is_empty()).map_or_else(|| more.clone(), |own| format!("{own}&{more}"));
+    url.set_query(Some(&all));
+    let started = StartedLogin {
+        id: String::new(),
+        flow: LoginFlow::Browser,
+        url: url.into(),
+        user_code: None,
+        redirect_uri: Some(redirect_uri.clone()),
+        life: BROWSER_LIFE,
+    };
+    let expected = Expected { path, state: (!by_path).then_some(state) };
+    Ok((LoginSteps::Browser { listener, expected, pkce, redirect_uri, pasted }, started))
+}
+
+pub(super) async fn by_device(begin: &LoginRequest) -> Result<(LoginSteps, StartedLogin), LoginError> {
+    let description = &begin.description;
+    let url = description.device_url.as_deref().unwrap_or_default();
+    let device = device::begin(&client(begin, &[]), url, &description.scopes).await?;
+    let started = StartedLogin {
+        id: String::new(),
+        flow: LoginFlow::Device,
+        url: device.url.clone(),
+        user_code: Some(device.user_code.clone()),
+        redirect_uri: None,
+        life: device.life,
+    };
+    Ok((LoginSteps::Device(device), started))
+}
+
+pub(super) fn client<'a>(begin: &'a LoginRequest, fields: &'a [(&'a str, &'a str)]) -> Client<'a> {
+    let description = &begin.description;
+    Client {
+        http: &begin.http,
+        token_url: description.token_url.as_deref().unwrap_or_default(),
+        client_id: description.client_id.as_deref().unwrap_or_default(),
+        fields,
+        format: description.format,
+    }
+}
+
+/// A verifier and its challenge.
+pub(super) struct Pkce {
+    pub(super) verifier: Secret,
+    pub(super) challenge: String,
+}
+
+impl Pkce {
+    /// A new pair; `None` when the system has no random numbers.
+    pub(super) fn new() -> Option<Self> {
+        let verifier = random()?;
+        let challenge = challenge(&verifier);
+        Some(Self { verifier: Secret::new(verifier), challenge })
+    }
+}
+
+/// 256 random bits in letters, digits, `-` and `_`.
+pub(super) fn random() -> Option<String> {
+    let mut bytes = [0; 32];
+    SystemRandom::new().fill(&mut bytes).ok()?;
+    Some(URL_SAFE_NO_PAD.encode(bytes))
+}
+
+fn challenge(verifier: &str) -> String {
+    URL_SAFE_NO_PAD.encode(digest(&SHA256, verifier.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_of_the_rfc() {
+        let verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
+        assert_eq!(challenge(verifier), "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM");
+        assert_ne!(random().unwrap(), random().unwrap());
+        assert_eq!(Pkce::new().unwrap().verifier.expose().len(), 43);
+    }
+}
