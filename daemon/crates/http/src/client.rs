@@ -1,7 +1,6 @@
 //! The HTTP clients, made on first use.
 
 use std::{
-    error::Error as _,
     net::IpAddr,
     sync::{Arc, Mutex, PoisonError, Weak},
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -88,19 +87,9 @@ pub enum ClientError {
     #[error(
         "The HTTP client cannot start: {}. For https, this machine needs root certificates (the package ca-certificates, \
          or a file named in the setting caFile or in SSL_CERT_FILE).",
-        deepest_cause(.0)
+        crate::deepest_cause(.0)
     )]
     Client(#[from] reqwest::Error),
-}
-
-/// The innermost cause of a network error: the outer layers only say that something failed, and may hold addresses.
-#[must_use]
-pub fn deepest_cause(error: &reqwest::Error) -> String {
-    let mut deepest = error.source();
-    while let Some(cause) = deepest.and_then(std::error::Error::source) {
-        deepest = Some(cause);
-    }
-    deepest.map_or_else(|| "the request failed".to_owned(), ToString::to_string)
 }
 
 impl HttpClients {

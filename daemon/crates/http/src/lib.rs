@@ -14,8 +14,8 @@ mod redact;
 pub mod sigv4;
 
 pub use agentd_protocol::secret::Secret;
-pub use client::{ClientError, HttpClients, deepest_cause, is_loopback};
+pub use client::{ClientError, HttpClients, is_loopback};
 pub use clock::{ClockSkew, Clocks};
 pub use credentials::{Account, AwsKeys, Credentials};
-pub use network::{CONNECT_TIMEOUT, CertificateFile, NamedProxy, Network, NetworkError};
+pub use network::{CONNECT_TIMEOUT, CertificateFile, NamedProxy, Network, NetworkError, deepest_cause};
 pub use redact::{Redactor, StreamRedactor, register_secret, scrub, scrub_diagnostic, scrub_failure};

@@ -1,6 +1,6 @@
 //! How connections come about: through which proxy, trusting which certificates, within which time.
 
-use std::{fmt, io, path::PathBuf, time::Duration};
+use std::{error::Error as _, fmt, io, path::PathBuf, time::Duration};
 
 use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenRules};
 use reqwest::{NoProxy, Proxy};
@@ -212,8 +212,8 @@ impl Network {
             let pem = rules
                 .read_present(path)
                 .map_err(|error| wrong(io::Error::from(error.into_problem()).to_string()))?;
-            let read = reqwest::Certificate::from_pem_bundle(&pem)
-                .map_err(|error| wrong(crate::deepest_cause(&error)))?;
+            let read =
+                reqwest::Certificate::from_pem_bundle(&pem).map_err(|error| wrong(deepest_cause(&error)))?;
             if read.is_empty() {
                 return Err(wrong("no certificate in PEM form is in it".to_owned()));
             }
@@ -221,6 +221,16 @@ impl Network {
         }
         Ok(all)
     }
+}
+
+/// The innermost cause of a network error: the outer layers only say that something failed, and may hold addresses.
+#[must_use]
+pub fn deepest_cause(error: &reqwest::Error) -> String {
+    let mut deepest = error.source();
+    while let Some(cause) = deepest.and_then(std::error::Error::source) {
+        deepest = Some(cause);
+    }
+    deepest.map_or_else(|| "the request failed".to_owned(), ToString::to_string)
 }
 
 #[cfg(test)]

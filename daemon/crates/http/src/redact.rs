@@ -8,6 +8,7 @@ use crate::{Credentials, Secret};
 
 mod registered;
 
+use registered::REDACTED;
 pub use registered::{register_secret, scrub, scrub_diagnostic, scrub_failure};
 
 /// Keys shorter than this are put in because some key is required; taking them out would only garble messages.
@@ -15,9 +16,6 @@ const MIN_KEY_BYTES: usize = 4;
 
 /// The same for headers, many of which are no secrets.
 const MIN_HEADER_BYTES: usize = 8;
-
-/// What stands in place of a secret.
-const REDACTED: &str = "[redacted]";
 
 /// Takes the key and the secret parts of headers out of texts.
 #[derive(Clone, Default)]

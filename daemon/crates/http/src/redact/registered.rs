@@ -17,7 +17,8 @@ use base64::{
     engine::general_purpose::{GeneralPurpose, STANDARD_NO_PAD, URL_SAFE_NO_PAD},
 };
 
-use super::REDACTED;
+/// The text in place of a secret.
+pub(super) const REDACTED: &str = "[redacted]";
 
 /// What is shorter is hardly a secret, and is part of too many texts.
 const MIN_BYTES: usize = 8;
