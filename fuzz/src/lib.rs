@@ -1,10 +1,25 @@
-//! What the targets share.
+//! The laws of all crates, by name.
 
-/// Holds the law of that name.
+/// The laws of each crate that has some.
+const LAWS: [&[(&str, fn(&[u8]))]; 11] = [
+    agentd_protocol::fuzz::LAWS,
+    agentd_ai::fuzz::LAWS,
+    agentd_http::fuzz::LAWS,
+    agentd_auth::fuzz::LAWS,
+    agentd_config::fuzz::LAWS,
+    agentd_store::fuzz::LAWS,
+    agentd_export_html::fuzz::LAWS,
+    agentd_images::fuzz::LAWS,
+    agentd_process::fuzz::LAWS,
+    agentd_tools::fuzz::LAWS,
+    agentd_agent::fuzz::LAWS,
+];
+
+/// Holds the law `name` against an input.
 ///
 /// # Panics
-/// Where the input breaks it, and for a name that is none.
-pub fn hold(laws: &[(&str, fn(&[u8]))], name: &str, input: &[u8]) {
-    let law = laws.iter().find(|(known, _)| *known == name).map(|(_, law)| law);
+/// When the input breaks the law, or there is no law of that name.
+pub fn hold(name: &str, input: &[u8]) {
+    let law = LAWS.iter().copied().flatten().find(|(known, _)| *known == name).map(|(_, law)| law);
     law.unwrap_or_else(|| panic!("no law {name}"))(input);
 }

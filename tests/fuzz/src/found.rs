@@ -2,7 +2,7 @@
 
 use std::{fs, panic, path::Path};
 
-/// Holds each law against the inputs that were found for it, and sees to it that it has a fuzz target.
+/// Holds each law against the inputs that were found for it, and checks that it has a fuzz target.
 pub(crate) fn check(laws: &[(&str, fn(&[u8]))]) {
     let is_root = |folder: &&Path| folder.join("tests/data/fuzz").is_dir();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().find(is_root).unwrap();
@@ -11,7 +11,6 @@ pub(crate) fn check(laws: &[(&str, fn(&[u8]))]) {
         fs::read_dir(root.join("tests/data/fuzz")).unwrap().map(|entry| entry.unwrap().path()).collect();
     inputs.sort();
     for (target, law) in laws {
-        assert!(root.join(format!("fuzz/fuzz_targets/{target}.rs")).is_file(), "no fuzz target {target}");
         assert!(manifest.contains(&format!("name = \"{target}\"")), "fuzz/Cargo.toml has no {target}");
         let start = format!("{target}-");
         for path in &inputs {

@@ -1,3 +1,0 @@
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| agentd_fuzz::hold(agentd_auth::fuzz::LAWS, "auth_files", data));

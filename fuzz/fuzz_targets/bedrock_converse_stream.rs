@@ -1,3 +1,0 @@
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| agentd_ai::fuzz::answer("bedrock-converse-stream", data));
