@@ -77,7 +77,7 @@ fn of_type<'a>(lines: &'a [Value], kind: &str) -> Vec<&'a Value> {
 
 /// Records a session of one turn with a command, and returns its id.
 fn recorded(home: &Home) -> String {
-    let folder = home.root().join("traffic");
+    let folder = home.root().join("recordings");
     let mut daemon = Daemon::start(home, &["--record", folder.to_str().unwrap()]);
     daemon.prompt("Say hi.");
     let id = daemon.call(json!({"type": "get_state"}))["data"]["sessionId"].as_str().unwrap().to_owned();
@@ -101,7 +101,7 @@ fn a_report_holds_all_that_is_needed_and_plays_the_turn_again() {
     let id = recorded(&home);
     home.write_agent("logs/agentd.log", "first\nlast words\n");
     let report = home.root().join("report.jsonl");
-    let args = ["bug-report", &id[..13], "-o", report.to_str().unwrap(), "--recordings", "traffic"];
+    let args = ["bug-report", &id[..13], "-o", report.to_str().unwrap(), "--recordings", "recordings"];
     let mut command = ctl::command(&home, &args);
     command.current_dir(home.root());
     let done = agentd_e2e::Ctl::start_with(command, std::process::Stdio::null()).finish();
@@ -153,7 +153,7 @@ fn without_transcript_nothing_that_was_said_is_in_it() {
     let home = Home::with_model(&server);
     let id = recorded(&home);
     let mut command = ctl::command(&home, &["bug-report", &id, "--no-transcript"]);
-    command.current_dir(home.root()).env("AGENTD_RECORD", home.root().join("traffic"));
+    command.current_dir(home.root()).env("AGENTD_RECORD", home.root().join("recordings"));
     let done = agentd_e2e::Ctl::start_with(command, std::process::Stdio::null()).finish();
     assert_eq!(done.code, 0, "{done:?}");
     assert_says(&done.stdout, &["no transcript", "0 recordings"]);

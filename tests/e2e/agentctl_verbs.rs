@@ -101,7 +101,7 @@ fn steer_reaches_what_is_at_work_and_nothing_else() {
     let later = ctl::run(&home, &["steer", "--follow-up", "aaaa-1", "Then rest."]);
     assert_eq!(later.code, 0, "{later:?}");
     assert_eq!(client.event("queue_update")["followUp"], json!(["Then rest."]));
-    server.push(Reply::stream(sse::answer("Resting.")));
+    server.push(Reply::stream(sse::answer("Pausing.")));
     gate.open();
     client.event("agent_settled");
     assert_eq!(roles(&home.session_files()[0]).iter().filter(|role| *role == "user").count(), 3);

@@ -196,7 +196,7 @@ fn no_secret_in_any_event_log_error_or_file() {
     for api in ProviderApi::ALL {
         let server = MockServer::start([]);
         let home = home(&server);
-        let folder = home.root().join("traffic");
+        let folder = home.root().join("recordings");
         talk(&home, &server, api, &["--record", folder.to_str().unwrap()], &mut seen);
         assert!(fs::read_dir(&folder).unwrap().count() > 10, "little was recorded: the test proves little");
         let sent = server.requests();
@@ -300,7 +300,7 @@ fn no_secret_in_a_bug_report() {
     ];
     let all = known.map(secret).join(" \"quoted\" ");
     server.push(Reply::stream(ProviderApi::Chat.answer("Fine.")));
-    let folder = home.root().join("traffic");
+    let folder = home.root().join("recordings");
     let args = ["--model", "chat/chat", "--record", folder.to_str().unwrap()];
     let mut daemon = Daemon::start_with(&home, &args, |command| {
         command.env("CANARY_KEY", secret("variable")).env("OTHER_API_KEY", secret("environment"));

@@ -23,7 +23,7 @@ fn file(home: &Home) -> PathBuf {
     home.session_files()[0].clone()
 }
 
-fn ledger(home: &Home) -> PathBuf {
+fn intent_log(home: &Home) -> PathBuf {
     file(home).with_extension("ledger")
 }
 
@@ -75,7 +75,7 @@ fn a_settled_session_has_no_intent_log() {
     daemon.prompt("Go.");
     daemon.done(json!({"type": "bash", "command": "true"}));
     assert!(daemon.close().status.success());
-    assert!(!ledger(&home).exists());
+    assert!(!intent_log(&home).exists());
     let mut daemon = Daemon::start(&home, &["--continue"]);
     assert_eq!(told(&mut daemon), Vec::<String>::new());
 }
@@ -90,7 +90,7 @@ fn text_that_streamed_is_kept() {
     let mut daemon = armed(&home, &[], "intent_log.flushed");
     daemon.send(&prompt("Go."));
     daemon.wait();
-    assert!(ledger(&home).exists());
+    assert!(intent_log(&home).exists());
 
     let mut daemon = Daemon::start(&home, &["--continue"]);
     daemon.done(json!({"type": "get_state"}));
@@ -158,7 +158,7 @@ fn what_is_said_of_a_call_is_true() {
         assert!(!home.project().join("ran").exists(), "{point}");
         open_and_close(&home);
         assert_eq!(results(&home), [(said.to_owned(), true)], "{point}");
-        assert!(!ledger(&home).exists());
+        assert!(!intent_log(&home).exists());
     }
 }
 
@@ -206,7 +206,7 @@ fn recovery_that_is_killed_is_done_again() {
         armed(&home, &["--continue"], point).wait();
         open_and_close(&home);
         assert_eq!(results(&home), [(MAY_HAVE_RUN.to_owned(), true)], "{point}");
-        assert!(!ledger(&home).exists(), "{point}");
+        assert!(!intent_log(&home).exists(), "{point}");
     }
 }
 
@@ -227,7 +227,7 @@ fn a_turn_goes_on_by_itself_and_runs_no_tool_again() {
     let request = &server.requests()[1];
     assert_eq!(text(request.messages().last().expect("a message")), MAY_HAVE_RUN);
     assert!(daemon.close().status.success());
-    assert!(!ledger(&home).exists());
+    assert!(!intent_log(&home).exists());
 }
 
 #[test]
@@ -330,14 +330,14 @@ fn the_intent_log_goes_with_its_session() {
     let server = MockServer::start([one_call("echo x; sleep 1000")]);
     let home = Home::with_model(&server);
     killed_in_a_tool(&home);
-    let (file, ledger) = (file(&home), ledger(&home));
+    let (file, intent_log) = (file(&home), intent_log(&home));
     let id = records(&file)[0]["id"].clone();
     let service = Service::start(&home, &[]);
     let mut client = service.client();
     client.done(json!({"type": "hello", "protocol": 1, "client": {"name": "one"}, "capabilities": {"sessions": true}}));
-    assert!(ledger.exists());
+    assert!(intent_log.exists());
     client.done(json!({"type": "delete_session", "sessionId": id}));
-    assert!(!ledger.exists() && !file.exists());
+    assert!(!intent_log.exists() && !file.exists());
 }
 
 /// The disk is full when the session is opened: recovered entries are stored before anything else, and kept until then.
@@ -358,11 +358,11 @@ fn what_cannot_be_recovered_at_once_is_not_forgotten() {
     let refused = daemon.call(run.clone());
     assert_eq!(refused["success"], false, "{refused}");
     assert_says(refused["error"].as_str().expect("an error"), &["has to be stored first", "could not be"]);
-    assert!(ledger(&home).exists());
+    assert!(intent_log(&home).exists());
     daemon.done(run);
     let said: Vec<String> = results(&home).into_iter().map(|(said, _)| said).collect();
     assert_eq!(said, [MAY_HAVE_RUN, MAY_HAVE_RUN]);
     daemon.prompt("Again.");
     assert!(daemon.close().status.success());
-    assert!(!ledger(&home).exists());
+    assert!(!intent_log(&home).exists());
 }

@@ -154,7 +154,7 @@ fn every_api_plays_back_without_server_and_key() {
     for api in APIS {
         let server = MockServer::start([api.here()]);
         let home = api.home(&server);
-        let folder = home.root().join("traffic").display().to_string();
+        let folder = home.root().join("recordings").display().to_string();
         let recorded = ctl::run(&home, &["prompt", "--record", &folder, "Hello?"]);
         assert_eq!(
             (recorded.code, recorded.stdout.as_str()),

@@ -104,7 +104,7 @@ fn deltas(letter: &str) -> String {
 }
 
 #[test]
-fn whoever_stays_or_comes_back_has_the_whole_transcript() {
+fn clients_that_stay_or_come_back_have_the_whole_transcript() {
     let (first, second) = (Gate::new(), Gate::new());
     let server = MockServer::start([Reply::stream(sse::text("a"))
         .gate(&first)

@@ -136,7 +136,7 @@ fn a_prompt_right_after_the_end_is_taken() {
     }
 }
 
-fn ledger(home: &Home) -> PathBuf {
+fn intent_log(home: &Home) -> PathBuf {
     home.session_files()[0].with_extension("ledger")
 }
 
@@ -213,7 +213,7 @@ fn what_waited_waits_again_and_is_delivered_once() {
     daemon.done(steer("Not so fast."));
     assert_eq!(waiting(&mut daemon), 0, "its key is that of an entry now");
     assert!(daemon.close().status.success());
-    assert!(!ledger(&home).exists());
+    assert!(!intent_log(&home).exists());
     let asked = server.requests().last().expect("a request").body.to_string();
     assert_says(&asked, &all);
     let mut daemon = Daemon::start(&home, &["--continue"]);
@@ -250,7 +250,7 @@ fn a_message_that_is_being_delivered_is_there_once() {
         assert_eq!(all, ["And now?", "Go.", "one", "two"], "{point}");
         assert_eq!(waiting(&mut daemon), 0, "{point}");
         assert!(daemon.close().status.success());
-        assert!(!ledger(&home).exists(), "{point}");
+        assert!(!intent_log(&home).exists(), "{point}");
     }
 }
 
@@ -264,12 +264,12 @@ fn what_was_taken_back_stays_so() {
     assert_eq!(waiting(&mut daemon), 1);
     let taken = daemon.done(json!({"type": "clear_queue"}));
     assert_eq!(taken, json!({"steering": [], "followUp": ["Three."]}));
-    assert!(!ledger(&home).exists());
+    assert!(!intent_log(&home).exists());
     daemon.done(steer("One."));
     assert_eq!(waiting(&mut daemon), 1, "its key is free");
     // A client that closes a session knows its queue.
     assert!(daemon.close().status.success());
-    assert!(!ledger(&home).exists());
+    assert!(!intent_log(&home).exists());
     let mut daemon = Daemon::start(&home, &["--continue"]);
     assert_eq!(waiting(&mut daemon), 0);
 }
@@ -313,7 +313,7 @@ fn a_full_disk_loses_no_message_that_waits() {
     daemon.prompt("Now?");
     assert_eq!(said_in_file(&home), ["Go.", "Now?", "Taken."]);
     assert!(daemon.close().status.success());
-    assert!(!ledger(&home).exists());
+    assert!(!intent_log(&home).exists());
 }
 
 /// The disk is full when the session is opened: messages are queued again once there is room.
@@ -332,5 +332,5 @@ fn what_cannot_be_recovered_at_once_waits_later() {
     daemon.event("agent_settled");
     assert_eq!(said_in_file(&home), ["Go.", "And now?", "Then this."]);
     assert!(daemon.close().status.success());
-    assert!(!ledger(&home).exists());
+    assert!(!intent_log(&home).exists());
 }

@@ -23,7 +23,7 @@ use crate::{
     daemon, processes,
 };
 
-/// A daemon in the foreground. It is killed when the test forgets it.
+/// A daemon in the foreground. Dropping it kills the process.
 pub struct Service {
     child: Child,
     socket: PathBuf,
@@ -35,7 +35,7 @@ pub struct Service {
 pub struct ServiceEnded {
     /// The exit status.
     pub status: ExitStatus,
-    /// Everything it said on stderr.
+    /// All of stderr.
     pub stderr: String,
 }
 
@@ -46,16 +46,16 @@ impl Service {
         Self::start_with(home, args, |_| {})
     }
 
-    /// As [`Service::start`], with changes of the command, such as variables.
+    /// Like [`Service::start`], with changes of the command, such as variables.
     #[must_use]
     pub fn start_with(home: &Home, args: &[&str], change: impl FnOnce(&mut Command)) -> Self {
         Self::try_start(home, args, change).unwrap_or_else(|ended| panic!("agentd did not start: {ended:?}"))
     }
 
-    /// As [`Service::start_with`], for a daemon that may refuse to start.
+    /// Like [`Service::start_with`], for a daemon that may refuse to start.
     ///
     /// # Errors
-    /// How it ended instead.
+    /// The end of the daemon.
     pub fn try_start(
         home: &Home,
         args: &[&str],
@@ -70,15 +70,15 @@ impl Service {
     /// Starts a command that becomes `agentd serve`.
     ///
     /// # Errors
-    /// How it ended instead.
+    /// The end of the daemon.
     pub fn start_command(command: Command) -> Result<Self, ServiceEnded> {
         Self::start_passing(command, Stdio::null())
     }
 
-    /// As [`Service::start_command`], with something on stdin.
+    /// Like [`Service::start_command`], with something on stdin.
     ///
     /// # Errors
-    /// How it ended instead.
+    /// The end of the daemon.
     pub fn start_passing(mut command: Command, stdin: impl Into<Stdio>) -> Result<Self, ServiceEnded> {
         command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("agentd starts");
@@ -89,10 +89,10 @@ impl Service {
         thread::spawn(move || {
             let mut line = String::new();
             let read = BufReader::new(stdout).read_line(&mut line);
-            // The test has given up by then.
+            // The receiver is gone if the test has given up.
             let _ = sender.send(read.map(|_| line));
         });
-        // It says that it listens, or ends.
+        // The daemon prints that it listens, or ends.
         let line = said.recv_timeout(DEADLINE).expect("agentd says that it listens, or ends");
         let line = line.expect("agentd writes UTF-8");
         let words =
@@ -109,13 +109,13 @@ impl Service {
         self.child.id()
     }
 
-    /// The socket that it says it listens on.
+    /// The daemon's socket.
     #[must_use]
     pub fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// A new client.
+    /// Connects a client.
     #[must_use]
     pub fn client(&self) -> SocketClient {
         SocketClient::connect(&self.socket)
@@ -137,7 +137,7 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
-        // Both fail only for a process that is gone.
+        // Both fail only for a process that has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -161,21 +161,22 @@ impl SocketClient {
         Self::over(Stream { stream, input })
     }
 
-    /// Talks over a connection that somebody else has made.
+    /// A client over an existing connection.
     #[must_use]
     pub fn over_stream(stream: UnixStream) -> Self {
         let input = BufReader::new(stream.try_clone().expect("a second descriptor"));
         Self::over(Stream { stream, input })
     }
 
-    /// Waits until the daemon has begun to say something, and takes none of it.
+    /// Waits until the daemon has begun to send, and reads nothing.
     pub fn wait_until_readable(&self) {
         let timeout = Timespec { tv_sec: DEADLINE.as_secs().cast_signed(), tv_nsec: 0 };
         let ready = poll(&mut [PollFd::new(&self.transport.stream, PollFlags::IN)], Some(&timeout));
         assert_eq!(ready, Ok(1), "agentd says nothing");
     }
 
-    /// Waits until the daemon has begun to say something to one of the clients, and gives that one's index. Takes none of it.
+    /// Waits until the daemon has begun to say something to one of the clients, and gives that one's index. Takes none of
+    /// it.
     #[must_use]
     pub fn first_readable(clients: &[Self]) -> usize {
         let timeout = Timespec { tv_sec: DEADLINE.as_secs().cast_signed(), tv_nsec: 0 };
@@ -188,19 +189,19 @@ impl SocketClient {
             .expect("a client that agentd talks to")
     }
 
-    /// Says that no more will be sent.
+    /// Closes the sending side.
     pub fn end_input(&mut self) {
-        // It fails only when the daemon has closed the connection.
+        // It fails only if the daemon has closed the connection.
         let _ = self.transport.stream.shutdown(Shutdown::Write);
     }
 
-    /// Waits until the daemon closes the connection, and gives what it still said.
+    /// Waits until the daemon closes the connection, and returns the remaining lines.
     #[must_use]
     pub fn closed(mut self) -> Vec<Value> {
         self.rest()
     }
 
-    /// The connection itself, to write to beside the test's own thread.
+    /// The connection, to write to from another thread.
     #[must_use]
     pub fn stream(&self) -> UnixStream {
         self.transport.stream.try_clone().expect("a second descriptor")
@@ -213,14 +214,14 @@ impl LineTransport for Stream {
     }
 
     fn receive(&mut self, end: Instant) -> io::Result<Option<String>> {
-        // A zero means no limit.
+        // Zero would mean no limit.
         let left = end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         self.stream.set_read_timeout(Some(left))?;
         let mut line = Vec::new();
         match self.input.read_until(b'\n', &mut line) {
             Ok(0) => return Ok(None),
             Ok(_) => {}
-            // It was closed with something of ours unread.
+            // The daemon closed it with unread input.
             Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(None),
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Err(ErrorKind::TimedOut.into()),
             Err(error) => return Err(error),

@@ -1,4 +1,4 @@
-//! Composes what an OpenAI-compatible server streams.
+//! Composes streams of an OpenAI-compatible server.
 
 use serde_json::{Value, json};
 

@@ -25,12 +25,12 @@ impl Gate {
         Self::default()
     }
 
-    /// Lets whoever waits, or will arrive, go on.
+    /// Opens the gate for present and later arrivals.
     pub fn open(&self) {
         self.change(|state| state.open = true);
     }
 
-    /// Waits until someone has arrived.
+    /// Waits for an arrival.
     pub fn wait_until_reached(&self) {
         self.wait(|state| state.reached, "nobody came to the gate");
     }

@@ -78,7 +78,7 @@ fn rich_life(home: &Home, server: &MockServer, umask: &str) {
     run(&["down"], "");
     // A session that records and keeps no file.
     answers().into_iter().for_each(|answer| server.push(answer));
-    let folder = home.root().join("home/traffic");
+    let folder = home.root().join("home/recordings");
     let args = ["--stdio", "--no-session", "--model", "fake/fake", "--record", folder.to_str().unwrap()];
     let mut daemon = Daemon::start_command(with_umask(home, umask, &ctl::agentd(home, &args)));
     daemon.prompt("Again.");
@@ -101,7 +101,7 @@ fn everything_is_private_under_the_most_open_umask() {
     assert!(open.is_empty(), "others can get at {open:#?}");
     let made = |end: &str| found.keys().any(|path| path.to_string_lossy().contains(end));
     for kind in
-        ["auth.json", "agentd.log", ".jsonl", "page.html", "page.md", "report.jsonl", "/traffic/", "/tmp/"]
+        ["auth.json", "agentd.log", ".jsonl", "page.html", "page.md", "report.jsonl", "/recordings/", "/tmp/"]
     {
         assert!(made(kind), "the test left no {kind}: {:?}", found.keys());
     }

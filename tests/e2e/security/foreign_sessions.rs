@@ -353,7 +353,7 @@ fn what_the_daemon_wrote_itself_waits_again() {
         assert!(asked(&server).contains("Then this."));
         assert!(!planted.with_extension("ledger").exists());
         let notes = fs::read_dir(home.agent_dir().join("run/ledgers")).map_or(0, Iterator::count);
-        assert_eq!(notes, 0, "a note of a ledger that is gone");
+        assert_eq!(notes, 0, "a note of a removed intent log");
     }
 }
 
@@ -362,12 +362,12 @@ fn what_the_daemon_wrote_itself_waits_again() {
 fn an_intent_log_in_the_place_of_ours_is_not_delivered() {
     let (server, home) = slow();
     let planted = plant_file(&home, &outside(&home));
-    let ledger = planted.with_extension("ledger");
-    fs::remove_file(&ledger).unwrap();
+    let intent_log = planted.with_extension("ledger");
+    fs::remove_file(&intent_log).unwrap();
     let args = ["--session", planted.to_str().unwrap()];
     killed_with(&home, &args, "Then this.");
-    fs::rename(&ledger, home.root().join("before")).unwrap();
-    fs::write(&ledger, queued(PLANTED)).unwrap();
+    fs::rename(&intent_log, home.root().join("before")).unwrap();
+    fs::write(&intent_log, queued(PLANTED)).unwrap();
     let mut daemon = Daemon::start(&home, &args);
     assert_eq!(waiting(&mut daemon), 0);
     daemon.prompt("And now?");

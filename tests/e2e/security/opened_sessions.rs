@@ -80,10 +80,10 @@ fn a_session_file_without_end_is_refused_at_once() {
 fn a_pipe_as_intent_log_or_session_hangs_nobody() {
     let server = answering();
     let (home, file) = with_session(&server);
-    let ledger = file.with_extension("ledger");
+    let intent_log = file.with_extension("ledger");
     let named = file.to_str().unwrap();
     for make in [&make_pipe as &dyn Fn(&Path), &|path: &Path| symlink("/dev/zero", path).unwrap()] {
-        make(&ledger);
+        make(&intent_log);
         let mut daemon = Daemon::start(&home, &["--session", named]);
         assert_eq!(said(&mut daemon).len(), 2);
         let told = daemon.done(json!({"type": "get_diagnostics"})).to_string();
@@ -102,7 +102,7 @@ fn a_pipe_as_intent_log_or_session_hangs_nobody() {
         }
         let checked = ctl::run(&home, &["fsck", named]);
         assert_says(&checked.stdout, &[".ledger", "is not a regular file"]);
-        fs::remove_file(&ledger).unwrap();
+        fs::remove_file(&intent_log).unwrap();
     }
     let mut daemon = Daemon::start(&home, &["--session", named]);
     daemon.prompt("More.");

@@ -80,11 +80,7 @@ fn a_changed_file_is_not_covered_by_trust() {
     // So is a settings file that takes precedence over the other.
     home.write(".agentd/settings.json", "{}");
     assert_says(&look(&home).1, &[".agentd/settings.json"]);
-    assert_eq!(
-        fs::read_to_string(home.agent_dir().join("trust.json")).unwrap(),
-        before,
-        "the reference's file"
-    );
+    assert_eq!(fs::read_to_string(home.agent_dir().join("trust.json")).unwrap(), before, "pi's file");
 }
 
 #[test]

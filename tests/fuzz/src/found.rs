@@ -1,8 +1,8 @@
-//! Inputs that broke a law once. The tests of every crate that has laws include this file and read them again.
+//! Inputs that broke a law once. The tests of every crate with laws include this file and read them again.
 
 use std::{fs, panic, path::Path};
 
-/// Holds each law against the inputs that were found for it, and checks that it has a fuzz target.
+/// Checks each law against the inputs that were found for it, and that it has a fuzz target.
 pub(crate) fn check(laws: &[(&str, fn(&[u8]))]) {
     let is_root = |folder: &&Path| folder.join("tests/data/fuzz").is_dir();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().find(is_root).unwrap();
@@ -11,6 +11,7 @@ pub(crate) fn check(laws: &[(&str, fn(&[u8]))]) {
         fs::read_dir(root.join("tests/data/fuzz")).unwrap().map(|entry| entry.unwrap().path()).collect();
     inputs.sort();
     for (target, law) in laws {
+        assert!(root.join(format!("fuzz/fuzz_targets/{target}.rs")).is_file(), "no fuzz target {target}");
         assert!(manifest.contains(&format!("name = \"{target}\"")), "fuzz/Cargo.toml has no {target}");
         let start = format!("{target}-");
         for path in &inputs {

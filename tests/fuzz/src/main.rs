@@ -1,6 +1,6 @@
-//! Every law that fuzzing looks after, held against mutated inputs for some seconds: what CI does of `fuzz/`.
+//! Checks every fuzzing law against mutated inputs for some seconds: CI's part of `fuzz/`.
 //!
-//! Needs neither libFuzzer nor its compiler; `fuzz/run` looks longer and deeper. See docs/testing.md.
+//! Needs neither libFuzzer nor its compiler; `fuzz/run` searches longer and deeper. See docs/testing.md.
 #![expect(clippy::print_stdout, reason = "a program for people")]
 
 mod mutate;
@@ -25,11 +25,11 @@ use crate::mutate::{Random, mutated};
 /// One law and the name of its fuzz target.
 type Law = (&'static str, fn(&[u8]));
 
-/// An input that takes longer breaks the law of all: work in proportion to what comes. Builds without optimisation, on a machine
-/// that does other things too.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// The time limit of an input: work has to be proportional to the input. Generous, since builds are unoptimised and
+/// machines loaded.
+const TIME_LIMIT: Duration = Duration::from_secs(20);
 
-/// How many inputs are handed over at once.
+/// The number of inputs that are passed to a thread at once.
 const AT_ONCE: usize = 64;
 
 /// All laws.
@@ -151,7 +151,7 @@ fn run() -> Result<bool, String> {
     Ok(hold_all(&root, &laws, &options))
 }
 
-/// Holds all laws, two at a time. False when one is broken.
+/// Checks all laws, two at a time. Returns `false` if one is broken.
 fn hold_all(root: &Path, laws: &[Law], options: &Options) -> bool {
     let next = AtomicUsize::new(0);
     let results = Mutex::new((0u64, 0usize));
@@ -178,7 +178,8 @@ fn hold_all(root: &Path, laws: &[Law], options: &Options) -> bool {
     broken == 0
 }
 
-/// Holds one law, on a thread that is left behind when it does not come back. The executions, and whether it was broken.
+/// Checks one law on a thread that is abandoned if it does not return. Returns the number of executions, and `true` if the
+/// law was broken.
 fn hold(root: &Path, (name, law): Law, options: &Options) -> (u64, bool) {
     let mut seeds = seeds::of(root, name);
     if let Some(corpus) = &options.corpus {
@@ -192,7 +193,7 @@ fn hold(root: &Path, (name, law): Law, options: &Options) -> (u64, bool) {
     let mut random = Random::new(options.seed ^ hash(name.as_bytes()));
     let (inputs, to_do) = mpsc::sync_channel::<Arc<[Vec<u8>]>>(1);
     let (done, results) = mpsc::sync_channel::<bool>(1);
-    // Which input of those that were handed over it is at.
+    // The index of the current input.
     let at = Arc::new(AtomicUsize::new(0));
     let worker = thread::Builder::new().name(name.to_owned()).spawn({
         let at = Arc::clone(&at);
@@ -215,7 +216,7 @@ fn hold(root: &Path, (name, law): Law, options: &Options) -> (u64, bool) {
     }
     let end = Instant::now() + Duration::from_secs_f64(options.seconds);
     let mut count = 0u64;
-    // Each as it is, then with faults.
+    // Each seed unchanged, then mutated.
     while count < seeds.len() as u64 || count < options.executions || Instant::now() < end {
         let next = |number: u64| {
             let whole = usize::try_from(number).ok().and_then(|at| seeds.get(at));
@@ -230,7 +231,7 @@ fn hold(root: &Path, (name, law): Law, options: &Options) -> (u64, bool) {
         if inputs.send(Arc::clone(&handed)).is_err() {
             return (count, true);
         }
-        let why = match results.recv_timeout(PATIENCE) {
+        let why = match results.recv_timeout(TIME_LIMIT) {
             Ok(true) => {
                 count += AT_ONCE as u64;
                 continue;
@@ -253,7 +254,7 @@ fn hash(bytes: &[u8]) -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// Keeps the input that broke a law, and says how to try it again.
+/// Stores the input that broke a law, and prints how to repeat it.
 fn tell(root: &Path, name: &str, input: &[u8], why: &str) {
     let folder = root.join("target/fuzz-found");
     let file = folder.join(format!("{name}-{:016x}", hash(input)));

@@ -1,6 +1,6 @@
-//! Inputs with faults in them, the same ones for the same seed.
+//! Mutated inputs, determined by the seed.
 
-/// Random numbers that come again with their seed (SplitMix64).
+/// Random numbers that a seed repeats (SplitMix64).
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -16,7 +16,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// Below `end`; 0 for 0.
+    /// A number below `end`; 0 for 0.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         usize::try_from(self.next() % (end.max(1) as u64)).unwrap_or_default()
     }
@@ -26,10 +26,10 @@ impl Random {
     }
 }
 
-/// The longest input that is made, in bytes. Long runs (`fuzz/run`) try longer ones.
+/// The longest input, in bytes. Long runs (`fuzz/run`) try longer ones.
 const MOST_BYTES: usize = 16 * 1024;
 
-/// What numbers become.
+/// Replacements of numbers.
 const NUMBERS: [&str; 16] = [
     "0",
     "-1",
@@ -49,7 +49,7 @@ const NUMBERS: [&str; 16] = [
     "00",
 ];
 
-/// What stands in texts of all kinds.
+/// Pieces of texts of all kinds.
 const PIECES: [&[u8]; 40] = [
     b"\n",
     b"\r\n",
@@ -93,7 +93,7 @@ const PIECES: [&[u8]; 40] = [
     b"(?",
 ];
 
-/// An input with one to six faults. `all` are inputs to take pieces from.
+/// An input with one to six faults, with pieces from the inputs `all`.
 pub(crate) fn mutated(input: &[u8], all: &[Vec<u8>], words: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
     let mut out = input.to_vec();
     for _ in 0..=random.below(6) {
@@ -116,7 +116,7 @@ fn fault(out: &mut Vec<u8>, all: &[Vec<u8>], words: &[Vec<u8>], random: &mut Ran
             let to = random.below(out.len());
             insert(out, to, &piece);
         }
-        // The same again and again: depth, and loops in loops.
+        // Repeats a piece, for depth and nested loops.
         5 => {
             let piece = out[at..(at + 8).min(end)].to_vec();
             insert(out, at, &piece.repeat(1 << random.below(11)));
@@ -141,7 +141,7 @@ fn fault(out: &mut Vec<u8>, all: &[Vec<u8>], words: &[Vec<u8>], random: &mut Ran
                 *place = byte;
             }
         }
-        // A line is lost, or comes at another place.
+        // Removes or moves a line.
         9 => {
             let start = out[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |feed| feed + 1);
             let end =
@@ -166,7 +166,7 @@ fn insert(out: &mut Vec<u8>, at: usize, piece: &[u8]) {
     out.splice(at..at, piece.iter().copied());
 }
 
-/// The next number is another one.
+/// Replaces the next number.
 fn number(out: &mut Vec<u8>, at: usize, random: &mut Random) {
     let Some(start) = out[at..].iter().position(u8::is_ascii_digit).map(|found| at + found) else { return };
     let end =

@@ -1,12 +1,12 @@
-//! What the laws are tried with first: recorded answers of servers, session files of real programs, and small texts of each kind
-//! (`seeds/TARGET-WHAT` beside this folder, and what was found before).
+//! Seeds of the laws: recorded answers of servers, session files of real programs, and small texts of each kind
+//! (`seeds/TARGET-WHAT` beside this folder, and earlier findings).
 
 use std::{fs, io, path::Path};
 
 /// The longest seed for a run without libFuzzer, in bytes: short inputs are tried more often.
 const MOST_BYTES: usize = 12 * 1024;
 
-/// Targets that read what servers stream.
+/// Targets that read streams of servers.
 const STREAMS: [&str; 11] = [
     "anthropic_messages",
     "azure_openai_responses",
@@ -21,7 +21,7 @@ const STREAMS: [&str; 11] = [
     "events",
 ];
 
-/// The name and content of every input to begin with.
+/// The name and content of every seed.
 fn named(root: &Path, target: &str) -> Vec<(String, Vec<u8>)> {
     let start = format!("{target}-");
     let mut seeds = Vec::new();
@@ -39,7 +39,7 @@ fn named(root: &Path, target: &str) -> Vec<(String, Vec<u8>)> {
         seeds.extend(files(&root.join("tests/data/sessions"), |name| name.ends_with(".jsonl")));
     }
     if ["commands", "daemon_lines"].contains(&target) {
-        // What goes over the wire, as the golden transcripts have it.
+        // Lines of the protocol from the golden transcripts.
         let mark = if target == "commands" { "> " } else { "< " };
         for (name, text) in files(&root.join("tests/golden"), |name| name.ends_with(".jsonl")) {
             let text = String::from_utf8_lossy(&text).into_owned();
@@ -65,7 +65,7 @@ pub(crate) fn files(folder: &Path, wanted: impl Fn(&str) -> bool) -> Vec<(String
         .collect()
 }
 
-/// The inputs to begin with, cut where they are long.
+/// The seeds, truncated if long.
 pub(crate) fn of(root: &Path, target: &str) -> Vec<Vec<u8>> {
     let cut = |(_, mut bytes): (String, Vec<u8>)| {
         bytes.truncate(MOST_BYTES);

@@ -1,4 +1,4 @@
-// Loaded with --import: the reference's package by its name is its bundle. Its other entry point needs packages that are not
+// Loaded with --import: pi's package by its name is its bundle. Its other entry point needs packages that are not
 // in the registry.
 
 import { registerHooks } from "node:module";

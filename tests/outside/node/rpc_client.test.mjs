@@ -1,4 +1,4 @@
-// The reference's own client class, in both generations of its protocol, drives agentd: every public method.
+// pi's own client class, in both generations of its protocol, drives agentd: every public method.
 
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";

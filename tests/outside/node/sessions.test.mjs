@@ -1,4 +1,4 @@
-// Session files in both directions between agentd and the reference's own SessionManager.
+// Session files in both directions between agentd and pi's own SessionManager.
 
 import assert from "node:assert/strict";
 import { copyFileSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
@@ -15,7 +15,7 @@ const { SessionManager } = await import(
 /// As JSON carries it: without the fields that are undefined.
 const plain = (value) => JSON.parse(JSON.stringify(value));
 
-/// That the reference, which opens the file, and agentd, which has it open, see the same.
+/// That pi, which opens the file, and agentd, which has it open, see the same.
 async function agree(wire, what) {
   const { sessionFile, sessionId, sessionName } = await wire.done({ type: "get_state" });
   const { messages } = await wire.done({ type: "get_messages" });
@@ -73,14 +73,14 @@ test("what agentd wrote opens in SessionManager, which appends, and opens in age
   assert.deepEqual(clone.messages, whole.messages);
   await wire.end();
 
-  // The reference goes on with the file, and agentd after it.
+  // pi goes on with the file, and agentd after it.
   const opened = SessionManager.open(original.sessionFile);
   opened.appendMessage({ role: "user", content: [{ type: "text", text: "from over there" }], timestamp: 1 });
   opened.appendSessionInfo("renamed");
   // The branch from its end, since what came before the compaction is in no context.
   opened.appendContextEdit(message(opened.getBranch().reverse(), "hello").id, { content: "edited" });
   const again = connect(place, ["--session", original.sessionFile]);
-  const back = await agree(again, "after the reference appended");
+  const back = await agree(again, "after pi appended");
   assert.ok(JSON.stringify(back.messages).includes("from over there"));
   assert.ok(JSON.stringify(back.messages).includes("edited"));
   await again.prompt("hello");
@@ -100,7 +100,7 @@ test("what SessionManager wrote opens in agentd, which appends, and opens there 
     role: "assistant", content, api: "scripted", provider: "script", model: "one", usage, stopReason, timestamp: clock++, ...more,
   });
   const text = (text) => [{ type: "text", text }];
-  written.appendSessionInfo("  of the\nreference ");
+  written.appendSessionInfo("  of\npi ");
   written.appendModelChange("script", "two");
   written.appendThinkingLevelChange("off");
   written.appendMessage({ role: "system", content: "Be kind.", sections: { tone: "calm" }, toolsAdded: [], timestamp: clock++ });
@@ -138,7 +138,7 @@ test("what SessionManager wrote opens in agentd, which appends, and opens there 
   const seen = await agree(wire, "as written");
   assert.deepEqual(seen.messages, plain(written.buildSessionContext().messages));
   const state = await wire.done({ type: "get_state" });
-  assert.deepEqual([state.model.id, state.thinkingLevel, state.sessionName], ["one", "off", "of the reference"]);
+  assert.deepEqual([state.model.id, state.thinkingLevel, state.sessionName], ["one", "off", "of pi"]);
   await wire.prompt("hello");
   await agree(wire, "after agentd appended");
   await wire.done({ type: "fork", entryId: left });
@@ -149,10 +149,10 @@ test("what SessionManager wrote opens in agentd, which appends, and opens there 
   const reopened = SessionManager.open(file);
   const branched = reopened.createBranchedSession(kept);
   assert.ok(branched);
-  await agree(connect(place, ["--session", branched]), "a branch that the reference split off");
+  await agree(connect(place, ["--session", branched]), "a branch that pi split off");
 });
 
-test("the reference opens what a kill interrupted, and again what agentd made of it", async (t) => {
+test("pi opens what a kill interrupted, and again what agentd made of it", async (t) => {
   // With and without an answer, with a call that may have run, with half of a line at the end.
   const places = [
     "run.model_asked", "run.delta@2", "run.tool_started", "session.stored@3", "store.append@3:torn", "recovery.appended",
@@ -171,7 +171,7 @@ test("the reference opens what a kill interrupted, and again what agentd made of
     copyFileSync(sessionFile, theirs);
     const opened = SessionManager.open(theirs);
     const before = opened.getEntries().length;
-    assert.ok(before > 0, `${at}: the reference reads what was stored`);
+    assert.ok(before > 0, `${at}: pi reads what was stored`);
     opened.buildSessionContext();
 
     const wire = connect(place, ["--session", sessionFile]);
@@ -185,7 +185,7 @@ test("the reference opens what a kill interrupted, and again what agentd made of
     after.appendMessage({ role: "user", content: [{ type: "text", text: "from over there" }], timestamp: 1 });
     await wire.end();
     const again = connect(place, ["--continue"]);
-    const back = await agree(again, `${at}: after the reference appended`);
+    const back = await agree(again, `${at}: after pi appended`);
     assert.ok(JSON.stringify(back.messages).includes("from over there"));
     await again.end();
   }

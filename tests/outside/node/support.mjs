@@ -62,7 +62,7 @@ export function home(t, settings = {}) {
     cleanups,
     at, project: at("project"), agentDir: at("agent"),
     env: { HOME: at("home"), PI_CODING_AGENT_DIR: at("agent"), TMPDIR: at("tmp"), AGENTD_BIN: agentd, AGENTD_DIR: "" },
-    /// A named pipe in the project; `open` lets whoever reads it go on.
+    /// A named pipe in the project; `open` lets its readers go on.
     gate() {
       execFileSync("mkfifo", [at("project/gate")]);
       return { open: () => execFileSync("/bin/sh", ["-c", "echo through > gate"], { cwd: at("project") }) };

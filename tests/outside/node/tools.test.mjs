@@ -1,4 +1,4 @@
-// The tools beside the reference's: the same calls in the same folder, and the same results for model and client.
+// The tools beside pi's: the same calls in the same folder give the same results for model and client.
 //
 // One model server for each program answers every request with the next call of a list. What differs on purpose is marked with
 // `ours`: a part of what agentd says.
@@ -15,7 +15,7 @@ import { deflateSync, crc32 } from "node:zlib";
 
 import { agentd, home, packages } from "./support.mjs";
 
-const reference = join(packages, "pi-1.5/node_modules/@earendil-works/pi-coding-agent/dist/bundle/cli.js");
+const pi = join(packages, "pi-1.5/node_modules/@earendil-works/pi-coding-agent/dist/bundle/cli.js");
 
 const call = (name) => (args, ours) => ({ name, args, ours });
 const [bash, read, write, edit, ls, grep] = ["bash", "read", "write", "edit", "ls", "grep"].map(call);
@@ -177,7 +177,7 @@ async function results(t, program, calls) {
   return ended;
 }
 
-/// The fields in which two values differ, each with what the reference and agentd have there.
+/// The fields in which two values differ, each with the value of pi and of agentd.
 function parting(expected, result, path = "") {
   if (typeof expected === "object" && typeof result === "object" && expected && result) {
     const keys = new Set([...Object.keys(expected), ...Object.keys(result)]);
@@ -187,12 +187,12 @@ function parting(expected, result, path = "") {
   let start = 0;
   while (start < one.length && one[start] === other[start]) start++;
   const part = (text) => text.slice(Math.max(0, start - 40), start + 160);
-  return [`  ${path}`, `    reference: ${part(one)}`, `    agentd:    ${part(other)}`];
+  return [`  ${path}`, `    pi:        ${part(one)}`, `    agentd:    ${part(other)}`];
 }
 
 for (const [name, calls] of Object.entries(groups)) {
   test(`${name}: ${calls.length} calls`, { timeout: 120_000 }, async (t) => {
-    const theirs = await results(t, [process.execPath, reference], calls);
+    const theirs = await results(t, [process.execPath, pi], calls);
     const ours = await results(t, [agentd, "--compat", "pi"], calls);
     calls.forEach(({ name, args, ours: purpose }, index) => {
       const [expected, result] = [theirs, ours].map((all) => all.get(`c${index}`));
@@ -200,7 +200,7 @@ for (const [name, calls] of Object.entries(groups)) {
       assert.ok(result, `${what} has no result`);
       if (purpose) {
         assert.ok(result.content[0].text.includes(purpose), `${what}: ${result.content[0].text}`);
-        assert.notDeepEqual(result, expected, `${what} is the same as in the reference`);
+        assert.notDeepEqual(result, expected, `${what} is the same as in pi`);
       } else {
         // The results can be long: only where they part is shown.
         assert.ok(isDeepStrictEqual(result, expected), `${what}\n${parting(expected, result).join("\n")}`);

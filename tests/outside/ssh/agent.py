@@ -15,7 +15,7 @@ AGENTD = str(Path(os.environ["AGENTD_BIN_DIR"]) / "agentd")
 DEADLINE = 60
 
 # One test may take so long, in seconds.
-PATIENCE = 240
+TIMEOUT = 240
 
 
 def wait_for(what, look):
@@ -163,7 +163,7 @@ class Agent:
             command, env=env, cwd=self.root / "project", stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
         # A test that hangs ends, and says where.
-        self._watchdog = threading.Timer(PATIENCE, self.process.kill)
+        self._watchdog = threading.Timer(TIMEOUT, self.process.kill)
         self._watchdog.start()
         self._last = 0
 

@@ -1,5 +1,5 @@
-//! Scenarios with clients that follow sessions: joining a long session, one answer for many clients beside the floor, and many sessions
-//! at work at once.
+//! Scenarios with clients that follow sessions: joining a long session, one answer for many clients beside the floor, and
+//! many sessions at work at once.
 
 use std::{
     fmt::Write,
@@ -48,7 +48,7 @@ pub(crate) fn attach_to_long_session(scale: Scale, report: &mut Report) {
             .collect();
         report.times(name, &mut times, 95);
     };
-    measure("attach to it at rest");
+    measure("attach while unloaded");
     host.send(&json!({"type": "prompt", "message": "Go."}));
     host.event("message_update");
     measure("attach to it in the middle of an answer");
@@ -56,7 +56,7 @@ pub(crate) fn attach_to_long_session(scale: Scale, report: &mut Report) {
     host.settled();
 }
 
-/// A session of questions and answers, as a file.
+/// Writes a session file of questions and answers.
 fn long_session(home: &Home, entries: usize) -> String {
     let time = "2026-11-21T00:00:00.000Z";
     let header =
@@ -99,7 +99,7 @@ pub(crate) fn run_fan_out(scale: Scale, report: &mut Report) {
     report.time("99 more clients: floor, 64 KiB a write, CPU", last.2.saturating_sub(first.2));
 }
 
-/// One answer for so many clients: the daemon's processor time, and the bytes for each of them.
+/// One answer for so many clients: the daemon's processor time, and the bytes for each client.
 fn fan_out(deltas: usize, clients: usize, report: &mut Report) -> (Duration, u64) {
     let piece = sse::text(WORDS);
     let server = MockServer::always(
@@ -161,7 +161,7 @@ pub(crate) fn run_crowd(scale: Scale, report: &mut Report) {
     let all: Vec<Vec<u8>> = reading.into_iter().map(|reader| reader.join().expect("a reader")).collect();
     let (wall, after) = (begun.elapsed(), processes::usage(service.id()));
 
-    // What clients were told is what the deltas add up to, and what stands in the file.
+    // The deltas add up to the message and to the file's entry.
     let files = home.session_files();
     assert_eq!(files.len(), streaming, "a file for each session that was used");
     let stored: Vec<String> = files
@@ -193,7 +193,7 @@ pub(crate) fn attach(service: &Service, session: &Value) -> UnixStream {
     client.stream()
 }
 
-/// Reads until the run has ended, and gives everything.
+/// Reads to the end of the run, and returns everything.
 pub(crate) fn until_settled(mut stream: UnixStream) -> JoinHandle<Vec<u8>> {
     stream.set_read_timeout(Some(4 * DEADLINE)).expect("a time limit");
     let reading = move || {
@@ -212,7 +212,7 @@ pub(crate) fn until_settled(mut stream: UnixStream) -> JoinHandle<Vec<u8>> {
     thread::Builder::new().stack_size(128 << 10).spawn(reading).expect("a thread")
 }
 
-/// Checks that events are numbered without a hole, and gives what the deltas add up to and the text of the last message.
+/// Checks that event numbers have no gap; returns the sum of the deltas and the text of the last message.
 pub(crate) fn check(all: &[u8]) -> (String, String) {
     let (mut streamed, mut message, mut seq) = (String::new(), String::new(), None);
     for line in all.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {

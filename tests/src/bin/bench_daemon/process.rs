@@ -1,4 +1,4 @@
-//! Scenarios about the daemon's process: its start, its memory, the delay of a delta, and the floor: a program that writes as many
+//! Scenarios about the daemon's process: start, memory, the delay of a delta, and the floor: a program that writes as many
 //! bytes to as many sockets out of one buffer, and does nothing else.
 
 use std::{
@@ -27,7 +27,7 @@ pub(crate) fn run_start(scale: Scale, report: &mut Report) {
             let begun = Instant::now();
             let mut daemon = Daemon::start(&home, &["--no-session"]);
             daemon.done(json!({"type": "get_state"}));
-            // Before it is ended, which takes its time too.
+            // Taken before the end of the daemon, which takes time, too.
             begun.elapsed()
         })
         .collect();
@@ -70,7 +70,7 @@ const IDLE: Duration = Duration::from_secs(2);
 pub(crate) fn run_memory(scale: Scale, report: &mut Report) {
     let server = MockServer::always(Reply::stream(sse::answer("Hello.")));
     let home = Home::with_model(&server);
-    // Nothing is unloaded while it is counted.
+    // Nothing is unloaded during the measurement.
     home.settings(&json!({"daemon": {"idleUnloadMs": 0}}));
     let service = Service::start(&home, &[]);
     let mut client = service.client();
@@ -82,7 +82,7 @@ pub(crate) fn run_memory(scale: Scale, report: &mut Report) {
     let many = scale.of(1_000, 30);
     (few..many).for_each(|_| open_and_use(&mut client, &home));
     let with_many = show_memory(report, &service, &format!("{many} sessions"));
-    // What the first of them brought in (code, the connection to the model) is no session's own.
+    // The first session also loads code and connects to the model, which is not its own cost.
     let each =
         |after: u64, before: u64, count: usize| exact(after.saturating_sub(before)) / exact(count as u64);
     let loaded = each(with_many.private, with_few.private, many - few);
@@ -105,7 +105,7 @@ pub(crate) fn run_memory(scale: Scale, report: &mut Report) {
     report.figure("each unloaded session, private", unloaded / 1024.0, "KiB");
 }
 
-/// Opens a session, has a question answered, and leaves it.
+/// Opens a session, sends a prompt, and leaves.
 fn open_and_use(client: &mut SocketClient, home: &Home) {
     let opened = client.done(json!({"type": "open_session", "cwd": home.project()}));
     client.prompt("Hello?");
@@ -132,7 +132,7 @@ fn show_memory(report: &mut Report, service: &Service, what: &str) -> processes:
     usage
 }
 
-/// A pause between deltas: each finds the daemon waiting, as with a real model.
+/// The pause between deltas: each one finds the daemon waiting, as with a real model.
 const PACE: Duration = Duration::from_millis(2);
 
 pub(crate) fn run_latency(scale: Scale, report: &mut Report) {
@@ -166,13 +166,13 @@ pub(crate) fn run_latency(scale: Scale, report: &mut Report) {
     child.wait().expect("agentd ends");
 }
 
-/// The time since the first look at the clock.
+/// The time since the first call.
 fn now() -> Duration {
     static BEGUN: OnceLock<Instant> = OnceLock::new();
     BEGUN.get_or_init(Instant::now).elapsed()
 }
 
-/// Reads to the end of the run, and gives each delta's age when it came.
+/// Reads to the end of the run, and returns the age of each delta at its arrival.
 fn delays(lines: impl BufRead) -> Vec<Duration> {
     let mut delays = Vec::new();
     for line in lines.lines() {
@@ -191,7 +191,7 @@ fn delays(lines: impl BufRead) -> Vec<Duration> {
     panic!("agentd left before the end of the run");
 }
 
-/// Makes this program the one that writes.
+/// The argument that makes this program the writer.
 pub(crate) const FLOOR_COMMAND: &str = "write-the-floor";
 
 /// The processor time of writing `bytes` to each of `clients`, `at_once` with each system call.
@@ -228,7 +228,7 @@ pub(crate) fn measure_floor(clients: usize, bytes: u64, at_once: u64) -> Duratio
     Duration::from_nanos(said.trim().parse().expect("nanoseconds"))
 }
 
-/// Writes: `SOCKET CLIENTS BYTES AT_ONCE`. Says how much processor time it took, in nanoseconds.
+/// Writes: `SOCKET CLIENTS BYTES AT_ONCE`. Prints the processor time in nanoseconds.
 pub(crate) fn write_floor(args: &[String]) {
     let number = |index: usize| args[index].parse::<usize>().expect("a number");
     let (clients, bytes, at_once) = (number(1), number(2), number(3).max(1));

@@ -1,4 +1,4 @@
-//! Figures: rows to read, and a line of JSON for programs.
+//! Figures: rows for people, and a line of JSON for programs.
 
 use std::{
     io::{self, Write},
@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
-/// How much is measured.
+/// The amount of work.
 #[derive(Clone, Copy)]
 pub(crate) struct Scale {
     pub(crate) is_quick: bool,
@@ -32,7 +32,7 @@ impl Report {
         Self { scenario, figures: Map::new() }
     }
 
-    /// A figure, rounded to what can be told apart.
+    /// A figure, rounded to three decimals.
     pub(crate) fn figure(&mut self, name: &str, value: f64, unit: &str) {
         let value = (value * 1000.0).round() / 1000.0;
         say(&format!("  {name:<64} {value:>12} {unit}"));
@@ -62,7 +62,7 @@ impl Report {
         self.time(name, times[times.len() / 2]);
     }
 
-    /// Something that is no figure.
+    /// A remark.
     pub(crate) fn note(&self, text: &str) {
         say(&format!("  {}: {text}", self.scenario));
     }
@@ -72,7 +72,7 @@ impl Report {
     }
 }
 
-/// A count as a number to divide.
+/// A count as a floating-point number.
 #[expect(clippy::cast_precision_loss, reason = "no count here comes near 2^53")]
 pub(crate) fn exact(count: u64) -> f64 {
     count as f64
@@ -80,6 +80,6 @@ pub(crate) fn exact(count: u64) -> f64 {
 
 fn say(line: &str) {
     let mut out = io::stdout().lock();
-    // Nobody reads any more: the next line ends the program's use, not this one.
+    // The reader may be gone; the error is ignored.
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }

@@ -1,4 +1,5 @@
-//! Tool calls of a model, from the start of `agentd --stdio` to the call's result, each beside the program that people use for it.
+//! Tool calls of a model, from the start of `agentd --stdio` to the call's result, each beside the program that people use
+//! for the task.
 
 use std::{
     fs::{self, File},
@@ -24,7 +25,7 @@ pub(crate) fn run(scale: Scale, report: &mut Report) {
     commands(&home, scale, report);
 }
 
-/// Files in folders of a hundred, of 1 to 13 KB of words; a few of them hold what is looked for.
+/// Files in folders of a hundred, of 1 to 13 KB of words; a few of them hold the pattern.
 fn searching(home: &Home, scale: Scale, report: &mut Report) {
     let files = scale.of(50_000, 500);
     let tree = home.root().join("tree");
@@ -108,7 +109,7 @@ fn listing(home: &Home, scale: Scale, report: &mut Report) {
     fs::remove_dir_all(&folder).unwrap();
 }
 
-/// A file with holes: what is in them is read like everything else.
+/// A sparse file: its holes are read like everything else.
 fn reading(home: &Home, scale: Scale, report: &mut Report) {
     let path = home.root().join("large");
     let mut file = File::create(&path).unwrap();
@@ -141,7 +142,7 @@ fn editing(home: &Home, scale: Scale, report: &mut Report) {
     out.into_inner().unwrap().sync_all().unwrap();
     let line = format!("{:07} a line", lines / 2);
     let edits = json!([{"oldText": format!("{line} of"), "newText": format!("{line} so of")}]);
-    // Takes back what the call before it did.
+    // Reverts the previous call.
     let mut sed = Command::new("sed");
     sed.arg("-i").arg(format!("s/^{line} so of/{line} of/")).arg(&path);
     let edit = call("edit", json!({"path": path, "edits": edits}));
@@ -171,7 +172,7 @@ fn commands(home: &Home, scale: Scale, report: &mut Report) {
     let mut times: Vec<Duration> = (0..=rounds)
         .map(|_| timed(|| drop(daemon.done(json!({"type": "bash", "command": "true"})))))
         .collect();
-    // The guard starts with the first one.
+    // The guard starts with the first command.
     report.time("bash command `true`, the first one", times.remove(0));
     report.times("bash command `true`, from command to answer", &mut times, 95);
     let mut times: Vec<Duration> = (0..rounds)
@@ -198,7 +199,7 @@ fn timed(work: impl FnOnce()) -> Duration {
     begun.elapsed()
 }
 
-/// Has the model make the call in a daemon of its own, and runs the other program, in turns.
+/// Makes the call in a daemon of its own, and runs the other program, in turns.
 fn compare(name: &str, rounds: usize, report: &mut Report, home: &Home, reply: &Reply, other: &mut Command) {
     other.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let (mut ours, mut calls, mut theirs) = (Vec::new(), Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! The command line, the lines on the way, and the outcome of a sub-command.
+//! The command line, progress lines, and the outcome of a sub-command.
 
 use std::{
     io::{self, Write},
@@ -9,13 +9,13 @@ use std::{
 use agentd_e2e::{binaries, random};
 use serde_json::Value;
 
-/// What the command line asks for.
+/// The flags of the command line.
 pub(crate) struct Options {
-    /// What every random decision follows from.
+    /// The seed of every random decision.
     pub(crate) seed: u64,
-    /// Nothing but the summary is to be said.
+    /// Only the summary is printed.
     pub(crate) is_quiet: bool,
-    /// Flags that nobody has asked for yet.
+    /// Flags that were not read yet.
     rest: Vec<String>,
 }
 
@@ -32,14 +32,14 @@ impl Options {
         Ok(options)
     }
 
-    /// Whether a flag is there.
+    /// Returns `true` if the flag is given.
     pub(crate) fn flag(&mut self, name: &str) -> bool {
         let before = self.rest.len();
         self.rest.retain(|arg| arg != name);
         self.rest.len() < before
     }
 
-    /// The value behind a flag: the last one, when it is there several times.
+    /// The value of a flag: the last one, if it is given several times.
     pub(crate) fn value<T: FromStr>(&mut self, name: &str) -> Result<Option<T>, String> {
         let mut found = None;
         while let Some(at) = self.rest.iter().position(|arg| arg == name) {
@@ -50,33 +50,33 @@ impl Options {
         Ok(found)
     }
 
-    /// To be called when all flags were asked for: what is left is wrong.
+    /// Reports the remaining flags as unknown. Called after all flags were read.
     pub(crate) fn end(&self) -> Result<(), String> {
         if self.rest.is_empty() { Ok(()) } else { Err(format!("not understood: {}", self.rest.join(" "))) }
     }
 }
 
-/// What a sub-command found.
+/// The outcome of a sub-command.
 pub(crate) struct Outcome {
-    /// Whether all promises held.
+    /// All promises held.
     pub(crate) held: bool,
     /// The summary: an object, to which name, seed and `held` are added.
     pub(crate) summary: Value,
 }
 
-/// A line for people, on stderr, unless only the summary is wanted.
+/// Prints a progress line on stderr, unless only the summary is wanted.
 pub(crate) fn line(options: &Options, text: &str) {
     if !options.is_quiet {
         error(text);
     }
 }
 
-/// A line on stderr. Whoever has closed it does not want to know.
+/// Prints a line on stderr. A closed stderr is ignored.
 pub(crate) fn error(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
-/// The summary, on stdout.
+/// Prints the summary on stdout.
 pub(crate) fn summary(line: &Value) {
     let _ = writeln!(io::stdout(), "{line}");
 }

@@ -33,7 +33,7 @@ pub(crate) fn run(options: &mut Options) -> Result<Outcome, String> {
     let model = Model::start();
     let home = Home::new();
     home.configure(&home::models(&model.base_url()));
-    // Sessions leave memory at once, and some of them make place for others.
+    // Sessions are unloaded at once, and some are evicted.
     home.settings(&json!({"daemon": {"idleUnloadMs": 1, "maxSessions": 2 * clients + sessions}}));
     let service = Service::start(&home, &[]);
     let (tally, place) = (Tally::default(), KnownSessions::new(sessions, &home.project()));
@@ -50,7 +50,7 @@ pub(crate) fn run(options: &mut Options) -> Result<Outcome, String> {
         thread::sleep(Duration::from_secs(seconds));
         tally.end();
     });
-    cli::line(options, &format!("everybody has left after {:?}", begun.elapsed()));
+    cli::line(options, &format!("all clients have left after {:?}", begun.elapsed()));
     if let Err(trouble) = settle(&service, &tally) {
         tally.find(&trouble.to_string());
     }
@@ -64,7 +64,7 @@ pub(crate) fn run(options: &mut Options) -> Result<Outcome, String> {
     Ok(Outcome { held: tally.findings().is_empty(), summary })
 }
 
-/// Waits until nothing works and everything has left memory.
+/// Waits until nothing works and every session is unloaded.
 fn settle(service: &Service, tally: &Tally) -> Result<(), Trouble> {
     let mut peer = Peer::counting(service.socket())?;
     let end = Instant::now() + SETTLE_TIME;
@@ -74,8 +74,8 @@ fn settle(service: &Service, tally: &Tally) -> Result<(), Trouble> {
         Ok(ids.map(str::to_owned).collect())
     };
     loop {
-        // A session keeps what waits for its next prompt, and does not leave with it. Commands of those who left without waiting
-        // may only now be taken.
+        // A session with queued messages is not unloaded. Commands of clients that left without waiting may be read only
+        // now.
         for id in live(&mut peer)? {
             match peer.done(json!({"type": "clear_queue", "sessionId": id})) {
                 Err(Trouble::Refused(..)) => tally.note("gone meanwhile"),
@@ -86,7 +86,7 @@ fn settle(service: &Service, tally: &Tally) -> Result<(), Trouble> {
         if [&status["liveSessions"], &status["runningSessions"]].iter().all(|count| **count == 0)
             && status["clients"] == 1
         {
-            // Nothing is counted that has ended.
+            // Ended sessions are not counted.
             if status["usage"]["sessions"]["used"] != status["restingSessions"] {
                 tally.find(&format!("more sessions are counted than there are: {status}"));
             }
@@ -104,7 +104,7 @@ fn settle(service: &Service, tally: &Tally) -> Result<(), Trouble> {
     }
 }
 
-/// Looks for every message that was said to be stored: once, in the file of its session. How many files and messages there were.
+/// Checks that every acknowledged message is once in the file of its session. Returns the number of files and messages.
 fn check(place: &KnownSessions, tally: &Tally) -> (usize, usize) {
     let (mut files, mut messages) = (0, 0);
     for (id, file, texts) in place.stored() {
@@ -112,7 +112,7 @@ fn check(place: &KnownSessions, tally: &Tally) -> (usize, usize) {
         let lines: Vec<Value> =
             content.lines().map(|line| serde_json::from_str(line).unwrap_or_default()).collect();
         if lines.first().is_none_or(|header| header["id"] != *id) {
-            // Another session may have begun in the place of one that was deleted.
+            // Another session may have replaced a deleted one.
             if !place.is_doubtful(&id) {
                 tally.find(&format!("{} is not there, with {} messages", file.display(), texts.len()));
             }

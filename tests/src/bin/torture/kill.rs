@@ -1,8 +1,8 @@
-//! Kills the daemon at bad moments, starts it again, and compares what is there with what was acknowledged.
+//! Kills the daemon at bad moments, starts it again, and compares its state with what was acknowledged.
 //!
-//! A **life** is one home: some rounds, then an end as it should be. A **round** starts the daemon, looks whether
-//! everything that was ever acknowledged is there, puts it under load, and kills it: at a named fail point, at a random
-//! moment, or in the middle of its start. What a life decides follows from the seed and the life's number alone.
+//! A **life** is one home: some rounds, then a regular end. A **round** starts the daemon, checks that everything ever
+//! acknowledged is there, puts it under load, and kills it: at a named fail point, at a random moment, or in the middle of
+//! its start. The decisions of a life follow from the seed and the life's number alone.
 
 mod check;
 mod client;

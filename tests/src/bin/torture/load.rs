@@ -20,7 +20,7 @@ use crate::{
     peer::{Peer, TIMEOUT, Trouble},
 };
 
-/// A part: its figures, and what did not hold.
+/// A part: its figures and findings.
 type Part = fn(&Load<'_>) -> Result<(Value, Vec<String>), Trouble>;
 
 /// Runs the sub-command.
@@ -49,10 +49,10 @@ pub(crate) fn run(options: &mut Options) -> Result<Outcome, String> {
     Ok(Outcome { held: findings.is_empty(), summary })
 }
 
-/// Connections at once.
+/// Simultaneous connections.
 const MANY: usize = 200;
 
-/// Sessions that these are spread over.
+/// The sessions of these connections.
 const SESSIONS: usize = 20;
 
 pub(crate) fn measure_rates(load: &Load<'_>) -> Result<(Value, Vec<String>), Trouble> {
@@ -91,12 +91,12 @@ pub(crate) fn measure_rates(load: &Load<'_>) -> Result<(Value, Vec<String>), Tro
     Ok((figures, Vec::new()))
 }
 
-/// How fast commands were answered.
+/// The rate of answered commands.
 struct Measured {
     count: usize,
     wall: Duration,
     cpu: Duration,
-    /// Of a command alone, where each was waited for: sorted.
+    /// The times of single commands that were waited for, sorted.
     times: Vec<Duration>,
 }
 
@@ -154,7 +154,7 @@ fn one_at_a_time(
     Ok(Measured { count, wall, cpu: processes::usage(service.id()).cpu.saturating_sub(before), times })
 }
 
-/// All commands are sent before the answers are waited for.
+/// Sends all commands before it waits for the responses.
 fn pipelined(service: &Service, command: &Value, count: usize) -> Result<Measured, Trouble> {
     let mut peer = Peer::counting(service.socket())?;
     let mut stream = peer.stream().map_err(|error| Trouble::Closed(error.to_string()))?;
@@ -180,7 +180,7 @@ fn pipelined(service: &Service, command: &Value, count: usize) -> Result<Measure
     Ok(Measured { count, wall, cpu, times: Vec::new() })
 }
 
-/// Many connections, each of which waits for its answers.
+/// Many connections, each of which waits for its responses.
 fn crowd_at_once(service: &Service, ids: &[Value], each: usize) -> Result<Measured, Trouble> {
     let socket = service.socket();
     let ask = |id: &Value, socket: &Path| -> Result<Vec<Duration>, Trouble> {
@@ -239,7 +239,7 @@ fn daemon(model: &Model, idle_ms: u64) -> (Home, Service) {
 /// Resident and private memory, in MiB.
 fn show_memory(load: &Load<'_>, service: &Service, what: &str) -> Value {
     let usage = processes::usage(service.id());
-    // MiB to a tenth; no figure here comes near the limits.
+    // In MiB, to a tenth.
     #[expect(clippy::cast_precision_loss, reason = "no figure here comes near 2^53")]
     let mib = |bytes: u64| (bytes as f64 / f64::from(1 << 20) * 10.0).round() / 10.0;
     load.say(&format!("{what}: {} MiB resident, {} MiB private", mib(usage.resident), mib(usage.private)));
@@ -270,7 +270,7 @@ fn with_sessions(
     Ok(figures)
 }
 
-/// Opens a session, has a question answered, and leaves it.
+/// Opens a session, sends a prompt, and leaves.
 fn use_session(peer: &mut Peer, home: &Home, number: usize) -> Result<(), Trouble> {
     let opened = peer.done(json!({"type": "open_session", "cwd": home.project()}))?;
     let id = &opened["sessionId"];
@@ -294,7 +294,7 @@ fn wait_until_unloaded(peer: &mut Peer) -> Result<(), Trouble> {
     }
 }
 
-/// Clients that follow sessions at rest, ten to a session.
+/// Clients that follow unloaded sessions, ten to a session.
 fn with_clients(load: &Load<'_>, model: &Model, counts: &[usize]) -> Result<Value, Trouble> {
     const EACH: usize = 10;
     let (home, service) = daemon(model, 0);

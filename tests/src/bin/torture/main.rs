@@ -1,10 +1,10 @@
-//! Treats the daemon badly, and looks whether it keeps its promises (docs/reliability.md): `cargo run --release -p
-//! agentd-e2e --bin torture -- kill|soak|crowd|load [--seed N] [--bin-dir DIR] [--json] [flags of the sub-command]`.
+//! Mistreats the daemon and checks its promises (docs/reliability.md): `cargo run --release -p agentd-e2e --bin torture --
+//! kill|soak|crowd|load [--seed N] [--bin-dir DIR] [--json] [flags of the sub-command]`.
 //!
-//! The seed is said first, so that the same decisions can be made again; the last line on stdout is the summary, as JSON.
-//! The exit code is 0 only when all promises held. `--json` says nothing but the summary.
+//! The first line prints the seed, which repeats the same decisions; the last line on stdout is the summary, as JSON. The
+//! exit code is 0 only if all promises held. `--json` prints only the summary.
 
-// What goes wrong in the harness itself ends it with what was seen, as in a test.
+// A failure of the harness itself panics, as in a test.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod cli;
@@ -22,7 +22,7 @@ use serde_json::json;
 
 use cli::{Options, Outcome};
 
-/// A sub-command: it gives its summary and whether all promises held, or says what is wrong with the command line.
+/// A sub-command: returns its outcome, or an error of the command line.
 type Run = fn(&mut Options) -> Result<Outcome, String>;
 
 const COMMANDS: &[(&str, &str, Run)] = &[

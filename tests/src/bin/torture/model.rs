@@ -1,5 +1,5 @@
-//! A model server that does what the prompt says, keeps nothing of what it was asked, and can be as bad as real ones:
-//! `soak ID KIND N` as the last message of the user.
+//! A model server that follows the prompt, records nothing, and can fail as real ones do: `soak ID KIND N` as the last
+//! message of the user.
 //!
 //! | kind | answer |
 //! | --- | --- |
@@ -27,7 +27,7 @@ use std::{
 use agentd_e2e::sse;
 use serde_json::{Value, json};
 
-/// What a thread of the server needs of a stack, in bytes.
+/// The stack of a server thread, in bytes.
 const STACK: usize = 256 << 10;
 
 /// A server on a free port of this machine.
@@ -38,20 +38,19 @@ pub(crate) struct Model {
 
 #[derive(Default)]
 struct Shared {
-    /// How often a prompt was answered badly so far.
+    /// The number of bad answers to each prompt so far.
     failures: Mutex<HashMap<String, u64>>,
     connections: Mutex<HashMap<u64, TcpStream>>,
     requests: AtomicU64,
 }
 
 impl Model {
-    /// Starts it.
+    /// Starts the server.
     pub(crate) fn start() -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
         let port = listener.local_addr().expect("the address of a listener").port();
         let shared = Arc::new(Shared::default());
         let model = Self { shared: Arc::clone(&shared), port };
-        // Threads live as long as this process.
         thread::spawn(move || {
             for (number, stream) in (0..).zip(listener.incoming().flatten()) {
                 let shared = Arc::clone(&shared);
@@ -59,7 +58,7 @@ impl Model {
                     let _ = stream.set_nodelay(true);
                     let own = stream.try_clone().expect("a second descriptor");
                     shared.connections.lock().unwrap().insert(number, own);
-                    // The daemon may leave at any time.
+                    // The daemon may disconnect at any time.
                     let _ = serve(stream, &shared);
                     shared.connections.lock().unwrap().remove(&number);
                 };
@@ -69,12 +68,12 @@ impl Model {
         model
     }
 
-    /// What a model's `baseUrl` has to be.
+    /// The `baseUrl` for a model.
     pub(crate) fn base_url(&self) -> String {
         format!("http://127.0.0.1:{}/v1", self.port)
     }
 
-    /// How many requests came so far.
+    /// The number of requests so far.
     pub(crate) fn requests(&self) -> u64 {
         self.shared.requests.load(Ordering::Relaxed)
     }
@@ -82,7 +81,7 @@ impl Model {
     /// Closes all connections, as a server does after some time.
     pub(crate) fn hang_up(&self) {
         for connection in self.shared.connections.lock().unwrap().values() {
-            // It fails only for one that is closed already.
+            // It fails only for a closed connection.
             let _ = connection.shutdown(Shutdown::Both);
         }
     }
@@ -123,7 +122,7 @@ fn read_request(reader: &mut BufReader<TcpStream>) -> io::Result<Value> {
     serde_json::from_slice(&body).map_err(io::Error::other)
 }
 
-/// What the last message of the user asks for, and how many answers came after it.
+/// The words of the last user message, and the number of answers after it.
 fn directive(body: &Value) -> (Vec<String>, usize) {
     let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
     let last = messages.iter().rposition(|message| message["role"] == "user");
@@ -135,7 +134,7 @@ fn directive(body: &Value) -> (Vec<String>, usize) {
     (words.split_whitespace().map(str::to_owned).collect(), after)
 }
 
-/// Answers; false when the connection is over.
+/// Answers; returns `false` when the connection is over.
 fn answer(reader: &mut BufReader<TcpStream>, body: &Value, shared: &Shared) -> io::Result<bool> {
     let (words, turns) = directive(body);
     let word = |index: usize| words.get(index).map_or("", String::as_str);
@@ -148,7 +147,7 @@ fn answer(reader: &mut BufReader<TcpStream>, body: &Value, shared: &Shared) -> i
             let so_far = failures.entry(id.to_owned()).or_default();
             *so_far += 1;
             let is_bad = *so_far <= number;
-            // Three tries are all that the daemon makes.
+            // The daemon tries at most three times.
             if !is_bad || *so_far == 3 {
                 failures.remove(id);
             }
@@ -169,7 +168,7 @@ fn answer(reader: &mut BufReader<TcpStream>, body: &Value, shared: &Shared) -> i
         }
         "hang" if is_bad => {
             let mut byte = [0];
-            // Whatever ends the wait is the end of the connection.
+            // Any result is the end of the connection.
             let _ = reader.read(&mut byte)?;
             Ok(false)
         }
@@ -214,7 +213,7 @@ fn last_call(id: &str) -> String {
     sse::calls(&[("c5", "bash", json!({"command": format!("(sleep 0.5 &); rm work/{id}.txt")}))])
 }
 
-/// So many words, and the last ones.
+/// Streams so many words, then the last ones.
 fn words_of(stream: &mut TcpStream, count: u64, pace: Option<Duration>, last: &str) -> io::Result<bool> {
     head(stream)?;
     let piece = sse::text("a word or two ");
@@ -222,7 +221,7 @@ fn words_of(stream: &mut TcpStream, count: u64, pace: Option<Duration>, last: &s
     let mut due = Duration::ZERO;
     for _ in 0..count {
         if let Some(pace) = pace {
-            // What was late is made up for: the pace is that of the model, not of the machine.
+            // Delays are made up for: the pace is that of the model, not of the machine.
             due += pace;
             thread::sleep(due.saturating_sub(begun.elapsed()));
         }

@@ -1,5 +1,5 @@
-//! A client that is light enough to be one of hundreds, and that gives what goes wrong back instead of panicking: one
-//! client's trouble is a finding, and the others go on.
+//! A lightweight client, one of hundreds, that returns errors instead of panicking: one client's trouble is a finding, and
+//! the others go on.
 
 use std::{
     io::{self, BufRead, BufReader, Write},
@@ -11,17 +11,17 @@ use std::{
 
 use serde_json::{Value, json};
 
-/// How long anything may take, on a machine that does much else meanwhile.
+/// The time limit of every wait, on a loaded machine.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// What went wrong with a conversation.
+/// A failure of a conversation.
 #[derive(Debug)]
 pub(crate) enum Trouble {
     /// The command was refused: code and text.
     Refused(String, String),
     /// The daemon closed the connection, or it broke.
     Closed(String),
-    /// What had to come did not, or something came that must not.
+    /// A required line is missing, or a forbidden one arrived.
     Wrong(String),
 }
 
@@ -50,7 +50,7 @@ impl Peer {
         Self::connect_for(socket, TIMEOUT)
     }
 
-    /// Connects, and waits for no answer longer than that.
+    /// Connects with another time limit.
     pub(crate) fn connect_for(socket: &Path, timeout: Duration) -> Result<Self, Trouble> {
         let stream = UnixStream::connect(socket).map_err(closed)?;
         stream.set_read_timeout(Some(timeout)).map_err(closed)?;
@@ -76,7 +76,7 @@ impl Peer {
         self.stream.try_clone()
     }
 
-    /// Sends a command under a new id, and gives that id.
+    /// Sends a command under a new id, and returns the id.
     pub(crate) fn send(&mut self, mut command: Value) -> Result<u64, Trouble> {
         let id = self.next_id;
         self.next_id += 1;
@@ -104,7 +104,7 @@ impl Peer {
         }
     }
 
-    /// Reads lines until one is wanted; `wanted` sees each.
+    /// Reads lines until `wanted`, which sees each, returns a value.
     pub(crate) fn until<T>(
         &mut self,
         what: &str,
@@ -127,27 +127,27 @@ impl Peer {
         }
     }
 
-    /// Sends a command and gives its response. Events before that are passed over.
+    /// Sends a command and returns its response. Events before it are skipped.
     pub(crate) fn call(&mut self, command: Value) -> Result<Value, Trouble> {
         let what = format!("the response to {}", command["type"]);
         let id = self.send(command)?;
         self.until(&what, |line| Ok((line["type"] == "response" && line["id"] == id).then_some(line)))
     }
 
-    /// Sends a command that must be done, and gives its data.
+    /// Sends a command that must succeed, and returns its data.
     pub(crate) fn done(&mut self, command: Value) -> Result<Value, Trouble> {
         let mut response = self.call(command)?;
         if response["success"] == true { Ok(response["data"].take()) } else { Err(refusal(&response)) }
     }
 
-    /// Leaves without a word, whatever is under way.
+    /// Closes the connection at once.
     pub(crate) fn drop_dead(self) {
-        // It fails only for a connection that is closed already.
+        // It fails only for a closed connection.
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 }
 
-/// What a response says that it was refused.
+/// The error of a refused response.
 pub(crate) fn refusal(response: &Value) -> Trouble {
     let text = |name: &str| response[name].as_str().unwrap_or_default().to_owned();
     Trouble::Refused(text("code"), text("error"))

@@ -1,5 +1,5 @@
-//! Mixed work of good and bad clients for as long as wanted, with a model that fails as models do: the daemon's use of resources
-//! stays flat and falls back when all clients have left, and nothing that was answered is lost.
+//! Mixed work of good and bad clients for as long as wanted, with a model that fails as models do: the daemon's use of
+//! resources stays flat and falls back when all clients have left, and nothing that was answered is lost.
 //!
 //! `torture soak [--seconds S] [--sessions N] [--clients N] [--pause MS] [--csv FILE] [--svg FILE]`
 
@@ -31,23 +31,22 @@ use crate::{
     tally::{Tally, end_daemon},
 };
 
-/// How long a session may do nothing before it leaves memory.
+/// The idle time before a session is unloaded.
 const IDLE: Duration = Duration::from_secs(5);
 
-/// How long a model that hangs is waited for. On a machine that does much else, one that does not hang may take a part of it.
+/// The timeout of the first byte. On a loaded machine, a model that does not hang may need a part of it.
 const FIRST_BYTE: Duration = Duration::from_millis(if cfg!(debug_assertions) { 2_000 } else { 1_000 });
 
-/// How long the daemon has to come to rest when everybody has left.
+/// The time for the daemon to settle after all clients have left.
 const REST: Duration = Duration::from_secs(60);
 
-/// How long the daemon may take to say how it is, at worst. Built for debugging, on a machine that does much else, it may
-/// take longer.
+/// The longest time of `daemon_status`. A debug build on a loaded machine may take longer.
 const LOOK: Duration = Duration::from_secs(if cfg!(debug_assertions) { 5 } else { 1 });
 
-/// Clients that fill the pool at the beginning.
+/// The clients that fill the pool at the beginning.
 const FILLERS: usize = 8;
 
-/// What the command line asks for.
+/// The flags of the sub-command.
 struct Plan {
     seconds: u64,
     sessions: usize,
@@ -100,7 +99,7 @@ pub(crate) fn run(options: &mut Options) -> Result<Outcome, String> {
     Ok(Outcome { held: tally.findings().is_empty(), summary })
 }
 
-/// Everything happens soon: sessions leave memory, bad answers are asked for again, slow clients are cut off.
+/// Short times: sessions are unloaded, failed answers are retried, and slow clients are cut off soon.
 fn settings() -> Value {
     json!({
         "daemon": {"idleUnloadMs": IDLE.as_millis() as u64, "outboxBytes": 131_072, "lagGraceMs": 300,
@@ -173,7 +172,7 @@ impl Soak<'_> {
         }
     }
 
-    /// Has everything done once that stays for good (the guard of processes above all), and gives what there is then.
+    /// Does everything once that leaves something for good (above all the guard), and returns the sample after it.
     fn warm_up(&self, looker: &mut Looker<'_>) -> Result<Sample, Trouble> {
         let mut peer = Peer::counting(self.service.socket())?;
         let opened =
@@ -232,7 +231,7 @@ impl Soak<'_> {
                     }
                 }
                 next += Duration::from_secs(1);
-                // Between two samples, how long an answer takes.
+                // Between two samples, measure the time of an answer.
                 while Instant::now() + Duration::from_millis(200) < next {
                     thread::sleep(Duration::from_millis(200));
                     let _ = looker.ask();
@@ -246,7 +245,7 @@ impl Soak<'_> {
         samples
     }
 
-    /// Opens every session again and looks for all that was answered.
+    /// Opens every session again and checks for everything that was answered.
     fn check_sessions(&self) -> Result<usize, Trouble> {
         let mut peer = Peer::counting(self.service.socket())?;
         let mut checked = 0;
@@ -254,7 +253,7 @@ impl Soak<'_> {
             let held = self.pool.at(index);
             let Some(slot) = held.as_ref() else { continue };
             match prompt::settle(&mut peer, &slot.id) {
-                // Closed before anything was said in it: then there is no file to come back from.
+                // It was closed without messages, so it has no file.
                 Err(Trouble::Refused(code, _)) if code == "session_not_found" && slot.answered.is_empty() => {
                     continue;
                 }
@@ -275,7 +274,7 @@ impl Soak<'_> {
         Ok(checked)
     }
 
-    /// Waits until no more is used than before, or for as long as that may take.
+    /// Waits until no more is used than before, up to the time limit.
     fn rest(&self, looker: &mut Looker<'_>, before: &Sample) -> Result<Sample, Trouble> {
         let end = Instant::now() + REST;
         loop {
@@ -286,7 +285,7 @@ impl Soak<'_> {
         }
     }
 
-    /// A moment later, with no connection to the model.
+    /// Samples a moment later, without connections to the model.
     fn quiet(&self, looker: &mut Looker<'_>) -> Result<Sample, Trouble> {
         self.model.hang_up();
         thread::sleep(Duration::from_secs(1));

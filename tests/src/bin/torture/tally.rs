@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::{cli, peer::Peer};
 
-/// How many findings are kept word for word.
+/// The number of findings that are kept in full.
 const KEPT: usize = 50;
 
 /// Counts of the whole run.
@@ -24,22 +24,22 @@ const KEPT: usize = 50;
 pub(crate) struct Tally {
     /// Commands that were answered.
     pub(crate) commands: AtomicU64,
-    /// Prompts whose run has settled as it had to.
+    /// Prompts whose run settled as required.
     pub(crate) prompts: AtomicU64,
     is_over: AtomicBool,
     kinds: Mutex<BTreeMap<String, u64>>,
     findings: Mutex<Vec<String>>,
-    /// How long `daemon_status` took, each time.
+    /// The time of each `daemon_status`.
     looks: Mutex<Vec<Duration>>,
 }
 
 impl Tally {
-    /// Something happened that is no fault: an operation, an error that the protocol has.
+    /// Counts an operation, or an error that the protocol allows.
     pub(crate) fn note(&self, kind: &str) {
         *self.kinds.lock().unwrap().entry(kind.to_owned()).or_default() += 1;
     }
 
-    /// A promise was broken.
+    /// Records a broken promise.
     pub(crate) fn find(&self, text: &str) {
         self.note("FINDING");
         let mut findings = self.findings.lock().unwrap();
@@ -49,12 +49,12 @@ impl Tally {
         }
     }
 
-    /// A look at the daemon took so long.
+    /// Records the time of a `daemon_status`.
     pub(crate) fn looked(&self, took: Duration) {
         self.looks.lock().unwrap().push(took);
     }
 
-    /// The times of all looks, sorted.
+    /// The times of all `daemon_status` commands, sorted.
     pub(crate) fn looks(&self) -> Vec<Duration> {
         let mut looks = self.looks.lock().unwrap().clone();
         looks.sort_unstable();
@@ -66,23 +66,23 @@ impl Tally {
         self.is_over.store(true, Ordering::Relaxed);
     }
 
-    /// Whether clients are to leave.
+    /// Returns `true` when clients are to leave.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
     }
 
-    /// How often each thing happened.
+    /// The counts by name.
     pub(crate) fn kinds(&self) -> BTreeMap<String, u64> {
         self.kinds.lock().unwrap().clone()
     }
 
-    /// What went wrong.
+    /// The findings.
     pub(crate) fn findings(&self) -> Vec<String> {
         self.findings.lock().unwrap().clone()
     }
 }
 
-/// Ends the daemon, and gives how it ended and what is wrong with that.
+/// Ends the daemon; returns its exit status, and what is wrong with its end.
 pub(crate) fn end_daemon(service: Service) -> (String, Vec<String>) {
     let below = descendants(service.id());
     let told = Peer::connect(service.socket())
@@ -105,14 +105,14 @@ pub(crate) fn end_daemon(service: Service) -> (String, Vec<String>) {
     (ended.status.to_string(), wrong)
 }
 
-/// The processes below one, in any depth.
+/// The descendants of a process.
 pub(crate) fn descendants(id: u32) -> Vec<u32> {
     let mut below: HashMap<u32, Vec<u32>> = HashMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(child) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
             continue;
         };
-        // One that ended meanwhile has no file any more.
+        // A process that ended meanwhile has no file.
         let Ok(stat) = fs::read_to_string(format!("/proc/{child}/stat")) else { continue };
         let parent = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)?.parse().ok());
         below.entry(parent.unwrap_or(0)).or_default().push(child);

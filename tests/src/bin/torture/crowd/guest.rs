@@ -22,17 +22,17 @@ pub(crate) struct KnownSession {
     pub(crate) file: PathBuf,
 }
 
-/// What all guests know.
+/// The sessions that all guests know.
 pub(crate) struct KnownSessions {
-    /// How many rooms there are at most.
+    /// The largest number of sessions.
     most: usize,
     project: PathBuf,
     rooms: Mutex<Vec<KnownSession>>,
-    /// By the id of a session: its file, and texts of the user that are stored in it.
+    /// By session id: the file, and the user messages that are stored in it.
     stored: Mutex<HashMap<String, (PathBuf, Vec<String>)>>,
     /// Ids of sessions that were deleted.
     deleted: Mutex<HashSet<String>>,
-    /// Ids of sessions that somebody wanted to delete, who may have left before he knew.
+    /// Ids of sessions that a client wanted to delete and may have left before the response.
     doubtful: Mutex<HashSet<String>>,
 }
 
@@ -52,13 +52,13 @@ impl KnownSessions {
         &self.project
     }
 
-    /// One of the rooms; `None` as long as there are too few.
+    /// A session; `None` as long as there are too few.
     pub(crate) fn any(&self, random: &mut Random) -> Option<KnownSession> {
         let rooms = self.rooms.lock().unwrap();
         (rooms.len() == self.most).then(|| random.pick(&rooms).clone())
     }
 
-    /// Another room, in the place of one of those that there are if there are enough.
+    /// Adds a session, or replaces one if there are enough.
     pub(crate) fn add(&self, room: KnownSession, random: &mut Random) {
         if self.deleted.lock().unwrap().contains(&room.id) {
             return;
@@ -76,24 +76,24 @@ impl KnownSessions {
         }
     }
 
-    /// Somebody is about to delete a session.
+    /// A client is about to delete a session.
     pub(crate) fn doubt(&self, id: &str) {
         self.doubtful.lock().unwrap().insert(id.to_owned());
     }
 
-    /// Whether a session may have been deleted though nobody heard of it.
+    /// Returns `true` if a session may have been deleted without a response.
     pub(crate) fn is_doubtful(&self, id: &str) -> bool {
         self.doubtful.lock().unwrap().contains(id)
     }
 
-    /// A session that nobody is to look for any more.
+    /// Removes a deleted session.
     pub(crate) fn remove(&self, id: &str) {
         self.deleted.lock().unwrap().insert(id.to_owned());
         self.rooms.lock().unwrap().retain(|room| room.id != id);
         self.stored.lock().unwrap().remove(id);
     }
 
-    /// A client was told that a text is stored in a session.
+    /// Records that a text is stored in a session.
     pub(crate) fn store(&self, id: &str, text: &str) {
         let mut stored = self.stored.lock().unwrap();
         if let Some((_, texts)) = stored.get_mut(id)
@@ -103,7 +103,7 @@ impl KnownSessions {
         }
     }
 
-    /// The sessions whose files have to be there, with the texts that have to be in them.
+    /// The sessions whose files have to exist, with the texts that have to be in them.
     pub(crate) fn stored(&self) -> Vec<(String, PathBuf, Vec<String>)> {
         let stored = self.stored.lock().unwrap();
         let with_texts = stored.iter().filter(|(_, (_, texts))| !texts.is_empty());
@@ -111,13 +111,13 @@ impl KnownSessions {
     }
 }
 
-/// How many commands are sent at once, at most.
+/// The most commands that are sent at once.
 const BURST: u64 = 8;
 
-/// How long an answer may take.
+/// The time limit of an answer.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Somebody who comes, does something, and leaves, again and again.
+/// A client that connects, does something, and leaves, again and again.
 pub(crate) struct Guest<'a> {
     pub(crate) socket: &'a Path,
     pub(crate) place: &'a KnownSessions,
@@ -127,7 +127,7 @@ pub(crate) struct Guest<'a> {
 }
 
 impl Guest<'_> {
-    /// Comes and goes until the run is over. Every third one is a plain client, as of the reference.
+    /// Connects again and again until the run is over. Every third guest is a plain client, like those of pi.
     pub(crate) fn stay(mut self) {
         let is_plain = self.number.is_multiple_of(3);
         while !self.tally.is_over() {
@@ -141,7 +141,7 @@ impl Guest<'_> {
         }
     }
 
-    /// Counts what others may have caused, and reports what nobody may.
+    /// Counts errors that others may have caused, and reports the rest.
     fn tell(&self, trouble: &Trouble) {
         self.tell_of(&Value::Null, trouble);
     }
@@ -171,9 +171,9 @@ impl Guest<'_> {
 struct Visit<'a, 'b> {
     peer: Peer,
     guest: &'a mut Guest<'b>,
-    /// Whether it knows one session at a time and no numbers.
+    /// The client follows one session at a time, without numbers.
     is_plain: bool,
-    /// Whether there is a session to send commands to without a name.
+    /// The client has a session for commands without a session id.
     is_following: bool,
 }
 
@@ -193,7 +193,7 @@ impl Visit<'_, '_> {
                 }
                 asked.push((self.peer.send(command.clone())?, kind, command));
             }
-            // Now and then it leaves without waiting.
+            // Sometimes it leaves without waiting.
             if self.guest.random.chance(2) {
                 self.peer.drop_dead();
                 self.guest.tally.note("left at once");
@@ -204,7 +204,7 @@ impl Visit<'_, '_> {
         Ok(())
     }
 
-    /// Waits for the answers of all that was asked, whatever the order.
+    /// Waits for the responses to all commands, in any order.
     fn answers(&mut self, mut asked: Vec<(u64, String, Value)>) -> Result<(), Trouble> {
         while !asked.is_empty() {
             let what = asked.iter().map(|(id, _, command)| format!("{id}: {command}")).collect::<Vec<_>>();
@@ -226,7 +226,7 @@ impl Visit<'_, '_> {
         Ok(())
     }
 
-    /// What follows from a command that was done.
+    /// Records the effect of a successful command.
     fn done(&mut self, kind: &str, command: &Value, data: &Value) -> Result<(), Trouble> {
         match kind {
             "open_session" | "attach_session" => {
@@ -248,7 +248,7 @@ impl Visit<'_, '_> {
         Ok(())
     }
 
-    /// A session that others can come to: one with a file that has something in it.
+    /// Adds a session for others: one with a file that has something in it.
     fn remember(&mut self, state: &Value) {
         let (Some(id), Some(file)) = (state["sessionId"].as_str(), state["sessionFile"].as_str()) else {
             return;
@@ -259,7 +259,7 @@ impl Visit<'_, '_> {
         }
     }
 
-    /// Anything that can be asked for.
+    /// A random command.
     fn command(&mut self) -> Value {
         let open = json!({"type": "open_session", "cwd": self.guest.place.project()});
         let random = &mut self.guest.random;
@@ -310,7 +310,7 @@ impl Visit<'_, '_> {
             }
             92..=93 => return json!({"type": "list_processes", "sessionId": room.id}),
             94..=96 if !self.is_plain => {
-                // The daemon may not have noticed yet that the connection before this one is gone, and its tools with it.
+                // The daemon may not have noticed yet that the previous connection is gone, with its tools.
                 let name = format!("look_up_{:x}", random.bits());
                 let tool =
                     json!({"name": name, "description": "Looks up.", "parameters": {"type": "object"}});
@@ -326,7 +326,7 @@ impl Visit<'_, '_> {
     }
 }
 
-/// A message of the user is on the disk when its event is there. Only clients that name sessions know which one it is of.
+/// A user message is on the disk when its event arrives. Only clients that name sessions know its session.
 fn note_stored(place: &KnownSessions, line: &Value) {
     if line["type"] == "message_end"
         && line["message"]["role"] == "user"

@@ -13,7 +13,7 @@ use super::{
     shared::{Counts, Violation},
 };
 
-/// Looks at everything on the disk while no daemon runs.
+/// Checks the disk while no daemon runs.
 pub(crate) fn disk(home: &Home, model: &mut Acknowledged, counts: &Counts) -> Vec<Violation> {
     let mut violations = Vec::new();
     let mut report = |promise, seen: String| violations.push(Violation { promise, seen });
@@ -72,7 +72,7 @@ pub(crate) fn disk(home: &Home, model: &mut Acknowledged, counts: &Counts) -> Ve
     tools(home, model, &mut report);
     settings(home, model, &mut report);
     let temporary = daemon::temporary_files(home.root());
-    // Several may have been at the same file when they were killed.
+    // Several processes may have written one file when they were killed.
     if temporary.len() as u64 > 8 + model.kills {
         report("temporary files do not pile up", temporary.join(", "));
     }
@@ -80,7 +80,7 @@ pub(crate) fn disk(home: &Home, model: &mut Acknowledged, counts: &Counts) -> Ve
     violations
 }
 
-/// What was acknowledged of a session, and its file.
+/// Compares the acknowledged state of a session with its file.
 fn compare(session: &Session, file: &SessionFile) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
     if !file.bytes.starts_with(&session.seen) {
@@ -113,7 +113,7 @@ fn compare(session: &Session, file: &SessionFile) -> Vec<(&'static str, String)>
     found
 }
 
-/// What tool calls were said to have done in the project.
+/// Checks the acknowledged effects of tool calls on the project.
 fn tools(home: &Home, model: &Acknowledged, report: &mut impl FnMut(&'static str, String)) {
     for (name, content) in &model.written {
         let there = fs::read_to_string(home.project().join(name)).unwrap_or_default();
@@ -150,7 +150,7 @@ fn tools(home: &Home, model: &Acknowledged, report: &mut impl FnMut(&'static str
     }
 }
 
-/// Files that are written in the place of others: whole, the old or the new.
+/// Checks files that are replaced atomically: complete, old or new.
 fn settings(home: &Home, model: &Acknowledged, report: &mut impl FnMut(&'static str, String)) {
     for name in ["settings.json", "auth.json", "models.json", "trust.json"] {
         let Ok(text) = fs::read_to_string(home.agent_dir().join(name)) else { continue };
@@ -169,13 +169,13 @@ fn settings(home: &Home, model: &Acknowledged, report: &mut impl FnMut(&'static 
     }
 }
 
-/// How long an answer may take, on a machine that does much else.
+/// The time limit of a response, on a loaded machine.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Sessions that are opened at each start.
+/// The number of sessions that are opened at each start.
 const SESSIONS: usize = 6;
 
-/// Keys that are sent again, of each session.
+/// The number of request keys per session that are sent again.
 const KEYS: usize = 3;
 
 /// A session that is open.
@@ -184,15 +184,15 @@ pub(crate) struct Open {
     pub(crate) id: String,
 }
 
-/// What came of the look.
+/// The result of a check.
 pub(crate) struct Looked {
     pub(crate) violations: Vec<Violation>,
     pub(crate) open: Vec<Open>,
-    /// The daemon lived on until the end of it.
+    /// The daemon lived to its end.
     pub(crate) is_complete: bool,
 }
 
-/// Opens sessions and compares. Ends early when the daemon dies.
+/// Opens sessions and compares them. Ends early if the daemon dies.
 pub(crate) fn look(
     home: &Home,
     client: &mut Client,
@@ -208,7 +208,7 @@ pub(crate) fn look(
         let mut files = home.session_files();
         while files.len() > SESSIONS && !is_last {
             let at = random.index(files.len());
-            // One that has to be converted is always among them.
+            // A session of an old version is always among them.
             if files[at].parent().is_none_or(|folder| !folder.ends_with("--old--")) || random.chance(10) {
                 files.swap_remove(at);
             }
@@ -249,8 +249,8 @@ pub(crate) fn look(
             let open_calls = after.open_calls();
             if !open_calls.is_empty() {
                 counts.add("calls without a result after the start", open_calls.len() as u64);
-                // A copy that was made in the middle of a turn has calls that nobody ran for it; with a ledger beside it, the disk was
-                // made to fail, and recovery is yet to come.
+                // A copy from the middle of a turn has calls that were not run for it; with an intent log beside it, the
+                // disk was made to fail, and crash recovery is still to come.
                 let is_copy = after.header["parentSession"].is_string();
                 if !is_copy && !path.with_extension("ledger").exists() {
                     report("every call has a result", open_calls.join(", "));
@@ -269,7 +269,7 @@ pub(crate) fn look(
                 };
                 let may_forget = session.as_deref().is_none_or(is_forgotten);
                 if !is_entry && (!waits || may_forget) {
-                    // Nothing came of it, and nobody was told that anything had: it can be sent again.
+                    // It had no effect and was not acknowledged: it can be sent again.
                     counts.add(free(&keyed.data), 1);
                     continue;
                 }
@@ -313,7 +313,7 @@ pub(crate) fn look(
     looked
 }
 
-/// What a command is counted as that was answered and left nothing.
+/// The count's name for an answered command without an effect.
 fn free(data: &Value) -> &'static str {
     match data["disposition"].as_str() {
         Some("started") => "free keys of started messages",
@@ -322,12 +322,12 @@ fn free(data: &Value) -> &'static str {
     }
 }
 
-/// The next prompt works.
+/// Checks that the next prompt works.
 fn probe(client: &mut Client, id: &str, report: &mut impl FnMut(&'static str, String)) -> Option<()> {
     let from = client.heard();
     let prompt = json!({"type": "prompt", "message": PROBE, "sessionId": id});
     let answer = client.call(prompt, TIMEOUT)?;
-    // The disk may be full in this life, too, and what it has not taken yet comes first.
+    // The disk may be full in this life, too, and unstored entries come first.
     if text(&answer["error"]).contains("has to be stored first") {
         return Some(());
     }
@@ -343,7 +343,7 @@ fn probe(client: &mut Client, id: &str, report: &mut impl FnMut(&'static str, St
         return Some(());
     }
     let state = client.call(json!({"type": "get_state", "sessionId": id}), TIMEOUT)?;
-    // A disk that is full may have ended the run.
+    // A full disk may have ended the run.
     let failed = |line: &Value| line["sessionId"] == *id && line["message"]["stopReason"] == "error";
     let is_whole = client.wait(from, Duration::ZERO, failed).is_none();
     if is_whole && state["data"]["pendingMessageCount"] != 0 {

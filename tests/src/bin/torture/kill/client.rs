@@ -1,4 +1,4 @@
-//! A client that survives the daemon: it notes what it sent and all that it was told, until nothing more comes.
+//! A client that survives the daemon: it records what it sent and received until the connection ends.
 
 use std::{
     collections::BTreeMap,
@@ -15,7 +15,7 @@ use serde_json::{Value, value::RawValue};
 
 use super::daemon::Daemon;
 
-/// A line as it came.
+/// A received line.
 #[derive(Debug, Clone)]
 pub(crate) struct Line {
     pub(crate) at: Instant,
@@ -29,7 +29,7 @@ struct Heard {
     closed: bool,
 }
 
-/// How many lines all clients of a round have got.
+/// The number of lines that all clients of a round received.
 #[derive(Default)]
 pub(crate) struct LineCount {
     count: AtomicU64,
@@ -52,7 +52,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// A client of that name; `None` when the daemon is gone.
+    /// Connects a client of this name; `None` if the daemon is gone.
     pub(crate) fn connect(daemon: &mut Daemon, name: &str, told: &Arc<LineCount>) -> Option<Self> {
         let (output, input): (Box<dyn Write + Send>, Box<dyn Read + Send>) = match daemon.pipes.take() {
             Some((stdin, stdout)) => (Box::new(stdin), Box::new(stdout)),
@@ -66,7 +66,7 @@ impl Client {
         let reader = thread::spawn(move || {
             let mut input = BufReader::new(input);
             let mut raw = String::new();
-            // A line without its end is not one: the daemon died in the middle of it.
+            // An unterminated line does not count: the daemon died while writing it.
             while matches!(input.read_line(&mut raw), Ok(1..)) && raw.ends_with('\n') {
                 let value = read(&raw);
                 let line = Line { at: Instant::now(), raw: std::mem::take(&mut raw), value };
@@ -80,7 +80,7 @@ impl Client {
         Some(Self { output, heard, reader: Some(reader), sent: Vec::new(), name: name.to_owned() })
     }
 
-    /// Sends a command under a new id, which it gives; `None` when the daemon takes none any more.
+    /// Sends a command under a new id, and returns the id; `None` if the daemon is gone.
     pub(crate) fn send(&mut self, mut command: Value) -> Option<String> {
         let id = format!("{}-{}", self.name, self.sent.len());
         command["id"] = Value::from(id.as_str());
@@ -97,7 +97,7 @@ impl Client {
         self.output.write_all(text.as_bytes()).and_then(|()| self.output.flush()).ok()
     }
 
-    /// Waits for the line that `wanted` picks among those from `from` on; `None` when it does not come.
+    /// Waits for the line that matches `wanted` among those from `from` on; `None` if it does not come.
     pub(crate) fn wait(
         &self,
         from: usize,
@@ -129,24 +129,24 @@ impl Client {
         self.wait(from, limit, |line| line["type"] == "response" && line["id"] == *id)
     }
 
-    /// How many lines have come.
+    /// The number of received lines.
     pub(crate) fn heard(&self) -> usize {
         self.heard.0.lock().unwrap().lines.len()
     }
 
-    /// Whether nothing more will come.
+    /// Returns `true` if the connection has ended.
     pub(crate) fn is_closed(&self) -> bool {
         self.heard.0.lock().unwrap().closed
     }
 
-    /// Whether nothing more comes, now or soon.
+    /// Returns `true` if the connection ends within `limit`.
     pub(crate) fn closes_within(&self, limit: Duration) -> bool {
-        // No line is the one that is waited for: what ends the wait is the end of the connection, or of the time.
+        // No line matches: the wait ends with the connection, or with the time.
         let _ = self.wait(usize::MAX, limit, |_| false);
         self.is_closed()
     }
 
-    /// Waits until the daemon has closed the connection, which it must have or soon do, and gives what was said.
+    /// Waits until the daemon has closed the connection, and returns the commands and lines.
     pub(crate) fn end(mut self) -> (Vec<Value>, Vec<Line>) {
         if let Some(reader) = self.reader.take() {
             let _ = reader.join();
@@ -155,8 +155,8 @@ impl Client {
     }
 }
 
-/// The value of a line; `Null` for one that is no JSON. A tree is nested as deep as its conversation is long, which is deeper
-/// than serde_json goes: of such a line the members that are not too deep are there.
+/// The value of a line; `Null` if it is no JSON. A tree nests as deep as its conversation is long, deeper than serde_json
+/// reads: of such a line, only the shallow members are there.
 fn read(line: &str) -> Value {
     serde_json::from_str(line).unwrap_or_else(|_| {
         let members = serde_json::from_str::<BTreeMap<String, Box<RawValue>>>(line);

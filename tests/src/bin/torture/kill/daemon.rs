@@ -1,4 +1,4 @@
-//! One daemon of a life: when it is to be killed, its start, its end, and the processes and files that it leaves.
+//! One daemon of a life: the plan of its death, its start, its end, and the processes and files that it leaves.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -27,19 +27,19 @@ pub(crate) enum Mode {
     Stdio,
 }
 
-/// When it dies.
+/// The moment of its death.
 #[derive(Debug, Clone)]
 pub(crate) enum Moment {
     /// At a fail point, or when the load is over.
     Point {
         /// The point's name.
         name: String,
-        /// What the variable says.
+        /// The value of the variable.
         armed: String,
     },
     /// After so many lines to clients, and a pause.
     Lines(u64, Duration),
-    /// In the middle of its start: the clients have not been there yet.
+    /// In the middle of its start, before any client.
     Start(Duration),
 }
 
@@ -48,23 +48,23 @@ pub(crate) enum Moment {
 pub(crate) struct Plan {
     pub(crate) mode: Mode,
     pub(crate) moment: Moment,
-    /// Who cleans up is killed, too.
+    /// The guard and the supervisors are killed, too.
     pub(crate) with_guard: bool,
-    /// How long the load goes on at most.
+    /// The longest time of the load.
     pub(crate) load: Duration,
-    /// The model streams for so long that some of it has to be kept.
+    /// The model streams long enough for some text to be stored.
     pub(crate) is_slow: bool,
     /// Seed of the round's own decisions.
     pub(crate) seed: u64,
 }
 
-/// Parts of the daemon that are at work once in its life, or seldom.
+/// Parts of the daemon that work once in its life, or seldom.
 const SELDOM: &[&str] = &["socket", "owner", "guard", "trust", "copy", "delete", "export", "models", "auth"];
 
-/// What arms a point for the time that it is passed for.
+/// The value that arms a point for its `time`th passage.
 fn armed(name: &str, time: u64, torn: bool) -> String {
     match name {
-        // These come after a failure alone: half a line is taken back, a file that could not be begun goes.
+        // These points follow a failure: half a line is truncated, a file that could not be begun is removed.
         "store.cut" => return "store.append@4:short,store.append@5:enospc,store.cut".to_owned(),
         "store.remove" => return "store.append@1+:enospc,store.remove".to_owned(),
         _ => {}
@@ -76,14 +76,14 @@ fn armed(name: &str, time: u64, torn: bool) -> String {
         time
     };
     let time = if name.starts_with("intent_log.flush") { 1 } else { time };
-    // A half written line is only possible where something is written.
+    // Only writes can be torn.
     let written = name.ends_with(".append") || name.ends_with(".write");
     format!("{name}@{time}{}", if torn && written { ":torn" } else { "" })
 }
 
 /// Decides a round.
 pub(crate) fn plan(random: &mut Random, round: usize, points: &Points) -> Plan {
-    // All are drawn in every case, so that one decision does not move the others.
+    // All values are drawn in every case, so that one decision does not affect the others.
     let (kind, time, lines, pause, seed) = (
         random.below(0..100),
         random.below(0..100),
@@ -115,31 +115,31 @@ pub(crate) fn plan(random: &mut Random, round: usize, points: &Points) -> Plan {
     };
     let of_socket = matches!(&moment, Moment::Point { name, .. } if name.starts_with("socket."));
     let mode = if round % 3 == 2 && !of_socket { Mode::Stdio } else { Mode::Serve };
-    // What streams is kept once a second.
+    // Streamed text is stored once a second.
     let is_slow =
         is_slow || matches!(&moment, Moment::Point { name, .. } if name.starts_with("intent_log.flush"));
     let load = Duration::from_millis(if is_slow { 3_000 } else { 600 });
     Plan { mode, moment, with_guard, load, is_slow, seed }
 }
 
-/// A running daemon, and the way to it.
+/// A running daemon, and its connection.
 pub(crate) struct Daemon {
     pub(crate) child: Child,
     pub(crate) socket: Option<PathBuf>,
     pub(crate) pipes: Option<(ChildStdin, ChildStdout)>,
 }
 
-/// How a start went.
+/// The result of a start.
 pub(crate) enum Started {
     Up(Daemon),
-    /// It died of a signal on the way.
+    /// It died of a signal during the start.
     Died(Daemon),
-    /// It ended by itself, which it must not: the exit code and what it said.
+    /// It ended by itself, which is wrong: exit code and output.
     Refused(String),
 }
 
 impl Daemon {
-    /// Starts it without waiting for anything.
+    /// Starts the daemon without waiting.
     pub(crate) fn spawn(home: &Home, mode: Mode, armed: Option<&str>) -> Self {
         let mut command = home.command(binaries::agentd());
         match mode {
@@ -157,7 +157,7 @@ impl Daemon {
         Self { child, socket: None, pipes }
     }
 
-    /// Waits until it takes clients.
+    /// Waits until the daemon accepts clients.
     pub(crate) fn up(mut self, home: &Home) -> Started {
         if self.pipes.is_some() {
             return Started::Up(self);
@@ -177,22 +177,22 @@ impl Daemon {
         Started::Refused(format!("{status}: {line}{}", stderr(home)))
     }
 
-    /// A connection to its socket; `None` when it is gone.
+    /// Connects to its socket; `None` if it is gone.
     pub(crate) fn connect(&self) -> Option<UnixStream> {
         let stream = UnixStream::connect(self.socket.as_ref()?).ok()?;
-        // A daemon that takes nothing must not hold the harness up for ever.
+        // A daemon that reads nothing must not block the harness.
         let _ = stream.set_write_timeout(Some(Duration::from_secs(10)));
         Some(stream)
     }
 
-    /// Whether it has ended by itself.
+    /// Returns `true` if it has ended by itself.
     pub(crate) fn is_dead(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Ends it as `kill -9` does, and waits until it is gone.
+    /// Kills it as `kill -9` does, and waits for its end.
     pub(crate) fn kill(&mut self) {
-        // Both fail only for a process that is gone.
+        // Both fail only for a process that has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -204,7 +204,7 @@ impl Drop for Daemon {
     }
 }
 
-/// The last of what the daemons of this home said on stderr.
+/// The last lines on stderr of the daemons of this home.
 pub(crate) fn stderr(home: &Home) -> String {
     let mut bytes = Vec::new();
     let _ = File::open(home.root().join("stderr")).and_then(|mut file| file.read_to_end(&mut bytes));
@@ -212,15 +212,15 @@ pub(crate) fn stderr(home: &Home) -> String {
     text.lines().rev().take(5).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join("\n")
 }
 
-/// A process, held so that its number cannot come to mean another one.
+/// A process, by a descriptor that survives the reuse of its id.
 pub(crate) struct Held {
     id: i32,
     fd: OwnedFd,
     what: String,
 }
 
-/// All processes of a home: the daemon with its guard and scopes, and whatever their commands started. They are known by
-/// the home in their environment, or by `token` in their command line.
+/// All processes of a home: the daemon with its guard and supervisors, and the processes of commands. They have the home
+/// in their environment, or `token` in their command line.
 pub(crate) fn processes_of(home: &Home, token: &str) -> Vec<Held> {
     let root = home.root().as_os_str().as_encoded_bytes();
     let ids = fs::read_dir("/proc").expect("a list of processes").flatten();
@@ -246,30 +246,30 @@ fn holds(bytes: &[u8], part: &[u8]) -> bool {
 fn has_ended(held: &Held, by: Instant) -> bool {
     let left = by.saturating_duration_since(Instant::now());
     let timeout = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
-    // A signal to the harness itself is as good as a look that was too early.
+    // An interrupted poll counts as a poll that was too early.
     poll(&mut [PollFd::new(&held.fd, PollFlags::IN)], Some(&timeout)).is_ok_and(|ready| ready > 0)
 }
 
-/// Those of them that are still there when `limit` is over.
+/// The processes that are still alive after `limit`.
 pub(crate) fn still_there(held: &[Held], limit: Duration) -> Vec<String> {
     let end = Instant::now() + limit;
     held.iter().filter(|held| !has_ended(held, end)).map(|held| held.what.clone()).collect()
 }
 
-/// Waits until a home has no process any more; gives those that are left when `limit` is over.
+/// Waits until a home has no process; returns those that are left after `limit`.
 pub(crate) fn wait_for_none(home: &Home, token: &str, limit: Duration) -> Vec<String> {
     let end = Instant::now() + limit;
     loop {
         let held = processes_of(home, token);
         let left = still_there(&held, end.saturating_duration_since(Instant::now()));
-        // What was there is gone; one that was forked meanwhile is seen at the next look.
+        // A process that was forked meanwhile is found by the next scan.
         if held.is_empty() || !left.is_empty() {
             return left;
         }
     }
 }
 
-/// Kills the daemon, its guard and the scopes, as close to one moment as can be.
+/// Kills the daemon, its guard and the supervisors almost at once.
 pub(crate) fn kill_with_guard(daemon: u32) {
     let mut all = Vec::new();
     for guard in processes::children(daemon) {
@@ -279,20 +279,20 @@ pub(crate) fn kill_with_guard(daemon: u32) {
     all.push(daemon.cast_signed());
     for signal in [Signal::STOP, Signal::KILL] {
         for id in &all {
-            // One that is gone already is as good.
+            // A process that has ended is fine.
             let _ = Pid::from_raw(*id).map(|pid| kill_process(pid, signal));
         }
     }
 }
 
-/// Ends what is left of a life that went wrong, so that it does not disturb the next.
+/// Ends the remains of a failed life, so that they do not disturb the next.
 pub(crate) fn clean_up(home: &Home, token: &str) {
     for held in processes_of(home, token) {
         let _ = Pid::from_raw(held.id).map(|pid| kill_process(pid, Signal::KILL));
     }
 }
 
-/// Files below a folder that were meant to be there for a moment only.
+/// Temporary files below a folder.
 pub(crate) fn temporary_files(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];

@@ -24,16 +24,16 @@ use super::{
     shared::{Shared, Violation},
 };
 
-/// How long what the daemon started may outlive it.
+/// How long processes may outlive their daemon.
 const AFTERLIFE: Duration = Duration::from_secs(1);
 
-/// How much longer on a machine that does much else.
+/// The additional time on a loaded machine.
 const BUSY: Duration = Duration::from_secs(9);
 
-/// Clients of a round beside the one that looks.
+/// The clients of a round beside the checking one.
 const CLIENTS: u64 = 2;
 
-/// Lives one life.
+/// Runs one life.
 pub(crate) fn live(shared: &Shared, model: &Model, number: u64) {
     let mut random = Random::part(shared.seed, number);
     model.begin(Random::part(random.bits(), 0));
@@ -86,19 +86,19 @@ fn new_home(model: &Model, random: &mut Random) -> Home {
         "durability": if random.chance(50) { "fsync" } else { "os" },
     }));
     home.write(EDITED.0, EDITED.1);
-    // What trust is asked for.
+    // The project asks for trust.
     home.write(".pi/settings.json", "{}");
     home
 }
 
-/// Who ended a daemon.
+/// The cause of a daemon's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Killed {
-    /// It died at a fail point, or of something that it should not die of.
+    /// It died at a fail point, or of a fault.
     ByItself,
     /// The harness killed it.
     Alone,
-    /// The harness killed it together with its guard and all scopes.
+    /// The harness killed it together with its guard and all supervisors.
     WithGuard,
 }
 
@@ -107,9 +107,9 @@ struct Life<'a> {
     model: &'a Model,
     home: &'a Home,
     record: record::Acknowledged,
-    /// Processes that a daemon left which was killed together with those that clean up.
+    /// Processes of a daemon that was killed together with its guard.
     left: Vec<Held>,
-    /// Whether a daemon came up since one was killed with those that clean up.
+    /// A daemon was started after one was killed with its guard.
     is_swept: bool,
 }
 
@@ -125,7 +125,7 @@ impl Life<'_> {
         self.shared.kills.fetch_add(1, Ordering::Relaxed);
         self.record.kills += 1;
         if armed.is_some_and(|armed| armed.starts_with("trust.")) {
-            // So that it is asked for again. Where there is none, it is as good.
+            // Makes the daemon ask for trust again. A missing file is fine.
             let _ = fs::remove_file(self.home.agent_dir().join("trust.json"));
         }
         if armed.is_some_and(|armed| armed.starts_with("store.re") || armed.starts_with("store.link")) {
@@ -181,7 +181,7 @@ impl Life<'_> {
         fs::write(path, format!("{header}\n{message}\n")).expect("a session file");
     }
 
-    /// Looks, and works until the moment has come.
+    /// Checks, and works until the moment of death.
     fn work(
         &mut self,
         daemon: &mut Daemon,
@@ -201,7 +201,7 @@ impl Life<'_> {
         self.shared.counts.add("milliseconds of looks", millis(begun));
         violations.extend(looked.violations);
         if !looked.is_complete {
-            // One that dies in the middle of a question closes the connection a moment later than it takes no more.
+            // A daemon that dies during a command closes the connection a moment after it stops reading.
             if !looking.closes_within(BUSY) {
                 violations.push(Violation {
                     promise: "every question is answered",
@@ -266,7 +266,7 @@ impl Life<'_> {
         killed
     }
 
-    /// Nobody lives, nothing is lost.
+    /// Checks that no process is left and nothing is lost.
     fn after_kill(&mut self, with_guard: bool, clients: Vec<record::Heard>, violations: &mut Vec<Violation>) {
         if with_guard {
             self.is_swept = false;
@@ -290,7 +290,7 @@ impl Life<'_> {
         self.shared.counts.add("milliseconds of checks", millis(begun));
     }
 
-    /// What a daemon left that was killed with those that clean up, is gone soon after the next start.
+    /// Checks that processes of a daemon that was killed with its guard end soon after the next start.
     fn gone_by_now(&mut self, violations: &mut Vec<Violation>) {
         self.is_swept = true;
         let left = daemon::still_there(&std::mem::take(&mut self.left), AFTERLIFE + BUSY);
@@ -299,7 +299,7 @@ impl Life<'_> {
         }
     }
 
-    /// The last daemon of the home opens everything, and ends when it is told to.
+    /// The last daemon of the home opens everything, and ends on request.
     fn end(&mut self, random: &mut Random) -> Vec<Violation> {
         let mut violations = Vec::new();
         let told = Arc::new(LineCount::default());
@@ -323,7 +323,7 @@ impl Life<'_> {
             violations.push(Violation { promise: "every question is answered", seen });
         }
         self.gone_by_now(&mut violations);
-        // That happens beside the start.
+        // This happens during the start.
         let end = Instant::now() + AFTERLIFE + BUSY;
         while notes(self.home).iter().any(|note| dead.contains(note)) {
             if Instant::now() > end {
@@ -348,7 +348,7 @@ impl Life<'_> {
     }
 }
 
-/// The notes that daemons of the home left on who lives.
+/// The notes of the home's daemons about their processes.
 fn notes(home: &Home) -> Vec<String> {
     let notes = fs::read_dir(home.agent_dir().join("run/owners")).into_iter().flatten().flatten();
     notes.map(|entry| entry.path().display().to_string()).collect()

@@ -1,4 +1,4 @@
-//! Clients that do everything at once, until the daemon is gone.
+//! Clients that do everything at once until the daemon is gone.
 
 use std::{
     path::PathBuf,
@@ -15,25 +15,25 @@ use serde_json::{Value, json};
 
 use super::{check::Open, client::Client, model_server::script};
 
-/// How long a client waits for an answer before it goes on.
+/// The time that a client waits for a response before it goes on.
 const SOON: Duration = Duration::from_millis(400);
 
-/// Sessions that a round has at most.
+/// The most sessions of a round.
 const SESSIONS: usize = 8;
 
-/// What the clients of a round share.
+/// The state that the clients of a round share.
 pub(crate) struct Stage {
     pub(crate) project: PathBuf,
     pub(crate) open: Mutex<Vec<Open>>,
-    /// The part of the daemon that is to be busy: the first part of a fail point's name.
+    /// The part of the daemon to keep busy: the first part of a fail point's name.
     pub(crate) focus: Option<String>,
     pub(crate) token: String,
-    /// Makes names that nobody else uses.
+    /// A prefix for unique names.
     pub(crate) prefix: String,
     pub(crate) over: AtomicBool,
 }
 
-/// What is done.
+/// Actions and their weights.
 const ACTIONS: &[(&str, u64)] = &[
     ("prompt", 30),
     ("steer", 8),
@@ -58,7 +58,7 @@ const ACTIONS: &[(&str, u64)] = &[
     ("look", 4),
 ];
 
-/// Which actions a part of the daemon is busy with.
+/// The actions that keep a part of the daemon busy.
 fn focused(part: &str) -> &'static [&'static str] {
     match part {
         "settings" => &["setting"],
@@ -81,7 +81,7 @@ pub(crate) fn drive(client: &mut Client, stage: &Stage, mut random: Random, name
         return;
     }
     if answers {
-        // Where nothing is asked any more, there is nothing to answer.
+        // Without a question there is nothing to answer.
         let _ = trust(client, stage);
     }
     for number in 0.. {
@@ -100,14 +100,14 @@ pub(crate) fn drive(client: &mut Client, stage: &Stage, mut random: Random, name
         if done.is_none() && client.is_closed() {
             return;
         }
-        // Not always as fast as it can.
+        // Pauses now and then.
         if random.chance(40) {
             thread::sleep(Duration::from_micros(random.below(0..4_000)));
         }
     }
 }
 
-/// Opens a session, is asked whether its folder is trusted, and says yes.
+/// Opens a session, and answers its question about trust with yes.
 fn trust(client: &mut Client, stage: &Stage) -> Option<()> {
     let from = client.heard();
     client.call(json!({"type": "open_session", "cwd": stage.project}), SOON)?;
@@ -130,7 +130,7 @@ fn weighted(random: &mut Random) -> &'static str {
     unreachable!("the number is below the sum")
 }
 
-/// One of the sessions; a new one where there is none, or when that is wanted.
+/// A session; a new one if there is none, or if wanted.
 fn session(
     client: &mut Client,
     stage: &Stage,
@@ -151,7 +151,7 @@ fn session(
     Some(id)
 }
 
-/// Does one thing. `None` when nothing came of it.
+/// Does one action. `None` if it had no effect.
 fn act(
     client: &mut Client,
     stage: &Stage,
@@ -185,7 +185,7 @@ fn act(
             } else {
                 script(random, unique, &stage.token)
             };
-            // The answer comes when the command has ended, if it does.
+            // The response comes at the end of the command, if at all.
             client.send(command("bash", json!({"command": line, "requestKey": unique})))?;
             return Some(());
         }
@@ -251,7 +251,7 @@ fn act(
     Some(())
 }
 
-/// Goes on in a copy of the session.
+/// Continues in a copy of the session.
 fn copy(client: &mut Client, stage: &Stage, random: &mut Random, action: &str, id: &str) -> Option<()> {
     if stage.open.lock().unwrap().len() >= SESSIONS + 3 {
         return None;
@@ -267,7 +267,7 @@ fn copy(client: &mut Client, stage: &Stage, random: &mut Random, action: &str, i
     if client.call(asked, SOON)?["success"] != true {
         return None;
     }
-    // The copy itself is asked: others may have gone back in the original meanwhile. With an answer it is a conversation.
+    // Asks the copy: others may have navigated in the original meanwhile. With an answer it is a conversation.
     let last = client.call(json!({"type": "get_last_assistant_text"}), SOON)?;
     let has_file = last["data"]["text"].is_string();
     let state = client.call(json!({"type": "get_state", "isCopy": has_file}), SOON)?;
@@ -276,6 +276,6 @@ fn copy(client: &mut Client, stage: &Stage, random: &mut Random, action: &str, i
     Some(())
 }
 
-/// A catalogue that can be put in the place of the built-in one.
+/// A catalogue that can replace the built-in one.
 const CATALOGUE: &str = r#"{"source":"s","defaults":{"p":"m"},"models":[{"id":"m","name":"M","api":"openai-completions",
     "provider":"p","baseUrl":"http://h","input":["text"],"contextWindow":10,"maxTokens":5}]}"#;

@@ -1,4 +1,4 @@
-//! The model: it answers with whatever keeps the daemon busy, and looks whether what it is asked is legal.
+//! The model: its answers keep the daemon busy, and it checks that requests are legal.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -15,13 +15,13 @@ use serde_json::{Value, json};
 
 use super::shared::Violation;
 
-/// The file that every `edit` goes to, and its content at first.
+/// The file of every `edit`, and its initial content.
 pub(crate) const EDITED: (&str, &str) = ("edited.txt", "x-end\n");
 
-/// What a prompt holds that is to be answered at once.
+/// The text of a prompt that is answered at once.
 pub(crate) const PROBE: &str = "PROBE";
 
-/// A model server of a worker, for one life after the other.
+/// The model server of a worker, for one life after the other.
 pub(crate) struct Model {
     server: MockServer,
     script: Arc<Script>,
@@ -31,7 +31,7 @@ struct Script {
     random: Mutex<Random>,
     next: AtomicU64,
     complaints: Mutex<Vec<Violation>>,
-    /// A number that stands in the command line of everything that is started.
+    /// A number in the command line of every started process.
     token: String,
     /// See [`Model::stream_slowly`].
     is_slow: AtomicBool,
@@ -40,7 +40,7 @@ struct Script {
 }
 
 impl Model {
-    /// Starts it.
+    /// Starts the server.
     pub(crate) fn start(token: &str) -> Self {
         let script = Arc::new(Script {
             random: Mutex::new(Random::new(0)),
@@ -59,12 +59,12 @@ impl Model {
         *self.script.random.lock().unwrap() = random;
     }
 
-    /// Whether text streams so long that some of it has to be kept.
+    /// Streams text long enough for some of it to be stored.
     pub(crate) fn stream_slowly(&self, is_slow: bool) {
         self.script.is_slow.store(is_slow, Ordering::Relaxed);
     }
 
-    /// Whether whatever is asked is answered at once, with nothing else to do: so messages that waited are.
+    /// Answers every request at once, without other work, so that queued messages are answered.
     pub(crate) fn answer_at_once(&self, is_calm: bool) {
         self.script.is_calm.store(is_calm, Ordering::Relaxed);
     }
@@ -77,7 +77,7 @@ impl Model {
         self.server.base_url()
     }
 
-    /// What was wrong with requests since the last question.
+    /// The faults of requests since the last call.
     pub(crate) fn complaints(&self) -> Vec<Violation> {
         std::mem::take(&mut self.script.complaints.lock().unwrap())
     }
@@ -85,7 +85,7 @@ impl Model {
 
 impl Script {
     fn reply(&self, request: &Request) -> Reply {
-        // What is illegal panics, as in a test; here it is one violation among others.
+        // An illegal request panics, as in a test; here it becomes a violation.
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| ProviderApi::Chat.assert_legal(&request.body))) {
             let seen = panic.downcast_ref::<String>().cloned().unwrap_or_default();
             self.complaints.lock().unwrap().push(Violation { promise: "requests are legal", seen });
@@ -128,7 +128,7 @@ impl Script {
         }
     }
 
-    /// Text that comes piece by piece, with pauses of some milliseconds.
+    /// Text in pieces, with pauses of some milliseconds.
     fn streamed(&self, number: u64, pieces: u64, pause: u64) -> Reply {
         let (pieces, pause) = if self.is_slow.load(Ordering::Relaxed) { (300, 10) } else { (pieces, pause) };
         Reply::stream(sse::text(&format!("Answer {number}:")))
@@ -162,7 +162,7 @@ impl Script {
     }
 }
 
-/// Commands that leave processes behind in every way there is.
+/// Commands that leave processes behind in every way.
 pub(crate) fn script(random: &mut Random, id: &str, token: &str) -> String {
     let sleep = format!("sleep 86400.{token}");
     match random.below(0..8) {

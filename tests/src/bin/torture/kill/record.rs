@@ -14,11 +14,11 @@ use super::{client::Line, shared::Violation};
 /// A line that is an entry.
 pub(crate) struct Entry {
     pub(crate) value: Value,
-    /// The message as it stands there; empty for what is no message.
+    /// The text of the message; empty for other entries.
     pub(crate) message: String,
 }
 
-/// A file.
+/// A session file.
 pub(crate) struct SessionFile {
     pub(crate) path: PathBuf,
     pub(crate) bytes: Vec<u8>,
@@ -28,18 +28,18 @@ pub(crate) struct SessionFile {
     pub(crate) broken: usize,
 }
 
-/// The members of an object as they stand there.
+/// The raw members of an object.
 pub(crate) fn members(text: &str) -> HashMap<String, Box<RawValue>> {
     serde_json::from_str(text).unwrap_or_default()
 }
 
-/// The member `message` of a line, as it stands there.
+/// The raw member `message` of a line.
 pub(crate) fn message(line: &str) -> String {
     members(line).remove("message").map(|raw| raw.get().to_owned()).unwrap_or_default()
 }
 
 impl SessionFile {
-    /// Reads it; a file without a header has `null` for one.
+    /// Reads a file; the header is `null` if it is missing.
     pub(crate) fn read(path: &Path) -> io::Result<Self> {
         let bytes = fs::read(path)?;
         let text = String::from_utf8_lossy(&bytes);
@@ -70,16 +70,16 @@ impl SessionFile {
         self.header["id"].as_str().unwrap_or_default()
     }
 
-    /// Whether it is of a version that is converted when it is opened.
+    /// Returns `true` for a version that is converted when opened.
     pub(crate) fn is_old(&self) -> bool {
         self.header["version"] != 3
     }
 
-    /// What is wrong with it in itself.
+    /// The faults of the file itself.
     pub(crate) fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         if self.header.is_null() {
-            // Nothing was written, or not even the header whole: nobody was told of this session.
+            // Nothing, or a part of the header, was written: the session was never acknowledged.
             if !self.entries.is_empty() {
                 faults.push("entries without a header".to_owned());
             }
@@ -102,7 +102,7 @@ impl SessionFile {
             if id.is_empty() || !ids.insert(id) {
                 faults.push(format!("the id \"{id}\" is there twice, or none: {value}"));
             }
-            // Two commands of the same text that one crash interrupted are told of in the same words.
+            // Two equal commands that one crash interrupted get the same text.
             let of_a_crash = value["recovered"].is_string() && value["message"]["role"] == "bashExecution";
             if !message.is_empty()
                 && !of_a_crash
@@ -125,8 +125,8 @@ impl SessionFile {
         faults
     }
 
-    /// Calls of the turn that the last entry belongs to that nothing answers, on any branch: who goes back to a place between a call
-    /// and its result goes on without that.
+    /// Calls of the last entry's turn without a result on any branch: navigation to a point between a call and its result
+    /// leaves the call open.
     pub(crate) fn open_calls(&self) -> Vec<String> {
         let parents: HashMap<&str, &Value> = self
             .entries
@@ -162,58 +162,59 @@ pub(crate) struct Keyed {
     pub(crate) data: Value,
 }
 
-/// What was acknowledged of one session.
+/// The acknowledged state of one session.
 #[derive(Default)]
 pub(crate) struct Session {
     pub(crate) path: Option<PathBuf>,
-    /// Messages whose end was told, as they stood in the events, in order.
+    /// Messages whose end was reported, in the raw form of the events, in order.
     pub(crate) messages: Vec<String>,
     /// Other entries that have to be there: type, member, value.
     pub(crate) entries: Vec<(&'static str, &'static str, Value)>,
     pub(crate) keyed: BTreeMap<String, Keyed>,
-    /// It was asked to forget what waits: messages that were said to wait may be gone.
+    /// The queue was cleared: queued messages may be gone.
     pub(crate) may_forget: bool,
-    /// Keys of messages that waited when it was killed before its first message was told: only from there on is what waits kept.
+    /// Keys of messages that were queued when it was killed before its first message: only from there on the queue is
+    /// kept.
     pub(crate) forgotten: HashSet<String>,
-    /// Its deletion was asked for: it may be gone.
+    /// Its deletion was requested: it may be gone.
     pub(crate) may_be_gone: bool,
     /// Its deletion was acknowledged.
     pub(crate) is_gone: bool,
-    /// It is a copy of something with a conversation, which is written before the answer.
+    /// It is a copy with messages, which is written before the response.
     pub(crate) has_file: bool,
-    /// As much of the file as was there at the last look, which never changes again.
+    /// The content of the file at the last check, which never changes again.
     pub(crate) seen: Vec<u8>,
 }
 
-/// What is known of a provider's key.
+/// The known state of a provider's key.
 #[derive(Debug, Default)]
 pub(crate) struct Login {
-    /// All that were ever to be stored.
+    /// All keys that were ever to be stored.
     pub(crate) asked: Vec<Value>,
-    /// One was said to be stored.
+    /// A key was acknowledged as stored.
     pub(crate) is_stored: bool,
-    /// It was to be removed at some time, so that it may be gone.
+    /// A removal was requested: it may be gone.
     pub(crate) may_be_gone: bool,
 }
 
-/// What was acknowledged in a home.
+/// The acknowledged state of a home.
 #[derive(Default)]
 pub(crate) struct Acknowledged {
     pub(crate) sessions: BTreeMap<String, Session>,
-    /// Files that a tool call was said to have written, with what is in them.
+    /// Files that a tool call has written, with their content.
     pub(crate) written: BTreeMap<String, String>,
-    /// Words that an edit was said to have put into the file that all edit.
+    /// Words that an edit has put into the common file.
     pub(crate) edited: Vec<String>,
     pub(crate) kills: u64,
-    /// Files that an export was said to have written.
+    /// Files that an export has written.
     pub(crate) exported: Vec<PathBuf>,
     /// Keys that were to be stored, by provider.
     pub(crate) logins: BTreeMap<String, Login>,
-    /// What was streaming when the last daemon was killed: session, text, and when its last piece came.
+    /// The streams at the last kill: session, text, and the time of the last piece.
     pub(crate) streaming: Vec<(String, String, Instant)>,
 }
 
-/// What one client of a round sent and heard.
+/// The commands and lines of one client of a round.
 pub(crate) type Heard = (Vec<Value>, Vec<Line>);
 
 impl Acknowledged {
@@ -222,12 +223,12 @@ impl Acknowledged {
         self.sessions.entry(id.to_owned()).or_default()
     }
 
-    /// Takes what the clients of a round heard.
+    /// Applies the lines of a round's clients.
     pub(crate) fn take(&mut self, clients: Vec<Heard>) -> Vec<Violation> {
         let mut violations = Vec::new();
-        // Events of a session have one order, whoever was told.
+        // Events of a session have one order for all clients.
         let mut events: HashMap<String, BTreeMap<u64, Line>> = HashMap::new();
-        // One that was closed and opened again is counted anew.
+        // A session that was closed and opened again counts anew.
         let sent = clients.iter().flat_map(|(sent, _)| sent);
         let closed: HashSet<String> = sent
             .filter(|command| command["type"] == "close_session")
@@ -278,7 +279,7 @@ impl Acknowledged {
                     }
                 }
             }
-            // One without an answer may have been done.
+            // A command without a response may have been done.
             for (id, command) in sent.iter().filter(|(_, command)| command["type"] == "delete_session") {
                 if let Some(session) =
                     command["sessionId"].as_str().filter(|_| !refused.iter().any(|refused| refused == id))
@@ -319,13 +320,13 @@ impl Acknowledged {
             .as_str()
             .is_some_and(|text| text.starts_with("cannot write to the session file"))
         {
-            // It says itself that the file could not take it.
+            // The event itself says that it could not be stored.
             return;
         }
         self.session(id).messages.push(self::message(&line.raw));
         let text = message["content"][0]["text"].as_str().unwrap_or_default();
         if message["role"] == "toolResult" && message["isError"] == false {
-            // The load names files and words for the calls that make them.
+            // The load derives names of files and words from call ids.
             let call = message["toolCallId"].as_str().unwrap_or_default();
             if message["toolName"] == "write" && !text.is_empty() {
                 self.written.insert(format!("w-{call}.txt"), format!("whole {call}\n"));

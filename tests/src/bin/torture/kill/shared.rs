@@ -10,24 +10,24 @@ use serde_json::{Value, json};
 
 use crate::cli;
 
-/// Where a promise did not hold.
+/// A broken promise.
 #[derive(Debug, Clone)]
 pub(crate) struct Violation {
     /// The promise, in a word or two.
     pub(crate) promise: &'static str,
-    /// What was seen.
+    /// The observation.
     pub(crate) seen: String,
 }
 
-/// What all lives share.
+/// The state that all lives share.
 pub(crate) struct Shared {
     pub(crate) seed: u64,
-    /// How many kills there are to be.
+    /// The number of kills to make.
     pub(crate) wanted: u64,
-    /// How many there were, or are about to be.
+    /// The number of kills so far, including those about to happen.
     pub(crate) kills: AtomicU64,
     pub(crate) points: Points,
-    /// How often things happened that are no violations, by name.
+    /// Counts of events that are no violations, by name.
     pub(crate) counts: Counts,
     pub(crate) violations: Mutex<Vec<Value>>,
     pub(crate) is_quiet: bool,
@@ -56,7 +56,7 @@ impl Counts {
 }
 
 impl Shared {
-    /// Says what was wrong, and how to see it again.
+    /// Prints violations, and how to repeat them.
     pub(crate) fn report(&self, life: u64, round: usize, home: &str, violations: &[Violation]) {
         for Violation { promise, seen } in violations {
             if !self.is_quiet {
@@ -70,27 +70,27 @@ impl Shared {
     }
 }
 
-/// The variable that arms them.
+/// The variable that arms fail points.
 pub(crate) const VARIABLE: &str = "AGENTD_FAIL_POINTS";
 
-/// Points that the load does not pass, and why that is so.
+/// Points that the load does not pass, with reasons.
 const NOT_PASSED: &[(&str, &str)] = &[];
 
-/// The points that are armed in turn.
+/// The fail points, which are armed in turn.
 pub(crate) struct Points {
     names: Vec<String>,
-    /// How often the daemon died at each.
+    /// The number of deaths at each point.
     died: Mutex<Vec<u64>>,
     next: AtomicUsize,
 }
 
 impl Points {
-    /// All points of the programs under test, or those whose names are given with commas between.
+    /// All points of the programs under test, or the chosen ones, separated by commas.
     pub(crate) fn ask(chosen: Option<&str>) -> Result<Self, String> {
         if chosen == Some("none") {
             return Ok(Self { died: Mutex::default(), names: Vec::new(), next: AtomicUsize::new(0) });
         }
-        // It names them all when it is asked for one that does not exist.
+        // agentd lists all points when an unknown one is armed.
         let said =
             std::process::Command::new(binaries::agentd()).arg("--version").env(VARIABLE, "?").output();
         let said = said.map_err(|error| format!("agentd does not start: {error}"))?;
@@ -114,14 +114,14 @@ impl Points {
         Ok(Self { died: Mutex::new(vec![0; names.len()]), names, next: AtomicUsize::new(0) })
     }
 
-    /// The next one, of those that were passed least; `None` when there is none.
+    /// The next point, among those with the fewest deaths; `None` if there is none.
     pub(crate) fn take(&self) -> Option<&str> {
         if self.names.is_empty() {
             return None;
         }
         let died = self.died.lock().unwrap();
         let turn = self.next.fetch_add(1, Ordering::Relaxed);
-        // Every second one is the next in turn, the others are those that need it most.
+        // Every second choice is the next point in turn, the others are points with the fewest deaths.
         let least = died.iter().enumerate().filter(|(index, _)| !is_excused(&self.names[*index]));
         let at = match least.min_by_key(|(index, died)| (**died, (index + turn) % self.names.len())) {
             Some((index, 0)) if turn % 2 == 1 => index,
@@ -130,14 +130,14 @@ impl Points {
         Some(&self.names[at])
     }
 
-    /// The daemon died there.
+    /// Counts a death at a point.
     pub(crate) fn died(&self, name: &str) {
         if let Some(at) = self.names.iter().position(|known| known == name) {
             self.died.lock().unwrap()[at] += 1;
         }
     }
 
-    /// Those at which it never died, though it should have.
+    /// The points at which it never died and should have.
     pub(crate) fn missed(&self) -> Vec<String> {
         let died = self.died.lock().unwrap();
         let missed =
@@ -145,7 +145,7 @@ impl Points {
         missed.map(|(name, _)| name.clone()).collect()
     }
 
-    /// How often it died at each.
+    /// The deaths at each point.
     pub(crate) fn value(&self) -> Value {
         let died = self.died.lock().unwrap();
         self.names.iter().cloned().zip(died.iter().map(|died| json!(died))).collect()

@@ -1,4 +1,8 @@
-//! Floods beside the prompt of another client, which may become slower, but not by more than a factor.
+//! Floods beside a client that works: its prompt, with a tool call and an answer of thousands of deltas, may take at most
+//! twice as long as alone.
+//!
+//! A flooding client uses processors of the same machine, so there is a control: the same prompt beside threads that only
+//! count. A flood may cost twice the slower of both.
 
 use std::{
     io::{Read, Write},
@@ -23,12 +27,12 @@ use crate::{
 /// What all parts know.
 pub(crate) struct Load<'a> {
     pub(crate) options: &'a Options,
-    /// Little of everything: to see that it holds, not to measure.
+    /// A short run, which checks and does not measure.
     pub(crate) is_short: bool,
 }
 
 impl Load<'_> {
-    /// The number to use: the first one, and the second one when it has to be short.
+    /// Returns `full`, or `short` in a short run.
     pub(crate) fn of(&self, full: usize, short: usize) -> usize {
         if self.is_short { short } else { full }
     }
@@ -38,16 +42,16 @@ impl Load<'_> {
     }
 }
 
-/// A flood may make a prompt so many times slower.
+/// A flood may make a prompt this many times slower.
 const MAY_SLOW: f64 = 2.0;
 
 /// Entries of the large session.
 const ENTRIES: usize = 5_000;
 
-/// A client that floods, until it is told to end; it counts what it got through.
+/// A client that floods until it has to end, and counts its commands.
 type Flooder = fn(&Target<'_>, &AtomicBool, &AtomicU64) -> Result<(), Trouble>;
 
-/// Floods: a name, how many clients, and what each does.
+/// Floods: a name, the number of clients, and their action.
 const FLOODS: &[(&str, usize, Flooder)] = &[
     ("one client floods its session and does not read", 1, unread),
     ("one client floods its session and reads", 1, pipelined),
@@ -60,15 +64,15 @@ const FLOODS: &[(&str, usize, Flooder)] = &[
     ("2 clients read a large session", 2, entries),
 ];
 
-/// What floods are aimed at.
+/// The target of a flood.
 struct Target<'a> {
     socket: &'a Path,
     project: PathBuf,
-    /// The session of the prompt that is measured, another one for each flood.
+    /// The session of the measured prompt, another one for each flood.
     victim: Mutex<Value>,
-    /// A session that is nobody's but the floods'.
+    /// A session for the floods only.
     other: Value,
-    /// One with a long past.
+    /// A long session.
     large: Value,
 }
 
@@ -89,13 +93,13 @@ pub(crate) fn run(load: &Load<'_>) -> Result<(Value, Vec<String>), Trouble> {
     let target =
         Target { socket: service.socket(), project: home.project(), victim: Mutex::default(), other, large };
     for _ in 0..load.of(200, 20) {
-        // For those who list sessions.
+        // Sessions for clients that list them.
         let mut peer = Peer::counting(target.socket)?;
         peer.done(json!({"type": "open_session", "cwd": target.project}))?;
         prompt(&mut peer, None, "soak 1 text 5")?;
     }
     let (mut figures, mut findings) = (json!({}), Vec::new());
-    // As a model that is ten times as fast as any, and as fast as this machine can.
+    // At ten times the speed of any model, and as fast as this machine can.
     for (kind, words) in [("steady", load.of(2_000, 400)), ("work", load.of(5_000, 500))] {
         let measure = Measure { load, target: &target, text: format!("soak 1 {kind} {words}") };
         let (measured, found) = measure.all()?;
@@ -119,7 +123,7 @@ impl Measure<'_> {
         self.load.say(&format!("{}: alone {alone:?}, control {control:?}", self.text));
         for (name, clients, flooder) in FLOODS {
             let mut best = (f64::MAX, Duration::ZERO, 0.0);
-            // A machine that does much else meanwhile is given another chance.
+            // A loaded machine gets another chance.
             for attempt in 0..3 {
                 let (took, rate) = self.flooded(*clients, *flooder)?;
                 let base = if attempt == 0 { alone.max(control) } else { self.alone()?.max(self.control()?) };
@@ -149,7 +153,7 @@ impl Measure<'_> {
         self.load.of(5, 3)
     }
 
-    /// Another session for the prompts: what was said before is not to make the next ones slower.
+    /// A new session for the prompts, so that earlier messages do not slow later prompts.
     fn victim(&self) -> Result<(Peer, Value), Trouble> {
         let mut peer = Peer::counting(self.target.socket)?;
         let open = json!({"type": "open_session", "cwd": self.target.project});
@@ -175,7 +179,7 @@ impl Measure<'_> {
         Ok(times[times.len() / 2])
     }
 
-    /// Beside threads that use up every processor.
+    /// The time beside threads that use every processor.
     fn control(&self) -> Result<Duration, Trouble> {
         let over = AtomicBool::new(false);
         let count = thread::available_parallelism().map_or(2, usize::from);
@@ -193,7 +197,7 @@ impl Measure<'_> {
         })
     }
 
-    /// Beside a flood; and how much of that came through in a second.
+    /// The time beside a flood, and the flood's rate per second.
     fn flooded(&self, clients: usize, flooder: Flooder) -> Result<(Duration, f64), Trouble> {
         let (over, count) = (AtomicBool::new(false), AtomicU64::new(0));
         let victim = self.victim()?;
@@ -245,7 +249,7 @@ fn prompt(peer: &mut Peer, session: Option<&Value>, text: &str) -> Result<(), Tr
     error.map_or(Ok(()), |error| Err(Trouble::Wrong(format!("the prompt failed: {error}"))))
 }
 
-/// Writes `batch` again and again. Where nobody reads the answers, it gets as far as the daemon takes it.
+/// Writes `batch` again and again, as far as the daemon reads it.
 fn pour(
     target: &Target<'_>,
     batch: &[u8],
@@ -274,7 +278,7 @@ fn pour(
                     count.fetch_add(lines, Ordering::Relaxed);
                 }
             }
-            // Its buffer is full.
+            // The socket's buffer is full.
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
             Err(error) => return Err(io(error)),
         }
@@ -312,7 +316,7 @@ fn endless(target: &Target<'_>, over: &AtomicBool, count: &AtomicU64) -> Result<
     pour(target, &[b'x'; 64 << 10], 1, true, over, count)
 }
 
-/// Commands one after the other, each waited for.
+/// Sends commands one by one, and waits for each.
 fn again(
     target: &Target<'_>,
     over: &AtomicBool,
@@ -350,7 +354,7 @@ fn entries(target: &Target<'_>, over: &AtomicBool, count: &AtomicU64) -> Result<
     again(target, over, count, |peer| peer.done(command.clone()).map(drop))
 }
 
-/// A session of questions and answers, as a file.
+/// Writes a session file of questions and answers.
 fn large_session(home: &Home, entries: usize) -> String {
     let time = "2026-11-21T00:00:00.000Z";
     let header =

@@ -13,28 +13,28 @@ use crate::{
     tally::Tally,
 };
 
-/// How many prompts a session lives at most: so sessions are as long on average at the end of a run as at its beginning.
+/// The most prompts of a session, so that sessions have the same average length throughout a run.
 const LIFE: u64 = 8;
 
-/// A session of the pool. Who holds it is the only one that prompts it.
+/// A session of the pool. Only its holder sends prompts.
 pub(crate) struct Slot {
     pub(crate) id: String,
-    /// Prompts that were answered: their answers have to be in the file.
+    /// Answered prompts: their answers have to be in the file.
     pub(crate) answered: Vec<String>,
-    /// How many more prompts it gets.
+    /// The number of remaining prompts.
     pub(crate) left: u64,
 }
 
 /// The sessions.
 pub(crate) struct Pool {
     slots: Vec<Mutex<Option<Slot>>>,
-    /// Their ids, for those who only look on.
+    /// The ids, for clients that only follow.
     ids: Vec<Mutex<String>>,
     project: PathBuf,
 }
 
 impl Pool {
-    /// Room for so many.
+    /// A pool of so many sessions.
     pub(crate) fn new(count: usize, project: &Path) -> Self {
         Self {
             slots: (0..count).map(|_| Mutex::default()).collect(),
@@ -53,7 +53,7 @@ impl Pool {
         self.slots.len()
     }
 
-    /// Any session that nobody else holds.
+    /// Any session without a holder.
     pub(crate) fn take(&self, random: &mut Random) -> (usize, MutexGuard<'_, Option<Slot>>) {
         loop {
             let index = random.index(self.slots.len());
@@ -65,23 +65,23 @@ impl Pool {
         }
     }
 
-    /// A certain one; waits while it is held.
+    /// The session at an index; waits while it is held.
     pub(crate) fn at(&self, index: usize) -> MutexGuard<'_, Option<Slot>> {
         self.slots[index].lock().unwrap()
     }
 
-    /// The id of any session. It may be gone a moment later.
+    /// The id of any session, which may be deleted at any time.
     pub(crate) fn any_id(&self, random: &mut Random) -> String {
         random.pick(&self.ids).lock().unwrap().clone()
     }
 
-    /// Puts another session in the place.
+    /// Replaces the session.
     pub(crate) fn put(&self, index: usize, slot: &mut Option<Slot>, id: &str, random: &mut Random) {
         id.clone_into(&mut self.ids[index].lock().unwrap());
         *slot = Some(Slot { id: id.to_owned(), answered: Vec::new(), left: random.below(1..LIFE) });
     }
 
-    /// Opens a new session for the place.
+    /// Opens a new session in its place.
     pub(crate) fn open(
         &self,
         index: usize,
@@ -99,22 +99,22 @@ impl Pool {
     }
 }
 
-/// Words of a long answer. A daemon that is built for debugging takes a tenth of a millisecond and more for each.
+/// Words of a long answer. A debug build of the daemon takes a tenth of a millisecond and more for each.
 const LONG: u64 = if cfg!(debug_assertions) { 600 } else { 3_000 };
 
-/// What the model is told to do.
+/// The task of the model.
 #[derive(Debug, Clone)]
 pub(crate) struct Task {
     id: String,
     text: String,
-    /// Whether an answer comes, or a documented error.
+    /// The prompt ends with a documented error.
     fails: bool,
-    /// Whether the model is bad at first.
+    /// The model fails at first.
     may_fail: bool,
 }
 
 impl Task {
-    /// A task of that kind; it fails when the model is bad more often than it is asked.
+    /// A task of this kind; it fails when the model fails more often than it is asked.
     pub(crate) fn new(kind: &str, number: u64, random: &mut Random) -> Self {
         const TRIES: u64 = 3;
         let id = format!("{:016x}", random.bits());
@@ -146,19 +146,19 @@ impl Task {
     }
 }
 
-/// How the run of a prompt ended, as far as its client was told.
+/// The end of a prompt's run, as its client saw it.
 #[derive(Default)]
 struct Seen {
     last_text: String,
     last_error: Option<String>,
-    /// Whether a try ended with a deadline. On a machine that does too much else, one that should not have.
+    /// A try ended with a timeout, which may happen on a loaded machine.
     was_late: bool,
     was_lagged: bool,
-    /// What came, updates left out: for those who have to find out why.
+    /// The received lines without updates, for the message of a finding.
     trail: Vec<String>,
 }
 
-/// So much of what came is shown.
+/// The number of lines in a finding.
 const TRAIL: usize = 40;
 
 /// Prompts the session, which the client follows, and waits for the end of the run.
@@ -183,7 +183,7 @@ pub(crate) fn run(peer: &mut Peer, slot: &mut Slot, task: &Task, tally: &Tally) 
     Ok(())
 }
 
-/// Compares what came with what had to come.
+/// Compares the result with the task.
 fn check(slot: &mut Slot, task: &Task, seen: &Seen) -> Result<(), Trouble> {
     let done = format!("done {}", task.id);
     match (&seen.last_error, task.fails) {
@@ -192,7 +192,7 @@ fn check(slot: &mut Slot, task: &Task, seen: &Seen) -> Result<(), Trouble> {
             Ok(())
         }
         (Some(error), true) if !error.is_empty() => Ok(()),
-        // A try was lost to the machine: then the bad answers of the model were too many.
+        // A try was lost to the machine, so the model failed too often.
         (Some(_), false) if seen.was_late && task.may_fail => Ok(()),
         (error, _) => Err(Trouble::Wrong(format!(
             "\"{}\" in {} ended with {error:?} and …{:?} after {}",
@@ -204,7 +204,7 @@ fn check(slot: &mut Slot, task: &Task, seen: &Seen) -> Result<(), Trouble> {
     }
 }
 
-/// Reads to the end of the run that a prompt began.
+/// Reads to the end of the prompt's run.
 fn follow(peer: &mut Peer, session: &str, asked: u64, seen: &mut Seen) -> Result<(), Trouble> {
     peer.until("agent_settled", |line| {
         let kind = line["type"].as_str().unwrap_or_default();
@@ -234,7 +234,7 @@ fn follow(peer: &mut Peer, session: &str, asked: u64, seen: &mut Seen) -> Result
     })
 }
 
-/// Waits until a session is at rest: joins it, and stays to the end of what it does.
+/// Waits until a session is idle: attaches, and stays to the end of its run.
 pub(crate) fn settle(peer: &mut Peer, session: &str) -> Result<(), Trouble> {
     loop {
         let attached = peer.done(json!({"type": "attach_session", "sessionId": session}))?;

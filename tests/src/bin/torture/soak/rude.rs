@@ -1,4 +1,4 @@
-//! Clients that are slow, die, come back, only look, talk nonsense, or promise tools and vanish.
+//! Clients that are slow, die, come back, only observe, send invalid lines, or register tools and vanish.
 
 use std::{
     io::{Read, Write},
@@ -18,10 +18,10 @@ use crate::peer::{Peer, TIMEOUT, Trouble};
 /// The longest line that the daemon of the run takes, in bytes.
 pub(crate) const LONGEST_LINE: usize = 1 << 20;
 
-/// Words, at a thousand a second, that a client leaves behind at most when it dies.
+/// The most words, at a thousand a second, that a client leaves behind when it dies.
 const LONGEST_RUN: u64 = if cfg!(debug_assertions) { 300 } else { 2_000 };
 
-/// What a client is like.
+/// The behaviour of a client.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Manner {
     Works,
@@ -34,8 +34,8 @@ pub(crate) enum Manner {
 }
 
 impl Manner {
-    /// What the client of that number is like: of 50, 27 work, 6 are slow, 5 die, 4 come back, 4 look on, 2 talk nonsense and 2
-    /// provide tools.
+    /// The behaviour of the client of this number: of 50, 27 work, 6 are slow, 5 die, 4 come back, 4 observe, 2 send
+    /// invalid lines and 2 provide tools.
     pub(crate) fn of(number: usize) -> Self {
         match number % 50 {
             0..=5 => Self::Slow,
@@ -69,7 +69,7 @@ impl Manner {
 }
 
 impl Shift<'_> {
-    /// Follows a session, asks for much, and reads a little now and then.
+    /// Follows a session, sends many commands, and reads a little now and then.
     fn be_slow(&mut self) -> Result<(), Trouble> {
         let mut peer = Peer::counting(self.socket)?;
         let id = self.pool.any_id(&mut self.random);
@@ -85,7 +85,7 @@ impl Shift<'_> {
             }
             thread::sleep(Duration::from_millis(50));
             stream.set_nonblocking(true).map_err(|error| Trouble::Closed(error.to_string()))?;
-            // Nothing to read is as good as something; an end is told by the next loop's client.
+            // No data is fine; the next client of the loop notices an end.
             let _ = stream.read(&mut buffer);
         }
         self.tally.note("slow client");
@@ -93,7 +93,7 @@ impl Shift<'_> {
         Ok(())
     }
 
-    /// Has something done, and is gone before it is.
+    /// Starts something, and disconnects before its end.
     fn die(&mut self) -> Result<(), Trouble> {
         let (index, mut held) = self.pool.take(&mut self.random);
         let mut peer = Peer::counting(self.socket)?;
@@ -121,7 +121,8 @@ impl Shift<'_> {
         Ok(())
     }
 
-    /// Loses its connection in the middle of an answer, and comes back for what it missed: nothing is missing, and nothing comes twice.
+    /// Loses its connection in the middle of an answer, and comes back with its number: nothing is missing, and nothing
+    /// comes twice.
     fn come_back(&mut self) -> Result<(), Trouble> {
         let (index, mut held) = self.pool.take(&mut self.random);
         let mut peer = Peer::connect(self.socket)?;
@@ -161,7 +162,7 @@ impl Shift<'_> {
             seq = again["seq"].as_u64().unwrap_or_default();
         }
         if again["state"]["isStreaming"] == true || again["replayed"] == true {
-            // Where the answer has ended meanwhile and all of it was seen, no more comes.
+            // If the answer has ended and was received completely, no more comes.
             let end = Instant::now() + TIMEOUT;
             let marker = peer.send(json!({"type": "get_state", "sessionId": slot.id}))?;
             let mut is_streaming = true;
@@ -206,7 +207,7 @@ impl Shift<'_> {
             }
             self.rest();
             match peer.done(json!({"type": "detach_session", "sessionId": id})) {
-                // It was closed meanwhile.
+                // The session was closed meanwhile.
                 Err(Trouble::Refused(..)) => {}
                 other => drop(other?),
             }
@@ -217,7 +218,7 @@ impl Shift<'_> {
         Ok(())
     }
 
-    /// Sends what is no command; each line is answered.
+    /// Sends invalid lines; each is answered.
     fn talk_nonsense(&mut self) -> Result<(), Trouble> {
         let mut peer = Peer::connect(self.socket)?;
         let mut batch = Vec::new();
@@ -225,7 +226,7 @@ impl Shift<'_> {
         for _ in 0..count {
             match self.random.below(0..5) {
                 0 => batch.extend((0..self.random.below(1..300)).map(|_| {
-                    // Any byte but the line's end; never an empty line, which is answered, too.
+                    // Any byte but the line's end; never an empty line, which would also be answered.
                     b'b' + (self.random.bits() % 100) as u8
                 })),
                 1 => batch.extend(b"{\"type\":\"prompt\""),
@@ -259,7 +260,7 @@ impl Shift<'_> {
         Ok(())
     }
 
-    /// Sends commands as fast as it can, reads nothing, and leaves.
+    /// Sends commands as fast as possible, reads nothing, and leaves.
     fn flood(&mut self, stream: std::io::Result<UnixStream>) {
         let Ok(mut stream) = stream else { return };
         let batch = b"{\"type\":\"daemon_status\"}\n".repeat(100);
@@ -273,7 +274,7 @@ impl Shift<'_> {
         self.tally.note("flood without reading");
     }
 
-    /// Provides a tool, has it called, and answers, fails or is gone.
+    /// Registers a tool, lets the model call it, and answers, fails or disconnects.
     fn provide_tools(&mut self) -> Result<(), Trouble> {
         let (index, mut held) = self.pool.take(&mut self.random);
         let mut peer = Peer::counting(self.socket)?;

@@ -9,14 +9,14 @@ use crate::{
     tally::{Tally, descendants},
 };
 
-/// The figures of a moment. A name, a unit, and what is plotted where, stand in [`super::picture`].
+/// The figures of a moment. `PANELS` holds names and units.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Sample {
     /// Seconds since the beginning.
     pub(crate) at: f64,
     /// Memory in RAM, MiB.
     pub(crate) resident: f64,
-    /// Of that, what mirrors no file, MiB.
+    /// The part of it that mirrors no file, MiB.
     pub(crate) anonymous: f64,
     /// Processor time so far, seconds.
     pub(crate) cpu: f64,
@@ -26,7 +26,7 @@ pub(crate) struct Sample {
     /// Processes below the daemon, its guard included.
     pub(crate) children: f64,
     pub(crate) live: f64,
-    pub(crate) resting: f64,
+    pub(crate) unloaded: f64,
     pub(crate) clients: f64,
     /// Commands that were answered so far.
     pub(crate) commands: f64,
@@ -37,14 +37,14 @@ pub(crate) struct Sample {
 impl Sample {
     /// The names of the columns of a CSV file.
     pub(crate) const HEADER: &str =
-        "seconds,rss_mib,anon_mib,cpu_s,fds,threads,tasks,children,live,resting,clients,commands,prompts";
+        "seconds,rss_mib,anon_mib,cpu_s,fds,threads,tasks,children,live,unloaded,clients,commands,prompts";
 
     /// A row of a CSV file.
     pub(crate) fn row(&self) -> String {
         let Self { at, resident, anonymous, cpu, descriptors, threads, tasks, children, .. } = self;
-        let Self { live, resting, clients, commands, prompts, .. } = self;
+        let Self { live, unloaded, clients, commands, prompts, .. } = self;
         format!(
-            "{at:.1},{resident:.2},{anonymous:.2},{cpu:.2},{descriptors},{threads},{tasks},{children},{live},{resting},\
+            "{at:.1},{resident:.2},{anonymous:.2},{cpu:.2},{descriptors},{threads},{tasks},{children},{live},{unloaded},\
              {clients},{commands},{prompts}"
         )
     }
@@ -54,11 +54,11 @@ impl Sample {
         let round = |value: f64| (value * 100.0).round() / 100.0;
         json!({"s": round(self.at), "rssMiB": round(self.resident), "anonMiB": round(self.anonymous),
                "cpuS": round(self.cpu), "fds": self.descriptors, "threads": self.threads, "tasks": self.tasks,
-               "children": self.children, "live": self.live, "resting": self.resting, "clients": self.clients})
+               "children": self.children, "live": self.live, "unloaded": self.unloaded, "clients": self.clients})
     }
 }
 
-/// Looks at one daemon.
+/// Samples one daemon.
 pub(crate) struct Looker<'a> {
     id: u32,
     peer: Peer,
@@ -67,12 +67,12 @@ pub(crate) struct Looker<'a> {
 }
 
 impl<'a> Looker<'a> {
-    /// Begins to look at the daemon with that process id and socket.
+    /// A sampler of the daemon with this process id and socket.
     pub(crate) fn new(id: u32, socket: &Path, tally: &'a Tally, begun: Instant) -> Result<Self, Trouble> {
         Ok(Self { id, peer: Peer::connect(socket)?, tally, begun })
     }
 
-    /// Asks the daemon how it is, and notes how long that took.
+    /// Asks for `daemon_status`, and records its time.
     pub(crate) fn ask(&mut self) -> Result<Value, Trouble> {
         let asked = Instant::now();
         let status = self.peer.done(json!({"type": "daemon_status"}))?;
@@ -80,7 +80,7 @@ impl<'a> Looker<'a> {
         Ok(status)
     }
 
-    /// The figures of this moment.
+    /// Samples this moment.
     pub(crate) fn look(&mut self) -> Result<Sample, Trouble> {
         let status = self.ask()?;
         let number = |name: &str| status[name].as_f64().unwrap_or_default();
@@ -102,7 +102,7 @@ impl<'a> Looker<'a> {
             tasks: number("tasks"),
             children: exact(descendants(self.id).len() as u64),
             live: number("liveSessions"),
-            resting: number("restingSessions"),
+            unloaded: number("restingSessions"),
             clients: number("clients"),
             commands: count(&self.tally.commands),
             prompts: count(&self.tally.prompts),
@@ -110,21 +110,21 @@ impl<'a> Looker<'a> {
     }
 }
 
-/// A count as a number to plot.
+/// A count as a floating-point number.
 #[expect(clippy::cast_precision_loss, reason = "no count here comes near 2^53")]
 pub(crate) fn exact(count: u64) -> f64 {
     count as f64
 }
 
-/// The field of that name in `/proc/ID/status`.
+/// A field of `/proc/ID/status`.
 fn field(text: &str, name: &str) -> f64 {
     let line = text.lines().find_map(|line| line.strip_prefix(name));
     line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or_default()
 }
 
-/// Seconds on a processor so far.
+/// Seconds of processor time so far.
 fn cpu(stat: &str) -> f64 {
-    // The name stands in brackets and may hold anything; the times are the 14th and 15th field.
+    // The name stands in brackets and may hold any character; the times are the 14th and 15th field.
     let fields = stat.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ');
     let ticks: u64 = fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
     exact(ticks) / exact(rustix::param::clock_ticks_per_second())
@@ -134,9 +134,9 @@ fn cpu(stat: &str) -> f64 {
 struct Law {
     name: &'static str,
     of: fn(&Sample) -> f64,
-    /// By so much of itself it may differ.
+    /// The share of itself by which it may grow.
     share: f64,
-    /// So much is nothing, however little there is of it.
+    /// The growth that is always allowed.
     slack: f64,
 }
 
@@ -148,14 +148,13 @@ const LAWS: &[Law] = &[
     Law { name: "threads", of: |it| it.threads, share: 0.15, slack: 8.0 },
     Law { name: "tasks", of: |it| it.tasks, share: 0.15, slack: 100.0 },
     Law { name: "child processes", of: |it| it.children, share: 0.15, slack: 10.0 },
-    Law { name: "known sessions", of: |it| it.live + it.resting, share: 0.02, slack: 20.0 },
+    Law { name: "known sessions", of: |it| it.live + it.unloaded, share: 0.02, slack: 20.0 },
 ];
 
-/// How long it takes until as many sessions are in memory at once as there will be, in seconds, and the memory that a shorter run
-/// may grow by, in MiB.
+/// The seconds until the number of loaded sessions is stable, and the memory in MiB that a shorter run may grow by.
 const WARM: (u64, f64) = (300, 48.0);
 
-/// The medians of both quarters for each figure, and what has grown, in a run of so many seconds.
+/// The medians of two quarters for each figure, and the figures that grew, in a run of so many seconds.
 pub(crate) fn flat(samples: &[Sample], seconds: u64) -> (Value, Vec<String>) {
     let quarter = samples.len() / 4;
     let mut figures = json!({});
@@ -180,7 +179,7 @@ pub(crate) fn flat(samples: &[Sample], seconds: u64) -> (Value, Vec<String>) {
     (figures, grown)
 }
 
-/// What is left when everybody has gone, beside what there was before anybody came.
+/// The figures that stayed higher after all clients left than before any came.
 pub(crate) fn back(before: &Sample, after: &Sample) -> Vec<String> {
     let laws: [(&str, f64, f64); 5] = [
         ("open files", before.descriptors, after.descriptors),
@@ -212,7 +211,7 @@ const GAP: f64 = 34.0;
 
 const TOP: f64 = 52.0;
 
-/// More points than that say nothing more at this width.
+/// More points are not visible at this width.
 const POINTS: usize = 600;
 
 /// A curve: its name, its class in the style sheet, and its value.
@@ -229,7 +228,7 @@ const PANELS: &[(&str, &[Curve])] = &[
         "threads, child processes",
         &[("threads", "a", |it| it.threads), ("child processes", "b", |it| it.children)],
     ),
-    ("sessions", &[("in memory", "a", |it| it.live), ("at rest on disk", "b", |it| it.resting)]),
+    ("sessions", &[("in memory", "a", |it| it.live), ("unloaded", "b", |it| it.unloaded)]),
     ("clients", &[("clients", "a", |it| it.clients)]),
 ];
 
@@ -324,7 +323,7 @@ fn panel(out: &mut String, top: f64, title: &str, times: &[f64], lines: &[(&str,
     labels.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut last = f64::MIN;
     for (at, name, class) in labels {
-        // Names stand beside the ends of their curves, and never on each other.
+        // Labels stand beside the ends of their curves and do not overlap.
         last = (at + 4.0).max(last + 15.0);
         let _ = write!(
             out,
@@ -334,7 +333,7 @@ fn panel(out: &mut String, top: f64, title: &str, times: &[f64], lines: &[(&str,
     }
 }
 
-/// A round number that is not less.
+/// The next round number.
 fn ceiling(value: f64) -> f64 {
     let unit = 10_f64.powf(value.log10().floor());
     [1.0, 2.0, 4.0, 5.0, 8.0, 10.0]
@@ -357,7 +356,7 @@ mod tests {
     #[test]
     fn growth_after_the_beginning_is_seen_and_noise_is_not() {
         assert_eq!(run(|_| 100.0), Vec::<String>::new());
-        // It warms up, has a peak, and goes up and down.
+        // The figure warms up, has a peak, and varies.
         assert_eq!(run(|at| if at < 20 { f64::from(at) } else { 100.0 }), Vec::<String>::new());
         assert_eq!(run(|at| if at == 80 { 900.0 } else { 100.0 + f64::from(at % 7) }), Vec::<String>::new());
         assert_eq!(run(|at| 100.0 + f64::from(at)).len(), 1);

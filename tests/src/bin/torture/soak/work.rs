@@ -1,4 +1,4 @@
-//! Clients that work: everything that a session can be asked for, in random order.
+//! Clients that work: all commands of a session in random order.
 
 use std::{path::Path, sync::atomic::Ordering, thread, time::Duration};
 
@@ -11,7 +11,7 @@ use crate::{
     tally::Tally,
 };
 
-/// What a client of the run works with.
+/// The tools of a working client.
 pub(crate) struct Shift<'a> {
     pub(crate) socket: &'a Path,
     pub(crate) pool: &'a Pool,
@@ -22,7 +22,7 @@ pub(crate) struct Shift<'a> {
 }
 
 impl Shift<'_> {
-    /// Works until the run is over, on as many connections as it takes.
+    /// Works until the run is over, on any number of connections.
     pub(crate) fn work(mut self) {
         let mut peer = None;
         while !self.tally.is_over() {
@@ -35,13 +35,13 @@ impl Shift<'_> {
         }
     }
 
-    /// A pause like that of someone who thinks.
+    /// Pauses like a person who thinks.
     pub(crate) fn rest(&mut self) {
         let longest = u64::try_from(self.pause.as_millis()).unwrap_or(u64::MAX).max(1);
         thread::sleep(Duration::from_millis(self.random.below(0..longest)));
     }
 
-    /// Counts what the protocol allows, and reports what it does not.
+    /// Counts errors that the protocol allows, and reports others.
     pub(crate) fn tell(&self, trouble: &Trouble) {
         match trouble {
             Trouble::Refused(code, text) => match &**code {
@@ -49,7 +49,7 @@ impl Shift<'_> {
                 | "too_large" => {
                     self.tally.find(&trouble.to_string());
                 }
-                // Deleted by another client a moment ago or closed before it had a file, or nothing there to do it with.
+                // The session was deleted by another client, closed before it had a file, or has nothing for this command.
                 "session_not_found" | "no_session" | "busy" | "unsupported" | "not_found" | "aborted"
                 | "model_failed" | "forbidden" => self.tally.note(&format!("refused: {code}")),
                 _ => self.tally.find(&format!("{code}: {text}")),
@@ -74,7 +74,7 @@ impl Shift<'_> {
         let Some(slot) = held.as_mut() else { return Ok(()) };
         let attached = match peer.done(json!({"type": "attach_session", "sessionId": slot.id})) {
             Err(Trouble::Refused(code, _)) if code == "session_not_found" && slot.answered.is_empty() => {
-                // It was closed before anything was said in it: then there is no file to come back from.
+                // It was closed without messages, so it has no file.
                 self.tally.note("closed before anything was said");
                 *held = None;
                 return Ok(());
@@ -82,7 +82,7 @@ impl Shift<'_> {
             other => other?,
         };
         if attached["state"]["isStreaming"] == true {
-            // Someone died in the middle of it.
+            // A client died in the middle of its run.
             self.tally.note("abort of another's run");
             peer.done(json!({"type": "abort", "sessionId": slot.id}))?;
         }
@@ -118,7 +118,7 @@ impl Shift<'_> {
     fn replace(&mut self, peer: &mut Peer, id: &str) -> Result<(), Trouble> {
         peer.done(json!({"type": "close_session", "sessionId": id, "mode": "abort"}))?;
         match peer.done(json!({"type": "delete_session", "sessionId": id})) {
-            // Another client looks at it again, or is about to, or it never had a file.
+            // Another client follows it again, or it never had a file.
             Err(Trouble::Refused(code, _))
                 if ["busy", "session_locked", "session_not_found"].contains(&&*code) =>
             {
@@ -130,7 +130,7 @@ impl Shift<'_> {
         Ok(())
     }
 
-    /// Forks or clones over a connection of its own, and gives the new session's id.
+    /// Forks or clones over a connection of its own, and returns the new session's id.
     fn copy(&mut self, slot: &Slot) -> Result<Option<String>, Trouble> {
         let mut peer = Peer::counting(self.socket)?;
         peer.done(json!({"type": "attach_session", "sessionId": slot.id}))?;
@@ -150,7 +150,7 @@ impl Shift<'_> {
         Ok(state["sessionId"].as_str().filter(|id| *id != slot.id).map(str::to_owned))
     }
 
-    /// One thing that is done in a session.
+    /// Does one thing in a session.
     fn act(&mut self, peer: &mut Peer, slot: &mut Slot) -> Result<(), Trouble> {
         let id = slot.id.clone();
         let ask = |kind: &str| json!({"type": kind, "sessionId": id});
@@ -181,7 +181,7 @@ impl Shift<'_> {
                 let file = self.pool.project().join(format!("{}.html", self.random.bits()));
                 let export = json!({"type": "export_html", "outputPath": file, "sessionId": id});
                 let result = self.refusable(peer, export);
-                // It is not there when the session has nothing to show.
+                // The file is missing if the session has nothing to export.
                 let _ = std::fs::remove_file(file);
                 return result;
             }
@@ -210,7 +210,8 @@ impl Shift<'_> {
                 "ephemeral session"
             }
             number => {
-                // Without get_tree: its answer nests as deep as a conversation is long, deeper than this program reads JSON.
+                // `get_tree` is left out: its response nests as deep as a conversation is long, deeper than this program
+                // reads JSON.
                 const LOOKS: [&str; 12] = [
                     "get_state",
                     "get_messages",
@@ -241,7 +242,7 @@ impl Shift<'_> {
         Ok(data)
     }
 
-    /// A command that may be refused for what the session is like; it is answered in any case.
+    /// Sends a command that may be refused in this state; it is answered in any case.
     fn refusable(&self, peer: &mut Peer, command: Value) -> Result<(), Trouble> {
         let kind = command["type"].as_str().unwrap_or_default().to_owned();
         match self.done(peer, command) {
@@ -274,7 +275,7 @@ impl Shift<'_> {
         Ok(())
     }
 
-    /// A message for the next turn, and one for the end, while it works.
+    /// Queues a message for the next turn and one for the end.
     fn steer(&mut self, peer: &mut Peer, slot: &mut Slot) -> Result<(), Trouble> {
         let task = Task::new("paced", 100, &mut self.random);
         let last = Task::new("text", 5, &mut self.random);
@@ -282,7 +283,7 @@ impl Shift<'_> {
         slot.left = slot.left.saturating_sub(1);
         peer.done(json!({"type": "steer", "message": "soak 0 text 2", "sessionId": slot.id}))?;
         self.refusable(peer, json!({"type": "follow_up", "message": last.text(), "sessionId": slot.id}))?;
-        // It may have settled before these were sent: then they wait for the next prompt.
+        // The run may have settled before: then they wait for the next prompt.
         prompt::settle(peer, &slot.id)?;
         self.done(peer, json!({"type": "clear_queue", "sessionId": slot.id}))?;
         self.tally.note("steer");
