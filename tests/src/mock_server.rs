@@ -6,11 +6,15 @@ use std::{
     net::{TcpListener, TcpStream},
     sync::{Arc, Condvar, Mutex, MutexGuard},
     thread,
+    time::Duration,
 };
 
 use serde_json::Value;
 
-use crate::{DEADLINE, Gate};
+use crate::{
+    Gate,
+    wait::{DEADLINE, LONG_DEADLINE},
+};
 
 /// A received request.
 #[derive(Debug, Clone)]
@@ -274,29 +278,31 @@ impl MockServer {
     /// Waits for `count` requests, and returns them.
     #[must_use]
     pub fn wait_for_requests(&self, count: usize) -> Vec<Request> {
-        self.wait(|state| state.requests.len() >= count, &format!("{count} requests")).requests.clone()
+        self.wait(DEADLINE, |state| state.requests.len() >= count, &format!("{count} requests"))
+            .requests
+            .clone()
     }
 
     /// Waits until a client is connected.
     pub fn wait_for_a_connection(&self) {
-        drop(self.wait(|state| state.connections > 0, "an open connection"));
+        drop(self.wait(DEADLINE, |state| state.connections > 0, "an open connection"));
     }
 
     /// Waits until no client is connected.
     pub fn wait_for_no_connection(&self) {
-        drop(self.wait(|state| state.connections == 0, "the end of all connections"));
+        drop(self.wait(DEADLINE, |state| state.connections == 0, "the end of all connections"));
     }
 
     /// Waits until `count` clients have disconnected before the end of their answer.
     pub fn wait_for_disconnects(&self, count: usize) {
-        drop(self.wait(|state| state.disconnects >= count, &format!("{count} disconnects")));
+        drop(self.wait(LONG_DEADLINE, |state| state.disconnects >= count, &format!("{count} disconnects")));
     }
 
-    fn wait(&self, done: impl Fn(&State) -> bool, what: &str) -> MutexGuard<'_, State> {
+    fn wait(&self, deadline: Duration, done: impl Fn(&State) -> bool, what: &str) -> MutexGuard<'_, State> {
         let state = self.shared.lock();
         let (state, waited) =
-            self.shared.changed.wait_timeout_while(state, DEADLINE, |state| !done(state)).unwrap();
-        assert!(!waited.timed_out(), "the model server did not see {what} within {DEADLINE:?}");
+            self.shared.changed.wait_timeout_while(state, deadline, |state| !done(state)).unwrap();
+        assert!(!waited.timed_out(), "the model server did not see {what} within {deadline:?}");
         state
     }
 }

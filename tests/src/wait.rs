@@ -8,6 +8,9 @@ use std::{
 /// The time limit of every wait in a test, long enough for a loaded machine.
 pub const DEADLINE: Duration = Duration::from_secs(30);
 
+/// The time limit of what takes a debug build long on a loaded machine, such as a hundred thousand deltas.
+pub const LONG_DEADLINE: Duration = Duration::from_secs(300);
+
 #[derive(Default)]
 struct State {
     reached: bool,
@@ -32,13 +35,13 @@ impl Gate {
 
     /// Waits for an arrival.
     pub fn wait_until_reached(&self) {
-        self.wait(|state| state.reached, "nobody came to the gate");
+        self.wait(|state| state.reached, DEADLINE, "nobody came to the gate");
     }
 
-    /// Arrives, and waits for the opening.
+    /// Arrives, and waits for the opening: longer than a test waits for anything else.
     pub fn pass(&self) {
         self.change(|state| state.reached = true);
-        self.wait(|state| state.open, "nobody opened the gate");
+        self.wait(|state| state.open, LONG_DEADLINE, "nobody opened the gate");
     }
 
     fn change(&self, change: impl FnOnce(&mut State)) {
@@ -46,9 +49,9 @@ impl Gate {
         self.0.1.notify_all();
     }
 
-    fn wait(&self, done: impl Fn(&State) -> bool, complaint: &str) {
+    fn wait(&self, done: impl Fn(&State) -> bool, deadline: Duration, complaint: &str) {
         let state = self.0.0.lock().unwrap();
-        let (_state, waited) = self.0.1.wait_timeout_while(state, DEADLINE, |state| !done(state)).unwrap();
-        assert!(!waited.timed_out(), "{complaint} within {DEADLINE:?}");
+        let (_state, waited) = self.0.1.wait_timeout_while(state, deadline, |state| !done(state)).unwrap();
+        assert!(!waited.timed_out(), "{complaint} within {deadline:?}");
     }
 }
