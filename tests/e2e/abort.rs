@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::{TestClient, answers, both, ended, prompt, text};
 
 #[test]
-fn while_streaming_the_part_is_kept() {
+fn abort_while_streaming_keeps_the_part() {
     let server =
         MockServer::start([Reply::stream(sse::text("Part")).hang(), Reply::stream(sse::answer("Whole."))]);
     let home = Home::with_model(&server);
@@ -29,7 +29,7 @@ fn while_streaming_the_part_is_kept() {
 }
 
 #[test]
-fn before_the_first_byte() {
+fn abort_works_before_the_first_byte() {
     let server = MockServer::start([Reply::silence()]);
     let home = Home::with_model(&server);
     let mut daemon = Daemon::start(&home, &[]);
@@ -42,7 +42,7 @@ fn before_the_first_byte() {
 }
 
 #[test]
-fn while_tools_run_all_calls_get_a_result_and_nothing_is_left() {
+fn abort_while_tools_run_gives_all_calls_a_result_and_leaves_nothing() {
     let script = "echo begun; sleep 1000 & echo pid $!; setsid sleep 1000 & echo pid $!; wait";
     let server = MockServer::start([Reply::stream(sse::calls(&[
         ("c1", "bash", json!({"command": script})),
@@ -79,7 +79,7 @@ fn pids(output: &str) -> Vec<i32> {
 }
 
 #[test]
-fn idle_it_does_nothing() {
+fn abort_does_nothing_in_an_idle_session() {
     let home = Home::new();
     let mut daemon = Daemon::start(&home, &["--no-session"]);
     daemon.send(&json!({"id": "a", "type": "abort"}));
@@ -197,7 +197,7 @@ fn a_prompt_takes_the_place_of_the_run() {
 }
 
 #[test]
-fn of_two_that_take_the_place_the_last_one_gets_it_and_an_idle_session_just_runs() {
+fn of_two_replacing_prompts_the_last_one_runs_and_an_idle_session_just_runs() {
     let replies = [
         Reply::stream(sse::answer("Zero.")),
         Reply::stream(sse::text("half")).hang(),

@@ -271,7 +271,7 @@ fn active_by_agentctl(home: &Home, args: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn without_an_id_it_lists_those_of_a_new_session_here() {
+fn agentctl_tools_without_an_id_lists_those_of_a_new_session() {
     let server = MockServer::start([]);
     let home = Home::with_model(&server);
     home.settings(&json!({"defaultTools": ["+grep"]}));
@@ -299,7 +299,7 @@ fn without_an_id_it_lists_those_of_a_new_session_here() {
 }
 
 #[test]
-fn it_changes_the_tools_of_a_session_with_a_daemon_and_without() {
+fn agentctl_tools_changes_a_session_with_a_daemon_and_without() {
     let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
     let home = Home::with_model(&server);
     let service = Service::start(&home, &[]);

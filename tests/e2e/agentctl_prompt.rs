@@ -232,7 +232,7 @@ fn a_terminate_signal_stops_the_run_too() {
 }
 
 #[test]
-fn a_reader_that_has_enough_ends_it_quietly() {
+fn a_reader_that_has_enough_ends_the_prompt_quietly() {
     let (reader, writer) = std::io::pipe().unwrap();
     let server = MockServer::start([Reply::stream(sse::text("Nobody reads this.")).hang()]);
     let home = Home::with_model(&server);

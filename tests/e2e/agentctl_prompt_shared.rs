@@ -30,7 +30,7 @@ fn shapes(stdout: &str) -> Vec<(String, Vec<String>)> {
 }
 
 #[test]
-fn it_looks_the_same_with_and_without_the_daemon() {
+fn a_prompt_looks_the_same_with_and_without_the_daemon() {
     let run = |shared: bool, args: &[&str]| {
         let server = MockServer::start(tool_then_text());
         let home = Home::with_model(&server);
@@ -55,7 +55,7 @@ fn live_of(home: &Home, runs: bool) -> usize {
 }
 
 #[test]
-fn the_way_can_be_chosen() {
+fn prompts_go_by_the_daemon_or_not_as_flags_say() {
     let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
     let home = Home::with_model(&server);
     let daemon = OnDemand(&home);

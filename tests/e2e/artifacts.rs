@@ -76,7 +76,7 @@ fn a_long_output_is_read_again_by_its_id() {
 }
 
 #[test]
-fn the_model_reads_it_by_its_url() {
+fn the_model_reads_an_artifact_by_its_url() {
     let home = Home::new();
     let (mut daemon, server, result) = with_long_output(&home);
     server.push(Reply::stream(sse::calls(&[(
@@ -120,7 +120,7 @@ fn a_clone_has_the_artifacts_too() {
 }
 
 #[test]
-fn they_are_deleted_with_their_session() {
+fn artifacts_are_deleted_with_their_session() {
     let home = Home::new();
     let (daemon, _server, _) = with_long_output(&home);
     let file = home.session_files()[0].clone();
@@ -139,7 +139,7 @@ fn they_are_deleted_with_their_session() {
 
 /// Reads the file directly unless a daemon has the session open; then asks the daemon.
 #[test]
-fn agentctl_prints_them() {
+fn agentctl_prints_artifacts() {
     let home = Home::new();
     let (daemon, _server, result) = with_long_output(&home);
     assert!(daemon.close().status.success());

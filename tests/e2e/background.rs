@@ -215,7 +215,7 @@ fn memory_and_files_are_bounded_and_counted() {
 }
 
 #[test]
-fn a_time_limit_ends_it() {
+fn a_time_limit_ends_a_background_process() {
     let limited = json!({"command": "echo up; sleep 1000", "background": true, "timeout": 1.5});
     let said = done(&[("bash", limited), output("bg-1")]);
     assert_eq!(
@@ -225,7 +225,7 @@ fn a_time_limit_ends_it() {
 }
 
 #[test]
-fn they_outlive_runs_and_aborts_and_end_with_the_session() {
+fn background_processes_outlive_runs_and_aborts_and_end_with_the_session() {
     let script = "sleep 1003 & echo pid $!; echo pid $$; wait";
     let server = MockServer::start([
         Reply::stream(sse::calls(&[("c1", "bash", json!({"command": script, "background": true}))])),
@@ -260,7 +260,7 @@ fn they_outlive_runs_and_aborts_and_end_with_the_session() {
 }
 
 #[test]
-fn their_ends_are_reported_to_those_who_said_hello() {
+fn ends_of_background_processes_are_reported_to_those_who_said_hello() {
     let calls = [background("echo out; exit 5"), background("sleep 1000")];
     let home = home(&calls);
     let mut daemon = Daemon::start(&home, &["--no-session"]);
@@ -287,7 +287,7 @@ fn their_ends_are_reported_to_those_who_said_hello() {
 }
 
 #[test]
-fn names_are_not_given_twice() {
+fn names_of_background_processes_are_not_given_twice() {
     let home = home(&[
         background("sleep 1000"),
         ("process_output", json!({"id": "bg-1"})),
@@ -312,7 +312,7 @@ fn names_are_not_given_twice() {
 }
 
 #[test]
-fn a_session_that_runs_one_stays_in_memory_and_its_end_is_shown() {
+fn a_session_with_a_background_process_stays_loaded_and_its_end_is_shown() {
     let server = MockServer::start([
         Reply::stream(sse::calls(&[("c1", "bash", background("cat go > /dev/null; exit 6").1)])),
         Reply::stream(sse::answer("Ok.")),
@@ -332,7 +332,7 @@ fn a_session_that_runs_one_stays_in_memory_and_its_end_is_shown() {
 }
 
 #[test]
-fn agentctl_shows_their_ends() {
+fn agentctl_shows_ends_of_background_processes() {
     let home = home(&[background("echo out; exit 5")]);
     let said = ctl::run(&home, &["prompt", "Go."]);
     assert_says(&said.stderr, &["bg-1 exited with code 5: echo out; exit 5"]);

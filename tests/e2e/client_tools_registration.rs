@@ -1,5 +1,5 @@
-//! Registering client tools: which are refused, what becomes of them when their client leaves, and schemas that ask for more work
-//! than there is time or memory for.
+//! Registering client tools: refusals, clients that leave, and schemas that ask for more work than there is time or memory
+//! for.
 
 use std::fmt::Write as _;
 

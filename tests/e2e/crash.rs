@@ -1,5 +1,5 @@
-//! `kill -9` at bad moments, and bugs in the daemon: nothing is left running, nothing that was told is lost, and one session's
-//! breakdown does not touch the others.
+//! `kill -9` at bad moments, and bugs in the daemon: nothing is left running, nothing acknowledged is lost, and the
+//! breakdown of one session does not affect the others.
 
 use std::fs;
 

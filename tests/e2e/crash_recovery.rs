@@ -1,4 +1,5 @@
-//! `kill -9` in the middle of a turn: the next daemon knows from the intent log what was under way, and says so truthfully.
+//! Crash recovery after `kill -9` in the middle of a turn: the next daemon knows from the intent log what was under way,
+//! and reports it truthfully.
 
 use std::{fs, path::PathBuf};
 
@@ -37,7 +38,7 @@ fn results(home: &Home) -> Vec<(String, bool)> {
     results.map(|result| (text(&result), result["isError"] == true)).collect()
 }
 
-/// What the session reports about its last crash.
+/// The session's report on its last crash.
 fn told(daemon: &mut Daemon) -> Vec<String> {
     let found = daemon.done(json!({"type": "get_diagnostics"}));
     let all = found["diagnostics"].as_array().expect("a list").iter();
@@ -142,7 +143,7 @@ fn of_two_calls_one_was_done() {
 }
 
 #[test]
-fn what_is_said_of_a_call_is_true() {
+fn the_report_on_an_interrupted_call_is_true() {
     // The third write of a run records the calls: the first records the run, the second the request.
     for (point, said) in [
         ("intent_log.intent@3", DID_NOT_RUN),
@@ -342,7 +343,7 @@ fn the_intent_log_goes_with_its_session() {
 
 /// The disk is full when the session is opened: recovered entries are stored before anything else, and kept until then.
 #[test]
-fn what_cannot_be_recovered_at_once_is_not_forgotten() {
+fn entries_that_cannot_be_recovered_at_once_are_kept() {
     let calls = [("c1", "bash", json!({"command": "true"})), ("c2", "bash", json!({"command": "true"}))];
     let server =
         MockServer::start([Reply::stream(sse::calls(&calls)), Reply::stream(sse::answer("All is well."))]);

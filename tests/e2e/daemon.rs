@@ -93,7 +93,7 @@ fn up_status_and_down() {
 }
 
 #[test]
-fn it_outlives_who_started_it_and_keeps_no_folder_busy() {
+fn the_daemon_outlives_its_starter_and_keeps_no_folder_busy() {
     let home = Home::new();
     let daemon = InBackground::up(&home);
     let stat = fs::read_to_string(format!("/proc/{}/stat", daemon.id())).unwrap();
@@ -105,7 +105,7 @@ fn it_outlives_who_started_it_and_keeps_no_folder_busy() {
 }
 
 #[test]
-fn the_second_is_told_of_the_first() {
+fn a_second_daemon_learns_of_the_first() {
     let home = Home::new();
     let first = Service::start(&home, &[]);
     for args in [&[][..], &["--socket", first.socket().to_str().unwrap()]] {
@@ -127,7 +127,7 @@ fn plain_agentd_is_the_daemon_too() {
 }
 
 #[test]
-fn many_that_start_at_once_make_one() {
+fn many_starts_at_once_make_one_daemon() {
     let home = Home::new();
     let starting: Vec<Ctl> = (0..4).map(|_| Ctl::start(&home, &["up"])).collect();
     let ends: Vec<_> = starting.into_iter().map(Ctl::finish).collect();
@@ -141,7 +141,7 @@ fn many_that_start_at_once_make_one() {
 }
 
 #[test]
-fn what_a_killed_one_left_is_taken_over() {
+fn what_a_killed_daemon_left_is_taken_over() {
     let home = Home::new();
     let first = Service::start(&home, &[]);
     let socket = first.socket().to_owned();

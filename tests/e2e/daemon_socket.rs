@@ -52,7 +52,7 @@ fn a_folder_that_others_may_enter_is_refused() {
     fs::set_permissions(&open, Permissions::from_mode(0o750)).unwrap();
     let socket = open.join("agentd.sock");
     let Err(refused) = Service::try_start(&home, &["--socket", socket.to_str().unwrap()], |_| {}) else {
-        panic!("it listens where others can get in")
+        panic!("it listens in a folder that is open to others")
     };
     assert_eq!(refused.status.code(), Some(1));
     assert_says(&refused.stderr, &["has the mode 750", "chmod 700", open.to_str().unwrap()]);
@@ -122,7 +122,7 @@ fn a_socket_that_was_passed_on_is_served_and_left() {
     assert_eq!((&status["socket"], &status["daemon"]["pid"]), (&json!(path), &json!(service.id())));
     service.signal(Signal::TERM);
     assert_eq!(service.wait().status.code(), Some(0));
-    assert!(path.exists(), "it belongs to who made it");
+    assert!(path.exists(), "the socket belongs to its creator");
     assert!(!home.agent_dir().join("run/agentd.sock").exists());
 }
 
@@ -211,7 +211,7 @@ fn a_socket_that_was_removed_comes_back_and_work_goes_on() {
 }
 
 #[test]
-fn a_daemon_whose_place_was_taken_finishes_its_work_and_ends() {
+fn a_daemon_whose_socket_was_taken_over_finishes_its_work_and_ends() {
     let gate = Gate::new();
     let server =
         MockServer::start([Reply::stream(sse::text("Half ")).gate(&gate).then(sse::answer("and half."))]);
@@ -246,7 +246,7 @@ fn a_daemon_whose_place_was_taken_finishes_its_work_and_ends() {
         &ended.stderr,
         &["the socket was taken away", "cannot be put back", socket.to_str().unwrap()],
     );
-    assert!(socket.exists(), "it belongs to who put it there");
+    assert!(socket.exists(), "the new socket belongs to its creator");
     drop(theirs);
 }
 

@@ -1,5 +1,5 @@
-//! Damaged session files: opened as far as they go, named place by place, repaired in a copy, and never overwritten; a file that
-//! another program cuts while its session is open.
+//! Damaged session files: opened as far as they are readable, reported place by place, repaired in a copy, and never
+//! overwritten; a file that another program truncates while its session is open.
 
 use std::{
     fs::{self, OpenOptions},
@@ -205,7 +205,7 @@ fn a_file_of_an_old_version_stays_beside_its_successor() {
 }
 
 #[test]
-fn what_belongs_to_nobody_is_named() {
+fn files_that_belong_to_no_session_are_named() {
     let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
     let home = Home::with_model(&server);
     let file = session(&home);
@@ -263,7 +263,7 @@ fn nothing_is_written_behind_a_cut() {
         client.done(json!({"type": "prompt", "message": "Which word?"}));
         let said = format!("{:?}", client.settled());
         assert_says(&said, &[&file, "was cut by another program"]);
-        assert_eq!(server.requests().len(), asked, "nothing is asked that could not be kept");
+        assert_eq!(server.requests().len(), asked, "no request is sent whose answer could not be stored");
         assert_eq!(fs::read(&file).unwrap(), left, "the file is as it was left");
         // As the hint says: the conversation continues in a copy.
         let done = ctl::run(&home, &["fork", &id]);

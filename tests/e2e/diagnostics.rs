@@ -346,11 +346,11 @@ fn goes_on_elsewhere(shared: bool) {
 }
 
 #[test]
-fn it_goes_on_elsewhere_with_the_daemon() {
+fn a_session_whose_folder_is_gone_goes_on_elsewhere_with_the_daemon() {
     goes_on_elsewhere(true);
 }
 
 #[test]
-fn it_goes_on_elsewhere_without_the_daemon() {
+fn a_session_whose_folder_is_gone_goes_on_elsewhere_without_the_daemon() {
     goes_on_elsewhere(false);
 }

@@ -1,4 +1,4 @@
-//! Disks that fail and writes that stop half way: files are the old or the new ones, a run ends with file and reason, and the
+//! Failing disks and interrupted writes: files are the old or the new ones, a run ends with file and reason, and the
 //! daemon and its other sessions live on.
 
 use std::{fs, path::Path, time::Instant};
@@ -296,8 +296,8 @@ fn a_result_of_the_users_that_the_disk_does_not_take_is_stored_when_there_is_roo
     assert!(!file.with_extension("ledger").exists());
 }
 
-/// How long the next writer may take, in seconds, on a loaded machine. A lock that nobody releases is taken over after 30
-/// seconds.
+/// The longest wait of the next writer, in seconds, on a loaded machine. A lock that nobody releases is taken over after
+/// 30 seconds.
 const AT_ONCE: u64 = 15;
 
 /// The file of the agent directory as JSON.

@@ -1,4 +1,4 @@
-//! Documents that run: what README.md and docs/agentctl.md show works as it stands there, and each promise of
+//! Documents that run: the examples of README.md and docs/agentctl.md work unchanged, and each promise of
 //! docs/reliability.md has its test.
 
 use std::{
@@ -57,7 +57,7 @@ fn the_example_of_a_program_runs() {
 
 /// A reader who follows the page from the top has no configuration and may have no terminal.
 #[test]
-fn its_first_command_answers() {
+fn the_first_command_of_the_readme_answers() {
     let home = Home::new();
     home.write("a.txt", "x\n");
     let blocks = blocks("sh");
@@ -71,7 +71,7 @@ fn its_first_command_answers() {
 }
 
 #[test]
-fn every_flag_it_shows_exists() {
+fn every_flag_of_the_readme_exists() {
     let help = ctl::run(&Home::new(), &["prompt", "--help"]).stdout;
     for block in blocks("sh") {
         for line in block.lines().filter(|line| line.contains("agentctl prompt")) {
@@ -84,7 +84,7 @@ fn every_flag_it_shows_exists() {
 }
 
 #[test]
-fn its_exit_codes_are_those_of_the_help() {
+fn the_exit_codes_of_the_readme_are_those_of_the_help() {
     let help = ctl::run(&Home::new(), &["prompt", "--help"]).stdout;
     let text = readme();
     let table = text.lines().skip_while(|line| !line.starts_with("| exit code")).skip(2);
@@ -100,7 +100,7 @@ fn its_exit_codes_are_those_of_the_help() {
 }
 
 #[test]
-fn every_file_it_links_to_is_there() {
+fn every_file_that_the_readme_links_to_is_there() {
     let text = readme();
     let links = text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link);
     let links: Vec<&str> = links.filter(|link| !link.contains("://")).collect();
@@ -135,7 +135,7 @@ fn page() -> String {
 }
 
 #[test]
-fn every_verb_stands_in_the_table() {
+fn every_verb_stands_in_the_table_of_the_agentctl_page() {
     let help = ctl::run(&Home::new(), &["--help"]).stdout;
     let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let verbs: Vec<&str> = commands
@@ -152,7 +152,7 @@ fn every_verb_stands_in_the_table() {
 }
 
 #[test]
-fn its_examples_run() {
+fn the_examples_of_the_agentctl_page_run() {
     let home = Home::new();
     home.write("a.txt", "x\n");
     let page = page();

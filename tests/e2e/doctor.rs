@@ -356,7 +356,7 @@ fn on_a_terminal_the_user_is_asked() {
 }
 
 #[test]
-fn the_page_about_it_names_every_check_and_only_flags_that_exist() {
+fn the_page_on_doctor_names_every_check_and_only_flags_that_exist() {
     let page = fs::read_to_string(binaries::workspace().join("docs/doctor.md")).unwrap();
     let home = home();
     let (_, checks) = doctor(&home, &[]);
@@ -377,7 +377,7 @@ fn the_page_about_it_names_every_check_and_only_flags_that_exist() {
 }
 
 #[test]
-fn the_commands_work_beside_a_session() {
+fn doctor_and_setup_work_beside_a_session() {
     let home = home();
     let mut daemon = Daemon::start(&home, &["--no-session"]);
     let answer = daemon.call(json!({"type": "diagnose"}));

@@ -200,7 +200,7 @@ fn an_answer_is_an_answer() {
 }
 
 #[test]
-fn what_does_not_pass_is_asked_once() {
+fn a_permanent_failure_is_asked_once() {
     for api in APIS {
         let secret = format!("The key {} is not valid", api.key);
         let refused = api.refuse(401, "UnrecognizedClientException", &secret);
@@ -213,7 +213,7 @@ fn what_does_not_pass_is_asked_once() {
 }
 
 #[test]
-fn what_may_pass_is_asked_again() {
+fn a_temporary_failure_is_asked_again() {
     for api in APIS {
         let busy = || api.refuse(503, "ServiceUnavailableException", "Try later");
         let done = api.answers([busy(), api.here()], 2);

@@ -133,7 +133,7 @@ fn retries_come_first_and_the_chain_has_an_end() {
     let mut daemon = introduced(&home, &[]);
     let events = daemon.prompt("Hello?");
     let asked: Vec<usize> = servers.iter().map(|server| server.requests().len()).collect();
-    assert_eq!(asked, [2, 1, 2], "a retry where it may help, and nobody is asked twice otherwise");
+    assert_eq!(asked, [2, 1, 2], "a retry where it may help, and otherwise each model is asked once");
     assert_eq!(
         changes(&events),
         [
@@ -193,7 +193,7 @@ fn an_answer_that_breaks_off_is_left_out_and_tools_are_not_called_again() {
 }
 
 #[test]
-fn what_took_the_turn_keeps_it_until_the_session_settles() {
+fn a_fallback_keeps_the_turn_until_the_session_settles() {
     let call = ProviderApi::Messages.stream(&[Block::Call("toolu_1", "bash", json!({"command": "true"}))]);
     let (chat, messages) = (
         MockServer::start([refused()]),

@@ -100,7 +100,7 @@ fn as_pi_all_modes_work() {
 }
 
 #[test]
-fn versions_need_nothing() {
+fn version_flags_need_no_configuration() {
     let home = Home::new();
     for flag in ["--version", "-v"] {
         let mut command = pi(&home, &[flag]);

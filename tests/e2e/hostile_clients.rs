@@ -17,7 +17,7 @@ use crate::support::{answers, complaint, text};
 /// The longest line that the daemon takes.
 const LINE_CAP: usize = 64 << 20;
 
-/// How much the daemon may grow for a client that sends no long lines: its queued commands and replies.
+/// The bytes that the daemon may grow for a client without long lines: its queued commands and replies.
 const MAY_GROW: u64 = 24 << 20;
 
 /// A daemon with one client at work: its answer has begun and waits for the gate.

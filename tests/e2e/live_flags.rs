@@ -192,7 +192,7 @@ fn every_flag_is_looked_at() {
 }
 
 #[test]
-fn in_memory() {
+fn every_flag_is_tried_on_a_loaded_session() {
     let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
     let home = home(&server, None);
     let service = Service::start(&home, &[]);
@@ -204,7 +204,7 @@ fn in_memory() {
 }
 
 #[test]
-fn out_of_memory() {
+fn every_flag_is_tried_on_an_unloaded_session() {
     let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
     let home = home(&server, Some(1));
     let service = Service::start(&home, &[]);
@@ -218,7 +218,7 @@ fn out_of_memory() {
 }
 
 #[test]
-fn on_disk_they_all_count() {
+fn every_flag_counts_for_a_session_on_disk() {
     let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
     let home = home(&server, None);
     let service = Service::start(&home, &[]);
@@ -241,7 +241,7 @@ fn on_disk_they_all_count() {
 }
 
 #[test]
-fn what_is_there_already_is_no_difference() {
+fn flags_with_the_present_values_change_nothing() {
     let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
     let home = home(&server, None);
     let service = Service::start(&home, &[]);

@@ -1,4 +1,4 @@
-//! Logins with accounts, through the real programs and a provider of the test's own; the models of an account of GitHub Copilot.
+//! Logins with accounts, through the real programs and a provider of the test; the models of an account of GitHub Copilot.
 
 use std::{
     fs,
@@ -231,7 +231,7 @@ fn ids(models: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn only_those_of_the_plan_are_on_offer() {
+fn only_copilot_models_of_the_plan_are_offered() {
     let server = MockServer::always(Reply::stream(sse::answer("Hello.")));
     let home = home(&server, Some(&["test-one", "of-tomorrow"]));
     let mut daemon = Daemon::start(&home, &[]);

@@ -69,7 +69,7 @@ mod request_keys;
 mod resources;
 mod retry;
 mod schemas;
-/// What docs/security.md promises.
+/// The promises of docs/security.md.
 mod security {
     mod agent_directory;
     mod clock;

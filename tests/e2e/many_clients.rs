@@ -12,8 +12,8 @@ const DELTAS: usize = 60_000;
 /// The least number of bytes of an event with one letter.
 const EVENT_BYTES: u64 = 150;
 
-/// How much the daemon may grow while it sends a stream that is several times as large: the queues of each client, twice,
-/// the transcript, and code that is loaded on first use.
+/// The bytes that the daemon may grow while it sends a stream that is several times as large: the queues of each client,
+/// twice, the transcript, and code that is loaded on first use.
 const MAY_GROW: u64 = 16 << 20;
 
 /// A client, and the transcript that it can rebuild from the lines that it received.

@@ -150,7 +150,7 @@ fn the_defaults_and_apis_are_those_of_the_daemon() {
 }
 
 #[test]
-fn every_command_of_it_can_be_given() {
+fn every_command_of_the_models_page_can_be_given() {
     let home = Home::new();
     let lines = block("sh", "agentctl models ");
     let commands: Vec<&str> = lines.lines().filter(|line| line.starts_with("agentctl models")).collect();
@@ -169,7 +169,7 @@ fn every_command_of_it_can_be_given() {
 }
 
 #[test]
-fn every_link_leads_somewhere() {
+fn every_link_of_the_models_page_leads_somewhere() {
     let page = page();
     let links = page.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link);
     let links: Vec<&str> = links.collect();

@@ -294,7 +294,7 @@ fn a_slow_reader_gets_everything() {
 }
 
 #[test]
-fn the_examples_of_its_page_run() {
+fn the_examples_of_the_print_mode_page_run() {
     let page = std::fs::read_to_string(binaries::workspace().join("docs/print-mode.md")).unwrap();
     let examples: Vec<&str> = page
         .split("```sh\n")

@@ -1,4 +1,4 @@
-//! Processes of sessions: `list_processes`, commands that misbehave, and what a killed daemon leaves behind: nothing.
+//! Processes of sessions: `list_processes`, misbehaving commands, and no process left after a killed daemon.
 
 use std::time::{Duration, Instant};
 
@@ -213,7 +213,7 @@ fn everything_of(daemon: &Daemon) -> Vec<u32> {
     let guards = processes::children(daemon.id());
     let scopes = guards.iter().flat_map(|guard| processes::children(guard.unsigned_abs()));
     let helpers: Vec<u32> = guards.iter().copied().chain(scopes).map(i32::unsigned_abs).collect();
-    assert!(helpers.len() >= 2, "a guard and a scope: {helpers:?}");
+    assert!(helpers.len() >= 2, "a guard and a supervisor: {helpers:?}");
     [vec![daemon.id()], helpers].concat()
 }
 
@@ -319,7 +319,7 @@ fn fifty_children_of_a_daemon_killed_with_all_its_helpers_end_at_the_next_start(
         all.iter().for_each(|id| processes::signal(*id, signal));
     }
     drop(daemon);
-    assert!(children.all_alive(), "nobody was left to end them");
+    assert!(children.all_alive(), "no process was left to end them");
 
     let mut next = Daemon::start(&home, &["--no-session"]);
     children.assert_gone_within(DEADLINE);

@@ -139,7 +139,7 @@ fn an_overloaded_provider_is_asked_again() {
 }
 
 #[test]
-fn what_does_not_pass_is_asked_once() {
+fn a_permanent_failure_is_asked_once() {
     for api in ProviderApi::ALL {
         let too_long = match api {
             ProviderApi::Chat => {
@@ -303,7 +303,7 @@ fn ask_once(client: &mut SocketClient) {
 }
 
 #[test]
-fn they_are_closed_with_the_last_session_that_uses_them() {
+fn connections_are_closed_with_the_last_session_that_uses_them() {
     let server = |api: ProviderApi| MockServer::always(Reply::stream(api.answer("Hello.")));
     let (chat, messages) = (server(ProviderApi::Chat), server(ProviderApi::Messages));
     let home = Home::new();

@@ -189,7 +189,7 @@ fn killed_with(home: &Home, messages: &[Value]) {
 }
 
 #[test]
-fn what_waited_waits_again_and_is_delivered_once() {
+fn queued_messages_are_queued_again_and_delivered_once() {
     let server = server();
     let home = Home::with_model(&server);
     killed_with(&home, &[follow_up("Then this."), steer("Not so fast."), steer("Not so fast at all.")]);
@@ -255,7 +255,7 @@ fn a_message_that_is_being_delivered_is_there_once() {
 }
 
 #[test]
-fn what_was_taken_back_stays_so() {
+fn messages_that_were_taken_back_stay_so() {
     let server = server();
     let home = Home::with_model(&server);
     let back = json!({"type": "clear_queue"});
@@ -276,7 +276,7 @@ fn what_was_taken_back_stays_so() {
 
 /// A message is queued before its session has a file.
 #[test]
-fn what_waits_for_the_first_prompt_is_kept_from_then_on() {
+fn messages_queued_before_the_first_prompt_are_kept_from_then_on() {
     let server = server();
     let home = Home::with_model(&server);
     let mut daemon = Daemon::start(&home, &[]);
@@ -318,7 +318,7 @@ fn a_full_disk_loses_no_message_that_waits() {
 
 /// The disk is full when the session is opened: messages are queued again once there is room.
 #[test]
-fn what_cannot_be_recovered_at_once_waits_later() {
+fn messages_that_cannot_be_recovered_at_once_are_queued_later() {
     let server = server();
     let home = Home::with_model(&server);
     killed_with(&home, &[follow_up("Then this.")]);

@@ -26,7 +26,7 @@ fn run(home: &Home, args: &[&str]) -> Finished {
 }
 
 #[test]
-fn it_has_an_exit_code_of_its_own() {
+fn a_refusal_has_an_exit_code_of_its_own() {
     let server = MockServer::always(refusal());
     let home = Home::with_model(&server);
     let done = ctl::run(&home, &["prompt", "Hello?"]);
@@ -59,7 +59,7 @@ fn the_last_answer_decides_about_the_exit_code() {
         r#"{"error":{"message":"bad","type":"invalid_request_error"}}"#,
     ));
     let done = run(&home, &["--mode", "json", "One?", "Two?"]);
-    assert_eq!(done.code, 0, "a bad request is none, and events tell of it: {done:?}");
+    assert_eq!(done.code, 0, "an invalid request is no refusal, and events report it: {done:?}");
 }
 
 #[test]

@@ -125,7 +125,7 @@ fn an_answer_that_breaks_off_is_asked_for_again_whole() {
 }
 
 #[test]
-fn what_does_not_pass_is_not_tried_again() {
+fn a_permanent_failure_is_not_retried() {
     let lasting = [
         (401, r#"{"error":{"message":"invalid api key"}}"#),
         (429, r#"{"error":{"type":"insufficient_quota","message":"You exceeded your current quota"}}"#),

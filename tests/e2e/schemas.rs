@@ -1,5 +1,5 @@
-//! Rules of the repository: the files in `schemas/` are what the types say, and the sources keep what docs/security.md promises
-//! of them.
+//! Rules of the repository: the files in `schemas/` match the types, and the sources keep the promises of docs/security.md
+//! about them.
 
 use std::{
     collections::BTreeSet,
@@ -26,7 +26,7 @@ fn check(file: &str, expected: &str) {
 }
 
 #[test]
-fn they_are_current() {
+fn the_schemas_are_current() {
     let files = schema::files();
     for (name, expected) in &files {
         check(&format!("schemas/{name}"), expected);

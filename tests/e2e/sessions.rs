@@ -365,7 +365,7 @@ fn a_watcher_hears_of_sessions_that_it_does_not_follow() {
 }
 
 #[test]
-fn who_follows_and_watches_is_told_of_the_end_once_after_the_last_event() {
+fn a_subscriber_that_watches_gets_the_end_once_after_the_last_event() {
     let gate = Gate::new();
     let server = MockServer::start([Reply::stream(sse::text("Half")).gate(&gate).then(sse::answer("."))]);
     let home = Home::with_model(&server);

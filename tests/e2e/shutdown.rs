@@ -1,4 +1,4 @@
-//! How the daemon ends: the end of its input, signals, `down`, deadlines.
+//! The end of the daemon: by the end of its input, signals, `down`, deadlines.
 
 use std::time::{Duration, Instant};
 
@@ -30,7 +30,7 @@ fn assert_in_time(mut end: impl FnMut() -> Duration) {
 }
 
 #[test]
-fn idle_at_the_end_of_input() {
+fn an_idle_daemon_ends_with_its_input() {
     let home = Home::new();
     let mut daemon = Daemon::start(&home, &[]);
     daemon.done(json!({"type": "get_state"}));
@@ -40,7 +40,7 @@ fn idle_at_the_end_of_input() {
 }
 
 #[test]
-fn in_the_middle_of_an_answer() {
+fn an_answer_is_stored_at_the_end_of_input() {
     let server = MockServer::start([Reply::stream(sse::text("Part")).hang()]);
     let home = Home::with_model(&server);
     let mut daemon = Daemon::start(&home, &[]);
@@ -148,7 +148,7 @@ fn an_unterminated_last_line_is_answered() {
 }
 
 #[test]
-fn a_closed_stdout_ends_it() {
+fn a_closed_stdout_ends_the_daemon() {
     let home = Home::new();
     let mut child = home
         .command(agentd_e2e::binaries::agentd())
@@ -166,7 +166,7 @@ fn a_closed_stdout_ends_it() {
 }
 
 #[test]
-fn signals_end_it_with_zero_and_the_socket_vanishes() {
+fn signals_end_the_daemon_with_zero_and_the_socket_vanishes() {
     for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
         let home = Home::new();
         let service = Service::start(&home, &[]);

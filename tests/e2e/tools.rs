@@ -19,7 +19,7 @@ fn call(home: &Home, args: &[&str], tool: &str, arguments: Value) -> Value {
     let result = ended(&events, "toolResult")[0].clone();
     let tool_messages =
         server.requests()[1].messages().iter().filter(|message| message["role"] == "tool").count();
-    assert_eq!(tool_messages, 1, "the model is told what became of its call");
+    assert_eq!(tool_messages, 1, "the model receives the result of its call");
     result
 }
 
@@ -238,7 +238,7 @@ fn a_model_searches_when_it_may() {
 }
 
 #[test]
-fn without_being_asked_for_they_are_not_there() {
+fn search_tools_are_not_active_by_default() {
     let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
     let home = Home::with_model(&server);
     let mut daemon = Daemon::start(&home, &["--no-session"]);

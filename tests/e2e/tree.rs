@@ -178,7 +178,7 @@ fn a_branch_gets_the_model_and_level_that_it_goes_on_with() {
 }
 
 #[test]
-fn the_model_of_a_session_that_went_back_outlives_its_leaving_memory() {
+fn the_model_after_navigation_survives_unloading() {
     let server = MockServer::start(answers(&["One.", "Two."]));
     let home = Home::new();
     let mut models = agentd_e2e::home::models(&server.base_url());
@@ -224,7 +224,7 @@ fn the_model_of_a_session_that_went_back_outlives_its_leaving_memory() {
 }
 
 #[test]
-fn where_a_session_went_back_to_outlives_its_leaving_memory() {
+fn the_leaf_after_navigation_survives_unloading() {
     let server = MockServer::start(answers(&["One.", "Two."]));
     let home = Home::with_model(&server);
     home.settings(&json!({"daemon": {"idleUnloadMs": 1}}));
@@ -315,7 +315,7 @@ fn branches_are_shown_from_a_file_and_from_the_daemon() {
 }
 
 #[test]
-fn what_has_no_branches_is_said() {
+fn a_session_without_branches_is_reported() {
     let home = Home::new();
     home.write("notes.jsonl", "no session\n");
     let said = ctl::run(&home, &["tree", "./notes.jsonl"]);

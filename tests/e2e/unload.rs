@@ -154,7 +154,7 @@ fn a_session_in_memory_only_is_kept_for_its_clients() {
 }
 
 #[test]
-fn a_file_that_someone_else_took_meanwhile_is_said_to_be_theirs() {
+fn a_file_that_another_process_took_meanwhile_is_refused() {
     let server = MockServer::start([Reply::stream(sse::answer("One."))]);
     let (home, service) = impatient(&server);
     let mut watcher = watcher(&service);

@@ -93,7 +93,7 @@ fn unreadable_files_are_named_with_the_reason() {
 }
 
 #[test]
-fn who_asks_for_the_demo_model_gets_it() {
+fn the_demo_model_answers_when_asked_for() {
     let home = Home::new();
     home.write_agent("models.json", "{");
     home.write("README.md", "# Weather station\n");

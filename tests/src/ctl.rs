@@ -1,4 +1,5 @@
-//! Programs that end by themselves: `agentctl`, or `agentd`, run to their end or watched on the way, on pipes or on a terminal.
+//! Programs that end by themselves: `agentctl`, or `agentd`, run to their end or watched on the way, on pipes or on a
+//! terminal.
 
 use std::{
     fs::{File, OpenOptions},

@@ -28,7 +28,7 @@ pub struct Pipes {
     errors: Option<JoinHandle<String>>,
 }
 
-/// How a daemon ended.
+/// The end of a daemon.
 #[derive(Debug)]
 pub struct Ended {
     /// The exit status.

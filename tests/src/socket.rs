@@ -30,7 +30,7 @@ pub struct Service {
     errors: Option<JoinHandle<String>>,
 }
 
-/// How a daemon ended.
+/// The end of a daemon.
 #[derive(Debug)]
 pub struct ServiceEnded {
     /// The exit status.

@@ -10,7 +10,7 @@ use crate::support::{
 };
 
 #[test]
-fn between_turns_it_makes_room_for_the_next() {
+fn a_compaction_between_turns_makes_room_for_the_next() {
     let server = MockServer::start([
         read_call("a.txt", 900),
         answer_to_tokens("Summary.", 1),
@@ -111,7 +111,7 @@ fn a_model_can_have_limits_of_its_own() {
 }
 
 #[test]
-fn queued_messages_wait_for_it_and_go_out() {
+fn queued_messages_wait_for_a_compaction_and_go_out() {
     let gate = Gate::new();
     let server = MockServer::start([
         answer_to_tokens("one!", 900),
@@ -139,7 +139,7 @@ fn queued_messages_wait_for_it_and_go_out() {
 }
 
 #[test]
-fn abort_ends_it_with_the_run() {
+fn abort_ends_a_compaction_with_the_run() {
     let gate = Gate::new();
     let server = MockServer::start([read_call("a.txt", 900)]);
     server.push(Reply::stream(sse::text("never")).gate(&gate).hang());
@@ -181,7 +181,7 @@ fn run(server: &MockServer) -> Vec<Value> {
 }
 
 #[test]
-fn what_is_too_long_is_compacted_and_asked_again() {
+fn a_context_that_is_too_long_is_compacted_and_asked_again() {
     let server = MockServer::start([
         answer_to_tokens("one!", 10),
         context_overflow(),
@@ -224,7 +224,7 @@ fn what_is_too_long_is_compacted_and_asked_again() {
 }
 
 #[test]
-fn a_second_time_in_a_row_is_the_end() {
+fn a_second_overflow_in_a_row_is_the_end() {
     let server = MockServer::start([
         answer_to_tokens("one!", 10),
         context_overflow(),

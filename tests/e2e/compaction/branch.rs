@@ -93,7 +93,7 @@ fn without_a_summary_nothing_moves() {
 }
 
 #[test]
-fn abort_stops_it_and_a_prompt_can_take_its_place() {
+fn abort_stops_a_branch_summary_and_a_prompt_can_take_its_place() {
     let server = MockServer::start([]);
     let home = small_window_home(&server);
     let (mut daemon, second) = talk(&server, &home);

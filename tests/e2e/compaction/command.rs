@@ -98,7 +98,7 @@ fn the_older_part_gives_way_to_a_summary() {
 }
 
 #[test]
-fn a_second_one_goes_on_from_the_first() {
+fn a_second_compaction_goes_on_from_the_first() {
     let replies = [
         call_file("read", "a.rs", json!({})),
         answer_to_tokens("Read.", 10),
@@ -139,7 +139,7 @@ fn call_file(tool: &str, path: &str, mut arguments: Value) -> Reply {
 }
 
 #[test]
-fn it_says_why_it_cannot() {
+fn compact_says_why_it_cannot() {
     let server = MockServer::start([answer_to_tokens("one!", 10), answer_to_tokens("two!", 10)]);
     let home = small_window_home_with(&server, &json!({"keepRecentTokens": 2}));
     let mut daemon = Daemon::start(&home, &[]);
@@ -176,7 +176,7 @@ fn it_says_why_it_cannot() {
 }
 
 #[test]
-fn abort_stops_it_and_prompts_wait_outside() {
+fn abort_stops_compact_and_prompts_wait_outside() {
     let gate = Gate::new();
     let server = MockServer::start([answer_to_tokens("one!", 10), answer_to_tokens("two!", 10)]);
     server.push(Reply::stream(sse::text("never")).gate(&gate).hang());
@@ -364,7 +364,7 @@ fn before_the_summary_is_stored_the_conversation_is_as_it_was() {
 }
 
 #[test]
-fn once_its_end_is_reported_it_is_stored() {
+fn a_compaction_is_stored_once_its_end_is_reported() {
     let server = MockServer::start([
         answer_to_tokens("one!", 10),
         answer_to_tokens("two!", 20),

@@ -1,4 +1,5 @@
-//! Files, folders and the socket are the user's alone, whatever the umask says; an agent directory that others may change is refused.
+//! Files, folders and the socket belong to the user alone, whatever the umask; an agent directory that others may change
+//! is refused.
 
 use std::{
     collections::BTreeMap,
@@ -195,7 +196,7 @@ fn assert_refused(home: &Home, says: &[&str]) {
 }
 
 #[test]
-fn one_that_others_can_change_is_refused() {
+fn an_agent_directory_that_others_can_change_is_refused() {
     let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
     let home = Home::with_model(&server);
     for mode in [0o777, 0o707, 0o1777] {
@@ -211,7 +212,7 @@ fn one_that_others_can_change_is_refused() {
 }
 
 #[test]
-fn one_of_another_user_is_refused() {
+fn an_agent_directory_of_another_user_is_refused() {
     if !rustix::process::getuid().is_root() {
         return;
     }
@@ -233,7 +234,7 @@ fn one_of_another_user_is_refused() {
 
 /// A parent folder that everybody can change is reported.
 #[test]
-fn a_folder_around_it_that_is_open_to_all_is_reported() {
+fn a_parent_of_the_agent_directory_that_is_open_to_all_is_reported() {
     let server = MockServer::start([]);
     let home = Home::with_model(&server);
     with_mode(home.root(), 0o777);
@@ -248,7 +249,7 @@ fn a_folder_around_it_that_is_open_to_all_is_reported() {
 }
 
 #[test]
-fn one_that_is_made_is_the_users_alone() {
+fn a_new_agent_directory_is_the_users_alone() {
     let home = Home::new();
     fs::remove_dir_all(home.agent_dir()).unwrap();
     let up = with_umask(&home, "000", &ctl::command(&home, &["up"]));

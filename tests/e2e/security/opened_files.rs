@@ -28,7 +28,7 @@ fn told(daemon: &mut Daemon) -> String {
 }
 
 #[test]
-fn what_lies_in_the_place_of_a_configuration_file_is_named_and_not_read() {
+fn an_object_in_the_place_of_a_configuration_file_is_named_and_not_read() {
     for name in ["settings.json", "models.json", "auth.json"] {
         let home = Home::new();
         let path = home.agent_dir().join(name);

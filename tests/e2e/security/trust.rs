@@ -103,7 +103,7 @@ fn the_program_that_a_trusted_project_starts_is_covered_as_it_was() {
 }
 
 #[test]
-fn who_answers_is_shown_what_changed_and_asked_again() {
+fn a_client_that_answers_is_shown_what_changed_and_asked_again() {
     let home = Home::new();
     says(&home, "first");
     let service = Service::start(&home, &[]);

@@ -64,7 +64,7 @@ pub(crate) fn run_start(scale: Scale, report: &mut Report) {
     report.times("prompt to agent_settled over stdio", &mut times, 95);
 }
 
-/// How long a session may do nothing before it is unloaded, where that is measured.
+/// The idle time before a session is unloaded, where that is measured.
 const IDLE: Duration = Duration::from_secs(2);
 
 pub(crate) fn run_memory(scale: Scale, report: &mut Report) {

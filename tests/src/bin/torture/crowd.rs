@@ -1,5 +1,6 @@
-//! Many clients in a few sessions: they open, leave, end, delete, copy and change sessions that others use, while sessions are
-//! unloaded and evicted at once. Every command has a response, acknowledged messages are stored, and nothing is left at the end.
+//! Many clients in a few sessions: they open, leave, end, delete, copy and change sessions that others use, while sessions
+//! are unloaded and evicted at once. Every command has a response, acknowledged messages are stored, and nothing is left
+//! at the end.
 //!
 //! `torture crowd [--seconds S] [--clients N] [--sessions N]`
 
@@ -21,7 +22,7 @@ use crate::{
     tally::{Tally, end_daemon},
 };
 
-/// How long the daemon has to settle when everybody has left.
+/// The time for the daemon to settle after all clients have left.
 const SETTLE_TIME: Duration = Duration::from_secs(30);
 
 /// Runs the sub-command.

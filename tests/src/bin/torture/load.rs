@@ -1,4 +1,4 @@
-//! How much the daemon can take: commands in a second, floods beside another client's prompt, memory at each load.
+//! The load that the daemon can take: commands in a second, floods beside another client's prompt, memory at each load.
 //!
 //! `torture load [--short] [--only rates|flood|memory]`
 

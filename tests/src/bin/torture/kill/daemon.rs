@@ -18,7 +18,7 @@ use rustix::{
 
 use super::shared::{self, Points};
 
-/// How the daemon of a round is started.
+/// The start of a round's daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// `agentd serve`, with several clients.

@@ -24,7 +24,7 @@ use super::{
     shared::{Shared, Violation},
 };
 
-/// How long processes may outlive their daemon.
+/// The time that processes may outlive their daemon.
 const AFTERLIFE: Duration = Duration::from_secs(1);
 
 /// The additional time on a loaded machine.

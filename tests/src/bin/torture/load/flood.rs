@@ -24,7 +24,7 @@ use crate::{
     peer::{Peer, Trouble},
 };
 
-/// What all parts know.
+/// The settings of all parts.
 pub(crate) struct Load<'a> {
     pub(crate) options: &'a Options,
     /// A short run, which checks and does not measure.

@@ -48,7 +48,7 @@ impl Pool {
         &self.project
     }
 
-    /// How many there are.
+    /// The number of sessions.
     pub(crate) fn len(&self) -> usize {
         self.slots.len()
     }
