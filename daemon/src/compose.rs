@@ -21,44 +21,44 @@ use agentd_tools::{
 };
 use tokio_util::task::TaskTracker;
 
-use crate::{hub::ServiceInputs, traffic};
+use crate::{hub::ServiceInputs, record_replay};
 
-/// Puts together what all sessions share. Child processes are started by this program itself, run again as their guard.
+/// Makes the services that all sessions share. Child processes are started by a guard, which is this program run again.
 ///
-/// Those that a killed daemon of the same agent directory left are ended beside the start; the first command waits for that.
+/// Processes that a killed daemon of the same agent directory left are ended in the background; the first command waits for that.
 ///
 /// # Errors
-/// A sentence for stderr, where the traffic with providers cannot be recorded or played back as it should.
+/// A sentence for stderr when exchanges with providers cannot be recorded or replayed.
 ///
-/// Must be called within the runtime. The arguments are those of [`AgentDir::find`]; without an agent directory nothing is
-/// looked for. At most `most_commands` of all sessions run at the same time. What they take in is charged to `memory`.
+/// Must be called within the runtime. The arguments are those of [`AgentDir::find`]; without an agent directory no left processes are
+/// looked for. At most `max_commands` commands of all sessions run at the same time. Incoming data is charged to `memory`.
 pub fn services(
     environment: &Environment,
     compat: bool,
     cwd: &Path,
-    most_commands: usize,
+    max_commands: usize,
     memory: &MemoryAccount,
 ) -> Result<impl FnOnce(ServiceInputs) -> Arc<Services> + use<>, String> {
-    let traffic = traffic::open(environment, cwd)?;
+    let exchanges = record_replay::open(environment, cwd)?;
     let guard = GuardCommand::this_program();
     let owners = AgentDir::find(environment, compat, cwd).ok().map(|agent_dir| agent_dir.owners_dir());
-    let launcher = Launcher::limited(guard, owners, most_commands);
+    let launcher = Launcher::limited(guard, owners, max_commands);
     let sweeping = launcher.clone();
-    // Holds the launcher until it is done, and nobody's end waits for it.
+    // Detached: nothing waits for the sweep at the end.
     tokio::spawn(async move { sweeping.sweep().await });
     let memory = memory.clone();
-    Ok(move |inputs| Arc::new(shared(inputs, launcher, traffic, memory)))
+    Ok(move |inputs| Arc::new(shared(inputs, launcher, exchanges, memory)))
 }
 
 fn shared(
     ServiceInputs { epoch, limits, watch }: ServiceInputs,
     launcher: Launcher,
-    traffic: ExchangeMode,
+    exchanges: ExchangeMode,
     memory: MemoryAccount,
 ) -> Services {
     let changes = FileQueue::new();
-    // A recording has to be answered by the models that it was made with, whatever has become of their configuration.
-    let models = match &traffic {
+    // A replay uses the models of the recording, whatever the configuration says now.
+    let models = match &exchanges {
         ExchangeMode::Replayed(player) => SharedModels::fixed(ModelRegistry::only(player.models().to_vec())),
         ExchangeMode::Live | ExchangeMode::Recorded(_) => SharedModels::default(),
     };
@@ -66,7 +66,7 @@ fn shared(
         epoch,
         limits,
         watch,
-        providers: agentd_ai::ProviderRegistry::with_exchange_mode(traffic, memory.clone()),
+        providers: agentd_ai::ProviderRegistry::with_exchange_mode(exchanges, memory.clone()),
         launcher,
         tasks: TaskTracker::new(),
         models,
@@ -79,8 +79,8 @@ fn shared(
     }
 }
 
-/// Where the tools of one session work.
-fn place(context: &ToolContext) -> (Arc<dyn FileHost>, Arc<dyn Shell>) {
+/// The file system and the shell that the tools of one session work with.
+fn hosts(context: &ToolContext) -> (Arc<dyn FileHost>, Arc<dyn Shell>) {
     let (group, env) = (context.processes.clone(), Arc::clone(&context.environment));
     let Some((target, connections)) = context.ssh.clone() else {
         let shell = LocalShell { group, path: context.shell_path.clone(), env };
@@ -92,7 +92,7 @@ fn place(context: &ToolContext) -> (Arc<dyn FileHost>, Arc<dyn Shell>) {
     (Arc::new(host.clone()), Arc::new(host))
 }
 
-/// What `bash` offers beyond its plain form. Terminals and background processes are on this machine alone.
+/// The features of `bash` beyond its plain form. Terminals and background processes exist on this machine alone.
 fn features(context: &ToolContext) -> BashFeatures {
     let (group, env) = (context.processes.clone(), Arc::clone(&context.environment));
     let local = LocalShell { group, path: context.shell_path.clone(), env };
@@ -107,10 +107,10 @@ fn features(context: &ToolContext) -> BashFeatures {
 
 /// The tools of one session, in the order in which models see them.
 fn tools(context: ToolContext, changes: &FileQueue) -> Toolbox {
-    // Two sessions that change one file of this machine would otherwise lose one of the changes. What another host calls by the
-    // same name is another file.
+    // Sessions share the queue, so that two changes of one file of this machine are not made at once. A path on another host is
+    // another file.
     let files = if context.ssh.is_some() { FileQueue::new() } else { changes.beside() };
-    let (host, shell) = place(&context);
+    let (host, shell) = hosts(&context);
     let features = features(&context);
     let of_processes =
         features.background.as_ref().map(|feature| process_tools(&feature.list)).unwrap_or_default();

@@ -1,7 +1,8 @@
 //! The agentd daemon: sessions, tools and models behind JSON Lines.
 //!
-//! This crate only composes: [`cli`] reads the command line, [`admin`] looks at the user's set-up, [`compose`] names the concrete providers and tools, [`hub`]
-//! knows the live sessions, [`transport`] moves lines, [`connection`] serves one client, [`serve`] ties them together.
+//! This crate only composes: [`cli`] reads the command line, [`admin`] handles the user's set-up, [`compose`] names the concrete
+//! providers and tools, [`hub`] holds the sessions, [`transport`] moves lines, [`connection`] serves one client, [`limits`] names every
+//! limit, and [`serve`] ties them together.
 
 pub mod admin;
 pub mod bug_report;
@@ -16,8 +17,8 @@ pub mod hub;
 pub mod limits;
 pub mod list_models;
 pub mod logging;
+pub mod record_replay;
 pub mod serve;
-pub mod traffic;
 pub mod transport;
 
 pub use logging::complain;

@@ -1,4 +1,4 @@
-//! What these commands look at.
+//! The set-up that these commands work on.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -6,21 +6,21 @@ use agentd_auth::{Auth, AuthServices, AuthSources};
 use agentd_config::{AgentDir, Environment, NoAgentDir, models::ModelRegistry};
 use agentd_session::SessionOptions;
 
-/// Where the set-up is. Holds no open files; everything is read when a command asks.
+/// Where the set-up is. Holds no open files: every command reads the files anew.
 #[derive(Debug, Clone)]
 pub struct Context {
     /// The environment that configures sessions.
     pub environment: Environment,
     /// The working folder.
     pub cwd: PathBuf,
-    /// Whether the reference's own directories come first.
+    /// Whether pi's directories come first (`--compat pi`).
     pub compat: bool,
-    /// What finding credentials shares among all who do.
+    /// The services that find and renew credentials, shared with all sessions.
     pub auth_services: AuthServices,
 }
 
 impl Context {
-    /// What a session with these options would see.
+    /// The set-up that a session with these options would see.
     #[must_use]
     pub fn of(options: &SessionOptions, auth_services: AuthServices) -> Self {
         Self {
@@ -34,7 +34,7 @@ impl Context {
     /// The agent directory.
     ///
     /// # Errors
-    /// When nothing says where it is.
+    /// When neither the environment nor the home directory tells where it is.
     pub fn agent_dir(&self) -> Result<AgentDir, NoAgentDir> {
         AgentDir::find(&self.environment, self.compat, &self.cwd)
     }
@@ -42,7 +42,7 @@ impl Context {
     /// Models and credentials as they are now. Reads files; blocks.
     ///
     /// # Errors
-    /// When the agent directory is not known.
+    /// As of [`Self::agent_dir`].
     pub fn load(&self) -> Result<(Arc<ModelRegistry>, Auth), NoAgentDir> {
         let agent_dir = self.agent_dir()?;
         let registry = Arc::new(ModelRegistry::of_agent_dir(&agent_dir));

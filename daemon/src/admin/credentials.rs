@@ -1,9 +1,11 @@
-//! `login`, `logout` and `get_auth_status`: the keys of `auth.json`, and where keys come from. No answer holds one.
+//! `login`, `logout`, `get_auth_status`, `login_start`, `login_finish` and `login_cancel`: keys and logins. No answer holds a key or a
+//! token.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use agentd_auth::{
-    Auth, AuthStore, KeySource, KeyStatus, NewKey, StoreError, providers_with_variables, variables_for,
+    Auth, AuthStore, KeySource, KeyStatus, LoginError, NewKey, StartError, StoreError,
+    providers_with_variables, variables_for,
 };
 use agentd_config::{
     NoAgentDir,
@@ -11,8 +13,8 @@ use agentd_config::{
 };
 use agentd_protocol::{
     credentials::{
-        AuthStatus, AuthStatusParams, KeyOrigin, Login, LoginParams, LoginState, Logout, LogoutParams,
-        ProviderAuth,
+        AuthStatus, AuthStatusParams, KeyOrigin, Login, LoginCancelParams, LoginCancelled, LoginFinishParams,
+        LoginParams, LoginStartParams, LoginStarted, LoginState, Logout, LogoutParams, ProviderAuth,
     },
     error::{ErrorCode, Failure},
 };
@@ -22,8 +24,7 @@ use super::Context;
 /// Stores a key. Blocks.
 ///
 /// # Errors
-/// When the provider is not known, what is given can be no key, or the file cannot be used or written; the file is
-/// unchanged then.
+/// When the provider is unknown, the key is invalid, or the file cannot be used or written; the file is unchanged then.
 pub(super) fn login(context: &Context, params: LoginParams) -> Result<Login, Failure> {
     let LoginParams { provider, key, env, force } = params;
     let force = force == Some(true);
@@ -40,11 +41,11 @@ pub(super) fn login(context: &Context, params: LoginParams) -> Result<Login, Fai
     stored(context, &registry, &auth, provider, replaced)
 }
 
-/// The answer when something was stored for a provider.
+/// The answer after a key or a login was stored for a provider.
 ///
 /// # Errors
-/// When the agent directory is not known any more.
-pub(super) fn stored(
+/// When the agent directory is no longer known.
+fn stored(
     context: &Context,
     registry: &ModelRegistry,
     auth: &Auth,
@@ -60,10 +61,10 @@ pub(super) fn stored(
     Ok(Login { file, provider, replaced, models, notes })
 }
 
-/// Takes an entry out. Blocks.
+/// Removes the entry of a provider. Blocks.
 ///
 /// # Errors
-/// When there is none, and when the file cannot be used or written.
+/// When there is no entry, and when the file cannot be used or written.
 pub(super) fn logout(context: &Context, params: &LogoutParams) -> Result<Logout, Failure> {
     let store = store(context)?;
     let provider = &params.provider;
@@ -87,10 +88,10 @@ pub(super) fn logout(context: &Context, params: &LogoutParams) -> Result<Logout,
     })
 }
 
-/// Where keys come from. Blocks.
+/// Reports the source of each key. Blocks.
 ///
 /// # Errors
-/// When a provider is asked for that is not known.
+/// When the command names an unknown provider.
 pub(super) fn status(context: &Context, params: &AuthStatusParams) -> Result<AuthStatus, Failure> {
     let store = store(context)?;
     let (registry, auth) = context.load().map_err(no_dir)?;
@@ -116,11 +117,11 @@ fn store(context: &Context) -> Result<AuthStore, Failure> {
     Ok(AuthStore::at(context.agent_dir().map_err(no_dir)?.auth_file()))
 }
 
-pub(super) fn is_known(registry: &ModelRegistry, provider: &str) -> bool {
+fn is_known(registry: &ModelRegistry, provider: &str) -> bool {
     registry.provider(provider).is_some() || providers_with_variables().any(|known| known == provider)
 }
 
-pub(super) fn unknown(registry: &ModelRegistry, auth: &Auth, provider: &str) -> Failure {
+fn unknown(registry: &ModelRegistry, auth: &Auth, provider: &str) -> Failure {
     let has_auth = |provider: &str| auth.is_configured(provider);
     let near = UsableModels { registry, apis: &[], has_auth: &has_auth, plan: &|_| None }
         .similar_providers(provider);
@@ -128,7 +129,7 @@ pub(super) fn unknown(registry: &ModelRegistry, auth: &Auth, provider: &str) -> 
     Failure::new(ErrorCode::NotFound, format!("Unknown provider \"{provider}\".{question}"))
 }
 
-/// What the user should know of a key that was just stored.
+/// Notes for the user on a key that was just stored.
 fn notes(registry: &ModelRegistry, auth: &Auth, provider: &str, models: u64) -> Vec<String> {
     let mut notes = Vec::new();
     for variable in auth.missing_variables(provider) {
@@ -204,7 +205,7 @@ fn words(source: KeySource) -> String {
     }
 }
 
-pub(super) fn refused(error: StoreError) -> Failure {
+fn refused(error: StoreError) -> Failure {
     let (code, hint) = match &error {
         StoreError::Key(_) => (ErrorCode::InvalidField, None),
         StoreError::Occupied { .. } => (ErrorCode::Unsupported, Some("--force puts the key in its place.")),
@@ -212,7 +213,7 @@ pub(super) fn refused(error: StoreError) -> Failure {
         StoreError::NotChanged(_) => (ErrorCode::Io, None),
     };
     let text = error.to_string();
-    // A sentence as any other, whatever the error began with.
+    // Sentences begin with a capital letter.
     let mut letters = text.chars();
     let text = letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or(text);
     let failure = Failure::new(code, text);
@@ -222,6 +223,116 @@ pub(super) fn refused(error: StoreError) -> Failure {
     }
 }
 
-pub(super) fn no_dir(error: NoAgentDir) -> Failure {
+fn no_dir(error: NoAgentDir) -> Failure {
     Failure::new(ErrorCode::Io, error.to_string())
+}
+
+/// Begins a login.
+///
+/// # Errors
+/// When the provider is unknown, its login cannot begin, or a key is stored for it.
+///
+/// Cancel safety: nothing is left.
+pub(super) async fn login_start(context: Context, params: LoginStartParams) -> Result<LoginStarted, Failure> {
+    let LoginStartParams { provider, flow, force } = params;
+    let (registry, auth) = load(context.clone()).await?;
+    if !is_known(&registry, &provider) {
+        return Err(unknown(&registry, &auth, &provider).hint("`agentctl models --all` lists providers."));
+    }
+    let started = auth
+        .start_login(&provider, flow, force == Some(true))
+        .await
+        .map_err(|error| not_started(error, &context, &provider))?;
+    Ok(LoginStarted {
+        login_id: started.id,
+        provider,
+        flow: started.flow,
+        url: started.url,
+        user_code: started.user_code,
+        redirect_uri: started.redirect_uri,
+        expires_in_seconds: started.life.as_secs(),
+    })
+}
+
+/// Waits until a login is stored.
+///
+/// # Errors
+/// When the login fails.
+///
+/// Cancel safety: a login that nobody waits for any more is cancelled.
+pub(super) async fn login_finish(context: Context, params: LoginFinishParams) -> Result<Login, Failure> {
+    let logins = &context.auth_services.logins;
+    let done = logins
+        .finish(&params.login_id, params.code.as_ref())
+        .await
+        .map_err(|error| login_failed(&error, &context, None))?;
+    let (registry, auth) = load(context.clone()).await?;
+    stored(&context, &registry, &auth, done.provider, done.replaced)
+}
+
+/// Cancels a login.
+pub(super) fn login_cancel(context: &Context, params: &LoginCancelParams) -> LoginCancelled {
+    LoginCancelled { cancelled: context.auth_services.logins.cancel(&params.login_id) }
+}
+
+async fn load(context: Context) -> Result<(Arc<ModelRegistry>, Auth), Failure> {
+    let loading = tokio::task::spawn_blocking(move || context.load());
+    let loaded = loading.await.map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?;
+    loaded.map_err(no_dir)
+}
+
+fn not_started(error: StartError, context: &Context, provider: &str) -> Failure {
+    match error {
+        StartError::Store(error @ StoreError::Occupied { .. }) => {
+            Failure::new(ErrorCode::Unsupported, error.to_string())
+                .hint("--force puts the login in its place.")
+        }
+        StartError::Store(error) => refused(error),
+        StartError::Secret(error) => Failure::new(ErrorCode::InvalidField, error.to_string()),
+        StartError::Login(error) => login_failed(&error, context, Some(provider)),
+    }
+}
+
+fn login_failed(error: &LoginError, context: &Context, provider: Option<&str>) -> Failure {
+    let code = match error {
+        LoginError::Unknown(_) | LoginError::NoClientId(_) | LoginError::NoFlow { .. } => {
+            ErrorCode::Unsupported
+        }
+        LoginError::NotThere(_) => ErrorCode::NotFound,
+        LoginError::Pasted(_) => ErrorCode::InvalidField,
+        LoginError::TooMany => ErrorCode::Busy,
+        LoginError::Listen { .. } | LoginError::NotStored(_) | LoginError::NoRandom => ErrorCode::Io,
+        LoginError::Cancelled | LoginError::Expired | LoginError::Denied(_) => ErrorCode::NoCredentials,
+        LoginError::Incomplete(_) | LoginError::Endpoint(_) => ErrorCode::NoCredentials,
+    };
+    let provider = provider.unwrap_or("PROVIDER");
+    let models = context
+        .agent_dir()
+        .map_or_else(|_| "models.json".to_owned(), |folder| folder.models_file().display().to_string());
+    let hint = match error {
+        LoginError::NoClientId(_) => Some(format!(
+            "Register a client with the provider and put its id into {models}: {{\"providers\": {{\"{provider}\": {{\"oauth\": \
+             {{\"clientId\": \"...\"}}}}}}}}. A key needs none: `agentctl login {provider}`. docs/credentials.md says more."
+        )),
+        LoginError::Unknown(_) | LoginError::NoFlow { .. } => Some(format!(
+            "A key does as well: `agentctl login {provider}`. How a login works can be said by \"oauth\" of the provider in \
+             {models}; docs/credentials.md has its members."
+        )),
+        LoginError::Listen { .. } => Some(
+            "Another program may be logging in at the same port. PI_OAUTH_CALLBACK_HOST names another address to listen at; \
+             \"redirectPort\" another port, where the provider knows it."
+                .into(),
+        ),
+        LoginError::Expired | LoginError::NotThere(_) => Some("The login can be begun again.".into()),
+        _ => None,
+    };
+    let text = match error {
+        LoginError::NotStored(text) => text.clone(),
+        error => format!("Nothing was stored: {error}."),
+    };
+    let failure = Failure::new(code, text);
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
 }

@@ -1,4 +1,4 @@
-//! From a command to the function that does it.
+//! Calls the function of each command.
 
 use agentd_protocol::{
     command::AdminCommand,
@@ -9,22 +9,20 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::Context;
 
-/// Does a command, and gives the `data` of its answer.
+/// Handles a command, and gives the `data` of its answer.
 ///
 /// # Errors
-/// What the client is told instead.
+/// The failure that the client gets instead.
 ///
-/// Cancel safety: what was begun on a blocking thread goes on to its end; a login that nobody waits for any more is given up.
+/// Cancel safety: work on a blocking thread goes on to its end; a login that nobody waits for any more is cancelled.
 pub(crate) async fn answer(context: Context, command: AdminCommand) -> Result<Box<RawValue>, Failure> {
     match command {
         AdminCommand::ListModels(params) => blocking(move || super::models::list(&context, &params)).await,
-        AdminCommand::UpdateModels(params) => {
-            blocking(move || super::catalogue::update(&context, params)).await
-        }
+        AdminCommand::UpdateModels(params) => blocking(move || super::models::update(&context, params)).await,
         AdminCommand::Login(params) => blocking(move || super::credentials::login(&context, params)).await,
-        AdminCommand::LoginStart(params) => data(&super::login::start(context, params).await?),
-        AdminCommand::LoginFinish(params) => data(&super::login::finish(context, params).await?),
-        AdminCommand::LoginCancel(params) => data(&super::login::cancel(&context, &params)),
+        AdminCommand::LoginStart(params) => data(&super::credentials::login_start(context, params).await?),
+        AdminCommand::LoginFinish(params) => data(&super::credentials::login_finish(context, params).await?),
+        AdminCommand::LoginCancel(params) => data(&super::credentials::login_cancel(&context, &params)),
         AdminCommand::Logout(params) => blocking(move || super::credentials::logout(&context, &params)).await,
         AdminCommand::GetAuthStatus(params) => {
             blocking(move || super::credentials::status(&context, &params)).await
@@ -37,7 +35,7 @@ pub(crate) async fn answer(context: Context, command: AdminCommand) -> Result<Bo
     }
 }
 
-/// Runs something that reads files or takes its time on a thread of its own.
+/// Runs blocking work on a thread of its own.
 async fn blocking<T: Serialize + Send + 'static>(
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<Box<RawValue>, Failure> {

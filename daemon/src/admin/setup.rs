@@ -1,4 +1,4 @@
-//! `setup_local`: model servers of this machine, written into `models.json`.
+//! `setup_local`: writes the model servers of this machine into `models.json`.
 
 mod listener;
 mod plan;
@@ -10,37 +10,37 @@ use agentd_protocol::{
     error::{ErrorCode, Failure},
 };
 
-use self::plan::{Surroundings, Wish, plan};
+use self::plan::{ProviderFacts, SetupRequest, plan};
 use super::Context;
 
-/// Asks the servers for their models, and writes a provider for each into `models.json`, or what is new into the
-/// provider that it has there.
+/// Asks the servers for their models, and writes a provider for each into `models.json`, or only new models into a provider that is
+/// there already.
 ///
 /// # Errors
 /// When no server is found, and when the file cannot be used or written; it is unchanged then.
 ///
 /// Cancel safety: the file is written whole or not at all.
 pub(crate) async fn local(context: Context, params: SetupLocalParams) -> Result<LocalSetup, Failure> {
-    let wish = Wish { provider: params.provider, model: params.model };
-    wish.check()?;
-    let servers = servers(params.base_url.as_deref(), &wish).await?;
+    let request = SetupRequest { provider: params.provider, model: params.model };
+    request.check()?;
+    let servers = servers(params.base_url.as_deref(), &request).await?;
     let writing = if params.dry_run == Some(true) { WriteMode::DryRun } else { WriteMode::Yes };
     let others = params.dry_run == Some(true) || params.other_user == Some(true);
-    let work = move || write(&context, &servers, &wish, (writing, others));
+    let work = move || write(&context, &servers, &request, (writing, others));
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?
 }
 
-/// The servers with a model to talk to.
-async fn servers(base_url: Option<&str>, wish: &Wish) -> Result<Vec<LocalServer>, Failure> {
+/// The servers that have a chat model.
+async fn servers(base_url: Option<&str>, request: &SetupRequest) -> Result<Vec<LocalServer>, Failure> {
     let Some(base_url) = base_url else {
         let mut found = local_servers::probe().await;
         found.iter_mut().for_each(|server| server.models.retain(|model| !model.is_embedding()));
         found.retain(|server| !server.models.is_empty());
-        if let Some(model) = &wish.model {
+        if let Some(model) = &request.model {
             found.retain(|server| server.models.iter().any(|served| served.id == *model));
         }
-        return if found.is_empty() { Err(none_found(wish)) } else { Ok(found) };
+        return if found.is_empty() { Err(none_found(request)) } else { Ok(found) };
     };
     let mut server = local_servers::probe_url(base_url).await.map_err(|error| refused(&error))?;
     server.models.retain(|model| !model.is_embedding());
@@ -53,8 +53,8 @@ async fn servers(base_url: Option<&str>, wish: &Wish) -> Result<Vec<LocalServer>
     Ok(vec![server])
 }
 
-fn none_found(wish: &Wish) -> Failure {
-    let what = wish.model.as_ref().map_or_else(String::new, |model| format!(" with the model {model}"));
+fn none_found(request: &SetupRequest) -> Failure {
+    let what = request.model.as_ref().map_or_else(String::new, |model| format!(" with the model {model}"));
     let text = format!("No model server{what} answers on the usual ports of this machine ({}).", ports());
     Failure::new(ErrorCode::NotFound, text)
         .hint("Start the server and load a model, or name it: agentctl setup local --url http://HOST:PORT/v1")
@@ -82,7 +82,7 @@ fn refused(error: &ProbeError) -> Failure {
             Some("Give the address under which the server has its OpenAI-compatible API, often .../v1."),
         ),
     };
-    // A sentence as any other, though it begins with an address.
+    // The error begins with an address, so a sentence precedes it.
     let failure = Failure::new(code, format!("No model server was set up: {error}."));
     match hint {
         Some(hint) => failure.hint(hint),
@@ -93,19 +93,19 @@ fn refused(error: &ProbeError) -> Failure {
 fn write(
     context: &Context,
     servers: &[LocalServer],
-    wish: &Wish,
+    request: &SetupRequest,
     (writing, others): (WriteMode, bool),
 ) -> Result<LocalSetup, Failure> {
     let no_dir = |error: NoAgentDir| Failure::new(ErrorCode::Io, error.to_string());
     let agent_dir = context.agent_dir().map_err(no_dir)?;
     let file = agent_dir.models_file();
     let (registry, auth) = context.load().map_err(no_dir)?;
-    let around = Surroundings {
+    let facts = ProviderFacts {
         is_known: &|id| registry.provider(id).is_some(),
         has_key: &|id| auth.is_configured(id),
     };
     let edited = edit_models(&agent_dir, writing, |models| {
-        let (changes, mut providers) = plan(models, servers, wish, &around).map_err(SetupError::Plan)?;
+        let (changes, mut providers) = plan(models, servers, request, &facts).map_err(SetupError::Plan)?;
         for provider in &mut providers {
             provider.listener = listener::listener(&provider.base_url);
         }
@@ -118,7 +118,7 @@ fn write(
     Ok(LocalSetup { file: file.display().to_string(), written, providers })
 }
 
-/// Whether conversations would go to another user from now on.
+/// Whether another user would read the conversations with a provider that was not configured before.
 fn is_new_of_other(provider: &LocalProvider) -> bool {
     provider.change != SetupChange::Unchanged
         && provider.listener.as_ref().is_some_and(|listener| listener.is_other_user)
@@ -139,7 +139,7 @@ fn of_other(provider: &LocalProvider) -> Failure {
         .hint("If that is as it should be (a system service, say): agentctl setup local --other-user")
 }
 
-/// Why there is nothing to answer.
+/// Why the set-up failed.
 enum SetupError {
     Edit(ModelsEditError),
     Plan(Failure),

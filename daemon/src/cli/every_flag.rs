@@ -1,12 +1,12 @@
-//! Every flag, what it does to the options, and what is said where it cannot be used.
+//! Tests of every flag: its effect on the options, and the error where it cannot be used.
 
 use std::collections::BTreeSet;
 
 use agentd_protocol::model::ThinkingLevel;
 use agentd_session::Target;
 
-use super::{known::NAMES, *};
-use crate::traffic;
+use super::{flag_table::names, *};
+use crate::record_replay;
 
 fn parse_as(program: &str, args: &[&str]) -> Result<Invocation, String> {
     let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
@@ -28,11 +28,11 @@ fn one_shot(program: &str, args: &[&str]) -> OneShotOptions {
     }
 }
 
-/// Arguments, and whether the options show what they are for.
-type Row = (&'static [&'static str], fn(&StdioOptions) -> bool);
+/// Arguments, and a check that the options show their effect.
+type EffectRow = (&'static [&'static str], fn(&StdioOptions) -> bool);
 
 /// Flags of a session with an effect of their own.
-const EFFECTS: &[Row] = &[
+const EFFECTS: &[EffectRow] = &[
     (&["--continue"], |it| it.session.target == Target::Continue),
     (&["-c"], |it| it.session.target == Target::Continue),
     (&["--session", "x"], |it| it.session.target == Target::Existing("x".into())),
@@ -90,17 +90,19 @@ const EFFECTS: &[Row] = &[
     (&["--on-eof", "drain"], |it| it.on_eof == OnEof::Drain),
     (&["--ready"], |it| it.ready),
     (&["--cumulative-updates"], |it| it.cumulative),
-    (&["--record", "r"], |it| it.session.environment.get(traffic::RECORD) == Some("r")),
-    (&["--replay", "r"], |it| it.session.environment.get(traffic::REPLAY) == Some("r")),
-    (&["--replay-match", "order"], |it| it.session.environment.get(traffic::REPLAY_MATCH) == Some("order")),
-    (&["--replay-timing"], |it| it.session.environment.get(traffic::REPLAY_TIMING) == Some("1")),
+    (&["--record", "r"], |it| it.session.environment.get(record_replay::RECORD) == Some("r")),
+    (&["--replay", "r"], |it| it.session.environment.get(record_replay::REPLAY) == Some("r")),
+    (&["--replay-match", "order"], |it| {
+        it.session.environment.get(record_replay::REPLAY_MATCH) == Some("order")
+    }),
+    (&["--replay-timing"], |it| it.session.environment.get(record_replay::REPLAY_TIMING) == Some("1")),
     (&["--compat", "pi"], |it| it.session.compat),
     (&["--mode", "rpc"], |it| it.warnings.is_empty()),
     (&["-p"], |it| it.warnings.is_empty()),
     (&["--print"], |it| it.warnings.is_empty()),
 ];
 
-/// Flags that are for parts of the reference that agentd does not have: taken, and nothing else.
+/// Flags for parts of pi that agentd does not have: accepted without effect.
 const WITHOUT_EFFECT: &[&[&str]] = &[
     &["--no-extensions"],
     &["-ne"],
@@ -112,7 +114,7 @@ const WITHOUT_EFFECT: &[&[&str]] = &[
     &["--verbose"],
 ];
 
-/// Flags with tests of their own: other ways of working, and what is refused.
+/// Flags with tests of their own: other modes of work, and refused flags.
 const ELSEWHERE: &[&str] = &[
     "--stdio",
     "--shared",
@@ -130,7 +132,7 @@ const ELSEWHERE: &[&str] = &[
     "--fsck",
 ];
 
-/// Not in the help: they come with what they are for.
+/// Flags that the help leaves out: other programs pass them.
 const UNDOCUMENTED: &[&str] = &["--resume", "-r", "-e", "-ne", "--detached", "--bug-report", "--fsck"];
 
 #[test]
@@ -150,8 +152,8 @@ fn no_flag_is_left_out() {
     let tested = tested.filter_map(|arg| arg.starts_with('-').then(|| arg.split('=').next()).flatten());
     let tested: BTreeSet<&str> =
         tested.chain(ELSEWHERE.iter().copied()).filter(|arg| *arg != "-bash").collect();
-    assert_eq!(tested, NAMES.iter().copied().collect());
-    for name in NAMES.iter().filter(|name| !ELSEWHERE.contains(name)) {
+    assert_eq!(tested, names().collect());
+    for name in names().filter(|name| !ELSEWHERE.contains(name)) {
         let known =
             !parse_as("agentd", &["--stdio", name, "x"]).is_err_and(|error| error.contains("Unknown option"));
         assert!(known, "{name} is a name that is not read");
@@ -160,10 +162,10 @@ fn no_flag_is_left_out() {
 
 #[test]
 fn the_help_has_them_all() {
-    for name in NAMES {
+    for name in names() {
         let stands =
-            HELP.split(|next: char| !(next.is_alphanumeric() || next == '-')).any(|word| word == *name);
-        assert!(stands || UNDOCUMENTED.contains(name), "{name} is not in --help");
+            HELP.split(|next: char| !(next.is_alphanumeric() || next == '-')).any(|word| word == name);
+        assert!(stands || UNDOCUMENTED.contains(&name), "{name} is not in --help");
     }
 }
 
@@ -226,9 +228,9 @@ fn prompts_of_the_command_line() {
     }
 }
 
-/// Which way of working a command line means, by the name of the program.
+/// The mode of work of a command line, by the name of the program.
 #[test]
-fn ways_of_working() {
+fn modes_of_work() {
     let way = |program: &str, args: &[&str]| match parse_as(program, args) {
         Ok(Invocation::Serve(_)) => "serve",
         Ok(Invocation::Stdio(_)) => "stdio",
@@ -262,7 +264,7 @@ fn ways_of_working() {
 }
 
 #[test]
-fn a_client_of_the_daemon_cannot_ask_for_another_way_of_working() {
+fn a_client_of_the_daemon_cannot_ask_for_another_mode_of_work() {
     let read = |args: &[&str]| {
         let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
         parse_session(&args, Path::new("/p"), [("HOME", "/h")].into_iter().collect())

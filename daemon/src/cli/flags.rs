@@ -1,40 +1,48 @@
-//! The flags, read one after the other into values.
+//! Reads the flags one after the other into values.
 
-use std::{
-    ffi::OsStr,
-    path::{Path, PathBuf},
-};
-
-use agentd_auth::Secret;
-use agentd_config::{
-    Environment, NoAgentDir,
-    models::{DEMO_MODEL, DEMO_PROVIDER},
-    resolve_path,
-    resources::ResourceFlags,
-};
-use agentd_protocol::{model::ThinkingLevel, socket_path::Surroundings};
-use agentd_session::{SessionOptions, Target, ToolSelection};
+use agentd_config::resources::ResourceFlags;
+use agentd_protocol::model::ThinkingLevel;
+use agentd_session::ToolSelection;
 use agentd_tools::operations::SshTarget;
 
-use crate::traffic;
+use crate::record_replay;
 
 use super::{
-    OnEof, OneShotFormat, OneShotOptions, ServeOptions, StdioOptions,
-    empty::{OnEmpty, on_empty, refusal},
-    known::unknown,
-    mode::ModeFlag,
+    flag_table::{OnEmpty, empty_value, on_empty, unknown},
+    invocation::OnEof,
 };
+
+/// What `--mode` takes; `--stdio` is `--mode rpc`, and `--print` without a mode is `--mode text`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ModeFlag {
+    Text,
+    Json,
+    Rpc,
+}
+
+impl ModeFlag {
+    /// # Errors
+    /// pi's text.
+    pub(super) fn parse(name: &str) -> Result<Self, String> {
+        match name {
+            "text" => Ok(Self::Text),
+            "json" => Ok(Self::Json),
+            "rpc" => Ok(Self::Rpc),
+            other => Err(format!("Error: Invalid mode \"{other}\". Valid values: text, json, rpc")),
+        }
+    }
+}
 
 /// The flags as they were given.
 #[derive(Debug, Default)]
 pub(super) struct Flags {
     pub(super) compat: bool,
-    /// Whether we were started under the reference's name.
+    /// Whether the program was started under the name `pi`.
     pub(super) named_pi: bool,
     /// The last `--mode`, or `--stdio`.
     pub(super) mode: Option<ModeFlag>,
     pub(super) print: bool,
-    /// Whether the session is to be one of the user's daemon.
+    /// Whether the session is one of the user's daemon.
     pub(super) shared: bool,
     pub(super) help: bool,
     pub(super) version: bool,
@@ -42,55 +50,55 @@ pub(super) struct Flags {
     pub(super) list_models: Option<String>,
     /// `--export`: the session file, and where its page goes.
     pub(super) export: Option<(String, Option<String>)>,
-    /// `--bug-report`: takes the secrets out of a report.
+    /// `--bug-report`: removes the secrets from a report.
     pub(super) bug_report: bool,
-    /// `--fsck`: looks at session files.
+    /// `--fsck`: checks session files.
     pub(super) fsck: bool,
     pub(super) socket: Option<String>,
     pub(super) detached: bool,
-    /// The first thing on the command line that is about one session.
+    /// The first flag or word that is about one session.
     pub(super) about_a_session: Option<String>,
-    /// The words that are no flags: a prompt each.
-    messages: Vec<String>,
+    /// The words that are no flags, each a prompt.
+    pub(super) messages: Vec<String>,
     /// The paths of `@path`.
-    files: Vec<String>,
-    on_eof: Option<OnEof>,
-    /// Whether the first line is to be `ready`.
-    ready: bool,
-    cumulative: bool,
+    pub(super) files: Vec<String>,
+    pub(super) on_eof: Option<OnEof>,
+    /// Whether the first line is a `ready` event.
+    pub(super) ready: bool,
+    pub(super) cumulative: bool,
     pub(super) continue_last: bool,
     pub(super) resume: bool,
     pub(super) session: Option<String>,
     pub(super) session_id: Option<String>,
-    preferred: Option<String>,
-    session_dir: Option<String>,
+    pub(super) preferred: Option<String>,
+    pub(super) session_dir: Option<String>,
     pub(super) fork: Option<String>,
     pub(super) no_session: bool,
-    name: Option<String>,
+    pub(super) name: Option<String>,
     pub(super) provider: Option<String>,
     pub(super) model: Option<String>,
     pub(super) demo: bool,
     pub(super) models: Option<Vec<String>>,
-    fallback_models: Option<Vec<String>>,
+    pub(super) fallback_models: Option<Vec<String>>,
     pub(super) api_key: Option<String>,
-    thinking: Option<ThinkingLevel>,
-    system_prompt: Option<String>,
-    append_system_prompt: Vec<String>,
-    tools: ToolSelection,
-    ssh: Option<SshTarget>,
-    no_context_files: bool,
-    resources: ResourceFlags,
-    approve: Option<bool>,
-    offline: bool,
-    /// Variables that flags about the traffic with providers stand for.
-    traffic: Vec<(&'static str, String)>,
-    warnings: Vec<String>,
-    /// The first flag with an empty value that only the reference takes for one that was not given.
+    pub(super) thinking: Option<ThinkingLevel>,
+    pub(super) system_prompt: Option<String>,
+    pub(super) append_system_prompt: Vec<String>,
+    pub(super) tools: ToolSelection,
+    pub(super) ssh: Option<SshTarget>,
+    pub(super) no_context_files: bool,
+    pub(super) resources: ResourceFlags,
+    pub(super) approve: Option<bool>,
+    pub(super) offline: bool,
+    /// The variables that `--record` and `--replay` set.
+    pub(super) record_replay: Vec<(&'static str, String)>,
+    pub(super) warnings: Vec<String>,
+    /// The first flag with an empty value that only pi counts as not given.
     empty: Option<String>,
 }
 
 impl Flags {
-    /// What the name that we were started under means, before any flag.
+    /// No flags yet, and the compatibility that the name of the program means.
     pub(super) fn of_program(name: &str) -> Self {
         let named_pi = name == "pi";
         Self { compat: named_pi, named_pi, ..Self::default() }
@@ -100,7 +108,7 @@ impl Flags {
         let mut args = args.iter().peekable();
         while let Some(arg) = args.next() {
             if arg == "--" {
-                // From here on everything is a message, whatever it begins with.
+                // From here on every word is a message.
                 args.by_ref().for_each(|message| self.message(message));
                 break;
             }
@@ -118,7 +126,7 @@ impl Flags {
                 _ => (arg.as_str(), None),
             };
             if flag == "--list-models" {
-                // Its value is optional: what follows and is no flag.
+                // The value is optional: the next word that is no flag and no file.
                 let next = || args.clone().next().filter(|next| !next.starts_with(['-', '@'])).cloned();
                 self.list_models = Some(inline.clone().or_else(next).unwrap_or_default());
                 continue;
@@ -129,7 +137,7 @@ impl Flags {
                 let input =
                     input.ok_or("Error: --export needs a session file: agentd --export <in> [out]")?;
                 if input.is_empty() {
-                    return Err(refusal(flag));
+                    return Err(empty_value(flag));
                 }
                 let output = args.next_if(|next| *next == "-" || !next.starts_with('-')).cloned();
                 self.export = Some((input, output));
@@ -137,7 +145,7 @@ impl Flags {
             }
             if let ("-p" | "--print", None) = (flag, &inline) {
                 self.print = true;
-                // A message that begins like the front matter of a document.
+                // A message that begins with the front matter of a document.
                 if let Some(message) = args.next_if(|next| next.starts_with("---")) {
                     self.message(message);
                 }
@@ -149,7 +157,7 @@ impl Flags {
                     inline.clone().or_else(|| args.next().cloned()).ok_or_else(|| lacks_value(flag))?;
                 is_empty = value.is_empty();
                 match on_empty(flag) {
-                    OnEmpty::Refused if is_empty => Err(refusal(flag)),
+                    OnEmpty::Refused if is_empty => Err(empty_value(flag)),
                     _ => Ok(value),
                 }
             };
@@ -158,9 +166,9 @@ impl Flags {
                 self.empty.get_or_insert_with(|| flag.to_owned());
             }
         }
-        // Whether the reference's ways are asked for is known only now.
+        // `--compat pi` may stand after the empty value.
         match &self.empty {
-            Some(flag) if !self.compat => Err(refusal(flag)),
+            Some(flag) if !self.compat => Err(empty_value(flag)),
             _ => Ok(()),
         }
     }
@@ -191,14 +199,14 @@ impl Flags {
                     other => return Err(format!("Error: --on-eof takes abort or drain, got {other}")),
                 });
             }
-            "--record" => self.traffic.push((traffic::RECORD, value()?)),
-            "--replay" => self.traffic.push((traffic::REPLAY, value()?)),
+            "--record" => self.record_replay.push((record_replay::RECORD, value()?)),
+            "--replay" => self.record_replay.push((record_replay::REPLAY, value()?)),
             "--replay-match" => {
                 let name = value()?;
-                traffic::matching(&name)?;
-                self.traffic.push((traffic::REPLAY_MATCH, name));
+                record_replay::matching(&name)?;
+                self.record_replay.push((record_replay::REPLAY_MATCH, name));
             }
-            "--replay-timing" => self.traffic.push((traffic::REPLAY_TIMING, "1".to_owned())),
+            "--replay-timing" => self.record_replay.push((record_replay::REPLAY_TIMING, "1".to_owned())),
             "--ready" => {
                 self.session_flag(flag);
                 self.ready = true;
@@ -213,7 +221,7 @@ impl Flags {
         Ok(())
     }
 
-    /// Keeps the first for the message that it is of no use to the daemon as a whole.
+    /// Keeps the first flag of a session for the error of a daemon that serves many.
     fn session_flag(&mut self, flag: &str) {
         self.about_a_session.get_or_insert_with(|| flag.to_owned());
     }
@@ -268,7 +276,7 @@ impl Flags {
                 ));
             }
             "--offline" => self.offline = true,
-            // Of use to the reference only; clients pass them all the same.
+            // Flags of pi without a meaning here; clients pass them.
             "--theme" | "--use-theme" | "--tui-mode" => {
                 value()?;
             }
@@ -278,133 +286,13 @@ impl Flags {
         Ok(())
     }
 
-    /// As in the reference: an unknown level is a warning.
+    /// An unknown level is a warning, as in pi.
     fn thinking(&mut self, level: &str) {
         self.thinking = ThinkingLevel::from_name(level);
         if self.thinking.is_none() {
             let known = ThinkingLevel::ALL.map(ThinkingLevel::as_str).join(", ");
             self.warnings
                 .push(format!("Warning: unknown thinking level \"{level}\" ignored; known: {known}"));
-        }
-    }
-
-    /// # Errors
-    /// When the traffic with providers is to be recorded or played back: that is about a whole process, and this session is one
-    /// of another process.
-    pub(super) fn check_own_process(&self) -> Result<(), String> {
-        if self.traffic.is_empty() {
-            return Ok(());
-        }
-        Err("Error: --record and --replay are for a process of its own (`agentd --stdio`, `agentd -p`, `agentctl prompt`) or \
-             a whole daemon (`agentd serve --record <dir>`), and not for one session of a daemon"
-            .into())
-    }
-
-    pub(super) fn into_stdio(self, cwd: &Path, environment: Environment) -> Result<StdioOptions, String> {
-        if !self.files.is_empty() {
-            return Err("Error: @file arguments are not supported in RPC mode".into());
-        }
-        self.check_session()?;
-        let (on_eof, ready, cumulative) = (self.on_eof.unwrap_or_default(), self.ready, self.cumulative);
-        let warnings = self.warnings.clone();
-        let session = self.into_session(cwd, environment);
-        Ok(StdioOptions { session, on_eof, ready, cumulative, warnings })
-    }
-
-    pub(super) fn into_one_shot(
-        mut self,
-        format: OneShotFormat,
-        cwd: &Path,
-        environment: Environment,
-    ) -> Result<OneShotOptions, String> {
-        let for_stdio =
-            [("--on-eof", self.on_eof.is_some()), ("--ready", self.ready), ("--shared", self.shared)];
-        if let Some((flag, _)) = for_stdio.into_iter().find(|(_, given)| *given) {
-            return Err(format!(
-                "Error: {flag} is for --stdio, and not for -p and --mode text or json. `agentctl prompt` has a prompt \
-                 answered by the daemon."
-            ));
-        }
-        self.check_session()?;
-        let (files, messages) = (std::mem::take(&mut self.files), std::mem::take(&mut self.messages));
-        let (cumulative, warnings) = (self.cumulative, std::mem::take(&mut self.warnings));
-        let session = self.into_session(cwd, environment);
-        Ok(OneShotOptions { session, format, files, messages, cumulative, warnings })
-    }
-
-    pub(super) fn into_serve(self, cwd: &Path, mut environment: Environment) -> Result<ServeOptions, String> {
-        self.check_resume()?;
-        if let Some(given) = &self.about_a_session {
-            return Err(format!(
-                "Error: {given} is about one session, and `agentd` alone serves many: `agentd -p {given} ...` answers a prompt \
-                 and ends, `agentd --stdio {given} ...` serves one session on stdin and stdout; on the socket, sessions are \
-                 opened by clients."
-            ));
-        }
-        // They mean the same wherever a session works.
-        for name in ["AGENTD_DIR", "PI_CODING_AGENT_DIR"] {
-            if let Some(path) = environment.non_empty(name) {
-                let path = resolve_path(path, cwd, &environment);
-                environment.set(name, path);
-            }
-        }
-        let variable = |name: &str| environment.get_os(name).map(OsStr::to_owned);
-        let here = Surroundings { variable: &variable, cwd, uid: rustix::process::getuid().as_raw() };
-        let agent_dir = here.agent_dir(self.compat).ok_or_else(|| format!("Error: {NoAgentDir}"))?;
-        let socket = match &self.socket {
-            Some(path) => resolve_path(path, cwd, &environment),
-            None => here.socket(&agent_dir),
-        };
-        let detached = self.detached;
-        Ok(ServeOptions { base: self.into_session(cwd, environment), agent_dir, socket, detached })
-    }
-
-    fn into_session(self, cwd: &Path, mut environment: Environment) -> SessionOptions {
-        if self.offline {
-            // The reference's own variable: what a session starts is told, too.
-            environment.set("PI_OFFLINE", "1");
-        }
-        for (name, value) in &self.traffic {
-            environment.set(*name, value);
-        }
-        let target = self.target();
-        SessionOptions {
-            cwd: cwd.to_owned(),
-            environment,
-            compat: self.compat,
-            target,
-            preferred: self.preferred,
-            session_dir: self.session_dir.map(PathBuf::from),
-            name: self.name,
-            provider: self.provider,
-            model: if self.demo { Some(format!("{DEMO_PROVIDER}/{DEMO_MODEL}")) } else { self.model },
-            models: self.models,
-            fallback_models: self.fallback_models,
-            api_key: self.api_key.map(Secret::new),
-            thinking: self.thinking,
-            system_prompt: self.system_prompt,
-            append_system_prompt: self.append_system_prompt,
-            tools: self.tools,
-            ssh: self.ssh,
-            no_context_files: self.no_context_files,
-            resources: self.resources,
-            approve: self.approve,
-        }
-    }
-
-    /// `--session` wins over `--continue`: clients that resume a session give both.
-    fn target(&self) -> Target {
-        if self.no_session {
-            return Target::Ephemeral(self.session_id.clone());
-        }
-        if let Some(source) = &self.fork {
-            return Target::Fork { source: source.clone(), id: self.session_id.clone() };
-        }
-        match (&self.session, &self.session_id) {
-            (Some(session), _) => Target::Existing(session.clone()),
-            (None, Some(id)) => Target::Id(id.clone()),
-            (None, None) if self.continue_last => Target::Continue,
-            (None, None) => Target::New,
         }
     }
 }
@@ -416,7 +304,7 @@ fn lacks_value(flag: &str) -> String {
     }
 }
 
-/// Where an empty value is taken at all ([`on_empty`]), the flag counts as not given, as in the reference.
+/// An empty value that is accepted ([`on_empty`]) counts as not given, as in pi.
 fn unless_empty(value: String) -> Option<String> {
     Some(value).filter(|value| !value.is_empty())
 }
@@ -425,7 +313,7 @@ fn ssh_target(value: &str) -> Result<SshTarget, String> {
     value.parse().map_err(|error| format!("Error: --ssh: {error}"))
 }
 
-/// Names, or changes of the default choice. Both in one list have no meaning.
+/// Names, or changes of the default choice. A list cannot hold both.
 fn tool_names(flag: &str, value: &str) -> Result<Vec<String>, String> {
     let names = list(value);
     let changes = names.iter().filter(|name| name.starts_with(['+', '-'])).count();

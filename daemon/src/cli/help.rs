@@ -1,6 +1,6 @@
-//! What `agentd --help` says.
+//! The text of `agentd --help`.
 
-/// What `--help` prints.
+/// The text of `--help`.
 pub const HELP: &str = "\
 agentd - the coding-agent daemon: sessions, tools and models behind JSON Lines
 
@@ -58,11 +58,11 @@ Daemon
                                 (default: abort; with --shared: the session goes on, or is waited for with drain)
       --ready                   the first line on stdout is a ready event
       --cumulative-updates      each message_update carries the answer so far, and there are no system messages: for
-                                clients of the reference before 0.84
+                                clients of pi before 0.84
       --shared                  a session of the daemon on the socket, which is started if none runs
-      --compat pi               directories and version of the reference come first, and messages or session flags mean -p;
+      --compat pi               directories and version of pi come first, and messages or session flags mean -p;
                                 so it is under the name `pi`
-      --record <dir>            write the traffic with providers to files in dir, without secrets (docs/recording.md)
+      --record <dir>            write the exchanges with providers to files in dir, without secrets (docs/recording.md)
       --replay <dir|file>       take models' answers from recordings: no provider is asked, no key is needed; tools run
       --replay-match body|order what has to be as it was recorded of a request (default: body), or its place alone
       --replay-timing           replayed answers take their time
@@ -71,7 +71,7 @@ Daemon
 --on-eof, --ready and --shared are for --stdio, --cumulative-updates for --stdio and --mode json, and so are the flags above
 Daemon, which -p takes too.
 
-Taken for clients of the reference, without effect: --extension <path> (says so), --theme <path>, --use-theme <name>,
+Accepted for clients of pi, without effect: --extension <path> (says so), --theme <path>, --use-theme <name>,
 --tui-mode <mode>, --no-extensions, --no-themes, --no-mcp, --verbose; --offline sets PI_OFFLINE=1 for what tools start.
 
 Environment: AGENTD_DIR (default ~/.agentd) holds settings.json, models.json, auth.json and sessions/;

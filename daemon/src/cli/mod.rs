@@ -1,158 +1,28 @@
 //! The command line of `agentd`: flags in, options out. The same parser reads the session flags that a client sends.
+//!
+//! The flags are read by hand, and not by `clap` as those of `agentctl`, since pi prescribes forms that clap cannot express: names of
+//! two and three letters after one dash (`-xt`, `-nbt`), values that look like flags (`-t -bash`), a message after `-p` that begins
+//! with `---`, an optional value of `--list-models` that ends at the next `@file`, and empty values that count as not given only where
+//! `--compat pi` stands anywhere on the line. One table ([`flag_table`]) lists every flag; tests hold parser, table and help together.
 
-mod checks;
-mod empty;
+mod flag_table;
 mod flags;
 mod help;
-mod known;
-mod mode;
-mod open_session;
+mod invocation;
+mod options;
 
-use std::{
-    fmt,
-    path::{Path, PathBuf},
-};
+use std::path::Path;
 
 use agentd_config::Environment;
-use agentd_session::SessionOptions;
 
-use self::{
-    flags::Flags,
-    mode::{Mode, ModeFlag},
+use self::flags::{Flags, ModeFlag};
+pub use self::{
+    flag_table::field_of,
+    help::HELP,
+    invocation::{
+        BridgeOptions, Invocation, Mode, OnEof, OneShotFormat, OneShotOptions, ServeOptions, StdioOptions,
+    },
 };
-pub use self::{help::HELP, open_session::field_of};
-
-/// What the command line asks for.
-#[derive(Debug)]
-pub enum Invocation {
-    /// Serve one session on stdin and stdout.
-    Stdio(Box<StdioOptions>),
-    /// Answer the prompts of the command line and end.
-    OneShot(Box<OneShotOptions>),
-    /// Serve one session of the user's daemon on stdin and stdout.
-    Bridge(Box<BridgeOptions>),
-    /// Serve many sessions and clients on a local socket.
-    Serve(Box<ServeOptions>),
-    /// Print the version and end.
-    Version {
-        /// Only the version of the wire, as the reference prints it.
-        bare: bool,
-    },
-    /// Print the models that can be used and end.
-    ListModels {
-        /// Only those that hold this text.
-        search: Option<String>,
-        /// Whether the reference's own directories come first.
-        compat: bool,
-    },
-    /// Write a session file as a page and end.
-    Export {
-        /// The session file; `-` is stdin.
-        input: String,
-        /// The page; `-` is stdout. `None`: a name made of the session file's, in the working directory.
-        output: Option<String>,
-    },
-    /// Take the user's secrets out of a report: stdin to stdout.
-    BugReport {
-        /// Whether the reference's own directories come first.
-        compat: bool,
-    },
-    /// Look at session files: what to look at on stdin, what was found on stdout.
-    Fsck {
-        /// Whether the reference's own directories come first.
-        compat: bool,
-    },
-    /// Print the help and end.
-    Help,
-}
-
-/// How to serve stdin and stdout.
-#[derive(Debug)]
-pub struct StdioOptions {
-    /// The session to open.
-    pub session: SessionOptions,
-    /// What the end of the input means for work that is not done.
-    pub on_eof: OnEof,
-    /// Whether the first line is to be `ready`.
-    pub ready: bool,
-    /// Whether updates carry the answer so far, as before 0.84 of the reference.
-    pub cumulative: bool,
-    /// What to tell the user on stderr before anything else.
-    pub warnings: Vec<String>,
-}
-
-/// How to answer the prompts of the command line.
-#[derive(Debug)]
-pub struct OneShotOptions {
-    /// The session to open.
-    pub session: SessionOptions,
-    /// What is written to stdout.
-    pub format: OneShotFormat,
-    /// The files to send along with the first prompt: paths as they were given, `~` included.
-    pub files: Vec<String>,
-    /// The prompts, one run each, in order.
-    pub messages: Vec<String>,
-    /// Whether updates carry the answer so far, as before 0.84 of the reference.
-    pub cumulative: bool,
-    /// What to tell the user on stderr before anything else.
-    pub warnings: Vec<String>,
-}
-
-/// What prompts of the command line write to stdout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OneShotFormat {
-    /// The text of the last answer.
-    Text,
-    /// The session's header and its events, as JSON Lines.
-    Json,
-}
-
-/// How to serve stdin and stdout with a session of the user's daemon.
-pub struct BridgeOptions {
-    /// The arguments as they were given: the daemon reads the flags of the session from them.
-    pub args: Vec<String>,
-    /// The folder to work in.
-    pub cwd: PathBuf,
-    /// Whether the reference's own directories come first.
-    pub compat: bool,
-    /// Whether the first line is to be `ready`.
-    pub ready: bool,
-    /// What to tell the user on stderr before anything else.
-    pub warnings: Vec<String>,
-}
-
-/// Without the arguments: a key can be among them.
-impl fmt::Debug for BridgeOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { args: _, cwd, compat, ready, warnings } = self;
-        let mut shown = f.debug_struct("BridgeOptions");
-        shown.field("cwd", cwd).field("compat", compat).field("ready", ready);
-        shown.field("warnings", warnings).finish_non_exhaustive()
-    }
-}
-
-/// How to serve a local socket.
-#[derive(Debug)]
-pub struct ServeOptions {
-    /// What sessions are opened with where a client does not say.
-    pub base: SessionOptions,
-    /// The agent directory, absolute.
-    pub agent_dir: PathBuf,
-    /// The path of the socket, absolute.
-    pub socket: PathBuf,
-    /// Whether to leave the session and terminal of whoever started us (`--detached`, as `agentctl up` starts us).
-    pub detached: bool,
-}
-
-/// What the end of the input means for work that is not done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum OnEof {
-    /// It is stopped.
-    #[default]
-    Abort,
-    /// It is finished first.
-    Drain,
-}
 
 /// Reads the command line.
 ///

@@ -56,7 +56,7 @@ fn targets() {
 
 #[test]
 fn an_empty_value_may_be_as_if_the_flag_were_not_there() {
-    let of_reference = [
+    let as_in_pi = [
         "--session",
         "--fork",
         "--session-dir",
@@ -67,7 +67,7 @@ fn an_empty_value_may_be_as_if_the_flag_were_not_there() {
         "--append-system-prompt",
     ];
     let plain = format!("{:?}", stdio(&["--compat", "pi", "--stdio"]));
-    for flag in of_reference {
+    for flag in as_in_pi {
         assert_eq!(format!("{:?}", stdio(&["--compat", "pi", "--stdio", flag, ""])), plain, "{flag}");
     }
     assert_eq!(stdio(&["--stdio", "--model", "a", "--model="]).session.model, None);
@@ -149,7 +149,7 @@ fn a_bridge_passes_its_arguments_on_and_finds_mistakes_itself() {
     );
     assert!(options.warnings[0].contains("lots"), "{options:?}");
     assert!(!format!("{options:?}").contains("canary"));
-    // What the bridge sends is what the daemon reads.
+    // The daemon reads what the bridge sends.
     let read = super::parse_session(&args, Path::new("/q"), [("HOME", "/h")].into_iter().collect()).unwrap();
     assert_eq!((read.session.model.as_deref(), read.session.cwd.as_path()), (Some("m"), Path::new("/q")));
     for args in [&["--shared"][..], &["serve", "--shared"]] {

@@ -12,20 +12,17 @@ use agentd_protocol::doctor::Check;
 use agentd_safe_open::{FolderFault, check_own_folder, open_folder_around};
 use rustix::fs::{Access, access};
 
-use super::{
-    diagnose::{Found, show},
-    finding::{Name, counted},
-};
+use super::check::{CheckName, LoadedSetup, counted, shell_word, show};
 use crate::admin::Context;
 
-pub(super) const AGENT_DIR: Name = Name("agent_dir", "agent directory");
-pub(super) const SESSIONS: Name = Name("sessions", "sessions");
-const TEMP: Name = Name("temp_dir", "temporary files");
+pub(super) const AGENT_DIR: CheckName = CheckName("agent_dir", "agent directory");
+pub(super) const SESSIONS: CheckName = CheckName("sessions", "sessions");
+const TEMP: CheckName = CheckName("temp_dir", "temporary files");
 
-/// Files that are counted before it is said that there are more.
+/// Session files that are counted; of more the result says "more than".
 const MAX_COUNTED: usize = 20_000;
 
-/// The agent directory: there or to be made, writable, and nobody else's to look into.
+/// The agent directory: it exists or can be made, is writable, and is readable for its user alone.
 pub(super) fn agent_dir(path: &Path) -> Check {
     let shown = show(path);
     let metadata = match usable(path) {
@@ -39,7 +36,7 @@ pub(super) fn agent_dir(path: &Path) -> Check {
     if let Err(fault) = check_own_folder(path) {
         let detail = format!("{fault}. agentd does not start like that");
         let advice = match fault {
-            FolderFault::Open { .. } => format!("chmod 700 {}", word(path)),
+            FolderFault::Open { .. } => format!("chmod 700 {}", shell_word(path)),
             FolderFault::Foreign { .. } | FolderFault::InForeign { .. } => {
                 "Set HOME, or AGENTD_DIR to a folder of yours.".to_owned()
             }
@@ -48,7 +45,7 @@ pub(super) fn agent_dir(path: &Path) -> Check {
     }
     if let Some(folder) = open_folder_around(path) {
         let detail = format!("{shown}: everybody can put another folder in its place, in {}", show(folder));
-        return AGENT_DIR.warning(detail, format!("chmod o-w {}", word(folder)));
+        return AGENT_DIR.warning(detail, format!("chmod o-w {}", shell_word(folder)));
     }
     let mode = metadata.permissions().mode() & 0o777;
     let open = match mode {
@@ -57,11 +54,11 @@ pub(super) fn agent_dir(path: &Path) -> Check {
         _ => return AGENT_DIR.ok(shown),
     };
     let detail = format!("{shown}: other users can {open} it (mode {mode:04o})");
-    AGENT_DIR.warning(detail, format!("chmod 700 {}", word(path)))
+    AGENT_DIR.warning(detail, format!("chmod 700 {}", shell_word(path)))
 }
 
-/// The folder of session files, with how much is in it.
-pub(super) fn sessions(context: &Context, found: &Found) -> Check {
+/// The folder of session files, with their number and size.
+pub(super) fn sessions(context: &Context, found: &LoadedSetup) -> Check {
     let setting = found.settings.settings.session_dir.as_deref();
     let rule = session_dir(None, &context.environment, setting, &found.agent_dir, &context.cwd);
     let (path, below) = match rule {
@@ -82,31 +79,33 @@ fn sessions_in(path: &Path, with_subfolders: bool) -> Check {
             return SESSIONS.problem(why, advice);
         }
     }
-    let mut count = Count::default();
+    let mut count = SessionCount::default();
     match count.folder(path, with_subfolders) {
         Ok(()) => {
             let more = if count.files >= MAX_COUNTED { "more than " } else { "" };
             SESSIONS.ok(format!("{shown}: {more}{}, {}", counted(count.files, "session"), size(count.bytes)))
         }
-        Err(error) => SESSIONS
-            .warning(format!("{shown} cannot be listed: {error}"), format!("chmod u+rwx {}", word(path))),
+        Err(error) => SESSIONS.warning(
+            format!("{shown} cannot be listed: {error}"),
+            format!("chmod u+rwx {}", shell_word(path)),
+        ),
     }
 }
 
 #[derive(Default)]
-struct Count {
+struct SessionCount {
     files: usize,
     bytes: u64,
 }
 
-impl Count {
+impl SessionCount {
     fn folder(&mut self, path: &Path, with_subfolders: bool) -> io::Result<()> {
         for entry in fs::read_dir(path)? {
             if self.files >= MAX_COUNTED {
                 break;
             }
             let entry = entry?;
-            // What is gone in this instant is not counted.
+            // A file may vanish meanwhile.
             let Ok(metadata) = entry.metadata() else { continue };
             if metadata.is_dir() && with_subfolders {
                 self.folder(&entry.path(), false)?;
@@ -121,12 +120,12 @@ impl Count {
     }
 }
 
-/// The folder that commands and long outputs use.
+/// The folder for temporary files of commands and long outputs.
 pub(super) fn temp(environment: &Environment) -> Check {
     let path = temp_dir(environment);
     match usable(&path) {
         Ok(Some(_)) => TEMP.ok(show(&path)),
-        // Nobody makes this one.
+        // agentd does not make this folder.
         Ok(None) => TEMP.problem(format!("{} is not there", show(&path)), temp_advice()),
         Err(why) => TEMP.problem(why, temp_advice()),
     }
@@ -136,7 +135,7 @@ fn temp_advice() -> String {
     "Set TMPDIR to a folder that your user can write to.".into()
 }
 
-/// A folder that can be listed and written to; `None` for one that could be made. The error says why neither.
+/// A folder that can be listed and written to; `None` for one that can be made. The error says why neither is possible.
 fn usable(path: &Path) -> Result<Option<Metadata>, String> {
     match fs::metadata(path) {
         Ok(metadata) if !metadata.is_dir() => Err(format!("{} is not a folder", show(path))),
@@ -162,7 +161,7 @@ fn nearest_existing(path: &Path) -> PathBuf {
     existing.unwrap_or(Path::new("/")).to_owned()
 }
 
-/// A number of bytes as people read it.
+/// Pure. A number of bytes with its unit.
 fn size(bytes: u64) -> String {
     const UNITS: [&str; 3] = ["kB", "MB", "GB"];
     if bytes < 1000 {
@@ -176,13 +175,6 @@ fn size(bytes: u64) -> String {
         unit += 1;
     }
     format!("{amount:.1} {}", UNITS[unit])
-}
-
-/// The path as one word of a shell.
-pub(super) fn word(path: &Path) -> String {
-    let text = show(path);
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c);
-    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 #[cfg(test)]
@@ -219,7 +211,7 @@ mod tests {
         let file = folder.path().join("file");
         fs::write(&file, "").unwrap();
         assert!(agent_dir(&file).detail.ends_with("is not a folder"));
-        // Even root can make nothing there.
+        // Even root cannot make a folder there.
         let below = agent_dir(&file.join("x"));
         assert_eq!(below.status, CheckStatus::Problem, "{below:?}");
     }
@@ -250,11 +242,10 @@ mod tests {
     }
 
     #[test]
-    fn sizes_and_words() {
+    fn sizes_as_people_read_them() {
         assert_eq!(
             [size(0), size(999), size(1000), size(999_999), size(2_500_000), size(5_000_000_000_000)],
             ["0 bytes", "999 bytes", "1.0 kB", "1.0 MB", "2.5 MB", "5000.0 GB"]
         );
-        assert_eq!(word(Path::new("/a b/it's")), r"'/a b/it'\''s'");
     }
 }

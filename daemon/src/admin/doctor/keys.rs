@@ -1,4 +1,4 @@
-//! Keys: which providers have one, and the file of stored ones. No key is ever shown.
+//! Keys: the providers that have one, and the file of stored keys. No key is ever shown.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
@@ -7,22 +7,17 @@ use agentd_config::{AgentDir, Environment, models::UsableModels, read_json};
 use agentd_protocol::doctor::Check;
 use serde_json::Value;
 
-use super::{
-    diagnose::{Found, show},
-    finding::{Name, counted},
-    folders::word,
-    models::NO_MODEL,
-};
+use super::check::{CheckName, LoadedSetup, NO_MODEL, counted, shell_word, show};
 use crate::admin::Context;
 
-const KEYS: Name = Name("keys", "keys");
-const FILE: Name = Name("auth_file", "auth.json");
+const KEYS: CheckName = CheckName("keys", "keys");
+const FILE: CheckName = CheckName("auth_file", "auth.json");
 
-/// The permissions that no one but the owner should have.
+/// The permissions that only the owner should have.
 const OF_OTHERS: u32 = 0o077;
 
-/// One check for each provider that has a key, or that someone meant to give one.
-pub(super) fn check(context: &Context, found: &Found) -> Vec<Check> {
+/// One check for each provider that has a key, or an incomplete one.
+pub(super) fn check(context: &Context, found: &LoadedSetup) -> Vec<Check> {
     let adapters = agentd_ai::ProviderRegistry::builtin();
     let apis: Vec<&str> = adapters.apis().collect();
     let (mut good, mut bad): (Vec<Check>, Vec<Check>) = Default::default();
@@ -31,7 +26,7 @@ pub(super) fn check(context: &Context, found: &Found) -> Vec<Check> {
         let Some(KeyStatus { source, problem, .. }) = found.auth.status(provider) else { continue };
         let what = words(provider, source, &context.environment);
         if let Some(problem) = problem {
-            // The check of the file names entries that are no entries at all.
+            // The check of the file reports unusable entries.
             if !is_unusable_entry(found, provider, source) {
                 let advice = format!("`agentctl login {provider}` stores another key.");
                 bad.push(KEYS.warning(format!("{provider}: {what}, but {problem}"), advice));
@@ -61,9 +56,9 @@ fn incomplete(provider: &str, what: &str, missing: &str) -> Check {
     KEYS.warning(format!("{provider}: {what}, but it also needs {missing}"), advice)
 }
 
-/// Variables with a key that is of no use, since something that goes with it is not set. Providers share such variables:
-/// whoever can use one of them may not care for the others.
-fn incomplete_variables(context: &Context, found: &Found) -> Vec<Check> {
+/// Variables with a key that is unusable since another variable is not set. Providers share such variables: a variable that one
+/// provider can use is not reported for the others.
+fn incomplete_variables(context: &Context, found: &LoadedSetup) -> Vec<Check> {
     let variable = |provider: &str| {
         let known = variables_for(provider)?;
         known
@@ -86,14 +81,14 @@ fn incomplete_variables(context: &Context, found: &Found) -> Vec<Check> {
     checks.collect()
 }
 
-/// Where a key comes from.
+/// The source of a key, in words.
 fn words(provider: &str, source: KeySource, environment: &Environment) -> String {
     match source {
         KeySource::Flag => "a key from --api-key".into(),
         KeySource::Stored => "a key in auth.json".into(),
         KeySource::ModelsFile => "a key in models.json".into(),
         KeySource::Variable(name) => {
-            // Beside the key, what belongs to it.
+            // The variables that belong to the key.
             let known = variables_for(provider).unwrap_or_default();
             let is_set = |other: &&str| *other != name && environment.non_empty(other).is_some();
             let others: Vec<&str> = known.split_whitespace().filter(is_set).collect();
@@ -105,12 +100,12 @@ fn words(provider: &str, source: KeySource, environment: &Environment) -> String
     }
 }
 
-fn is_unusable_entry(found: &Found, provider: &str, source: KeySource) -> bool {
+fn is_unusable_entry(found: &LoadedSetup, provider: &str, source: KeySource) -> bool {
     let entries = || AuthStore::at(found.agent_dir.auth_file()).read().unwrap_or_default();
     source == KeySource::Stored && matches!(entries().get(provider), Some(StoredEntry::Unusable(_)))
 }
 
-/// Whether the file of stored keys can be used, and nobody else reads it.
+/// Checks that the file of stored keys can be used, and that only its owner can read it.
 pub(super) fn file(agent_dir: &AgentDir) -> Vec<Check> {
     let path = agent_dir.auth_file();
     let mut checks = match AuthStore::at(&path).read() {
@@ -142,8 +137,8 @@ pub(super) fn file(agent_dir: &AgentDir) -> Vec<Check> {
     checks
 }
 
-/// Entries of no provider that there is, but nearly of one. Others may belong to another program.
-pub(super) fn misspelt(found: &Found) -> Vec<Check> {
+/// Entries whose provider is unknown but similar to a known one. Other unknown entries may belong to another program.
+pub(super) fn misspelt(found: &LoadedSetup) -> Vec<Check> {
     let path = found.agent_dir.auth_file();
     let usable_models =
         UsableModels { registry: &found.registry, apis: &[], has_auth: &|_| false, plan: &|_| None };
@@ -174,7 +169,7 @@ fn open_to_others(path: &Path) -> Option<Check> {
     let mode = fs::metadata(path).ok()?.permissions().mode() & 0o777;
     (mode & OF_OTHERS != 0).then(|| {
         let detail = format!("{}: other users can get at it (mode {mode:04o})", show(path));
-        FILE.warning(detail, format!("chmod 600 {}", word(path)))
+        FILE.warning(detail, format!("chmod 600 {}", shell_word(path)))
     })
 }
 
@@ -230,7 +225,7 @@ mod tests {
             compat: false,
             auth_services: agentd_auth::AuthServices::default(),
         };
-        let checks = check(&context, &Found::read(&context).unwrap());
+        let checks = check(&context, &LoadedSetup::read(&context).unwrap());
         assert!(!format!("{checks:?}").contains("hush"), "{checks:?}");
         checks.into_iter().map(|check| (check.status, check.detail)).collect()
     }
@@ -249,7 +244,7 @@ mod tests {
             compat: false,
             auth_services: agentd_auth::AuthServices::default(),
         };
-        let checks = misspelt(&Found::read(&context).unwrap());
+        let checks = misspelt(&LoadedSetup::read(&context).unwrap());
         let [check] = checks.as_slice() else { panic!("{checks:?}") };
         assert!(
             check.detail.ends_with("there is no provider \"antropic\"; did you mean \"anthropic\"?"),
@@ -286,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_key_needs_beside_it() {
+    fn a_key_that_needs_another_variable() {
         let account = ("CLOUDFLARE_ACCOUNT_ID", "a");
         let alone = check_keys("{}", "{}", &[("CLOUDFLARE_API_KEY", "hush")]);
         let details: Vec<&str> = alone.iter().map(|(_, detail)| detail.as_str()).collect();

@@ -1,15 +1,84 @@
-//! `diagnose`: looks at everything that a session needs, and says what to do where something is missing.
+//! `diagnose`: checks everything that a session needs, and advises where something is missing.
 
-mod diagnose;
-mod finding;
+mod check;
+mod config_files;
 mod folders;
 mod keys;
 mod models;
-mod processes;
 mod program;
-mod resources;
 mod servers;
-mod settings;
-mod shell;
 
-pub(crate) use diagnose::diagnose;
+use std::sync::Arc;
+
+use agentd_protocol::doctor::{Check, Diagnosis};
+use tokio::task::spawn_blocking;
+
+use self::check::{CheckName, LoadedSetup, summary};
+use super::context::Context;
+
+/// Runs all checks; one that fails never stops the others. Changes nothing on disk, and the only network request is a model
+/// listing of servers on this machine.
+///
+/// Takes about as long as the slower of shell and servers. Cancel safety: dropping it ends what runs.
+pub(crate) async fn diagnose(context: Context) -> Diagnosis {
+    let context = Arc::new(context);
+    let reading = {
+        let context = Arc::clone(&context);
+        spawn_blocking(move || LoadedSetup::read(&context).map(Arc::new))
+    };
+    let found = reading.await.unwrap_or_else(|error| {
+        tracing::error!(%error, "reading the set-up failed");
+        None
+    });
+    let files = {
+        let (context, found) = (Arc::clone(&context), found.clone());
+        spawn_blocking(move || files(&context, found.as_deref()))
+    };
+    let (shell, servers, files) = tokio::join!(
+        program::shell(&context, found.as_ref().map(|found| &found.settings.settings)),
+        servers::check(found.as_ref().map(|found| &found.agent_dir)),
+        files
+    );
+    let mut checks = files.unwrap_or_else(|error| {
+        let detail = format!("the checks of files broke off: {error}");
+        vec![CheckName("files", "files").problem(detail, "This is a fault of agentd: please report it.")]
+    });
+    // The shell comes between the folder of sessions and the processes.
+    let position = checks.iter().position(|check| check.id == program::PROCESSES.0).unwrap_or(checks.len());
+    checks.insert(position, shell);
+    checks.extend(servers);
+    checks.push(program::proxy(&context.environment));
+    Diagnosis { summary: summary(&checks), checks }
+}
+
+/// The checks that read files. Blocks.
+fn files(context: &Context, found: Option<&LoadedSetup>) -> Vec<Check> {
+    let mut checks = vec![program::version()];
+    match found {
+        Some(found) => {
+            let models_file = found.agent_dir.models_file();
+            checks.push(folders::agent_dir(found.agent_dir.path()));
+            checks.extend(config_files::settings(context, found));
+            checks.extend(config_files::resources(context, found));
+            checks.push(models::catalogue(&found.registry));
+            checks.extend(models::file(&models_file, &found.registry));
+            checks.extend(keys::check(context, found));
+            checks.extend(keys::file(&found.agent_dir));
+            checks.extend(keys::misspelt(found));
+            checks.push(models::default_model(found));
+            checks.push(folders::sessions(context, found));
+        }
+        None => checks.push(no_agent_dir(context)),
+    }
+    checks.push(program::processes());
+    checks.push(folders::temp(&context.environment));
+    checks
+}
+
+fn no_agent_dir(context: &Context) -> Check {
+    let why = context
+        .agent_dir()
+        .err()
+        .map_or_else(|| "the set-up could not be read".into(), |error| error.to_string());
+    folders::AGENT_DIR.problem(why, "Set HOME, or AGENTD_DIR to a folder of yours.")
+}

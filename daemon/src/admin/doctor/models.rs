@@ -1,4 +1,4 @@
-//! `models.json`, and the model that a session starts with.
+//! The catalogue, `models.json`, and the model that a session starts with.
 
 use std::path::Path;
 
@@ -12,23 +12,16 @@ use agentd_protocol::{
     resources::{Diagnostic, DiagnosticLevel},
 };
 
-use super::{
-    diagnose::{Found, show},
-    finding::{Name, counted, first_aid},
-};
+use super::check::{CheckName, LoadedSetup, NO_MODEL, counted, first_aid, show};
 
-const FILE: Name = Name("models_file", "models.json");
-const CATALOGUE: Name = Name("models_catalogue", "model catalogue");
-const MODEL: Name = Name("model", "model");
-
-/// What a user without a model can do.
-pub(super) const NO_MODEL: &str = "Set ANTHROPIC_API_KEY or OPENAI_API_KEY, store a key with `agentctl login PROVIDER`, or \
-                                   use a model server of your own with `agentctl setup local`.";
+const FILE: CheckName = CheckName("models_file", "models.json");
+const CATALOGUE: CheckName = CheckName("models_catalogue", "model catalogue");
+const MODEL: CheckName = CheckName("model", "model");
 
 const CHANGE_DEFAULT: &str = "Change defaultProvider and defaultModel in settings.json (`agentctl models` lists what can be \
                               used), or remove them.";
 
-/// Which catalogue is in use, and since when.
+/// The catalogue in use, and its age.
 pub(super) fn catalogue(registry: &ModelRegistry) -> Check {
     if let Some(problem) = registry.catalogue_problem() {
         let detail = Diagnostic { hint: None, ..problem.clone() }.to_string();
@@ -39,7 +32,7 @@ pub(super) fn catalogue(registry: &ModelRegistry) -> Check {
     CATALOGUE.ok(registry.catalogue().to_string())
 }
 
-/// Whether the file can be used, how much it says, and what of it is of no use.
+/// One check with the numbers of models and providers in the file, and one for each part without effect.
 pub(super) fn file(path: &Path, registry: &ModelRegistry) -> Vec<Check> {
     if let Some(problem) = registry.diagnostic() {
         let read = agentd_config::read_json(path);
@@ -50,7 +43,7 @@ pub(super) fn file(path: &Path, registry: &ModelRegistry) -> Vec<Check> {
     let document = match agentd_config::read_json(path) {
         Ok(None) => return vec![FILE.ok(format!("no {}: only built-in models", show(path)))],
         Ok(Some(document)) => document,
-        // It was readable a moment ago.
+        // The file changed since the registry read it.
         Err(error) => return vec![FILE.problem(error.to_string(), first_aid(&error))],
     };
     let providers = document.value.get("providers").and_then(serde_json::Value::as_object);
@@ -69,8 +62,8 @@ pub(super) fn file(path: &Path, registry: &ModelRegistry) -> Vec<Check> {
     checks
 }
 
-/// The model of a session that started now, and why it is that one.
-pub(super) fn default_model(found: &Found) -> Check {
+/// The model of a session that started now, and the reason for the choice.
+pub(super) fn default_model(found: &LoadedSetup) -> Check {
     let providers = agentd_ai::ProviderRegistry::builtin();
     let apis: Vec<&str> = providers.apis().collect();
     let has_auth = |provider: &str| found.auth.is_configured(provider);
@@ -146,18 +139,18 @@ mod tests {
         (check.status, check.detail)
     }
 
-    fn found(agent_dir: &Path) -> Found {
+    fn found(agent_dir: &Path) -> LoadedSetup {
         let context = Context {
             environment: [("AGENTD_DIR", agent_dir)].into_iter().collect(),
             cwd: agent_dir.join("cwd"),
             compat: false,
             auth_services: AuthServices::default(),
         };
-        Found::read(&context).unwrap()
+        LoadedSetup::read(&context).unwrap()
     }
 
     #[test]
-    fn the_choice_and_why() {
+    fn the_choice_and_its_reason() {
         let check = |settings: &str, status: CheckStatus, says: &str| {
             let (found, detail) = model(settings);
             assert!(found == status && detail.starts_with(says), "{settings}: {found:?} {detail}");
@@ -229,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_effect_is_a_warning() {
+    fn a_part_without_effect_is_a_warning() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("models.json");
         let text = r#"{"providers":{

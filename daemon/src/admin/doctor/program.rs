@@ -1,12 +1,25 @@
-//! The program itself, and the proxy that its requests go through.
+//! The program itself, the processes of its commands, the shell, and the proxy of its requests.
 
-use agentd_config::Environment;
-use agentd_protocol::{WIRE_VERSION, doctor::Check};
+use std::time::Duration;
 
-use super::finding::Name;
+use agentd_config::{Environment, resolve_path};
+use agentd_process::{
+    CommandStreams, GuardCommand, Launcher, ProcessSupport, ShellCommand, ShellError, ShellRun, StopCause,
+    resolve_shell,
+};
+use agentd_protocol::{WIRE_VERSION, doctor::Check, settings::Settings};
+use tokio_util::sync::CancellationToken;
 
-const VERSION: Name = Name("version", "agentd");
-const PROXY: Name = Name("proxy", "proxy");
+use super::check::CheckName;
+use crate::admin::Context;
+
+const VERSION: CheckName = CheckName("version", "agentd");
+const PROXY: CheckName = CheckName("proxy", "proxy");
+const SHELL: CheckName = CheckName("shell", "shell");
+pub(super) const PROCESSES: CheckName = CheckName("processes", "processes");
+
+/// How long the shell may take to run `exit 0`.
+const SHELL_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(super) fn version() -> Check {
     let version = format!("{} (pi wire {WIRE_VERSION})", env!("CARGO_PKG_VERSION"));
@@ -19,7 +32,7 @@ pub(super) fn version() -> Check {
     }
 }
 
-/// Which proxy variables are set. Their values can hold passwords.
+/// Names the proxy variables that are set. Their values are not shown, since they can hold passwords.
 pub(super) fn proxy(environment: &Environment) -> Check {
     let set = |names: &[&'static str]| {
         names
@@ -30,7 +43,7 @@ pub(super) fn proxy(environment: &Environment) -> Check {
     };
     let proxies = set(&["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "HTTP_PROXY", "http_proxy"]);
     let except = set(&["NO_PROXY", "no_proxy"]);
-    // Providers are reached by https.
+    // Requests to remote providers use https.
     let catches = |name: &&str| !name.eq_ignore_ascii_case("http_proxy");
     match (proxies.is_empty(), proxies.iter().any(catches)) {
         (true, _) => PROXY.ok("none is set"),
@@ -53,6 +66,73 @@ pub(super) fn proxy(environment: &Environment) -> Check {
 
 fn are(names: &[&str]) -> String {
     format!("{} {}", names.join(" and "), if names.len() == 1 { "is" } else { "are" })
+}
+
+/// By which means commands are owned and limited on this system. Blocks for a moment.
+pub(super) fn processes() -> Check {
+    support(ProcessSupport::of_this_system())
+}
+
+fn support(ProcessSupport { lists_children, lasting_marks }: ProcessSupport) -> Check {
+    let measured = if lists_children {
+        "each command's supervisor measures limits"
+    } else {
+        "each command's supervisor measures limits by way of all processes, since this kernel does not list children"
+    };
+    let marked = if lasting_marks {
+        "marks in environment and resource limits tell what a killed daemon left"
+    } else {
+        "marks in the environment alone tell what a killed daemon left, since its resource limits are lowered here"
+    };
+    PROCESSES.ok(format!("a guard owns commands; {measured}; {marked}"))
+}
+
+/// Finds the shell as a session does, and has it run `exit 0`.
+pub(super) async fn shell(context: &Context, settings: Option<&Settings>) -> Check {
+    let setting = settings.and_then(|settings| settings.shell_path.as_deref());
+    let setting = setting.map(|path| resolve_path(path, &context.cwd, &context.environment));
+    let env: Vec<_> =
+        context.environment.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let advice = match &setting {
+        Some(_) => "Correct shellPath in settings.json, or remove it to use bash or sh.",
+        None => "Install bash, or name another shell as shellPath in settings.json.",
+    };
+    let shell = match resolve_shell(setting.as_deref(), &env).await {
+        Ok(shell) => shell,
+        Err(error) => return SHELL.problem(error.to_string(), advice),
+    };
+    let shown = shell.display().to_string();
+    let command = ShellCommand {
+        shell,
+        command: "exit 0".into(),
+        cwd: context.cwd.clone(),
+        env,
+        timeout: Some(SHELL_TIMEOUT),
+        cancel: CancellationToken::new(),
+        streams: CommandStreams::Output,
+    };
+    // A launcher for this check alone: its guard ends with it.
+    let launcher = Launcher::new(GuardCommand::this_program());
+    match run(&launcher, command).await {
+        Ok(None) => SHELL.ok(shown),
+        Ok(Some(what)) => SHELL.problem(format!("{shown} {what}"), advice),
+        Err(error) => SHELL.problem(format!("{shown} cannot be run: {error}"), advice),
+    }
+}
+
+/// `None` when the command succeeded, else why not.
+async fn run(launcher: &Launcher, command: ShellCommand) -> Result<Option<String>, ShellError> {
+    let mut run = ShellRun::start(&launcher.group(), command).await?;
+    while run.next().await.is_some() {}
+    let outcome = run.finish();
+    Ok(match (outcome.stopped, outcome.exit) {
+        (Some(StopCause::TimedOut), _) => {
+            Some(format!("did not run `exit 0` within {} s", SHELL_TIMEOUT.as_secs()))
+        }
+        (_, Some(exit)) if exit.success() => None,
+        (_, Some(exit)) => Some(format!("ended `exit 0` with code {}", exit.code)),
+        (_, None) => Some("could not be ended".into()),
+    })
 }
 
 #[cfg(test)]
@@ -78,6 +158,20 @@ mod tests {
         assert!(
             version.detail.starts_with(env!("CARGO_PKG_VERSION")) && version.detail.contains('/'),
             "{version:?}"
+        );
+    }
+
+    #[test]
+    fn each_means_is_named() {
+        let detail =
+            |lists_children, lasting_marks| support(ProcessSupport { lists_children, lasting_marks }).detail;
+        assert_eq!(
+            detail(true, true),
+            "a guard owns commands; each command's supervisor measures limits; marks in environment and resource limits \
+             tell what a killed daemon left"
+        );
+        assert!(
+            detail(false, false).contains("does not list children") && detail(false, false).contains("alone")
         );
     }
 }

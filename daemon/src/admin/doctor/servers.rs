@@ -7,16 +7,16 @@ use agentd_config::{AgentDir, read_json};
 use agentd_protocol::doctor::Check;
 use serde_json::Value;
 
-use super::finding::{Name, counted};
+use super::check::{CheckName, counted};
 use crate::admin::setup::ports;
 
-const SERVERS: Name = Name("local_servers", "local servers");
+const SERVERS: CheckName = CheckName("local_servers", "local servers");
 
-/// Model ids that are shown of a server.
+/// Model ids that are shown of one server.
 const SHOWN: usize = 4;
 
-/// Asks the usual ports, and the servers of this machine that `models.json` names: one check for each that answers or
-/// should.
+/// Asks the usual ports, and the servers of this machine that `models.json` names. One check for each server that answers or is
+/// configured.
 pub(super) async fn check(agent_dir: Option<&AgentDir>) -> Vec<Check> {
     let configured = match agent_dir.map(AgentDir::models_file) {
         Some(file) => {
@@ -50,12 +50,12 @@ pub(super) async fn check(agent_dir: Option<&AgentDir>) -> Vec<Check> {
     checks
 }
 
-/// The providers of a `models.json` whose server is on this machine, with its address.
+/// Pure. The providers of a `models.json` whose server is on this machine, with its address.
 fn configured(models: &Value) -> Option<Vec<(String, String)>> {
     let providers = models.get("providers")?.as_object()?;
     let local = providers.iter().filter_map(|(id, entry)| {
         let url = entry.get("baseUrl")?.as_str()?;
-        // Other APIs have other addresses for their listing.
+        // Other APIs list their models at other addresses.
         let speaks =
             entry.get("api").is_none_or(|api| api.as_str().is_some_and(|api| api.starts_with("openai")));
         (speaks && is_loopback(url)).then(|| (id.clone(), url.to_owned()))

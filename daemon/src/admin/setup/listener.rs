@@ -1,4 +1,4 @@
-//! Who listens on a port of this machine: whoever does reads every conversation that goes there.
+//! Finds the process that listens on a port of this machine: it reads every conversation with its models.
 
 use std::{
     fs,
@@ -14,23 +14,24 @@ const TABLES: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
 /// The state of a socket that listens.
 const LISTENS: &str = "0A";
 
-/// A socket that listens.
+/// A listening socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Socket {
+struct ListeningSocket {
     address: IpAddr,
     port: u16,
     user: u32,
     inode: u64,
 }
 
-/// Who listens at an address of this machine; `None` for another machine's, and where the system does not say. Blocks.
+/// The listener at an address of this machine; `None` for other machines, and where the system does not tell. Blocks.
 pub(super) fn listener(base_url: &str) -> Option<Listener> {
-    let (addresses, port) = place(base_url)?;
+    let (addresses, port) = local_addresses(base_url)?;
     let tables = TABLES.map(|table| fs::read_to_string(table).unwrap_or_default());
-    let sockets: Vec<Socket> = tables.iter().flat_map(|table| table.lines()).filter_map(socket).collect();
+    let sockets: Vec<ListeningSocket> =
+        tables.iter().flat_map(|table| table.lines()).filter_map(socket).collect();
     let own = rustix::process::getuid().as_raw();
     let found = addresses.iter().flat_map(|address| answering(&sockets, *address, port));
-    // Of several, the one that is told is the one that must not be overlooked.
+    // Of several listeners, one of another user is reported.
     let socket = found.max_by_key(|socket| is_other(socket.user, own))?;
     let process = (socket.user == own).then(|| process_of(socket.inode, own)).flatten();
     let (pid, program) = process.unzip();
@@ -43,13 +44,13 @@ pub(super) fn listener(base_url: &str) -> Option<Listener> {
     })
 }
 
-/// Root reads everything anyway.
+/// Whether a user is a stranger. Root is none: it can read everything anyway.
 fn is_other(user: u32, own: u32) -> bool {
     user != own && user != 0
 }
 
-/// The addresses of this machine that a URL may mean, and its port.
-fn place(base_url: &str) -> Option<(Vec<IpAddr>, u16)> {
+/// Pure. The addresses of this machine that a URL may mean, and its port.
+fn local_addresses(base_url: &str) -> Option<(Vec<IpAddr>, u16)> {
     let (scheme, rest) = base_url.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;
     let (host, port) = match authority.rsplit_once(':') {
@@ -63,26 +64,27 @@ fn place(base_url: &str) -> Option<(Vec<IpAddr>, u16)> {
     address.is_loopback().then(|| (vec![address], port))
 }
 
-/// The sockets that a connection to the address may reach: those of just that address, else those of all.
-fn answering(sockets: &[Socket], address: IpAddr, port: u16) -> Vec<&Socket> {
+/// Pure. The sockets that a connection to the address may reach: those of that address, else those of all addresses.
+fn answering(sockets: &[ListeningSocket], address: IpAddr, port: u16) -> Vec<&ListeningSocket> {
     let all = || sockets.iter().filter(move |socket| socket.port == port);
-    let exact: Vec<&Socket> = all().filter(|socket| socket.address.to_canonical() == address).collect();
+    let exact: Vec<&ListeningSocket> =
+        all().filter(|socket| socket.address.to_canonical() == address).collect();
     if !exact.is_empty() {
         return exact;
     }
-    // One of all addresses of version 6 usually takes those of version 4, too.
-    let of_version = |socket: &&Socket| socket.address.is_ipv6() || address.is_ipv4();
+    // A socket of all IPv6 addresses usually accepts IPv4 connections, too.
+    let of_version = |socket: &&ListeningSocket| socket.address.is_ipv6() || address.is_ipv4();
     all().filter(|socket| socket.address.to_canonical().is_unspecified()).filter(of_version).collect()
 }
 
-/// A line of a table.
-fn socket(line: &str) -> Option<Socket> {
+/// Pure. Reads a line of a table.
+fn socket(line: &str) -> Option<ListeningSocket> {
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
     let (address, port) = fields.get(1)?.split_once(':')?;
     if *fields.get(3)? != LISTENS {
         return None;
     }
-    Some(Socket {
+    Some(ListeningSocket {
         address: address_of(address)?,
         port: u16::from_str_radix(port, 16).ok()?,
         user: fields.get(7)?.parse().ok()?,
@@ -90,7 +92,7 @@ fn socket(line: &str) -> Option<Socket> {
     })
 }
 
-/// Words of 32 bits, each in the byte order of the machine.
+/// Pure. Reads an address: words of 32 bits, each in the byte order of the machine.
 fn address_of(digits: &str) -> Option<IpAddr> {
     let word =
         |at: usize| u32::from_str_radix(digits.get(at * 8..at * 8 + 8)?, 16).ok().map(u32::to_ne_bytes);
@@ -143,11 +145,11 @@ mod tests {
 
     #[cfg(target_endian = "little")]
     #[test]
-    fn the_one_that_answers_is_found() {
-        let sockets: Vec<Socket> = TABLE.lines().filter_map(socket).collect();
+    fn the_socket_that_answers_is_found() {
+        let sockets: Vec<ListeningSocket> = TABLE.lines().filter_map(socket).collect();
         assert_eq!(sockets.len(), 4);
         let users = |url: &str| {
-            let (addresses, port) = place(url).unwrap();
+            let (addresses, port) = local_addresses(url).unwrap();
             let all = addresses.iter().flat_map(|address| answering(&sockets, *address, port));
             all.map(|socket| socket.user).collect::<Vec<_>>()
         };
@@ -158,8 +160,11 @@ mod tests {
         assert_eq!(users("http://127.0.0.1:8081/v1"), [0; 0]);
         assert_eq!(users("http://127.0.0.1:8082/v1"), [10]);
         assert_eq!(users("http://[::1]:8082/v1"), [10]);
-        assert_eq!(place("http://127.0.0.1/v1").unwrap().1, 80);
-        assert_eq!((place("http://192.168.1.7:8080/v1"), place("http://example.com:8080")), (None, None));
+        assert_eq!(local_addresses("http://127.0.0.1/v1").unwrap().1, 80);
+        assert_eq!(
+            (local_addresses("http://192.168.1.7:8080/v1"), local_addresses("http://example.com:8080")),
+            (None, None)
+        );
     }
 
     #[cfg(target_os = "linux")]

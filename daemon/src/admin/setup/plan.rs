@@ -1,4 +1,4 @@
-//! What the servers that were found mean for `models.json`. No I/O.
+//! Pure. Plans the changes of `models.json` for the servers that were found.
 
 use agentd_ai::local_servers::{LocalModel, LocalServer, is_same_server};
 use agentd_config::ModelsChange;
@@ -8,27 +8,27 @@ use agentd_protocol::{
 };
 use serde_json::{Map, Value, json};
 
-/// What providers of local servers are called, with a number behind it from the second on.
+/// The id of the provider of a local server; from the second on a number is appended.
 const DEFAULT_ID: &str = "local";
 
 const API: &str = "openai-completions";
 
-/// What a provider without a key says in the place of one.
+/// The `apiKey` of a provider without a key.
 const NO_KEY: &str = "none";
 
-/// The most tokens of one answer, where nothing else is known.
-const USUAL_MAX_TOKENS: u64 = 16_384;
+/// The limit of tokens of one answer that agentd assumes where `models.json` names none.
+const ASSUMED_MAX_TOKENS: u64 = 16_384;
 
-/// What the user asked for.
+/// The provider and model that the command names.
 #[derive(Debug, Default)]
-pub(super) struct Wish {
+pub(super) struct SetupRequest {
     /// The id of the provider.
     pub(super) provider: Option<String>,
     /// The only model.
     pub(super) model: Option<String>,
 }
 
-impl Wish {
+impl SetupRequest {
     pub(super) fn check(&self) -> Result<(), Failure> {
         let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         match &self.provider {
@@ -41,24 +41,25 @@ impl Wish {
     }
 }
 
-type Planned = (Vec<ModelsChange>, Vec<LocalProvider>);
+/// The changes, and the providers for the answer.
+type SetupPlan = (Vec<ModelsChange>, Vec<LocalProvider>);
 
-/// What the plan has to know besides `models.json`.
-pub(super) struct Surroundings<'a> {
+/// The facts besides `models.json` that the plan depends on.
+pub(super) struct ProviderFacts<'a> {
     /// Whether a provider's id is in use, built-in ones included.
     pub(super) is_known: &'a dyn Fn(&str) -> bool,
-    /// Whether a provider has a key, wherever that stands.
+    /// Whether a provider has a key, from any source.
     pub(super) has_key: &'a dyn Fn(&str) -> bool,
 }
 
-/// The changes of a `models.json` that says `models`.
+/// The changes of a `models.json` with the content `models`.
 pub(super) fn plan(
     models: &Value,
     servers: &[LocalServer],
-    wish: &Wish,
-    around: &Surroundings<'_>,
-) -> Result<Planned, Failure> {
-    if let (Some(id), true) = (&wish.provider, servers.len() > 1) {
+    request: &SetupRequest,
+    facts: &ProviderFacts<'_>,
+) -> Result<SetupPlan, Failure> {
+    if let (Some(id), true) = (&request.provider, servers.len() > 1) {
         let urls: Vec<&str> = servers.iter().map(|server| server.base_url.as_str()).collect();
         let text =
             format!("Several model servers answer, and only one can be provider {id}: {}.", urls.join(", "));
@@ -67,18 +68,18 @@ pub(super) fn plan(
     let (mut changes, mut providers): (Vec<ModelsChange>, Vec<LocalProvider>) = Default::default();
     let configured = models.get("providers").and_then(Value::as_object);
     for server in servers {
-        let wanted = wanted(server, wish)?;
+        let wanted = wanted(server, request)?;
         let base_url = server.base_url.clone();
         let server_name = server.name.map(str::to_owned);
         let ids = wanted.iter().map(|model| model.id.clone()).collect();
-        let own = own_entry(configured, server, wish)?;
+        let own = own_entry(configured, server, request)?;
         let Some((provider, entry)) = own else {
             let taken = |id: &str| {
-                (around.is_known)(id)
+                (facts.is_known)(id)
                     || configured.is_some_and(|providers| providers.contains_key(id))
                     || providers.iter().any(|other| other.provider == id)
             };
-            let id = free_id(wish, &taken)?;
+            let id = free_id(request, &taken)?;
             changes.push(ModelsChange::AddProvider { id: id.clone(), entry: new_entry(&base_url, &wanted) });
             providers.push(LocalProvider {
                 provider: id,
@@ -104,8 +105,8 @@ pub(super) fn plan(
         if !new.is_empty() {
             changes.push(ModelsChange::AddModels { provider: provider.clone(), models: new });
         }
-        // Without any text for a key the models would not be offered.
-        if entry.get("apiKey").is_none() && !(around.has_key)(&provider) {
+        // Models of a provider without any key text are not offered.
+        if entry.get("apiKey").is_none() && !(facts.has_key)(&provider) {
             let (name, value) = ("apiKey".to_owned(), json!(NO_KEY));
             changes.push(ModelsChange::AddMember { provider: provider.clone(), name, value });
         }
@@ -124,22 +125,22 @@ pub(super) fn plan(
 }
 
 /// The models to write.
-fn wanted<'a>(server: &'a LocalServer, wish: &Wish) -> Result<Vec<&'a LocalModel>, Failure> {
-    let Some(wish) = &wish.model else { return Ok(server.models.iter().collect()) };
-    let found = server.models.iter().find(|model| model.id == *wish);
+fn wanted<'a>(server: &'a LocalServer, request: &SetupRequest) -> Result<Vec<&'a LocalModel>, Failure> {
+    let Some(request) = &request.model else { return Ok(server.models.iter().collect()) };
+    let found = server.models.iter().find(|model| model.id == *request);
     found.map(|model| vec![model]).ok_or_else(|| {
         let ids: Vec<&str> = server.models.iter().map(|model| model.id.as_str()).collect();
         let text =
-            format!("The server at {} has no model {wish}. It has: {}.", server.base_url, ids.join(", "));
+            format!("The server at {} has no model {request}. It has: {}.", server.base_url, ids.join(", "));
         Failure::new(ErrorCode::NotFound, text)
     })
 }
 
-/// The provider that a server has in the file already.
+/// The entry that the file already has for a server.
 fn own_entry<'a>(
     configured: Option<&'a Map<String, Value>>,
     server: &LocalServer,
-    wish: &Wish,
+    request: &SetupRequest,
 ) -> Result<Option<(&'a str, &'a Value)>, Failure> {
     let Some(configured) = configured else { return Ok(None) };
     let is_own = |entry: &Value| {
@@ -149,7 +150,7 @@ fn own_entry<'a>(
                 .and_then(Value::as_str)
                 .is_some_and(|url| is_same_server(url, &server.base_url))
     };
-    let Some(id) = &wish.provider else {
+    let Some(id) = &request.provider else {
         return Ok(configured
             .iter()
             .find(|(_, entry)| is_own(entry))
@@ -167,8 +168,8 @@ fn in_use(id: &str) -> Failure {
     Failure::new(ErrorCode::InvalidField, text).hint("Choose another id, or none to have one found.")
 }
 
-fn free_id(wish: &Wish, taken: &dyn Fn(&str) -> bool) -> Result<String, Failure> {
-    if let Some(id) = &wish.provider {
+fn free_id(request: &SetupRequest, taken: &dyn Fn(&str) -> bool) -> Result<String, Failure> {
+    if let Some(id) = &request.provider {
         return if taken(id) { Err(in_use(id)) } else { Ok(id.clone()) };
     }
     let mut id = DEFAULT_ID.to_owned();
@@ -195,8 +196,8 @@ fn model_entry(model: &LocalModel) -> Value {
     entry.insert("id".into(), json!(model.id));
     if let Some(window) = model.context_window {
         entry.insert("contextWindow".into(), json!(window));
-        // Servers refuse requests whose answer could not fit beside the question.
-        if window / 4 < USUAL_MAX_TOKENS {
+        // Servers refuse requests whose answer may not fit into the window beside the prompt.
+        if window / 4 < ASSUMED_MAX_TOKENS {
             entry.insert("maxTokens".into(), json!((window / 4).max(1)));
         }
     }
@@ -224,16 +225,20 @@ mod tests {
         json!({"baseUrl": url, "api": API, "apiKey": "k", "models": models})
     }
 
-    fn run(models: &Value, servers: &[LocalServer], wish: &Wish) -> Result<Vec<LocalProvider>, String> {
-        let around = Surroundings { is_known: &|id| id == "openai", has_key: &|id| id == "stored" };
-        let planned = plan(models, servers, wish, &around).map_err(|failure| failure.error)?;
+    fn run(
+        models: &Value,
+        servers: &[LocalServer],
+        request: &SetupRequest,
+    ) -> Result<Vec<LocalProvider>, String> {
+        let facts = ProviderFacts { is_known: &|id| id == "openai", has_key: &|id| id == "stored" };
+        let planned = plan(models, servers, request, &facts).map_err(|failure| failure.error)?;
         let changed = planned.1.iter().filter(|provider| provider.change != SetupChange::Unchanged).count();
         assert_eq!(planned.0.len(), changed);
         Ok(planned.1)
     }
 
-    fn wish(provider: Option<&str>, model: Option<&str>) -> Wish {
-        Wish { provider: provider.map(str::to_owned), model: model.map(str::to_owned) }
+    fn request(provider: Option<&str>, model: Option<&str>) -> SetupRequest {
+        SetupRequest { provider: provider.map(str::to_owned), model: model.map(str::to_owned) }
     }
 
     #[test]
@@ -241,7 +246,7 @@ mod tests {
         let found = run(
             &json!({"providers": {"local-2": entry("http://other/v1", &["x"])}}),
             &[server(1, &["a", "b"]), server(2, &["c"])],
-            &Wish::default(),
+            &SetupRequest::default(),
         )
         .unwrap();
         let ids: Vec<_> =
@@ -251,22 +256,22 @@ mod tests {
     }
 
     #[test]
-    fn a_server_finds_its_own_provider_however_the_address_is_written() {
+    fn a_server_finds_its_own_provider_by_any_form_of_the_address() {
         for url in ["http://localhost:1", "http://127.0.0.1:1/v1/", "http://127.0.0.1:1/v1"] {
             let models = json!({"providers": {"mine": entry(url, &["a", "old"])}});
-            let found = run(&models, &[server(1, &["a", "b"])], &Wish::default()).unwrap();
+            let found = run(&models, &[server(1, &["a", "b"])], &SetupRequest::default()).unwrap();
             assert_eq!(
                 (found[0].provider.as_str(), found[0].change),
                 ("mine", SetupChange::Updated),
                 "{url}"
             );
             assert_eq!(found[0].not_served, ["old"]);
-            let again = run(&models, &[server(1, &["a"])], &Wish::default()).unwrap();
+            let again = run(&models, &[server(1, &["a"])], &SetupRequest::default()).unwrap();
             assert_eq!(again[0].change, SetupChange::Unchanged);
         }
         let mut other = json!({"providers": {"mine": entry("http://127.0.0.1:1/v1", &["a"])}});
         other["providers"]["mine"]["api"] = json!("anthropic-messages");
-        assert_eq!(run(&other, &[server(1, &["a"])], &Wish::default()).unwrap()[0].provider, "local");
+        assert_eq!(run(&other, &[server(1, &["a"])], &SetupRequest::default()).unwrap()[0].provider, "local");
     }
 
     #[test]
@@ -275,7 +280,7 @@ mod tests {
             let mut models = json!({"providers": {id: entry("http://127.0.0.1:1/v1", &["a"])}});
             models["providers"][id].as_object_mut().unwrap().remove("apiKey");
             assert_eq!(
-                run(&models, &[server(1, &["a"])], &Wish::default()).unwrap()[0].change,
+                run(&models, &[server(1, &["a"])], &SetupRequest::default()).unwrap()[0].change,
                 change,
                 "{id}"
             );
@@ -285,7 +290,7 @@ mod tests {
     #[test]
     fn an_id_that_was_asked_for_is_never_taken_from_another() {
         let models = json!({"providers": {"mine": entry("http://127.0.0.1:1/v1", &["a"])}});
-        let ask = |port, id| run(&models, &[server(port, &["b"])], &wish(Some(id), None));
+        let ask = |port, id| run(&models, &[server(port, &["b"])], &request(Some(id), None));
         assert_eq!(ask(1, "mine").unwrap()[0].change, SetupChange::Updated);
         assert_eq!(ask(1, "second").unwrap()[0].change, SetupChange::Added);
         assert_eq!(ask(2, "mine").unwrap_err(), "The provider mine is another server: it was left as it is.");
@@ -294,22 +299,24 @@ mod tests {
             "The provider openai is another server: it was left as it is."
         );
         let two = [server(1, &["a"]), server(2, &["a"])];
-        assert!(run(&models, &two, &wish(Some("x"), None)).unwrap_err().starts_with("Several model servers"));
+        assert!(
+            run(&models, &two, &request(Some("x"), None)).unwrap_err().starts_with("Several model servers")
+        );
         for id in ["", "a/b", "a b", "ä"] {
-            assert!(wish(Some(id), None).check().is_err(), "{id}");
+            assert!(request(Some(id), None).check().is_err(), "{id}");
         }
     }
 
     #[test]
     fn one_model_can_be_chosen() {
-        let found = run(&json!({}), &[server(1, &["a", "b"])], &wish(None, Some("b"))).unwrap();
+        let found = run(&json!({}), &[server(1, &["a", "b"])], &request(None, Some("b"))).unwrap();
         assert_eq!(found[0].models, ["b"]);
-        let error = run(&json!({}), &[server(1, &["a", "b"])], &wish(None, Some("c"))).unwrap_err();
+        let error = run(&json!({}), &[server(1, &["a", "b"])], &request(None, Some("c"))).unwrap_err();
         assert_eq!(error, "The server at http://127.0.0.1:1/v1 has no model c. It has: a, b.");
     }
 
     #[test]
-    fn entries_say_what_the_listing_said() {
+    fn entries_hold_the_facts_of_the_listing() {
         let model = |window, sees_images| LocalModel { id: "m".into(), context_window: window, sees_images };
         assert_eq!(model_entry(&model(None, false)), json!({"id": "m"}));
         assert_eq!(model_entry(&model(Some(131_072), false)), json!({"id": "m", "contextWindow": 131_072}));

@@ -1,28 +1,30 @@
-//! The settings files: of the user and of the project.
+//! The files that configure sessions: settings, trust, skills, prompt templates and instructions.
 
 use std::path::Path;
 
 use agentd_config::{
     JsonDocument, JsonFileError, TrustBasis, TrustDecision, TrustSubject, read_json, read_project_json,
-    settings, trust_subjects,
+    resources::{
+        ContextQuery, ResourceFlags, ResourceQuery, appended_prompt_file, context_files, load_resources,
+        system_prompt_file,
+    },
+    settings as settings_files, trust_subjects,
 };
 use agentd_protocol::{
     doctor::Check,
-    resources::{DiagnosticKind, DiagnosticLevel},
+    resources::{Diagnostic, DiagnosticKind, DiagnosticLevel},
 };
 use serde_json::Value;
 
-use super::{
-    diagnose::{Found, show},
-    finding::{Name, counted, first_aid},
-};
+use super::check::{CheckName, LoadedSetup, counted, first_aid, show};
 use crate::admin::Context;
 
-const SETTINGS: Name = Name("settings", "settings");
-const TRUST: Name = Name("trust", "project trust");
+const SETTINGS: CheckName = CheckName("settings", "settings");
+const TRUST: CheckName = CheckName("trust", "project trust");
+const RESOURCES: CheckName = CheckName("resources", "skills, templates, instructions");
 
-/// One check for each file, and one for each value that is not used.
-pub(super) fn check(context: &Context, found: &Found) -> Vec<Check> {
+/// One check for each settings file, and one for each value that is not used.
+pub(super) fn settings(context: &Context, found: &LoadedSetup) -> Vec<Check> {
     let user = found.agent_dir.settings_file();
     let project = found.settings.folders.find("settings.json");
     let mut checks = vec![file(&user, "", read_json(&user))];
@@ -34,8 +36,8 @@ pub(super) fn check(context: &Context, found: &Found) -> Vec<Check> {
         };
         checks.push(file(project, note, read_project_json(project)));
     }
-    // The values of a project are worth knowing before it is trusted. A broken file has its line already.
-    let all = settings::load(&found.agent_dir, &context.cwd, &context.environment, Some(true));
+    // Read as if the project were trusted: faults in its values matter before. A broken file is reported above.
+    let all = settings_files::load(&found.agent_dir, &context.cwd, &context.environment, Some(true));
     let values = all.diagnostics.iter().filter(|it| it.level < DiagnosticLevel::Error);
     checks.extend(values.map(|it| match it.level {
         DiagnosticLevel::Info => SETTINGS.ok(it.to_string()),
@@ -46,7 +48,7 @@ pub(super) fn check(context: &Context, found: &Found) -> Vec<Check> {
 }
 
 /// Whether the project's own settings, prompts and skills are used.
-fn trust(context: &Context, found: &Found) -> Check {
+fn trust(context: &Context, found: &LoadedSetup) -> Check {
     let TrustDecision { trusted, basis, warning, .. } = &found.settings.trust;
     if let Some(problem) = warning {
         return TRUST.problem(problem.to_string(), "Repair the file or remove it.");
@@ -107,4 +109,43 @@ fn file(path: &Path, note: &str, read: Result<Option<JsonDocument>, JsonFileErro
             SETTINGS.problem(detail, format!("{} {until}", first_aid(&error)))
         }
     }
+}
+
+/// One check with the numbers of skills, templates and instruction files, and one for each fault in them. Files of a project that
+/// is not trusted do not count.
+pub(super) fn resources(context: &Context, found: &LoadedSetup) -> Vec<Check> {
+    let (settings, agent_dir) = (&found.settings, &found.agent_dir);
+    let trusted = settings.trust.trusted;
+    let loaded = load_resources(&ResourceQuery {
+        agent_dir,
+        cwd: &context.cwd,
+        folders: &settings.folders,
+        trusted,
+        environment: &context.environment,
+        lists: &settings.resources,
+        flags: &ResourceFlags::default(),
+    });
+    let instructions = context_files(ContextQuery {
+        agent_dir,
+        cwd: &context.cwd,
+        environment: &context.environment,
+        trusted: Some(&settings.trust.files).filter(|_| trusted),
+    });
+    let mut diagnostics = instructions.diagnostics;
+    for file in [system_prompt_file, appended_prompt_file] {
+        file(agent_dir, &settings.folders, trusted, &mut diagnostics);
+    }
+    diagnostics.extend(loaded.diagnostics);
+    let mut checks = vec![RESOURCES.ok(format!(
+        "{}, {}, {}",
+        counted(loaded.skills.len(), "skill"),
+        counted(loaded.prompts.len(), "prompt template"),
+        counted(instructions.files.len(), "instruction file"),
+    ))];
+    let reported = diagnostics.into_iter().filter(|it| it.level > DiagnosticLevel::Info);
+    checks.extend(reported.map(|it| {
+        let advice = it.hint.clone().unwrap_or_else(|| "Correct the file or remove it.".into());
+        RESOURCES.warning(Diagnostic { hint: None, ..it }.to_string(), advice)
+    }));
+    checks
 }

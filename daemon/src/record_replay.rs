@@ -1,4 +1,4 @@
-//! Recording the traffic with providers, and playing it back: what the command line and the environment say of it.
+//! Recording exchanges with providers, and replaying them: the variables of `--record` and `--replay`.
 
 use std::{path::Path, sync::Arc};
 
@@ -7,22 +7,22 @@ use agentd_config::{Environment, resolve_path};
 
 use crate::complain;
 
-/// Where exchanges are written to (`--record`).
+/// The folder that exchanges are written to (`--record`).
 pub const RECORD: &str = "AGENTD_RECORD";
 
-/// What is played back (`--replay`).
+/// The folder or file that exchanges are replayed from (`--replay`).
 pub const REPLAY: &str = "AGENTD_REPLAY";
 
-/// What has to be the same of a request (`--replay-match`): `body` or `order`.
+/// What has to match of a request (`--replay-match`): `body` or `order`.
 pub const REPLAY_MATCH: &str = "AGENTD_REPLAY_MATCH";
 
-/// Whether answers take their time (`--replay-timing`): `1`.
+/// Whether replayed answers take their recorded time (`--replay-timing`): `1`.
 pub const REPLAY_TIMING: &str = "AGENTD_REPLAY_TIMING";
 
-/// All of them: they mean this process, and not what it starts.
+/// All of them. They are for this process, and not for those that it starts.
 pub const VARIABLES: [&str; 4] = [RECORD, REPLAY, REPLAY_MATCH, REPLAY_TIMING];
 
-/// Opens what is recorded to, or played back. Blocks on the file system.
+/// Opens the recorder or the player. Blocks on the file system.
 ///
 /// # Errors
 /// A sentence for stderr.
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_used_is_said() {
+    fn unusable_values_are_errors() {
         let check = |variables: &[(&str, &str)], expected: &str| {
             let environment = variables.iter().copied().collect();
             let error = open(&environment, Path::new("/nowhere")).unwrap_err();

@@ -1,0 +1,148 @@
+//! The result of reading a command line: what the program is to do, with all options.
+
+use std::{fmt, path::PathBuf};
+
+use agentd_session::SessionOptions;
+
+/// What the program is to do.
+#[derive(Debug)]
+pub enum Invocation {
+    /// Serve one session on stdin and stdout.
+    Stdio(Box<StdioOptions>),
+    /// Answer the prompts of the command line and end.
+    OneShot(Box<OneShotOptions>),
+    /// Serve one session of the user's daemon on stdin and stdout.
+    Bridge(Box<BridgeOptions>),
+    /// Serve many sessions and clients on a local socket.
+    Serve(Box<ServeOptions>),
+    /// Print the version and end.
+    Version {
+        /// Only the version of pi's protocol, as pi prints it.
+        bare: bool,
+    },
+    /// Print the models that can be used and end.
+    ListModels {
+        /// Only those that hold this text.
+        search: Option<String>,
+        /// Whether pi's directories come first.
+        compat: bool,
+    },
+    /// Write a session file as a page and end.
+    Export {
+        /// The session file; `-` is stdin.
+        input: String,
+        /// The page; `-` is stdout. `None`: a name made of the session file's, in the working directory.
+        output: Option<String>,
+    },
+    /// Remove the user's secrets from a report: stdin to stdout.
+    BugReport {
+        /// Whether pi's directories come first.
+        compat: bool,
+    },
+    /// Check session files: requests on stdin, results on stdout.
+    Fsck {
+        /// Whether pi's directories come first.
+        compat: bool,
+    },
+    /// Print the help and end.
+    Help,
+}
+
+/// How to serve stdin and stdout.
+#[derive(Debug)]
+pub struct StdioOptions {
+    /// The session to open.
+    pub session: SessionOptions,
+    /// What happens to unfinished work at the end of the input.
+    pub on_eof: OnEof,
+    /// Whether the first line is a `ready` event.
+    pub ready: bool,
+    /// Whether updates carry the answer so far, as in pi before 0.84.
+    pub cumulative: bool,
+    /// Warnings for stderr, printed first.
+    pub warnings: Vec<String>,
+}
+
+/// How to answer the prompts of the command line.
+#[derive(Debug)]
+pub struct OneShotOptions {
+    /// The session to open.
+    pub session: SessionOptions,
+    /// What is written to stdout.
+    pub format: OneShotFormat,
+    /// The files to send along with the first prompt: paths as they were given, `~` included.
+    pub files: Vec<String>,
+    /// The prompts, one run each, in order.
+    pub messages: Vec<String>,
+    /// Whether updates carry the answer so far, as in pi before 0.84.
+    pub cumulative: bool,
+    /// Warnings for stderr, printed first.
+    pub warnings: Vec<String>,
+}
+
+/// The output of prompts of the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OneShotFormat {
+    /// The text of the last answer.
+    Text,
+    /// The session's header and its events, as JSON Lines.
+    Json,
+}
+
+/// How to serve stdin and stdout with a session of the user's daemon.
+pub struct BridgeOptions {
+    /// The arguments as they were given: the daemon reads the flags of the session from them.
+    pub args: Vec<String>,
+    /// The folder to work in.
+    pub cwd: PathBuf,
+    /// Whether pi's directories come first.
+    pub compat: bool,
+    /// Whether the first line is a `ready` event.
+    pub ready: bool,
+    /// Warnings for stderr, printed first.
+    pub warnings: Vec<String>,
+}
+
+/// Without the arguments: a key can be among them.
+impl fmt::Debug for BridgeOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { args: _, cwd, compat, ready, warnings } = self;
+        let mut shown = f.debug_struct("BridgeOptions");
+        shown.field("cwd", cwd).field("compat", compat).field("ready", ready);
+        shown.field("warnings", warnings).finish_non_exhaustive()
+    }
+}
+
+/// How to serve a local socket.
+#[derive(Debug)]
+pub struct ServeOptions {
+    /// The options of sessions where a client does not give any.
+    pub base: SessionOptions,
+    /// The agent directory, absolute.
+    pub agent_dir: PathBuf,
+    /// The path of the socket, absolute.
+    pub socket: PathBuf,
+    /// Whether to leave the terminal session of the process that started this one (`--detached`, given by `agentctl up`).
+    pub detached: bool,
+}
+
+/// What happens to unfinished work at the end of the input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnEof {
+    /// It is aborted.
+    #[default]
+    Abort,
+    /// It is finished first.
+    Drain,
+}
+
+/// A mode of work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Many sessions and clients on a socket.
+    Serve,
+    /// One session on stdin and stdout.
+    Stdio,
+    /// The prompts of the command line; then the program ends.
+    OneShot(OneShotFormat),
+}
