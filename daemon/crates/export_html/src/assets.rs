@@ -1,4 +1,4 @@
-//! What is the same on every page: style, script, and the policy that allows nothing else.
+//! The constant parts of every page: style, script, and the policy that allows nothing else.
 
 /// The style sheet.
 pub(crate) const STYLE: &str = include_str!("assets/style.css");
@@ -6,8 +6,7 @@ pub(crate) const STYLE: &str = include_str!("assets/style.css");
 /// The script: branches, search, folding, light and dark.
 pub(crate) const SCRIPT: &str = include_str!("assets/script.js");
 
-/// What a page may do: its own style and script, known by their hashes, and images that it holds itself. A test says what the
-/// hashes are.
+/// The page's permissions: its own style and script, by their hashes, and embedded images. A test computes the hashes.
 pub(crate) const POLICY: &str = "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; \
     style-src 'sha256-UMyTtxKmRobtCd7v3VhS6LZ3aIF/mlWmxZurwUS86dk='; \
     script-src 'sha256-RKG1953m87MuCOx4po5rk41rzNXAEKTQATASM6ICqc4='";

@@ -1,4 +1,4 @@
-//! Blocks of a message's content.
+//! Writes the content blocks of a message.
 
 use std::io;
 
@@ -11,10 +11,10 @@ use crate::{
     tool,
 };
 
-/// How much of a thought is shown in its line, in characters.
+/// Characters of a thought shown in its summary line.
 const GIST: usize = 100;
 
-/// Writes what a person said: exactly that.
+/// Writes a person's text unchanged, and other blocks.
 pub(crate) fn plain(page: &mut Page<'_>, blocks: &[ContentBlock]) -> io::Result<()> {
     for block in blocks {
         match block {
@@ -42,7 +42,7 @@ fn thinking(page: &mut Page<'_>, text: &str, is_withheld: bool) -> io::Result<()
     if is_withheld {
         return page.words("p", &[Attr::Class("note")], "The provider withheld this part of the thinking.");
     }
-    // What only carries a signature says nothing to a reader.
+    // Thinking that only carries a signature has no text.
     if text.trim().is_empty() {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! Changes of a file, line by line.
+//! Shows the changes of a file, line by line.
 
 use std::io;
 
@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use crate::page::{Attr, Page};
 
-/// What an `edit` changed: the lines that its result tells of, else what the call asked for. `None` where neither says.
+/// The lines that an `edit` changed: those in its result, else those in the call. `None` when neither has them.
 pub(crate) fn of_edit(call: &ToolCall, result: Option<&ToolResultMessage>) -> Option<String> {
     let details = result.and_then(|result| result.details.as_ref());
     let told = details.and_then(|details| details.get("diff")).and_then(Value::as_str);
     told.filter(|diff| !diff.is_empty()).map(str::to_owned).or_else(|| asked_for(call))
 }
 
-/// The texts of the call: those to be replaced, and those in their place.
+/// The texts of the call: the replaced ones and their replacements.
 fn asked_for(call: &ToolCall) -> Option<String> {
     let mut diff = String::new();
     let mut add = |old: Option<&Value>, new: Option<&Value>| {
@@ -36,7 +36,7 @@ fn asked_for(call: &ToolCall) -> Option<String> {
     (!diff.is_empty()).then_some(diff)
 }
 
-/// How many lines came and went.
+/// The numbers of added and removed lines.
 pub(crate) fn counts(diff: &str) -> (usize, usize) {
     let count = |mark: &str| diff.lines().filter(|line| line.starts_with(mark)).count();
     (count("+"), count("-"))
@@ -46,7 +46,7 @@ pub(crate) fn counts(diff: &str) -> (usize, usize) {
 pub(crate) fn write(page: &mut Page<'_>, diff: &str) -> io::Result<()> {
     page.element("pre", &[Attr::Class("diff")], |page| {
         page.ours("\n")?;
-        // Lines of a kind that follow each other are one element.
+        // Consecutive lines of one kind are one element.
         let mut rest = diff;
         while !rest.is_empty() {
             let kind = class(rest);

@@ -1,4 +1,4 @@
-//! The page as a whole: its head, the pieces of the conversation, the links between them, the sums.
+//! The page as a whole: head, pieces of the conversation, links between them, totals.
 
 use std::io::{self, Write};
 
@@ -47,7 +47,7 @@ fn head(page: &mut Page<'_>, title: &str) -> io::Result<()> {
     page.ours("</script>\n</head>\n")
 }
 
-/// What only works with the script; without it, the bar is not shown.
+/// Controls that need the script; without it, the bar is hidden.
 fn bar(page: &mut Page<'_>) -> io::Result<()> {
     page.ours(
         "<div class=\"bar\" role=\"search\">\n\
@@ -110,7 +110,7 @@ impl Document<'_> {
         if pieces.is_empty() {
             page.words("p", &[Attr::Class("note")], "Nothing was said yet.")?;
         }
-        // A single beginning is no choice, but for a session that went back to before it.
+        // One root needs no links, unless the session went back to before it.
         if roots.len() > 1 || *current == 0 {
             self.branches(page, roots)?;
         }
@@ -157,7 +157,7 @@ impl Document<'_> {
         page.ours("\n")
     }
 
-    /// Links to branches, of which one is shown.
+    /// Links to branches, one of which is shown.
     fn branches(&self, page: &mut Page<'_>, branches: &[usize]) -> io::Result<()> {
         if branches.is_empty() {
             return Ok(());
@@ -190,7 +190,7 @@ impl Document<'_> {
         page.ours("\n")
     }
 
-    /// Entries without a place on the page may have cost something.
+    /// Counts the usage of entries that are not on the page.
     fn count_hidden(&self, totals: &mut Totals) {
         for entry in self.tree.entries() {
             if entry.kind() == agentd_store::EntryKind::Usage

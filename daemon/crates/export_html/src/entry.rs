@@ -1,4 +1,4 @@
-//! Entries as parts of the page.
+//! Writes entries as parts of the page.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -22,11 +22,11 @@ use crate::{
     totals::Totals,
 };
 
-/// How much of a command is shown in its line, in characters.
+/// Characters of a command shown in its summary line.
 const GIST: usize = 120;
 
-/// Writes entries that follow each other, given as places in the order of the file. `has_system`: whether a system
-/// message came before.
+/// Writes consecutive entries, given as indices in the order of the file. `has_system`: whether a system message came
+/// before.
 pub(crate) fn all(
     page: &mut Page<'_>,
     tree: &SessionTree,
@@ -34,7 +34,7 @@ pub(crate) fn all(
     totals: &mut Totals,
     has_system: &mut bool,
 ) -> io::Result<()> {
-    // Results that stand with their calls.
+    // Results already written with their calls.
     let mut written: HashSet<u32> = HashSet::new();
     for (position, at) in places.iter().enumerate() {
         let Some(entry) = tree.entries().get(*at as usize) else { continue };
@@ -65,7 +65,7 @@ pub(crate) fn all(
     Ok(())
 }
 
-/// The results of an answer's calls, by the calls' ids, as far as they follow it before any other message.
+/// The results of an answer's calls, by call id, as far as they follow it before any other message.
 fn results(tree: &SessionTree, answer: &AssistantMessage, places: &[u32]) -> HashMap<String, Answer> {
     let calls: HashSet<&str> = answer.tool_calls().map(|call| call.id.as_str()).collect();
     let mut results = HashMap::new();
@@ -88,7 +88,7 @@ fn results(tree: &SessionTree, answer: &AssistantMessage, places: &[u32]) -> Has
     results
 }
 
-/// An entry, and where it stands.
+/// An entry and its index.
 struct One<'a> {
     tree: &'a SessionTree,
     entry: &'a Entry,
@@ -130,7 +130,7 @@ impl One<'_> {
             EntryBody::ContextEdit { target_id, replacement } => {
                 self.edit(page, &target_id, replacement.is_none())
             }
-            // These have no place of their own.
+            // These are not shown by themselves.
             EntryBody::Usage { .. }
             | EntryBody::Custom { .. }
             | EntryBody::Label { .. }
@@ -194,7 +194,7 @@ impl One<'_> {
         }
     }
 
-    /// When it was, as a link to this place.
+    /// The entry's time, as a link to the entry.
     fn time(&self, page: &mut Page<'_>) -> io::Result<()> {
         let title = format!("Entry {}", self.entry.id());
         page.ours(" ")?;
@@ -369,7 +369,7 @@ impl One<'_> {
         page.ours("\n")
     }
 
-    /// What this version cannot read is shown as it is in the file.
+    /// An entry that this version cannot read, as it is in the file.
     fn unknown(&self, page: &mut Page<'_>) -> io::Result<()> {
         page.folded(
             &[Attr::Class("more"), Attr::Anchor(Anchor(self.at))],
@@ -379,7 +379,7 @@ impl One<'_> {
     }
 }
 
-/// What to say of an answer that did not end by itself.
+/// The note for an answer that did not end by itself.
 fn ending(answer: &AssistantMessage) -> Option<String> {
     let why = answer.error_message.as_deref().filter(|why| !why.is_empty());
     match answer.stop_reason {

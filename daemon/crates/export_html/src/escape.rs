@@ -1,10 +1,10 @@
-//! Text of anybody, made harmless for a page.
+//! Escapes text of any origin for the page.
 //!
-//! One rule serves text between tags and values of attributes, so that there is no choice to get wrong.
+//! One rule serves text between tags and attribute values, so that no wrong choice is possible.
 
 use std::io::{self, Write};
 
-/// Bytes at which a replacement may begin: markup, controls, and the first bytes of characters among which some are
+/// Bytes at which a replacement may begin: markup, controls, and the first bytes of characters of which some are
 /// replaced.
 static LOOKED_AT: [bool; 256] = looked_at();
 
@@ -27,16 +27,16 @@ const fn looked_at() -> [bool; 256] {
     table
 }
 
-/// Writes `text` so that a browser shows exactly it, and nothing in it does anything.
+/// Writes `text` so that a browser shows exactly it and interprets nothing.
 ///
-/// Markup characters become references. Control characters become their pictures (`␛`), a carriage return a line feed, and
-/// characters that reorder the text around them their names (`[U+202E]`): what is shown is what is there.
+/// Markup characters become references. Control characters become their pictures (`␛`), a carriage return a line feed,
+/// and characters that reorder the surrounding text their names (`[U+202E]`).
 ///
 /// # Errors
-/// What `out` reports.
+/// Those of `out`.
 pub(crate) fn write(out: &mut dyn Write, text: &str) -> io::Result<()> {
     let bytes = text.as_bytes();
-    // Everything before `written` is in `out`.
+    // Bytes before `written` are in `out`.
     let (mut written, mut at) = (0, 0);
     while let Some(found) = bytes[at..].iter().position(|byte| LOOKED_AT[usize::from(*byte)]) {
         at += found;
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn what_reorders_text_is_named() {
         check("a\u{202e}b\u{2066}c\u{2069}", "a[U+202E]b[U+2066]c[U+2069]");
-        // Of use in right-to-left text and in emoji, and bounded to it.
+        // Needed in right-to-left text and in emoji, and without effect on other text.
         check("\u{200f}\u{200d}\u{2028}°«", "\u{200f}\u{200d}\u{2028}°«");
     }
 

@@ -1,4 +1,4 @@
-//! Numbers, times and beginnings of texts as people read them.
+//! Formats numbers, times and beginnings of texts for people.
 
 use agentd_protocol::message::Usage;
 use agentd_store::{iso_timestamp, parse_timestamp};
@@ -21,7 +21,7 @@ pub(crate) fn counted(count: usize, what: &str) -> String {
     format!("{} {what}{}", grouped(count as u64), if count == 1 { "" } else { "s" })
 }
 
-/// US dollars; `None` for nothing.
+/// US dollars; `None` for zero.
 pub(crate) fn dollars(cost: f64) -> Option<String> {
     if !cost.is_finite() || cost <= 0.0 {
         None
@@ -34,7 +34,7 @@ pub(crate) fn dollars(cost: f64) -> Option<String> {
     }
 }
 
-/// What an answer took, such as `1,200 in · 34 out · $0.0123`; empty for nothing.
+/// The usage of an answer, such as `1,200 in · 34 out · $0.0123`; empty for none.
 pub(crate) fn usage(usage: &Usage) -> String {
     let counts = [
         (usage.input, "in"),
@@ -66,14 +66,14 @@ pub(crate) fn size(bytes: usize) -> String {
     }
 }
 
-/// A time stamp of the file as one of its kind, and as it is read: `2026-11-21 03:28:11`, in UTC. `None` for what is none.
+/// A time stamp in its exact form, and for people: `2026-11-21 03:28:11`, in UTC. `None` for other texts.
 pub(crate) fn time(timestamp: &str) -> Option<(String, String)> {
     let exact = iso_timestamp(parse_timestamp(timestamp)?);
     let shown = exact.split_once('.').map_or(exact.as_str(), |(seconds, _)| seconds).replace('T', " ");
     Some((exact, shown))
 }
 
-/// The first line of a text that says something, cut to `length` characters.
+/// The first non-blank line of a text, cut to `length` characters.
 pub(crate) fn first_line(text: &str, length: usize) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     match line.char_indices().nth(length) {

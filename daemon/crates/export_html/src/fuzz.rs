@@ -1,5 +1,5 @@
-//! What holds for the page of every session: for fuzz targets (`fuzz/` in the repository) and for the tests that read known inputs
-//! again. Only there with the feature `fuzzing`; no part of the interface.
+//! The laws of every session's page: for fuzz targets (`fuzz/` in the repository), and for the tests that repeat known
+//! inputs. Only with the feature `fuzzing`; no part of the interface.
 //!
 //! Each function takes any bytes and panics where a law is broken.
 
@@ -13,7 +13,7 @@ use crate::assets;
 /// The laws, by the names of their fuzz targets.
 pub const LAWS: &[(&str, fn(&[u8]))] = &[("pages", pages)];
 
-/// The elements of our pages after their heads.
+/// The elements of a page after its head.
 static ELEMENTS: Words = words(
     "a article b blockquote body br button code dd del details div dl dt em footer h1 h2 h3 h4 h5 h6 header hr html img input kbd li \
     main nav ol output p pre s section small span strong summary sup table tbody td tfoot th thead time tr ul",
@@ -28,7 +28,7 @@ static ATTRIBUTES: Words = words(
 /// Elements without an end.
 static VOID: Words = words("br hr img input");
 
-/// A set of words, each found at once: a page has thousands of them.
+/// A set of words with fast lookup: a page has thousands of them.
 struct Words(&'static str, OnceLock<HashSet<&'static str>>);
 
 const fn words(text: &'static str) -> Words {
@@ -41,8 +41,9 @@ impl Words {
     }
 }
 
-/// Whatever a session file or a text in it holds, the page is of our elements and attributes alone, each closed in its order, and
-/// leads nowhere but to the web, to mail, and to itself. An input that begins with `{` is a session file, every other one a text.
+/// Whatever a session file or a text in it holds, the page has only its own elements and attributes, closed in order,
+/// and links only to the web, to mail, and to itself. An input that begins with `{` is a session file, any other a
+/// text.
 pub fn pages(input: &[u8]) {
     let lines: Vec<u8> =
         if input.first() == Some(&b'{') { input.to_vec() } else { session(&String::from_utf8_lossy(input)) };

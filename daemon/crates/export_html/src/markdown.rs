@@ -104,7 +104,7 @@ impl Body {
     fn element(&self, tag: &Tag<'_>) -> Option<&'static str> {
         Some(match tag {
             Tag::Paragraph => "p",
-            // The page's own headings are of the first two levels.
+            // The page's own headings use the first two levels.
             Tag::Heading { level, .. } => match level {
                 HeadingLevel::H1 => "h3",
                 HeadingLevel::H2 => "h4",
@@ -128,7 +128,7 @@ impl Body {
     fn link(&mut self, page: &mut Page<'_>, target: &str) -> io::Result<()> {
         match Href::new(target) {
             Some(href) => self.push(page, "a", &[Attr::Link(href)]),
-            // Where it would lead is still worth knowing.
+            // Show the target even though it is no link.
             None => self.push(page, "span", &[Attr::Class("target"), Attr::Title(target)]),
         }
     }

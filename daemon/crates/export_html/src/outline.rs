@@ -1,7 +1,7 @@
-//! How the tree of a session becomes a row of pieces that a page can show and hide.
+//! Splits the tree of a session into a sequence of pieces that a page can show and hide.
 //!
-//! A piece is a run of entries without a fork. The pieces of the current path come first, all others follow in the order
-//! of the file; so whichever branch is chosen, its pieces stand on the page in the order of the conversation.
+//! A piece is a run of entries without a fork. The pieces of the current path come first, all others follow in the
+//! order of the file. So the pieces of any branch are on the page in the order of the conversation.
 
 use agentd_store::{EntryKind, SessionTree};
 
@@ -10,34 +10,35 @@ use agentd_store::{EntryKind, SessionTree};
 pub(crate) struct Outline {
     /// In the order of the page.
     pub(crate) pieces: Vec<Piece>,
-    /// How many of them, from the first, are the current path.
+    /// How many of the first pieces are the current path.
     pub(crate) current: usize,
-    /// The pieces that follow nothing.
+    /// The pieces without a parent.
     pub(crate) roots: Vec<usize>,
 }
 
 /// A run of entries without a fork.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// The entry that it begins with, shown or not.
+    /// Its first entry, shown or not.
     pub(crate) first: u32,
-    /// The entries that are shown, as places in the order of the file.
+    /// The shown entries, as indices in the order of the file.
     pub(crate) entries: Vec<u32>,
     /// The piece that this one follows.
     pub(crate) parent: Option<usize>,
     /// The pieces that follow this one, in the order of the file.
     pub(crate) children: Vec<usize>,
-    /// Of them, the one to go on with by itself: where the session goes on, else what was said last.
+    /// The child to continue with by default: the one on the current path, else the one with the newest entry.
     pub(crate) next: Option<usize>,
 }
 
-/// Whether an entry has a place on the page. Labels and names are shown elsewhere; `custom` and `usage` tell nobody anything.
+/// Whether an entry is shown on the page. Labels and names are shown elsewhere; `custom` and `usage` are not for
+/// people.
 pub(crate) fn is_shown(kind: EntryKind) -> bool {
     !matches!(kind, EntryKind::Usage | EntryKind::Custom | EntryKind::Label | EntryKind::SessionInfo)
 }
 
 impl Outline {
-    /// The pieces of a tree. Branches on which nothing is shown are left out.
+    /// The pieces of a tree. Branches without shown entries are left out.
     pub(crate) fn new(tree: &SessionTree) -> Self {
         let shown: Vec<bool> = tree.entries().iter().map(|entry| is_shown(entry.kind())).collect();
         Self::of(&shown, tree.parents(), tree.leaf_index())
@@ -48,9 +49,9 @@ impl Outline {
         let mut outline = Self::default();
         let (current, others) = nodes.starts();
         outline.current = current.len();
-        // Where the piece that an entry is in has its place.
+        // The piece of each entry.
         let mut piece_of = vec![usize::MAX; shown.len()];
-        // What was said last on each piece or behind it.
+        // The newest entry in each piece or below it.
         let mut last = Vec::with_capacity(current.len() + others.len());
         for start in current.into_iter().chain(others) {
             let at = outline.pieces.len();
@@ -88,14 +89,14 @@ impl Outline {
     }
 }
 
-/// The tree of entries on which something is shown.
+/// The tree of entries, with what is shown below each.
 struct Nodes<'a> {
     parents: &'a [Option<u32>],
-    /// How many followers an entry has.
+    /// The number of an entry's followers.
     followers: Vec<u32>,
-    /// The last of them.
+    /// The last follower.
     follower: Vec<u32>,
-    /// The last entry shown, from this one on; `None` where there is none.
+    /// The newest shown entry from this one on; `None` when there is none.
     last: Vec<Option<u32>>,
     on_path: Vec<bool>,
     /// The end of the current path.
@@ -103,7 +104,7 @@ struct Nodes<'a> {
 }
 
 impl<'a> Nodes<'a> {
-    /// A parent always comes before its children, so that one look in each direction is enough at any depth.
+    /// Parents precede their children, so one pass in each direction suffices at any depth.
     fn new(shown: &[bool], parents: &'a [Option<u32>], leaf: Option<u32>) -> Self {
         let count = shown.len();
         let mut last: Vec<Option<u32>> =
@@ -128,7 +129,7 @@ impl<'a> Nodes<'a> {
         Self { parents, followers, follower, last, on_path, leaf: way.first().copied() }
     }
 
-    /// The entry that follows in the same piece.
+    /// The next entry in the same piece.
     fn follower(&self, at: usize) -> Option<usize> {
         (self.followers[at] == 1 && self.leaf != Some(at)).then(|| self.follower[at] as usize)
     }
@@ -151,7 +152,7 @@ mod tests {
 
     const ROOT: usize = usize::MAX;
 
-    /// Each entry as its parent; `shown` as one letter each (`.` is not shown).
+    /// Each entry by its parent; `shown` has one letter per entry (`.` is not shown).
     fn outline(shown: &str, parents: &[usize], leaf: Option<u32>) -> Outline {
         let shown: Vec<bool> = shown.chars().map(|mark| mark != '.').collect();
         let parents: Vec<Option<u32>> =

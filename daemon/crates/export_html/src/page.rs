@@ -1,7 +1,7 @@
-//! The only way to the page: a writer that takes text, never markup.
+//! The only writer of the page; it takes text, never markup.
 //!
-//! Tags, names of attributes and classes are literals of this crate. Whatever else comes is escaped on the way, so that there
-//! is no call by which a string of a transcript could become an element or an attribute.
+//! Tags, attribute names and classes are literals of this crate. Everything else is escaped, so that no call can turn a
+//! string of a transcript into an element or an attribute.
 
 use std::io::{self, Write};
 
@@ -11,7 +11,7 @@ use crate::{escape, href::Href, picture::Picture};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Anchor(pub(crate) u32);
 
-/// An attribute. The list is closed: there is none that runs anything or loads from a network.
+/// An attribute. The list is closed: none of them runs anything or loads from a network.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Attr<'a> {
     Class(&'static str),
@@ -21,15 +21,15 @@ pub(crate) enum Attr<'a> {
     Anchor(Anchor),
     /// A link to an entry of the page.
     To(Anchor),
-    /// `id` of a piece of the conversation, by its place on the page.
+    /// `id` of a piece of the conversation, by its index on the page.
     Piece(usize),
     /// A link to a piece.
     ToPiece(usize),
-    /// A link to somewhere else.
+    /// A link to another site.
     Link(Href<'a>),
-    /// What is shown while the pointer rests on it.
+    /// The text shown while the pointer rests on the element.
     Title(&'a str),
-    /// A name for those who do not see the page.
+    /// A name for screen readers.
     Label(&'static str),
     /// `alt` of an image.
     Alt(&'a str),
@@ -37,9 +37,9 @@ pub(crate) enum Attr<'a> {
     Source(Picture<'a>),
     /// `datetime`.
     Time(&'a str),
-    /// An attribute whose value is one of ours.
+    /// An attribute with a constant value.
     Fixed(&'static str, &'static str),
-    /// An attribute whose value is a number.
+    /// An attribute with a number as its value.
     Number(&'static str, u64),
 }
 
@@ -53,7 +53,7 @@ impl<'a> Page<'a> {
         Self { out }
     }
 
-    /// What is ours: the document type, styles, scripts.
+    /// Writes constant markup of this crate: the document type, styles, scripts.
     pub(crate) fn ours(&mut self, markup: &'static str) -> io::Result<()> {
         self.out.write_all(markup.as_bytes())
     }
@@ -62,7 +62,7 @@ impl<'a> Page<'a> {
         escape::write(self.out, text)
     }
 
-    /// Begins an element. [`Self::element`] is the better way where the end is known.
+    /// Begins an element. Prefer [`Self::element`] where the end is known.
     pub(crate) fn open(&mut self, tag: &'static str, attributes: &[Attr<'_>]) -> io::Result<()> {
         self.ours("<")?;
         self.ours(tag)?;
@@ -90,21 +90,21 @@ impl<'a> Page<'a> {
         self.close(tag)
     }
 
-    /// An element with nothing but text.
+    /// An element with only text.
     pub(crate) fn words(&mut self, tag: &'static str, attributes: &[Attr<'_>], text: &str) -> io::Result<()> {
         self.element(tag, attributes, |page| page.text(text))
     }
 
-    /// Text whose spaces and line breaks count.
+    /// Text with significant spaces and line breaks.
     pub(crate) fn preformatted(&mut self, class: &'static str, text: &str) -> io::Result<()> {
         self.element("pre", &[Attr::Class(class)], |page| {
-            // A line break right behind the tag does not count, so that the text's own one would be lost.
+            // A browser drops a line break right behind the tag, which may be the text's own.
             page.ours("\n")?;
             page.text(text)
         })
     }
 
-    /// Something folded, with a line that is shown.
+    /// A folded element, with a summary line.
     pub(crate) fn folded(
         &mut self,
         attributes: &[Attr<'_>],
@@ -157,7 +157,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// What a function writes, as text.
+/// The text that a function writes.
 #[cfg(test)]
 pub(crate) fn written(content: impl FnOnce(&mut Page<'_>) -> io::Result<()>) -> String {
     let mut out = Vec::new();

@@ -1,22 +1,22 @@
-//! Images of a transcript.
+//! Checks the images of a transcript.
 
 use agentd_protocol::image_kind::ImageKind;
 use agentd_protocol::message::ImageContent;
 use base64::{Engine, prelude::BASE64_STANDARD};
 
-/// An image that a page may show: its bytes are of a kind that browsers show without running anything.
+/// An image that a page may show: its format is one that browsers show without running anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Picture<'a> {
-    /// By the content, whatever the transcript calls it.
+    /// Determined from the content, whatever the transcript says.
     pub(crate) mime_type: &'static str,
-    /// The bytes in base64; checked to be nothing else.
+    /// The bytes in base64, checked to be nothing else.
     pub(crate) data: &'a str,
-    /// How many bytes that is.
+    /// The length of the decoded image.
     pub(crate) bytes: usize,
 }
 
 impl<'a> Picture<'a> {
-    /// `None` for what is no PNG, JPEG, GIF or WebP, and for what is no base64.
+    /// `None` for anything but PNG, JPEG, GIF or WebP in base64.
     pub(crate) fn new(image: &'a ImageContent) -> Option<Self> {
         let data = image.data.as_str();
         let bytes = BASE64_STANDARD.decode(data).ok()?;

@@ -1,4 +1,4 @@
-//! What the model is told about itself: prompt, sections, tools. All of it folded.
+//! Shows the system messages: prompt, sections, tools, all folded.
 
 use std::io;
 

@@ -1,8 +1,8 @@
-//! Output of commands without what steers a terminal.
+//! Removes terminal control sequences from the output of commands.
 
 use std::borrow::Cow;
 
-/// Takes escape sequences out: colours, cursor movements, titles, links. An unfinished one goes as far as it is there.
+/// Removes escape sequences: colours, cursor movements, titles, links. An unfinished one is removed as far as it goes.
 ///
 /// Other control characters stay; the page shows them as pictures.
 pub(crate) fn plain(text: &str) -> Cow<'_, str> {
@@ -20,7 +20,7 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// What follows the sequence that `text` begins with.
+/// The text after the sequence that `text` begins with.
 fn behind(text: &str) -> &str {
     let mut characters = text.chars();
     let Some(first) = characters.next() else { return text };
@@ -30,9 +30,9 @@ fn behind(text: &str) -> &str {
     let after_escape = characters.as_str();
     match characters.next() {
         Some('[') => behind_control(characters.as_str()),
-        // A command of the system and other strings.
+        // Operating system commands and other strings.
         Some(']' | 'P' | 'X' | '^' | '_') => behind_string(characters.as_str()),
-        // Intermediate bytes, then one that ends it: character sets and the like.
+        // Intermediate bytes, then a final byte: character sets and similar.
         Some(' '..='/') => {
             let rest = after_escape.trim_start_matches(|character| (' '..='/').contains(&character));
             without_first(rest, |end| ('0'..='~').contains(&end))
@@ -42,14 +42,14 @@ fn behind(text: &str) -> &str {
     }
 }
 
-/// Behind parameters, intermediate bytes and the byte that ends them.
+/// The text after parameters, intermediate bytes and the final byte.
 fn behind_control(text: &str) -> &str {
     let rest = text.trim_start_matches(|character| ('0'..='?').contains(&character));
     let rest = rest.trim_start_matches(|character| (' '..='/').contains(&character));
     without_first(rest, |end| ('@'..='~').contains(&end))
 }
 
-/// Behind the end of a string, which is on the same line; one without end is nothing but its introduction.
+/// The text after a string that ends on the same line; without an end, only its introducer is removed.
 fn behind_string(text: &str) -> &str {
     let Some(end) = text.find(['\u{7}', '\u{1b}', '\u{9c}', '\n']) else { return text };
     let rest = &text[end..];

@@ -1,4 +1,4 @@
-//! What tests of several modules need: a page read by a real parser, and sessions to be shown.
+//! Helpers for tests: a page read by a real parser, and sessions to show.
 
 use std::{cell::RefCell, collections::BTreeSet};
 
@@ -14,12 +14,12 @@ use html5ever::{
 /// An element of a page: its name and its attributes.
 pub(crate) type Element = (String, Vec<(String, String)>);
 
-/// What a parser of HTML sees in a page.
+/// What an HTML parser finds in a page.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) elements: Vec<Element>,
     pub(crate) text: String,
-    /// What is wrong with the page, as HTML.
+    /// Violations of HTML.
     pub(crate) faults: Vec<String>,
     open: Vec<String>,
 }
@@ -56,7 +56,7 @@ impl TokenSink for Reader {
             Token::CharacterTokens(text) => seen.text.push_str(&text),
             Token::NullCharacterToken => seen.faults.push("NUL".into()),
             Token::CommentToken(text) => seen.faults.push(format!("a comment: {text}")),
-            // Characters that are none are left as they are; they do nothing.
+            // Invalid characters stay as they are; they have no effect.
             Token::ParseError(text) if text.contains("Bad character") => {}
             Token::ParseError(text) => seen.faults.push(text.into_owned()),
             Token::DoctypeToken(_) | Token::EOFToken => {}
@@ -85,7 +85,7 @@ pub(crate) fn check_balanced(html: &str) {
     assert!(seen.faults.is_empty(), "{:?}\n{html}", seen.faults);
 }
 
-/// A session out of the lines of its file, of which the header is given by its folder.
+/// A session from the lines of its file.
 pub(crate) fn session(lines: &[String]) -> (agentd_store::SessionTree, LoadReport) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("session.jsonl");

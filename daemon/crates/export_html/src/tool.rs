@@ -1,4 +1,4 @@
-//! Tool calls with their results.
+//! Shows tool calls with their results.
 
 use std::io;
 
@@ -11,17 +11,17 @@ use crate::{
     terminal,
 };
 
-/// How much of a call is shown in its line, in characters.
+/// Characters of a call shown in its summary line.
 const GIST: usize = 120;
 
-/// The result of a call, and the place of its entry.
+/// A call's result, and the index of its entry.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) at: u32,
     pub(crate) result: ToolResultMessage,
 }
 
-/// Writes a call and what came back; folded, with a line that says what it was.
+/// Writes a call and its result, folded, with a summary line.
 pub(crate) fn call(page: &mut Page<'_>, call: &ToolCall, answer: Option<&Answer>) -> io::Result<()> {
     let result = answer.map(|answer| &answer.result);
     let class = match result {
@@ -67,7 +67,7 @@ pub(crate) fn call(page: &mut Page<'_>, call: &ToolCall, answer: Option<&Answer>
     )
 }
 
-/// Writes a result whose call stands somewhere else, or nowhere.
+/// Writes a result whose call is elsewhere, or missing.
 pub(crate) fn lone_result(page: &mut Page<'_>, answer: &Answer) -> io::Result<()> {
     let Answer { at, result } = answer;
     let class = if result.is_error { "tool failed" } else { "tool" };
@@ -83,7 +83,7 @@ pub(crate) fn lone_result(page: &mut Page<'_>, answer: &Answer) -> io::Result<()
     )
 }
 
-/// The end of a call's line.
+/// The end of a call's summary line.
 fn outcome(page: &mut Page<'_>, result: Option<&ToolResultMessage>) -> io::Result<()> {
     let Some(result) = result else {
         page.ours(" ")?;
@@ -107,7 +107,7 @@ fn full_name(call: &ToolCall) -> String {
     }
 }
 
-/// What a call is about, in a line.
+/// The subject of a call, in one line.
 fn gist(call: &ToolCall) -> String {
     let string = |name: &str| call.arguments.get(name).and_then(Value::as_str);
     let known = ["command", "path", "file_path", "pattern", "query", "url", "name"];
@@ -129,7 +129,8 @@ fn gist(call: &ToolCall) -> String {
     format!("{}{lines}", figures::first_line(main, GIST))
 }
 
-/// Arguments: a text of several lines by itself, since nobody can read it in JSON, and so a command; the others as JSON.
+/// Writes arguments: commands and texts of several lines by themselves, because they are unreadable in JSON; the others
+/// as JSON.
 fn arguments(page: &mut Page<'_>, arguments: &Map<String, Value>, left_out: &[&str]) -> io::Result<()> {
     let by_itself = |name: &str, value: &Value| {
         value
@@ -186,7 +187,7 @@ fn content(page: &mut Page<'_>, result: &ToolResultMessage) -> io::Result<()> {
     }
 }
 
-/// Whether the details say what the page does not show already.
+/// Whether the details contain what the page does not show already.
 fn tells_more(tool: &str, details: &Value) -> bool {
     let is_empty = match details {
         Value::Null => true,

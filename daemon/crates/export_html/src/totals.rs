@@ -1,4 +1,4 @@
-//! What a session took: tokens and money, by model.
+//! Sums the usage of a session: tokens and money, by model.
 
 use std::io;
 
@@ -12,7 +12,7 @@ use crate::{
     page::{Attr, Page},
 };
 
-/// Sums by model, in the order in which the models came.
+/// Sums by model, in the order of first use.
 #[derive(Debug, Default)]
 pub(crate) struct Totals(Vec<Row>);
 
@@ -24,7 +24,7 @@ struct Row {
 }
 
 impl Totals {
-    /// Counts what an entry took.
+    /// Adds the usage of an entry.
     pub(crate) fn add(&mut self, entry: &EntryBody) {
         match entry {
             EntryBody::Message { message: Message::Assistant(answer) } => {
@@ -56,7 +56,7 @@ impl Totals {
         }
     }
 
-    /// A table with a row for each model, and one for all; nothing for nothing.
+    /// Writes a table with a row for each model, and one for the sum; nothing without usage.
     pub(crate) fn write(&self, page: &mut Page<'_>) -> io::Result<()> {
         if self.0.is_empty() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Base64 as programs write it.
+//! Decodes base64 as programs write it.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use base64::{
     prelude::BASE64_STANDARD,
 };
 
-/// Takes base64 with its padding or without, whatever the last bits are.
+/// Accepts base64 with or without padding, with any trailing bits.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new()
@@ -17,8 +17,8 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
         .with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// The bytes, and whether `data` was plain base64, which need not be written anew. A `data:` URL, line breaks, the alphabet
-/// of URLs and a missing padding are understood.
+/// The bytes, and whether `data` was plain base64, which need not be encoded again. Accepts a `data:` URL, line breaks,
+/// the URL-safe alphabet and missing padding.
 pub(crate) fn decode(data: &str) -> Option<(Vec<u8>, bool)> {
     if let Ok(bytes) = BASE64_STANDARD.decode(data) {
         return Some((bytes, true));
@@ -30,12 +30,11 @@ pub(crate) fn decode(data: &str) -> Option<(Vec<u8>, bool)> {
     LENIENT.decode(plain(data).as_bytes()).ok().map(|bytes| (bytes, false))
 }
 
-/// Plain base64.
 pub(crate) fn encode(bytes: &[u8]) -> String {
     BASE64_STANDARD.encode(bytes)
 }
 
-/// Without line breaks, in the usual alphabet.
+/// Removes line breaks, and translates the URL-safe alphabet.
 fn plain(data: &str) -> Cow<'_, str> {
     if !data.contains(|letter: char| letter.is_ascii_whitespace() || matches!(letter, '-' | '_')) {
         return Cow::Borrowed(data);
@@ -58,7 +57,7 @@ mod tests {
 
     use super::*;
 
-    /// Bytes whose base64 has a `/`, and in the alphabet of URLs a `_`.
+    /// Bytes whose base64 has a `/`, and a `_` in the URL-safe alphabet.
     const BYTES: &[u8] = b"\xff\xd8\xff\xe0rest";
 
     fn check(data: &str, expected: Option<(&[u8], bool)>) {

@@ -1,4 +1,4 @@
-//! From bytes to pixels, within limits.
+//! Decodes bytes to pixels, within limits.
 
 use std::io::Cursor;
 
@@ -11,27 +11,27 @@ use image::{
 
 use crate::{fit::Size, raster::Layout};
 
-/// The most pixels that are ever decoded: a file of a few kilobytes can claim any number.
+/// The most pixels that are decoded: a file of a few kilobytes can claim any number.
 const MAX_PIXELS: u64 = 100_000_000;
 
-/// The most memory that one decoder may take: 512 MiB.
+/// The most memory of one decoder, in bytes: 512 MiB.
 const MAX_MEMORY: u64 = 512 << 20;
 
 /// An image whose header was read.
 pub(crate) struct Encoded<'a> {
     decoder: Box<dyn ImageDecoder + 'a>,
-    /// How the pixels are to be turned to be upright.
+    /// How to turn the pixels upright.
     pub(crate) orientation: Orientation,
-    /// How pixels lie in memory.
+    /// How the pixels lie in memory.
     pub(crate) layout: Layout,
     /// The size as stored.
     pub(crate) stored: Size,
-    /// What decoding takes of memory, in bytes, about.
+    /// The memory that decoding takes, in bytes, about.
     pub(crate) memory: u64,
 }
 
 impl<'a> Encoded<'a> {
-    /// Reads the header. `None` when there is none, or when it promises more than is ever decoded.
+    /// Reads the header. `None` for an invalid header, or one beyond the limits.
     pub(crate) fn open(bytes: &'a [u8], kind: ImageKind) -> Option<Self> {
         let mut decoder = decoder(bytes, kind).ok()?;
         let stored = decoder.dimensions();
@@ -41,7 +41,7 @@ impl<'a> Encoded<'a> {
         if pixels == 0 || pixels > MAX_PIXELS || memory > MAX_MEMORY {
             return None;
         }
-        // A damaged note about the orientation does not make the image one that cannot be shown.
+        // Ignore a damaged orientation: the image itself can still be shown.
         let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
         Some(Self { decoder, orientation, layout, stored, memory })
     }
@@ -58,7 +58,7 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// The pixels, as stored. Of an image that moves: the first picture.
+    /// The pixels as stored; of an animation, the first picture.
     pub(crate) fn pixels(self) -> Option<Vec<u8>> {
         let mut pixels = vec![0; usize::try_from(self.decoder.total_bytes()).ok()?];
         self.decoder.read_image_boxed(&mut pixels).ok()?;
@@ -71,7 +71,7 @@ fn decoder(bytes: &[u8], kind: ImageKind) -> ImageResult<Box<dyn ImageDecoder + 
     let mut limits = Limits::default();
     limits.max_alloc = Some(MAX_MEMORY);
     let mut decoder: Box<dyn ImageDecoder + '_> = match kind {
-        // Takes its limits at once: there are compressed texts before the pixels.
+        // Limits apply from the start: compressed texts precede the pixels.
         ImageKind::Png => return Ok(Box::new(PngDecoder::with_limits(input, limits)?)),
         ImageKind::Jpeg => Box::new(JpegDecoder::new(input)?),
         ImageKind::Gif => Box::new(GifDecoder::new(input)?),
@@ -87,19 +87,19 @@ fn copies(bytes: &[u8], kind: ImageKind) -> u64 {
     match kind {
         ImageKind::Png | ImageKind::Bmp => 1,
         ImageKind::Gif | ImageKind::WebP => 2,
-        // The coefficients of all passes are kept as 16-bit numbers until the last has come.
+        // The decoder keeps the coefficients of all passes as 16-bit numbers until the last pass.
         ImageKind::Jpeg if is_progressive(bytes) => 3,
         ImageKind::Jpeg => 1,
     }
 }
 
-/// Whether the frame of a JPEG comes in passes.
+/// Whether a JPEG is progressive.
 fn is_progressive(bytes: &[u8]) -> bool {
     let mut at = 2;
     while let Some(&[0xff, marker, high, low]) = bytes.get(at..at + 4) {
         match marker {
             0xc2 | 0xc6 | 0xca | 0xce => return true,
-            // Another kind of frame (C4, C8 and CC are none), or the pixels.
+            // Another kind of frame (C4, C8 and CC are no frames), or the pixels.
             0xc0..=0xcf if !matches!(marker, 0xc4 | 0xc8 | 0xcc) => return false,
             0xda => return false,
             // Filling before a marker.
@@ -107,6 +107,6 @@ fn is_progressive(bytes: &[u8]) -> bool {
             _ => at += 2 + usize::from(u16::from_be_bytes([high, low])),
         }
     }
-    // Whatever this is, the decoder sees more of it than we do.
+    // Assume the worst of a file that only the decoder understands.
     true
 }

@@ -1,4 +1,4 @@
-//! From pixels to a file that is small enough.
+//! Encodes pixels as a file that is small enough.
 
 use agentd_protocol::image_kind::ImageKind;
 use image::{
@@ -8,17 +8,17 @@ use image::{
 
 use crate::{fit, fit::Size, raster::Raster};
 
-/// The qualities of JPEG that are tried at each size.
+/// The JPEG qualities that are tried at each size.
 const QUALITIES: [u8; 5] = [80, 85, 70, 55, 40];
 
-/// A file.
+/// An encoded image.
 pub(crate) struct Encoding {
     pub(crate) bytes: Vec<u8>,
     pub(crate) kind: ImageKind,
     pub(crate) size: Size,
 }
 
-/// The picture as a PNG, however large.
+/// The picture as a PNG of any size.
 pub(crate) fn png(raster: &Raster) -> Option<Encoding> {
     let mut bytes = Vec::new();
     let encoder = PngEncoder::new(&mut bytes);
@@ -41,8 +41,8 @@ fn jpeg(raster: &Raster, quality: u8) -> Option<Encoding> {
     Some(Encoding { bytes, kind: ImageKind::Jpeg, size })
 }
 
-/// The first file that is light enough: PNG, then JPEG of each quality, at `size`, then at ever smaller sizes. `None` when
-/// there is none, or when told to stop.
+/// The first file that is small enough: PNG, then JPEG of each quality, at `size`, then at ever smaller sizes. `None`
+/// when there is none, or when stopped.
 pub(crate) fn light(raster: &Raster, size: Size, stop: &impl Fn() -> bool) -> Option<Encoding> {
     let sizes = std::iter::successors(Some(size), |size| fit::smaller(*size));
     for size in sizes {

@@ -1,20 +1,20 @@
-//! How large an image may be, and which sizes are tried.
+//! The limits of an image's size, and the sizes to try.
 
 /// The most pixels in each direction.
 const MAX_SIDE: u32 = 2000;
 
-/// Base64 must be shorter than this: 4.5 MiB.
+/// Base64 must be shorter than this, in bytes: 4.5 MiB.
 const MAX_BASE64: usize = 4_718_592;
 
 /// Width and height.
 pub(crate) type Size = (u32, u32);
 
-/// Whether an image of that size is small enough in each direction.
+/// Whether both sides are small enough.
 pub(crate) fn is_small((width, height): Size) -> bool {
     width <= MAX_SIDE && height <= MAX_SIDE
 }
 
-/// Whether that many bytes are few enough once they are base64.
+/// Whether that many bytes are few enough in base64.
 pub(crate) fn is_light(bytes: usize) -> bool {
     bytes.div_ceil(3) * 4 < MAX_BASE64
 }
@@ -33,7 +33,7 @@ pub(crate) fn largest((width, height): Size) -> Size {
     (width, height)
 }
 
-/// The next smaller size to try; `None` after a single pixel.
+/// The next smaller size; `None` after a single pixel.
 pub(crate) fn smaller((width, height): Size) -> Option<Size> {
     let three_quarters = |side: u32| (side - side.div_ceil(4)).max(1);
     ((width, height) != (1, 1)).then(|| (three_quarters(width), three_quarters(height)))

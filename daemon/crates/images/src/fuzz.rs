@@ -1,5 +1,5 @@
-//! What holds for everything that is said to be an image: for fuzz targets (`fuzz/` in the repository) and for the tests that read
-//! known inputs again. Only there with the feature `fuzzing`; no part of the interface.
+//! The laws of everything that claims to be an image: for fuzz targets (`fuzz/` in the repository), and for the tests
+//! that repeat known inputs. Only with the feature `fuzzing`; no part of the interface.
 //!
 //! Each function takes any bytes and panics where a law is broken.
 
@@ -14,11 +14,11 @@ use crate::{
 /// The laws, by the names of their fuzz targets.
 pub const LAWS: &[(&str, fn(&[u8]))] = &[("images", images)];
 
-/// Images that would take more memory are only looked at, in bytes: most of the time would go into one of them.
+/// Images that need more memory, in bytes, are only opened: they would take most of the time.
 const MOST_MEMORY: u64 = 1 << 20;
 
-/// A file is an image or not by its beginning alone; what is one becomes an image of a kind that models take, or is refused; and its
-/// base64 is read in every form in which it is written.
+/// The beginning of a file decides whether it is an image. An image becomes one of a kind that models take, or is
+/// refused. Its base64 is read in every form in which it is written.
 pub fn images(input: &[u8]) {
     let sniffed = ImageKind::sniff(input);
     assert_eq!(ImageKind::sniff(&input[..input.len().min(SNIFFED)]), sniffed);

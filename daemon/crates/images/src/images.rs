@@ -1,4 +1,4 @@
-//! What others hold: preparing images without blocking the runtime, in bounded memory.
+//! The public interface: prepares images off the runtime's threads, in bounded memory.
 
 use std::sync::{
     Arc,
@@ -13,19 +13,19 @@ use crate::{
     job::{Job, Wish},
 };
 
-/// The largest file that is worth being handed to [`Images::prepare`]: 128 MiB.
+/// The largest file to pass to [`Images::prepare`], in bytes: 128 MiB.
 pub const MAX_FILE_BYTES: u64 = 128 << 20;
 
-/// What all decoding of the process may take together, in MiB. One image takes at most 704 of them.
+/// The memory of all decoding in the process, in MiB. One image takes at most 704 of them.
 const MEMORY_MIB: u32 = 768;
 
-/// What even a small image counts as, in MiB, so that not too many are worked on at the same time.
+/// The least memory counted for an image, in MiB, which bounds the number of images at a time.
 const LEAST_MIB: u32 = 32;
 
-/// Makes images fit for models: of a kind that they take, upright, at most 2000 by 2000 pixels, in base64 shorter than
-/// 4.5 MiB. What fits already stays as it is, to the byte.
+/// Prepares images for models: of a supported kind, upright, at most 2000 by 2000 pixels, in base64 shorter than 4.5
+/// MiB. An image that fits already stays unchanged.
 ///
-/// Clones share one bound on memory, so a process should make one and clone it.
+/// Clones share one memory limit, so a process should create one and clone it.
 #[derive(Debug, Clone)]
 pub struct Images {
     memory: Arc<Semaphore>,
@@ -39,8 +39,8 @@ impl Default for Images {
 }
 
 impl Images {
-    /// The same memory for someone who wants images resized, or left in their size (and then only converted where no
-    /// model takes them).
+    /// The same memory limit for a caller that wants images resized, or left in their size and only converted from
+    /// unsupported kinds.
     #[must_use]
     pub fn resizing(&self, resizes: bool) -> Self {
         Self { memory: Arc::clone(&self.memory), wish: if resizes { Wish::Fit } else { Wish::Convert } }
@@ -49,16 +49,18 @@ impl Images {
     /// Prepares an image in `bytes`.
     ///
     /// # Errors
-    /// Why it is left out. Cancel safety: when this is dropped the work ends soon, on its own thread.
+    /// Why the image is left out.
+    ///
+    /// Cancel safety: when dropped, the work ends soon, on its own thread.
     pub async fn prepare(&self, bytes: Vec<u8>) -> Result<Prepared, Omission> {
         let wish = self.wish;
         self.work(move || Job::of_bytes(bytes, wish)).await
     }
 
-    /// Prepares an image of a message. Its media type is found anew; base64 may be in any of its usual forms.
+    /// Prepares an image of a message. Its media type is determined from the bytes; base64 may be in any usual form.
     ///
     /// # Errors
-    /// As [`Images::prepare`], which also says what dropping does.
+    /// As [`Images::prepare`], also for dropping.
     pub async fn prepare_content(&self, image: ImageContent) -> Result<Prepared, Omission> {
         let wish = self.wish;
         self.work(move || Job::of_base64(image.data, wish)).await
@@ -81,7 +83,7 @@ impl Images {
         let left = Left(Arc::new(AtomicBool::new(false)));
         let nobody_waits = Arc::clone(&left.0);
         blocking(move || {
-            // The memory is free when the thread is done, not when nobody waits any more.
+            // The memory is free when the thread is done, not when the caller stops waiting.
             let _permit = permit;
             job.run(|| nobody_waits.load(Ordering::Relaxed))
         })
@@ -89,7 +91,7 @@ impl Images {
     }
 }
 
-/// Says, when dropped, that nobody waits.
+/// Signals, when dropped, that the caller stopped waiting.
 struct Left(Arc<AtomicBool>);
 
 impl Drop for Left {
@@ -98,7 +100,7 @@ impl Drop for Left {
     }
 }
 
-/// Runs `work` off the runtime's threads. A decoder that panics is one that cannot decode.
+/// Runs `work` off the runtime's threads. A decoder that panics cannot decode the image.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Omission> + Send + 'static,
 ) -> Result<T, Omission> {

@@ -1,4 +1,4 @@
-//! The work on one image. Blocks.
+//! Prepares one image. Blocks.
 
 use agentd_protocol::image_kind::ImageKind;
 use agentd_protocol::message::ImageContent;
@@ -11,12 +11,12 @@ use crate::{
     raster::Raster,
 };
 
-/// What is to become of an image.
+/// How to prepare an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wish {
-    /// It is checked, and made upright and small where it is too large.
+    /// Make it upright, and small if it is too large.
     Fit,
-    /// It keeps its size; only what no model takes is converted.
+    /// Keep its size; convert only unsupported kinds.
     Convert,
 }
 
@@ -24,36 +24,36 @@ pub(crate) enum Wish {
 pub(crate) struct Job {
     bytes: Vec<u8>,
     kind: ImageKind,
-    /// The bytes in plain base64, where they came so.
+    /// The bytes in plain base64, if they came that way.
     base64: Option<String>,
     wish: Wish,
 }
 
 impl Job {
-    /// Takes bytes that are said to be an image.
+    /// An image in `bytes`.
     pub(crate) fn of_bytes(bytes: Vec<u8>, wish: Wish) -> Result<Self, Omission> {
         let kind = ImageKind::by_signature(&bytes).ok_or(Omission::NoImage)?;
         Ok(Self { bytes, kind, base64: None, wish })
     }
 
-    /// Takes base64.
+    /// An image in base64.
     pub(crate) fn of_base64(data: String, wish: Wish) -> Result<Self, Omission> {
         let (bytes, is_plain) = content::decode(&data).ok_or(Omission::NoImage)?;
         Ok(Self { base64: is_plain.then_some(data), ..Self::of_bytes(bytes, wish)? })
     }
 
-    /// What the work takes of memory, in bytes, about.
+    /// The memory that the work takes, in bytes, about.
     pub(crate) fn memory(&self) -> Result<u64, Omission> {
         if self.stays_unseen() {
             return Ok(0);
         }
         let image = self.open()?;
-        // Of what is too large, a smaller picture is made, and mixed in floating point.
+        // Resizing mixes pixels in floating point.
         let mixing = if fit::is_small(image.size()) { 0 } else { 192 << 20 };
         Ok(image.memory + mixing)
     }
 
-    /// Whether nobody need look at the pixels.
+    /// Whether the pixels need not be decoded.
     fn stays_unseen(&self) -> bool {
         self.wish == Wish::Convert && self.kind.is_for_the_web()
     }
@@ -62,7 +62,7 @@ impl Job {
         Encoded::open(&self.bytes, self.kind).ok_or(Omission::Unconvertible)
     }
 
-    /// Does the work; `stop` says whether nobody waits for it any more.
+    /// Does the work; `stop` returns whether the caller has stopped waiting.
     pub(crate) fn run(self, stop: impl Fn() -> bool) -> Result<Prepared, Omission> {
         if self.stays_unseen() {
             return Ok(self.unchanged());
@@ -70,7 +70,7 @@ impl Job {
         let image = self.open()?;
         let (size, stored) = (image.size(), image.stored);
         let (orientation, layout) = (image.orientation, image.layout);
-        // Decoded even where it stays as it is: one damaged image makes a provider refuse the whole transcript.
+        // Decode even if the image stays unchanged: a provider refuses the whole transcript for one damaged image.
         let pixels = image.pixels().ok_or(Omission::Unconvertible)?;
         if self.kind.is_for_the_web() && fit::is_small(size) && fit::is_light(self.bytes.len()) {
             drop(pixels);

@@ -1,7 +1,7 @@
-//! Images, made such that models take them: of a kind that they know, upright, and not too large.
+//! Prepares images for models: of a supported kind, upright, and not too large.
 //!
-//! [`Images`] is what others hold. It decodes off the runtime's threads, and bounds the memory that all decoding of the
-//! process takes together. This crate knows nothing of files, tools or sessions.
+//! [`Images`] is the interface. It decodes off the runtime's threads, and bounds the memory of all decoding in the
+//! process. This crate knows nothing of files, tools or sessions.
 
 mod content;
 mod decode;

@@ -1,4 +1,4 @@
-//! What becomes of an image, and what the model is told about it. The sentences in brackets are the reference's.
+//! The result of preparing an image, and the hints for the model. The sentences in brackets are pi's.
 
 use agentd_protocol::message::ImageContent;
 
@@ -7,30 +7,30 @@ use agentd_protocol::message::ImageContent;
 pub struct Prepared {
     /// The image, in plain base64 and with the media type of its bytes.
     pub image: ImageContent,
-    /// What was done to it, a line each; empty when it is as it came.
+    /// What was done to it, a line each; empty when it is unchanged.
     pub hints: Vec<String>,
 }
 
-/// Why an image is left out; the text is for the model.
+/// Why an image is left out. Displayed for the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Omission {
     /// It is no image, or not in base64.
     #[error("[Image omitted: it is no PNG, JPEG, GIF, WebP or BMP image in base64.]")]
     NoImage,
-    /// It is damaged, of a variant that cannot be decoded, or has more pixels than are ever decoded.
+    /// It is damaged, of an unsupported variant, or has too many pixels.
     #[error("[Image omitted: could not be converted to a supported inline image format.]")]
     Unconvertible,
-    /// Nothing makes it small enough.
+    /// No size makes it small enough.
     #[error("[Image omitted: could not be resized below the inline image size limit.]")]
     TooLarge,
 }
 
-/// The hint for an image that models do not take in the form it had.
+/// The hint for a converted image.
 pub(crate) fn converted(from: &str, to: &str) -> String {
     format!("[Image converted from {from} to {to}.]")
 }
 
-/// The hint for an image that was made smaller: how to get from what the model sees to what is in the file.
+/// The hint for a resized image: how to map coordinates to the original.
 pub(crate) fn resized(from: (u32, u32), to: (u32, u32)) -> String {
     let scale = f64::from(from.0) / f64::from(to.0);
     format!(

@@ -1,6 +1,6 @@
-//! Pixels in one form: eight bits each of red, green, blue and opacity, the colours multiplied by the opacity.
+//! Pixels in one form: eight bits each of red, green, blue and opacity, with colours multiplied by opacity.
 //!
-//! Multiplied, so that what cannot be seen does not colour its neighbours when pixels are mixed.
+//! With multiplied colours, invisible pixels do not colour their neighbours when pixels are mixed.
 
 use image::{
     ColorType, RgbaImage,
@@ -14,12 +14,12 @@ use crate::fit::Size;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Layout {
     channels: usize,
-    /// Bytes a channel: 1 or 2.
+    /// Bytes per channel: 1 or 2.
     width: usize,
 }
 
 impl Layout {
-    /// `None` for the kinds that none of our decoders makes.
+    /// `None` for colour types that no used decoder produces.
     pub(crate) fn of(color: ColorType) -> Option<Self> {
         let (channels, width) = match color {
             ColorType::L8 => (1, 1),
@@ -39,7 +39,8 @@ impl Layout {
         self.channels * self.width
     }
 
-    /// Red, green, blue and opacity of one pixel. Of 16 bits, which lie in the machine's order, the upper eight count.
+    /// Red, green, blue and opacity of one pixel. Of 16-bit channels, in the machine's byte order, the upper eight bits
+    /// count.
     fn rgba(self, pixel: &[u8]) -> [u8; 4] {
         let upper = if self.width == 2 && cfg!(target_endian = "little") { 1 } else { 0 };
         let channel = |index: usize| pixel[index * self.width + upper];
@@ -60,8 +61,8 @@ pub(crate) struct Raster {
 }
 
 impl Raster {
-    /// Takes pixels as they were stored: makes them upright, and smaller by a whole factor where they are at least twice
-    /// `target`, the upright size that is wanted next, in both directions.
+    /// Takes pixels as stored, and turns them upright. If they are at least twice as large as `target`, the next wanted
+    /// upright size, in both directions, it first shrinks them by a whole factor.
     pub(crate) fn new(
         stored: &[u8],
         (width, height): Size,
@@ -131,12 +132,12 @@ impl Raster {
         Self { pixels, is_opaque: self.is_opaque }
     }
 
-    /// Whether nothing shines through.
+    /// Whether all pixels are opaque.
     pub(crate) fn is_opaque(&self) -> bool {
         self.is_opaque
     }
 
-    /// Red, green, blue and opacity, as files have them.
+    /// Red, green, blue and opacity, as files store them.
     pub(crate) fn rgba(&self) -> Vec<u8> {
         let unmultiplied = |pixel: &image::Rgba<u8>| {
             let [red, green, blue, opacity] = pixel.0;
@@ -153,7 +154,7 @@ impl Raster {
         self.pixels.pixels().flat_map(unmultiplied).collect()
     }
 
-    /// Red, green and blue, on white where something shines through.
+    /// Red, green and blue, on white where pixels are transparent.
     pub(crate) fn rgb(&self) -> Vec<u8> {
         let on_white = |pixel: &image::Rgba<u8>| {
             let [colours @ .., opacity] = pixel.0;

@@ -7,7 +7,7 @@ use image::{
     codecs::{bmp::BmpEncoder, gif::GifEncoder, jpeg::JpegEncoder, png::PngEncoder, webp::WebPEncoder},
 };
 
-/// A picture whose quarters are red, green, blue and white: top left, top right, bottom left, bottom right.
+/// A picture with red, green, blue and white quarters: top left, top right, bottom left, bottom right.
 pub(crate) fn quarters(width: u32, height: u32) -> RgbImage {
     RgbImage::from_fn(width, height, |x, y| match (x < width / 2, y < height / 2) {
         (true, true) => Rgb([255, 0, 0]),
@@ -17,7 +17,7 @@ pub(crate) fn quarters(width: u32, height: u32) -> RgbImage {
     })
 }
 
-/// A picture that nothing compresses, the same each time.
+/// A picture that does not compress, the same each time.
 pub(crate) fn noise(width: u32, height: u32) -> RgbImage {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     RgbImage::from_fn(width, height, |_, _| {
@@ -53,7 +53,7 @@ pub(crate) fn bmp(picture: &RgbImage) -> Vec<u8> {
     bytes.into_inner()
 }
 
-/// With two pictures, so that it moves; the second is black.
+/// An animation of two pictures; the second is black.
 pub(crate) fn gif(picture: &RgbImage) -> Vec<u8> {
     let mut bytes = Vec::new();
     let (width, height) = picture.dimensions();
@@ -70,7 +70,7 @@ fn write(picture: &RgbImage, encoder: impl ImageEncoder) {
     encoder.write_image(picture, width, height, ExtendedColorType::Rgb8).unwrap();
 }
 
-/// A JPEG with a note in it that says how it is to be turned, from 1 to 8.
+/// A JPEG with an orientation tag, from 1 to 8.
 pub(crate) fn jpeg_with_orientation(picture: &RgbImage, orientation: u8) -> Vec<u8> {
     let mut tiff = b"Exif\0\0MM\0\x2a\0\0\0\x08\0\x01".to_vec();
     tiff.extend([0x01, 0x12, 0, 3, 0, 0, 0, 1, 0, orientation, 0, 0, 0, 0, 0, 0]);
@@ -81,11 +81,11 @@ pub(crate) fn jpeg_with_orientation(picture: &RgbImage, orientation: u8) -> Vec<
     bytes
 }
 
-/// The start of a PNG of any size: its header, and pixels that end at once.
+/// A PNG that claims any size: its header, and pixels that end at once.
 pub(crate) fn png_that_claims(width: u32, height: u32) -> Vec<u8> {
     let mut bytes = b"\x89PNG\r\n\x1a\n".to_vec();
     let header = [&width.to_be_bytes()[..], &height.to_be_bytes(), &[8, 6, 0, 0, 0]].concat();
-    // The smallest stream of zlib: nothing, and its checksum.
+    // The smallest zlib stream: empty, with its checksum.
     for (kind, data) in [(b"IHDR", &header[..]), (b"IDAT", &[0x78, 0x9c, 3, 0, 0, 0, 0, 1]), (b"IEND", &[])] {
         bytes.extend(u32::try_from(data.len()).unwrap().to_be_bytes());
         let checked = [&kind[..], data].concat();

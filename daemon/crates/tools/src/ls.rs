@@ -1,4 +1,4 @@
-//! The tool `ls`: what is in a folder.
+//! The tool `ls`: lists a folder.
 
 use std::{ffi::OsString, path::Path, sync::LazyLock};
 
@@ -17,16 +17,16 @@ mod order;
 
 const DEFAULT_LIMIT: usize = 500;
 
-/// Names that are looked at between two looks at whether the call was aborted.
+/// Names processed between two checks whether the call was aborted.
 const STRIDE: usize = 256;
 
 /// Lists folders.
 pub type LsTool = SearchTool<Ls>;
 
-/// What `ls` does.
+/// The marker type of [`LsTool`].
 pub enum Ls {}
 
-/// What models are told; the same in all sessions.
+/// The tool's description for models; the same in all sessions.
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     ToolSpec {
     name: "ls".to_owned(),
@@ -68,7 +68,7 @@ impl SearchKind for Ls {
         let names = if here.files.is_local() { names_here(path, here)? } else { names_there(path, here)? };
         let mut names: Vec<_> =
             names.into_iter().map(|name| (order::key(&name.name.to_string_lossy()), name)).collect();
-        // Names that differ in their case alone are told apart by their bytes.
+        // Names that differ only in case are ordered by their bytes.
         names.sort_unstable_by(|(key, one), (other, two)| (key, &one.name).cmp(&(other, &two.name)));
         let limit = limit(arguments.limit, DEFAULT_LIMIT);
         let (mut list, mut notices, mut shown) = (List::default(), Notices::default(), 0);
@@ -84,7 +84,7 @@ impl SearchKind for Ls {
                 notices.detail("entryLimitReached", limit);
                 break;
             }
-            // What is gone meanwhile, and links that lead nowhere, are left out.
+            // Skip names that are gone meanwhile, and dangling links.
             let Some(is_folder) = name.is_folder(path) else { continue };
             shown += 1;
             list.push(&format!("{}{}", name.name.to_string_lossy(), if is_folder { "/" } else { "" }));
@@ -96,15 +96,15 @@ impl SearchKind for Ls {
     }
 }
 
-/// A name in the folder.
+/// An entry of the folder.
 struct Name {
     name: OsString,
-    /// What it leads to; `None`: it has yet to be asked.
+    /// The kind of its target; `None` when it was not determined yet.
     target: Option<Option<FileKind>>,
 }
 
 impl Name {
-    /// Whether it is a folder, links followed; `None` where it leads nowhere.
+    /// Whether it is a folder, links followed; `None` for a dangling link.
     fn is_folder(&self, of: &Path) -> Option<bool> {
         match self.target {
             Some(target) => target.map(|kind| kind == FileKind::Folder),
@@ -113,7 +113,7 @@ impl Name {
     }
 }
 
-/// What is in a folder of this machine.
+/// The entries of a folder on this machine.
 fn names_here(path: &Path, here: &Here<'_>) -> Result<Vec<Name>, ToolError> {
     let mut names = Vec::new();
     for (number, entry) in path.read_dir().map_err(|error| unreadable(path, &error))?.enumerate() {
@@ -126,7 +126,7 @@ fn names_here(path: &Path, here: &Here<'_>) -> Result<Vec<Name>, ToolError> {
     Ok(names)
 }
 
-/// What is in a folder of another one, where each name cannot be asked for by itself.
+/// The entries of a folder on another host, where asking for each name would be slow.
 fn names_there(path: &Path, here: &Here<'_>) -> Result<Vec<Name>, ToolError> {
     let asked = here.files.list(&[path.to_owned()]);
     let list = asked.and_then(|mut lists| lists.pop().unwrap_or_else(|| Ok(Vec::new())));

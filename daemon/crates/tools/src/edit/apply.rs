@@ -1,22 +1,22 @@
-//! Turns found edits into changes of the text.
+//! Turns matched edits into changes of the text.
 
 use std::ops::Range;
 
 use super::matching::{Edit, Matches, Place};
 
-/// A piece of text and what takes its place. Changes come in the order of the text and do not overlap.
+/// A range of the text and its replacement. Changes are in the order of the text and do not overlap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Change {
-    /// The bytes that go.
+    /// The bytes that are replaced.
     pub(super) range: Range<usize>,
-    /// What comes there.
+    /// The replacement.
     pub(super) text: String,
 }
 
-/// The changes of `text` that `edits` make where `matches` found them.
+/// The changes of `text` that `edits` make at their `matches`.
 ///
-/// Where the places are in the plain form of the text, a change takes whole lines: their plain form with the edits
-/// made. All other lines stay as they are.
+/// When the matches are in the plain form of the text, a change takes whole lines: their plain form with the edits
+/// made. All other lines keep their bytes.
 pub(super) fn changes(text: &str, edits: &[Edit], matches: &Matches<'_>) -> Vec<Change> {
     match &matches.plain {
         None => matches
@@ -53,14 +53,14 @@ fn widened(text: &str, plain: &str, edits: &[Edit], places: &[Place]) -> Vec<Cha
         changed.push_str(&edits[first.edit].new);
         let mut at = first.end;
         let mut end = whole_line_end(plain, at);
-        // Edits of the same line make one change; one may take the line feed at its end.
+        // Edits of the same line become one change, which may include the line feed at its end.
         while let Some(next) =
             places.next_if(|next| next.start < end || (next.start == end && !starts_line(plain, at)))
         {
             changed.push_str(&plain[at..next.start]);
             changed.push_str(&edits[next.edit].new);
             at = next.end;
-            // The end stays until it is passed: looking for it at each edit would read a long line again and again.
+            // Keep the end until an edit passes it: searching it for each edit would scan a long line again and again.
             if at > end || starts_line(plain, at) {
                 end = whole_line_end(plain, at);
             }
@@ -80,7 +80,7 @@ fn starts_line(text: &str, at: usize) -> bool {
     at == 0 || text.as_bytes()[at - 1] == b'\n'
 }
 
-/// The end of the line that `at` is in, or `at` when a line starts there: nothing of that one has changed.
+/// The end of the line that `at` is in, or `at` at the start of a line, which is then unchanged.
 fn whole_line_end(text: &str, at: usize) -> usize {
     if starts_line(text, at) {
         return at;
@@ -88,17 +88,17 @@ fn whole_line_end(text: &str, at: usize) -> usize {
     memchr::memchr(b'\n', &text.as_bytes()[at..]).map_or(text.len(), |feed| at + feed)
 }
 
-/// Walks a text and its plain form, which have the same lines, side by side.
+/// Walks a text and its plain form side by side: both have the same lines.
 struct SameLines<'a> {
     text: &'a str,
     plain: &'a str,
-    /// Line starts of the same line.
+    /// The start of the same line in both.
     text_at: usize,
     plain_at: usize,
 }
 
 impl SameLines<'_> {
-    /// Where `plain_at`, the start or the end of a line of the plain form, is in the text. Goes forwards only.
+    /// The position in the text of `plain_at`, the start or the end of a line of the plain form. Forwards only.
     fn locate(&mut self, plain_at: usize) -> usize {
         let feeds = memchr::memchr_iter(b'\n', &self.plain.as_bytes()[self.plain_at..plain_at]).count();
         if feeds > 0 {
@@ -142,7 +142,7 @@ mod tests {
             edited(text, &[("\"hi\"", "\"ho\"")]),
             "\u{201c}top\u{201d}  \nsay \"ho\" now\n\u{201c}end\u{201d}  \n"
         );
-        // A match that takes the line feed along leaves the next line alone.
+        // A match that includes the line feed leaves the next line unchanged.
         assert_eq!(
             edited(text, &[("say \"hi\" now\n", "gone\n")]),
             "\u{201c}top\u{201d}  \ngone\n\u{201c}end\u{201d}  \n"

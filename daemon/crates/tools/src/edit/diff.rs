@@ -1,4 +1,4 @@
-//! Shows what an edit changed: for people, and as a patch.
+//! Shows the changes of an edit: as a diff for people, and as a patch.
 
 mod changes;
 mod show;

@@ -1,4 +1,4 @@
-//! The law of edits; see `fuzz.rs` of the crate.
+//! The law of edits; see the crate's `fuzz.rs`.
 
 use super::{
     apply::{apply, changes},
@@ -11,8 +11,8 @@ use super::{
 /// The most edits of one input.
 const MOST_EDITS: usize = 4;
 
-/// A file and edits of it, taken from any bytes: how many edits; of each where in the file its old text stands, and how long that
-/// is; then the file and the new texts with an FF between them.
+/// A file and edits of it, taken from any bytes: the number of edits; for each the position and the length of its old
+/// text; then the file and the new texts, separated by FF.
 struct Case {
     /// The file as it is.
     original: String,
@@ -28,7 +28,7 @@ impl Case {
             rest.split(|byte| *byte == 0xff).map(|text| String::from_utf8_lossy(text).into_owned());
         let original = texts.next()?;
         let text = line_endings::normalize(&original).into_owned();
-        // An old text as it is in the file, or as a model may have seen it.
+        // The old text as it is in the file, or in its plain form.
         let source = if first & 4 == 0 { text } else { fuzzy::plain(&text).into_owned() };
         let edits = places.chunks(3).take(MOST_EDITS).map(|place| {
             let from = usize::from(u16::from_be_bytes([place[0], place[1]])) % (source.len() + 1);
@@ -42,8 +42,9 @@ impl Case {
     }
 }
 
-/// Edits whose old texts are in the file exactly once, also in its plain form, and do not overlap are made, and the file is what
-/// replacing one text after the other gives. Line endings of what stays are kept. The patch makes the new file of the old one.
+/// Edits whose old texts are in the file exactly once, also in its plain form, and do not overlap, are made: the result
+/// is that of replacing one text after the other. Unchanged lines keep their endings. Applying the patch to the old
+/// file gives the new one.
 pub(crate) fn edits(input: &[u8]) {
     let Some(Case { original, edits }) = Case::of(input) else { return };
     let text = line_endings::normalize(&original);
@@ -62,7 +63,7 @@ pub(crate) fn edits(input: &[u8]) {
     if matches.plain.is_none() {
         assert_eq!(edited, one_after_the_other(&text, &edits), "{edits:?}");
     } else {
-        // The plain form, where the change was made, and other lines as they were.
+        // Changed lines are in their plain form; other lines are unchanged.
         let expected = one_after_the_other(&fuzzy::plain(&text), &edits);
         let plain = |text: &str| fuzzy::plain(text).into_owned();
         if edits.iter().all(|edit| {
@@ -89,7 +90,7 @@ pub(crate) fn edits(input: &[u8]) {
         ends.map(|at| at > 0 && bytes[at] == b'\n' && bytes[at - 1] == b'\r').collect()
     };
     let first_changed = changes.first().map_or(0, |change| text[..change.range.start].matches('\n').count());
-    // One that the change stands right behind may have to be told from one that follows now.
+    // An ending right before the change may have to stay apart from one that follows now.
     let touched = changes.first().is_some_and(|change| text[..change.range.start].ends_with('\n'));
     let before = same.min(first_changed).saturating_sub(usize::from(touched));
     assert_eq!(endings(&written)[..before], endings(&original)[..before], "endings before the first change");
@@ -121,7 +122,7 @@ fn refused_for_a_reason(text: &str, edits: &[Edit], problem: &Problem) {
     }
 }
 
-/// Every old text found in the text as it is, and replaced from the last to the first.
+/// Replaces every old text, from the last to the first.
 fn one_after_the_other(text: &str, edits: &[Edit]) -> String {
     let place = |edit: &Edit| text.find(&edit.old).or_else(|| text.find(&*fuzzy::plain(&edit.old)));
     let mut places: Vec<(usize, &Edit)> =
@@ -142,12 +143,12 @@ fn common_start(one: &str, other: &str) -> usize {
     floor(one, same)
 }
 
-/// The start of the character at that place.
+/// The start of the character at `at`.
 fn floor(text: &str, at: usize) -> usize {
     (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default()
 }
 
-/// The text that a unified diff makes of `old`; `None` when it does not fit.
+/// Applies a unified diff to `old`; `None` when it does not fit.
 fn patched(old: &str, patch: &str) -> Option<String> {
     let old: Vec<&str> = old.split_inclusive('\n').collect();
     let mut new = String::new();

@@ -1,5 +1,5 @@
-//! Text with the differences taken out that models cannot see: compatible characters, curly quotes, long dashes, odd
-//! spaces, and spaces at the ends of lines.
+//! Removes differences that models cannot see: compatibility characters, curly quotes, long dashes, unusual spaces, and
+//! spaces at the ends of lines.
 
 use std::borrow::Cow;
 
@@ -45,7 +45,7 @@ fn plain_char(c: char) -> char {
     }
 }
 
-/// White space as JavaScript trims it.
+/// White space as trimmed in JavaScript.
 fn is_blank(c: char) -> bool {
     (c.is_whitespace() && c != '\u{85}') || c == '\u{feff}'
 }
@@ -84,7 +84,7 @@ mod tests {
             let once = plain(&text);
             prop_assert_eq!(once.matches('\n').count(), text.matches('\n').count());
             prop_assert_eq!(plain(&once), once.clone());
-            // A borrowed result was checked to need no change; the long way agrees.
+            // The long way gives the same as the shortcut for texts that need no change.
             let mut long = String::new();
             for (index, line) in text.split('\n').enumerate() {
                 if index > 0 { long.push('\n'); }

@@ -1,10 +1,10 @@
-//! Files with line endings of their own: edited as if line feeds were all there is, written back as they were.
+//! Edits files with any line endings as if they had line feeds only, and keeps their endings.
 
 use std::borrow::Cow;
 
 use super::apply::Change;
 
-/// `text` with every CRLF and every CR as a line feed.
+/// `text` with a line feed for every CRLF and CR.
 pub(super) fn normalize(text: &str) -> Cow<'_, str> {
     if memchr::memchr(b'\r', text.as_bytes()).is_none() {
         return Cow::Borrowed(text);
@@ -12,10 +12,10 @@ pub(super) fn normalize(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.replace("\r\n", "\n").replace('\r', "\n"))
 }
 
-/// Makes `changes`, which are in terms of `normalize(original)`, in `original` itself.
+/// Makes `changes`, whose ranges are in `normalize(original)`, in `original` itself.
 ///
-/// Bytes that stay keep their line endings. An inserted line feed takes the ending that it replaces, and when it
-/// replaces none, the ending of the line that the change begins in.
+/// Unchanged bytes keep their line endings. An inserted line feed takes the ending that it replaces; if it replaces
+/// none, the ending of the line in which the change begins.
 pub(super) fn apply(original: &str, changes: &[Change]) -> String {
     let mut result = String::with_capacity(original.len());
     let mut walk = Walk { original, at: 0, normalized_at: 0 };
@@ -28,7 +28,7 @@ pub(super) fn apply(original: &str, changes: &[Change]) -> String {
             let end = walk.go(change.range.end);
             &original[begin..end]
         };
-        // What is the same at both ends of the change is not replaced but stays.
+        // Keep what is the same at both ends of the change.
         let (head, tail) = common_ends(replaced, &change.text);
         push(&mut result, &original[copied..begin + head.original]);
         let inserted = &change.text[head.changed..change.text.len() - tail.changed];
@@ -40,8 +40,8 @@ pub(super) fn apply(original: &str, changes: &[Change]) -> String {
     result
 }
 
-/// Appends a piece that was not there before. Where a CR and a line feed meet that were two line endings, they stay two: alone they
-/// would be one CRLF.
+/// Appends a piece. Where a CR and a line feed meet that were two line endings, adds a line feed: together they would
+/// be one CRLF.
 fn push(result: &mut String, piece: &str) {
     if result.ends_with('\r') && piece.starts_with('\n') {
         result.push('\n');
@@ -49,7 +49,7 @@ fn push(result: &mut String, piece: &str) {
     result.push_str(piece);
 }
 
-/// Translates places of the normalised text into places of the original, forwards only.
+/// Translates positions in the normalised text into positions in the original, forwards only.
 struct Walk<'a> {
     original: &'a str,
     at: usize,
@@ -61,7 +61,7 @@ impl Walk<'_> {
         let bytes = self.original.as_bytes();
         while self.normalized_at < normalized {
             let left = normalized - self.normalized_at;
-            // Not beyond what is left: each of many changes would search the rest of the text.
+            // Do not search further: with many changes, each would search the rest of the text.
             let near = &bytes[self.at..bytes.len().min(self.at + left)];
             let step = memchr::memchr(b'\r', near).unwrap_or(left);
             self.at += step;
@@ -75,15 +75,15 @@ impl Walk<'_> {
     }
 }
 
-/// How long a part is in the original and in the text of a change, in bytes.
+/// The length of a part in the original and in a change's text, in bytes.
 #[derive(Clone, Copy, Default)]
 struct Common {
     original: usize,
     changed: usize,
 }
 
-/// What `replaced`, with line endings of any kind, and `changed`, with line feeds, have in common at their start and,
-/// beyond that, at their end.
+/// The lengths that `replaced`, with any line endings, and `changed`, with line feeds, have in common at their start,
+/// and of the rest at their end.
 fn common_ends(replaced: &str, changed: &str) -> (Common, Common) {
     let mut head = Common::default();
     let mut old = Units(replaced);
@@ -106,7 +106,7 @@ fn common_ends(replaced: &str, changed: &str) -> (Common, Common) {
     (head, tail)
 }
 
-/// Characters of a text, where a line ending of any kind is one line feed; each with its length in bytes.
+/// The characters of a text with their lengths in bytes, where any line ending is one line feed.
 struct Units<'a>(&'a str);
 
 impl Units<'_> {
@@ -125,18 +125,18 @@ impl Units<'_> {
     }
 }
 
-/// Tells what the lines of a text end with. Remembers what it found, since many changes can be in one long line.
+/// Finds the line ending at a position. It remembers the last search, since many changes can be in one long line.
 struct Endings<'a> {
     text: &'a str,
-    /// What the last search found.
+    /// The result of the last search.
     found: Option<Ending>,
 }
 
 #[derive(Clone, Copy)]
 enum Ending {
-    /// The first from where the search began.
+    /// The next ending from where the search began.
     At(usize),
-    /// There was none from there on: the last of all, if there is one.
+    /// No ending follows; the last one before, if there is one.
     Last(Option<usize>),
 }
 
@@ -158,14 +158,14 @@ impl Endings<'_> {
         match (bytes[found], found.checked_sub(1).map(|before| bytes[before])) {
             (b'\r', _) if bytes.get(found + 1) == Some(&b'\n') => "\r\n",
             (b'\r', _) => "\r",
-            // Only a search backwards meets the second half of an ending first.
+            // Only a backwards search finds the second half of an ending first.
             (_, Some(b'\r')) => "\r\n",
             _ => "\n",
         }
     }
 }
 
-/// Appends `inserted`, giving its line feeds the endings of `gone` in order and then `ending`.
+/// Appends `inserted`; its line feeds become the endings of `gone` in order, and then `ending`.
 fn push_with_endings(result: &mut String, inserted: &str, gone: &str, ending: &str) {
     let mut endings = gone.match_indices(['\r', '\n']).filter_map(|(at, found)| match found {
         "\r" if gone[at + 1..].starts_with('\n') => Some("\r\n"),
@@ -199,7 +199,7 @@ mod tests {
         check("a\r\nb\r\n", "b\n", "b\nc\n", "a\r\nb\r\nc\r\n");
         check("a\rb\r", "b", "x\ny", "a\rx\ry\r");
         check("abc", "b", "x\ny", "ax\nyc");
-        // The last line has no ending: the one before it counts.
+        // The last line has no ending, so it takes the one before.
         check("a\r\nb", "b", "b\nc", "a\r\nb\r\nc");
     }
 
@@ -210,7 +210,7 @@ mod tests {
         check(mixed, "two", "2\n2", "one\r\n2\n2\nthree\rfour\n");
         check(mixed, "three", "3\n3", "one\r\ntwo\n3\r3\rfour\n");
         check(mixed, "one\ntwo\nthree\n", "1\n2\n3\n", "1\r\n2\n3\rfour\n");
-        // Lines that the edit only repeats keep their own; the new one takes that of the line the edit begins in.
+        // Repeated lines keep their endings; the new line takes that of the line in which the edit begins.
         check(mixed, "one\ntwo\nthree\n", "one\nnew\ntwo\nthree\n", "one\r\nnew\r\ntwo\nthree\rfour\n");
         check(mixed, "two\nthree", "three", "one\r\nthree\rfour\n");
     }
@@ -223,7 +223,7 @@ mod tests {
         check("a\r\nX\nb", "X", "", "a\r\n\nb");
     }
 
-    /// What the text of one change gets does not depend on what another one asked before.
+    /// The ending at a position does not depend on earlier searches.
     #[test]
     fn endings_are_those_of_each_place() {
         let text = "ab\ncd\r\nef\rgh";
@@ -236,7 +236,7 @@ mod tests {
     }
 
     proptest! {
-        /// Seen with line feeds, the result is what the change makes of the text; what stays keeps its bytes.
+        /// With line feeds only, the result is the changed text; unchanged parts keep their bytes.
         #[test]
         fn endings_are_all_that_differs(
             lines in prop::collection::vec(("[abé]{0,3}", prop::sample::select(vec!["\n", "\r\n"])), 0..8),
@@ -258,7 +258,7 @@ mod tests {
             prop_assert!(result.ends_with(&original[walk.go(range.end)..]));
         }
 
-        /// The same where CRs stand alone, too: no line ending is lost or made by what meets.
+        /// The same with single CRs: no line ending is lost or made where pieces meet.
         #[test]
         fn no_ending_is_lost_where_pieces_meet(
             original in "[ab\r\n]{0,10}", new in "[a\n]{0,4}",
@@ -271,7 +271,7 @@ mod tests {
             prop_assert_eq!(normalize(&result), super::super::apply::apply(&normalized, &changes), "{:?}", result);
         }
 
-        /// In a file with one kind of ending, no other comes in.
+        /// In a file with one kind of ending, no other kind appears.
         #[test]
         fn one_kind_of_ending_stays_one_kind(
             lines in prop::collection::vec("[ab]{0,3}", 1..6), new in "[ab\n]{0,6}", at in 0usize..6,

@@ -1,4 +1,4 @@
-//! Finds the old texts.
+//! Finds the old texts of edits.
 
 use std::borrow::Cow;
 
@@ -9,25 +9,25 @@ use super::{fuzzy, problem::Problem};
 /// One replacement, with line feeds as its only line endings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Edit {
-    /// What is there.
+    /// The text to find.
     pub(super) old: String,
-    /// What is to be there.
+    /// The text to put there.
     pub(super) new: String,
 }
 
-/// Where the edits go, in the order of the file.
+/// The matches of all edits, in the order of the file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Matches<'a> {
-    /// The plain form of the file's text when the places are in that; `None` when they are in the text itself.
+    /// The plain form of the file's text when the matches are in that; `None` when they are in the text itself.
     pub(super) plain: Option<Cow<'a, str>>,
     /// One for each edit.
     pub(super) places: Vec<Place>,
 }
 
-/// Where one edit goes.
+/// The match of one edit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
-    /// Which edit.
+    /// The index of the edit.
     pub(super) edit: usize,
     /// The first byte of its old text.
     pub(super) start: usize,
@@ -35,10 +35,10 @@ pub(super) struct Place {
     pub(super) end: usize,
 }
 
-/// Finds every old text of `edits` in `text`, where each must be once and none may overlap another.
+/// Finds every old text of `edits` in `text`. Each must occur once, and none may overlap another.
 ///
-/// Old texts are looked for as they are. If one is only there in its plain form, all are looked for in the plain form of
-/// the text. How often one is there is always counted in the plain form: what looks the same to the model counts.
+/// Old texts are searched as they are. If one occurs only in its plain form, all are searched in the plain form of the
+/// text. Occurrences are always counted in the plain form, because texts that look the same to the model count.
 ///
 /// # Errors
 /// The first problem in the order of the edits; overlaps come last. `stop` is asked before each search.
@@ -68,7 +68,7 @@ pub(super) fn find<'a>(
         let (start, length) = if all_exact {
             exact[index].map(|start| (start, edit.old.len()))
         } else {
-            // What is left of the old text may still be there as it is, such as a space at its end.
+            // The old text itself may still occur, such as with a space at its end.
             let found = position(&plain_text, &edit.old).map(|start| (start, edit.old.len()));
             found.or_else(|| position(&plain_text, &plain_old).map(|start| (start, plain_old.len())))
         }
@@ -76,7 +76,7 @@ pub(super) fn find<'a>(
         let searched = if all_exact { text } else { &plain_text };
         let wanted = &searched[start..start + length];
         let as_found = count(&searched[start..], wanted);
-        // Where the plain form is the text itself, that was all; large texts are not searched twice.
+        // If the plain form is the text itself, the count is complete: do not search large texts twice.
         let is_counted = (!all_exact || matches!(plain_text, Cow::Borrowed(_))) && *wanted == *plain_old;
         let count = if is_counted { as_found } else { as_found.max(count(&plain_text, &plain_old)) };
         if count > 1 {
@@ -93,7 +93,7 @@ pub(super) fn find<'a>(
 }
 
 fn position(text: &str, wanted: &str) -> Option<usize> {
-    // A text that was nothing but spaces has no plain form to look for.
+    // A text of spaces has an empty plain form.
     if wanted.is_empty() { None } else { memmem::find(text.as_bytes(), wanted.as_bytes()) }
 }
 
@@ -105,7 +105,7 @@ fn count(text: &str, wanted: &str) -> usize {
 mod tests {
     use super::*;
 
-    /// Whether the plain form was needed; and which edit is where, in the order of the file.
+    /// Whether the plain form was needed; and the edit, start and end of each match, in the order of the file.
     type Found = (bool, Vec<(usize, usize, usize)>);
 
     fn found(text: &str, olds: &[&str]) -> Result<Found, Problem> {
@@ -129,7 +129,7 @@ mod tests {
             Ok((true, vec![(0, 0, 13)]))
         );
         assert_eq!(found("a \u{2014} b", &["a - b"]), Ok((true, vec![(0, 0, 5)])));
-        // One that needs it takes the others along.
+        // One edit that needs the plain form applies it to all.
         assert_eq!(found("x\u{2019}s\nabc  \nd", &["abc", "x's"]), Ok((true, vec![(1, 0, 3), (0, 4, 7)])));
         // A space in the middle of a line is kept even at the end of the old text.
         assert_eq!(found("\u{2019}x\nfoo bar", &["'x", "foo "]), Ok((true, vec![(0, 0, 2), (1, 3, 7)])));
@@ -140,12 +140,12 @@ mod tests {
         assert_eq!(found("abc", &["abc", ""]), Err(Problem::EmptyOld(1)));
         assert_eq!(found("abc", &["abc", "x"]), Err(Problem::NotFound(1)));
         assert_eq!(found("a b a", &["b", "a"]), Err(Problem::Ambiguous(1, 2)));
-        // What looks the same counts, also when only one is exact.
+        // Texts that look the same count, even if only one is exact.
         assert_eq!(found("it's\nit\u{2019}s\n", &["it's"]), Err(Problem::Ambiguous(0, 2)));
         assert_eq!(found("x \n y", &["   "]), Err(Problem::NotFound(0)));
         assert_eq!(found("x  y  z", &["  "]), Err(Problem::Ambiguous(0, 2)));
         assert_eq!(found("x  y", &["  "]), Ok((false, vec![(0, 1, 3)])));
-        // A letter of its own and the same letter below an accent.
+        // A single letter, and the same letter below an accent.
         assert_eq!(found("e e\u{301}", &["e"]), Err(Problem::Ambiguous(0, 2)));
     }
 

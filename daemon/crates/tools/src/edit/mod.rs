@@ -1,4 +1,4 @@
-//! The `edit` tool: exact replacements in one file, with some mercy for quotes, dashes and spaces.
+//! The `edit` tool: exact replacements in one file, tolerant of quotes, dashes and spaces.
 
 mod apply;
 mod diff;

@@ -1,9 +1,9 @@
-//! Mends arguments in the forms that models fall back to.
+//! Repairs arguments in the forms that models fall back to.
 
 use serde_json::{Map, Value};
 
-/// Makes `edits` a list of edits: also when it comes as JSON in a string, as a single edit, or as the `oldText` and
-/// `newText` of the tool's earlier form beside it.
+/// Makes `edits` a list of edits, also when it is JSON in a string, a single edit, or when `oldText` and `newText` of
+/// the tool's earlier form stand beside it.
 pub(super) fn prepare(mut arguments: Map<String, Value>) -> Map<String, Value> {
     if let Some(Value::String(text)) = arguments.get("edits")
         && let Ok(parsed @ (Value::Array(_) | Value::Object(_))) = serde_json::from_str(text)
@@ -17,7 +17,7 @@ pub(super) fn prepare(mut arguments: Map<String, Value>) -> Map<String, Value> {
         (arguments.get("oldText"), arguments.get("newText"))
         && matches!(arguments.get("edits"), None | Some(Value::Null | Value::Array(_)))
     {
-        // The rest keeps its order: it is shown when it does not fit.
+        // Keep the order of the rest: it is shown when the arguments do not fit.
         let edit = ["oldText", "newText"]
             .into_iter()
             .filter_map(|name| arguments.shift_remove_entry(name))

@@ -1,19 +1,19 @@
-//! Why edits cannot be made, in the words that clients and models know.
+//! Why edits cannot be made, in pi's words.
 
-/// What is wrong with the edits of one call. Edits are told by their places in the call, counted from 0.
+/// The problem of a call's edits. Edits are named by their index in the call, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Problem {
-    /// There is nothing to find.
+    /// The old text is empty.
     EmptyOld(usize),
     /// The file does not have the old text.
     NotFound(usize),
-    /// The file has the old text that often.
+    /// The file has the old text this often.
     Ambiguous(usize, usize),
     /// Two edits want to change the same text.
     Overlap(usize, usize),
     /// The file would stay as it is.
     NoChange,
-    /// Something else changed the file while the edit was made.
+    /// The file changed while the edit was made.
     Changed,
     /// The run was aborted.
     Aborted,

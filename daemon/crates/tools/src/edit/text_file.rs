@@ -1,4 +1,4 @@
-//! The file to edit, read in a way that cannot damage it.
+//! Reads the file to edit, in a way that cannot damage it.
 
 use std::{
     io::{self, Read},
@@ -14,10 +14,10 @@ use crate::{
     truncate::format_size,
 };
 
-/// The largest file that is edited, in bytes. Larger ones are data, and a command does better with them.
+/// The largest file that is edited: 64 MiB. Larger files are data, better changed by a command.
 const MAX_SIZE: u64 = 64 * 1024 * 1024;
 
-/// The mark that some programs put before the text.
+/// The byte order mark that some programs put before the text.
 const BOM: &str = "\u{feff}";
 
 /// The text of a file.
@@ -31,7 +31,7 @@ impl TextFile {
     /// Reads the file at `path`, which must be readable, writable and UTF-8; `given` is its name in messages.
     ///
     /// # Errors
-    /// What keeps the file from being edited.
+    /// Why the file cannot be edited.
     pub(super) fn read(files: &dyn FileSystem, path: &Path, given: &str) -> Result<Self, ToolError> {
         let failed = |error: &io::Error| unreachable_file(given, error);
         files.check_change(path).map_err(|error| failed(&error))?;
@@ -59,28 +59,28 @@ impl TextFile {
         Ok(Self { content, text_start, stamp })
     }
 
-    /// The file as it was read.
+    /// The file's state when it was read.
     pub(super) fn before(&self) -> Before<'_> {
         Before { stamp: &self.stamp, content: self.content.as_bytes() }
     }
 
-    /// The text without its mark.
+    /// The text without the byte order mark.
     pub(super) fn text(&self) -> &str {
         &self.content[self.text_start..]
     }
 
-    /// An old or a new text of the model as it is within [`Self::text`]: a mark that it repeats is not part of it.
+    /// A text of the model as it is within [`Self::text`]: without the byte order mark that it may repeat.
     pub(super) fn without_mark<'a>(&self, text: &'a str) -> &'a str {
         if self.text_start > 0 { text.strip_prefix(BOM).unwrap_or(text) } else { text }
     }
 
-    /// The content of the file once its text is `text`.
+    /// The file's content with `text` as its text.
     pub(super) fn with_text(&self, text: String) -> String {
         if self.text_start > 0 { format!("{BOM}{text}") } else { text }
     }
 }
 
-/// The message for a file that cannot be reached.
+/// The error for a file that cannot be opened.
 pub(super) fn unreachable_file(given: &str, error: &io::Error) -> ToolError {
     match Unreachable::of(error) {
         Some(unreachable) => ToolError(unreachable.to_string()),
@@ -88,7 +88,7 @@ pub(super) fn unreachable_file(given: &str, error: &io::Error) -> ToolError {
     }
 }
 
-/// Reads to the end, but no more than one byte above the limit.
+/// Reads at most one byte more than the limit.
 fn read_bounded(file: impl Read, size: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(usize::try_from(size.min(MAX_SIZE)).unwrap_or_default() + 1);
     file.take(MAX_SIZE + 1).read_to_end(&mut bytes)?;

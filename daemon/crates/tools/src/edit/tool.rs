@@ -1,4 +1,4 @@
-//! What the model sees of `edit`.
+//! The `edit` tool: its description and its calls.
 
 use std::{
     path::{Path, PathBuf},
@@ -41,14 +41,14 @@ impl EditTool {
         Self { queue, home: Home::default(), host: Arc::new(LocalHost) }
     }
 
-    /// Sets the session's home directory: what `~` means in paths.
+    /// Sets the session's home directory, which `~` means in paths.
     #[must_use]
     pub fn with_home(mut self, home: impl Into<PathBuf>) -> Self {
         self.home = Home::new(home);
         self
     }
 
-    /// Sets whose files these are; without this, this machine's.
+    /// Sets the host of the files; the default is this machine.
     #[must_use]
     pub fn with_host(mut self, host: Arc<dyn FileHost>) -> Self {
         self.host = host;
@@ -56,7 +56,7 @@ impl EditTool {
     }
 }
 
-/// What models are told; the same in all sessions.
+/// The tool's description for models; the same in all sessions.
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(spec);
 
 fn spec() -> ToolSpec {
@@ -127,7 +127,7 @@ impl Tool for EditTool {
     }
 
     fn execute(&self, invocation: Invocation) -> ToolFuture<'_> {
-        // The place in the queue is taken when the call is made, not when its future first runs.
+        // Take the place in the queue now, not when the future first runs.
         let ticket = self.queue.ticket();
         Box::pin(async move {
             let arguments: Arguments = arguments::parse(invocation.arguments)?;

@@ -1,11 +1,11 @@
-//! The law of globs; see `fuzz.rs` of the crate.
+//! The law of globs; see the crate's `fuzz.rs`.
 
 use std::path::Path;
 
 use super::pattern::Pattern;
 
-/// A glob is held against any path, or is refused with the glob in the message. One of letters, `*` and `?` alone fits the names that
-/// it should.
+/// A glob is matched against any path, or is refused with the glob in the message. A glob of letters, `*` and `?`
+/// matches exactly the names that it should.
 pub(crate) fn globs(input: &[u8]) {
     let at = input.iter().position(|byte| *byte == b'\n').unwrap_or(input.len());
     let (glob, rest) = input.split_at(at);
@@ -32,7 +32,7 @@ pub(crate) fn globs(input: &[u8]) {
     }
 }
 
-/// Whether a glob of `*` and `?` fits a name: the textbook's way, back to the last star.
+/// Whether a glob of `*` and `?` matches a name: the textbook algorithm, backtracking to the last star.
 fn simple(glob: &[u8], name: &[u8]) -> bool {
     let (mut at, mut named) = (0, 0);
     let mut star = None;

@@ -1,4 +1,4 @@
-//! The tool `find`: files and folders whose names fit a glob. The rules are those of `fd --glob --hidden`.
+//! The tool `find`: finds files and folders by a glob, with the rules of `fd --glob --hidden`.
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzz;

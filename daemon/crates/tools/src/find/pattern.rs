@@ -1,4 +1,4 @@
-//! The glob, and what it is held against.
+//! The glob, and what it is matched against.
 
 use std::path::Path;
 
@@ -12,11 +12,11 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    /// Reads a glob. One with a slash is held against whole paths, at any depth unless it says otherwise; one without
-    /// upper-case letters fits both cases; an empty one fits everything.
+    /// Parses a glob. A glob with a slash is matched against whole paths, at any depth unless anchored; one without
+    /// upper-case letters ignores case; an empty one matches everything.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The problem of the glob.
     pub(super) fn new(text: &str) -> Result<Self, ToolError> {
         let text = if text.is_empty() { "*" } else { text };
         let of_paths = text.contains('/');
@@ -30,7 +30,7 @@ impl Pattern {
         Ok(Self { glob: built.compile_matcher(), of_paths })
     }
 
-    /// Whether it fits an entry, given by its absolute path.
+    /// Whether it matches an entry, given by its absolute path.
     pub(super) fn fits(&self, path: &Path) -> bool {
         if self.of_paths {
             return self.glob.is_match(path);

@@ -1,4 +1,4 @@
-//! What the model sees of `find`.
+//! The `find` tool: its description and its calls.
 
 use std::{io, path::Path, sync::LazyLock};
 
@@ -21,13 +21,13 @@ use crate::{
 
 const DEFAULT_LIMIT: usize = 1000;
 
-/// Looks for files and folders by name.
+/// Finds files and folders by name.
 pub type FindTool = SearchTool<Find>;
 
-/// What `find` does.
+/// The marker type of [`FindTool`].
 pub enum Find {}
 
-/// What models are told; the same in all sessions.
+/// The tool's description for models; the same in all sessions.
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     ToolSpec {
     name: "find".to_owned(),
@@ -77,7 +77,7 @@ impl SearchKind for Find {
         let rules = WalkRules {
             root: &root,
             own_ignore_file: ".fdignore",
-            // Elsewhere the walk finds that out by itself.
+            // On another host the walk finds out by itself.
             require_git: here.files.is_local() && is_in_repository(&root),
             overrides: Override::empty(),
             unused: &unused,
@@ -101,7 +101,7 @@ impl SearchKind for Find {
     }
 }
 
-/// The results as they are shown.
+/// The results, formatted.
 struct Listing<'a> {
     root: &'a Path,
     limit: usize,
@@ -115,14 +115,14 @@ impl<'a> Listing<'a> {
         Self { root, limit, list: List::default(), has_more: false, unreadable: 0 }
     }
 
-    /// Takes what threads have found.
+    /// Adds the results of the threads.
     fn add(&mut self, found: Found) {
         found.results.iter().for_each(|entry| self.push(entry));
         self.has_more = found.has_more;
         self.unreadable = found.unreadable;
     }
 
-    /// Looks at one entry after the other; nothing but the list is in memory.
+    /// Takes entries one by one; only the list is in memory.
     fn walk(
         &mut self,
         walk: impl Iterator<Item = io::Result<Entry>>,
@@ -181,7 +181,7 @@ impl<'a> Listing<'a> {
     }
 }
 
-/// Whether a folder belongs to a git repository: only there `.gitignore` files end at its root.
+/// Whether a folder belongs to a git repository, in which `.gitignore` files count up to its root.
 fn is_in_repository(folder: &Path) -> bool {
     folder.ancestors().any(|folder| folder.join(".git").exists())
 }

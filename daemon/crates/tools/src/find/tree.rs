@@ -1,4 +1,4 @@
-//! Walking a folder with several threads, and keeping what comes first in the order of the walk.
+//! Walks a folder with several threads, and keeps the first results in the order of the walk.
 
 use std::{
     collections::BinaryHeap,
@@ -19,27 +19,27 @@ use crate::{
     search::{self, Next, Unread, WalkRules, Walked, walk_parallel},
 };
 
-/// Threads at most: one search must not have a big machine for itself.
+/// The most threads: one search must not occupy a big machine alone.
 const MOST_THREADS: usize = 8;
 
-/// The most results that threads are used for: so many paths are in memory. More are found by one thread, in their order.
+/// The most results for which threads are used, since their paths are in memory. One thread finds more, in order.
 pub(super) const MOST_KEPT: usize = 100_000;
 
-/// Places of unreadable folders that are kept; beyond that they are only counted.
+/// Unreadable folders whose paths are kept; more are only counted.
 const MOST_UNREADABLE: usize = 10_000;
 
-/// What was found, in the order of the walk.
+/// The results in the order of the walk.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) results: Vec<Entry>,
-    /// Whether there are more results than were wanted.
+    /// Whether there are more results than wanted.
     pub(super) has_more: bool,
-    /// Folders before the last result that could not be read.
+    /// Unreadable folders before the last result.
     pub(super) unreadable: usize,
 }
 
-/// A result. Its order is that of the walk: depth first, the entries of a folder by the bytes of their names, which is how
-/// paths are ordered.
+/// A result, in the order of the walk: depth first, the entries of a folder by the bytes of their names. Paths compare
+/// the same way.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Entry {
     pub(super) path: PathBuf,
@@ -52,10 +52,10 @@ impl From<search::Entry> for Entry {
     }
 }
 
-/// The first `limit` entries that fit, [`MOST_KEPT`] at most. Blocks; ends early when `cancel` fires.
+/// The first `limit` matching entries, [`MOST_KEPT`] at most. Blocks; ends early when `cancel` fires.
 ///
-/// Threads meet the entries in any order. Once there is one result too many, folders behind all that is kept are not entered, so
-/// what is walked beyond the limit is about what was under way.
+/// Threads visit entries in any order. Once there is one result too many, folders behind the last kept result are not
+/// entered, so little is walked beyond the limit.
 pub(super) fn first(
     rules: WalkRules<'_>,
     pattern: &Pattern,
@@ -77,7 +77,7 @@ pub(super) fn first(
 struct Shared<'a> {
     pattern: &'a Pattern,
     cancel: &'a CancellationToken,
-    /// One more than is wanted.
+    /// One more than wanted.
     most: usize,
     /// Whether that many were found.
     is_full: AtomicBool,
@@ -110,7 +110,7 @@ impl Shared<'_> {
         if self.is_full.load(Ordering::Relaxed)
             && self.lock().results.peek().is_some_and(|last| last.path < entry.path)
         {
-            // So is everything in it.
+            // Its contents come later, too.
             return Next::PassOver;
         }
         if self.pattern.fits(&entry.path) {
@@ -126,7 +126,7 @@ impl Shared<'_> {
         Next::GoOn
     }
 
-    /// Nothing is left half done under this lock.
+    /// No holder of this lock leaves a half-made change.
     fn lock(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -144,7 +144,7 @@ impl Kept {
     fn finish(self, limit: usize) -> Found {
         let Self { results, unreadable, unreadable_anywhere } = self;
         let mut results = results.into_sorted_vec();
-        // Folders behind that one may have been met or not: they do not count.
+        // Folders behind that one may or may not have been visited, so they do not count.
         let end = if results.len() > limit { results.pop() } else { None };
         let counts = |path: &PathBuf| end.as_ref().is_none_or(|end| *path < end.path);
         Found {
@@ -175,7 +175,7 @@ mod tests {
         }
     }
 
-    /// The same, one after the other.
+    /// The same results from a walk in order.
     fn in_order(root: &Path, pattern: &Pattern) -> Vec<Entry> {
         let unused = UnusedFiles::default();
         let walk = Walk::new(rules(root, &unused)).map(Result::unwrap);
@@ -195,7 +195,7 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             for file in &files {
                 let path = folder.path().join(file);
-                // Some names stand for a folder in one path and for a file in another: whichever came first stays.
+                // Some names are a folder in one path and a file in another: the first one stays.
                 if fs::create_dir_all(path.parent().unwrap()).is_ok() {
                     let _ = fs::write(path, "");
                 }

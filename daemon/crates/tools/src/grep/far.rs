@@ -1,4 +1,4 @@
-//! Searching files that are not of this machine: one after the other, as they come in batches.
+//! Searches files of another host, one after the other, as they arrive in batches.
 
 use std::{
     io,
@@ -17,8 +17,8 @@ use crate::{
     search::{FarWalk, WalkRules},
 };
 
-/// Searches every file that `rules` let through for at most `limit` matching lines. Blocks; stops early when there is
-/// enough, or when the search is to stop.
+/// Searches every file that `rules` let through for at most `limit` matching lines. Blocks; stops when there are
+/// enough, or when the search is stopped.
 pub(super) fn search_far_tree(
     files: &dyn FileSystem,
     rules: WalkRules<'_>,
@@ -55,7 +55,7 @@ pub(super) fn search_far_tree(
     }
 }
 
-/// Searches one file that was named.
+/// Searches one named file.
 pub(super) fn search_far_file(
     files: &dyn FileSystem,
     (path, shown): (&Path, &str),

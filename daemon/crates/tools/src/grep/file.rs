@@ -1,4 +1,4 @@
-//! The matches of one file, as they are shown.
+//! Finds the matches of one file, and formats them.
 
 use std::{
     io::{self, Read},
@@ -15,22 +15,22 @@ use tokio_util::sync::CancellationToken;
 use super::{input::Input, pattern::Engine};
 use crate::{kernel, search::List};
 
-/// A file that was named: links are meant, and files of others.
+/// For a file that the call names: links are followed, and other users' files are accepted.
 const NAMED: OpenRules<'static> = OpenRules::new(LinkPolicy::Followed).owner(AcceptedOwner::Anybody);
 
-/// One that a walk has met, which follows no links.
+/// For a file that a walk has found: links are not followed.
 const OF_A_WALK: OpenRules<'static> = OpenRules::new(LinkPolicy::Refused).owner(AcceptedOwner::Anybody);
 
-/// Lines that are shown no further, in UTF-16 units.
+/// The longest part of a line that is shown, in UTF-16 units, as pi counts.
 const MAX_LINE_UNITS: usize = 500;
 
-/// What was found in one file or in several.
+/// The matches of one file or of several.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) list: List,
-    /// Matching lines, not counting those that only stand in the context of the last one.
+    /// Matching lines, without those that are only in the context of the last one.
     pub(super) matches: usize,
-    /// Whether there are more matches than were wanted.
+    /// Whether there are more matches than wanted.
     pub(super) has_more: bool,
     pub(super) cut_lines: bool,
     /// Files and folders that could not be read.
@@ -38,7 +38,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Puts what was found later behind it.
+    /// Appends the matches of later files.
     pub(super) fn append(&mut self, other: &Self) {
         self.list.append(&other.list);
         self.matches += other.matches;
@@ -48,7 +48,7 @@ impl Found {
     }
 }
 
-/// When to stop: the call was aborted, or others have found enough.
+/// When to stop: the call was aborted, or enough was found.
 pub(super) struct Stop<'a> {
     pub(super) cancel: &'a CancellationToken,
     pub(super) enough: &'a AtomicBool,
@@ -60,7 +60,7 @@ impl Stop<'_> {
     }
 }
 
-/// What is the same for every file of a search.
+/// The parameters of a search, the same for all files.
 pub(super) struct Search<'a> {
     pub(super) matcher: &'a RegexMatcher,
     /// Lines shown before and after each match.
@@ -69,10 +69,10 @@ pub(super) struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Searches the one file of this machine that a call is about.
+    /// Searches the one file of this machine that the call names.
     ///
     /// # Errors
-    /// Why it is not read.
+    /// Why the file is not read.
     pub(super) fn named_file(
         &self,
         engine: &mut Engine,
@@ -90,7 +90,7 @@ impl Search<'_> {
         Ok(found)
     }
 
-    /// Searches a file of this machine that a walk has met; see [`Self::content`].
+    /// Searches a file of this machine that a walk has found; see [`Self::content`].
     pub(super) fn file(
         &self,
         engine: &mut Engine,
@@ -105,7 +105,8 @@ impl Search<'_> {
         }
     }
 
-    /// Searches the content of a file for at most `most` matching lines, and adds them to `found` under the name `shown`.
+    /// Searches the content of a file for at most `most` matching lines, and adds them to `found` under the name
+    /// `shown`.
     pub(super) fn content(
         &self,
         engine: &mut Engine,
@@ -128,10 +129,10 @@ impl Search<'_> {
 struct Lines<'a> {
     shown: &'a str,
     most: usize,
-    /// How many lines are shown after a match.
+    /// Lines shown after a match.
     after: u64,
     matches: usize,
-    /// The line of the last match that counts.
+    /// The line of the last counted match.
     last: u64,
     stop: &'a Stop<'a>,
     found: &'a mut Found,
@@ -147,7 +148,7 @@ impl Lines<'_> {
         self.found.list.push(&format!("{}{mark}{line}{mark} {text}{end}", self.shown));
     }
 
-    /// Whether a line stands in the context of the last match that counts.
+    /// Whether a line is in the context of the last counted match.
     fn is_near(&self, line: u64) -> bool {
         line <= self.last + self.after
     }
@@ -176,7 +177,7 @@ impl Sink for Lines<'_> {
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
         let line = context.line_number().unwrap_or_default();
         if self.matches >= self.most {
-            // What stands before a match that is not shown is not shown either.
+            // The context before a match that is not shown is not shown either.
             if *context.kind() == SinkContextKind::Before || !self.is_near(line) {
                 return Ok(!self.found.has_more);
             }
@@ -188,7 +189,7 @@ impl Sink for Lines<'_> {
 
 /// The beginning of a line that is too long.
 fn cut(line: &str) -> (&str, bool) {
-    // A byte is at most one unit.
+    // A character has at most as many units as bytes.
     if line.len() <= MAX_LINE_UNITS {
         return (line, false);
     }

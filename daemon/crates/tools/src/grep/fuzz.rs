@@ -1,11 +1,11 @@
-//! The law of regular expressions; see `fuzz.rs` of the crate.
+//! The law of regular expressions; see the crate's `fuzz.rs`.
 
 use grep_searcher::sinks::Lossy;
 
 use super::pattern::{Engine, compile};
 
-/// A pattern is refused with a reason, or finds lines of the text in their order. A text that is looked for as it is, is found in
-/// exactly the lines that hold it.
+/// A pattern is refused with a reason, or finds lines in order. A literal text is found in exactly the lines that
+/// contain it.
 pub(crate) fn regexes(input: &[u8]) {
     let at = input.iter().position(|byte| *byte == b'\n').unwrap_or(input.len());
     let (pattern, text) = input.split_at(at);

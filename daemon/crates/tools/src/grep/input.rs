@@ -1,14 +1,14 @@
-//! The bytes of a file, until a search stops.
+//! Reads the bytes of a file until the search stops.
 
 use std::io::{self, Read};
 
 use super::file::Stop;
 
-/// As much of a file is looked at to tell whether it is text: 64 KiB.
+/// The bytes that decide whether a file is text: 64 KiB.
 const HEAD_BYTES: u64 = 64 * 1024;
 
-/// A file as it is searched. Its end comes early where the search stops, so that a file without a match does not hold up
-/// the end, and before a NUL byte, so that what is found does not depend on the sizes of buffers.
+/// The input of a search. It ends early when the search stops, so that a file without a match does not delay the end,
+/// and before a NUL byte, so that matches do not depend on buffer sizes.
 pub(super) struct Input<'a, R> {
     head: &'a [u8],
     file: R,
@@ -18,7 +18,8 @@ pub(super) struct Input<'a, R> {
 }
 
 impl<'a, R: Read> Input<'a, R> {
-    /// Begins with a file, with `head` as the place for its beginning; `None` for one that is no text and was not named.
+    /// Starts with a file, using `head` as the buffer for its beginning; `None` for a file that is no text and was not
+    /// named.
     pub(super) fn begin(
         mut file: R,
         is_named: bool,
@@ -27,7 +28,7 @@ impl<'a, R: Read> Input<'a, R> {
     ) -> io::Result<Option<Self>> {
         head.clear();
         file.by_ref().take(HEAD_BYTES).read_to_end(head)?;
-        // UTF-16 is full of NUL bytes; the engine knows it by its mark.
+        // UTF-16 contains NUL bytes; the engine recognises it by its byte order mark.
         let is_wide = head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff");
         let is_text = !is_named && !is_wide;
         if is_text && memchr::memchr(0, head).is_some() {

@@ -1,6 +1,7 @@
-//! The tool `grep`: lines that fit a regular expression, in a file or below a folder.
+//! The tool `grep`: finds lines that match a regular expression, in a file or below a folder.
 //!
-//! It is ripgrep's engine in this process. Files are searched by several threads and shown in the order of the walk.
+//! It uses ripgrep's engine in this process. Several threads search the files; the results are in the order of the
+//! walk.
 
 mod far;
 mod file;

@@ -1,4 +1,4 @@
-//! What the model sees of `grep`.
+//! The `grep` tool: its description and its calls.
 
 use std::{
     path::Path,
@@ -21,16 +21,16 @@ use crate::search::{Here, Notices, SearchKind, SearchTool, UnusedFiles, WalkRule
 
 const DEFAULT_LIMIT: usize = 100;
 
-/// Lines shown around a match at most: they are in memory.
+/// The most lines shown around a match: they are kept in memory.
 const MOST_CONTEXT: usize = 1000;
 
-/// Looks for lines that fit a regular expression.
+/// Searches files for lines that match a regular expression.
 pub type GrepTool = SearchTool<Grep>;
 
-/// What `grep` does.
+/// The marker type of [`GrepTool`].
 pub enum Grep {}
 
-/// What models are told; the same in all sessions.
+/// The tool's description for models; the same in all sessions.
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     ToolSpec {
     name: "grep".to_owned(),
@@ -82,7 +82,7 @@ impl SearchKind for Grep {
         let place = here.place(arguments.path.as_deref())?;
         let matcher = compile(&arguments.pattern, arguments.ignore_case, arguments.literal)?;
         let limit = limit(arguments.limit, DEFAULT_LIMIT);
-        // A conversion from f64 saturates, and what is no number becomes 0.
+        // The conversion from f64 saturates, and NaN becomes 0.
         let context = (arguments.context.unwrap_or_default() as usize).min(MOST_CONTEXT);
         let (files, enough) = (here.files, AtomicBool::new(false));
         let unused = UnusedFiles::default();
@@ -118,7 +118,7 @@ impl SearchKind for Grep {
     }
 }
 
-/// The globs that choose among files, in ripgrep's form.
+/// The globs that select files, in ripgrep's form.
 fn overrides(glob: Option<&str>, root: &Path) -> Result<Override, ToolError> {
     let Some(glob) = glob.filter(|glob| !glob.is_empty()) else { return Ok(Override::empty()) };
     let glob = glob.strip_prefix("./").unwrap_or(glob);

@@ -1,4 +1,4 @@
-//! Searching a folder with several threads, and showing what they find in the order of the walk.
+//! Searches a folder with several threads, and orders the results as in a walk.
 
 use std::{
     collections::BTreeMap,
@@ -24,25 +24,25 @@ use crate::{
     search::{Walk, WalkRules},
 };
 
-/// Files that a thread takes from the walk at once: enough that taking them costs little beside searching them.
+/// Files that a thread takes from the walk at once: enough that taking them costs little beside searching.
 const BATCH: usize = 32;
 
-/// Threads at most, the caller's included: one search must not have a big machine for itself.
+/// The most threads, including the caller's: one search must not occupy a big machine alone.
 const MOST_THREADS: usize = 8;
 
-/// Batches that may wait for an earlier one: what they found, up to 50 KiB each, is in memory.
+/// Batches that may wait for an earlier one: their results, up to 50 KiB each, are in memory.
 const MOST_WAITING: usize = 64;
 
-/// What to look for, and how much of it.
+/// What to search for, and how much to return.
 pub(super) struct Wanted<'a> {
     pub(super) matcher: &'a RegexMatcher,
     /// Lines shown before and after each match.
     pub(super) context: usize,
-    /// Matching lines at most.
+    /// The most matching lines.
     pub(super) limit: usize,
 }
 
-/// Searches every file that `rules` let through. Blocks; stops early when there is enough, or when `cancel` fires.
+/// Searches every file that `rules` let through. Blocks; stops when enough was found, or when `cancel` fires.
 pub(super) fn search_tree(
     rules: WalkRules<'_>,
     wanted: &Wanted<'_>,
@@ -64,7 +64,7 @@ pub(super) fn search_tree(
     };
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS);
     thread::scope(|scope| {
-        // With fewer threads than hoped for it takes longer, and that is all.
+        // With fewer threads the search only takes longer.
         let helpers: Vec<_> = (1..threads)
             .map_while(|_| {
                 thread::Builder::new().name("grep".into()).spawn_scoped(scope, || shared.work()).ok()
@@ -72,7 +72,7 @@ pub(super) fn search_tree(
             .collect();
         shared.work();
         helpers.into_iter().for_each(|helper| {
-            // A panic has been reported by the thread itself; what it had is missing, as below.
+            // The thread has reported its panic; the check below finds its missing batch.
             let _ = helper.join();
         });
     });
@@ -88,15 +88,15 @@ pub(super) fn search_tree(
 struct Shared<'a> {
     walk: Mutex<Source<'a>>,
     order: Mutex<Order>,
-    /// Tells that batches wait no longer.
+    /// Signals that batches need not wait any longer.
     moved: Condvar,
     search: Search<'a>,
     root: &'a Path,
-    /// Matching lines at most.
+    /// The most matching lines.
     limit: usize,
 }
 
-/// The files that nobody has taken yet.
+/// The files that no thread has taken yet.
 struct Source<'a> {
     walk: Walk<'a>,
     /// The number of the next batch.
@@ -105,19 +105,19 @@ struct Source<'a> {
     is_over: bool,
 }
 
-/// What was found, put in order.
+/// The results in order.
 #[derive(Default)]
 struct Order {
     found: Found,
-    /// The number of the batch that comes next.
+    /// The number of the next batch in order.
     next: usize,
     /// Batches that were searched before their turn.
     waiting: BTreeMap<usize, (Found, Vec<PathBuf>)>,
-    /// Whether a thread has ended: nothing is waited for from then on.
+    /// Whether a thread has ended: from then on, no thread waits.
     is_ending: bool,
 }
 
-/// Tells the other threads that one has ended, by a panic too.
+/// Tells the other threads that one has ended, even by a panic.
 struct Leaving<'a, 'b>(&'a Shared<'b>);
 
 impl Drop for Leaving<'_, '_> {
@@ -128,7 +128,7 @@ impl Drop for Leaving<'_, '_> {
 }
 
 impl Shared<'_> {
-    /// Searches batch after batch until nothing is left or there is enough.
+    /// Searches batches until none is left or enough was found.
     fn work(&self) {
         let _leaving = Leaving(self);
         let mut engine = Engine::new(self.search.context, false);
@@ -138,7 +138,7 @@ impl Shared<'_> {
                 if self.search.stop.is_set() {
                     return;
                 }
-                // Whoever comes earlier in the order may have found some already.
+                // Earlier batches may already have found some.
                 let most = self.limit.saturating_sub(found.matches);
                 self.search_file(&mut engine, file, most, &mut found);
                 if found.has_more {
@@ -179,7 +179,7 @@ impl Shared<'_> {
         Some((number, files))
     }
 
-    /// Puts a batch in its place, and shows what is complete up to there.
+    /// Puts a batch in its place, and adds the results that are complete up to there.
     fn hand_in(&self, number: usize, found: Found, files: Vec<PathBuf>) {
         let mut order = lock(&self.order);
         order.waiting.insert(number, (found, files));
@@ -202,7 +202,7 @@ impl Shared<'_> {
         let is_ahead = |order: &mut Order| {
             order.waiting.len() > MOST_WAITING && !order.is_ending && !self.search.stop.is_set()
         };
-        // A poisoned lock says only that another thread has panicked; it has left then.
+        // A poisoned lock only means that another thread has panicked and ended.
         drop(self.moved.wait_while(order, is_ahead));
     }
 
@@ -221,7 +221,7 @@ impl Shared<'_> {
     }
 }
 
-/// Nothing is left half done under these locks.
+/// No holder of these locks leaves a half-made change.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,15 +1,15 @@
-//! The order of names: that of dictionaries, not of bytes.
+//! Orders names as a dictionary does, not by bytes.
 //!
-//! It is the root order of the Unicode collation (CLDR) as far as names of files need it: blanks, punctuation, symbols,
-//! digits, letters; case and accents count only where all else is the same. Letters beyond ASCII stand in the order of
-//! their code points behind the Latin ones.
+//! It is the root order of the Unicode collation (CLDR) as far as file names need it: blanks, punctuation, symbols,
+//! digits, letters; case and accents count only when all else is equal. Letters beyond ASCII follow the Latin ones in
+//! the order of their code points.
 
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
 /// ASCII characters before the digits, in their order.
 const SYMBOLS: &str = " _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$";
 
-/// What names are sorted by: the characters' places, then their accents.
+/// The sort key of a name: the characters' ranks, then the name in lower case for accents.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key(Box<[u32]>, Box<str>);
 
@@ -24,7 +24,7 @@ fn place(character: char) -> u32 {
     const DIGITS: u32 = 100;
     const LETTERS: u32 = 200;
     match character {
-        // Before all others.
+        // Control characters come first.
         '\0'..='\u{1f}' | '\u{7f}' => 0,
         '0'..='9' => DIGITS + u32::from(character) - u32::from('0'),
         _ => match SYMBOLS.find(character) {

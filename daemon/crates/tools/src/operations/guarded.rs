@@ -1,8 +1,8 @@
-//! This machine, without the folder that says what agentd does.
+//! The files of this machine, with the agent directory protected from writing.
 //!
-//! Whoever writes the agent directory decides about more than the files in it: models.json and auth.json hold commands that print
-//! keys, settings.json says what runs, and trust.json whom the user trusts. So `write` and `edit` leave it alone, but for what the
-//! user lists in the setting `agentDirWritable`.
+//! Writing the agent directory has effects beyond its files: models.json and auth.json hold commands that print keys,
+//! settings.json says what runs, and trust.json which folders the user trusts. So `write` and `edit` leave it alone,
+//! except for paths that the user lists in the setting `agentDirWritable`.
 
 use std::{
     fs, io,
@@ -16,7 +16,8 @@ use tokio_util::sync::CancellationToken;
 use super::{About, Before, FileHost, FileSystem, Listed, LocalFiles, OpenFile, TakeFile, WriteError};
 use crate::real_path::real_path;
 
-/// What is recognised by any name that it has, of those in the agent directory: hard links, and what links in there lead to.
+/// Files of the agent directory that are recognised under any name: as hard links, and as targets of links in the
+/// directory.
 const BY_ANY_NAME: [&str; 8] = [
     "auth.json",
     "models.json",
@@ -28,23 +29,22 @@ const BY_ANY_NAME: [&str; 8] = [
     "APPEND_SYSTEM.md",
 ];
 
-/// This machine, of which nothing in one folder is written.
+/// This machine, with one folder protected from writing.
 #[derive(Debug, Clone)]
 pub struct GuardedHost {
     files: GuardedFiles,
 }
 
-/// Its files.
 #[derive(Debug, Clone)]
 struct GuardedFiles {
     local: LocalFiles,
     folder: PathBuf,
-    /// What of it may be written: relative paths, with `*` for any part.
+    /// Writable paths below the folder: relative patterns, with `*` for any part.
     writable: Vec<String>,
 }
 
 impl GuardedHost {
-    /// This machine without `folder`, an absolute path, but for what patterns of relative paths name.
+    /// This machine with `folder`, an absolute path, protected except for the patterns of relative paths in `writable`.
     #[must_use]
     pub fn new(folder: impl Into<PathBuf>, writable: Vec<String>) -> Self {
         Self { files: GuardedFiles { local: LocalFiles, folder: folder.into(), writable } }
@@ -60,7 +60,7 @@ impl FileHost for GuardedHost {
 impl GuardedFiles {
     /// Whether a path below the folder, given relative to it, may be written.
     fn is_writable(&self, relative: &Path) -> bool {
-        // A path that leads out again is judged by where it really leads.
+        // A path that leads out again is judged by its real path.
         let is_plain = relative.components().all(|part| matches!(part, Component::Normal(_)));
         is_plain
             && relative
@@ -68,7 +68,7 @@ impl GuardedFiles {
                 .is_some_and(|text| self.writable.iter().any(|pattern| matches_pattern(pattern, text)))
     }
 
-    /// Whether a path may be written: as it is spelt, as it really leads, and by the file that is there.
+    /// Whether a path may be written: as spelt, by its real path, and by the identity of the existing file.
     fn permits(&self, path: &Path) -> io::Result<bool> {
         let (folder, real) = (real_path(&self.folder)?, real_path(path)?);
         let below = [path.strip_prefix(&self.folder), path.strip_prefix(&folder), real.strip_prefix(&folder)];
@@ -212,7 +212,7 @@ mod tests {
         for path in ["agent/skills/a/SKILL.md", "agent/AGENTS.md", "project/link/skills/b", "home/skills/c"] {
             place.check("agent", &writable, path, true);
         }
-        // What is named is the place, not whatever lies there.
+        // The setting names a path, not any file that is linked there.
         symlink(place.root.join("agent/auth.json"), place.root.join("agent/skills/key")).unwrap();
         fs::hard_link(place.root.join("agent/models.json"), place.root.join("agent/skills/hard")).unwrap();
         for path in

@@ -15,10 +15,10 @@ use tokio_util::sync::CancellationToken;
 use super::{About, Before, FileHost, FileKind, FileSystem, Listed, OpenFile, Stamp, WriteError};
 use crate::{atomic, kernel, real_path::real_path};
 
-/// How long after a change two changes can no longer look like one: what the coarsest file systems round to.
+/// The age after which two changes can no longer look like one: the resolution of the coarsest file systems.
 const SETTLED: Duration = Duration::from_secs(2);
 
-/// This machine.
+/// The files of this machine.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LocalHost;
 
@@ -28,14 +28,14 @@ impl FileHost for LocalHost {
     }
 }
 
-/// Its files.
+/// The file system of this machine.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LocalFiles;
 
 impl FileSystem for LocalFiles {
     fn open(&self, path: &Path) -> io::Result<OpenFile> {
         let now = SystemTime::now();
-        // Opening a pipe would wait until somebody writes to it.
+        // Opening a pipe without this would wait for a writer.
         let flags = OFlags::NONBLOCK.bits().cast_signed();
         let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
         let metadata = file.metadata()?;
@@ -64,7 +64,7 @@ impl FileSystem for LocalFiles {
     }
 
     fn root_of_walk(&self, folder: &Path) -> PathBuf {
-        // Where that cannot be told, the rules of the folders as they are named hold.
+        // If it cannot be resolved, the ignore files along the given path apply.
         folder.canonicalize().unwrap_or_else(|_| folder.to_owned())
     }
 
@@ -90,7 +90,7 @@ fn list(folder: &Path) -> io::Result<Vec<Listed>> {
         let entry = entry?;
         let kind = FileKind::from(entry.file_type()?);
         let target = match kind {
-            // What the link leads to may be out of reach, which is as good as missing.
+            // An unreachable target counts as missing.
             FileKind::Link => entry.path().metadata().ok().map(|metadata| metadata.file_type().into()),
             other => Some(other),
         };
@@ -129,7 +129,7 @@ fn stamp(metadata: &Metadata, now: SystemTime) -> Stamp {
         nanoseconds(metadata.ctime(), metadata.ctime_nsec()),
     );
     let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    // A time to come is not settled either.
+    // A time in the future is not settled either.
     let settled = now.saturating_sub(SETTLED).as_nanos().cast_signed();
     Stamp {
         file: (metadata.dev(), metadata.ino()),
@@ -139,10 +139,10 @@ fn stamp(metadata: &Metadata, now: SystemTime) -> Stamp {
     }
 }
 
-/// Whether the file at `target`, a path without links, is still what it was.
+/// Whether the file at `target`, a path without links, is unchanged.
 ///
 /// # Errors
-/// What the system says; a missing file has changed.
+/// The system's; a missing file counts as changed.
 pub(crate) fn is_unchanged(target: &Path, before: &Before<'_>) -> io::Result<bool> {
     let now = match OpenRules::new(LinkPolicy::Refused).owner(AcceptedOwner::Anybody).open(target) {
         Ok(file) => file,

@@ -1,4 +1,4 @@
-//! Files in memory: a file system without a disk, for tests.
+//! A file system in memory, for tests.
 
 use std::{
     collections::BTreeMap,
@@ -13,12 +13,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::{About, Before, FileHost, FileKind, FileSystem, Listed, OpenFile, Stamp, WriteError};
 
-/// How many links are followed before they count as a circle.
+/// Links followed before they count as a circle.
 const MAX_LINKS: u32 = 40;
 
-/// Files, folders and symbolic links in memory. Cheap to clone; every clone has the same files.
+/// Files, folders and symbolic links in memory. Cheap to clone; clones share the files.
 ///
-/// A file may be closed to reading or writing. There are no owners, and nothing but files, folders and links.
+/// Reading or writing a file can be forbidden. There are no owners, and no other kinds of files.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryHost {
     nodes: Arc<Mutex<Nodes>>,
@@ -28,7 +28,7 @@ pub struct MemoryHost {
 #[derive(Debug)]
 struct Nodes {
     by_path: BTreeMap<PathBuf, Node>,
-    /// Counts all changes, and so tells one content from the other.
+    /// Counts all changes, to tell contents apart.
     changes: u64,
 }
 
@@ -52,14 +52,14 @@ impl MemoryHost {
         Self::default()
     }
 
-    /// Sets what `~` means.
+    /// Sets the folder that `~` means.
     #[must_use]
     pub fn with_home(mut self, home: impl Into<PathBuf>) -> Self {
         self.home = Some(home.into());
         self
     }
 
-    /// Puts a file there, with the folders above it.
+    /// Creates a file, with its parent folders.
     ///
     /// # Errors
     /// When the path leads through a file.
@@ -72,7 +72,7 @@ impl MemoryHost {
         })
     }
 
-    /// Puts a symbolic link there, with the folders above it.
+    /// Creates a symbolic link, with its parent folders.
     ///
     /// # Errors
     /// When the path leads through a file.
@@ -80,7 +80,7 @@ impl MemoryHost {
         self.place(path.as_ref(), |_| Node::Link(target.into()))
     }
 
-    /// Makes a folder, with those above it.
+    /// Creates a folder, with its parents.
     ///
     /// # Errors
     /// When the path leads through a file.
@@ -88,10 +88,10 @@ impl MemoryHost {
         self.nodes().create_folders(path.as_ref())
     }
 
-    /// Says whether a file may be read and written.
+    /// Sets whether a file may be read and written.
     ///
     /// # Errors
-    /// When there is no file.
+    /// When the file does not exist.
     pub fn permit(&self, path: impl AsRef<Path>, read: bool, write: bool) -> io::Result<()> {
         match self.nodes().by_path.get_mut(path.as_ref()) {
             Some(Node::File { may_read, may_write, .. }) => (*may_read, *may_write) = (read, write),
@@ -100,7 +100,7 @@ impl MemoryHost {
         Ok(())
     }
 
-    /// The content of the file that a path leads to.
+    /// The content of the file at a path, links followed.
     #[must_use]
     pub fn get(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
         match self.nodes().find(path.as_ref()) {
@@ -127,7 +127,7 @@ impl MemoryHost {
 }
 
 impl Nodes {
-    /// Where a path leads, and what is there: an error also when nothing is.
+    /// The real path and its node; an error when nothing is there.
     fn find(&self, path: &Path) -> io::Result<(PathBuf, &Node)> {
         let real = self.real_path(path)?;
         match self.by_path.get(&real) {
@@ -136,7 +136,7 @@ impl Nodes {
         }
     }
 
-    /// Follows all links; what is missing keeps its name.
+    /// Resolves all links; missing names are kept.
     fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
         let mut links_left = MAX_LINKS;
         let mut real = PathBuf::from("/");
@@ -207,7 +207,7 @@ impl Node {
     }
 }
 
-/// The names in a path, the last one first.
+/// The names in a path, in reverse.
 fn parts(path: &Path) -> Vec<OsString> {
     let named = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::ParentDir);
     path.components().rev().filter(|part| named(*part)).map(|part| part.as_os_str().to_owned()).collect()
@@ -298,7 +298,7 @@ impl FileSystem for MemoryHost {
         Ok(folders.iter().map(|folder| nodes.list(folder)).collect())
     }
 
-    // Several, so that tests meet batches.
+    // More than one, so that tests use batches.
     fn batch(&self) -> usize {
         3
     }

@@ -1,8 +1,8 @@
-//! What the tools rest on: files and a shell, wherever they are.
+//! The files and shells that tools work on, on any machine.
 //!
-//! A [`FileHost`] is a place with files: this machine ([`LocalHost`], and [`GuardedHost`] for sessions), memory ([`MemoryHost`], for tests), or another
-//! machine ([`SshHost`]). It gives each call of a tool a [`FileSystem`] of its own, which stops when the call is aborted. Commands are
-//! the business of a [`Shell`](agentd_process::Shell).
+//! A [`FileHost`] provides files: those of this machine ([`LocalHost`], and [`GuardedHost`] for sessions), of memory
+//! ([`MemoryHost`], for tests), or of another machine ([`SshHost`]). It gives each call of a tool its own
+//! [`FileSystem`], which stops when the call is aborted. Commands run in a [`Shell`](agentd_process::Shell).
 
 mod file_system;
 mod guarded;

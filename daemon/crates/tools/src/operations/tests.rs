@@ -1,4 +1,4 @@
-//! The tools over every file system: the same calls, the same results.
+//! The tools on every file system: the same calls give the same results.
 
 use std::{
     io,
@@ -17,7 +17,7 @@ use crate::{
     testing::{call, done, refused, text},
 };
 
-/// All tools that work on files, over one host.
+/// All file tools on one host.
 struct Tools {
     read: Arc<dyn Tool>,
     write: Arc<dyn Tool>,
@@ -59,7 +59,7 @@ impl Tools {
 
 type MakeLink = Box<dyn Fn(&Path, &Path)>;
 
-/// A host, a folder to work in, a way to make a link there, and what keeps all that alive.
+/// A host, a folder to work in, and how to create a link there.
 struct Place {
     host: Arc<dyn FileHost>,
     root: PathBuf,
@@ -307,7 +307,7 @@ impl FileSystem for Meddled {
 const CHANGED: &str = "Could not edit file: file. It was changed by something else while the edit was being made, and \
                        nothing was written. Read the file again, then repeat the edit.";
 
-/// Edits `file` on `host` while `meddle` changes it, and tells what the edit says.
+/// Edits `file` on `host` while `meddle` changes it, and returns the edit's result.
 async fn edit_meddled(
     host: Arc<dyn FileHost>,
     root: &Path,
@@ -334,7 +334,7 @@ async fn an_edit_loses_no_change_of_others() {
     let is = |content: &str| assert_eq!(std::fs::read_to_string(&path).unwrap(), content);
     type Change = fn(&Path);
     let changes: [(Change, Option<&str>); 4] = [
-        // As long as it was, and within the same tick of the clock: only the content tells.
+        // Same length, within the same clock tick: only the content differs.
         (|path| std::fs::write(path, "old eggs").unwrap(), Some("old eggs")),
         (|path| std::fs::write(path, "old text, and more").unwrap(), Some("old text, and more")),
         (
@@ -356,7 +356,7 @@ async fn an_edit_loses_no_change_of_others() {
             None => assert!(!path.exists()),
         }
     }
-    // Two names of one file: it is written in place, and looked at before that as well.
+    // A hard-linked file is written in place, and checked before that, too.
     fresh();
     std::fs::hard_link(&path, dir.path().join("name")).unwrap();
     let there = path.clone();

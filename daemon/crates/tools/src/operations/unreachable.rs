@@ -1,15 +1,15 @@
-//! Files that are out of reach as a whole.
+//! The error for a host that cannot be reached.
 
 use std::io;
 
-/// Why a place with files does not answer, as a sentence for the user that says what to do. It is carried by an
-/// [`io::Error`], and is a message by itself: no call and no path belong to it.
+/// Why a file host does not answer: a sentence for the user, with what to do. It travels in an [`io::Error`] and is a
+/// whole message, without a call or a path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Unreachable(pub String);
 
 impl Unreachable {
-    /// What `error` carries, if it is such a sentence.
+    /// The [`Unreachable`] in an error, if there is one.
     #[must_use]
     pub fn of(error: &io::Error) -> Option<&Self> {
         error.get_ref()?.downcast_ref()

@@ -4,7 +4,7 @@ use std::{io, path::PathBuf};
 
 use crate::errno;
 
-/// Why a file could not be written. The file then has its old content, unless the variant says otherwise.
+/// Why a file could not be written. The file keeps its old content, unless the variant says otherwise.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// The path leads to something that is not a regular file, such as a device or a pipe.
@@ -23,25 +23,25 @@ pub enum WriteError {
         /// The agent directory.
         folder: PathBuf,
     },
-    /// The file is not what it was when it was read.
+    /// The file changed after it was read.
     #[error("{0} was changed by something else meanwhile")]
     Changed(PathBuf),
     /// The system refused.
     #[error("{}", errno::describe(source, call, path))]
     System {
-        /// What was tried: `open`, `write` or `rename`.
+        /// The failed call: `open`, `write` or `rename`.
         call: &'static str,
-        /// With which file.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The system refused while a file was written that cannot be replaced as a whole.
+    /// The system refused while a file was written in place.
     #[error("{}; the file may be incomplete now, so write it again", errno::describe(source, "write", path))]
     Torn {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }

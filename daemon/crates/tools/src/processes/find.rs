@@ -1,4 +1,4 @@
-//! The process that a call means.
+//! Finds the process that a call names.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::show::status;
 /// The process of that name.
 ///
 /// # Errors
-/// Names those that there are.
+/// Lists the existing processes.
 pub(super) fn process(list: &BackgroundProcesses, id: &str) -> Result<Arc<BackgroundProcess>, ToolError> {
     if let Some(process) = list.get(id.trim()) {
         return Ok(process);
@@ -26,10 +26,10 @@ pub(super) fn process(list: &BackgroundProcesses, id: &str) -> Result<Arc<Backgr
     Err(ToolError(format!("There is no background process {id:?}. {rest}")))
 }
 
-/// The process of that name, which still runs.
+/// The process of that name, if it still runs.
 ///
 /// # Errors
-/// As [`process`]; says how one has ended.
+/// As [`process`]; for an ended process, how it ended.
 pub(super) fn running(list: &BackgroundProcesses, id: &str) -> Result<Arc<BackgroundProcess>, ToolError> {
     let process = process(list, id)?;
     match process.end() {

@@ -1,4 +1,4 @@
-//! `process_input`.
+//! The tool `process_input`.
 
 use std::{io, sync::LazyLock, time::Duration};
 
@@ -12,7 +12,7 @@ use tokio::{select, time::timeout};
 use super::{COMES_WITH, find, show::facts};
 use crate::arguments::parse;
 
-/// How long a process may take to read what it is given. What a pipe holds is taken at once.
+/// How long a process may take to read its input. Input that fits into the pipe is taken at once.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {

@@ -1,4 +1,4 @@
-//! `process_kill`.
+//! The tool `process_kill`.
 
 use std::{sync::LazyLock, time::Duration};
 
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::arguments::parse;
 
-/// How long a process has to end when it was asked to.
+/// The time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
@@ -66,14 +66,14 @@ impl ProcessKill {
     }
 }
 
-/// What came of it.
+/// The outcome of ending a process.
 struct Told {
     text: String,
-    /// The text says how the process has ended.
+    /// Whether the text says how the process has ended.
     has_ended: bool,
 }
 
-/// Does it, and says what came of it.
+/// Ends the process, or sends the signal; returns the outcome.
 async fn end(process: &BackgroundProcess, signal: Option<(&'static str, u8)>) -> Told {
     let ended = match signal {
         None => process.terminate(GRACE, EndedBy::Request).await,
@@ -95,7 +95,7 @@ async fn end(process: &BackgroundProcess, signal: Option<(&'static str, u8)>) ->
     Told { text, has_ended: ended.is_some() }
 }
 
-/// What was done, and the output that was not shown yet. An ending is told once.
+/// The outcome, and the output that was not shown yet. The end of a process is reported once.
 fn with_output(process: &BackgroundProcess, told: &Told) -> ToolResult {
     let shown =
         if told.has_ended { output_with(process, Wanted::New, None) } else { output(process, Wanted::New) };

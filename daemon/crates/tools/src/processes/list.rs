@@ -1,4 +1,4 @@
-//! `process_list`.
+//! The tool `process_list`.
 
 use std::sync::LazyLock;
 

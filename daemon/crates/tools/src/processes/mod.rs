@@ -1,4 +1,4 @@
-//! The tools for what `bash` started in the background: list it, read its output, write to it, end it.
+//! The tools for background processes that `bash` started: list them, read their output, write to them, end them.
 
 mod find;
 mod input;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use agentd_agent::Tool;
 use agentd_process::BackgroundProcesses;
 
-/// The tools for the background processes of a session, in the order in which models see them.
+/// The tools for a session's background processes, in the order in which models see them.
 #[must_use]
 pub fn process_tools(list: &BackgroundProcesses) -> Vec<Arc<dyn Tool>> {
     vec![
@@ -23,5 +23,5 @@ pub fn process_tools(list: &BackgroundProcesses) -> Vec<Arc<dyn Tool>> {
     ]
 }
 
-/// The tool that these come with.
+/// The tool that these are active with.
 const COMES_WITH: &str = "bash";

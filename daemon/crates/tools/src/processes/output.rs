@@ -1,4 +1,4 @@
-//! `process_output`.
+//! The tool `process_output`.
 
 use std::{sync::LazyLock, time::Duration};
 
@@ -69,7 +69,7 @@ impl ProcessOutput {
         };
         let wait = wait.map(patience).transpose()?;
         let from = if let Wanted::Since(from) = wanted { from } else { process.shown() };
-        // Taken before the look at what is there, so that nothing is waited for that has come.
+        // Taken before checking the output, so that output which has come is not waited for.
         let mark = process.mark();
         if let Some(patience) = wait
             && process.total_bytes() <= from
@@ -107,10 +107,10 @@ impl Tool for ProcessOutput {
     }
 }
 
-/// A count.
+/// Converts a whole number.
 fn whole(name: &str, number: f64) -> Result<u64, ToolError> {
     if number >= 0.0 && number.fract() == 0.0 {
-        // Larger than every output is as good as the largest.
+        // The conversion saturates, which is larger than any output.
         return Ok(number as u64);
     }
     Err(ToolError(format!("Invalid {name}: must be a whole number, 0 or more")))

@@ -1,4 +1,4 @@
-//! What is said of background processes.
+//! Describes background processes and their output for the model.
 
 use std::time::Duration;
 
@@ -8,18 +8,18 @@ use serde_json::{Map, Value};
 
 use crate::truncate::{Limits, truncate_head, truncate_tail};
 
-/// What of the output is asked for.
+/// The part of the output that is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// What has not been shown yet; of too much, the end.
+    /// Output that was not shown yet; if it is too long, its end.
     New,
-    /// What was written from that place on; of too much, the beginning.
+    /// Output from that position on; if it is too long, its beginning.
     Since(u64),
     /// The last lines.
     Lines(usize),
 }
 
-/// What a process does, as the rest of a sentence about it: `is running for 2.0 seconds`.
+/// The state of a process, as the rest of a sentence: `is running for 2.0 seconds`.
 pub(crate) fn status(process: &BackgroundProcess) -> String {
     let time = seconds(process.age());
     match process.state() {
@@ -31,7 +31,7 @@ pub(crate) fn status(process: &BackgroundProcess) -> String {
     }
 }
 
-/// How a process ended, as the rest of a sentence about it: `exited with code 1 after 2.0 seconds`.
+/// How a process ended, as the rest of a sentence: `exited with code 1 after 2.0 seconds`.
 fn how_it_ended(BackgroundEnd { exit, by, wall_time }: BackgroundEnd) -> String {
     let by = match by {
         Some(EndedBy::Timeout) => ", at its time limit",
@@ -52,7 +52,7 @@ fn seconds(time: Duration) -> String {
     format!("{:.1} seconds", time.as_secs_f64())
 }
 
-/// Signals that have a name here.
+/// Signals known by name.
 pub(super) const SIGNALS: [(&str, u8); 10] = [
     ("SIGTERM", 15),
     ("SIGKILL", 9),
@@ -73,14 +73,14 @@ fn signal_name(signal: i32) -> String {
     }
 }
 
-/// A part of a process's output for the model, with what to know about it, and what the process does. Counts as shown.
+/// A part of a process's output for the model, with notes about it and the process's state. It counts as shown.
 pub(crate) fn output(process: &BackgroundProcess, wanted: Wanted) -> ToolResult {
-    // Before the output: nothing is missing from the output of a process that is said to have ended.
+    // Read the state before the output: the output of a process that is reported as ended is complete.
     let status = format!("{} {}", process.id(), status(process));
     output_with(process, wanted, Some(status))
 }
 
-/// As [`output`], with `status` as what the process does; `None` where that is said already.
+/// As [`output`], with `status` as the process's state; `None` when the state was reported already.
 pub(super) fn output_with(process: &BackgroundProcess, wanted: Wanted, status: Option<String>) -> ToolResult {
     let asked = match wanted {
         Wanted::New => process.shown(),
@@ -95,7 +95,7 @@ pub(super) fn output_with(process: &BackgroundProcess, wanted: Wanted, status: O
         Wanted::Since(_) => {
             let cut = truncate_head(&excerpt.text, Limits::default());
             let text = if cut.first_line_exceeds_limit { beginning(&excerpt.text) } else { &cut.content };
-            // The line feed that the cut took belongs to what was shown.
+            // The line feed that was cut off counts as shown.
             let feed = u64::from(excerpt.text[text.len()..].starts_with('\n') && cut.truncated);
             (text.to_owned(), excerpt.from, excerpt.from + text.len() as u64 + feed)
         }
@@ -156,7 +156,7 @@ fn beginning(text: &str) -> &str {
     &text[..end]
 }
 
-/// A process for programs.
+/// The facts about a process, for programs.
 pub(crate) fn facts(process: &BackgroundProcess) -> Map<String, Value> {
     let mut facts = Map::new();
     facts.insert("process_id".into(), process.id().into());

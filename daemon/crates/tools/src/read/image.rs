@@ -1,4 +1,4 @@
-//! What the model sees of an image file.
+//! Shows an image file to the model.
 
 use std::io::{self, Read};
 
@@ -7,13 +7,13 @@ use agentd_protocol::image_kind::ImageKind;
 use agentd_protocol::{message::ContentBlock, tool::ToolResult};
 use serde_json::{Value, json};
 
-/// The line for models that take no images. The text is the reference's, as all in brackets here.
+/// The line for models without image input: pi's text, like all texts in brackets here.
 const UNSEEN: &str = "[Current model does not support images. The image will be omitted from this request.]";
 
-/// How much is read at once.
+/// Bytes read at once.
 const CHUNK: u64 = 1 << 20;
 
-/// The whole file, of which `start` was read before, or a byte more than is ever prepared; `None` when told to stop.
+/// The whole file, of which `start` was already read, or one byte more than [`MAX_FILE_BYTES`]; `None` when stopped.
 ///
 /// # Errors
 /// As reading does.

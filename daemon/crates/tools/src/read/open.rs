@@ -1,4 +1,4 @@
-//! Opens what a path argument means, and only what can be read to its end.
+//! Opens the file of a path argument, if it can be read to its end.
 
 use std::{
     io,
@@ -14,7 +14,7 @@ use crate::{
     operations::{FileKind, FileSystem, OpenFile},
 };
 
-/// Opens the regular file at `path`; `given` is the path as the model wrote it, for messages of our own.
+/// Opens the regular file at `path`; `given` is the path as the model wrote it, for messages.
 pub(super) fn open(files: &dyn FileSystem, path: &Path, given: &str) -> Result<OpenFile, ToolError> {
     let mut found = files.open(path);
     if matches!(&found, Err(error) if error.kind() == io::ErrorKind::NotFound) {
@@ -23,7 +23,7 @@ pub(super) fn open(files: &dyn FileSystem, path: &Path, given: &str) -> Result<O
     }
     let file = match found {
         Ok(file) => file,
-        // What opening a socket, or a device without a driver, says.
+        // The error of opening a socket, or a device without a driver.
         Err(error) if Errno::from_io_error(&error) == Some(Errno::NXIO) => {
             return Err(not_regular(given, "a socket or a device"));
         }
@@ -43,15 +43,15 @@ fn not_regular(given: &str, what: &str) -> ToolError {
     ToolError(format!("Cannot read {given}: it is {what}, not a regular file. Use bash to read from it."))
 }
 
-/// Names that macOS gives to files and that models write in their plain form: a narrow no-break space before AM and PM
-/// in names of screenshots, decomposed accents, curly apostrophes.
+/// Names that macOS gives to files and that models write in a plain form: with a narrow no-break space before AM and PM
+/// in screenshot names, decomposed accents, curly apostrophes.
 fn variants(path: &Path) -> Vec<PathBuf> {
     let Some(text) = path.to_str() else { return Vec::new() };
     let decomposed: String = text.nfd().collect();
     let curly = |text: &str| text.replace('\'', "\u{2019}");
     let mut variants = vec![narrow_before_am_pm(text), curly(text), curly(&decomposed), decomposed];
     variants.retain(|variant| variant != text);
-    // Both accents and apostrophes is the rarest case and comes last.
+    // Both accents and apostrophes are the rarest case.
     variants.dedup();
     variants.into_iter().map(PathBuf::from).collect()
 }

@@ -1,4 +1,4 @@
-//! Reads a range of lines out of a file of any size, in bounded memory.
+//! Reads a range of lines from a file of any size, in bounded memory.
 
 use std::io::{self, Read};
 
@@ -7,33 +7,33 @@ use agentd_protocol::tool::Truncation;
 
 use crate::truncate::{Limits, truncate_head};
 
-/// How much is read at once.
+/// Bytes read at once.
 const CHUNK: usize = 256 * 1024;
 
-/// Which lines are wanted.
+/// The wanted lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Range {
-    /// The first line, counted from 0.
+    /// The first line, from 0.
     pub(super) start: u64,
     /// How many lines at most.
     pub(super) limit: Option<u64>,
 }
 
-/// What was found.
+/// The result of a scan.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Scanned {
     /// Text.
     Text(Selection),
-    /// An image, and its bytes as far as they were read.
+    /// An image, and the bytes read so far.
     Image(ImageKind, Vec<u8>),
-    /// Nothing: it was told to stop.
+    /// The scan was stopped.
     Stopped,
 }
 
-/// The wanted lines, and what a reader needs to know about the rest.
+/// The wanted lines, and facts about the rest.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Selection {
-    /// The lines of the file; a line feed at its end makes an empty last line.
+    /// Lines of the file; a line feed at its end makes an empty last line.
     pub(super) total_lines: u64,
     /// The wanted lines without their last line feed, cut to the limits.
     pub(super) text: Truncation,
@@ -41,7 +41,7 @@ pub(super) struct Selection {
     pub(super) first_line_bytes: u64,
 }
 
-/// Reads `file` to its end, unless `stop` says otherwise between two chunks.
+/// Reads `file` to its end, unless `stop` returns true between two chunks.
 ///
 /// Bytes that are not UTF-8 become U+FFFD. Sizes are those of the text, not of the file.
 ///
@@ -55,7 +55,7 @@ pub(super) fn scan(
 ) -> io::Result<Scanned> {
     let mut buffer = vec![0; CHUNK];
     let mut scan = Scan::new(range, limits);
-    // The image check wants more than a short first read may give.
+    // The image check needs more bytes than a short first read may return.
     let mut filled = 0;
     while filled < SNIFFED {
         match read(&mut file, &mut buffer[filled..])? {
@@ -113,7 +113,7 @@ impl Scan {
     }
 
     fn take(&mut self, mut chunk: &[u8]) {
-        // Lines before the wanted ones.
+        // Skip lines before the wanted ones.
         if self.feeds < self.range.start {
             let missing = self.range.start - self.feeds;
             let Some(end) = nth_feed(chunk, missing) else {
@@ -123,7 +123,7 @@ impl Scan {
             self.feeds += missing;
             chunk = &chunk[end + 1..];
         }
-        // The wanted ones, up to the line feed that ends the last of them.
+        // Keep the wanted lines, up to the line feed that ends the last one.
         let end = self.range.limit.map(|limit| self.range.start.saturating_add(limit));
         if end.is_none_or(|end| self.feeds < end) {
             let feed = end.and_then(|end| nth_feed(chunk, end - self.feeds));
@@ -136,7 +136,7 @@ impl Scan {
     }
 
     fn keep(&mut self, wanted: &[u8]) {
-        // A text is never shorter than the bytes it was decoded from, so this many fill the limit or pass it.
+        // A text is never shorter than its bytes, so this many reach or pass the limit.
         let room = (self.limits.bytes + 1).saturating_sub(self.kept.len());
         self.kept.extend_from_slice(&wanted[..wanted.len().min(room)]);
         if self.wanted_feeds == 0 {
@@ -151,7 +151,7 @@ impl Scan {
         let complete = self.kept.len() <= self.limits.bytes;
         let mut text = truncate_head(&String::from_utf8_lossy(&self.kept), self.limits);
         if !complete {
-            // The last line of what was kept goes on in the file. It did not fit, so only the totals are to be mended.
+            // The last kept line continues in the file. It did not fit, so only the totals need correction.
             text.total_lines = self.wanted_feeds + u64::from(!self.wanted.ends_with_feed);
             text.total_bytes = self.wanted.finish();
         }
@@ -159,7 +159,7 @@ impl Scan {
     }
 }
 
-/// Where the `n`th line feed of `chunk` is, counted from 1.
+/// The position of the `n`th line feed of `chunk`, from 1.
 fn nth_feed(chunk: &[u8], n: u64) -> Option<usize> {
     let before = usize::try_from(n.checked_sub(1)?).ok()?;
     memchr::memchr_iter(b'\n', chunk).nth(before)
@@ -169,11 +169,11 @@ fn count_feeds(chunk: &[u8]) -> u64 {
     memchr::memchr_iter(b'\n', chunk).count() as u64
 }
 
-/// Measures text that comes in pieces, as if U+FFFD stood for what is not UTF-8.
+/// Measures text that arrives in pieces, with U+FFFD for bytes that are not UTF-8.
 #[derive(Default)]
 struct Measure {
     bytes: u64,
-    /// The start of a character whose end is still to come.
+    /// The start of an incomplete character.
     partial: Vec<u8>,
     ends_with_feed: bool,
 }
@@ -197,7 +197,7 @@ impl Measure {
         }
     }
 
-    /// Ends a character that began in the piece before; gives back what follows it.
+    /// Completes a character that began in the previous piece; returns the rest of the piece.
     fn complete_partial<'a>(&mut self, mut piece: &'a [u8]) -> &'a [u8] {
         while !self.partial.is_empty()
             && let Some((next, rest)) = piece.split_first()
@@ -210,7 +210,7 @@ impl Measure {
                 }
                 Err(error) if error.error_len().is_none() => {}
                 Err(_) => {
-                    // What was there is no character, and `next` may begin one.
+                    // The pending bytes are no character, and `next` may begin one.
                     self.add_replacement();
                     self.partial.clear();
                     break;

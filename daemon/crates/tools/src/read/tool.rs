@@ -1,4 +1,4 @@
-//! What the model sees of `read`.
+//! The `read` tool: its description and its calls.
 
 use std::{
     io::{self, Read},
@@ -41,14 +41,14 @@ impl ReadTool {
         Self { home: Home::default(), host: Arc::new(LocalHost), artifacts: None }
     }
 
-    /// Sets the session's home directory: what `~` means in paths.
+    /// Sets the session's home directory, which `~` means in paths.
     #[must_use]
     pub fn with_home(mut self, home: impl Into<PathBuf>) -> Self {
         self.home = Home::new(home);
         self
     }
 
-    /// Sets whose files these are; without this, this machine's.
+    /// Sets the host of the files; the default is this machine.
     #[must_use]
     pub fn with_host(mut self, host: Arc<dyn FileHost>) -> Self {
         self.host = host;
@@ -56,11 +56,11 @@ impl ReadTool {
     }
 }
 
-/// What the path of an artifact begins with; its id follows.
+/// The prefix of an artifact's path; its id follows.
 const ARTIFACT: &str = "artifact://";
 
 impl ReadTool {
-    /// Sets where the session's long outputs are, which `artifact://ID` means; `None` for a session without a file.
+    /// Sets the folder of the session's long outputs, for `artifact://ID`; `None` for a session without a file.
     #[must_use]
     pub fn with_artifacts(mut self, artifacts: Option<ArtifactFolder>) -> Self {
         self.artifacts = artifacts;
@@ -89,7 +89,7 @@ impl Default for ReadTool {
     }
 }
 
-/// What models are told; the same in all sessions.
+/// The tool's description for models; the same in all sessions.
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(spec);
 
 fn spec() -> ToolSpec {
@@ -112,7 +112,7 @@ fn spec() -> ToolSpec {
     }
 }
 
-/// The arguments; numbers may come with a fraction, which is dropped.
+/// The arguments. Fractions of numbers are dropped.
 #[derive(Deserialize)]
 struct Arguments {
     path: String,
@@ -139,7 +139,7 @@ impl Tool for ReadTool {
             let mut host = Arc::clone(&self.host);
             let path = if let Some(id) = arguments.path.strip_prefix(ARTIFACT) {
                 let path = self.artifact(id).await?;
-                // Messages that tell how to get at the rest are for the file, which is here, wherever the tools work.
+                // The file is on this machine, wherever the tools work; messages must name it.
                 arguments.path = path.display().to_string();
                 host = Arc::new(LocalHost);
                 path
@@ -164,7 +164,7 @@ impl Tool for ReadTool {
     }
 }
 
-/// What is in a file.
+/// The content of a file.
 enum Found {
     Text(Box<ToolResult>),
     /// An image, as far as it is worth reading.
@@ -196,7 +196,7 @@ fn read(
 }
 
 fn range(arguments: &Arguments) -> Range {
-    // A conversion from f64 saturates: negative numbers become 0.
+    // The conversion from f64 saturates: negative numbers become 0.
     let whole = |number: f64| number as u64;
     Range {
         start: arguments.offset.map_or(0, |offset| whole(offset).saturating_sub(1)),
@@ -204,7 +204,7 @@ fn range(arguments: &Arguments) -> Range {
     }
 }
 
-/// The text of the result: the lines, and where to go on.
+/// The result's text: the lines, and the offset to continue at.
 fn show(selection: &Selection, range: Range, arguments: &Arguments) -> Result<ToolResult, ToolError> {
     let Selection { total_lines, text, first_line_bytes } = selection;
     if range.start >= *total_lines {

@@ -1,4 +1,4 @@
-//! The files and folders below a folder of any file system, in the order of [`super::Walk`] and by the same rules.
+//! Walks the files and folders below a folder on any host, in the order of [`super::Walk`] and by the same rules.
 
 use std::{
     collections::VecDeque,
@@ -16,12 +16,12 @@ use super::{
 };
 use crate::operations::{FileKind, FileSystem, Listed};
 
-/// Depth first; the entries of a folder by the bytes of their names. Folders are asked for in batches, those that come next
-/// first, so in memory are the names of one batch and of the folders on the way down. Ignore files of the folder and of those
-/// above it count; git's settings of the user do not. Whether the folder belongs to a repository is found out on the way: where
-/// `require_git` is not set, it counts as set in one.
+/// Depth first; the entries of a folder by the bytes of their names. Folders are listed in batches, the next ones
+/// first, so memory holds the names of one batch and of the folders on the way down. Ignore files of the folder and of
+/// its parents count; the user's git settings do not. The walk finds out whether the folder belongs to a repository: in
+/// one, `require_git` counts as set.
 ///
-/// An error is a folder that could not be read, or the end: the files are out of reach.
+/// An error is a folder that could not be read, or the end of the walk when the host cannot be reached.
 pub(crate) struct FarWalk<'a> {
     files: &'a dyn FileSystem,
     own_ignore_file: &'static str,
@@ -29,24 +29,23 @@ pub(crate) struct FarWalk<'a> {
     overrides: Override,
     budget: Arc<RulesBudget>,
     unused: &'a UnusedFiles,
-    /// What is to come, the next one last.
+    /// What is left, the next one last.
     left: Vec<Waiting>,
-    /// Errors that come before that.
+    /// Errors to return first.
     errors: VecDeque<io::Error>,
 }
 
 enum Waiting {
     Entry(Entry, Arc<FolderRules>),
-    /// What is in a folder whose entry is behind us, or why that is not known.
+    /// The entries of a folder whose own entry was returned, or why they are not known.
     Inside(io::Result<Vec<Listed>>, Arc<FolderRules>, PathBuf),
 }
 
-/// What a folder says by itself: the texts of its ignore files, the more special one first, and whether it is a repository.
+/// The texts of a folder's ignore files, the most specific first, and whether the folder is a repository.
 type Texts = ([String; 4], bool);
 
 impl<'a> FarWalk<'a> {
-    /// # Errors
-    /// When nothing can be asked.
+    /// When the host cannot be reached.
     pub(crate) fn new(files: &'a dyn FileSystem, rules: WalkRules<'a>) -> io::Result<Self> {
         let WalkRules { root, own_ignore_file, require_git, overrides, unused } = rules;
         let mut walk = Self {
@@ -59,7 +58,7 @@ impl<'a> FarWalk<'a> {
             left: Vec::new(),
             errors: VecDeque::new(),
         };
-        // From the root of everything down to the folder itself.
+        // From the file system's root down to the folder itself.
         let mut folders: Vec<PathBuf> = root.ancestors().map(Path::to_owned).collect();
         folders.reverse();
         let mut lists = Vec::with_capacity(folders.len());
@@ -91,7 +90,7 @@ impl<'a> FarWalk<'a> {
         FolderRules::below(above, folder, texts, is_repository, (&self.budget, self.unused))
     }
 
-    /// What each folder says by itself.
+    /// The ignore files of each folder.
     fn read_texts(&self, folders: &[(PathBuf, &[Listed])]) -> io::Result<Vec<Texts>> {
         let mut wanted = Vec::new();
         for (number, (folder, list)) in folders.iter().enumerate() {
@@ -112,7 +111,7 @@ impl<'a> FarWalk<'a> {
         {
             self.files.read_each(batch, &mut |number, file| {
                 let (folder, which, _) = names[number];
-                // An ignore file that cannot be read has no rules; the walk goes on, as on a disk.
+                // An unreadable ignore file has no rules, as in a walk on this machine.
                 if let Ok(file) = file {
                     let mut bytes = Vec::new();
                     match file.take(MAX_BYTES + 1).read_to_end(&mut bytes) {
@@ -131,7 +130,7 @@ impl<'a> FarWalk<'a> {
         Ok(texts.into_iter().zip(folders).map(|(texts, (_, list))| (texts, is_repository(list))).collect())
     }
 
-    /// Asks for what is in the folders that come next: the one that is last in `left`, and others before it.
+    /// Lists the next folders: the last one in `left`, and others before it.
     fn look_inside(&mut self) -> io::Result<()> {
         let next: Vec<usize> = (0..self.left.len())
             .rev()
@@ -147,7 +146,7 @@ impl<'a> FarWalk<'a> {
             .zip(lists.iter().map(|list| list.as_deref().unwrap_or_default()))
             .collect();
         let texts = self.read_texts(&found)?;
-        // From the last place to the first, so that places stay what they are.
+        // From the last index to the first, so that indices stay valid.
         for ((place, list), texts) in next.into_iter().zip(lists).zip(texts) {
             let Waiting::Entry(entry, above) = &self.left[place] else { continue };
             let (rules, path) = (self.rules_of(&entry.path, texts, Some(above)), entry.path.clone());
@@ -167,7 +166,7 @@ impl<'a> FarWalk<'a> {
         matches!(&self.left[place], Waiting::Entry(entry, _) if entry.path == folder)
     }
 
-    /// Puts what is in a folder before everything else that is left.
+    /// Puts the entries of a folder before everything else that is left.
     fn enter(&mut self, list: io::Result<Vec<Listed>>, rules: &Arc<FolderRules>, folder: &Path) {
         let mut list = match list {
             Ok(list) => list,

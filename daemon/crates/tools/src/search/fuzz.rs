@@ -1,10 +1,11 @@
-//! The law of ignore files; see `fuzz.rs` of the crate.
+//! The law of ignore files; see the crate's `fuzz.rs`.
 
 use std::{path::Path, sync::Arc};
 
 use agentd_ignore_files::{CompiledRules, RulesBudget};
 
-/// Any text is compiled, and then held against any path, or is refused with what is too much; and what it took is given back.
+/// Any text is compiled and matched against any path, or is refused with a reason; and its memory is returned to the
+/// budget.
 pub(crate) fn ignore_files(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     let budget = Arc::new(RulesBudget::default());

@@ -1,4 +1,4 @@
-//! Where git keeps rules outside of the folders that they are for.
+//! Finds git's rules outside the folders that they are for.
 
 use std::{
     env,
@@ -10,10 +10,11 @@ use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenRules};
 
 use super::local_rules::LocalRules;
 
-/// The longest file that is read for where something is: git writes one line.
+/// The longest pointer file that is read, in bytes: git writes one line.
 const MAX_POINTER_BYTES: u64 = 64 << 10;
 
-/// The text of `info/exclude` of the repository whose root is `folder`; empty without one. In a worktree it is that of the main repository.
+/// The text of `info/exclude` of the repository at `folder`; empty without one. In a worktree, that of the main
+/// repository.
 pub(super) fn exclude(folder: &Path, rules: &LocalRules<'_>) -> String {
     let git = folder.join(".git");
     let Some(repository) = (if git.is_dir() { Some(git) } else { common_folder(folder, &git, rules.owner) })
@@ -23,8 +24,8 @@ pub(super) fn exclude(folder: &Path, rules: &LocalRules<'_>) -> String {
     rules.text(&repository.join("info/exclude"), LinkPolicy::Beneath(&repository))
 }
 
-/// The main repository's `.git` of a worktree, in which `.git` is a file that says `gitdir: FOLDER`, and that folder has a file which says
-/// where the common one is.
+/// The main repository's `.git` of a worktree: there `.git` is a file with `gitdir: FOLDER`, and that folder has a file
+/// with the path of the common one.
 fn common_folder(worktree: &Path, pointer: &Path, owner: AcceptedOwner) -> Option<PathBuf> {
     let read = |path: &Path| {
         let read = OpenRules::new(LinkPolicy::Refused).owner(owner).max_bytes(MAX_POINTER_BYTES).read(path);
@@ -36,7 +37,7 @@ fn common_folder(worktree: &Path, pointer: &Path, owner: AcceptedOwner) -> Optio
     Some(of_worktree.join(common.lines().next()?))
 }
 
-/// The user's own ignore file for all repositories: `core.excludesFile` of git's configuration, or `git/ignore` beside it.
+/// The user's ignore file for all repositories: `core.excludesFile` of git's configuration, or `git/ignore` beside it.
 pub(super) fn global(rules: &LocalRules<'_>) -> Option<CompiledRules> {
     let home = env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
     let config = env::var_os("XDG_CONFIG_HOME")
@@ -63,7 +64,7 @@ pub(super) fn global(rules: &LocalRules<'_>) -> Option<CompiledRules> {
     })
 }
 
-/// What a configuration of git's says that the user's ignore file is.
+/// The user's ignore file in a git configuration.
 fn excludes_file(config: &str, home: Option<&Path>) -> Option<PathBuf> {
     let mut is_core = false;
     let mut found = None;

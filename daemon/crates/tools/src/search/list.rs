@@ -1,18 +1,18 @@
-//! Long lists: the beginning is kept, all of it is counted.
+//! Builds a long list of which the beginning is kept and all is counted.
 
 use agentd_protocol::tool::{ToolResult, TruncatedBy, Truncation};
 use serde_json::{Map, Value, json};
 
 use crate::truncate::{MAX_BYTES, format_size};
 
-/// Lines of which as many are kept as fit into [`MAX_BYTES`]; the others are counted. Memory does not grow with the input.
+/// Keeps as many lines as fit into [`MAX_BYTES`], and counts the others. Memory does not grow with the input.
 #[derive(Debug, Default)]
 pub(crate) struct List {
     text: String,
-    /// Of the kept lines.
+    /// The number of kept lines.
     kept: u64,
     lines: u64,
-    /// Of all lines, with the line feeds between them.
+    /// Bytes of all lines, with the line feeds between them.
     bytes: u64,
     is_full: bool,
 }
@@ -40,7 +40,7 @@ impl List {
             other.text.split('\n').for_each(|line| self.push(line));
         }
         if other.is_full {
-            // What the other list had no room for has none here either.
+            // Lines that the other list dropped do not fit here either.
             let gap = u64::from(self.lines > 0 && other.kept == 0);
             self.lines += other.lines - other.kept;
             self.bytes += gap + other.bytes - other.text.len() as u64;
@@ -63,18 +63,18 @@ impl List {
             output_bytes: self.text.len() as u64,
             last_line_partial: false,
             first_line_exceeds_limit: self.kept == 0,
-            // There is no limit of lines.
+            // Lines have no limit.
             max_lines: MAX_LINES,
             max_bytes: MAX_BYTES as u64,
         })
     }
 
-    /// The result of the call: the lines that were kept, what was left out below them, and the same for programs.
+    /// The call's result: the kept lines, the notices below them, and the same facts for programs.
     pub(crate) fn into_result(self, notices: Notices) -> ToolResult {
         self.into_result_with(notices, [])
     }
 
-    /// The same with notices that stand behind that of the limit of bytes.
+    /// The same with notices that follow that of the byte limit.
     pub(crate) fn into_result_with(
         self,
         mut notices: Notices,
@@ -96,10 +96,10 @@ impl List {
     }
 }
 
-/// What the limit of lines reads as where there is none: the largest whole number that every JSON parser takes.
+/// The limit of lines where there is none: the largest whole number that every JSON parser accepts.
 const MAX_LINES: u64 = (1 << 53) - 1;
 
-/// What was left out, for the model (one bracket at the end) and for programs (`details`).
+/// Notices about what was left out: for the model (one bracket at the end) and for programs (`details`).
 #[derive(Debug, Default)]
 pub(crate) struct Notices {
     texts: Vec<String>,
@@ -135,7 +135,7 @@ mod tests {
             prop_assert_eq!(found.total_lines, lines.len() as u64);
             prop_assert_eq!(found.output_lines, expected.output_lines);
         }
-        // In any parts it is the same list.
+        // Any split gives the same list.
         for cut in [0, lines.len() / 3, lines.len()] {
             let mut parts = List::default();
             for part in [&lines[..cut], &lines[cut..]] {

@@ -1,4 +1,4 @@
-//! Ignore files on a disk of this machine, which come with whatever is searched.
+//! Reads ignore files on this machine, which come with any folder that is searched.
 
 use std::{ffi::OsStr, path::Path, sync::Arc};
 
@@ -11,23 +11,23 @@ use super::{
     rules::{FolderRules, UnusedFiles, WalkRules, is_left_out},
 };
 
-/// How a walk over a disk finds its rules.
+/// The rules of a walk on this machine.
 pub(super) struct LocalRules<'a> {
-    /// Without links.
+    /// A path without links.
     pub(super) root: &'a Path,
     own_ignore_file: &'static str,
     require_git: bool,
     overrides: Override,
     pub(super) budget: Arc<RulesBudget>,
     pub(super) unused: &'a UnusedFiles,
-    /// Whose ignore files count: the user's, root's, and those of whoever owns the folder that is searched. In a folder for all, such as
-    /// `/tmp`, others could decide otherwise what is found below.
+    /// Whose ignore files count: this user's, root's, and those of the searched folder's owner. In a folder for all,
+    /// such as `/tmp`, other users could otherwise decide what is found.
     pub(super) owner: AcceptedOwner,
-    /// The user's own rules for all repositories.
+    /// The user's rules for all repositories.
     global: Option<CompiledRules>,
 }
 
-/// The names of ignore files and the like that a folder has.
+/// Which ignore files and repositories a folder has, by name.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Names {
     own: bool,
@@ -48,7 +48,7 @@ impl<'a> LocalRules<'a> {
         rules
     }
 
-    /// The rules of the folders above the root, which hold in it too.
+    /// The rules of the folders above the root, which apply in it, too.
     pub(super) fn above_root(&self) -> Option<Arc<FolderRules>> {
         let mut folders: Vec<&Path> = self.root.ancestors().skip(1).collect();
         folders.reverse();
@@ -65,7 +65,7 @@ impl<'a> LocalRules<'a> {
         })
     }
 
-    /// Notes the name of something in a folder.
+    /// Notes the name of an entry of a folder.
     pub(super) fn note(&self, names: &mut Names, name: &OsStr) {
         let bytes = name.as_encoded_bytes();
         if bytes.first() != Some(&b'.') {
@@ -81,7 +81,7 @@ impl<'a> LocalRules<'a> {
         }
     }
 
-    /// The rules in a folder that has those names.
+    /// The rules in a folder with these names.
     pub(super) fn enter(
         &self,
         folder: &Path,
@@ -112,7 +112,7 @@ impl<'a> LocalRules<'a> {
         }
     }
 
-    /// Whether something in a folder with these rules is left out.
+    /// Whether an entry of a folder with these rules is left out.
     pub(super) fn leaves_out(&self, path: &Path, is_folder: bool, rules: &FolderRules) -> bool {
         is_left_out(&self.overrides, (path, is_folder), || {
             let global = self.global.as_ref().map(CompiledRules::rules);

@@ -1,4 +1,4 @@
-//! What the tools share that look through folders: walking them in a fixed order, and lists that are cut.
+//! The shared parts of the tools that search folders: walks in a fixed order, and truncated lists.
 
 mod far_walk;
 #[cfg(any(test, feature = "fuzzing"))]

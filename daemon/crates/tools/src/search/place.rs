@@ -1,4 +1,4 @@
-//! Where a search begins.
+//! Resolves the path at which a search begins.
 
 use std::{
     io::ErrorKind,
@@ -13,7 +13,7 @@ use crate::{
     operations::{About, FileHost, FileKind, FileSystem},
 };
 
-/// A path that is there.
+/// An existing path.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) path: PathBuf,
@@ -21,10 +21,10 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// What a path argument means; without one, the working directory. Reads its metadata; blocks.
+    /// Resolves a path argument; without one, the working directory. Reads its metadata; blocks.
     ///
     /// # Errors
-    /// `Path not found: ABS`, and what else the system says.
+    /// `Path not found: ABS`, or another error of the system.
     pub(crate) fn find(
         argument: Option<&str>,
         cwd: &Path,

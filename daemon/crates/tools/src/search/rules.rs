@@ -1,4 +1,4 @@
-//! What the ignore files say of what is in a folder.
+//! Decides by ignore files what a walk leaves out.
 
 use std::{
     path::Path,
@@ -8,29 +8,29 @@ use std::{
 use agentd_ignore_files::{CompiledRules, RulesBudget, UnusedIgnoreFile};
 use ignore::{Match, gitignore::Gitignore, overrides::Override};
 
-/// How many ignore files that are not used are named; others are counted.
+/// Unused ignore files that are named; others are counted.
 const MOST_NAMED: usize = 3;
 
-/// What a walk leaves out, as its caller says.
+/// The caller's rules for a walk.
 pub(crate) struct WalkRules<'a> {
     pub(crate) root: &'a Path,
-    /// The name of further ignore files.
+    /// The name of an additional ignore file.
     pub(crate) own_ignore_file: &'static str,
-    /// Whether `.gitignore` counts only in git repositories, and ends at their root.
+    /// Whether `.gitignore` counts only in git repositories, up to their root.
     pub(crate) require_git: bool,
-    /// Globs that come before all ignore files.
+    /// Globs that precede all ignore files.
     pub(crate) overrides: Override,
-    /// Where ignore files go that are not used.
+    /// Collects ignore files that are not used.
     pub(crate) unused: &'a UnusedFiles,
 }
 
-/// The kinds of ignore files, the more special one first: the walk's own, `.ignore`, `.gitignore`, `.git/info/exclude`.
+/// The kinds of ignore files, the most specific first: the walk's own, `.ignore`, `.gitignore`, `.git/info/exclude`.
 const KINDS: usize = 4;
 
-/// Those of them that have nothing to do with git.
+/// The number of kinds that do not belong to git.
 const KINDS_BESIDE_GIT: usize = 2;
 
-/// The rules that hold in a folder: those of its own ignore files, and of the folders above it.
+/// The rules of a folder: those of its own ignore files, and of the folders above it.
 pub(super) struct FolderRules {
     of: [Option<CompiledRules>; KINDS],
     is_repository: bool,
@@ -38,7 +38,8 @@ pub(super) struct FolderRules {
 }
 
 impl FolderRules {
-    /// The rules of a folder below `above`, out of the texts of its ignore files. A folder that adds nothing shares those above it.
+    /// The rules of a folder below `above`, from the texts of its ignore files. A folder without rules of its own
+    /// shares those above it.
     pub(super) fn below(
         above: Option<&Arc<Self>>,
         folder: &Path,
@@ -61,18 +62,17 @@ impl FolderRules {
         }
     }
 
-    /// These rules and those above them.
+    /// These rules, then those above them.
     fn levels(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |rules| rules.above.as_deref())
     }
 
-    /// Whether the folder belongs to a repository.
     pub(super) fn is_in_repository(&self) -> bool {
         self.levels().any(|rules| rules.is_repository)
     }
 
-    /// Whether something in the folder is left out. Of each kind of file the innermost that says something counts, and of kinds the more
-    /// special one; `global`, the user's own file for git, comes last.
+    /// Whether an entry of the folder is left out. Among files of one kind the innermost verdict counts, among kinds
+    /// the more specific; `global`, the user's own file for git, comes last.
     pub(super) fn ignore(
         &self,
         path: &Path,
@@ -100,7 +100,7 @@ impl FolderRules {
     }
 }
 
-/// Whether something is left out, by globs of the caller or by rules.
+/// Whether an entry is left out, by the caller's globs or by rules.
 pub(super) fn is_left_out(
     overrides: &Override,
     (path, is_folder): (&Path, bool),
@@ -112,7 +112,7 @@ pub(super) fn is_left_out(
     }
 }
 
-/// What the files of one kind say.
+/// The verdict of the files of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     None,
@@ -132,7 +132,7 @@ impl Verdict {
     }
 }
 
-/// Ignore files that a search does not use: what it finds may be more than expected.
+/// Ignore files that a search does not use, so that it may find more than expected.
 #[derive(Debug, Default)]
 pub(crate) struct UnusedFiles(Mutex<Unused>);
 
@@ -143,7 +143,7 @@ struct Unused {
 }
 
 impl UnusedFiles {
-    /// Takes one in: the file, or the folder that its rules are for.
+    /// Adds one: the file, or the folder that its rules are for.
     pub(super) fn add(&self, place: &Path, why: &UnusedIgnoreFile) {
         let mut unused = self.lock();
         unused.count += 1;
@@ -155,7 +155,7 @@ impl UnusedFiles {
         }
     }
 
-    /// What the model and the user are told; `None` when every file is used.
+    /// The notice for the model and the user; `None` when every file is used.
     pub(crate) fn notice(&self) -> Option<String> {
         let unused = self.lock();
         let more = unused.count - unused.named.len();
@@ -168,7 +168,7 @@ impl UnusedFiles {
         }
     }
 
-    /// Nothing is left half done under this lock.
+    /// No holder of this lock leaves a half-made change.
     fn lock(&self) -> MutexGuard<'_, Unused> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! The frame of the tools that search: arguments in, work on a blocking thread, a result out.
+//! The common frame of the search tools: reads the arguments, searches on a blocking thread, returns the result.
 
 use std::{
     marker::PhantomData,
@@ -18,7 +18,7 @@ use crate::{
     operations::{FileHost, FileSystem, LocalHost},
 };
 
-/// What one of these tools does.
+/// One of the search tools.
 pub trait SearchKind: Send + Sync + 'static {
     /// The arguments, checked against the schema.
     type Arguments: DeserializeOwned + Send + 'static;
@@ -29,28 +29,28 @@ pub trait SearchKind: Send + Sync + 'static {
     /// What models are told; the same in all sessions.
     fn spec() -> &'static ToolSpec;
 
-    /// Does the work. Blocks; ends soon after the call was aborted.
+    /// Searches. Blocks; ends soon after the call was aborted.
     fn search(arguments: &Self::Arguments, here: &Here<'_>) -> Result<ToolResult, ToolError>;
 }
 
-/// Where a call works.
+/// The context of a call.
 pub struct Here<'a> {
     cwd: &'a Path,
     home: &'a Home,
     host: &'a dyn FileHost,
-    /// The files to look at.
+    /// The files to search.
     pub(crate) files: &'a dyn FileSystem,
     pub(crate) cancel: &'a CancellationToken,
 }
 
 impl Here<'_> {
-    /// What a path argument means; without one, the working directory. Blocks.
+    /// Resolves a path argument; without one, the working directory. Blocks.
     pub(crate) fn place(&self, argument: Option<&str>) -> Result<Place, ToolError> {
         Place::find(argument, self.cwd, self.home, (self.host, self.files))
     }
 }
 
-/// A tool that looks through folders and changes nothing.
+/// A tool that searches folders and changes nothing.
 pub struct SearchTool<S> {
     home: Home,
     host: Arc<dyn FileHost>,
@@ -64,14 +64,14 @@ impl<S> SearchTool<S> {
         Self { home: Home::default(), host: Arc::new(LocalHost), search: PhantomData }
     }
 
-    /// Sets the session's home directory: what `~` means in paths.
+    /// Sets the session's home directory, which `~` means in paths.
     #[must_use]
     pub fn with_home(mut self, home: impl Into<PathBuf>) -> Self {
         self.home = Home::new(home);
         self
     }
 
-    /// Sets whose files these are; without this, this machine's.
+    /// Sets the host of the files; the default is this machine.
     #[must_use]
     pub fn with_host(mut self, host: Arc<dyn FileHost>) -> Self {
         self.host = host;
@@ -110,8 +110,8 @@ impl<S: SearchKind> Tool for SearchTool<S> {
     }
 }
 
-/// A `limit` as a number: at least one. What it is without the argument, the tool says.
+/// The argument `limit` as a number, at least one; `default` without the argument.
 pub(crate) fn limit(argument: Option<f64>, default: usize) -> usize {
-    // A conversion from f64 saturates, and what is no number becomes 0.
+    // The conversion from f64 saturates, and NaN becomes 0.
     argument.map_or(default, |limit| limit as usize).max(1)
 }

@@ -1,4 +1,4 @@
-//! The files and folders below a folder of this machine, by the rules of ignore files: in an order that is always the same, or met by
+//! Walks the files and folders below a folder of this machine by the rules of ignore files: in a fixed order, or with
 //! several threads.
 
 use std::{
@@ -14,36 +14,36 @@ use super::{
 };
 use crate::operations::FileKind;
 
-/// Something below the folder.
+/// An entry below the folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) path: PathBuf,
-    /// What it is itself: links are not followed.
+    /// Its own kind: links are not followed.
     pub(crate) kind: FileKind,
 }
 
-/// A folder that could not be read, or not to its end.
+/// A folder that could not be read completely.
 #[derive(Debug)]
 pub(crate) struct Unread {
     pub(crate) path: PathBuf,
     pub(crate) error: io::Error,
 }
 
-/// An entry, or what could not be read.
+/// An entry, or an unreadable folder.
 pub(crate) type Walked = Result<Entry, Unread>;
 
-/// Depth first; the entries of a folder by the bytes of their names. Hidden files are met too, symbolic links are not followed. In memory
-/// are the names in the folders on the way down. The root itself is not among the entries.
+/// Depth first; the entries of a folder by the bytes of their names. Hidden files are included, symbolic links are not
+/// followed, and the root itself is not an entry. Memory holds the names in the folders on the way down.
 pub(crate) struct Walk<'a> {
     rules: LocalRules<'a>,
     /// What is left of the folders on the way down, the innermost last.
     open: Vec<(vec::IntoIter<Walked>, Arc<FolderRules>)>,
-    /// A folder that was given, and is entered next.
+    /// A folder that was returned, and is entered next.
     next: Option<(PathBuf, Option<Arc<FolderRules>>)>,
 }
 
 impl<'a> Walk<'a> {
-    /// The root of the rules is a path without links.
+    /// The root of the rules must be a path without links.
     pub(crate) fn new(rules: WalkRules<'a>) -> Self {
         let rules = LocalRules::new(rules);
         let next = Some((rules.root.to_owned(), rules.above_root()));
@@ -76,12 +76,12 @@ impl Iterator for Walk<'_> {
     }
 }
 
-/// By the bytes of names; what could not be read comes first.
+/// Sorts by the bytes of names; errors come first.
 fn name_of(entry: &Walked) -> &[u8] {
     entry.as_ref().map_or(&[], |entry| entry.path.as_os_str().as_encoded_bytes())
 }
 
-/// What is in a folder and not left out, in any order, and the rules in it.
+/// The entries of a folder that are not left out, in any order, and its rules.
 fn read(
     rules: &LocalRules<'_>,
     folder: &Path,
@@ -113,15 +113,16 @@ fn read(
 /// What a visitor of entries wants next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// More.
+    /// To continue.
     GoOn,
-    /// Not what is in this folder.
+    /// To skip the contents of this folder.
     PassOver,
-    /// Nothing more.
+    /// To stop.
     Stop,
 }
 
-/// Walks with that many threads, the caller's among them, which meet the entries in any order, folders before what is in them. Blocks.
+/// Walks with `threads` threads, including the caller's. They visit entries in any order, folders before their
+/// contents. Blocks.
 pub(crate) fn walk_parallel(rules: WalkRules<'_>, threads: usize, visit: impl Fn(Walked) -> Next + Sync) {
     let rules = LocalRules::new(rules);
     let first = (rules.root.to_owned(), rules.above_root());
@@ -132,7 +133,7 @@ pub(crate) fn walk_parallel(rules: WalkRules<'_>, threads: usize, visit: impl Fn
     };
     std::thread::scope(|scope| {
         for _ in 1..threads {
-            // With fewer threads than hoped for it takes longer, and that is all.
+            // With fewer threads the walk only takes longer.
             let builder = std::thread::Builder::new().name("find".into());
             if builder.spawn_scoped(scope, || shared.work(&visit)).is_err() {
                 break;
@@ -145,20 +146,20 @@ pub(crate) fn walk_parallel(rules: WalkRules<'_>, threads: usize, visit: impl Fn
 struct Shared<'a> {
     rules: LocalRules<'a>,
     work: Mutex<Work>,
-    /// Tells that there are folders, or that there will be none.
+    /// Signals new folders, or the end.
     changed: Condvar,
 }
 
-/// What is left to do.
+/// The work that is left.
 struct Work {
-    /// Folders that nobody has entered. The last one is the next: so few are waiting at a time.
+    /// Folders that no thread has entered. The last one is the next, which keeps the list short.
     folders: Vec<(PathBuf, Option<Arc<FolderRules>>)>,
-    /// Threads that are in a folder, which may have others in it.
+    /// Threads in a folder, which may add others.
     busy: usize,
     is_over: bool,
 }
 
-/// Tells the other threads that one has left its folder, by a panic too.
+/// Tells the other threads that one has left its folder, even by a panic.
 struct Busy<'a, 'b>(&'a Shared<'b>);
 
 impl Drop for Busy<'_, '_> {
@@ -207,7 +208,7 @@ impl Shared<'_> {
         Some(folder)
     }
 
-    /// Nothing is left half done under this lock.
+    /// No holder of this lock leaves a half-made change.
     fn lock(&self) -> MutexGuard<'_, Work> {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }

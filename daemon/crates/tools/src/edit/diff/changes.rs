@@ -1,4 +1,4 @@
-//! Which lines differ.
+//! Finds the lines that differ.
 
 use std::{
     ops::Range,
@@ -9,13 +9,13 @@ use similar::{Algorithm, capture_diff_slices_deadline};
 
 use super::super::apply::Change;
 
-/// How long one edit may look for the shortest difference; after that a longer one is good enough.
+/// How long one edit may search for the shortest difference; after that a longer one is used.
 const DEADLINE: Duration = Duration::from_millis(500);
 
-/// A text by its lines, each with its line feed.
+/// A text by lines, each with its line feed.
 pub(super) struct Lines<'a> {
     text: &'a str,
-    /// Where each line starts, and at the end where the text ends.
+    /// The start of each line, and the end of the text.
     starts: Vec<usize>,
 }
 
@@ -42,16 +42,17 @@ impl<'a> Lines<'a> {
         lines.map(|index| self.get(index)).collect()
     }
 
-    /// The line that the byte at `at` is in; the end of the text is in the last one, or after it when that is complete.
+    /// The line that the byte at `at` is in. The end of the text is in the last line, or after it when that line has a
+    /// line feed.
     fn containing(&self, at: usize) -> usize {
         let line = self.starts.partition_point(|start| *start <= at) - 1;
-        // Where the last line is not complete, what comes at the end belongs to it.
+        // If the last line has no line feed, text at the end belongs to it.
         let is_after = line > 0 && line == self.count() && !self.text.ends_with('\n');
         line - usize::from(is_after)
     }
 }
 
-/// Lines that took the place of other lines; one of both may be none.
+/// Old lines and the new lines in their place; one of both may be empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LineChange {
     pub(super) old: Range<usize>,
@@ -60,11 +61,11 @@ pub(super) struct LineChange {
 
 /// The lines that differ between `old` and `new`, which is `old` with `changes` made, in order.
 ///
-/// Only the lines around the changes are compared, so a large file costs no more than reading it.
+/// Compares only the lines around the changes, so a large file costs no more than reading it.
 pub(super) fn line_changes(old: &Lines<'_>, new: &Lines<'_>, changes: &[Change]) -> Vec<LineChange> {
     let deadline = Instant::now() + DEADLINE;
     let mut found = Vec::new();
-    // How much longer the new text is than the old one up to here, in bytes: never less than minus its length.
+    // By how many bytes the new text is longer than the old one up to here.
     let mut grown = 0isize;
     let mut changes = changes.iter().peekable();
     while let Some(first) = changes.next() {
@@ -72,7 +73,7 @@ pub(super) fn line_changes(old: &Lines<'_>, new: &Lines<'_>, changes: &[Change])
         let new_begin = new.containing(first.range.start.saturating_add_signed(grown));
         let mut last = first;
         grown += growth(first);
-        // Changes that share a line are looked at together.
+        // Compare changes that share a line together.
         while let Some(next) =
             changes.next_if(|next| old.containing(next.range.start) <= old.containing(last.range.end))
         {
@@ -90,7 +91,7 @@ fn growth(change: &Change) -> isize {
     change.text.len().cast_signed() - change.range.len().cast_signed()
 }
 
-/// The line after the one that `at` is in.
+/// The line after the one with `at`.
 fn after(lines: &Lines<'_>, at: usize) -> usize {
     (lines.containing(at) + 1).min(lines.count())
 }
@@ -114,7 +115,7 @@ fn compare(
             new: new_lines.start + new_range.start..new_lines.start + new_range.end,
         };
         match found.last_mut() {
-            // What goes and what comes at the same place is one change.
+            // Lines removed and added at the same position are one change.
             Some(last) if last.old.end == change.old.start && last.new.end == change.new.start => {
                 last.old.end = change.old.end;
                 last.new.end = change.new.end;

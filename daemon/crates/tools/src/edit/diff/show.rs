@@ -1,4 +1,4 @@
-//! Line changes as text.
+//! Formats line changes as a diff and as a patch.
 
 use std::{fmt::Write as _, ops::Range};
 
@@ -7,30 +7,31 @@ use super::{
     changes::{LineChange, Lines, line_changes},
 };
 
-/// How many unchanged lines are shown around a change.
+/// Unchanged lines shown around a change.
 const CONTEXT: usize = 4;
 
-/// The longest line that is shown whole, in bytes. Longer ones are data, not something anybody reads.
+/// The longest line that is shown whole, in bytes: 16 KiB. Longer lines are data that nobody reads.
 const MAX_LINE: usize = 16 * 1024;
 
-/// The longest patch, in bytes.
+/// The longest patch, in bytes: 1 MiB.
 const MAX_PATCH: usize = 1024 * 1024;
 
-/// The longest diff for display, in bytes, about: whole rows.
+/// The longest diff for display, in bytes, in whole rows: about 1 MiB.
 const MAX_DIFF: usize = 1024 * 1024;
 
-/// What an edit changed.
+/// The changes of an edit, formatted.
 #[derive(Debug, PartialEq, Eq)]
 pub(in super::super) struct Shown {
-    /// Changed lines and some around them, with line numbers; of a very long one the start, and how many rows are missing.
+    /// Changed lines with their numbers and some lines around them; of a very long diff the start, and how many rows
+    /// are missing.
     pub(in super::super) diff: String,
     /// A unified diff; `None` when it would be too long.
     pub(in super::super) patch: Option<String>,
-    /// The first changed line of the new text, counted from 1; `None` when no line changed.
+    /// The first changed line of the new text, from 1; `None` when no line changed.
     pub(in super::super) first_changed_line: Option<usize>,
 }
 
-/// Shows what `changes` made of `old`, the file that the model calls `path`: `new`. Both have line feeds only.
+/// Formats the `changes` from `old` to `new` of the file that the model calls `path`. Both texts have line feeds only.
 pub(in super::super) fn show(path: &str, old: &str, new: &str, changes: &[Change]) -> Shown {
     let (old_lines, new_lines) = (Lines::new(old), Lines::new(new));
     let changes = line_changes(&old_lines, &new_lines, changes);
@@ -42,13 +43,13 @@ pub(in super::super) fn show(path: &str, old: &str, new: &str, changes: &[Change
     }
 }
 
-/// Changes that are shown together, and the old lines they are shown with.
+/// Changes that are shown together, and the old lines around them.
 struct Hunk<'a> {
     old: Range<usize>,
     changes: &'a [LineChange],
 }
 
-/// Groups changes whose context meets.
+/// Groups changes whose context overlaps.
 fn hunks(changes: &[LineChange], old_count: usize) -> Vec<Hunk<'_>> {
     changes
         .chunk_by(|before, after| after.old.start - before.old.end <= 2 * CONTEXT)
@@ -89,7 +90,7 @@ impl Hunk<'_> {
 }
 
 fn display(old: &Lines<'_>, new: &Lines<'_>, hunks: &[Hunk<'_>]) -> String {
-    // The empty line after a last line feed counts here, as in the numbers that `read` gives.
+    // The empty line after a last line feed counts, as in the line numbers of `read`.
     let numbers = |lines: &Lines<'_>| {
         let complete = lines.count() == 0 || lines.get(lines.count() - 1).ends_with('\n');
         lines.count() + usize::from(complete)
@@ -120,7 +121,7 @@ fn display(old: &Lines<'_>, new: &Lines<'_>, hunks: &[Hunk<'_>]) -> String {
     rows.finish(width)
 }
 
-/// The rows of a display, as far as there is room for them.
+/// The rows of a display, as far as they fit.
 #[derive(Default)]
 struct Rows {
     text: String,
@@ -194,7 +195,7 @@ fn patch(path: &str, old: &Lines<'_>, new: &Lines<'_>, hunks: &[Hunk<'_>]) -> Op
     Some(patch)
 }
 
-/// A range of lines as patches have it: from 1, and the line before for an empty one.
+/// A range of lines in a patch's form: from 1, and for an empty range the line before.
 fn place(lines: &Range<usize>) -> String {
     let start = if lines.is_empty() { lines.start } else { lines.start + 1 };
     format!("{start},{}", lines.len())

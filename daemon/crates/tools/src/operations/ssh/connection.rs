@@ -24,17 +24,17 @@ use super::{
 };
 use crate::{errno, operations::Unreachable};
 
-/// The longest path of a socket less what `ssh` appends while it makes one.
+/// The longest path of a socket, less the suffix that `ssh` appends while creating it.
 const MAX_SOCKET_PATH: usize = 107 - 20;
 
-/// Questions at once, so that some of the sessions that servers grant a connection (10 by default) are left for commands. What
-/// is beyond that connects by itself.
+/// Exchanges at a time, leaving some of the sessions that servers allow per connection (10 by default) to commands,
+/// which each need one.
 const MAX_EXCHANGES: usize = 7;
 
-/// As much is kept of what `ssh` prints about itself.
+/// The most bytes kept of `ssh -G`'s output.
 const MAX_SAID: u64 = 256 * 1024;
 
-/// A machine, and the connection to it once there is one.
+/// A machine, and the connection to it once it is open.
 pub(super) struct Connection {
     target: SshTarget,
     group: ProcessGroup,
@@ -46,7 +46,7 @@ pub(super) struct Connection {
     exchanges: Arc<Semaphore>,
 }
 
-/// Where work is done there.
+/// The folders of the user on the other machine.
 #[derive(Debug)]
 pub(super) struct Place {
     /// The working directory, absolute.
@@ -55,11 +55,11 @@ pub(super) struct Place {
     pub(super) home: PathBuf,
 }
 
-/// The process that holds the connection; the others pass through it.
+/// The process that holds the connection open for the others.
 struct Master {
-    /// Its socket, in a folder that nobody else can enter; `None` where the user's configuration shares connections.
+    /// Its socket, in a private folder; `None` when the user's configuration shares connections.
     socket: Option<(PathBuf, TempDir)>,
-    /// Runs until this is dropped.
+    /// Kept until this is dropped.
     _process: Option<Process>,
 }
 
@@ -90,7 +90,7 @@ impl Connection {
         self.place.get().map(|place| place.home.clone())
     }
 
-    /// Where work is done there; connects when that is yet to be found out. Cancel safe.
+    /// The folders on the other machine; connects if they are not known yet. Cancel safe.
     pub(super) async fn place(&self) -> Result<&Place, Unreachable> {
         self.place
             .get_or_try_init(async || {
@@ -122,7 +122,7 @@ impl Connection {
             .await
     }
 
-    /// Starts `ssh` for a script, in `group`. Its input, output and errors are pipes.
+    /// Starts `ssh` with a script, in `group`, with pipes as its standard streams.
     pub(super) async fn spawn(&self, group: &ProcessGroup, script: Script) -> Result<Process, Unreachable> {
         let mut args = self.shared_args().await?;
         args.extend([
@@ -134,14 +134,14 @@ impl Connection {
         self.ssh(group, args).await
     }
 
-    /// Waits until one more question may be asked; it may be until the permit is dropped.
+    /// Waits for the permit of one exchange.
     pub(super) async fn may_ask(&self) -> Result<OwnedSemaphorePermit, Unreachable> {
         let permit = Arc::clone(&self.exchanges).acquire_owned().await;
-        // It is never closed.
+        // The semaphore is never closed.
         permit.map_err(|error| Unreachable(error.to_string()))
     }
 
-    /// Owns the tasks of what commands left in the background.
+    /// Owns the tasks that drain commands' background processes.
     pub(super) fn background(&self) -> &TaskTracker {
         &self.background
     }
@@ -166,7 +166,7 @@ impl Connection {
         })
     }
 
-    /// The arguments by which a process passes through the connection.
+    /// The arguments with which a process uses the connection.
     async fn shared_args(&self) -> Result<Vec<OsString>, Unreachable> {
         let master = self.master.get_or_try_init(|| self.connect()).await?;
         let mut args: Vec<OsString> = vec!["-o".into(), "BatchMode=yes".into()];
@@ -181,7 +181,7 @@ impl Connection {
             return Ok(Master { socket: None, _process: None });
         }
         let (folder, socket) = self.socket()?;
-        // Goes into the background when the connection stands, and stays in the group until the process is dropped.
+        // `-f` puts ssh into the background once connected; it stays in the group until the process is dropped.
         let mut args: Vec<OsString> = Vec::new();
         for option in ["BatchMode=yes", "ControlMaster=yes", "ControlPersist=no"] {
             args.extend(["-o".into(), option.into()]);
@@ -190,7 +190,7 @@ impl Connection {
         args.push(self.target.host.clone().into());
         let mut process = self.ssh(&self.group, args).await?;
         drop(process.take_input());
-        // What goes on in the background may keep the errors open: they are read only when it is over.
+        // The background process may keep the errors open, so read them only after a failure.
         let exit = process.wait().await;
         if !exit.success() {
             let said = collect(process.errors.take()).await;
@@ -199,7 +199,7 @@ impl Connection {
         Ok(Master { socket: Some((socket, folder)), _process: Some(process) })
     }
 
-    /// Whether the user's configuration shares connections to this machine already.
+    /// Whether the user's configuration already shares connections to this machine.
     async fn user_shares_connections(&self) -> Result<bool, Unreachable> {
         let args = vec!["-G".into(), "--".into(), self.target.host.clone().into()];
         let mut process = self.ssh(&self.group, args).await?;
@@ -207,7 +207,7 @@ impl Connection {
         let errors = process.errors.take();
         let mut settings = Vec::new();
         let read = async {
-            // What cannot be read says nothing.
+            // An unreadable output counts as empty.
             let _ = (&mut process.output).take(MAX_SAID).read_to_end(&mut settings).await;
         };
         let ((), said) = tokio::join!(read, collect(errors));
@@ -223,7 +223,7 @@ impl Connection {
         Ok(is("controlmaster", &["false", "no"]) || is("controlpath", &["none"]))
     }
 
-    /// A folder of our own (mode 0700), and the name of a socket in it.
+    /// Creates a private folder (mode 0700), and names a socket in it.
     fn socket(&self) -> Result<(TempDir, PathBuf), Unreachable> {
         let mut last = None;
         for folder in [self.temp_dir.as_path(), Path::new("/tmp")] {
@@ -242,18 +242,18 @@ impl Connection {
     }
 }
 
-/// The option for a socket. In its value, percent signs and spaces have a meaning.
+/// The option for a socket's path, in which percent signs and spaces are special.
 fn control_path(socket: &Path) -> OsString {
     let text = String::from_utf8_lossy(socket.as_os_str().as_bytes()).replace('%', "%%");
     format!("ControlPath=\"{text}\"").into()
 }
 
-/// The end of what is written to a pipe, read to its end, in bounded memory.
+/// Reads a pipe to its end; returns the last 8 KiB.
 pub(super) async fn collect(pipe: Option<agentd_process::OutputPipe>) -> String {
     const KEPT: usize = 8 * 1024;
     let Some(mut pipe) = pipe else { return String::new() };
     let (mut kept, mut buffer) = (Vec::new(), vec![0; KEPT]);
-    // A pipe that cannot be read has nothing more to say.
+    // A pipe that cannot be read is at its end.
     while let Ok(count @ 1..) = pipe.read(&mut buffer).await {
         kept.extend_from_slice(&buffer[..count]);
         let surplus = kept.len().saturating_sub(KEPT);

@@ -1,4 +1,4 @@
-//! One script there: what it is given, and what it says.
+//! Runs one script on the other machine: sends its input and reads its answer.
 
 use std::{ffi::OsString, io, os::unix::ffi::OsStringExt, path::PathBuf};
 
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::operations::Unreachable;
 
-/// As much may stand before the mark: what start-up files of the user say there.
+/// The most bytes before the mark: output of the user's start-up files.
 const MAX_PREFACE: usize = 64 * 1024;
 
 /// The longest line or text of an answer.
@@ -26,23 +26,22 @@ const MAX_TEXT: usize = 64 * 1024;
 /// Bytes that are read at once.
 const CHUNK: usize = 64 * 1024;
 
-/// A script that runs there. Dropping it ends the script.
+/// A script running on the other machine. Dropping it ends the script.
 pub(super) struct Exchange {
     host: String,
     process: Process,
-    /// What was read and not yet used: the bytes from `at` on.
+    /// Bytes read; those from `at` on are not used yet.
     buffer: Vec<u8>,
     at: usize,
     cancel: CancellationToken,
-    /// Writes the request.
     writing: JoinSet<()>,
-    /// Reads what ssh itself says.
+    /// Collects the errors of ssh itself.
     said: JoinSet<String>,
     _permit: OwnedSemaphorePermit,
 }
 
 impl Exchange {
-    /// Starts a script, and waits until it speaks. What it does ends soon after `cancel` fires.
+    /// Starts a script, and waits for its mark. Ends soon after `cancel` fires.
     ///
     /// # Errors
     /// When the machine cannot be reached, or the call was aborted.
@@ -62,7 +61,7 @@ impl Exchange {
         if let Some(mut input) = process.take_input() {
             let bytes = request.into_bytes();
             writing.spawn(async move {
-                // A script that ends early says why; so does ssh.
+                // A script that ends early reports why, and so does ssh.
                 if input.write_all(&bytes).await.is_ok() {
                     let _ = input.shutdown().await;
                 }
@@ -103,14 +102,14 @@ impl Exchange {
         read.map(|count| count > 0)
     }
 
-    /// Why it ended too early.
+    /// Why the script ended too early.
     async fn lost(&mut self) -> Unreachable {
         let exit = self.process.wait().await;
         let said = self.said.join_next().await.and_then(Result::ok).unwrap_or_default();
         problem::of_ssh(&self.host, &said, Some(exit.code))
     }
 
-    /// A text that ends with `end`, without that.
+    /// The bytes up to `end`, without it.
     async fn until(&mut self, end: u8) -> io::Result<Vec<u8>> {
         let mut looked_at = 0;
         loop {
@@ -134,7 +133,7 @@ impl Exchange {
         Ok(String::from_utf8_lossy(&self.until(b'\n').await?).into_owned())
     }
 
-    /// A text that ends with NUL.
+    /// The bytes up to the next NUL.
     pub(super) async fn text(&mut self) -> io::Result<Vec<u8>> {
         self.until(0).await
     }
@@ -144,7 +143,7 @@ impl Exchange {
         Ok(OsString::from_vec(self.text().await?).into())
     }
 
-    /// A line that is no error there.
+    /// A line that is not the script's report of an error.
     pub(super) async fn said(&mut self) -> io::Result<String> {
         let line = self.line().await?;
         match line.strip_prefix("e ") {
@@ -153,7 +152,7 @@ impl Exchange {
         }
     }
 
-    /// A line that says that all is well.
+    /// Reads the report of success.
     pub(super) async fn verdict(&mut self) -> io::Result<()> {
         match self.said().await?.as_str() {
             "k" => Ok(()),
@@ -165,7 +164,7 @@ impl Exchange {
         problem::garbled(&self.host).into()
     }
 
-    /// Some of the bytes that follow, at least one; 0 at the end.
+    /// Some of the following bytes, at least one; 0 at the end.
     pub(super) async fn bytes(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.at == self.buffer.len() {
             if buffer.len() >= CHUNK {
@@ -181,10 +180,10 @@ impl Exchange {
         Ok(count)
     }
 
-    /// Waits for the end, which must come now.
+    /// Waits for the script's end, without further output.
     ///
     /// # Errors
-    /// When the script did not come to its end, so that what it said may not be all.
+    /// When the script did not finish, so that its output may be incomplete.
     pub(super) async fn finish(&mut self) -> io::Result<()> {
         while self.writing.join_next().await.is_some() {}
         if self.at < self.buffer.len() || self.more().await? {
@@ -207,7 +206,7 @@ async fn read_some(
     }
 }
 
-/// What a call says that was told to stop.
+/// The error of an aborted call.
 fn aborted() -> Unreachable {
     Unreachable(crate::blocking::aborted().0)
 }

@@ -21,7 +21,7 @@ use crate::operations::{
     About, Before, FileKind, FileSystem, Listed, OpenFile, Stamp, TakeFile, Unreachable, WriteError,
 };
 
-/// Folders or files in one question.
+/// Folders or files per exchange.
 const BATCH: usize = 64;
 
 /// The files of another machine, for one call.
@@ -32,19 +32,19 @@ pub(super) struct SshFiles {
 }
 
 impl SshFiles {
-    /// To be made on a thread of the runtime.
+    /// Must be called on a thread of the runtime.
     pub(super) fn new(connection: Arc<Connection>, cancel: CancellationToken) -> Self {
         Self { connection, cancel, runtime: Handle::current() }
     }
 
     async fn exchange(&self, script: Script, request: Request) -> Result<Exchange, Unreachable> {
-        // So that the home directory is known as soon as anything is.
+        // Resolve the folders first, so that the home directory is known as soon as anything is.
         let place = self.cancel.run_until_cancelled(self.connection.place()).await;
         place.transpose()?;
         Exchange::open(&self.connection, script, request, self.cancel.clone()).await
     }
 
-    /// Asks what is at a path; `want` says for what.
+    /// Asks for the facts about a path; `want` names the purpose.
     async fn ask(&self, path: &Path, want: &str) -> io::Result<(Exchange, About)> {
         let request = Request::new(OPEN).text(path).line(want);
         let mut exchange = self.exchange(OPEN, request).await?;
@@ -107,7 +107,7 @@ impl FileSystem for SshFiles {
     fn open(&self, path: &Path) -> io::Result<OpenFile> {
         let (exchange, about) = self.runtime.block_on(self.ask(path, "content"))?;
         let content = Content { exchange, runtime: self.runtime.clone(), left: None, is_over: false };
-        // No clock there is asked: what counts is the content.
+        // The other machine's clock is not read: compare the content instead.
         let stamp = Stamp { file: (0, 0), length: about.length, changed: (0, 0), is_sure: false };
         Ok(OpenFile { about, stamp, limit: u64::MAX, content: Box::new(content) })
     }
@@ -171,7 +171,7 @@ fn request_of(script: Script, paths: &[PathBuf]) -> Request {
     paths.iter().fold(Request::new(script).line(paths.len()), |request, path| request.text(path))
 }
 
-/// What a line like `f 12` says.
+/// Parses a line like `f 12`.
 fn about(said: &str) -> Option<About> {
     let (kind, length) = said.split_once(' ')?;
     let mut letters = kind.bytes();
@@ -204,11 +204,12 @@ async fn names(exchange: &mut Exchange) -> io::Result<Vec<Listed>> {
     }
 }
 
-/// The content of a file as it comes. One that is read to its end is whole; if the connection is lost before, reading fails.
+/// The content of a file as it arrives. Reading to the end gives the whole file; reading fails if the connection is
+/// lost before.
 struct Content {
     exchange: Exchange,
     runtime: Handle,
-    /// How much of it is left; `None`: all that comes.
+    /// Bytes left; `None` reads to the end of the output.
     left: Option<u64>,
     is_over: bool,
 }

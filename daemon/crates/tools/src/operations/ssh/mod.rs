@@ -1,11 +1,11 @@
-//! Another machine, over the user's own `ssh`.
+//! The files and the shell of another machine, over the user's own `ssh`.
 //!
-//! Nothing is installed there: each operation is a constant script for the POSIX shell of that machine. The script and all
-//! that it works on (paths, contents, commands) come over its input, counted; no word of a model or a user is ever part of a
-//! command line. A script that gets less than was counted changes nothing.
+//! Nothing is installed there: each operation is a constant script for that machine's POSIX shell. The script and its
+//! data (paths, contents, commands) arrive on its input, with their lengths; nothing that a model or a user wrote
+//! becomes part of a command line. A script that receives less than announced changes nothing.
 //!
-//! One connection is made when it is first needed and shared by all operations (`ControlMaster`), unless the user's own
-//! configuration shares connections already. All `ssh` processes run under the process guard.
+//! One connection is opened when first needed and shared by all operations (`ControlMaster`), unless the user's own
+//! configuration already shares connections. All `ssh` processes run under the process guard.
 
 mod connection;
 mod exchange;
@@ -30,22 +30,22 @@ pub use self::target::{SshTarget, SshTargetError};
 use self::{connection::Connection, files::SshFiles, run::SshRun};
 use super::{FileHost, FileSystem};
 
-/// What a connection is made with.
+/// The options of a connection.
 pub struct SshOptions {
-    /// Which machine, and which folder there.
+    /// The machine, and the folder there.
     pub target: SshTarget,
-    /// Where the connection and the work on files run.
+    /// The group for the connection and the work on files.
     pub connections: ProcessGroup,
-    /// Where the commands of the session run.
+    /// The group for the session's commands.
     pub commands: ProcessGroup,
-    /// The complete environment of `ssh` itself. Nothing of it goes to the other machine, unless the user's configuration says
-    /// so.
+    /// The complete environment of `ssh` itself. It is not sent to the other machine, unless the user's configuration
+    /// says so.
     pub env: Arc<[(OsString, OsString)]>,
-    /// Where a private folder for the connection's socket is made.
+    /// The folder for the private folder of the connection's socket.
     pub temp_dir: PathBuf,
 }
 
-/// The files and the shell of another machine. Cheap to clone; every clone uses the same connection.
+/// The files and the shell of another machine. Cheap to clone; clones share one connection.
 #[derive(Clone)]
 pub struct SshHost {
     connection: Arc<Connection>,
@@ -53,7 +53,7 @@ pub struct SshHost {
 }
 
 impl SshHost {
-    /// The machine, to which nothing is connected yet.
+    /// The machine; connects when first used.
     #[must_use]
     pub fn new(options: SshOptions) -> Self {
         let SshOptions { target, connections, commands, env, temp_dir } = options;

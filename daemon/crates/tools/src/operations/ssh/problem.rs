@@ -1,13 +1,13 @@
-//! Why something did not work on the other machine, in words that say what to do.
+//! Translates failures on the other machine into errors that say what to do.
 
 use std::io;
 
 use crate::{errno, operations::Unreachable};
 
-/// As much is shown of what ssh says.
+/// The most bytes shown of ssh's output.
 const MAX_SHOWN: usize = 400;
 
-/// What the tools of other systems say, and what the system's code for that is.
+/// Error texts of other systems' programs, and the system's code for each.
 const MEANINGS: &[(&str, &str)] = &[
     ("No such file or directory", "ENOENT"),
     ("No such file", "ENOENT"),
@@ -34,7 +34,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ("Device or resource busy", "EBUSY"),
 ];
 
-/// What a program there said, as the error that the same would be here.
+/// The error of a program there, as the same error would be here.
 pub(super) fn of_program(host: &str, said: &str) -> io::Error {
     let said = said.trim();
     let known = MEANINGS.iter().find(|(text, _)| said.ends_with(text));
@@ -43,7 +43,7 @@ pub(super) fn of_program(host: &str, said: &str) -> io::Error {
         .unwrap_or_else(|| Unreachable(format!("{host}: {}", shortened(said))).into())
 }
 
-/// What `ssh` said at its end.
+/// The error of an `ssh` process that ended.
 pub(super) fn of_ssh(host: &str, said: &str, code: Option<i32>) -> Unreachable {
     let said = shortened(said);
     if code == Some(127) {
@@ -68,14 +68,14 @@ pub(super) fn of_ssh(host: &str, said: &str, code: Option<i32>) -> Unreachable {
     Unreachable(format!("Cannot reach {host} by ssh: {said}. {advice}"))
 }
 
-/// What a script said is not what it says when all is well.
+/// The error for unexpected output of a script.
 pub(super) fn garbled(host: &str) -> Unreachable {
     Unreachable(format!(
         "{host} answered something unexpected: a file changed while it was read, or the connection is bad. Try again."
     ))
 }
 
-/// The last lines, on one line.
+/// The last lines of a text, joined into one.
 fn shortened(said: &str) -> String {
     let lines: Vec<&str> =
         said.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('@')).collect();
@@ -85,7 +85,7 @@ fn shortened(said: &str) -> String {
         start += 1;
     }
     let shown = text[start..].trim_end_matches('.');
-    // What others wrote must not move the cursor of whoever reads it.
+    // Text from other programs must not control the reader's terminal.
     shown.chars().filter(|c| !c.is_control()).collect()
 }
 

@@ -1,4 +1,4 @@
-//! Scripts, and what they are given.
+//! Scripts, and their input.
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
 
@@ -15,36 +15,36 @@ macro_rules! script {
     };
 }
 
-/// Goes to the working directory; tells that and the home directory.
+/// Enters the working directory; returns its path and the home directory.
 pub(super) const START: Script = script!("sh", "scripts/start.sh");
-/// Tells what is at a path, and gives its content.
+/// Returns the facts about a path, and its content.
 pub(super) const OPEN: Script = script!("sh", "scripts/open.sh");
-/// Tells where a path leads.
+/// Resolves a path.
 pub(super) const REAL: Script = script!("sh", "scripts/real.sh");
-/// Makes folders.
+/// Creates folders.
 pub(super) const FOLDERS: Script = script!("sh", "scripts/folders.sh");
 /// Replaces a file.
 pub(super) const REPLACE: Script = script!("sh", "scripts/replace.sh");
-/// Tells what is in folders.
+/// Lists folders.
 pub(super) const LIST: Script = script!("sh", "scripts/list.sh");
-/// Gives the content of several files.
+/// Returns the content of several files.
 pub(super) const READ: Script = script!("sh", "scripts/read.sh");
 /// Runs a command, until its input ends.
 pub(super) const RUN: Script = script!("bash", "scripts/run.sh");
 
-/// What stands on the output before what a script says; before that there may be what the user's own start-up files say.
+/// Precedes a script's output; the user's start-up files may print before it.
 pub(super) const MARK: &[u8] = b"\x01agentd\x01\n";
 
 impl Script {
-    /// The command line for `ssh`: the user's login shell there reads it, whatever shell that is. It takes the script from its
-    /// input, byte by byte, so that the rest of the input is the script's.
+    /// The command line for `ssh`, which the user's login shell there reads, whatever shell that is. It reads the
+    /// script from the input byte by byte, so that the rest of the input stays for the script.
     pub(super) fn command_line(self) -> String {
         let Self { shell, text } = self;
         format!("exec {shell} -c 'eval \"$(dd bs=1 count={} 2>/dev/null)\"'", text.len())
     }
 }
 
-/// What goes to a script's input: the script itself, then what it takes.
+/// A script's input: the script itself, then its data.
 pub(super) struct Request(Vec<u8>);
 
 impl Request {
@@ -52,7 +52,7 @@ impl Request {
         Self(script.text.as_bytes().to_vec())
     }
 
-    /// A text of any bytes: as a line where it is one, else counted.
+    /// Appends a text of any bytes: as a line if it is one, else with its length.
     pub(super) fn text(mut self, text: impl AsRef<OsStr>) -> Self {
         let bytes = text.as_ref().as_bytes();
         if memchr::memchr(b'\n', bytes).is_some() {
@@ -66,14 +66,14 @@ impl Request {
         self
     }
 
-    /// A word of ours on a line of its own.
+    /// Appends a word of agentd's own as a line.
     pub(super) fn line(mut self, word: impl ToString) -> Self {
         self.0.extend_from_slice(word.to_string().as_bytes());
         self.0.push(b'\n');
         self
     }
 
-    /// What comes last, to the end of the input.
+    /// Appends the last data, up to the end of the input.
     pub(super) fn rest(mut self, bytes: &[u8]) -> Self {
         self.0.extend_from_slice(bytes);
         self

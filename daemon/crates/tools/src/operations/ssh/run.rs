@@ -1,4 +1,4 @@
-//! A command that runs on the other machine.
+//! Runs a command on the other machine.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,28 +20,28 @@ use super::{
     request::{MARK, RUN, Request},
 };
 
-/// How long the output of a shell that has exited must be silent before nobody waits for more of it.
+/// How long the output must be silent after the shell has exited before the command counts as ended.
 const SILENCE: Duration = Duration::from_millis(100);
 
-/// How long the script there has to kill what it runs before its connection is cut, which has it do the same.
+/// How long the script has to kill its command before the connection is cut, which makes it do the same.
 const KILL_WAIT: Duration = Duration::from_secs(2);
 
 /// Bytes that are read at once.
 const CHUNK: usize = 64 * 1024;
 
-/// As much is kept of what the script and ssh say beside the output.
+/// The most bytes kept of what the script and ssh write beside the output.
 const MAX_SAID: usize = 8 * 1024;
 
-/// As much may stand before the mark: what start-up files of the user say there.
+/// The most bytes before the mark: output of the user's start-up files.
 const MAX_PREFACE: usize = 64 * 1024;
 
-/// A command there. The script that runs it kills it, with its whole session, when the script's input ends: when the command
-/// is stopped, when `ssh` is killed, when the connection is lost.
+/// A command on the other machine. Its script kills it, with its whole process session, when the script's input ends:
+/// when the command is stopped, when `ssh` is killed, and when the connection is lost.
 pub(super) struct SshRun {
     connection: Arc<Connection>,
     /// `None` only once it was left in the background.
     process: Option<Process>,
-    /// The request, then the input that stays open.
+    /// Sends the request, then returns the input, which stays open.
     writing: JoinSet<Option<InputPipe>>,
     input: Option<InputPipe>,
     errors: Option<OutputPipe>,
@@ -50,11 +50,11 @@ pub(super) struct SshRun {
     started: Instant,
     deadline: Option<Instant>,
     buffer: Vec<u8>,
-    /// What came before the mark, as long as that has not come.
+    /// The output before the mark, until the mark has come.
     preface: Option<Vec<u8>>,
     said: Vec<u8>,
     output_open: bool,
-    /// How the command's shell ended, and when that was told.
+    /// How the command's shell ended, and when that was reported.
     exited: Option<(i32, Instant)>,
     ssh_exit: Option<i32>,
     last_news: Instant,
@@ -94,7 +94,7 @@ impl SshRun {
         let mut writing = JoinSet::new();
         if let Some(mut input) = process.as_mut().and_then(Process::take_input) {
             let bytes = request.into_bytes();
-            // The input stays open: its end is what stops the command.
+            // The input stays open: its end stops the command.
             writing.spawn(async move { input.write_all(&bytes).await.is_ok().then_some(input) });
         }
         let errors = process.as_mut().and_then(|process| process.errors.take());
@@ -145,8 +145,8 @@ impl SshRun {
         Some(&self.buffer[..count])
     }
 
-    /// Waits for the next thing to happen; `None` when nothing more can. The order counts: a flood of output delays none of
-    /// the others.
+    /// Waits for the next event; `None` when none can come. The order of the branches matters: a flood of output must
+    /// not delay the others.
     async fn news(&mut self) -> Option<News> {
         let process = self.process.as_mut()?;
         let (has_output, has_errors) = (self.output_open, self.errors.is_some());
@@ -160,7 +160,7 @@ impl SshRun {
         let (errors, said) = (&mut self.errors, &mut self.said);
         let hear = async {
             let Some(pipe) = errors else { return 0 };
-            // A pipe that cannot be read has nothing more to say.
+            // A pipe that cannot be read is at its end.
             pipe.read_buf(said).await.unwrap_or(0)
         };
         let (output, buffer) = (&mut process.output, &mut self.buffer);
@@ -178,12 +178,12 @@ impl SshRun {
 
     fn stop(&mut self, why: StopCause) {
         self.stopped = Some((why, Instant::now()));
-        // The end of the input has the script kill everything.
+        // The end of the input makes the script kill everything.
         self.input = None;
         self.writing.abort_all();
     }
 
-    /// Reads what the script and ssh have said so far.
+    /// Evaluates the errors so far.
     fn hear(&mut self) {
         let surplus = self.said.len().saturating_sub(MAX_SAID);
         self.said.drain(..surplus);
@@ -195,12 +195,12 @@ impl SshRun {
         }
     }
 
-    /// Takes what stands before the mark off the first `count` bytes of the buffer; gives how many are left.
+    /// Removes what precedes the mark from the first `count` bytes of the buffer; returns how many are left.
     fn strip_preface(&mut self, count: usize) -> usize {
         let Some(preface) = &mut self.preface else { return count };
         preface.extend_from_slice(&self.buffer[..count]);
         let Some(found) = memchr::memmem::find(preface, MARK) else {
-            // Far more than greetings: this is no machine that we can talk with, and its end will say so.
+            // This is far more than a greeting: the command's end will report the failure.
             let surplus = preface.len().saturating_sub(MAX_PREFACE);
             preface.drain(..surplus);
             return 0;
@@ -211,7 +211,7 @@ impl SshRun {
         left.len()
     }
 
-    /// Nothing more comes: what runs there in the background goes on, or it is found out why there was no end.
+    /// Ends the run: leaves background processes running, or finds out why the script did not finish.
     async fn end(&mut self) {
         if self.ended.is_some() {
             return;
@@ -226,7 +226,7 @@ impl SshRun {
         self.ended = Some(Instant::now());
     }
 
-    /// Leaves what the command started to the session, as long as there is anything: it is killed when the session ends.
+    /// Leaves the command's background processes to the session, whose end kills them.
     fn leave(&mut self) {
         self.output_open = false;
         let (Some(mut process), input, errors) = (self.process.take(), self.input.take(), self.errors.take())
@@ -271,7 +271,7 @@ impl RunningCommand for SshRun {
     }
 }
 
-/// What the script says at the end of the command.
+/// The exit code that the script reports at the end of the command.
 fn exit_code(said: &[u8]) -> Option<i32> {
     let said = String::from_utf8_lossy(said);
     let (whole, _) = said.rsplit_once('\n')?;

@@ -1,4 +1,4 @@
-//! Which machine, and which folder there.
+//! The address of another machine, and a folder there.
 
 use std::{fmt, str::FromStr};
 
@@ -6,13 +6,13 @@ use std::{fmt, str::FromStr};
 /// (IPv6 in brackets when a folder follows).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SshTarget {
-    /// What `ssh` is given.
+    /// The host as given to `ssh`.
     pub host: String,
-    /// The working directory there: absolute, or relative to the home directory; empty for that itself.
+    /// The working directory there: absolute, or relative to the home directory; empty for the home directory.
     pub directory: String,
 }
 
-/// Why a text names no machine.
+/// Why a text is not the address of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("\"{text}\" is no HOST or HOST:DIR: {reason}")]
 pub struct SshTargetError {
