@@ -3,7 +3,6 @@
 mod accumulate;
 mod cost;
 mod deadline;
-mod delta;
 mod estimate;
 pub mod failure;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -20,15 +19,15 @@ mod record_replay;
 mod registry;
 mod request;
 mod system_state;
+mod vendors;
 
 pub use accumulate::{Accumulator, AnswerPiece, AnswerPieceKind, SeenContent};
 pub use agentd_http::{CertificateFile, NamedProxy, Network};
 pub use agentd_protocol::secret::Secret;
 pub use cost::cost;
 pub use deadline::{Deadlines, OnStall, ProgressLimit, Stall, StallPhase};
-pub use delta::{BlockKind, BlockSeal, Delta};
 pub use handoff::prompt_text;
-pub use provider::{DeltaStream, Provider};
+pub use provider::{BlockKind, BlockSeal, Delta, DeltaStream, Provider};
 pub use record_replay::{
     ExchangeMode, Player, PlayerOptions, Recorder, RecorderError, ReplayError, ReplayMatching,
 };

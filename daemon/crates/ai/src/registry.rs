@@ -41,10 +41,9 @@ impl ProviderRegistry {
     /// Every wire API that is built in, with requests that are recorded or played back. The scripted model's go nowhere anyhow.
     /// What answers take of memory while they run is charged to `memory`; one that gets none ends as a failure.
     #[must_use]
-    pub fn with_exchange_mode(traffic: ExchangeMode, memory: MemoryAccount) -> Self {
-        let player =
-            if let ExchangeMode::Replayed(player) = &traffic { Some(Arc::clone(player)) } else { None };
-        let clients = Arc::new(Transport { traffic, memory, ..Transport::default() });
+    pub fn with_exchange_mode(mode: ExchangeMode, memory: MemoryAccount) -> Self {
+        let player = if let ExchangeMode::Replayed(player) = &mode { Some(Arc::clone(player)) } else { None };
+        let clients = Arc::new(Transport { exchange_mode: mode, memory, ..Transport::default() });
         Self { player, transport: Arc::clone(&clients), ..Self::default() }
             .with("anthropic-messages", Arc::new(HttpProvider::new(Arc::clone(&clients), AnthropicMessages)))
             .with(

@@ -281,7 +281,7 @@ fn any_answer(mut content: Vec<Value>, api: &str, stop: &str, is_own: bool) -> V
         for block in content.iter_mut().filter(|block| block["type"] == "toolCall") {
             let id = block["id"].as_str().unwrap_or_default();
             if !(api.ends_with("-responses") && id.starts_with("call_")) {
-                block["id"] = json!(crate::handoff::call_id::sanitized(id));
+                block["id"] = json!(crate::providers::call_id::sanitized(id));
             }
         }
     }

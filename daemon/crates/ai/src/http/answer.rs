@@ -1,4 +1,4 @@
-//! The answer to a request: its bytes within limits, and in words what a refusal says.
+//! The answer to a request: its bytes within limits, and the failure that a bad status means.
 
 use std::time::Duration;
 
@@ -8,61 +8,61 @@ use reqwest::{Response, StatusCode, header::HeaderMap};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    AwsError, ErrorBody, Explain, Server,
-    aws_error::ERROR_TYPE,
-    patience::{Await, Limits},
+    Server,
+    adapter::Explain,
+    error_body::{AwsError, ERROR_TYPE, ErrorBody},
+    timeouts::{AttemptTimeouts, WaitPhase},
 };
 use crate::{
     failure::{Failure, FailureKind, classify_message},
-    record_replay::{Played, Tape},
+    record_replay::{ExchangeRecorder, ReplayedAnswer},
 };
 
-/// What one answer may have in all, in bytes.
+/// The largest answer, in bytes.
 const MAX_ANSWER_BYTES: u64 = 256 * 1024 * 1024;
 
-/// How much of an error answer is read, in bytes.
+/// The part of an error answer that is read, in bytes.
 const MAX_ERROR_BYTES: usize = 1024 * 1024;
 
-/// How many chunks behind the end of an answer are read to keep its connection.
+/// The chunks after the end of an answer that are read so that its connection can be used again.
 const MAX_LEFT_CHUNKS: usize = 4;
 
-/// An answer with a good status, whose body has still to be read.
-pub(crate) struct Answer {
+/// An answer whose headers have come.
+pub(crate) struct HttpAnswer {
     pub(super) server: Server,
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
-    pub(super) body: Body,
-    /// Takes down what is read.
-    pub(super) tape: Option<Tape>,
+    pub(super) body: AnswerBody,
+    /// Records what is read.
+    pub(super) recorder: Option<ExchangeRecorder>,
     pub(super) received: u64,
-    pub(super) limits: Limits,
+    pub(super) timeouts: AttemptTimeouts,
     pub(super) cancel: CancellationToken,
 }
 
-/// Where the bytes of an answer come from.
-pub(super) enum Body {
+/// The source of the bytes of an answer.
+pub(super) enum AnswerBody {
     Live(Response),
-    Replayed(Played),
+    Replayed(ReplayedAnswer),
 }
 
-impl Answer {
+impl HttpAnswer {
     pub(crate) fn server(&self) -> &Server {
         &self.server
     }
 
-    /// The next bytes of the body; `None` at its end. `patience` may shorten the idle limit.
+    /// The next bytes of the body; `None` at its end. `timeout` may shorten the idle timeout.
     ///
     /// # Errors
-    /// Fails when the connection breaks, when the server is silent for too long, when the answer is too large, and when
-    /// the request was stopped.
-    pub(crate) async fn chunk(&mut self, patience: Option<Duration>) -> Result<Option<Bytes>, Failure> {
-        let wish = if self.received == 0 { Await::FirstByte } else { Await::More(patience) };
-        let read = self.read(wish).await;
-        match (&mut self.tape, &read) {
-            (Some(tape), Ok(Some(chunk))) => tape.chunk(chunk).await,
-            (tape @ Some(_), Err(failure)) => {
-                if let Some(tape) = tape.take() {
-                    tape.end(Some(failure)).await;
+    /// Fails when the connection breaks, the server is silent for too long, the answer is too large, or the request is aborted.
+    pub(crate) async fn chunk(&mut self, timeout: Option<Duration>) -> Result<Option<Bytes>, Failure> {
+        let phase = if self.received == 0 { WaitPhase::FirstByte } else { WaitPhase::More(timeout) };
+        let read = self.read(phase).await;
+        match (&mut self.recorder, &read) {
+            (Some(recorder), Ok(Some(chunk))) => recorder.chunk(chunk).await,
+            (recorder @ Some(_), Err(failure)) => {
+                if let Some(recorder) = recorder.take() {
+                    recorder.end(Some(failure)).await;
                 }
             }
             _ => {}
@@ -78,32 +78,32 @@ impl Answer {
         Ok(chunk)
     }
 
-    async fn read(&mut self, wish: Await) -> Result<Option<Bytes>, Failure> {
-        let Self { limits, body, cancel, server, .. } = self;
+    async fn read(&mut self, phase: WaitPhase) -> Result<Option<Bytes>, Failure> {
+        let Self { timeouts, body, cancel, server, .. } = self;
         match body {
-            Body::Live(response) => {
-                let read = limits.wait(response.chunk(), wish, cancel, server).await?;
+            AnswerBody::Live(response) => {
+                let read = timeouts.wait(response.chunk(), phase, cancel, server).await?;
                 read.map_err(|error| server.lost(&error))
             }
-            Body::Replayed(played) => limits.wait(played.chunk(), wish, cancel, server).await?,
+            AnswerBody::Replayed(played) => timeouts.wait(played.chunk(), phase, cancel, server).await?,
         }
     }
 
-    /// What came last had content.
+    /// Notes that the last bytes had content.
     pub(crate) fn progressed(&mut self) {
-        self.limits.without_content = Duration::ZERO;
+        self.timeouts.without_content = Duration::ZERO;
     }
 
-    /// Everything that matters was read: ends the recording, if there is one.
+    /// Ends the recording, if there is one: everything that matters was read.
     pub(crate) async fn was_read(&mut self) {
-        if let Some(tape) = self.tape.take() {
-            tape.end(None).await;
+        if let Some(recorder) = self.recorder.take() {
+            recorder.end(None).await;
         }
     }
 
-    /// Reads the little that is left if it is here already, so that the connection can be used again.
+    /// Reads the rest if it has come already, so that the connection can be used again.
     pub(crate) fn finish(mut self) {
-        let Body::Live(response) = &mut self.body else { return };
+        let AnswerBody::Live(response) = &mut self.body else { return };
         for _ in 0..MAX_LEFT_CHUNKS {
             if !matches!(response.chunk().now_or_never(), Some(Ok(Some(_)))) {
                 break;
@@ -111,7 +111,7 @@ impl Answer {
         }
     }
 
-    /// What an answer with a bad status says, and whether it refuses a signature for its time.
+    /// The failure of an answer with a bad status, and whether a signature was refused because of its time.
     pub(super) async fn into_failure(mut self, explain: Option<Explain>) -> (Failure, bool) {
         let failure = self.read_failure(explain).await;
         self.was_read().await;

@@ -1,4 +1,5 @@
-//! The body of an answer: what it is, its events, its end. The meaning of the events is the adapter's.
+//! Decodes the body of an answer: tells its format, splits it into events, and makes every end a defined one. The provider API's
+//! [`AnswerDecoder`] gives the events their meaning.
 
 use std::time::Duration;
 
@@ -8,75 +9,105 @@ use crate::{
     Delta,
     failure::{Failure, FailureKind, classify_message},
     http::{
-        ErrorBody, Form, Server,
+        ErrorBody, Server,
+        adapter::{AnswerDecoder, DecodeStep, Framing},
         event_stream::{EventStreamParser, Frame, FrameError, FrameKind},
         sse::SseParser,
-        wire::{Framing, Step, Wire},
     },
 };
 
 /// How much of an unusable answer a failure shows, in characters.
 const MAX_SHOWN: usize = 200;
 
-/// How long something may still come behind the end of the answer's content. Some servers leave the connection open then.
-pub(super) const PATIENCE: Duration = Duration::from_secs(15);
+/// How long bytes may still come after the end of the content. Some servers leave the connection open then.
+pub(super) const AFTER_CONTENT_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Turns the body of one answer into deltas: pure, fed with bytes as they come.
+/// The format of a body, told by its first byte: servers and proxies are often wrong about it in `Content-Type`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum BodyFormat {
+    /// An event stream, or text that may be one.
+    Events,
+    /// One JSON value.
+    Json,
+    /// A web page.
+    Html,
+}
+
+/// A byte order mark, which may precede any format.
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
+impl BodyFormat {
+    /// The format of a body; `None` while only white space (or nothing) has come. No line of an event stream begins with a brace or an
+    /// angle bracket.
+    fn of(beginning: &[u8]) -> Option<Self> {
+        if BOM.starts_with(beginning) {
+            return None;
+        }
+        let beginning = beginning.strip_prefix(BOM).unwrap_or(beginning);
+        match beginning.trim_ascii_start().first()? {
+            b'{' | b'[' => Some(Self::Json),
+            b'<' => Some(Self::Html),
+            _ => Some(Self::Events),
+        }
+    }
+}
+
+/// Turns the body of one answer into deltas as its bytes come. Pure.
 #[cfg_attr(test, derive(Clone))]
-pub(crate) struct Decoder<W> {
-    /// What the body is; not known before its first byte.
-    form: Option<Form>,
+pub(crate) struct BodyDecoder<D> {
+    /// The format of the body; not known before its first byte.
+    format: Option<BodyFormat>,
     /// The beginning of the body.
     beginning: Vec<u8>,
     sse: SseParser,
     frames: EventStreamParser,
-    /// Why the body is no stream of frames, once that is known.
+    /// The reason why the body is not a stream of frames, once that is known.
     no_frames: Option<FrameError>,
-    /// The body so far, where it is one JSON value.
+    /// The body so far, if it is one JSON value.
     json: Vec<u8>,
-    events: Events<W>,
+    events: Events<D>,
 }
 
-/// The part of the decoder that events go to.
+/// The part of the decoder that receives the events.
 #[cfg_attr(test, derive(Clone))]
-struct Events<W> {
+struct Events<D> {
     server: Server,
-    wire: W,
+    decoder: D,
     seen: bool,
     at_end: bool,
     finished: bool,
 }
 
-impl<W: Wire> Decoder<W> {
+impl<D: AnswerDecoder> BodyDecoder<D> {
     /// A decoder for an answer of `server`.
-    pub(crate) fn new(server: Server, wire: W) -> Self {
+    pub(crate) fn new(server: Server, decoder: D) -> Self {
         Self {
-            form: None,
+            format: None,
             beginning: Vec::new(),
             sse: SseParser::default(),
             frames: EventStreamParser::default(),
             no_frames: None,
             json: Vec::new(),
-            events: Events { server, wire, seen: false, at_end: false, finished: false },
+            events: Events { server, decoder, seen: false, at_end: false, finished: false },
         }
     }
 
-    /// Whether the last delta was given out.
+    /// Whether the last delta was emitted.
     pub(crate) fn is_finished(&self) -> bool {
         self.events.finished
     }
 
-    /// Whether the model has ended its answer, and only what is not worth failing for may still come.
+    /// Whether the content is complete, so that a failure after it does not matter.
     pub(crate) fn has_all_content(&self) -> bool {
-        self.events.wire.has_all_content()
+        self.events.decoder.has_all_content()
     }
 
-    /// Whether the answer comes as one value, whose every byte is content.
+    /// Whether the answer is one JSON value, every byte of which is content.
     pub(crate) fn is_whole(&self) -> bool {
-        matches!(self.form, Some(Form::Json))
+        matches!(self.format, Some(BodyFormat::Json))
     }
 
-    /// What it keeps of the body until more has come, in bytes.
+    /// The part of the body that is kept until more has come, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         self.beginning.len() + self.sse.held_bytes() + self.frames.held_bytes() + self.json.len()
     }
@@ -86,12 +117,12 @@ impl<W: Wire> Decoder<W> {
         if self.events.finished {
             return;
         }
-        match self.form {
+        match self.format {
             Some(_) => self.take(bytes, out),
             None => {
                 self.beginning.extend_from_slice(bytes);
-                self.form = Form::of(&self.beginning);
-                if self.form.is_some() {
+                self.format = BodyFormat::of(&self.beginning);
+                if self.format.is_some() {
                     let bytes = std::mem::take(&mut self.beginning);
                     self.take(&bytes, out);
                 }
@@ -102,9 +133,9 @@ impl<W: Wire> Decoder<W> {
     fn take(&mut self, bytes: &[u8], out: &mut Vec<Delta>) {
         let missing = MAX_SHOWN.saturating_sub(self.beginning.len());
         self.beginning.extend_from_slice(&bytes[..missing.min(bytes.len())]);
-        match self.form {
-            Some(Form::Json) => self.json.extend_from_slice(bytes),
-            Some(Form::Html) => {
+        match self.format {
+            Some(BodyFormat::Json) => self.json.extend_from_slice(bytes),
+            Some(BodyFormat::Html) => {
                 let message = format!(
                     "{} answered with a web page instead of a model's answer. Check the baseUrl of provider \"{}\": \
                      it often ends in /v1.",
@@ -112,11 +143,11 @@ impl<W: Wire> Decoder<W> {
                 );
                 self.events.fail(Failure::new(FailureKind::Fatal, message), out);
             }
-            // The first byte of a frame is one of its size, which is neither a bracket nor white space.
-            Some(Form::Events) | None if W::FRAMING == Framing::AwsEventStream => {
+            // A frame begins with a byte of its size, which is neither a bracket nor white space.
+            Some(BodyFormat::Events) | None if D::FRAMING == Framing::AwsEventStream => {
                 self.take_frames(bytes, out)
             }
-            Some(Form::Events) | None => {
+            Some(BodyFormat::Events) | None => {
                 let Self { sse, events, .. } = self;
                 if let Err(error) = sse.feed(bytes, &mut |name, data| events.event(name, data, out)) {
                     let message = format!("The answer of {} was given up: {error}.", events.server.host);
@@ -132,7 +163,7 @@ impl<W: Wire> Decoder<W> {
             && let Err(error) = frames.feed(bytes, &mut |frame| events.frame(&frame, out))
         {
             if frames.has_frames() {
-                // What was damaged on its way may come through the next time.
+                // Damage on the way may not happen again.
                 let message = format!(
                     "Connection lost in the middle of the answer of {}: its event stream is damaged ({error}).",
                     events.server.host
@@ -142,13 +173,13 @@ impl<W: Wire> Decoder<W> {
                 self.no_frames = Some(error);
             }
         }
-        // There is to be as much to show as there can be, however the body comes.
+        // Wait until there is enough to show, however the body is cut.
         if self.beginning.len() >= MAX_SHOWN {
             self.fail_without_frames(out);
         }
     }
 
-    /// Gives the answer up if it is neither a stream of frames nor one of the other forms that are known.
+    /// Fails the answer if it is neither a stream of frames nor of another known format.
     fn fail_without_frames(&mut self, out: &mut Vec<Delta>) {
         let Some(error) = self.no_frames else { return };
         let server = &self.events.server;
@@ -167,17 +198,17 @@ impl<W: Wire> Decoder<W> {
 
     /// Takes the end of the body.
     pub(crate) fn end(&mut self, out: &mut Vec<Delta>) {
-        match self.form {
-            Some(Form::Json) => {
+        match self.format {
+            Some(BodyFormat::Json) => {
                 let json = std::mem::take(&mut self.json);
                 self.events.whole(&String::from_utf8_lossy(&json), out);
             }
-            // What is left of a torn frame is no news: the missing end is.
-            Some(Form::Events) if W::FRAMING == Framing::AwsEventStream => {
+            // The rest of a torn frame is not reported: the missing end of the answer is.
+            Some(BodyFormat::Events) if D::FRAMING == Framing::AwsEventStream => {
                 self.fail_without_frames(out);
                 self.events.done(out);
             }
-            Some(Form::Events) => {
+            Some(BodyFormat::Events) => {
                 let Self { sse, events, .. } = self;
                 events.at_end = true;
                 sse.finish(&mut |name, data| events.event(name, data, out));
@@ -186,11 +217,11 @@ impl<W: Wire> Decoder<W> {
                 }
                 self.events.done(out);
             }
-            Some(Form::Html) | None => self.events.done(out),
+            Some(BodyFormat::Html) | None => self.events.done(out),
         }
     }
 
-    /// Gives the answer up. One that has all of its content counts as complete.
+    /// Fails the answer. One with all of its content counts as complete.
     pub(crate) fn fail(&mut self, failure: Failure, out: &mut Vec<Delta>) {
         if self.has_all_content() && failure.kind != FailureKind::Aborted {
             tracing::debug!(%failure, "the connection failed behind the end of the answer");
@@ -203,7 +234,7 @@ impl<W: Wire> Decoder<W> {
     fn no_events(&mut self, out: &mut Vec<Delta>) {
         let server = &self.events.server;
         let shown = String::from_utf8_lossy(&self.beginning).trim().to_owned();
-        // Comments alone are a stream that was cut before its first event.
+        // A stream of comments alone was cut before its first event.
         if shown.is_empty()
             || shown.starts_with(':')
             || shown.starts_with("data")
@@ -218,7 +249,7 @@ impl<W: Wire> Decoder<W> {
     }
 }
 
-impl<W: Wire> Events<W> {
+impl<D: AnswerDecoder> Events<D> {
     /// Takes one event.
     fn event(&mut self, name: &str, data: &str, out: &mut Vec<Delta>) {
         let data = data.trim();
@@ -230,13 +261,13 @@ impl<W: Wire> Events<W> {
             self.done(out);
             return;
         }
-        match self.wire.event(name, data, out) {
+        match self.decoder.event(name, data, out) {
             Ok(step) => self.step(step, out),
             Err(_) if name == "error" => {
                 let failure = self.server.refusal(None, &ErrorBody::read(data));
                 self.fail(failure, out);
             }
-            // What the end of the stream tore apart is no news: the missing end is.
+            // A torn event at the end of the stream is not reported: the missing end of the answer is.
             Err(error) if self.at_end => tracing::debug!(%error, "a torn event at the end of a stream"),
             Err(error) => {
                 let shown: String = data.chars().take(MAX_SHOWN).collect();
@@ -258,15 +289,15 @@ impl<W: Wire> Events<W> {
             FrameKind::Event => self.event(frame.name, &payload, out),
             FrameKind::Exception => {
                 let data = frame.error_message.unwrap_or(&payload);
-                let step = self.wire.exception(frame.name, data, &self.server);
+                let step = self.decoder.exception(frame.name, data, &self.server);
                 self.step(step, out);
             }
         }
     }
 
-    /// Takes an answer that was not streamed.
+    /// Takes an answer that came as one JSON value.
     fn whole(&mut self, json: &str, out: &mut Vec<Delta>) {
-        match self.wire.whole(json, out) {
+        match self.decoder.whole(json, out) {
             Ok(step) => self.step(step, out),
             Err(error) if error.is_eof() => {
                 let message = format!("Stream ended before the answer of {} was complete", self.server.host);
@@ -284,30 +315,48 @@ impl<W: Wire> Events<W> {
         }
     }
 
-    /// The answer ends with its stream, unless it has ended before.
+    /// Ends the answer with its stream, unless it has ended before.
     fn done(&mut self, out: &mut Vec<Delta>) {
         if !self.finished {
-            let step = self.wire.end(out);
+            let step = self.decoder.end(out);
             self.step(step, out);
         }
     }
 
-    fn step(&mut self, step: Step, out: &mut Vec<Delta>) {
+    fn step(&mut self, step: DecodeStep, out: &mut Vec<Delta>) {
         let (incomplete, last) = match step {
-            Step::More => return,
-            Step::Done { stop_reason, raw_stop_reason } => {
+            DecodeStep::More => return,
+            DecodeStep::Done { stop_reason, raw_stop_reason } => {
                 (stop_reason == StopReason::Length, Delta::Done { stop_reason, raw_stop_reason })
             }
-            Step::Failed { failure, raw_stop_reason } => (true, Delta::Failed { failure, raw_stop_reason }),
+            DecodeStep::Failed { failure, raw_stop_reason } => {
+                (true, Delta::Failed { failure, raw_stop_reason })
+            }
         };
         if !self.finished {
             self.finished = true;
-            self.wire.seal(incomplete, out);
+            self.decoder.seal(incomplete, out);
             out.push(last);
         }
     }
 
     fn fail(&mut self, failure: Failure, out: &mut Vec<Delta>) {
-        self.step(Step::failed(failure), out);
+        self.step(DecodeStep::failed(failure), out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_is_known_by_its_first_byte() {
+        assert_eq!(BodyFormat::of(b""), None);
+        assert_eq!(BodyFormat::of(b" \r\n"), None);
+        assert_eq!(BodyFormat::of(b"\xef\xbb"), None);
+        assert_eq!(BodyFormat::of(b"\n{\"id\""), Some(BodyFormat::Json));
+        assert_eq!(BodyFormat::of(b"\xef\xbb\xbf<!doctype html>"), Some(BodyFormat::Html));
+        assert_eq!(BodyFormat::of(b": ping"), Some(BodyFormat::Events));
+        assert_eq!(BodyFormat::of(b"data: {}"), Some(BodyFormat::Events));
     }
 }

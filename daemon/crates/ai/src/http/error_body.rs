@@ -1,14 +1,14 @@
-//! What servers say when they refuse a request.
+//! The errors in the bodies of answers, in the form of most servers and in that of AWS.
 
 use std::borrow::Cow;
 
 use agentd_protocol::number;
 use serde_json::Value;
 
-/// How much of an error's text is kept, in characters.
+/// The longest text of an error that is kept, in characters.
 const MAX_CHARS: usize = 4000;
 
-/// What an error says.
+/// An error in a body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ErrorBody {
     /// The text: the `error` member of a JSON body in compact form, or the body itself.
@@ -36,7 +36,7 @@ impl ErrorBody {
         }
     }
 
-    /// What an `error` member says.
+    /// Reads an `error` member.
     pub(crate) fn of(mut error: Value) -> Self {
         number::normalize(&mut error);
         let kind = name(&error);
@@ -53,7 +53,7 @@ fn name(error: &Value) -> Option<String> {
     ["type", "code", "status"].into_iter().find_map(|key| error.get(key)?.as_str().map(str::to_owned))
 }
 
-/// The text for people: `<status>: <text>`, cut at 4000 characters.
+/// The text for people: `<status>: <text>`, shortened.
 pub(crate) fn describe_error(status: u16, text: &str) -> String {
     if text.is_empty() {
         return format!("{status}: (no body)");
@@ -61,7 +61,7 @@ pub(crate) fn describe_error(status: u16, text: &str) -> String {
     format!("{status}: {}", shortened(text))
 }
 
-/// The text, cut at 4000 characters.
+/// The text, cut at [`MAX_CHARS`].
 pub(crate) fn shortened(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(MAX_CHARS) {
         None => text.into(),
@@ -70,6 +70,72 @@ pub(crate) fn shortened(text: &str) -> Cow<'_, str> {
             format!("{}... [truncated {left_out} chars]", &text[..end]).into()
         }
     }
+}
+
+/// The header in which AWS names the kind of an error.
+pub(super) const ERROR_TYPE: &str = "x-amzn-errortype";
+
+/// An error of AWS: its kind is in a header, in the framing of a stream, or in a member of the body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AwsError {
+    /// Such as `ThrottlingException`.
+    pub(super) kind: String,
+    message: String,
+}
+
+/// The longest name of a kind that is kept, in characters. Real ones have up to 40.
+const MAX_KIND_CHARS: usize = 100;
+
+impl AwsError {
+    /// An error of a kind, with its JSON or plain text.
+    pub(crate) fn of(kind: &str, data: &str) -> Self {
+        let value: Option<Value> = serde_json::from_str(data).ok();
+        let message = value.as_ref().and_then(message_of).unwrap_or(data.trim());
+        // `com.amazon.coral.validate#ValidationException:http://internal.amazon.com/…`
+        let kind = kind.split(':').next().unwrap_or_default();
+        let kind = kind.rsplit('#').next().unwrap_or_default().trim();
+        let mut letters = kind.chars().take(MAX_KIND_CHARS);
+        // In a stream, kinds begin with a small letter.
+        let kind =
+            letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect();
+        Self { kind, message: message.to_owned() }
+    }
+
+    /// The error that a body names by itself.
+    pub(crate) fn in_body(body: &str) -> Option<Self> {
+        let value: Value = serde_json::from_str(body.trim()).ok()?;
+        let kind = value.get("__type")?.as_str()?;
+        Some(Self::of(kind, body))
+    }
+
+    /// Whether a signature was refused because of its time.
+    pub(crate) fn is_of_time(&self) -> bool {
+        let kinds = ["RequestTimeTooSkewed", "RequestExpired", "RequestInTheFuture"];
+        let says = |text: &str| self.message.contains(text);
+        kinds.contains(&self.kind.trim_end_matches("Exception"))
+            || says("Signature expired")
+            || says("Signature not yet current")
+            || says("is not yet current")
+    }
+
+    /// The text for people. Frequent kinds have the words that pi gives them, which clients know.
+    pub(super) fn text(&self) -> String {
+        let words = match self.kind.as_str() {
+            "InternalServerException" => "Internal server error",
+            "ModelStreamErrorException" => "Model stream error",
+            "ValidationException" => "Validation error",
+            "ThrottlingException" => "Throttling error",
+            "ServiceUnavailableException" => "Service unavailable",
+            "" => "Error",
+            kind => kind,
+        };
+        let message = if self.message.is_empty() { "(no message)" } else { &self.message };
+        format!("{words}: {}", shortened(message))
+    }
+}
+
+fn message_of(value: &Value) -> Option<&str> {
+    ["message", "Message", "errorMessage"].into_iter().find_map(|name| value.get(name)?.as_str())
 }
 
 #[cfg(test)]
@@ -124,5 +190,30 @@ mod tests {
         assert_eq!(text, format!("500: {}... [truncated 10 chars]", "é".repeat(4000)));
         assert_eq!(describe_error(500, &"é".repeat(4000)), format!("500: {}", "é".repeat(4000)));
         assert_eq!(text.strip_prefix("500: "), Some(&*shortened(&"é".repeat(4010))));
+    }
+
+    #[test]
+    fn a_long_name_of_a_kind_is_cut() {
+        assert_eq!(AwsError::of(&"k".repeat(10_000), "{}").text().len(), MAX_KIND_CHARS + ": {}".len());
+    }
+
+    #[test]
+    fn kinds_in_bodies_and_refusals_for_the_time() {
+        let error = AwsError::in_body(r#"{"__type":"c#AccessDeniedException","Message":"no"}"#).unwrap();
+        assert_eq!(error, AwsError::of("AccessDeniedException", "no"));
+        assert_eq!(AwsError::in_body(r#"{"message":"no"}"#), None);
+        assert_eq!(AwsError::in_body("<html>"), None);
+        let late =
+            r#"{"message":"Signature expired: 20150830T123600Z is now earlier than 20150830T133600Z (…)"}"#;
+        assert!(AwsError::of("InvalidSignatureException", late).is_of_time());
+        assert!(AwsError::of("RequestTimeTooSkewed", "x").is_of_time());
+        let wrong = "The request signature we calculated does not match the signature you provided.";
+        assert!(!AwsError::of("InvalidSignatureException", wrong).is_of_time());
+    }
+
+    #[test]
+    fn long_texts_of_aws_are_cut() {
+        let text = AwsError::of("X", &"é".repeat(4010)).text();
+        assert_eq!(text, format!("X: {}... [truncated 10 chars]", "é".repeat(4000)));
     }
 }

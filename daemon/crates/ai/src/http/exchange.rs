@@ -1,4 +1,4 @@
-//! Sending a request, again where that helps, until its answer begins.
+//! Sends a request, again when a retry may help, until its answer begins.
 
 use std::{
     sync::Arc,
@@ -18,21 +18,21 @@ use crate::{
     Deadlines, HttpRetries, Network, Stall, StallPhase,
     failure::{Failure, FailureKind, is_account_limit},
     http::{
-        Explain, Server, Signer,
-        answer::{Answer, Body},
+        Server,
+        adapter::{Explain, Signer},
+        answer::{AnswerBody, HttpAnswer},
         is_loopback,
-        patience::{Await, Limits},
-        retry::{Advice, Pause},
-        server::Limit,
+        retry::{RetryAdvice, RetryPause},
+        timeouts::{AttemptTimeouts, Timeout, WaitPhase, stalled},
     },
-    record_replay::{About, ExchangeMode, Player, Tape, Transport},
+    record_replay::{ExchangeInfo, ExchangeMode, ExchangeRecorder, Player, Transport},
 };
 
-/// A request to be made.
-pub(crate) struct Post {
-    /// Where to.
+/// A request that is ready to be sent, and everything about how it is sent.
+pub(crate) struct HttpExchange {
+    /// The address.
     pub(crate) url: Url,
-    /// The same, for failures.
+    /// The server, as failures name it.
     pub(crate) server: Server,
     /// All headers.
     pub(crate) headers: HeaderMap,
@@ -40,31 +40,31 @@ pub(crate) struct Post {
     pub(crate) body: Bytes,
     /// Signs each attempt.
     pub(crate) sign: Option<Signer>,
-    /// Says what a refusal means.
+    /// Explains refusals in the provider's own terms.
     pub(crate) explain: Option<Explain>,
     /// How long the server may be silent.
     pub(crate) idle_timeout: Option<Duration>,
-    /// The other limits of time.
+    /// The other timeouts.
     pub(crate) deadlines: Deadlines,
-    /// How connections come about; `None` for what the environment says.
+    /// Proxies, certificates and timeouts of connections; `None` for those of the environment.
     pub(crate) network: Option<Arc<Network>>,
-    /// Hears of each limit that an attempt exceeded before the request is sent again; at most as often as that.
+    /// Receives the stall of each attempt that exceeded a timeout and is sent again.
     pub(crate) stalls: UnboundedSender<Stall>,
-    /// What it is about.
-    pub(crate) about: About,
-    /// How often the request may be sent again.
+    /// What a recording says of the request.
+    pub(crate) about: ExchangeInfo,
+    /// The retries that are allowed.
     pub(crate) retries: HttpRetries,
-    /// Stops everything.
+    /// Aborts the exchange.
     pub(crate) cancel: CancellationToken,
 }
 
-impl Post {
-    /// Sends the request and waits for the headers of the answer. What fails before them is sent again as `retries` and
-    /// the server allow; an answer with a good status never is.
+impl HttpExchange {
+    /// Sends the request and waits for the headers of the answer. A request that fails before them is sent again as `retries` and the server
+    /// allow; after a status of success it never is.
     ///
     /// # Errors
     /// Fails for anything but an answer with a status of success.
-    pub(crate) async fn send(self, transport: &Transport) -> Result<Answer, Failure> {
+    pub(crate) async fn send(self, transport: &Transport) -> Result<HttpAnswer, Failure> {
         let mut sent = 0;
         let mut is_corrected = false;
         loop {
@@ -72,7 +72,7 @@ impl Post {
                 Ok(answer) => return Ok(answer),
                 Err(refused) => refused,
             };
-            // The server's time is known now, and the request was refused unread.
+            // The server's time is known now, and it refused the request unread.
             if let Some(skew) = refused.skew {
                 if is_corrected {
                     return Err(wrong_clock(refused.failure, skew));
@@ -82,15 +82,15 @@ impl Post {
                 continue;
             }
             let pause = match refused.advice.pause(sent, &self.retries) {
-                Pause::For(pause) => pause,
-                Pause::GiveUp => return Err(refused.failure.after(refused.advice.delay)),
-                Pause::TooLong(asked) => {
+                RetryPause::For(pause) => pause,
+                RetryPause::GiveUp => return Err(refused.failure.after(refused.advice.delay)),
+                RetryPause::TooLong(asked) => {
                     return Err(too_long(refused.failure, asked, self.retries.max_delay));
                 }
             };
             sent += 1;
             if let Some(stall) = refused.failure.stall {
-                // Nobody listens any more where the answer was given up.
+                // The receiver is gone if the answer was given up.
                 let _ = self.stalls.send(Stall { sent_again: true, ..stall });
             }
             tracing::debug!(failure = %refused.failure, ?pause, sent, "a request is sent again");
@@ -103,24 +103,24 @@ impl Post {
     }
 
     /// Sends the request once.
-    async fn attempt(&self, transport: &Transport) -> Result<Answer, Refused> {
+    async fn attempt(&self, transport: &Transport) -> Result<HttpAnswer, FailedAttempt> {
         let clocks = transport.clients.clocks();
         let mut headers = self.headers.clone();
         if let Some(sign) = &self.sign
             && let Err(failure) = sign(&self.url, &mut headers, &self.body, clocks.now(&self.url))
         {
-            return Err(Refused::unanswered(failure));
+            return Err(FailedAttempt::unanswered(failure));
         }
-        let answer = match &transport.traffic {
+        let answer = match &transport.exchange_mode {
             ExchangeMode::Live => self.ask(transport, headers, None).await?,
-            ExchangeMode::Recorded(recorder) => {
+            ExchangeMode::Recorded(folder) => {
                 let sent = (&self.url, &headers, &*self.body);
-                let tape = recorder.begin(&self.about, sent, &self.server.redactor).await;
-                self.ask(transport, headers, Some(tape)).await?
+                let recorder = folder.begin(&self.about, sent, &self.server.redactor).await;
+                self.ask(transport, headers, Some(recorder)).await?
             }
             ExchangeMode::Replayed(player) => self.replay(player).await?,
         };
-        let mut advice = Advice::of(answer.status, &answer.headers);
+        let mut advice = RetryAdvice::of(answer.status, &answer.headers);
         if answer.status.is_success() {
             return Ok(answer);
         }
@@ -129,11 +129,11 @@ impl Post {
         let (failure, is_of_time) = answer.into_failure(self.explain).await;
         let date = date.filter(|_| is_of_time && self.sign.is_some());
         let skew = date.and_then(|date| clocks.learn(&self.url, &date, now));
-        // Neither a limit of the account nor a transcript that is too long passes in a moment, whatever the status.
+        // An account limit and a transcript that is too long do not pass in a moment, whatever the status.
         if failure.kind == FailureKind::ContextOverflow || is_account_limit(&failure.message) {
             advice.retry = false;
         }
-        Err(Refused { failure, advice, skew })
+        Err(FailedAttempt { failure, advice, skew })
     }
 
     /// Sends the request and waits for the headers of an answer.
@@ -141,39 +141,39 @@ impl Post {
         &self,
         transport: &Transport,
         headers: HeaderMap,
-        tape: Option<Tape>,
-    ) -> Result<Answer, Refused> {
-        let mut limits = self.limits();
-        match self.ask_within(&mut limits, transport, headers).await {
+        recorder: Option<ExchangeRecorder>,
+    ) -> Result<HttpAnswer, FailedAttempt> {
+        let mut timeouts = self.timeouts();
+        match self.ask_within(&mut timeouts, transport, headers).await {
             Ok(response) => {
                 let (status, headers) = (response.status(), response.headers().clone());
-                if let Some(tape) = &tape {
-                    tape.response(status.as_u16(), &headers).await;
+                if let Some(recorder) = &recorder {
+                    recorder.response(status.as_u16(), &headers).await;
                 }
                 let (server, cancel) = (self.server.clone(), self.cancel.clone());
-                Ok(Answer {
+                Ok(HttpAnswer {
                     server,
                     status,
                     headers,
-                    body: Body::Live(response),
-                    tape,
+                    body: AnswerBody::Live(response),
+                    recorder,
                     received: 0,
-                    limits,
+                    timeouts,
                     cancel,
                 })
             }
             Err(failure) => {
-                if let Some(tape) = tape {
-                    tape.end(Some(&failure)).await;
+                if let Some(recorder) = recorder {
+                    recorder.end(Some(&failure)).await;
                 }
-                Err(Refused::unanswered(failure))
+                Err(FailedAttempt::unanswered(failure))
             }
         }
     }
 
     async fn ask_within(
         &self,
-        limits: &mut Limits,
+        timeouts: &mut AttemptTimeouts,
         transport: &Transport,
         headers: HeaderMap,
     ) -> Result<Response, Failure> {
@@ -185,7 +185,7 @@ impl Post {
         let client = client.map_err(|error| server.failure(FailureKind::Fatal, error.to_string()))?;
         let request = client.post(self.url.clone()).headers(headers).body(self.body.clone());
         let begun = Instant::now();
-        match limits.wait(request.send(), Await::Headers, cancel, server).await? {
+        match timeouts.wait(request.send(), WaitPhase::Headers, cancel, server).await? {
             Ok(response) => Ok(response),
             Err(error) => {
                 let failure = self.slow_connection(&error, begun.elapsed());
@@ -195,40 +195,45 @@ impl Post {
         }
     }
 
-    /// Takes the answer from a recording.
-    async fn replay(&self, player: &Arc<Player>) -> Result<Answer, Refused> {
+    /// Reads the answer from a recording.
+    async fn replay(&self, player: &Arc<Player>) -> Result<HttpAnswer, FailedAttempt> {
         let (player, about) = (Arc::clone(player), self.about.clone());
         let (url, body) = (self.url.clone(), self.body.clone());
         let played = tokio::task::spawn_blocking(move || player.answer(&about, &url, &body));
         let played = played.await.unwrap_or_else(|error| {
             Err(Failure::new(FailureKind::Fatal, format!("The recording cannot be played: {error}")))
         });
-        let played = played.map_err(Refused::unanswered)?;
+        let played = played.map_err(FailedAttempt::unanswered)?;
         let status = StatusCode::from_u16(played.status).map_err(|_| {
             let message = format!("The recording has a status that is none: {}.", played.status);
-            Refused::unanswered(Failure::new(FailureKind::Fatal, message))
+            FailedAttempt::unanswered(Failure::new(FailureKind::Fatal, message))
         })?;
         let header = |(name, value): &(String, String)| {
             Some((HeaderName::try_from(name).ok()?, HeaderValue::try_from(value).ok()?))
         };
         let headers = played.headers.iter().filter_map(header).collect();
         let (server, cancel) = (self.server.clone(), self.cancel.clone());
-        // What was recorded had its limits then.
-        let limits = Limits { idle: None, progress: None, deadlines: Deadlines::default(), ..self.limits() };
-        Ok(Answer {
+        // The timeouts applied when the exchange was recorded.
+        let timeouts = AttemptTimeouts {
+            idle: None,
+            progress: None,
+            deadlines: Deadlines::default(),
+            ..self.timeouts()
+        };
+        Ok(HttpAnswer {
             server,
             status,
             headers,
-            body: Body::Replayed(played),
-            tape: None,
+            body: AnswerBody::Replayed(played),
+            recorder: None,
             received: 0,
-            limits,
+            timeouts,
             cancel,
         })
     }
 
-    fn limits(&self) -> Limits {
-        Limits {
+    fn timeouts(&self) -> AttemptTimeouts {
+        AttemptTimeouts {
             idle: self.idle_timeout,
             headers: self.retries.first_byte_timeout,
             progress: self.deadlines.progress(is_loopback(&self.url)),
@@ -238,36 +243,36 @@ impl Post {
         }
     }
 
-    /// The failure of a connection that took longer than it may.
+    /// The failure of a connection that exceeded its timeout.
     fn slow_connection(&self, error: &reqwest::Error, waited: Duration) -> Option<Failure> {
         let limit = self.network.as_ref().map_or(Some(CONNECT_TIMEOUT), |network| network.connect_timeout)?;
-        // The system has a limit of its own, which is not that of the setting.
+        // The system has a timeout of its own, which may be shorter than the setting.
         if !error.is_connect() || !error.is_timeout() || waited < limit {
             return None;
         }
         let limit =
-            Limit { left: limit, total: limit, phase: StallPhase::Connect, setting: "deadlines.connectMs" };
-        Some(self.server.stalled(&limit, waited, &self.deadlines))
+            Timeout { left: limit, total: limit, phase: StallPhase::Connect, setting: "deadlines.connectMs" };
+        Some(stalled(&self.server, &limit, waited, &self.deadlines))
     }
 }
 
-/// An attempt that came to nothing.
-struct Refused {
+/// A failed attempt, and what it says of the next.
+struct FailedAttempt {
     failure: Failure,
-    advice: Advice,
-    /// How far our clock is off, where the signature was refused for that.
+    advice: RetryAdvice,
+    /// The error of our clock, if the signature was refused because of it.
     skew: Option<ClockSkew>,
 }
 
-impl Refused {
-    /// Without any answer: it is sent again where the connection was the trouble.
+impl FailedAttempt {
+    /// An attempt without any answer: another one may help if the connection failed.
     fn unanswered(failure: Failure) -> Self {
-        let advice = Advice { retry: failure.kind == FailureKind::Retryable, delay: None };
+        let advice = RetryAdvice { retry: failure.kind == FailureKind::Retryable, delay: None };
         Self { failure, advice, skew: None }
     }
 }
 
-/// A signature with the server's own time was refused, too.
+/// The failure of a signature that was refused even with the server's own time.
 fn wrong_clock(failure: Failure, skew: ClockSkew) -> Failure {
     let message = format!(
         "{} Requests are signed with the time, and {skew}: set it (`timedatectl` says whether it is synchronised).",
@@ -276,7 +281,7 @@ fn wrong_clock(failure: Failure, skew: ClockSkew) -> Failure {
     Failure::new(failure.kind, message)
 }
 
-/// The server wants more patience than there is. The failure says so and is not worth another attempt.
+/// The failure of a server that asks for a longer pause than the limit allows. It says so and is not retried.
 fn too_long(failure: Failure, asked: Duration, limit: Duration) -> Failure {
     if matches!(failure.kind, FailureKind::Retryable) {
         let message = format!(

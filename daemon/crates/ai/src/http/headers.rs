@@ -1,4 +1,4 @@
-//! The headers of a request. Later ones win: identity, the adapter's own, what is configured.
+//! The headers of a request, as all APIs have them. Later ones win: identity, those of the API, those of the configuration.
 
 use agentd_protocol::{
     message::{ContentBlock, Message, MessageContent},
@@ -13,28 +13,26 @@ use crate::{
     Credentials, Request,
     failure::{Failure, FailureKind},
     handoff::readable,
+    vendors,
 };
 
-/// How agentd presents itself.
-pub(crate) const NAME: &str = "agentd";
-
-/// The same with its version.
+/// The name and version of agentd in `User-Agent`.
 const IDENTITY: &str = concat!("agentd/", env!("CARGO_PKG_VERSION"));
 
-/// Where Cloudflare's AI gateway takes its own key.
+/// The header in which Cloudflare's AI gateway takes its own key.
 const GATEWAY_AUTHORIZATION: HeaderName = HeaderName::from_static("cf-aig-authorization");
 
-/// Headers as an adapter puts them together. No failure holds a header's value.
+/// The headers of a request while an adapter collects them. No failure quotes a header's value.
 pub(crate) struct HeaderList {
     provider: String,
     headers: HeaderMap,
 }
 
 impl HeaderList {
-    /// What every request has: JSON goes out, an event stream is to come back, and who asks.
+    /// The headers of every request: JSON goes out, an event stream comes back, and who asks.
     ///
     /// # Errors
-    /// Fails for a session id that no header can hold.
+    /// Fails for a session id that is not legal in a header.
     pub(crate) fn new(request: &Request) -> Result<Self, Failure> {
         let model = &*request.model;
         let mut headers = HeaderMap::new();
@@ -47,33 +45,26 @@ impl HeaderList {
         let mut list = Self { provider: model.provider.clone(), headers };
         list.introduce(model, &request.session_id)?;
         if model.provider == "github-copilot" {
-            list.tell_copilot(request)?;
+            list.set_copilot_headers(request)?;
         }
         Ok(list)
     }
 
-    /// Who asks, in the headers that some hosts have for it.
+    /// Introduces agentd and its session in the headers that the model's vendor has for that.
     fn introduce(&mut self, model: &Model, session_id: &str) -> Result<(), Failure> {
-        let host = Host::of(model);
-        if host.is(&["openrouter"], &["openrouter.ai"]) {
-            self.set("x-openrouter-title", NAME)?;
-            self.set("x-openrouter-categories", "cli-agent")?;
-        }
-        if host.is(&["nvidia"], &["integrate.api.nvidia.com"]) {
-            self.set("x-billing-invoke-origin", NAME)?;
-        }
-        if host.is(&["opencode", "opencode-go"], &["opencode.ai"]) {
-            self.set("x-opencode-client", NAME)?;
-            if !session_id.is_empty() {
-                self.set("x-opencode-session", session_id)?;
+        for vendor in vendors::of(model) {
+            for (name, value) in vendor.identity_headers {
+                self.set(name, value)?;
+            }
+            if let Some(name) = vendor.session_header.filter(|_| !session_id.is_empty()) {
+                self.set(name, session_id)?;
             }
         }
         Ok(())
     }
 
-    /// What Copilot wants to know of each request: whether it is the user's or follows from the work, what for, and whether
-    /// there is something to see.
-    fn tell_copilot(&mut self, request: &Request) -> Result<(), Failure> {
+    /// Sets what Copilot requires of each request: whether the user or the agent caused it, its purpose, and whether it has images.
+    fn set_copilot_headers(&mut self, request: &Request) -> Result<(), Failure> {
         let messages = readable(&request.messages);
         let follows = matches!(
             messages.last(),
@@ -95,7 +86,7 @@ impl HeaderList {
         Ok(())
     }
 
-    /// Sets a header that is never shown.
+    /// Sets a header whose value is never shown.
     pub(crate) fn secret(&mut self, name: &str, value: &str) -> Result<(), Failure> {
         let (name, mut value) = self.header(name, value)?;
         value.set_sensitive(true);
@@ -103,7 +94,7 @@ impl HeaderList {
         Ok(())
     }
 
-    /// Sets `Authorization: Bearer <key>` where there is a key.
+    /// Sets `Authorization: Bearer <key>` if there is a key.
     pub(crate) fn bearer(&mut self, credentials: &Credentials) -> Result<(), Failure> {
         let Some(key) = credentials.key() else { return Ok(()) };
         let value = HeaderValue::try_from(format!("Bearer {key}"));
@@ -114,7 +105,7 @@ impl HeaderList {
         Ok(())
     }
 
-    /// Sets the header `name` to the key where there is one.
+    /// Sets the header `name` to the key if there is one.
     pub(crate) fn key(&mut self, name: &'static str, credentials: &Credentials) -> Result<(), Failure> {
         if self.is_for_gateway() {
             return self.bearer(credentials);
@@ -126,12 +117,12 @@ impl HeaderList {
         Ok(())
     }
 
-    /// Whether the key opens a gateway, which passes the usual headers of keys on to whoever answers behind it.
+    /// Whether the key is for a gateway, which passes the usual key headers on to the provider behind it.
     fn is_for_gateway(&self) -> bool {
         self.provider == "cloudflare-ai-gateway"
     }
 
-    /// All headers, the configured ones over the others. An empty one takes another away.
+    /// All headers, the configured ones over the others. An empty value removes a header.
     pub(crate) fn finish(mut self, credentials: &Credentials) -> Result<HeaderMap, Failure> {
         for (name, value) in &credentials.headers {
             if value.expose().is_empty() {
@@ -164,7 +155,7 @@ impl HeaderList {
     }
 }
 
-/// Whether a message shows the model an image.
+/// Whether a message has an image for the model.
 fn has_image(message: &Message) -> bool {
     let is_image = |block: &ContentBlock| matches!(block, ContentBlock::Image(_));
     let content = match message {
@@ -176,27 +167,10 @@ fn has_image(message: &Message) -> bool {
     matches!(content, MessageContent::Blocks(blocks) if blocks.iter().any(is_image))
 }
 
-/// Whose server a model is on: by its provider, or by a part of the base URL.
-pub(crate) struct Host<'a> {
-    provider: &'a str,
-    base_url: &'a str,
-}
-
-impl<'a> Host<'a> {
-    pub(crate) fn of(model: &'a Model) -> Self {
-        Self { provider: &model.provider, base_url: &model.base_url }
-    }
-
-    /// Whether it is one of these providers, or at one of these addresses.
-    pub(crate) fn is(&self, providers: &[&str], addresses: &[&str]) -> bool {
-        providers.contains(&self.provider) || addresses.iter().any(|address| self.base_url.contains(address))
-    }
-}
-
-/// The address of an API: the model's base URL and `path`, with the queries of both. `example` is named where the base URL is of no use.
+/// The address of an API: the model's base URL and `path`, with the queries of both. The failure for a useless base URL names `example`.
 ///
 /// # Errors
-/// Says what is wrong with the base URL.
+/// Names what is wrong with the base URL.
 pub(crate) fn endpoint(model: &Model, path: &str, example: &str) -> Result<Url, Failure> {
     let base = model.base_url.trim();
     let (base, query) = base.split_once('?').unwrap_or((base, ""));
@@ -264,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_told_who_asks_in_their_own_headers() {
+    fn vendors_learn_who_asks_in_their_own_headers() {
         let check = |provider: &str, base_url: &str, expected: &[&str]| {
             let model =
                 Model { provider: provider.into(), base_url: base_url.into(), ..Model::placeholder() };
@@ -289,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn copilot_hears_who_asks_and_whether_there_is_something_to_see() {
+    fn copilot_learns_who_asks_and_whether_there_are_images() {
         let check = |messages: serde_json::Value, blocked: bool, expected: (&str, bool)| {
             let input = vec!["text".to_owned(), "image".to_owned()];
             let model = Model { provider: "github-copilot".into(), input, ..Model::placeholder() };

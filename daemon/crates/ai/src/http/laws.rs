@@ -1,8 +1,8 @@
-//! What holds for the body of every answer, whatever the wire.
+//! What holds for the body of every answer, whatever the decoder.
 
 use crate::Delta;
 #[cfg(test)]
-use crate::http::{Decoder, Wire};
+use crate::http::{AnswerDecoder, BodyDecoder};
 
 #[cfg(test)]
 /// Pieces of every size up to this are tried, in bytes: one of a byte cuts everywhere.
@@ -10,7 +10,7 @@ const LARGEST_PIECE: usize = 16;
 
 #[cfg(test)]
 /// Ends the answer, unless its body has said its end. Also says whether it had all of its content before.
-fn end<W: Wire>(mut decoder: Decoder<W>, deltas: &mut Vec<Delta>) -> bool {
+fn end<W: AnswerDecoder>(mut decoder: BodyDecoder<W>, deltas: &mut Vec<Delta>) -> bool {
     let has_all_content = decoder.is_finished() || decoder.has_all_content();
     if !decoder.is_finished() {
         decoder.end(deltas);
@@ -21,7 +21,10 @@ fn end<W: Wire>(mut decoder: Decoder<W>, deltas: &mut Vec<Delta>) -> bool {
 
 #[cfg(test)]
 /// The deltas of a body that comes in these pieces.
-fn decode<'a, W: Wire>(mut decoder: Decoder<W>, pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<Delta> {
+fn decode<'a, W: AnswerDecoder>(
+    mut decoder: BodyDecoder<W>,
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+) -> Vec<Delta> {
     let mut deltas = Vec::new();
     for piece in pieces {
         decoder.feed(piece, &mut deltas);
@@ -33,7 +36,11 @@ fn decode<'a, W: Wire>(mut decoder: Decoder<W>, pieces: impl IntoIterator<Item =
 #[cfg(test)]
 /// The deltas are the same however the body is cut into pieces. Wherever it breaks off, the answer ends in order: once,
 /// with all of its blocks sealed, and as a failure unless nothing of its content is missing.
-pub(crate) fn check_body<W: Wire + Clone>(name: &str, body: &[u8], new: impl Fn() -> Decoder<W>) {
+pub(crate) fn check_body<W: AnswerDecoder + Clone>(
+    name: &str,
+    body: &[u8],
+    new: impl Fn() -> BodyDecoder<W>,
+) {
     let whole = decode(new(), [body]);
     check_order(name, &whole);
     for size in 2..=LARGEST_PIECE {

@@ -1,31 +1,31 @@
-//! HTTP for the adapters: one request at a time, sent again only where nothing of an answer has come.
+//! HTTP for the adapters: one request at a time, sent again only while nothing of an answer has come.
 
+mod adapter;
 mod answer;
-mod aws_error;
 mod decoder;
 mod error_body;
 pub(crate) mod event_stream;
 mod exchange;
-mod form;
 mod headers;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod laws;
 #[cfg(test)]
 mod networks;
-mod patience;
+mod provider;
 mod retry;
 mod server;
 pub(crate) mod sse;
 #[cfg(test)]
 mod stalls;
-mod wire;
+mod timeouts;
 
+pub(crate) use adapter::{
+    Adapter, AnswerDecoder, DecodeStep, Explain, Framing, OutgoingRequest, Signer, unwritable,
+};
 pub(crate) use agentd_http::{HttpClients, Redactor, deepest_cause, is_loopback};
-pub(crate) use aws_error::AwsError;
-pub(crate) use decoder::Decoder;
-pub(crate) use error_body::ErrorBody;
-pub(crate) use exchange::Post;
-pub(crate) use form::Form;
-pub(crate) use headers::{HeaderList, Host, NAME, endpoint};
+pub(crate) use decoder::BodyDecoder;
+pub(crate) use error_body::{AwsError, ErrorBody};
+pub(crate) use exchange::HttpExchange;
+pub(crate) use headers::{HeaderList, endpoint};
+pub(crate) use provider::HttpProvider;
 pub(crate) use server::Server;
-pub(crate) use wire::{Adapter, Explain, Framing, HttpProvider, Outgoing, Signer, Step, Wire, unwritable};

@@ -1,4 +1,4 @@
-//! When a request that failed is worth sending again, and after how long.
+//! Decides when a failed request is sent again, and after which pause (with jitter). Pure.
 
 use std::{
     hash::{BuildHasher, Hasher, RandomState},
@@ -12,34 +12,34 @@ use reqwest::{
 
 use crate::HttpRetries;
 
-/// The pause before the first repetition where the server names none; it doubles with each.
+/// The pause before the first retry when the server names none; it doubles with each retry.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
-/// The longest such pause.
+/// The longest pause that the server did not ask for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 
-/// What a failed attempt says of the next.
+/// What a failed attempt says about the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Advice {
+pub(super) struct RetryAdvice {
     /// Whether another attempt may work.
     pub(super) retry: bool,
-    /// The pause that the server asks for.
+    /// The pause that the server asked for.
     pub(super) delay: Option<Duration>,
 }
 
-/// What comes after a failed attempt.
+/// The decision after a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pause {
-    /// Another one after this time.
+pub(super) enum RetryPause {
+    /// Send again after this time.
     For(Duration),
-    /// None.
+    /// Do not send again.
     GiveUp,
-    /// None, since the server asks for more time than the limit allows.
+    /// Do not send again, since the server asks for more time than the limit allows.
     TooLong(Duration),
 }
 
-impl Advice {
-    /// What an answer says: the header `x-should-retry` first, then the status.
+impl RetryAdvice {
+    /// The advice of an answer: of the header `x-should-retry` first, then of the status.
     pub(super) fn of(status: StatusCode, headers: &HeaderMap) -> Self {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
         let retry = match text("x-should-retry") {
@@ -55,29 +55,30 @@ impl Advice {
         Self { retry, delay }
     }
 
-    /// What comes after the attempt when the request was sent again `sent` times already.
-    pub(super) fn pause(&self, sent: u32, limits: &HttpRetries) -> Pause {
+    /// Decides after an attempt; `sent` is the number of retries so far.
+    pub(super) fn pause(&self, sent: u32, limits: &HttpRetries) -> RetryPause {
         if !self.retry {
-            return Pause::GiveUp;
+            return RetryPause::GiveUp;
         }
         if let Some(asked) =
             self.delay.filter(|asked| !limits.max_delay.is_zero() && *asked > limits.max_delay)
         {
-            return Pause::TooLong(asked);
+            return RetryPause::TooLong(asked);
         }
         if sent >= limits.max {
-            return Pause::GiveUp;
+            return RetryPause::GiveUp;
         }
-        Pause::For(self.delay.unwrap_or_else(|| backoff(sent)))
+        RetryPause::For(self.delay.unwrap_or_else(|| backoff(sent)))
     }
 }
 
-/// Half a second, doubled with each attempt up to eight, less up to a quarter so that many clients do not come at once.
+/// The pause before retry number `sent` + 1: [`FIRST_PAUSE`] doubled with each retry up to [`LONGEST_PAUSE`], minus a random jitter of up to
+/// a quarter, so that many clients do not come at once.
 fn backoff(sent: u32) -> Duration {
     let full = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(sent.min(16))).min(LONGEST_PAUSE);
-    // Each `RandomState` has random keys, which is all the randomness that this needs.
-    let share = RandomState::new().build_hasher().finish() % 1000;
-    full.mul_f64(1.0 - 0.25 * (share as f64 / 1000.0))
+    // Each `RandomState` has random keys: random enough for jitter.
+    let jitter = RandomState::new().build_hasher().finish() % 1000;
+    full.mul_f64(1.0 - 0.25 * (jitter as f64 / 1000.0))
 }
 
 /// A number of seconds, fractions allowed.
@@ -86,7 +87,7 @@ fn seconds(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// The time from `now` to a date in the form of HTTP; none at all for one that has passed.
+/// The time from `now` to a date in HTTP's form; zero for a past date.
 fn until(text: &str, now: SystemTime) -> Option<Duration> {
     let date = httpdate::parse_http_date(text).ok()?;
     Some(date.duration_since(now).unwrap_or_default())
@@ -96,11 +97,11 @@ fn until(text: &str, now: SystemTime) -> Option<Duration> {
 mod tests {
     use super::*;
 
-    fn advice(status: u16, headers: &[(&'static str, &str)]) -> Advice {
+    fn advice(status: u16, headers: &[(&'static str, &str)]) -> RetryAdvice {
         let headers = headers
             .iter()
             .map(|(name, value)| (reqwest::header::HeaderName::from_static(name), value.parse().unwrap()));
-        Advice::of(StatusCode::from_u16(status).unwrap(), &headers.collect())
+        RetryAdvice::of(StatusCode::from_u16(status).unwrap(), &headers.collect())
     }
 
     #[test]
@@ -108,7 +109,7 @@ mod tests {
         for (status, retry) in
             [(408, true), (409, true), (429, true), (500, true), (529, true), (400, false), (401, false)]
         {
-            assert_eq!(advice(status, &[]), Advice { retry, delay: None }, "{status}");
+            assert_eq!(advice(status, &[]), RetryAdvice { retry, delay: None }, "{status}");
             assert!(advice(status, &[("x-should-retry", "true")]).retry);
             assert!(!advice(status, &[("x-should-retry", "false")]).retry);
         }
@@ -129,17 +130,20 @@ mod tests {
     }
 
     #[test]
-    fn attempts_and_patience_are_limited() {
+    fn retries_and_their_pauses_are_limited() {
         let limits = HttpRetries { max: 2, max_delay: Duration::from_secs(60), first_byte_timeout: None };
-        let asked = |seconds| Advice { retry: true, delay: Some(Duration::from_secs(seconds)) };
-        assert_eq!(asked(60).pause(1, &limits), Pause::For(Duration::from_secs(60)));
-        assert_eq!(asked(60).pause(2, &limits), Pause::GiveUp);
-        assert_eq!(asked(61).pause(0, &limits), Pause::TooLong(Duration::from_secs(61)));
+        let asked = |seconds| RetryAdvice { retry: true, delay: Some(Duration::from_secs(seconds)) };
+        assert_eq!(asked(60).pause(1, &limits), RetryPause::For(Duration::from_secs(60)));
+        assert_eq!(asked(60).pause(2, &limits), RetryPause::GiveUp);
+        assert_eq!(asked(61).pause(0, &limits), RetryPause::TooLong(Duration::from_secs(61)));
         assert_eq!(
             asked(61).pause(0, &HttpRetries { max_delay: Duration::ZERO, ..limits }),
-            Pause::For(Duration::from_secs(61))
+            RetryPause::For(Duration::from_secs(61))
         );
-        assert_eq!(Advice { retry: false, delay: Some(Duration::ZERO) }.pause(0, &limits), Pause::GiveUp);
+        assert_eq!(
+            RetryAdvice { retry: false, delay: Some(Duration::ZERO) }.pause(0, &limits),
+            RetryPause::GiveUp
+        );
         for (sent, full) in [(0, 500), (1, 1000), (4, 8000), (40, 8000)] {
             let pause = backoff(sent).as_millis();
             assert!((full * 3 / 4..=full).contains(&pause), "{sent}: {pause}");

@@ -1,20 +1,17 @@
-//! The other side of a request, and what goes wrong with it, in words.
-
-use std::time::Duration;
+//! The server that a request goes to, and its failures in words.
 
 use agentd_http::NamedProxy;
 use reqwest::Url;
 
 use crate::{
-    Deadlines, OnStall, Stall, StallPhase,
     failure::{Evidence, Failure, FailureKind, classify, classify_message},
     http::{
-        ErrorBody, Redactor, deepest_cause,
-        error_body::{describe_error, shortened},
+        Redactor, deepest_cause,
+        error_body::{AwsError, ErrorBody, describe_error, shortened},
     },
 };
 
-/// The server, as failures name it.
+/// A server, as failures name it.
 #[derive(Clone)]
 pub(crate) struct Server {
     /// The address without anything secret.
@@ -39,7 +36,7 @@ impl Server {
         Self { url: redactor.redact(shown.into()), host, provider, redactor }
     }
 
-    /// An error that the server reports, with the status or the number that it gave instead.
+    /// The failure for an error that the server reports, with the status or the number that it gave instead of one.
     pub(crate) fn refusal(&self, status: Option<u16>, body: &ErrorBody) -> Failure {
         let kind = classify(&Evidence {
             provider: &self.provider,
@@ -60,12 +57,24 @@ impl Server {
         )
     }
 
-    /// Any other failure whose text holds what the server said.
+    /// The failure for an error of AWS that the server reports, with the status if it has one.
+    pub(crate) fn aws_refusal(&self, status: Option<u16>, error: &AwsError) -> Failure {
+        let text = error.text();
+        let kind = classify(&Evidence {
+            provider: &self.provider,
+            status,
+            error_type: Some(&error.kind).filter(|kind| !kind.is_empty()).map(String::as_str),
+            text: &text,
+        });
+        self.failure(kind, text)
+    }
+
+    /// A failure whose text quotes the server.
     pub(crate) fn failure(&self, kind: FailureKind, message: String) -> Failure {
         Failure::new(kind, self.redactor.redact(message))
     }
 
-    /// No answer came. `proxy` is what the request went through.
+    /// The failure of a request without any answer. `proxy` is the one that it went through.
     pub(super) fn unreachable(&self, error: &reqwest::Error, proxy: Option<&NamedProxy>) -> Failure {
         let cause = deepest_cause(error);
         let message = if error.is_connect() && error.is_timeout() {
@@ -105,6 +114,7 @@ impl Server {
         self.failure(kind, message + &hint)
     }
 
+    /// The failure of a connection that broke inside of an answer.
     pub(super) fn lost(&self, error: &reqwest::Error) -> Failure {
         let message = format!(
             "Connection lost in the middle of the answer of {}: {}.",
@@ -117,53 +127,78 @@ impl Server {
         };
         self.failure(kind, message)
     }
+}
 
-    /// The server took longer than a limit allows, which is what `setting` says.
-    pub(super) fn stalled(&self, limit: &Limit, waited: Duration, deadlines: &Deadlines) -> Failure {
-        let Limit { phase, total, setting, .. } = *limit;
-        let (host, seconds) = (&self.host, total.as_secs_f64());
-        let what = match phase {
-            StallPhase::Connect => format!("there was no connection to {} within {seconds} s", self.url),
-            StallPhase::FirstByte => format!("{host} began no answer within {seconds} s"),
-            StallPhase::Idle => format!("{host} sent nothing for {seconds} s"),
-            StallPhase::Progress => {
-                format!("{host} sent nothing of an answer for {seconds} s, though the connection was alive")
-            }
-            StallPhase::Request => format!("the answer of {host} was not complete after {seconds} s"),
-        };
-        let may_pass = deadlines.on_stall == OnStall::Retry;
-        let (kind, beginning, reason) = if may_pass {
-            (FailureKind::Retryable, "The request timed out", "")
-        } else {
-            // A session file keeps the text alone: it must not sound as if it could pass.
-            (FailureKind::Fatal, "The request was given up", ", and deadlines.onStall says \"fail\"")
-        };
-        let limit = total.as_millis();
-        let message = format!("{beginning}: {what}. The limit is the setting {setting} ({limit}){reason}.");
-        let stall = Stall { phase, waited, limit: total, may_pass, sent_again: false };
-        Failure { stall: Some(stall), ..self.failure(kind, message) }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(kind: &str, data: &str, status: Option<u16>, expected: FailureKind, text: &str) {
+        let server =
+            Server::new(&Url::parse("http://h/").unwrap(), "amazon-bedrock".into(), Redactor::default());
+        let failure = server.aws_refusal(status, &AwsError::of(kind, data));
+        assert_eq!((failure.kind, failure.message.as_str()), (expected, text), "{kind} {data}");
+        // A session file keeps only the message: it has to say the same.
+        assert_eq!(classify_message("amazon-bedrock", text), expected, "{text}");
     }
-}
 
-/// How long to wait, and the setting that says so.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Limit {
-    /// What is left of it.
-    pub(super) left: Duration,
-    /// All of it.
-    pub(super) total: Duration,
-    pub(super) phase: StallPhase,
-    pub(super) setting: &'static str,
-}
-
-impl Limit {
-    /// A limit of which `used` is gone; `None` without a limit.
-    pub(super) fn of(
-        total: Option<Duration>,
-        used: Duration,
-        phase: StallPhase,
-        setting: &'static str,
-    ) -> Option<Self> {
-        total.map(|total| Self { left: total.saturating_sub(used), total, phase, setting })
+    #[test]
+    fn every_kind_of_aws_has_its_words_and_its_meaning() {
+        use FailureKind::{Auth, ContextOverflow, Fatal, InvalidRequest, Retryable};
+        let json = |message: &str| format!("{{\"message\":\"{message}\"}}");
+        for (kind, status, message, expected, text) in [
+            (
+                "ThrottlingException",
+                429,
+                "Too many tokens, please wait before trying again.",
+                Retryable,
+                "Throttling error: Too many tokens, please wait before trying again.",
+            ),
+            ("ServiceUnavailableException:http://x/", 503, "Busy", Retryable, "Service unavailable: Busy"),
+            ("InternalServerException", 500, "Oops", Retryable, "Internal server error: Oops"),
+            ("ModelStreamErrorException", 424, "Oops", Retryable, "Model stream error: Oops"),
+            ("ModelTimeoutException", 408, "Too slow", Retryable, "ModelTimeoutException: Too slow"),
+            ("ModelNotReadyException", 429, "Cold", Retryable, "ModelNotReadyException: Cold"),
+            ("ValidationException", 400, "No such field", InvalidRequest, "Validation error: No such field"),
+            (
+                "ValidationException",
+                400,
+                "Input is too long for requested model.",
+                ContextOverflow,
+                "Validation error: Input is too long for requested model.",
+            ),
+            (
+                "ValidationException",
+                400,
+                "Invocation of model ID m with on-demand throughput isn't supported. Retry your request with the ID or ARN \
+                 of an inference profile that contains this model.",
+                InvalidRequest,
+                "Validation error: Invocation of model ID m with on-demand throughput isn't supported. Retry your request \
+                 with the ID or ARN of an inference profile that contains this model.",
+            ),
+            ("AccessDeniedException", 403, "Not you", Auth, "AccessDeniedException: Not you"),
+            (
+                "UnrecognizedClientException",
+                403,
+                "The security token included in the request is invalid.",
+                Auth,
+                "UnrecognizedClientException: The security token included in the request is invalid.",
+            ),
+            ("ExpiredTokenException", 403, "Late", Auth, "ExpiredTokenException: Late"),
+            ("ResourceNotFoundException", 404, "Gone", InvalidRequest, "ResourceNotFoundException: Gone"),
+            (
+                "ServiceQuotaExceededException",
+                400,
+                "Your request exceeds the service quota for your account.",
+                Fatal,
+                "ServiceQuotaExceededException: Your request exceeds the service quota for your account.",
+            ),
+        ] {
+            check(kind, &json(message), Some(status), expected, text);
+        }
+        check("throttlingException", &json("Slow"), None, Retryable, "Throttling error: Slow");
+        check("a.b#ValidationException", "plain", None, InvalidRequest, "Validation error: plain");
+        check("", r#"{"Message":"x"}"#, None, Fatal, "Error: x");
+        check("InternalServerException", "", None, Retryable, "Internal server error: (no message)");
     }
 }

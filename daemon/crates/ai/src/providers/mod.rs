@@ -3,8 +3,8 @@
 pub(crate) mod anthropic_messages;
 pub(crate) mod azure_openai;
 pub(crate) mod bedrock_converse;
+pub(crate) mod call_id;
 pub(crate) mod google;
-mod json_forms;
 pub(crate) mod mistral_conversations;
 pub(crate) mod openai_codex;
 pub(crate) mod openai_completions;
@@ -12,6 +12,6 @@ pub(crate) mod openai_responses;
 pub(crate) mod pi_messages;
 #[cfg(test)]
 mod recorded;
-mod sampling;
+mod request_parts;
 pub(crate) mod scripted;
 pub(crate) mod strict_schema;

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     Request,
-    http::{Adapter, Decoder, Redactor, Server, laws},
+    http::{Adapter, BodyDecoder, Redactor, Server, laws},
 };
 
 /// The files below `tests/data` that hold bodies, and how their names end.
@@ -22,11 +22,11 @@ const FOLDERS: [(&str, &str); 2] = [("captures", ".body"), ("composed", ".sse")]
 const MARKS: &[&str] = &["google-", "mistral-", "pi-messages-", "messages-", "responses-", "bedrock-"];
 
 /// Checks all bodies with `mark` in their names; without a mark, those that have none.
-fn check<A: Adapter<Wire: Clone>>(adapter: &A, mark: Option<&str>) {
+fn check<A: Adapter<Decoder: Clone>>(adapter: &A, mark: Option<&str>) {
     let url = Url::parse("http://host:1/v1").unwrap();
     let server = Server::new(&url, "p".into(), Redactor::default());
     let request = Request::new(Arc::new(Model::placeholder()), Vec::new());
-    let decoder = || Decoder::new(server.clone(), adapter.wire(&request, server.clone()));
+    let decoder = || BodyDecoder::new(server.clone(), adapter.decoder(&request, server.clone()));
     let mut count = 0;
     for (folder, ending) in FOLDERS {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/data").join(folder);

@@ -1,6 +1,6 @@
 //! The lines of a recording.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use agentd_http::Account;
 use agentd_protocol::model::Model;
@@ -16,9 +16,9 @@ pub(super) const VERSION: u32 = 1;
 /// A line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase", rename_all_fields = "camelCase")]
-pub(crate) enum Line {
+pub(crate) enum RecordingLine {
     /// What was sent; the first line of an exchange.
-    Request(Box<Sent>),
+    Request(Box<RecordedRequest>),
     /// The status and headers of the answer.
     Response { ms: u64, status: u16, headers: Vec<(String, String)> },
     /// Bytes of its body.
@@ -31,12 +31,12 @@ pub(crate) enum Line {
         base64: Option<String>,
     },
     /// The exchange failed; its last line.
-    Failure(Failed),
+    Failure(RecordedFailure),
     /// The exchange ended; its last line.
-    End { ms: u64, reason: End },
+    ExchangeEnd { ms: u64, reason: ExchangeEnd },
 }
 
-impl Line {
+impl RecordingLine {
     /// Reads a line.
     ///
     /// # Errors
@@ -64,7 +64,7 @@ pub(super) fn is_request(line: &str) -> bool {
 /// A request.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Sent {
+pub(crate) struct RecordedRequest {
     pub(super) version: u32,
     /// The version of agentd.
     pub(super) agentd: String,
@@ -76,8 +76,8 @@ pub(crate) struct Sent {
     pub(super) session: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) base_url: String,
-    #[serde(default, skip_serializing_if = "Place::is_empty")]
-    pub(super) account: Place,
+    #[serde(default, skip_serializing_if = "RecordedAccount::is_empty")]
+    pub(super) account: RecordedAccount,
     /// How the model was configured, without address and headers. Recordings of older versions lack it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) definition: Option<Box<Model>>,
@@ -92,7 +92,7 @@ pub(crate) struct Sent {
     pub(super) body_text: Option<String>,
 }
 
-impl Sent {
+impl RecordedRequest {
     /// The model as far as the recording has it.
     pub(super) fn model(&self) -> Model {
         let definition = self.definition.as_deref().cloned().unwrap_or_else(|| Model {
@@ -113,7 +113,7 @@ impl Sent {
 /// An [`Account`] in JSON.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(crate) struct Place {
+pub(crate) struct RecordedAccount {
     #[serde(skip_serializing_if = "Option::is_none")]
     region: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -126,22 +126,22 @@ pub(crate) struct Place {
     deployment: Option<String>,
 }
 
-impl Place {
+impl RecordedAccount {
     fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-impl From<Account> for Place {
+impl From<Account> for RecordedAccount {
     fn from(account: Account) -> Self {
         let Account { region, project, location, api_version, deployment, .. } = account;
         Self { region, project, location, api_version, deployment }
     }
 }
 
-impl From<Place> for Account {
-    fn from(place: Place) -> Self {
-        let Place { region, project, location, api_version, deployment } = place;
+impl From<RecordedAccount> for Account {
+    fn from(place: RecordedAccount) -> Self {
+        let RecordedAccount { region, project, location, api_version, deployment } = place;
         Self { region, project, location, api_version, deployment, ..Self::default() }
     }
 }
@@ -149,7 +149,7 @@ impl From<Place> for Account {
 /// How an exchange ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum End {
+pub(crate) enum ExchangeEnd {
     /// The answer was read as far as it matters.
     Complete,
     /// The reader of the answer went away.
@@ -159,7 +159,7 @@ pub(crate) enum End {
 /// A failure of the connection.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Failed {
+pub(crate) struct RecordedFailure {
     pub(super) ms: u64,
     kind: String,
     message: String,
@@ -178,7 +178,7 @@ const KINDS: [(FailureKind, &str); 7] = [
     (FailureKind::Fatal, "fatal"),
 ];
 
-impl Failed {
+impl RecordedFailure {
     pub(super) fn of(ms: u64, failure: &Failure) -> Self {
         let name = KINDS.iter().find(|(kind, _)| *kind == failure.kind).map_or("fatal", |(_, name)| name);
         let retry_after_ms = failure.retry_after.and_then(|delay| u64::try_from(delay.as_millis()).ok());
@@ -193,10 +193,12 @@ impl Failed {
 }
 
 /// The line of a piece of a body.
-pub(super) fn chunk(ms: u64, bytes: Vec<u8>) -> Line {
+pub(super) fn chunk(ms: u64, bytes: Vec<u8>) -> RecordingLine {
     match String::from_utf8(bytes) {
-        Ok(text) => Line::Chunk { ms, text: Some(text), base64: None },
-        Err(error) => Line::Chunk { ms, text: None, base64: Some(STANDARD.encode(error.as_bytes())) },
+        Ok(text) => RecordingLine::Chunk { ms, text: Some(text), base64: None },
+        Err(error) => {
+            RecordingLine::Chunk { ms, text: None, base64: Some(STANDARD.encode(error.as_bytes())) }
+        }
     }
 }
 
@@ -206,5 +208,58 @@ pub(super) fn bytes(text: Option<String>, base64: Option<String>) -> Result<Vec<
         (Some(text), None) => Ok(text.into_bytes()),
         (None, Some(base64)) => STANDARD.decode(base64).map_err(|error| format!("bad base64 ({error})")),
         _ => Err("a chunk needs either text or base64".to_owned()),
+    }
+}
+
+/// What an exchange is about.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ExchangeInfo {
+    pub(crate) api: String,
+    pub(crate) provider: String,
+    pub(crate) model: String,
+    pub(crate) base_url: String,
+    pub(crate) account: Account,
+    pub(crate) session: String,
+    /// The model as it is configured.
+    pub(crate) definition: Option<Arc<Model>>,
+}
+
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzz {
+    //! The laws of the lines of recordings.
+
+    use super::{RecordingLine, chunk as chunk_line};
+
+    /// A line that is read is written to what reads as the same.
+    pub(crate) fn line(text: &str) {
+        let Ok(line) = RecordingLine::parse(text) else { return };
+        let written = match serde_json::to_string(&line) {
+            Ok(written) => written,
+            Err(error) => panic!("{error}: {line:?}"),
+        };
+        let again = match RecordingLine::parse(&written) {
+            Ok(again) => serde_json::to_string(&again).unwrap_or_default(),
+            Err(error) => panic!("{error}: {written}"),
+        };
+        assert_eq!(again, written);
+        match line {
+            RecordingLine::Chunk { text, base64, .. } => drop(super::bytes(text, base64)),
+            RecordingLine::Failure(failed) => drop(failed.failure()),
+            RecordingLine::Request(_)
+            | RecordingLine::Response { .. }
+            | RecordingLine::ExchangeEnd { .. } => {}
+        }
+    }
+
+    /// The bytes of a body come back.
+    pub(crate) fn chunk(bytes: &[u8]) {
+        let line = chunk_line(1, bytes.to_vec());
+        let read = serde_json::to_string(&line).and_then(|written| RecordingLine::parse(&written));
+        match read {
+            Ok(RecordingLine::Chunk { text, base64, .. }) => {
+                assert_eq!(super::bytes(text, base64).as_deref(), Ok(bytes))
+            }
+            other => panic!("{other:?}"),
+        }
     }
 }

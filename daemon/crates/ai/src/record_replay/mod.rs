@@ -3,26 +3,25 @@
 //! Below the adapters and above the network: what is recorded is what an adapter sent and what it was given to read, without
 //! secrets. The format is described in `docs/recording.md`.
 
-mod diff;
+mod compare;
 mod format;
-#[cfg(any(test, feature = "fuzzing"))]
-pub(crate) mod fuzz;
 mod player;
+mod read;
 mod recorder;
-mod shape;
-mod tape;
 
 use std::sync::Arc;
 
-use agentd_http::{Account, HttpClients};
+use agentd_http::HttpClients;
 use agentd_memory::MemoryAccount;
-use agentd_protocol::model::Model;
 
-pub use player::{Player, PlayerOptions, ReplayError, ReplayMatching};
+pub(crate) use format::ExchangeInfo;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use format::fuzz;
+pub(crate) use player::ReplayedAnswer;
+pub use player::{Player, PlayerOptions, ReplayMatching};
+pub use read::ReplayError;
+pub(crate) use recorder::ExchangeRecorder;
 pub use recorder::{Recorder, RecorderError};
-
-pub(crate) use player::Played;
-pub(crate) use tape::Tape;
 
 /// Where requests go.
 #[derive(Debug, Clone, Default)]
@@ -40,22 +39,9 @@ pub enum ExchangeMode {
 #[derive(Debug, Default)]
 pub(crate) struct Transport {
     pub(crate) clients: HttpClients,
-    pub(crate) traffic: ExchangeMode,
+    pub(crate) exchange_mode: ExchangeMode,
     /// What answers that run take is charged to it.
     pub(crate) memory: MemoryAccount,
-}
-
-/// What an exchange is about.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct About {
-    pub(crate) api: String,
-    pub(crate) provider: String,
-    pub(crate) model: String,
-    pub(crate) base_url: String,
-    pub(crate) account: Account,
-    pub(crate) session: String,
-    /// The model as it is configured.
-    pub(crate) definition: Option<Arc<Model>>,
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    fs, io,
+    fs,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -10,16 +10,13 @@ use std::{
 
 use agentd_http::{Credentials, Secret};
 use agentd_protocol::model::Model;
-use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenRules};
 use bytes::Bytes;
 use reqwest::Url;
-use serde::Deserialize;
 
 use super::{
-    About,
-    diff::diff,
-    format::{End, Line, Sent, VERSION, bytes, is_request},
-    shape::shape,
+    compare::{diff, shape},
+    format::{ExchangeEnd, ExchangeInfo, RecordingLine, bytes},
+    read::{ExchangeLocation, ReplayError, exchanges, read_exchange},
 };
 use crate::failure::{Failure, FailureKind};
 
@@ -51,72 +48,23 @@ pub struct Player {
     options: PlayerOptions,
     source: PathBuf,
     /// Providers, and the exchanges that say most of them: the first of each.
-    providers: HashMap<String, (Place, String, agentd_http::Account)>,
+    providers: HashMap<String, (ExchangeLocation, String, agentd_http::Account)>,
     /// The models that were asked, in order.
     models: Vec<Arc<Model>>,
-    state: Mutex<State>,
+    state: Mutex<PlayerState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct PlayerState {
     /// The exchanges of each recorded session, in order, as far as they were not played.
-    recorded: VecDeque<VecDeque<Place>>,
+    recorded: VecDeque<VecDeque<ExchangeLocation>>,
     /// Which of them plays for a session of now.
-    playing: HashMap<String, VecDeque<Place>>,
-}
-
-/// Where an exchange is written.
-#[derive(Debug, Clone)]
-struct Place {
-    /// The file, or the part of a bug report, as errors name it.
-    name: String,
-    path: PathBuf,
-    /// Its first line, from 0, among the lines of recordings in that file.
-    line: usize,
-}
-
-/// What was recorded cannot be played.
-#[derive(Debug, thiserror::Error)]
-pub enum ReplayError {
-    /// A file cannot be read.
-    #[error("cannot replay {path}: {source}")]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// A file is no recording.
-    #[error("cannot replay {path}: line {line} is no line of a recording: {reason}")]
-    NoRecording {
-        /// The file.
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// The version is another one.
-    #[error(
-        "cannot replay {path}: it has version {found} of the format, and this agentd reads version {VERSION}"
-    )]
-    OtherVersion {
-        /// The file.
-        path: PathBuf,
-        /// Its version.
-        found: u32,
-    },
-    /// There is nothing to play.
-    #[error("cannot replay {path}: no recordings (files that end in .jsonl) are there")]
-    Empty {
-        /// The folder.
-        path: PathBuf,
-    },
+    playing: HashMap<String, VecDeque<ExchangeLocation>>,
 }
 
 /// An answer as it was recorded.
 #[derive(Debug)]
-pub(crate) struct Played {
+pub(crate) struct ReplayedAnswer {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(String, String)>,
     chunks: VecDeque<(u64, Bytes)>,
@@ -124,18 +72,6 @@ pub(crate) struct Played {
     failure: Option<Failure>,
     timing: bool,
     now: u64,
-}
-
-/// A line of a bug report that holds a line of a recording.
-#[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum ReportLine {
-    Recording {
-        file: String,
-        line: String,
-    },
-    #[serde(other)]
-    Other,
 }
 
 impl Player {
@@ -158,7 +94,7 @@ impl Player {
         } else {
             files.push(source.to_owned());
         }
-        let mut sessions: Vec<(String, VecDeque<Place>)> = Vec::new();
+        let mut sessions: Vec<(String, VecDeque<ExchangeLocation>)> = Vec::new();
         let mut providers = HashMap::new();
         let mut models: Vec<Arc<Model>> = Vec::new();
         for path in files {
@@ -178,7 +114,7 @@ impl Player {
             return Err(ReplayError::Empty { path: source.to_owned() });
         }
         let recorded = sessions.into_iter().map(|(_, places)| places).collect();
-        let state = Mutex::new(State { recorded, playing: HashMap::new() });
+        let state = Mutex::new(PlayerState { recorded, playing: HashMap::new() });
         Ok(Self { options, source: source.to_owned(), providers, models, state })
     }
 
@@ -230,10 +166,16 @@ impl Player {
     /// # Errors
     /// Fails with the difference where the request is another one than was recorded, and with the recorded failure. Blocks on
     /// the file system.
-    pub(crate) fn answer(&self, about: &About, url: &Url, body: &[u8]) -> Result<Played, Failure> {
-        let asked = Asked { path: url.path(), shape: shape(&String::from_utf8_lossy(body), &about.session) };
+    pub(crate) fn answer(
+        &self,
+        about: &ExchangeInfo,
+        url: &Url,
+        body: &[u8],
+    ) -> Result<ReplayedAnswer, Failure> {
+        let asked =
+            AskedRequest { path: url.path(), shape: shape(&String::from_utf8_lossy(body), &about.session) };
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let State { recorded, playing } = &mut *state;
+        let PlayerState { recorded, playing } = &mut *state;
         if !playing.contains_key(&about.session) {
             let mut nearest = None;
             let mut fitting = None;
@@ -270,8 +212,8 @@ impl Player {
     }
 
     /// Whether a request is the one that was recorded.
-    fn fit(&self, place: &Place, asked: &Asked<'_>) -> Result<(), Failure> {
-        let (sent, _) = read(place)?;
+    fn fit(&self, place: &ExchangeLocation, asked: &AskedRequest<'_>) -> Result<(), Failure> {
+        let (sent, _) = read_exchange(place)?;
         let path = Url::parse(&sent.url).map(|url| url.path().to_owned()).unwrap_or_default();
         let other = |what: String| {
             let name = &place.name;
@@ -301,8 +243,8 @@ impl Player {
         ))
     }
 
-    fn load(&self, place: &Place) -> Result<Played, Failure> {
-        let (_, lines) = read(place)?;
+    fn load(&self, place: &ExchangeLocation) -> Result<ReplayedAnswer, Failure> {
+        let (_, lines) = read_exchange(place)?;
         let broken = |what: &str| {
             let message = format!("The recording {} cannot be played: {what}.", place.name);
             Failure::new(FailureKind::Fatal, message)
@@ -312,15 +254,15 @@ impl Player {
         let mut end = Err(broken("it breaks off"));
         for line in lines {
             match line {
-                Line::Request(_) => return Err(broken("a request is in its middle")),
-                Line::Response { status, headers, .. } => head = Some((status, headers)),
-                Line::Chunk { ms, text, base64 } => {
+                RecordingLine::Request(_) => return Err(broken("a request is in its middle")),
+                RecordingLine::Response { status, headers, .. } => head = Some((status, headers)),
+                RecordingLine::Chunk { ms, text, base64 } => {
                     let bytes = bytes(text, base64).map_err(|error| broken(&error))?;
                     chunks.push_back((ms, Bytes::from(bytes)));
                 }
-                Line::Failure(failed) => end = Ok(Some(failed.failure())),
-                Line::End { reason: End::Complete, .. } => end = Ok(None),
-                Line::End { reason: End::Aborted, .. } => {
+                RecordingLine::Failure(failed) => end = Ok(Some(failed.failure())),
+                RecordingLine::ExchangeEnd { reason: ExchangeEnd::Complete, .. } => end = Ok(None),
+                RecordingLine::ExchangeEnd { reason: ExchangeEnd::Aborted, .. } => {
                     end = Err(broken("the answer was aborted when it was recorded, and ends here"));
                 }
             }
@@ -329,7 +271,7 @@ impl Player {
         let failure = end.unwrap_or_else(Some);
         match (head, failure) {
             (Some((status, headers)), failure) => {
-                Ok(Played { status, headers, chunks, failure, timing: self.options.timing, now: 0 })
+                Ok(ReplayedAnswer { status, headers, chunks, failure, timing: self.options.timing, now: 0 })
             }
             (None, Some(failure)) => Err(failure),
             (None, None) => Err(broken("it has no answer")),
@@ -337,7 +279,7 @@ impl Player {
     }
 }
 
-impl Played {
+impl ReplayedAnswer {
     /// The next bytes of the body; `None` at its end. Cancel safe.
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, Failure> {
         let Some((ms, _)) = self.chunks.front() else {
@@ -352,87 +294,7 @@ impl Played {
 }
 
 /// A request as it is compared.
-struct Asked<'a> {
+struct AskedRequest<'a> {
     path: &'a str,
     shape: serde_json::Value,
-}
-
-/// The exchanges in a file, by their first lines.
-fn exchanges(path: &Path) -> Result<Vec<(Place, Sent)>, ReplayError> {
-    let text = text(path)?;
-    let mut found = Vec::new();
-    for (nth, (name, line)) in lines(path, &text).enumerate() {
-        let reason = |error: serde_json::Error| ReplayError::NoRecording {
-            path: path.to_owned(),
-            line: nth + 1,
-            reason: error.to_string(),
-        };
-        // The others are read when they are played.
-        if !is_request(&line) {
-            if nth == 0 {
-                let reason = "a recording begins with a line of type \"request\"".to_owned();
-                return Err(ReplayError::NoRecording { path: path.to_owned(), line: 1, reason });
-            }
-            continue;
-        }
-        #[derive(Deserialize)]
-        struct Version {
-            version: u32,
-        }
-        let Version { version } = serde_json::from_str(&line).map_err(reason)?;
-        if version != VERSION {
-            return Err(ReplayError::OtherVersion { path: path.to_owned(), found: version });
-        }
-        if let Line::Request(sent) = Line::parse(&line).map_err(reason)? {
-            found.push((Place { name, path: path.to_owned(), line: nth }, *sent));
-        }
-    }
-    Ok(found)
-}
-
-/// Whoever names a recording means it: it may be a link, and somebody else's.
-const RECORDING: OpenRules<'_> =
-    OpenRules::new(LinkPolicy::Followed).owner(AcceptedOwner::Anybody).max_bytes(MAX_RECORDING_BYTES);
-
-/// The longest file of recordings that is played: 1 GiB. It is in memory while it is looked through.
-const MAX_RECORDING_BYTES: u64 = 1 << 30;
-
-fn text(path: &Path) -> Result<String, ReplayError> {
-    let unreadable = |source| ReplayError::Unreadable { path: path.to_owned(), source };
-    let bytes = RECORDING.read_present(path).map_err(|error| unreadable(error.into_problem().into()))?;
-    String::from_utf8(bytes).map_err(|error| unreadable(io::Error::other(error)))
-}
-
-/// The lines of recordings in a file, each with the name of where it is. A torn last line is none.
-fn lines<'a>(path: &Path, text: &'a str) -> impl Iterator<Item = (String, std::borrow::Cow<'a, str>)> {
-    let name = path.display().to_string();
-    let is_report = text.starts_with("{\"type\":\"bug_report\"");
-    text.split_inclusive('\n').filter(|line| line.ends_with('\n')).filter_map(move |line| {
-        let line = line.trim_end_matches('\n');
-        if !is_report {
-            return Some((name.clone(), line.into()));
-        }
-        match serde_json::from_str(line) {
-            Ok(ReportLine::Recording { file, line }) => Some((format!("{name} ({file})"), line.into())),
-            Ok(ReportLine::Other) | Err(_) => None,
-        }
-    })
-}
-
-/// An exchange: the request, and the lines after it.
-fn read(place: &Place) -> Result<(Sent, Vec<Line>), Failure> {
-    let broken = |what: String| {
-        Failure::new(FailureKind::Fatal, format!("The recording {} cannot be played: {what}.", place.name))
-    };
-    let text = text(&place.path).map_err(|error| broken(error.to_string()))?;
-    let mut sent = None;
-    let mut rest = Vec::new();
-    for (_, line) in lines(&place.path, &text).skip(place.line) {
-        match Line::parse(&line).map_err(|error| broken(error.to_string()))? {
-            Line::Request(_) if sent.is_some() => break,
-            Line::Request(first) => sent = Some(*first),
-            line => rest.push(line),
-        }
-    }
-    sent.map(|sent| (sent, rest)).ok_or_else(|| broken("its request is gone".to_owned()))
 }

@@ -13,16 +13,15 @@ use std::{
     time::{Instant, SystemTime, UNIX_EPOCH},
 };
 
-use agentd_http::Redactor;
+use agentd_http::{Redactor, StreamRedactor};
 use agentd_protocol::model::Model;
 use reqwest::{Url, header::HeaderMap};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
-use super::{
-    About,
-    format::{End, Line, Sent, VERSION},
-    tape::{Entry, Tape, shown_headers},
+use super::format::{
+    ExchangeEnd, ExchangeInfo, RecordedFailure, RecordedRequest, RecordingLine, VERSION, chunk,
 };
+use crate::failure::{Failure, FailureKind};
 
 /// How many lines of an exchange wait for the disk; beyond that the answer is read as fast as it is written.
 const WAITING_LINES: usize = 64;
@@ -84,10 +83,10 @@ impl Recorder {
     /// Begins the recording of an attempt.
     pub(crate) async fn begin(
         self: &Arc<Self>,
-        about: &About,
+        about: &ExchangeInfo,
         (url, headers, body): (&Url, &HeaderMap, &[u8]),
         redactor: &Redactor,
-    ) -> Tape {
+    ) -> ExchangeRecorder {
         let body = redactor.redact(String::from_utf8_lossy(body).into_owned());
         let is_line = !body.contains(['\n', '\r']);
         let (body, body_text) = match serde_json::from_str(&body) {
@@ -96,7 +95,7 @@ impl Recorder {
         };
         let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
         let base_url = Url::parse(&about.base_url).map(|url| shown_url(&url, redactor)).unwrap_or_default();
-        let sent = Sent {
+        let sent = RecordedRequest {
             version: VERSION,
             agentd: env!("CARGO_PKG_VERSION").to_owned(),
             time: u64::try_from(time).unwrap_or(u64::MAX),
@@ -117,13 +116,13 @@ impl Recorder {
         let name = format!("{}-{}", about.api, about.provider);
         let recorder = Arc::clone(self);
         tokio::task::spawn_blocking(move || recorder.write(&name, written));
-        let tape = Tape::new(lines, redactor.stream(), redactor.clone(), Instant::now());
-        tape.write(Line::Request(Box::new(sent))).await;
+        let tape = ExchangeRecorder::new(lines, redactor.stream(), redactor.clone(), Instant::now());
+        tape.write(RecordingLine::Request(Box::new(sent))).await;
         tape
     }
 
     /// Writes what comes, to the end of the exchange.
-    fn write(&self, name: &str, mut lines: mpsc::Receiver<Entry>) {
+    fn write(&self, name: &str, mut lines: mpsc::Receiver<QueuedLine>) {
         let Err(error) = self.try_write(name, &mut lines) else { return };
         if !self.failed.swap(true, Ordering::Relaxed) {
             (self.report)(&format!(
@@ -133,11 +132,11 @@ impl Recorder {
         }
     }
 
-    fn try_write(&self, name: &str, lines: &mut mpsc::Receiver<Entry>) -> io::Result<()> {
+    fn try_write(&self, name: &str, lines: &mut mpsc::Receiver<QueuedLine>) -> io::Result<()> {
         let mut file = BufWriter::new(self.file(name)?);
         let mut ended = false;
-        while let Some(Entry { line, written }) = lines.blocking_recv() {
-            ended |= matches!(line, Line::End { .. } | Line::Failure(_));
+        while let Some(QueuedLine { line, written }) = lines.blocking_recv() {
+            ended |= matches!(line, RecordingLine::ExchangeEnd { .. } | RecordingLine::Failure(_));
             put(&mut file, &line)?;
             if lines.is_empty() {
                 file.flush()?;
@@ -149,7 +148,7 @@ impl Recorder {
             }
         }
         if !ended {
-            put(&mut file, &Line::End { ms: 0, reason: End::Aborted })?;
+            put(&mut file, &RecordingLine::ExchangeEnd { ms: 0, reason: ExchangeEnd::Aborted })?;
         }
         file.flush()
     }
@@ -181,7 +180,7 @@ fn private(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
-fn put(file: &mut BufWriter<File>, line: &Line) -> io::Result<()> {
+fn put(file: &mut BufWriter<File>, line: &RecordingLine) -> io::Result<()> {
     serde_json::to_writer(&mut *file, line)?;
     file.write_all(b"\n")
 }
@@ -203,4 +202,87 @@ pub(super) fn shown_url(url: &Url, redactor: &Redactor) -> String {
         drop(query);
     }
     redactor.redact(shown.into())
+}
+
+/// Takes down one exchange. Dropping it before its end records that the answer was aborted.
+pub(crate) struct ExchangeRecorder {
+    lines: mpsc::Sender<QueuedLine>,
+    redactor: Redactor,
+    stream: StreamRedactor,
+    begun: Instant,
+}
+
+/// A line on its way to the disk.
+pub(super) struct QueuedLine {
+    pub(super) line: RecordingLine,
+    /// Hears that the line is written.
+    pub(super) written: Option<oneshot::Sender<()>>,
+}
+
+impl ExchangeRecorder {
+    pub(super) fn new(
+        lines: mpsc::Sender<QueuedLine>,
+        stream: StreamRedactor,
+        redactor: Redactor,
+        begun: Instant,
+    ) -> Self {
+        Self { lines, redactor, stream, begun }
+    }
+
+    /// Takes down a line. A recording that has failed takes nothing, and has been reported.
+    pub(super) async fn write(&self, line: RecordingLine) {
+        let _ = self.lines.send(QueuedLine { line, written: None }).await;
+    }
+
+    fn ms(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// The answer begins.
+    pub(crate) async fn response(&self, status: u16, headers: &HeaderMap) {
+        let headers = shown_headers(headers, &self.redactor);
+        self.write(RecordingLine::Response { ms: self.ms(), status, headers }).await;
+    }
+
+    /// Bytes of the body.
+    pub(crate) async fn chunk(&mut self, bytes: &[u8]) {
+        let bytes = self.stream.feed(bytes);
+        if !bytes.is_empty() {
+            self.write(chunk(self.ms(), bytes)).await;
+        }
+    }
+
+    /// The exchange is over. Returns when that is on its way to the disk: what follows may be the end of the process.
+    pub(crate) async fn end(mut self, failure: Option<&Failure>) {
+        let ms = self.ms();
+        let rest = self.stream.finish();
+        if !rest.is_empty() {
+            self.write(chunk(ms, rest)).await;
+        }
+        let line = match failure {
+            Some(failure) if failure.kind == FailureKind::Aborted => {
+                RecordingLine::ExchangeEnd { ms, reason: ExchangeEnd::Aborted }
+            }
+            Some(failure) => RecordingLine::Failure(RecordedFailure::of(ms, failure)),
+            None => RecordingLine::ExchangeEnd { ms, reason: ExchangeEnd::Complete },
+        };
+        let (written, done) = oneshot::channel();
+        if self.lines.send(QueuedLine { line, written: Some(written) }).await.is_ok() {
+            // A recording that failed on the way drops its end.
+            let _ = done.await;
+        }
+    }
+}
+
+/// Headers without secrets, in their order.
+pub(super) fn shown_headers(headers: &HeaderMap, redactor: &Redactor) -> Vec<(String, String)> {
+    let shown = |(name, value): (&reqwest::header::HeaderName, &reqwest::header::HeaderValue)| {
+        let value = if value.is_sensitive() || Redactor::hides(name.as_str()) {
+            "[redacted]".to_owned()
+        } else {
+            redactor.redact(String::from_utf8_lossy(value.as_bytes()).into_owned())
+        };
+        (name.as_str().to_owned(), value)
+    };
+    headers.iter().map(shown).collect()
 }

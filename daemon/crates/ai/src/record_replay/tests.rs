@@ -68,9 +68,9 @@ fn request(base_url: &str, session: &str, prompt: &str) -> Request {
     }
 }
 
-async fn ask(traffic: &ExchangeMode, request: Request) -> Vec<Delta> {
+async fn ask(mode: &ExchangeMode, request: Request) -> Vec<Delta> {
     let clients = HttpClients::new(Network::default());
-    let transport = Transport { clients, traffic: traffic.clone(), ..Transport::default() };
+    let transport = Transport { clients, exchange_mode: mode.clone(), ..Transport::default() };
     let provider = HttpProvider::new(Arc::new(transport), OpenAiCompletions);
     provider.stream(request, CancellationToken::new()).collect().await
 }
@@ -113,11 +113,11 @@ async fn what_was_recorded_is_played_back() {
         vec![ok, text("cut")],
     ];
     let base = server(answers).await;
-    let traffic = recorder(&folder);
+    let mode = recorder(&folder);
     let prompts = [("a", "1"), ("a", "2"), ("b", "1b"), ("a", "3"), ("a", "4")];
     let mut live = Vec::new();
     for (session, prompt) in prompts {
-        live.push(ask(&traffic, request(&base, session, prompt)).await);
+        live.push(ask(&mode, request(&base, session, prompt)).await);
     }
     assert!(failure(&live[3]).contains("[redacted]"));
     assert_eq!(files(&folder).len(), prompts.len());
@@ -128,13 +128,16 @@ async fn what_was_recorded_is_played_back() {
         assert!(text.starts_with("{\"type\":\"request\",\"version\":1,"), "{text}");
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     }
-    // Played back under other names, at another address, in another order of the sessions, without the server.
+    // ReplayedAnswer back under other names, at another address, in another order of the sessions, without the server.
     for (session, prompt, before) in
         [("y", "1b", 2), ("x", "1", 0), ("x", "2", 1), ("x", "3", 3), ("x", "4", 4)]
     {
-        let traffic =
-            if before == 2 { player(&folder, PlayerOptions::default()) } else { traffic_of(&folder, before) };
-        let played = ask(&traffic, request("http://127.0.0.1:1/v1", session, prompt)).await;
+        let mode = if before == 2 {
+            player(&folder, PlayerOptions::default())
+        } else {
+            recording_of(&folder, before)
+        };
+        let played = ask(&mode, request("http://127.0.0.1:1/v1", session, prompt)).await;
         let shown = format!("{:?}", live[before]).replace(KEY, "[redacted]");
         assert_eq!(folded(&played), folded(&live[before]), "{shown}");
     }
@@ -145,7 +148,7 @@ async fn what_was_recorded_is_played_back() {
 }
 
 /// A player that has played what comes before the nth exchange of the first session.
-fn traffic_of(folder: &Path, before: usize) -> ExchangeMode {
+fn recording_of(folder: &Path, before: usize) -> ExchangeMode {
     let rest = tempfile::tempdir().unwrap().keep();
     for (nth, file) in files(folder).into_iter().enumerate() {
         if nth >= before {
@@ -169,19 +172,19 @@ async fn another_request_is_refused_with_what_differs() {
     let folder = tempfile::tempdir().unwrap();
     let base = server(vec![vec![head("200 OK"), text("one"), END.to_owned()]]).await;
     ask(&recorder(folder.path()), request(&base, "a", "hello there")).await;
-    let traffic = player(folder.path(), PlayerOptions::default());
-    let differs = failure(&ask(&traffic, request(&base, "x", "hello world")).await);
+    let mode = player(folder.path(), PlayerOptions::default());
+    let differs = failure(&ask(&mode, request(&base, "x", "hello world")).await);
     for part in ["000001-openai-completions-p.jsonl", "hello there\"", "+       \"content\": \"hello world"] {
         assert!(differs.contains(part), "{differs}");
     }
-    let elsewhere = failure(&ask(&traffic, request(&format!("{base}/v2"), "x", "hello there")).await);
+    let elsewhere = failure(&ask(&mode, request(&format!("{base}/v2"), "x", "hello there")).await);
     assert!(elsewhere.contains("/v1/v2/chat/completions"), "{elsewhere}");
     // In order alone, the same request fits; and then there is none left.
     let options = PlayerOptions { matching: ReplayMatching::Order, timing: true };
-    let traffic = player(folder.path(), options);
-    let played = ask(&traffic, request(&base, "x", "hello world")).await;
+    let mode = player(folder.path(), options);
+    let played = ask(&mode, request(&base, "x", "hello world")).await;
     assert!(matches!(played.last(), Some(Delta::Done { .. })), "{played:?}");
-    let over = failure(&ask(&traffic, request(&base, "x", "more")).await);
+    let over = failure(&ask(&mode, request(&base, "x", "more")).await);
     assert!(over.contains("no more requests"), "{over}");
 }
 
@@ -191,7 +194,7 @@ async fn an_answer_that_was_aborted_says_so_when_it_is_played() {
     let base = server(vec![vec![head("200 OK"), text("one"), text("two")]]).await;
     let transport = Transport {
         clients: HttpClients::new(Network::default()),
-        traffic: recorder(folder.path()),
+        exchange_mode: recorder(folder.path()),
         ..Transport::default()
     };
     let provider = HttpProvider::new(Arc::new(transport), OpenAiCompletions);
@@ -230,16 +233,16 @@ async fn a_recording_that_fails_breaks_nothing_and_is_reported_once() {
     let place = folder.path().join("r");
     let recorder = Recorder::open(&place, move |text| reports.send(text.to_owned()).unwrap()).unwrap();
     fs::remove_dir(&place).unwrap();
-    let traffic = ExchangeMode::Recorded(Arc::new(recorder));
+    let mode = ExchangeMode::Recorded(Arc::new(recorder));
     let answer = || vec![head("200 OK"), text("one"), END.to_owned()];
     let base = server(vec![answer(), answer()]).await;
     for _ in 0..2 {
-        let deltas = ask(&traffic, request(&base, "a", "1")).await;
+        let deltas = ask(&mode, request(&base, "a", "1")).await;
         assert!(matches!(deltas.last(), Some(Delta::Done { .. })), "{deltas:?}");
     }
     let report = reported.recv_timeout(Duration::from_secs(20)).unwrap();
     assert!(report.contains("recording to") && report.contains("Sessions go on"), "{report}");
-    drop(traffic);
+    drop(mode);
     assert!(reported.recv_timeout(Duration::from_secs(20)).is_err());
 }
 
@@ -307,16 +310,16 @@ async fn every_api_plays_back_the_same_deltas() {
             Request { model: Arc::new(model), credentials, ..plain }
         };
         let key = if *api == "openai-codex-responses" { CHATGPT_TOKEN } else { KEY };
-        let account = Account {
+        let account = agentd_http::Account {
             region: Some("eu-central-1".into()),
             project: Some("p".into()),
             location: Some("europe-west4".into()),
-            ..Account::default()
+            ..agentd_http::Account::default()
         };
         let credentials = Credentials { api_key: Some(Secret::new(key)), account, ..Credentials::default() };
-        let ask = async |traffic: ExchangeMode, request: Request| -> Vec<Delta> {
+        let ask = async |mode: ExchangeMode, request: Request| -> Vec<Delta> {
             let provider =
-                ProviderRegistry::with_exchange_mode(traffic, agentd_memory::MemoryAccount::default())
+                ProviderRegistry::with_exchange_mode(mode, agentd_memory::MemoryAccount::default())
                     .get(api)
                     .unwrap();
             provider.stream(request, CancellationToken::new()).collect().await
@@ -334,7 +337,7 @@ async fn every_api_plays_back_the_same_deltas() {
         let (credentials, base_url) = player.credentials(&request(&base, Credentials::default()).model);
         let played = ask(ExchangeMode::Replayed(player), request(&base_url.unwrap(), credentials)).await;
         // Calls without ids are given some with the time in them.
-        let [played, live] = [played, live].map(|deltas| super::shape::shape(&format!("{deltas:?}"), ""));
+        let [played, live] = [played, live].map(|deltas| super::compare::shape(&format!("{deltas:?}"), ""));
         assert_eq!(played, live, "{api}");
     }
 }
@@ -344,9 +347,9 @@ async fn a_bug_report_is_played_like_the_recordings_in_it() {
     let folder = tempfile::tempdir().unwrap();
     let answers = [text("one"), text("two")].map(|text| vec![head("200 OK"), text, END.to_owned()]);
     let base = server(answers.to_vec()).await;
-    let traffic = recorder(folder.path());
+    let mode = recorder(folder.path());
     for prompt in ["1", "2"] {
-        ask(&traffic, request(&base, "a", prompt)).await;
+        ask(&mode, request(&base, "a", prompt)).await;
     }
     let mut report =
         "{\"type\":\"bug_report\",\"version\":1}\n{\"type\":\"doctor\",\"error\":\"x\"}\n".to_owned();
@@ -360,11 +363,11 @@ async fn a_bug_report_is_played_like_the_recordings_in_it() {
     }
     let path = folder.path().join("report.txt");
     fs::write(&path, report).unwrap();
-    let traffic = player(&path, PlayerOptions::default());
+    let mode = player(&path, PlayerOptions::default());
     for (prompt, expected) in [("1", "one"), ("2", "two")] {
-        assert_eq!(folded(&ask(&traffic, request(&base, "x", prompt)).await).0, expected);
+        assert_eq!(folded(&ask(&mode, request(&base, "x", prompt)).await).0, expected);
     }
-    let traffic = player(&path, PlayerOptions::default());
-    let differs = failure(&ask(&traffic, request(&base, "x", "3")).await);
+    let mode = player(&path, PlayerOptions::default());
+    let differs = failure(&ask(&mode, request(&base, "x", "3")).await);
     assert!(differs.contains("report.txt (000001-openai-completions-p.jsonl)"), "{differs}");
 }

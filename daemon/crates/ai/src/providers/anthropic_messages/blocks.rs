@@ -5,7 +5,7 @@ use std::{
     hash::{BuildHasher, Hasher, RandomState},
 };
 
-use super::wire::incoming;
+use super::api_types::{BlockDelta, StreamBlock};
 use crate::{BlockKind, BlockSeal, Delta};
 
 /// Stands for reasoning that the provider withholds (the text is the reference's).
@@ -57,7 +57,7 @@ impl Blocks {
     }
 
     /// A block begins, perhaps with content already.
-    pub(super) fn start(&mut self, number: u64, start: incoming::Block<'_>, out: &mut Vec<Delta>) {
+    pub(super) fn start(&mut self, number: u64, start: StreamBlock<'_>, out: &mut Vec<Delta>) {
         // A server that gives every block the same number does not have to end them either.
         self.stop(number, out);
         self.settle_call(out);
@@ -92,7 +92,7 @@ impl Blocks {
     }
 
     /// A block grows.
-    pub(super) fn extend(&mut self, number: u64, delta: incoming::Delta<'_>, out: &mut Vec<Delta>) {
+    pub(super) fn extend(&mut self, number: u64, delta: BlockDelta<'_>, out: &mut Vec<Delta>) {
         self.settle_call(out);
         let index = match self.numbers.get(&number) {
             Some(Some(index)) => *index,

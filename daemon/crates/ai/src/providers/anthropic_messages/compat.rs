@@ -5,7 +5,7 @@ use agentd_protocol::model::{Model, ModelCost};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::http::Host;
+use crate::vendors;
 
 /// The switches of one model.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,7 +41,7 @@ pub(super) struct FallbackModel {
 impl Compat {
     /// The switches of `model`.
     pub(super) fn of(model: &Model) -> Self {
-        let openrouter = Host::of(model).is(&["openrouter"], &["openrouter.ai"]);
+        let openrouter = vendors::session_affinity_format(model) == Some("openrouter");
         let mut compat = Self {
             supports_eager_tool_input_streaming: true,
             supports_long_cache_retention: true,

@@ -7,7 +7,7 @@ use std::{
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 
-use super::wire::incoming;
+use super::api_types::{BlockDelta, BlockStart, ReasoningDelta, ToolUseDelta};
 use crate::{BlockKind, BlockSeal, Delta};
 
 /// Stands for reasoning that the provider withholds (the text is the reference's).
@@ -57,7 +57,7 @@ impl Blocks {
     }
 
     /// A block begins.
-    pub(super) fn start(&mut self, number: u64, start: incoming::Start, out: &mut Vec<Delta>) {
+    pub(super) fn start(&mut self, number: u64, start: BlockStart, out: &mut Vec<Delta>) {
         self.stop(number, out);
         if let Some(call) = start.tool_use {
             self.call(number, call, out);
@@ -65,7 +65,7 @@ impl Blocks {
     }
 
     /// A block grows.
-    pub(super) fn extend(&mut self, number: u64, delta: incoming::Delta, out: &mut Vec<Delta>) {
+    pub(super) fn extend(&mut self, number: u64, delta: BlockDelta, out: &mut Vec<Delta>) {
         if let Some(text) = delta.text.filter(|text| !text.is_empty()) {
             let index = self.at(number, &|kind| matches!(kind, Kind::Text), &|| Kind::Text, out);
             out.push(Delta::Extend { index, delta: text });
@@ -76,7 +76,7 @@ impl Blocks {
         if let Some(input) = delta.tool_use.and_then(|call| call.input).filter(|input| !input.is_empty()) {
             self.settle_call(out);
             let index = self.numbers.get(&number).copied();
-            // Arguments of a call that never began belong to nothing.
+            // ArgumentsText of a call that never began belong to nothing.
             if let Some(index) = index.filter(|index| self.is(*index, &|kind| matches!(kind, Kind::Call))) {
                 out.push(Delta::Extend { index, delta: input });
             }
@@ -95,11 +95,11 @@ impl Blocks {
     }
 
     /// A whole block of an answer that was not streamed.
-    pub(super) fn whole(&mut self, number: u64, mut block: incoming::Delta, out: &mut Vec<Delta>) {
+    pub(super) fn whole(&mut self, number: u64, mut block: BlockDelta, out: &mut Vec<Delta>) {
         if let Some(mut call) = block.tool_use.take() {
             let input = call.input.take();
-            self.start(number, incoming::Start { tool_use: Some(call) }, out);
-            block.tool_use = Some(incoming::ToolUse { input, ..incoming::ToolUse::default() });
+            self.start(number, BlockStart { tool_use: Some(call) }, out);
+            block.tool_use = Some(ToolUseDelta { input, ..ToolUseDelta::default() });
         }
         self.extend(number, block, out);
         self.stop(number, out);
@@ -113,7 +113,7 @@ impl Blocks {
         }
     }
 
-    fn call(&mut self, number: u64, call: incoming::ToolUse, out: &mut Vec<Delta>) {
+    fn call(&mut self, number: u64, call: ToolUseDelta, out: &mut Vec<Delta>) {
         self.settle_call(out);
         self.has_calls = true;
         let id = call.tool_use_id.filter(|id| !id.is_empty()).unwrap_or_else(generated_id);
@@ -124,7 +124,7 @@ impl Blocks {
         }
     }
 
-    fn reason(&mut self, number: u64, reasoning: incoming::Reasoning, out: &mut Vec<Delta>) {
+    fn reason(&mut self, number: u64, reasoning: ReasoningDelta, out: &mut Vec<Delta>) {
         if let Some(whole) = reasoning.reasoning_text {
             self.reason(number, *whole, out);
         }

@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use super::{
-    traits::Traits,
-    wire::outgoing::{Block, Image, Reasoning, ResultBlock, Role, Status, WireMessage},
+    api_types::{ApiMessage, Image, MessageBlock, Reasoning, ResultBlock, Role, Status},
+    model_traits::ModelTraits,
 };
 use crate::{
     handoff::{AssistantPart, Part, ToolAnswer, Turn},
-    providers::anthropic_messages::call_id::Ids,
+    providers::call_id::CallIds,
 };
 
 /// Stands for a prompt without a word or an image: this API refuses blank texts (the text is the reference's).
@@ -26,9 +26,9 @@ const UNKNOWN_IMAGE: &str = "(image omitted: its type is none of PNG, JPEG, GIF 
 const IMAGE_FOLLOWS: &str = "(image attached after the tool results)";
 
 /// Encodes a transcript.
-pub(super) fn messages<'a>(turns: &'a [Turn<'a>], traits: &Traits) -> Vec<WireMessage<'a>> {
-    let mut messages: Vec<WireMessage<'a>> = Vec::with_capacity(turns.len());
-    let mut ids = Ids::default();
+pub(super) fn messages<'a>(turns: &'a [Turn<'a>], traits: &ModelTraits) -> Vec<ApiMessage<'a>> {
+    let mut messages: Vec<ApiMessage<'a>> = Vec::with_capacity(turns.len());
+    let mut ids = CallIds::default();
     // The ids of the last answer's calls; the results come in the same order.
     let mut calls: Vec<Cow<'a, str>> = Vec::new();
     for turn in turns {
@@ -46,39 +46,39 @@ pub(super) fn messages<'a>(turns: &'a [Turn<'a>], traits: &Traits) -> Vec<WireMe
         }
         match messages.last_mut().filter(|last| last.role == role) {
             Some(last) => last.content.append(&mut content),
-            None => messages.push(WireMessage { role, content }),
+            None => messages.push(ApiMessage { role, content }),
         }
     }
     messages
 }
 
 /// A text; `None` for a blank one.
-fn text_block<'a>(text: &'a str) -> Option<Block<'a>> {
-    (!text.trim().is_empty()).then_some(Block::Text(Cow::Borrowed(text)))
+fn text_block<'a>(text: &'a str) -> Option<MessageBlock<'a>> {
+    (!text.trim().is_empty()).then_some(MessageBlock::Text(Cow::Borrowed(text)))
 }
 
-fn prompt<'a>(parts: &'a [Part<'a>]) -> Vec<Block<'a>> {
+fn prompt<'a>(parts: &'a [Part<'a>]) -> Vec<MessageBlock<'a>> {
     let blocks = parts.iter().filter_map(|part| match part {
         Part::Text(text) => text_block(text),
-        Part::Image(image) => {
-            Some(Image::of(image).map_or(Block::Text(Cow::Borrowed(UNKNOWN_IMAGE)), Block::Image))
-        }
+        Part::Image(image) => Some(
+            Image::of(image).map_or(MessageBlock::Text(Cow::Borrowed(UNKNOWN_IMAGE)), MessageBlock::Image),
+        ),
     });
-    let blocks: Vec<Block<'a>> = blocks.collect();
-    if blocks.is_empty() { vec![Block::Text(Cow::Borrowed(EMPTY))] } else { blocks }
+    let blocks: Vec<MessageBlock<'a>> = blocks.collect();
+    if blocks.is_empty() { vec![MessageBlock::Text(Cow::Borrowed(EMPTY))] } else { blocks }
 }
 
 fn answer<'a>(
     parts: &'a [AssistantPart<'a>],
-    traits: &Traits,
-    ids: &mut Ids<'a>,
+    traits: &ModelTraits,
+    ids: &mut CallIds<'a>,
     calls: &mut Vec<Cow<'a, str>>,
-) -> Vec<Block<'a>> {
+) -> Vec<MessageBlock<'a>> {
     let blocks = parts.iter().filter_map(|part| match part {
         AssistantPart::Text { text, .. } => text_block(text),
         AssistantPart::Thinking { signature, redacted: true, .. } => {
             let data = signature.filter(|data| !data.is_empty())?;
-            Some(Block::ReasoningContent(Reasoning::RedactedContent(data)))
+            Some(MessageBlock::ReasoningContent(Reasoning::RedactedContent(data)))
         }
         AssistantPart::Thinking { text, signature, redacted: false } => {
             reasoning(text, signature.filter(|signed| !signed.trim().is_empty()), traits)
@@ -86,12 +86,12 @@ fn answer<'a>(
         AssistantPart::ToolCall { id, name, arguments, .. } => {
             let id = ids.unique(id);
             calls.push(id.clone());
-            Some(Block::ToolUse { tool_use_id: id, name, input: named(arguments) })
+            Some(MessageBlock::ToolUse { tool_use_id: id, name, input: named(arguments) })
         }
     });
-    let mut blocks: Vec<Block<'a>> = blocks.collect();
+    let mut blocks: Vec<MessageBlock<'a>> = blocks.collect();
     // An answer may not end with thinking (one that met its limit there does); nothing follows from that thinking.
-    while let Some(Block::ReasoningContent(_)) = blocks.last().filter(|_| traits.claude) {
+    while let Some(MessageBlock::ReasoningContent(_)) = blocks.last().filter(|_| traits.claude) {
         blocks.pop();
     }
     blocks
@@ -99,15 +99,20 @@ fn answer<'a>(
 
 /// Reasoning that is not withheld. A Claude refuses its own where the signature is missing; the models of others have none. Like every
 /// text, it may not be blank.
-fn reasoning<'a>(text: &'a str, signature: Option<&'a str>, traits: &Traits) -> Option<Block<'a>> {
+fn reasoning<'a>(
+    text: &'a str,
+    signature: Option<&'a str>,
+    traits: &ModelTraits,
+) -> Option<MessageBlock<'a>> {
     if traits.claude && signature.is_none() {
         return text_block(text);
     }
     let signature = signature.filter(|_| traits.claude);
-    (!text.trim().is_empty()).then_some(Block::ReasoningContent(Reasoning::ReasoningText { text, signature }))
+    (!text.trim().is_empty())
+        .then_some(MessageBlock::ReasoningContent(Reasoning::ReasoningText { text, signature }))
 }
 
-/// Arguments without members that have no name, which this API refuses.
+/// ArgumentsText without members that have no name, which this API refuses.
 fn named(arguments: &Map<String, Value>) -> Cow<'_, Map<String, Value>> {
     fn is_fine(value: &Value) -> bool {
         match value {
@@ -132,7 +137,11 @@ fn named(arguments: &Map<String, Value>) -> Cow<'_, Map<String, Value>> {
 }
 
 /// The results, then the images that may not be inside of them. `ids` are those of the calls, in the same order.
-fn results<'a>(answers: &'a [ToolAnswer<'a>], ids: &[Cow<'a, str>], traits: &Traits) -> Vec<Block<'a>> {
+fn results<'a>(
+    answers: &'a [ToolAnswer<'a>],
+    ids: &[Cow<'a, str>],
+    traits: &ModelTraits,
+) -> Vec<MessageBlock<'a>> {
     let mut blocks = Vec::with_capacity(answers.len());
     let mut images = Vec::new();
     for (place, answer) in answers.iter().enumerate() {
@@ -150,7 +159,7 @@ fn results<'a>(answers: &'a [ToolAnswer<'a>], ids: &[Cow<'a, str>], traits: &Tra
                         if !after_image {
                             content.push(ResultBlock::Text(IMAGE_FOLLOWS.into()));
                         }
-                        images.push(Block::Image(image));
+                        images.push(MessageBlock::Image(image));
                     }
                     Some(image) => content.push(ResultBlock::Image(image)),
                 },
@@ -159,13 +168,13 @@ fn results<'a>(answers: &'a [ToolAnswer<'a>], ids: &[Cow<'a, str>], traits: &Tra
         }
         if images.len() > moved {
             let text = format!("Images from the error result of tool call {id} ({}):", answer.tool_name);
-            images.insert(moved, Block::Text(text.into()));
+            images.insert(moved, MessageBlock::Text(text.into()));
         }
         if content.is_empty() {
             content.push(ResultBlock::Text(NO_OUTPUT.into()));
         }
         let status = if answer.is_error { Status::Error } else { Status::Success };
-        blocks.push(Block::ToolResult { tool_use_id: id, content, status });
+        blocks.push(MessageBlock::ToolResult { tool_use_id: id, content, status });
     }
     blocks.append(&mut images);
     blocks

@@ -3,7 +3,7 @@
 use agentd_protocol::model::{Model, ThinkingLevel};
 use serde_json::{Map, Value, json};
 
-use super::traits::Traits;
+use super::model_traits::ModelTraits;
 use crate::{Request, estimate::max_answer_tokens};
 
 /// The limit of an answer that has a budget for thinking, where the model's own is not known.
@@ -34,7 +34,7 @@ pub(super) struct Thinking {
 
 impl Thinking {
     /// What `request` asks for, with an input of `input` tokens.
-    pub(super) fn of(request: &Request, traits: &Traits, input: u64) -> Self {
+    pub(super) fn of(request: &Request, traits: &ModelTraits, input: u64) -> Self {
         let model = &*request.model;
         let max_tokens = max_answer_tokens(model, input);
         let plain = Self { max_tokens, ..Self::default() };
@@ -62,7 +62,7 @@ impl Thinking {
 }
 
 /// Thinking of a Claude; `None` where there is no room for any.
-fn claude(request: &Request, traits: &Traits, max_tokens: Option<u64>) -> Option<Thinking> {
+fn claude(request: &Request, traits: &ModelTraits, max_tokens: Option<u64>) -> Option<Thinking> {
     let level = request.thinking_level;
     let mut thinking = Map::new();
     let mut fields = Map::new();
@@ -145,7 +145,7 @@ mod tests {
         full.as_object_mut().unwrap().extend(model.as_object().unwrap().clone());
         let model: Model = serde_json::from_value(full).unwrap();
         let request = Request { thinking_level: level, ..Request::new(Arc::new(model), Vec::new()) };
-        Thinking::of(&request, &Traits::of(&request), 0)
+        Thinking::of(&request, &ModelTraits::of(&request), 0)
     }
 
     fn check(model: Value, level: ThinkingLevel, max_tokens: Option<u64>, fields: Value) {

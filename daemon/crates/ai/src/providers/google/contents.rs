@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use super::{
-    family::Family,
-    wire::outgoing::{Content, FunctionCall, FunctionResponse, Outcome, Part as WirePart},
+    api_types::{Content, ContentPart as ApiPart, FunctionCall, FunctionResponse, Outcome},
+    family::GeminiFamily,
 };
 use crate::handoff::{AssistantPart, Part, ToolAnswer, Turn};
 
@@ -19,18 +19,18 @@ const RESULT_IMAGE: &str = "Tool result image:";
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 /// Encodes a transcript.
-pub(super) fn contents<'a>(turns: &'a [Turn<'a>], family: &Family) -> Vec<Content<'a>> {
+pub(super) fn contents<'a>(turns: &'a [Turn<'a>], family: &GeminiFamily) -> Vec<Content<'a>> {
     // Signatures are asked for since the last prompt only, and the stand-in makes thinking worse: it goes nowhere else.
     let last_prompt = turns.iter().rposition(|turn| matches!(turn, Turn::User(_) | Turn::System(_)));
     let mut contents = Vec::with_capacity(turns.len());
-    let mut add = |role: &'static str, parts: Vec<WirePart<'a>>| {
+    let mut add = |role: &'static str, parts: Vec<ApiPart<'a>>| {
         if !parts.is_empty() {
             contents.push(Content { role, parts });
         }
     };
     for (place, turn) in turns.iter().enumerate() {
         match turn {
-            Turn::System(text) => add("user", vec![WirePart::text(text.as_str())]),
+            Turn::System(text) => add("user", vec![ApiPart::text(text.as_str())]),
             Turn::User(parts) => add("user", prompt(parts)),
             Turn::Assistant(parts) => {
                 let is_current = last_prompt.is_none_or(|prompt| place > prompt);
@@ -40,7 +40,7 @@ pub(super) fn contents<'a>(turns: &'a [Turn<'a>], family: &Family) -> Vec<Conten
                 let mut moved = Vec::new();
                 add("user", results(answers, family, &mut moved));
                 if !moved.is_empty() {
-                    moved.insert(0, WirePart::text(RESULT_IMAGE));
+                    moved.insert(0, ApiPart::text(RESULT_IMAGE));
                 }
                 add("user", moved);
             }
@@ -49,36 +49,36 @@ pub(super) fn contents<'a>(turns: &'a [Turn<'a>], family: &Family) -> Vec<Conten
     contents
 }
 
-fn prompt<'a>(parts: &'a [Part<'a>]) -> Vec<WirePart<'a>> {
+fn prompt<'a>(parts: &'a [Part<'a>]) -> Vec<ApiPart<'a>> {
     let parts = parts.iter().map(|part| match part {
-        Part::Text(text) => WirePart::text(text.as_ref()),
-        Part::Image(image) => WirePart::image(image),
+        Part::Text(text) => ApiPart::text(text.as_ref()),
+        Part::Image(image) => ApiPart::image(image),
     });
     parts.collect()
 }
 
 /// An answer. `is_current` says that no prompt came after it.
-fn answer<'a>(parts: &'a [AssistantPart<'a>], family: &Family, is_current: bool) -> Vec<WirePart<'a>> {
+fn answer<'a>(parts: &'a [AssistantPart<'a>], family: &GeminiFamily, is_current: bool) -> Vec<ApiPart<'a>> {
     let mut wants_signature = is_current && family.is_modern_gemini();
     let parts = parts.iter().filter_map(|part| match part {
         AssistantPart::Text { text, signature } => {
             let thought_signature = signature.filter(|signature| is_base64(signature));
             let is_seen = !text.trim().is_empty() || thought_signature.is_some();
-            is_seen.then(|| WirePart { thought_signature, ..WirePart::text(*text) })
+            is_seen.then(|| ApiPart { thought_signature, ..ApiPart::text(*text) })
         }
         AssistantPart::Thinking { text, signature, .. } => {
             let thought_signature = signature.filter(|signature| is_base64(signature));
             let is_seen = !text.trim().is_empty() || thought_signature.is_some();
-            is_seen.then(|| WirePart { thought: Some(true), thought_signature, ..WirePart::text(*text) })
+            is_seen.then(|| ApiPart { thought: Some(true), thought_signature, ..ApiPart::text(*text) })
         }
         AssistantPart::ToolCall { id, name, arguments, signature, .. } => {
             let is_first = std::mem::take(&mut wants_signature);
             let signature = signature.filter(|signature| is_base64(signature));
             let id = family.has_call_ids().then_some(id.as_ref());
-            Some(WirePart {
+            Some(ApiPart {
                 function_call: Some(FunctionCall { name, args: arguments, id }),
                 thought_signature: signature.or_else(|| is_first.then_some(NO_SIGNATURE)),
-                ..WirePart::default()
+                ..ApiPart::default()
             })
         }
     });
@@ -88,19 +88,19 @@ fn answer<'a>(parts: &'a [AssistantPart<'a>], family: &Family, is_current: bool)
 /// The results of an answer's calls, all in one turn. `moved` gets the images that cannot be inside of them.
 fn results<'a>(
     answers: &'a [ToolAnswer<'a>],
-    family: &Family,
-    moved: &mut Vec<WirePart<'a>>,
-) -> Vec<WirePart<'a>> {
+    family: &GeminiFamily,
+    moved: &mut Vec<ApiPart<'a>>,
+) -> Vec<ApiPart<'a>> {
     let results = answers.iter().map(|answer| {
         let texts = answer.parts.iter().filter_map(|part| match part {
             Part::Text(text) => Some(text.as_ref()),
             Part::Image(_) => None,
         });
         let images = answer.parts.iter().filter_map(|part| match part {
-            Part::Image(image) => Some(WirePart::image(image)),
+            Part::Image(image) => Some(ApiPart::image(image)),
             Part::Text(_) => None,
         });
-        let mut images: Vec<WirePart<'a>> = images.collect();
+        let mut images: Vec<ApiPart<'a>> = images.collect();
         let texts: Vec<&str> = texts.collect();
         let text = match texts[..] {
             [only] => Cow::Borrowed(only),
@@ -120,7 +120,7 @@ fn results<'a>(
             parts: images,
             id: family.has_call_ids().then_some(answer.call_id.as_ref()),
         };
-        WirePart { function_response: Some(response), ..WirePart::default() }
+        ApiPart { function_response: Some(response), ..ApiPart::default() }
     });
     results.collect()
 }

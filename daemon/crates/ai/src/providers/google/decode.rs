@@ -2,24 +2,24 @@
 
 use std::collections::HashSet;
 
+use agentd_protocol::message::Usage;
 use serde::de::Error as _;
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
 use super::{
+    api_types::{Candidate, CandidateCall, CandidatePart, Chunk},
     stop::{Ending, Reason},
-    usage::usage,
-    wire::incoming::{Candidate, Chunk, FunctionCall, Part},
 };
 use crate::{
     BlockKind, BlockSeal, Delta,
     failure::{Failure, FailureKind},
-    http::{Server, Step, Wire},
+    http::{AnswerDecoder, DecodeStep, Server},
     partial_json::parse_arguments,
 };
 
 /// Reads one answer.
 #[cfg_attr(test, derive(Clone))]
-pub(crate) struct Reader {
+pub(crate) struct GoogleDecoder {
     server: Server,
     /// The model asked for.
     model: String,
@@ -30,7 +30,7 @@ pub(crate) struct Reader {
     /// How many blocks there are.
     blocks: usize,
     /// The text or the thinking that grows.
-    current: Option<Current>,
+    current: Option<OpenBlock>,
     /// The ids of the calls.
     calls: HashSet<String>,
     ending: Option<Ending>,
@@ -38,13 +38,13 @@ pub(crate) struct Reader {
 
 /// An open block.
 #[cfg_attr(test, derive(Clone))]
-struct Current {
+struct OpenBlock {
     index: usize,
     kind: BlockKind,
     signature: Option<String>,
 }
 
-impl Reader {
+impl GoogleDecoder {
     /// A reader for an answer of `server`, asked for `model` at a time in Unix milliseconds.
     pub(super) fn new(server: Server, model: &str, asked_at: u128) -> Self {
         Self {
@@ -60,9 +60,9 @@ impl Reader {
         }
     }
 
-    fn chunk(&mut self, chunk: Chunk, out: &mut Vec<Delta>) -> Step {
+    fn chunk(&mut self, chunk: Chunk, out: &mut Vec<Delta>) -> DecodeStep {
         if let Some((status, body)) = chunk.failure() {
-            return Step::failed(self.server.refusal(status, &body));
+            return DecodeStep::failed(self.server.refusal(status, &body));
         }
         let given = |text: &String| !text.is_empty();
         if let Some(id) = chunk.response_id.filter(|id| given(id) && !self.has_id) {
@@ -85,7 +85,7 @@ impl Reader {
             let message = chunk.prompt_feedback.block_reason_message;
             self.ending.get_or_insert(Ending::Blocked(Reason { name, message }));
         }
-        Step::More
+        DecodeStep::More
     }
 
     fn candidate(&mut self, candidate: Candidate, out: &mut Vec<Delta>) {
@@ -97,7 +97,7 @@ impl Reader {
         }
     }
 
-    fn part(&mut self, part: Part, out: &mut Vec<Delta>) {
+    fn part(&mut self, part: CandidatePart, out: &mut Vec<Delta>) {
         let is_thought = part.is_thought();
         let signature = part.thought_signature.filter(|signature| !signature.is_empty());
         if let Some(call) = part.function_call {
@@ -113,7 +113,7 @@ impl Reader {
         let goes_on = self.current.as_ref().is_some_and(|current| current.kind == kind);
         if !goes_on {
             self.close(false, out);
-            self.current = Some(Current { index: self.open(kind.clone(), out), kind, signature: None });
+            self.current = Some(OpenBlock { index: self.open(kind.clone(), out), kind, signature: None });
         }
         let Some(current) = &mut self.current else { return };
         current.signature = signature.or(current.signature.take());
@@ -123,7 +123,7 @@ impl Reader {
     }
 
     /// A call comes whole.
-    fn call(&mut self, call: FunctionCall, signature: Option<String>, out: &mut Vec<Delta>) {
+    fn call(&mut self, call: CandidateCall, signature: Option<String>, out: &mut Vec<Delta>) {
         self.close(false, out);
         let name = call.name.unwrap_or_default();
         let id = call.id.filter(|id| !id.is_empty() && !self.calls.contains(id));
@@ -145,14 +145,14 @@ impl Reader {
     }
 
     fn close(&mut self, incomplete: bool, out: &mut Vec<Delta>) {
-        if let Some(Current { index, signature, .. }) = self.current.take() {
+        if let Some(OpenBlock { index, signature, .. }) = self.current.take() {
             out.push(Delta::Seal { index, seal: BlockSeal { signature, redacted: false, incomplete } });
         }
     }
 }
 
-impl Wire for Reader {
-    fn event(&mut self, _: &str, data: &str, out: &mut Vec<Delta>) -> Result<Step, serde_json::Error> {
+impl AnswerDecoder for GoogleDecoder {
+    fn event(&mut self, _: &str, data: &str, out: &mut Vec<Delta>) -> Result<DecodeStep, serde_json::Error> {
         // Some proxies send errors in a list, as the vendor does outside of streams.
         if data.starts_with('[') {
             return self.list(data, out);
@@ -161,7 +161,7 @@ impl Wire for Reader {
         Ok(self.chunk(chunk, out))
     }
 
-    fn whole(&mut self, json: &str, out: &mut Vec<Delta>) -> Result<Step, serde_json::Error> {
+    fn whole(&mut self, json: &str, out: &mut Vec<Delta>) -> Result<DecodeStep, serde_json::Error> {
         let step = if json.trim_start().starts_with('[') {
             self.list(json, out)?
         } else {
@@ -172,15 +172,15 @@ impl Wire for Reader {
             self.chunk(chunk, out)
         };
         Ok(match step {
-            Step::More => self.end(out),
+            DecodeStep::More => self.end(out),
             step => step,
         })
     }
 
-    fn end(&mut self, _: &mut Vec<Delta>) -> Step {
+    fn end(&mut self, _: &mut Vec<Delta>) -> DecodeStep {
         match &self.ending {
             Some(ending) => ending.step(&self.server, !self.calls.is_empty()),
-            None => Step::failed(Failure::new(
+            None => DecodeStep::failed(Failure::new(
                 FailureKind::Retryable,
                 "Google's stream ended without a finish reason",
             )),
@@ -196,9 +196,9 @@ impl Wire for Reader {
     }
 }
 
-impl Reader {
+impl GoogleDecoder {
     /// Takes a list of chunks: what the API streams where it is not asked for events.
-    fn list(&mut self, json: &str, out: &mut Vec<Delta>) -> Result<Step, serde_json::Error> {
+    fn list(&mut self, json: &str, out: &mut Vec<Delta>) -> Result<DecodeStep, serde_json::Error> {
         let chunks: Vec<&RawValue> = serde_json::from_str(json)?;
         if chunks.is_empty() {
             return Err(serde_json::Error::custom("an empty list"));
@@ -209,11 +209,62 @@ impl Reader {
                 return Err(serde_json::Error::custom("no candidates"));
             }
             match self.chunk(chunk, out) {
-                Step::More => {}
+                DecodeStep::More => {}
                 step => return Ok(step),
             }
         }
-        Ok(Step::More)
+        Ok(DecodeStep::More)
+    }
+}
+
+/// Reads a usage report; `None` when it is none.
+pub(super) fn usage(report: &Value) -> Option<Usage> {
+    let report = report.as_object()?;
+    let number = |name: &str| report.get(name).and_then(Value::as_u64);
+    let count = |name: &str| number(name).unwrap_or(0);
+    let prompt = count("promptTokenCount");
+    let cache_read = count("cachedContentTokenCount").min(prompt);
+    let thoughts = count("thoughtsTokenCount");
+    let output = count("candidatesTokenCount").saturating_add(thoughts);
+    // Results of the provider's own tools are read like a prompt.
+    let tool_use = count("toolUsePromptTokenCount");
+    Some(Usage {
+        input: (prompt - cache_read).saturating_add(tool_use),
+        output,
+        cache_read,
+        reasoning: Some(thoughts),
+        total_tokens: number("totalTokenCount")
+            .unwrap_or_else(|| prompt.saturating_add(tool_use).saturating_add(output)),
+        ..Usage::default()
+    })
+}
+
+#[cfg(test)]
+mod usage_tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn cached_tokens_are_no_input_and_thoughts_are_output() {
+        let check = |report: Value, expected: [u64; 5]| {
+            let found = usage(&report).unwrap();
+            let found =
+                [found.input, found.output, found.cache_read, found.reasoning.unwrap(), found.total_tokens];
+            assert_eq!(found, expected, "{report}");
+        };
+        check(
+            json!({"promptTokenCount": 100, "candidatesTokenCount": 20, "totalTokenCount": 120}),
+            [100, 20, 0, 0, 120],
+        );
+        check(
+            json!({"promptTokenCount": 100, "cachedContentTokenCount": 60, "candidatesTokenCount": 20,
+                "thoughtsTokenCount": 7, "totalTokenCount": 127}),
+            [40, 27, 60, 7, 127],
+        );
+        check(json!({"promptTokenCount": 5, "toolUsePromptTokenCount": 3}), [8, 0, 0, 0, 8]);
+        check(json!({"cachedContentTokenCount": 9, "promptTokenCount": null}), [0, 0, 0, 0, 0]);
+        assert_eq!(usage(&Value::Null), None);
     }
 }
 

@@ -9,14 +9,14 @@ const MODERN: u64 = 3;
 
 /// What is known of a model by its id.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Family {
+pub(super) struct GeminiFamily {
     /// The id in lower case.
     id: String,
     /// The generation of a Gemini.
     gemini: Option<u64>,
 }
 
-impl Family {
+impl GeminiFamily {
     pub(super) fn of(model: &Model) -> Self {
         let id = model.id.to_ascii_lowercase();
         // Some hosts put a publisher before the name.
@@ -112,7 +112,7 @@ mod tests {
             ("deep-research-preview-04-2026", false, false, true),
         ] {
             let model = model(id, Value::Null);
-            let family = Family::of(&model);
+            let family = GeminiFamily::of(&model);
             let found =
                 (family.has_thinking_levels(&model), family.has_call_ids(), family.has_images_in_results());
             assert_eq!(found, (levels, ids, images), "{id}");
@@ -123,7 +123,7 @@ mod tests {
     fn other_names_have_levels_where_these_are_mapped() {
         let check = |id: &str, map: Value, expected: bool| {
             let model = model(id, map);
-            assert_eq!(Family::of(&model).has_thinking_levels(&model), expected, "{id}");
+            assert_eq!(GeminiFamily::of(&model).has_thinking_levels(&model), expected, "{id}");
         };
         check("gemini-robotics-er-preview", json!({"off": null, "low": "low", "high": "high"}), true);
         check("gemini-robotics-er-preview", json!({"off": null}), false);

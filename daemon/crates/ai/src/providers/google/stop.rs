@@ -4,7 +4,7 @@ use agentd_protocol::message::StopReason;
 
 use crate::{
     failure::{Failure, FailureKind, classify_message, is_refusal},
-    http::{Server, Step},
+    http::{DecodeStep, Server},
 };
 
 /// How much of the provider's own explanation is shown, in characters.
@@ -30,7 +30,7 @@ pub(super) struct Reason {
 
 impl Ending {
     /// The last step of an answer of `server`. `called` says whether the model made calls.
-    pub(super) fn step(&self, server: &Server, called: bool) -> Step {
+    pub(super) fn step(&self, server: &Server, called: bool) -> DecodeStep {
         let (reason, is_blocked) = match self {
             Self::Finished(reason) => (reason, false),
             Self::Blocked(reason) => (reason, true),
@@ -44,10 +44,10 @@ impl Ending {
             (Self::Finished(_), "FUNCTION_CALL") if called => StopReason::ToolUse,
             _ => {
                 let failure = reason.failure(is_blocked, server);
-                return Step::Failed { failure, raw_stop_reason };
+                return DecodeStep::Failed { failure, raw_stop_reason };
             }
         };
-        Step::Done { stop_reason, raw_stop_reason }
+        DecodeStep::Done { stop_reason, raw_stop_reason }
     }
 }
 
@@ -119,7 +119,7 @@ mod tests {
             ("FUNCTION_CALL", true, ToolUse),
         ] {
             let raw_stop_reason = Some(name.to_owned());
-            let expected = Step::Done { stop_reason: expected, raw_stop_reason };
+            let expected = DecodeStep::Done { stop_reason: expected, raw_stop_reason };
             assert_eq!(Ending::Finished(reason(name, None)).step(&server(), called), expected);
         }
     }
@@ -128,8 +128,10 @@ mod tests {
     fn other_ends_are_failures_with_words() {
         use FailureKind::{Fatal, ModelRefusal, Retryable};
         let check = |ending: Ending, name: &str, kind: FailureKind, text: &str| {
-            let expected =
-                Step::Failed { failure: Failure::new(kind, text), raw_stop_reason: Some(name.to_owned()) };
+            let expected = DecodeStep::Failed {
+                failure: Failure::new(kind, text),
+                raw_stop_reason: Some(name.to_owned()),
+            };
             assert_eq!(ending.step(&server(), false), expected);
         };
         for (name, kind) in [

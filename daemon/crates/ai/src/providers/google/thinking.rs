@@ -3,14 +3,14 @@
 use agentd_protocol::model::{Model, ThinkingLevel};
 use serde_json::{Value, json};
 
-use super::family::Family;
+use super::family::GeminiFamily;
 use crate::{Request, ThinkingBudgets};
 
 /// The budget by which the model decides itself.
 const DYNAMIC: i64 = -1;
 
 /// The member `thinkingConfig` of a request; `None` for a model that does not think.
-pub(super) fn config(request: &Request, family: &Family) -> Option<Value> {
+pub(super) fn config(request: &Request, family: &GeminiFamily) -> Option<Value> {
     let model = &*request.model;
     if !model.reasoning {
         return None;
@@ -48,7 +48,7 @@ fn mapped(model: &Model, level: ThinkingLevel) -> Option<&str> {
 }
 
 /// The budget of a level in tokens: what is configured, else what suits the model.
-fn budget(model: &Model, family: &Family, level: ThinkingLevel, configured: &ThinkingBudgets) -> i64 {
+fn budget(model: &Model, family: &GeminiFamily, level: ThinkingLevel, configured: &ThinkingBudgets) -> i64 {
     let renamed = mapped(model, level).and_then(|name| ThinkingLevel::from_name(&name.to_ascii_lowercase()));
     let level = renamed.unwrap_or(level);
     let tokens = configured.of(level);
@@ -79,7 +79,7 @@ mod tests {
             thinking_level_map: map.as_object().cloned(),
             ..Model::placeholder()
         };
-        let family = Family::of(&model);
+        let family = GeminiFamily::of(&model);
         let mut request = Request::new(Arc::new(model), Vec::new());
         request.thinking_level = level;
         request.thinking_budgets = budgets;
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn a_model_that_does_not_think_is_not_told() {
         let model = Model { id: "gemini-2.5-flash".into(), ..Model::placeholder() };
-        let family = Family::of(&model);
+        let family = GeminiFamily::of(&model);
         assert_eq!(config(&Request::new(Arc::new(model), Vec::new()), &family), None);
     }
 }

@@ -1,10 +1,9 @@
-//! What a server does differently from the API that it imitates: known by its host or its provider's name, overridden
-//! by the model's `compat`.
+//! The switches of a model: what its vendor's row says ([`crate::vendors`]), overridden by the model's `compat`.
 
 use agentd_protocol::model::Model;
 use serde_json::{Map, Value};
 
-use crate::http::Host;
+use crate::vendors::{self, ThinkingFormat, Vendor};
 
 /// The switches of one model.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,143 +42,77 @@ pub(super) struct Compat {
     pub(super) is_openai: bool,
 }
 
-/// How thinking is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ThinkingFormat {
-    OpenAi,
-    OpenRouter,
-    DeepSeek,
-    Zai,
-    Together,
-    Qwen,
-    QwenChatTemplate,
-    ChatTemplate,
-    Baseten,
-    StringThinking,
-    AntLing,
-}
-
-impl ThinkingFormat {
-    fn from_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "openai" => Self::OpenAi,
-            "openrouter" => Self::OpenRouter,
-            "deepseek" => Self::DeepSeek,
-            "zai" => Self::Zai,
-            "together" => Self::Together,
-            "qwen" => Self::Qwen,
-            "qwen-chat-template" => Self::QwenChatTemplate,
-            "chat-template" => Self::ChatTemplate,
-            "baseten" => Self::Baseten,
-            "string-thinking" => Self::StringThinking,
-            "ant-ling" => Self::AntLing,
-            _ => return None,
-        })
-    }
-}
-
 impl Compat {
     /// The switches of `model`.
     pub(super) fn of(model: &Model) -> Self {
-        let mut compat = Self::detect(model);
+        let mut compat = Self::openai(model);
+        for vendor in vendors::of(model) {
+            compat.adjust(vendor, model);
+        }
         if let Some(overrides) = &model.compat {
             compat.apply(overrides);
         }
         compat
     }
 
-    fn detect(model: &Model) -> Self {
-        let host = Host::of(model);
-        let nvidia = host.is(&["nvidia"], &["integrate.api.nvidia.com"]);
-        let cerebras = host.is(&["cerebras"], &["cerebras.ai"]);
-        let xai = host.is(&["xai"], &["api.x.ai"]);
-        let together = host.is(&["together"], &["api.together.ai", "api.together.xyz"]);
-        let chutes = host.is(&["chutes"], &["chutes.ai"]);
-        let deepseek = host.is(&["deepseek"], &["deepseek.com"]);
-        let zai = host.is(&["zai", "zai-coding-cn"], &["api.z.ai", "open.bigmodel.cn"]);
-        let moonshot = host.is(&["moonshotai", "moonshotai-cn"], &["api.moonshot."]);
-        let opencode = host.is(&["opencode", "opencode-go"], &["opencode.ai"]);
-        let workers_ai = host.is(&["cloudflare-workers-ai"], &["api.cloudflare.com"]);
-        let ai_gateway = host.is(&["cloudflare-ai-gateway"], &["gateway.ai.cloudflare.com"]);
-        let cloudflare = workers_ai || ai_gateway;
-        let ant_ling = host.is(&["ant-ling"], &["api.ant-ling.com"]);
-        let openrouter = host.is(&["openrouter"], &["openrouter.ai"]);
-        let standard = !(nvidia
-            || cerebras
-            || xai
-            || together
-            || chutes
-            || deepseek
-            || zai
-            || moonshot
-            || opencode
-            || cloudflare
-            || ant_ling);
-        let of_anthropic = model.id.starts_with("anthropic/");
+    /// The switches of OpenAI itself, which also hold for a server of which nothing is known.
+    fn openai(model: &Model) -> Self {
         Self {
-            supports_store: standard,
-            supports_developer_role: standard
-                && (!openrouter || of_anthropic || model.id.starts_with("openai/")),
-            supports_reasoning_effort: !(xai
-                || zai
-                || moonshot
-                || together
-                || ai_gateway
-                || nvidia
-                || ant_ling),
+            supports_store: true,
+            supports_developer_role: true,
+            supports_reasoning_effort: true,
             supports_usage_in_streaming: true,
             supports_finish_reason: true,
-            max_tokens_field: if chutes
-                || deepseek
-                || moonshot
-                || ai_gateway
-                || together
-                || nvidia
-                || ant_ling
-                || zai
-            {
-                "max_tokens".into()
-            } else {
-                "max_completion_tokens".into()
-            },
+            max_tokens_field: "max_completion_tokens".into(),
             requires_tool_result_name: false,
             requires_assistant_after_tool_result: false,
             requires_non_null_assistant_content: false,
             requires_tools_with_tool_history: false,
             requires_thinking_as_text: false,
-            requires_reasoning_content_on_assistant_messages: deepseek,
-            thinking_format: if deepseek {
-                ThinkingFormat::DeepSeek
-            } else if zai {
-                ThinkingFormat::Zai
-            } else if together {
-                ThinkingFormat::Together
-            } else if ant_ling {
-                ThinkingFormat::AntLing
-            } else if openrouter {
-                ThinkingFormat::OpenRouter
-            } else {
-                ThinkingFormat::OpenAi
-            },
+            requires_reasoning_content_on_assistant_messages: false,
+            thinking_format: ThinkingFormat::OpenAi,
             supports_strict_mode: false,
             supports_mid_convo_system_messages: false,
             zai_tool_stream: false,
             thinking_token_budget_field: None,
-            anthropic_cache_control: openrouter && of_anthropic,
-            send_session_affinity_headers: openrouter,
-            session_affinity_format: if openrouter { "openrouter".into() } else { "openai".into() },
+            anthropic_cache_control: false,
+            send_session_affinity_headers: false,
+            session_affinity_format: "openai".into(),
             prompt_cache_key_mode: "auto".into(),
-            supports_long_cache_retention: !(together || cloudflare || nvidia || ant_ling),
+            supports_long_cache_retention: true,
             open_router_routing: None,
             vercel_gateway_routing: None,
             chat_template_kwargs: Map::new(),
             chat_template_args: Map::new(),
             vllm_priority: None,
-            reports_cost: openrouter,
+            reports_cost: false,
             is_openai: model.base_url.contains("api.openai.com"),
         }
     }
 
+    /// Adds the differences of one vendor. The thinking format of the first vendor that has one stays.
+    fn adjust(&mut self, vendor: &Vendor, model: &Model) {
+        let differences = &vendor.completions;
+        self.supports_store &= differences.supports_store;
+        self.supports_developer_role &= differences.developer_role.contains(&model.id);
+        self.supports_reasoning_effort &= differences.supports_reasoning_effort;
+        if !differences.supports_max_completion_tokens {
+            self.max_tokens_field = "max_tokens".into();
+        }
+        self.requires_reasoning_content_on_assistant_messages |= differences.requires_reasoning_content;
+        if self.thinking_format == ThinkingFormat::OpenAi {
+            self.thinking_format = differences.thinking_format;
+        }
+        self.anthropic_cache_control |= differences.anthropic_cache_control.contains(&model.id);
+        if let Some(format) = vendor.session_affinity_format {
+            self.send_session_affinity_headers = true;
+            self.session_affinity_format = format.into();
+        }
+        self.supports_long_cache_retention &= differences.supports_long_cache_retention;
+        self.reports_cost |= differences.reports_cost;
+    }
+
+    /// Puts the switches in a model's `compat` over those of its vendor.
     fn apply(&mut self, overrides: &Map<String, Value>) {
         let switches = [
             ("supportsStore", &mut self.supports_store),
@@ -253,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_of_ones_own_is_a_standard_one() {
+    fn an_unknown_server_is_taken_for_openai() {
         let compat = Compat::of(&model("local", "http://127.0.0.1:8080/v1", "m"));
         assert!(compat.supports_store && compat.supports_developer_role && compat.supports_reasoning_effort);
         assert_eq!(compat.max_tokens_field, "max_completion_tokens");

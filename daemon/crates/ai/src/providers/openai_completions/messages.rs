@@ -6,12 +6,15 @@ use agentd_protocol::model::Model;
 use serde_json::Value;
 
 use super::{
+    api_types::{Call, CallFunction, ChatMessage, Content, ContentPart, Reasoning},
     compat::Compat,
-    wire::outgoing::{Call, CallFunction, ChatMessage, Content, ContentPart, Reasoning},
 };
 use crate::{
     handoff::{AssistantPart, Part, ToolAnswer, Turn},
-    providers::json_forms::Arguments,
+    providers::{
+        call_id::{hash, sanitized},
+        request_parts::ArgumentsText,
+    },
 };
 
 /// The fields in which servers send reasoning, in the order in which they are looked at.
@@ -71,7 +74,7 @@ impl<'a> Encoder<'a, '_> {
                 AssistantPart::ToolCall { id, name, arguments, .. } => calls.push(Call {
                     id: Cow::Borrowed(id),
                     kind: "function",
-                    function: CallFunction { name, arguments: Arguments(arguments) },
+                    function: CallFunction { name, arguments: ArgumentsText(arguments) },
                 }),
             }
         }
@@ -183,5 +186,77 @@ fn joined<'a>(texts: impl Iterator<Item = &'a str>, separator: &str) -> Cow<'a, 
         [] => Cow::Borrowed(""),
         [only] => Cow::Borrowed(only),
         _ => Cow::Owned(texts.join(separator)),
+    }
+}
+
+/// The longest id that OpenAI takes, in bytes.
+const MAX_ID: usize = 40;
+
+/// The longest id that others are given.
+const MAX_ELSEWHERE: usize = 64;
+
+/// An id for this API. CallIds of the form `call|item` (another API's) become one word; long ones keep their beginning and
+/// get a hash, so that equal ids stay equal and different ones different.
+pub(super) fn normalized_call_id(id: &str, provider: &str) -> String {
+    if let Some((call, item)) = id.split_once('|') {
+        let joined = match item {
+            "" => sanitized(call),
+            item => format!("{}_{}", sanitized(call), sanitized(item)),
+        };
+        if joined.len() <= MAX_ID {
+            return joined;
+        }
+        let mut prefix = sanitized(call);
+        prefix.truncate(MAX_ID - 9);
+        return format!("{prefix}_{}", hash(id));
+    }
+    let mut legal = sanitized(id);
+    if provider == "openai" {
+        // Only ASCII is left, so every place is a boundary.
+        legal.truncate(MAX_ID);
+    } else if legal.len() > MAX_ELSEWHERE {
+        legal.truncate(MAX_ELSEWHERE - 9);
+        legal = format!("{legal}_{}", hash(id));
+    }
+    if legal.is_empty() { format!("call_{}", hash(id)) } else { legal }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_other_apis_become_one_word() {
+        assert_eq!(normalized_call_id("call_1|fc_2", "x"), "call_1_fc_2");
+        assert_eq!(normalized_call_id("call/1|fc.2", "x"), "call_1_fc_2");
+        assert_eq!(normalized_call_id("call_1|", "x"), "call_1");
+        let long = format!("call_abc|fc_{}", "x".repeat(60));
+        let id = normalized_call_id(&long, "x");
+        assert!(id.starts_with("call_abc_") && id.len() == 17, "{id}");
+        assert_eq!(id, normalized_call_id(&long, "x"));
+        assert_ne!(id, normalized_call_id(&format!("{long}y"), "x"));
+        assert_eq!(normalized_call_id(&format!("{}|y", "c".repeat(60)), "x").len(), 40);
+    }
+
+    #[test]
+    fn other_ids_stay() {
+        let long = "a".repeat(50);
+        assert_eq!(normalized_call_id(&long, "local"), long);
+        assert_eq!(normalized_call_id(&long, "openai").len(), 40);
+        assert_eq!(normalized_call_id("call_1", "openai"), "call_1");
+    }
+
+    #[test]
+    fn what_servers_refuse_is_replaced() {
+        assert_eq!(normalized_call_id("a b.\u{fc}", "local"), "a_b__");
+        assert_eq!(normalized_call_id(&"a".repeat(70), "local").len(), 64);
+        assert_ne!(
+            normalized_call_id(&"a".repeat(70), "local"),
+            normalized_call_id(&"a".repeat(71), "local")
+        );
+        assert!(
+            normalized_call_id("", "local").starts_with("call_")
+                && normalized_call_id("", "openai").len() > 5
+        );
     }
 }

@@ -3,8 +3,8 @@
 use agentd_protocol::model::{Model, ThinkingLevel};
 use serde_json::{Map, Value, json};
 
-use super::compat::{Compat, ThinkingFormat};
-use crate::ThinkingBudgets;
+use super::compat::Compat;
+use crate::{ThinkingBudgets, vendors::ThinkingFormat};
 
 /// What the model's map says of `off`.
 enum Off<'a> {

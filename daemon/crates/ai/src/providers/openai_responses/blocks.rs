@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use serde_json::value::RawValue;
 
 use super::{
+    api_types::{OutputItem, json_text, parts},
     signature::{TextSignature, compact},
-    wire::incoming::{Item, json_text, parts},
 };
 use crate::{BlockKind, BlockSeal, Delta};
 
@@ -20,7 +20,7 @@ pub(super) enum Kind {
 
 impl Kind {
     /// The block that an item becomes; `None` for items that are none.
-    fn of(item: &Item<'_>) -> Option<Self> {
+    fn of(item: &OutputItem<'_>) -> Option<Self> {
         match item.kind.as_deref()? {
             "message" => Some(Self::Text),
             "reasoning" => Some(Self::Thinking),
@@ -127,7 +127,7 @@ impl Blocks {
     }
 
     /// An item begins.
-    pub(super) fn added(&mut self, output_index: Option<u64>, item: &Item<'_>, out: &mut Vec<Delta>) {
+    pub(super) fn added(&mut self, output_index: Option<u64>, item: &OutputItem<'_>, out: &mut Vec<Delta>) {
         let Some(kind) = Kind::of(item) else { return };
         let key = Key { output_index, item_id: item.id.as_deref().unwrap_or_default() };
         let twice = !key.item_id.is_empty()
@@ -145,7 +145,9 @@ impl Blocks {
         let found = match self.find(kind, key) {
             Some(at) => Some(at),
             // Nobody said that it begins. Of a call that is not enough: its name comes with its end.
-            None if kind != Kind::Call && !self.is_done(key) => self.begin(kind, key, &Item::default(), out),
+            None if kind != Kind::Call && !self.is_done(key) => {
+                self.begin(kind, key, &OutputItem::default(), out)
+            }
             None => None,
         };
         match found {
@@ -179,7 +181,7 @@ impl Blocks {
         raw: &RawValue,
         out: &mut Vec<Delta>,
     ) -> Result<(), serde_json::Error> {
-        let item: Item<'_> = serde_json::from_str(raw.get())?;
+        let item: OutputItem<'_> = serde_json::from_str(raw.get())?;
         let Some(kind) = Kind::of(&item) else { return Ok(()) };
         let key = Key { output_index, item_id: item.id.as_deref().unwrap_or_default() };
         let found = match self.find(kind, key) {
@@ -211,7 +213,7 @@ impl Blocks {
             if self.open.is_empty() {
                 break;
             }
-            let item: Item<'_> = serde_json::from_str(raw.get())?;
+            let item: OutputItem<'_> = serde_json::from_str(raw.get())?;
             let item_id = item.id.as_deref().unwrap_or_default();
             let key = Key { output_index: item_id.is_empty().then_some(place), item_id };
             if let Some(at) = Kind::of(&item).and_then(|kind| self.find(kind, key)) {
@@ -231,7 +233,13 @@ impl Blocks {
     }
 
     /// Opens a block; its place among the open ones. `None` for a call that nobody could answer.
-    fn begin(&mut self, kind: Kind, key: Key<'_>, item: &Item<'_>, out: &mut Vec<Delta>) -> Option<usize> {
+    fn begin(
+        &mut self,
+        kind: Kind,
+        key: Key<'_>,
+        item: &OutputItem<'_>,
+        out: &mut Vec<Delta>,
+    ) -> Option<usize> {
         let block = match kind {
             Kind::Text => BlockKind::Text,
             Kind::Thinking => BlockKind::Thinking,
@@ -260,7 +268,14 @@ impl Blocks {
         Some(self.open.len() - 1)
     }
 
-    fn finish(&mut self, at: usize, key: Key<'_>, item: &Item<'_>, raw: &RawValue, out: &mut Vec<Delta>) {
+    fn finish(
+        &mut self,
+        at: usize,
+        key: Key<'_>,
+        item: &OutputItem<'_>,
+        raw: &RawValue,
+        out: &mut Vec<Delta>,
+    ) {
         let mut block = self.open.remove(at);
         let signature = match block.kind {
             Kind::Text => {

@@ -3,8 +3,7 @@
 use agentd_protocol::model::Model;
 use serde_json::{Map, Value};
 
-use super::Dialect;
-use crate::http::Host;
+use crate::vendors;
 
 /// The switches of one model.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,8 +37,8 @@ impl Compat {
             send_session_affinity_headers: dialect.names_sessions(),
             session_affinity_format: "openai".into(),
         };
-        if Host::of(model).is(&["openrouter"], &["openrouter.ai"]) {
-            compat.session_affinity_format = "openrouter".into();
+        if let Some(format) = vendors::session_affinity_format(model) {
+            compat.session_affinity_format = format.into();
         }
         if let Some(overrides) = &model.compat {
             compat.apply(overrides);
@@ -72,6 +71,49 @@ impl Compat {
                 value.clone_into(field);
             }
         }
+    }
+}
+
+/// One of the APIs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::providers) enum Dialect {
+    /// OpenAI's own, and what imitates it.
+    OpenAi,
+    /// Azure's: the model is a deployment of the user's.
+    Azure,
+    /// The one behind ChatGPT's subscriptions.
+    Codex,
+}
+
+impl Dialect {
+    /// Whether tools may be strict unless the model says otherwise.
+    pub(super) fn is_strict(self) -> bool {
+        self != Self::OpenAi
+    }
+
+    /// Whether requests may say how long the prompt is to be kept, unless the model says otherwise.
+    pub(super) fn keeps_prompts_longer(self) -> bool {
+        self == Self::OpenAi
+    }
+
+    /// Whether requests may limit the answer, unless the model says otherwise.
+    pub(super) fn limits_answers(self) -> bool {
+        self != Self::Codex
+    }
+
+    /// Whether a header says to which session a request belongs, unless the model says otherwise.
+    pub(super) fn names_sessions(self) -> bool {
+        self != Self::Azure
+    }
+
+    /// Whether the system prompt has a field of its own, which may not be empty.
+    pub(super) fn has_instructions(self) -> bool {
+        self == Self::Codex
+    }
+
+    /// Whether a tool that is not strict says so by `null`: that it is left to the server.
+    pub(super) fn leaves_strictness_open(self) -> bool {
+        self == Self::Codex
     }
 }
 

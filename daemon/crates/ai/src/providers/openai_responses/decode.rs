@@ -2,26 +2,27 @@
 
 use std::sync::Arc;
 
-use agentd_protocol::model::Model;
+use agentd_protocol::{
+    message::{Cost, StopReason, Usage},
+    model::Model,
+};
 use serde::de::Error as _;
 use serde_json::{Value, value::RawValue};
 
 use super::{
-    answer::outcome,
+    api_types::{OutputItem, Response, StreamEvent, json_text, refusal, text},
     blocks::{Blocks, Key, Kind},
-    trouble,
-    usage::usage,
-    wire::incoming::{Event, Item, Response, json_text, refusal, text},
+    errors,
 };
 use crate::{
-    Delta,
-    failure::{Failure, FailureKind, Refusal},
-    http::{Server, Step, Wire},
+    Delta, cost,
+    failure::{Failure, FailureKind, Refusal, classify_message, is_refusal},
+    http::{AnswerDecoder, DecodeStep, Server},
 };
 
 /// Reads one answer.
 #[cfg_attr(test, derive(Clone))]
-pub(crate) struct Reader {
+pub(crate) struct ResponsesDecoder {
     server: Server,
     /// The model asked for.
     model: Arc<Model>,
@@ -31,7 +32,7 @@ pub(crate) struct Reader {
     refusal: Refusal,
 }
 
-impl Reader {
+impl ResponsesDecoder {
     /// A reader for an answer of `server`, asked for `model`.
     pub(in crate::providers) fn new(server: Server, model: &Arc<Model>) -> Self {
         let (blocks, refusal) = (Blocks::default(), Refusal::default());
@@ -58,7 +59,7 @@ impl Reader {
         event: &str,
         response: &Response<'_>,
         out: &mut Vec<Delta>,
-    ) -> Result<Step, serde_json::Error> {
+    ) -> Result<DecodeStep, serde_json::Error> {
         self.meet(response, out);
         if let Some(items) = &response.output {
             let said: String = items.iter().filter_map(|item| refusal(item)).collect();
@@ -71,25 +72,32 @@ impl Reader {
         }
         let step = outcome(&self.server, event, response, self.blocks.has_calls());
         Ok(match (step, self.refusal.failure(&self.server)) {
-            (Step::Done { raw_stop_reason, .. }, Some(failure)) => Step::Failed { failure, raw_stop_reason },
+            (DecodeStep::Done { raw_stop_reason, .. }, Some(failure)) => {
+                DecodeStep::Failed { failure, raw_stop_reason }
+            }
             (step, _) => step,
         })
     }
 }
 
-impl Wire for Reader {
-    fn event(&mut self, name: &str, data: &str, out: &mut Vec<Delta>) -> Result<Step, serde_json::Error> {
-        let event: Event<'_> = serde_json::from_str(data)?;
+impl AnswerDecoder for ResponsesDecoder {
+    fn event(
+        &mut self,
+        name: &str,
+        data: &str,
+        out: &mut Vec<Delta>,
+    ) -> Result<DecodeStep, serde_json::Error> {
+        let event: StreamEvent<'_> = serde_json::from_str(data)?;
         let kind = event.kind.as_deref().unwrap_or(name);
         let item_id = event.item_id.as_deref().unwrap_or_default();
         let key = Key { output_index: event.output_index, item_id };
         let Some(kind) = kind.strip_prefix("response.") else {
             return Ok(match event.error {
-                _ if kind == "error" => Step::failed(trouble::of_event(&self.server, data)),
+                _ if kind == "error" => DecodeStep::failed(errors::of_event(&self.server, data)),
                 Some(error) if error.get().starts_with(['{', '"']) => {
-                    Step::failed(trouble::of_body(&self.server, data))
+                    DecodeStep::failed(errors::of_body(&self.server, data))
                 }
-                _ => Step::More,
+                _ => DecodeStep::More,
             });
         };
         match kind {
@@ -126,7 +134,7 @@ impl Wire for Reader {
             }
             "output_item.added" => {
                 if let Some(item) = event.item {
-                    let item: Item<'_> = serde_json::from_str(item.get())?;
+                    let item: OutputItem<'_> = serde_json::from_str(item.get())?;
                     self.blocks.added(event.output_index, &item, out);
                 }
             }
@@ -150,25 +158,25 @@ impl Wire for Reader {
             }
             _ => {}
         }
-        Ok(Step::More)
+        Ok(DecodeStep::More)
     }
 
-    fn whole(&mut self, json: &str, out: &mut Vec<Delta>) -> Result<Step, serde_json::Error> {
+    fn whole(&mut self, json: &str, out: &mut Vec<Delta>) -> Result<DecodeStep, serde_json::Error> {
         let response: Response<'_> = serde_json::from_str(json)?;
         let is_response = response.output.is_some() || response.object.as_deref() == Some("response");
         if !is_response {
             let is_error = response.object.as_deref() == Some("error")
                 || response.error.is_some_and(|error| error.get().starts_with(['{', '"']));
             if is_error {
-                return Ok(Step::failed(trouble::of_body(&self.server, json)));
+                return Ok(DecodeStep::failed(errors::of_body(&self.server, json)));
             }
             return Err(serde_json::Error::custom("no output"));
         }
         self.ended("completed", &response, out)
     }
 
-    fn end(&mut self, _: &mut Vec<Delta>) -> Step {
-        Step::failed(Failure::new(
+    fn end(&mut self, _: &mut Vec<Delta>) -> DecodeStep {
+        DecodeStep::failed(Failure::new(
             FailureKind::Retryable,
             "OpenAI Responses stream ended before a terminal response event",
         ))
@@ -176,6 +184,147 @@ impl Wire for Reader {
 
     fn seal(&mut self, incomplete: bool, out: &mut Vec<Delta>) {
         self.blocks.seal(incomplete, out);
+    }
+}
+
+/// The end that a response object tells of. `event` is the status that its event has in its name; `called` says whether
+/// the model made a tool call.
+pub(super) fn outcome(server: &Server, event: &str, response: &Response<'_>, called: bool) -> DecodeStep {
+    let has_error = response.error.is_some_and(|error| error.get().starts_with(['{', '"']));
+    let status = match response.status.as_deref() {
+        _ if event == "failed" || (has_error && event != "cancelled") => "failed",
+        Some(status @ ("completed" | "incomplete" | "failed" | "cancelled")) => status,
+        // Some servers still say `in_progress` there.
+        _ => event,
+    };
+    match status {
+        "incomplete" => incomplete(server, response),
+        "failed" | "cancelled" => DecodeStep::Failed {
+            failure: errors::of_response(server, status, response),
+            raw_stop_reason: Some(status.to_owned()),
+        },
+        _ => DecodeStep::Done {
+            stop_reason: if called { StopReason::ToolUse } else { StopReason::Stop },
+            raw_stop_reason: Some(status.to_owned()),
+        },
+    }
+}
+
+fn incomplete(server: &Server, response: &Response<'_>) -> DecodeStep {
+    let reason = errors::incomplete_reason(response).unwrap_or_else(|| "unknown".to_owned());
+    if reason == "max_output_tokens" {
+        return DecodeStep::Done { stop_reason: StopReason::Length, raw_stop_reason: Some(reason) };
+    }
+    let message = format!("Response incomplete: {reason}");
+    let kind = if is_refusal(&reason) {
+        FailureKind::ModelRefusal
+    } else {
+        classify_message(&server.provider, &message)
+    };
+    DecodeStep::Failed { failure: server.failure(kind, message), raw_stop_reason: Some(reason) }
+}
+
+/// Reads a usage report; `None` when it is none. `tier` is the service tier that answered.
+pub(super) fn usage(report: &Value, tier: Option<&str>, model: &Model) -> Option<Usage> {
+    let report = report.as_object()?;
+    let number = |value: Option<&Value>| {
+        let value = value?;
+        // Some servers count in floats.
+        value.as_u64().or_else(|| value.as_f64().filter(|float| *float >= 0.0).map(|float| float as u64))
+    };
+    let top = |name: &str| number(report.get(name));
+    let detail =
+        |group: &str, name: &str| number(report.get(group).and_then(|group| group.get(name))).unwrap_or(0);
+    let prompt = top("input_tokens").unwrap_or(0);
+    let output = top("output_tokens").unwrap_or(0);
+    let cache_read = detail("input_tokens_details", "cached_tokens").min(prompt);
+    let cache_write = detail("input_tokens_details", "cache_write_tokens").min(prompt - cache_read);
+    let mut usage = Usage {
+        input: prompt - cache_read - cache_write,
+        output,
+        cache_read,
+        cache_write,
+        cache_write1h: None,
+        reasoning: Some(detail("output_tokens_details", "reasoning_tokens")),
+        total_tokens: top("total_tokens").unwrap_or_else(|| prompt.saturating_add(output)),
+        cost: Cost::default(),
+    };
+    if let Some(factor) = tier.and_then(|tier| factor(tier, &model.id)) {
+        usage.cost = scaled(cost(&model.cost, &usage), factor);
+    }
+    Some(usage)
+}
+
+/// What a service tier costs, as a multiple of the listed prices; `None` for the one that they are for.
+fn factor(tier: &str, model: &str) -> Option<f64> {
+    match tier {
+        "flex" => Some(0.5),
+        "priority" | "fast" if model == "gpt-5.5" => Some(2.5),
+        "priority" | "fast" => Some(2.0),
+        _ => None,
+    }
+}
+
+fn scaled(cost: Cost, factor: f64) -> Cost {
+    let (input, output) = (cost.input * factor, cost.output * factor);
+    let (cache_read, cache_write) = (cost.cache_read * factor, cost.cache_write * factor);
+    let total = input + output + cache_read + cache_write;
+    Cost { input, output, cache_read, cache_write, total, total_from_provider: cost.total_from_provider }
+}
+
+#[cfg(test)]
+mod usage_tests {
+    use agentd_protocol::model::ModelCost;
+    use serde_json::json;
+
+    use super::*;
+
+    fn model(id: &str) -> Model {
+        let cost = ModelCost { input: 2.0, output: 8.0, cache_read: 0.5, ..ModelCost::default() };
+        Model { id: id.into(), cost, ..Model::placeholder() }
+    }
+
+    fn check(report: Value, expected: [u64; 6]) {
+        let found = usage(&report, None, &model("m")).unwrap();
+        let reasoning = found.reasoning.unwrap();
+        let total = found.total_tokens;
+        assert_eq!(
+            [found.input, found.output, found.cache_read, found.cache_write, reasoning, total],
+            expected,
+            "{report}"
+        );
+        assert_eq!(found.cost, Cost::default());
+    }
+
+    #[test]
+    fn cached_tokens_are_no_input() {
+        check(json!({"input_tokens": 100, "output_tokens": 20}), [100, 20, 0, 0, 0, 120]);
+        check(
+            json!({"input_tokens": 50, "output_tokens": 9, "total_tokens": 60,
+                "input_tokens_details": {"cached_tokens": 10, "cache_write_tokens": 5},
+                "output_tokens_details": {"reasoning_tokens": 7}}),
+            [35, 9, 10, 5, 7, 60],
+        );
+        check(json!({"input_tokens": 5.0, "input_tokens_details": {"cached_tokens": 9}}), [0, 0, 5, 0, 0, 5]);
+        check(json!({"input_tokens": 5, "input_tokens_details": null}), [5, 0, 0, 0, 0, 5]);
+        assert_eq!(usage(&Value::Null, None, &model("m")), None);
+    }
+
+    fn check_tier(tier: &str, id: &str, expected: f64) {
+        let report = json!({"input_tokens": 1_000_000, "output_tokens": 1_000_000});
+        let cost = usage(&report, Some(tier), &model(id)).unwrap().cost;
+        assert_eq!((cost.input, cost.output), (2.0 * expected, 8.0 * expected), "{tier}");
+        assert_eq!((cost.total, cost.total_from_provider.is_some()), (10.0 * expected, expected > 0.0));
+    }
+
+    #[test]
+    fn the_service_tier_changes_the_price() {
+        check_tier("flex", "m", 0.5);
+        check_tier("priority", "m", 2.0);
+        check_tier("fast", "m", 2.0);
+        check_tier("priority", "gpt-5.5", 2.5);
+        // Priced as usual, by whoever adds up the answer.
+        check_tier("default", "m", 0.0);
     }
 }
 

@@ -9,23 +9,29 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{
-    call_id::{MAX_ID, is_item_id, split},
+    api_types::{CallOutput, InputItem, InputMessage, InputPart as ApiPart},
     signature::{TextSignature, reasoning_item},
-    wire::outgoing::{Item, Message, Output, Part as WirePart},
 };
-use crate::handoff::{AssistantPart, Part, ToolAnswer, Turn};
+use crate::{
+    handoff::{AssistantPart, Part, ToolAnswer, Turn},
+    providers::call_id::{hash, sanitized},
+};
 
 /// Encodes a transcript. `system_role` is `system` or `developer`.
-pub(super) fn input<'a>(prompt: &'a str, turns: &'a [Turn<'a>], system_role: &'static str) -> Vec<Item<'a>> {
+pub(super) fn input<'a>(
+    prompt: &'a str,
+    turns: &'a [Turn<'a>],
+    system_role: &'static str,
+) -> Vec<InputItem<'a>> {
     let mut encoder = Encoder::default();
     encoder.items.reserve(turns.len() + 1);
     if !prompt.is_empty() {
-        encoder.items.push(Item::System { role: system_role, content: prompt });
+        encoder.items.push(InputItem::System { role: system_role, content: prompt });
     }
     for turn in turns {
         match turn {
-            Turn::System(text) => encoder.items.push(Item::System { role: system_role, content: text }),
-            Turn::User(parts) => encoder.items.push(Item::user(parts.iter().map(part).collect())),
+            Turn::System(text) => encoder.items.push(InputItem::System { role: system_role, content: text }),
+            Turn::User(parts) => encoder.items.push(InputItem::user(parts.iter().map(part).collect())),
             Turn::Assistant(parts) => encoder.assistant(parts),
             Turn::Results(answers) => encoder.results(answers),
         }
@@ -37,7 +43,7 @@ pub(super) fn input<'a>(prompt: &'a str, turns: &'a [Turn<'a>], system_role: &'s
 /// cache by them.
 #[derive(Default)]
 struct Encoder<'a> {
-    items: Vec<Item<'a>>,
+    items: Vec<InputItem<'a>>,
     /// The ids of items so far. The API refuses an input that has one twice.
     item_ids: HashSet<Cow<'a, str>>,
     /// The ids of calls so far, each with the last number that was put behind it.
@@ -61,12 +67,12 @@ impl<'a> Encoder<'a> {
                     }
                 }
                 AssistantPart::ToolCall { id, name, arguments, .. } => {
-                    let (call, item) = split(id);
+                    let (call, item) = split_call_id(id);
                     let call_id = self.call_id(call);
                     self.waiting.push((id, call_id.clone()));
                     let item = item.filter(|item| is_item_id(item)).map(Cow::Borrowed);
                     let item = item.filter(|item| self.item_ids.insert(item.clone()));
-                    self.items.push(Item::call(item, call_id, name, arguments));
+                    self.items.push(InputItem::call(item, call_id, name, arguments));
                 }
             }
         }
@@ -77,7 +83,7 @@ impl<'a> Encoder<'a> {
         let (id, phase) = signature.map_or((None, None), |signature| (Some(signature.id), signature.phase));
         let id = id.filter(|id| self.item_ids.insert(id.clone().into()));
         let id = id.unwrap_or_else(|| self.message_id());
-        self.items.push(Item::Message(Message::new(text, id, phase)));
+        self.items.push(InputItem::Message(InputMessage::new(text, id, phase)));
     }
 
     fn reasoning(&mut self, item: &'a RawValue) {
@@ -88,7 +94,7 @@ impl<'a> Encoder<'a> {
         }
         let id = serde_json::from_str::<Id<'a>>(item.get()).ok().and_then(|item| item.id);
         if id.is_none_or(|id| id.is_empty() || self.item_ids.insert(id)) {
-            self.items.push(Item::Reasoning(item));
+            self.items.push(InputItem::Reasoning(item));
         }
     }
 
@@ -98,7 +104,7 @@ impl<'a> Encoder<'a> {
             // Results come in the order of the calls, so this is the first one.
             if let Some(at) = waiting.iter().position(|(id, _)| *id == answer.call_id) {
                 let (_, call_id) = waiting.remove(at);
-                self.items.push(Item::output(call_id, output(&answer.parts)));
+                self.items.push(InputItem::output(call_id, output(&answer.parts)));
             }
         }
     }
@@ -127,7 +133,7 @@ impl<'a> Encoder<'a> {
         loop {
             number += 1;
             let suffix = format!("_{number}");
-            let room = if wish.len() > MAX_ID { wish.len() } else { MAX_ID - suffix.len() };
+            let room = if wish.len() > MAX_CALL_ID { wish.len() } else { MAX_CALL_ID - suffix.len() };
             let kept =
                 wish.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= room).last();
             let id = format!("{}{suffix}", &wish[..kept.unwrap_or(0)]);
@@ -140,17 +146,17 @@ impl<'a> Encoder<'a> {
     }
 }
 
-fn part<'a>(part: &'a Part<'a>) -> WirePart<'a> {
+fn part<'a>(part: &'a Part<'a>) -> ApiPart<'a> {
     match part {
-        Part::Text(text) => WirePart::InputText { text },
-        Part::Image(image) => WirePart::image(image),
+        Part::Text(text) => ApiPart::InputText { text },
+        Part::Image(image) => ApiPart::image(image),
     }
 }
 
 /// What a tool gave back: text, unless there are images in it.
-fn output<'a>(parts: &'a [Part<'a>]) -> Output<'a> {
+fn output<'a>(parts: &'a [Part<'a>]) -> CallOutput<'a> {
     if parts.iter().any(|part| matches!(part, Part::Image(_))) {
-        return Output::Parts(parts.iter().map(part).collect());
+        return CallOutput::Parts(parts.iter().map(part).collect());
     }
     let texts: Vec<&str> = parts
         .iter()
@@ -159,9 +165,73 @@ fn output<'a>(parts: &'a [Part<'a>]) -> Output<'a> {
             Part::Image(_) => None,
         })
         .collect();
-    Output::Text(match texts[..] {
+    CallOutput::Text(match texts[..] {
         [] => Cow::Borrowed("(no tool output)"),
         [only] => Cow::Borrowed(only),
         _ => Cow::Owned(texts.join("\n")),
     })
+}
+
+/// The longest id that OpenAI takes, in bytes.
+pub(super) const MAX_CALL_ID: usize = 64;
+
+/// The id of another model's call for this API. The item is not the provider's own, so it gets a name of its own kind.
+pub(super) fn normalized_call_id(id: &str) -> String {
+    match id.split_once('|') {
+        Some((call, item)) => format!("{}|fc_{}", shortened(call), hash(item)),
+        None => shortened(id),
+    }
+}
+
+/// Both parts of an id.
+pub(super) fn split_call_id(id: &str) -> (&str, Option<&str>) {
+    match id.split_once('|') {
+        Some((call, item)) => (call, Some(item).filter(|item| !item.is_empty())),
+        None => (id, None),
+    }
+}
+
+/// Whether a call may be sent under this id of an item: the API takes no other kind of it.
+pub(super) fn is_item_id(id: &str) -> bool {
+    id.len() <= MAX_CALL_ID && id.starts_with("fc") && sanitized(id) == id
+}
+
+/// Legal characters only, and few enough; different ids stay different.
+fn shortened(part: &str) -> String {
+    let mut legal = sanitized(part);
+    if legal.is_empty() {
+        return format!("call_{}", hash(part));
+    }
+    if legal.len() > MAX_CALL_ID {
+        legal.truncate(MAX_CALL_ID - 9);
+        legal = format!("{legal}_{}", hash(part));
+    }
+    legal
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_other_models_become_legal() {
+        assert_eq!(normalized_call_id("call_1"), "call_1");
+        assert_eq!(normalized_call_id("toolu/1:x"), "toolu_1_x");
+        assert_eq!(normalized_call_id(""), format!("call_{}", hash("")));
+        let item = normalized_call_id("call.1|fc_abc");
+        assert_eq!(item, format!("call_1|fc_{}", hash("fc_abc")));
+        assert!(is_item_id(split_call_id(&item).1.unwrap()));
+        let long = "é".repeat(80);
+        assert_eq!(normalized_call_id(&long).len(), MAX_CALL_ID);
+        assert_ne!(normalized_call_id(&long), normalized_call_id(&format!("{long}x")));
+        assert_eq!(normalized_call_id(&"a".repeat(MAX_CALL_ID)), "a".repeat(MAX_CALL_ID));
+    }
+
+    #[test]
+    fn ids_have_two_parts() {
+        assert_eq!(split_call_id("a|b|c"), ("a", Some("b|c")));
+        assert_eq!(split_call_id("a|"), ("a", None));
+        assert_eq!(split_call_id("a"), ("a", None));
+        assert!(is_item_id("fc-1") && !is_item_id("call_1") && !is_item_id("fc 1"));
+    }
 }

@@ -1,26 +1,50 @@
 //! The responses API of OpenAI, and of the servers that imitate it.
 
-mod answer;
+mod api_types;
 mod blocks;
-mod call_id;
 mod compat;
 mod decode;
-mod dialect;
-mod encode;
+mod errors;
 mod headers;
 mod input;
 #[cfg(test)]
 pub(super) mod one_answer;
-mod provider;
-mod reasoning;
+mod request;
 mod signature;
-mod trouble;
-mod usage;
-mod wire;
 
-pub(super) use compat::Compat;
-pub(super) use decode::Reader;
-pub(super) use dialect::Dialect;
-pub(super) use encode::body;
+use self::headers::headers;
+use crate::{
+    Request,
+    failure::Failure,
+    http::{Adapter, OutgoingRequest, Server, endpoint, unwritable},
+};
+
+pub(super) use compat::{Compat, Dialect};
+pub(super) use decode::ResponsesDecoder;
 pub(super) use headers::start as start_headers;
-pub(crate) use provider::OpenAiResponses;
+pub(super) use request::body;
+
+/// Speaks `openai-responses`.
+pub(crate) struct OpenAiResponses;
+
+impl Adapter for OpenAiResponses {
+    type Decoder = ResponsesDecoder;
+
+    fn outgoing(&self, request: &Request) -> Result<OutgoingRequest, Failure> {
+        let compat = Compat::of(&request.model, Dialect::OpenAi);
+        let body = body(request, &compat).map_err(|error| unwritable(&error))?;
+        Ok(OutgoingRequest {
+            url: endpoint(&request.model, "/responses", "https://api.openai.com/v1")?,
+            headers: headers(request, &compat)?,
+            body,
+            sign: None,
+        })
+    }
+
+    fn decoder(&self, request: &Request, server: Server) -> ResponsesDecoder {
+        ResponsesDecoder::new(server, &request.model)
+    }
+}
+
+#[cfg(test)]
+mod tests;

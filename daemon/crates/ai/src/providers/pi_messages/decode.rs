@@ -1,19 +1,19 @@
 //! What the events of this API mean.
 
 use agentd_protocol::message::{StopReason, Usage};
-use serde::de::Error as _;
-use serde_json::{Error, Value};
+use serde::{Deserialize, de::Error as _};
+use serde_json::{Error, Value, value::RawValue};
 
-use super::incoming::Event;
 use crate::{
     BlockKind, BlockSeal, Delta,
     failure::{Failure, FailureKind, classify_message},
-    http::{ErrorBody, Server, Step, Wire},
+    http::{AnswerDecoder, DecodeStep, ErrorBody, Server},
+    lenient::{nullable, number, text},
 };
 
 /// Reads one answer.
 #[cfg_attr(test, derive(Clone))]
-pub(crate) struct Reader {
+pub(crate) struct PiMessagesDecoder {
     server: Server,
     blocks: Vec<Block>,
 }
@@ -26,45 +26,50 @@ struct Block {
     is_sealed: bool,
 }
 
-impl Reader {
+impl PiMessagesDecoder {
     /// A reader for an answer of `server`.
     pub(super) fn new(server: Server) -> Self {
         Self { server, blocks: Vec::new() }
     }
 
-    fn open(&mut self, event: &Event<'_>, kind: BlockKind, out: &mut Vec<Delta>) -> Result<Step, Error> {
+    fn open(
+        &mut self,
+        event: &StreamEvent<'_>,
+        kind: BlockKind,
+        out: &mut Vec<Delta>,
+    ) -> Result<DecodeStep, Error> {
         let index = self.blocks.len();
         if event.content_index != u64::try_from(index).ok() {
             return Err(out_of_order(event));
         }
         self.blocks.push(Block::default());
         out.push(Delta::Open { index, kind });
-        Ok(Step::More)
+        Ok(DecodeStep::More)
     }
 
     /// The block that an event is about.
-    fn block(&mut self, event: &Event<'_>) -> Result<(usize, &mut Block), Error> {
+    fn block(&mut self, event: &StreamEvent<'_>) -> Result<(usize, &mut Block), Error> {
         let index = event.content_index.and_then(|index| usize::try_from(index).ok());
         let block = index.and_then(|index| Some((index, self.blocks.get_mut(index)?)));
         block.filter(|(_, block)| !block.is_sealed).ok_or_else(|| out_of_order(event))
     }
 
-    fn extend(&mut self, event: Event<'_>, out: &mut Vec<Delta>) -> Result<Step, Error> {
+    fn extend(&mut self, event: StreamEvent<'_>, out: &mut Vec<Delta>) -> Result<DecodeStep, Error> {
         let (index, block) = self.block(&event)?;
         let delta = event.delta.unwrap_or_default();
         block.length += delta.len();
         out.push(Delta::Extend { index, delta });
-        Ok(Step::More)
+        Ok(DecodeStep::More)
     }
 
     /// Ends a block. `whole` is its text, of which pieces may have been left out.
     fn close(
         &mut self,
-        event: &Event<'_>,
+        event: &StreamEvent<'_>,
         whole: Option<&str>,
         signature: Option<String>,
         out: &mut Vec<Delta>,
-    ) -> Result<Step, Error> {
+    ) -> Result<DecodeStep, Error> {
         let (index, block) = self.block(event)?;
         if let Some(rest) = whole.and_then(|whole| whole.get(block.length..)).filter(|rest| !rest.is_empty())
         {
@@ -73,11 +78,11 @@ impl Reader {
         block.is_sealed = true;
         let redacted = event.redacted == Some(Value::Bool(true));
         out.push(Delta::Seal { index, seal: BlockSeal { signature, redacted, incomplete: false } });
-        Ok(Step::More)
+        Ok(DecodeStep::More)
     }
 
     /// Who answered, and what it took.
-    fn report(&self, event: &mut Event<'_>, out: &mut Vec<Delta>) -> Result<(), Error> {
+    fn report(&self, event: &mut StreamEvent<'_>, out: &mut Vec<Delta>) -> Result<(), Error> {
         out.extend(event.response_id.take().filter(|id| !id.is_empty()).map(Delta::ResponseId));
         out.extend(event.response_model.take().filter(|model| !model.is_empty()).map(Delta::ResponseModel));
         if let Some(report) = event.usage.take().filter(Value::is_object) {
@@ -89,7 +94,7 @@ impl Reader {
         Ok(())
     }
 
-    fn failed(&self, event: Event<'_>, data: &str) -> Step {
+    fn failed(&self, event: StreamEvent<'_>, data: &str) -> DecodeStep {
         let provider = &self.server.provider;
         let raw_stop_reason = event.reason;
         let failure = match event.error_message.filter(|text| !text.is_empty()) {
@@ -103,19 +108,19 @@ impl Reader {
             Some(text) => self.server.failure(classify_message(provider, &text), text),
             None => self.server.refusal(None, &ErrorBody::read(data)),
         };
-        Step::Failed { failure, raw_stop_reason }
+        DecodeStep::Failed { failure, raw_stop_reason }
     }
 }
 
-fn out_of_order(event: &Event<'_>) -> Error {
+fn out_of_order(event: &StreamEvent<'_>) -> Error {
     let kind = event.kind.as_deref().unwrap_or_default();
     let index = event.content_index.map_or("none".to_owned(), |index| index.to_string());
     Error::custom(format!("{kind} with the content index {index}"))
 }
 
-impl Wire for Reader {
-    fn event(&mut self, name: &str, data: &str, out: &mut Vec<Delta>) -> Result<Step, Error> {
-        let mut event: Event<'_> = serde_json::from_str(data)?;
+impl AnswerDecoder for PiMessagesDecoder {
+    fn event(&mut self, name: &str, data: &str, out: &mut Vec<Delta>) -> Result<DecodeStep, Error> {
+        let mut event: StreamEvent<'_> = serde_json::from_str(data)?;
         let kind = event.kind.clone().unwrap_or_else(|| name.to_owned());
         match kind.as_str() {
             "text_start" => self.open(&event, BlockKind::Text, out),
@@ -145,28 +150,28 @@ impl Wire for Reader {
                     Some("toolUse") => StopReason::ToolUse,
                     _ => StopReason::Stop,
                 };
-                Ok(Step::Done { stop_reason, raw_stop_reason: None })
+                Ok(DecodeStep::Done { stop_reason, raw_stop_reason: None })
             }
             "error" => {
                 self.report(&mut event, out)?;
                 Ok(self.failed(event, data))
             }
             _ if event.kind.is_none() && event.error.is_some() => Ok(self.failed(event, data)),
-            _ => Ok(Step::More),
+            _ => Ok(DecodeStep::More),
         }
     }
 
     /// This API always streams: one value is an error, or an event by itself.
-    fn whole(&mut self, json: &str, out: &mut Vec<Delta>) -> Result<Step, Error> {
+    fn whole(&mut self, json: &str, out: &mut Vec<Delta>) -> Result<DecodeStep, Error> {
         match self.event("", json, out)? {
-            Step::More => Err(Error::custom("no events")),
+            DecodeStep::More => Err(Error::custom("no events")),
             step => Ok(step),
         }
     }
 
-    fn end(&mut self, _: &mut Vec<Delta>) -> Step {
+    fn end(&mut self, _: &mut Vec<Delta>) -> DecodeStep {
         let text = format!("{}'s stream ended without a terminal event", self.server.provider);
-        Step::failed(Failure::new(FailureKind::Retryable, text))
+        DecodeStep::failed(Failure::new(FailureKind::Retryable, text))
     }
 
     fn seal(&mut self, incomplete: bool, out: &mut Vec<Delta>) {
@@ -176,6 +181,51 @@ impl Wire for Reader {
             }
         }
     }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct StreamEvent<'a> {
+    #[serde(rename = "type", deserialize_with = "text")]
+    pub(super) kind: Option<String>,
+    #[serde(deserialize_with = "number")]
+    pub(super) content_index: Option<u64>,
+    #[serde(deserialize_with = "text")]
+    pub(super) delta: Option<String>,
+    #[serde(deserialize_with = "text")]
+    pub(super) content: Option<String>,
+    #[serde(deserialize_with = "text")]
+    pub(super) content_signature: Option<String>,
+    pub(super) redacted: Option<Value>,
+    #[serde(deserialize_with = "text")]
+    pub(super) id: Option<String>,
+    #[serde(deserialize_with = "text")]
+    pub(super) tool_name: Option<String>,
+    #[serde(borrow, deserialize_with = "nullable")]
+    pub(super) tool_call: FinishedCall<'a>,
+    #[serde(deserialize_with = "text")]
+    pub(super) reason: Option<String>,
+    pub(super) usage: Option<Value>,
+    #[serde(deserialize_with = "text")]
+    pub(super) response_id: Option<String>,
+    #[serde(deserialize_with = "text")]
+    pub(super) response_model: Option<String>,
+    #[serde(deserialize_with = "text")]
+    pub(super) error_message: Option<String>,
+    /// Ours: `model_refused` where the model refused.
+    #[serde(deserialize_with = "text")]
+    pub(super) code: Option<String>,
+    pub(super) error: Option<Value>,
+}
+
+/// A finished call.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct FinishedCall<'a> {
+    #[serde(borrow)]
+    pub(super) arguments: Option<&'a RawValue>,
+    #[serde(deserialize_with = "text")]
+    pub(super) thought_signature: Option<String>,
 }
 
 #[cfg(test)]
@@ -188,13 +238,13 @@ mod tests {
     use super::*;
     use crate::{
         Accumulator,
-        http::{Decoder, Redactor},
+        http::{BodyDecoder, Redactor},
     };
 
     fn fold(body: &[u8]) -> (AssistantMessage, Option<FailureKind>) {
         let url = reqwest::Url::parse("http://host:1/v1").unwrap();
         let server = Server::new(&url, "radius".into(), Redactor::default());
-        let mut decoder = Decoder::new(server.clone(), Reader::new(server));
+        let mut decoder = BodyDecoder::new(server.clone(), PiMessagesDecoder::new(server));
         let mut deltas = Vec::new();
         decoder.feed(body, &mut deltas);
         if !decoder.is_finished() {

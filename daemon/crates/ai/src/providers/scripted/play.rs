@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     cache::with_output,
     pace::{Cutter, Pace},
-    script::{Action, Call, Chunks, Fail, Kind, Step, Stop, Tokens},
+    script::{Call, Chunks, Fail, ScriptAction, ScriptStep, ScriptedFailureKind, Stop, Tokens},
 };
 use crate::{
     BlockKind, BlockSeal, Delta,
@@ -35,13 +35,13 @@ pub(super) struct Setting {
 
 /// The deltas of a step, from `Started` to the end.
 pub(super) fn deltas(
-    step: &Step,
+    step: &ScriptStep,
     mut setting: Setting,
     cancel: CancellationToken,
 ) -> impl Stream<Item = Delta> + use<> {
     // The step is turned into owned parts first: the stream outlives the script.
     let parts: Vec<Part> = parts(step, &mut setting);
-    let is_told = step.emit.iter().any(|action| matches!(action, Action::Usage(_)));
+    let is_told = step.emit.iter().any(|action| matches!(action, ScriptAction::Usage(_)));
     let counted = setting.usage.filter(|_| !is_told);
     stream! {
         yield Delta::Started;
@@ -100,7 +100,7 @@ enum Part {
     Hang,
 }
 
-fn parts(step: &Step, setting: &mut Setting) -> Vec<Part> {
+fn parts(step: &ScriptStep, setting: &mut Setting) -> Vec<Part> {
     let mut cutter = setting.cutter.take();
     let mut parts = Vec::new();
     let mut blocks = 0;
@@ -120,13 +120,13 @@ fn parts(step: &Step, setting: &mut Setting) -> Vec<Part> {
     };
     for action in &step.emit {
         match action {
-            Action::Text(chunks) => parts.extend(block(BlockKind::Text, chunks)),
-            Action::Refusal(chunks) => {
+            ScriptAction::Text(chunks) => parts.extend(block(BlockKind::Text, chunks)),
+            ScriptAction::Refusal(chunks) => {
                 chunks.pieces().iter().for_each(|piece| refusal.push_str(piece));
                 parts.extend(block(BlockKind::Text, chunks));
             }
-            Action::Thinking(chunks) => parts.extend(block(BlockKind::Thinking, chunks)),
-            Action::ToolCall(call) => {
+            ScriptAction::Thinking(chunks) => parts.extend(block(BlockKind::Thinking, chunks)),
+            ScriptAction::ToolCall(call) => {
                 calls += 1;
                 let made_up = || format!("call_{}", setting.calls + calls);
                 let kind = BlockKind::ToolCall {
@@ -135,13 +135,13 @@ fn parts(step: &Step, setting: &mut Setting) -> Vec<Part> {
                 };
                 parts.extend(block(kind, &arguments(call)));
             }
-            Action::Usage(tokens) => parts.push(Part::Delta(Delta::Usage(usage(*tokens)))),
-            Action::ResponseId(id) => parts.push(Part::Delta(Delta::ResponseId(id.clone()))),
-            Action::WaitForFile(path) => parts.push(Part::WaitForFile(setting.folder.join(path))),
-            Action::Hang(true) => parts.push(Part::Hang),
-            Action::Hang(false) => {}
-            Action::Stop(stop) => parts.push(Part::Delta(end(*stop, &refusal))),
-            Action::Fail(fail) => parts.push(Part::Delta(failed(fail, &setting.provider))),
+            ScriptAction::Usage(tokens) => parts.push(Part::Delta(Delta::Usage(usage(*tokens)))),
+            ScriptAction::ResponseId(id) => parts.push(Part::Delta(Delta::ResponseId(id.clone()))),
+            ScriptAction::WaitForFile(path) => parts.push(Part::WaitForFile(setting.folder.join(path))),
+            ScriptAction::Hang(true) => parts.push(Part::Hang),
+            ScriptAction::Hang(false) => {}
+            ScriptAction::Stop(stop) => parts.push(Part::Delta(end(*stop, &refusal))),
+            ScriptAction::Fail(fail) => parts.push(Part::Delta(failed(fail, &setting.provider))),
         }
     }
     let stop = if calls > 0 { Stop::ToolUse } else { Stop::Done };
@@ -185,12 +185,12 @@ fn end(stop: Stop, refusal: &str) -> Delta {
 
 fn failed(fail: &Fail, provider: &str) -> Delta {
     let kind = match fail.kind {
-        Some(Kind::Retryable) => FailureKind::Retryable,
-        Some(Kind::Overflow) => FailureKind::ContextOverflow,
-        Some(Kind::Auth) => FailureKind::Auth,
-        Some(Kind::InvalidRequest) => FailureKind::InvalidRequest,
-        Some(Kind::ModelRefusal) => FailureKind::ModelRefusal,
-        Some(Kind::Fatal) => FailureKind::Fatal,
+        Some(ScriptedFailureKind::Retryable) => FailureKind::Retryable,
+        Some(ScriptedFailureKind::Overflow) => FailureKind::ContextOverflow,
+        Some(ScriptedFailureKind::Auth) => FailureKind::Auth,
+        Some(ScriptedFailureKind::InvalidRequest) => FailureKind::InvalidRequest,
+        Some(ScriptedFailureKind::ModelRefusal) => FailureKind::ModelRefusal,
+        Some(ScriptedFailureKind::Fatal) => FailureKind::Fatal,
         None => classify_message(provider, &fail.message),
     };
     Delta::Failed { failure: Failure::new(kind, fail.message.clone()), raw_stop_reason: None }

@@ -12,7 +12,7 @@ const FASTEST: f64 = 1_000_000.0;
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct Script {
     /// The steps in order.
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<ScriptStep>,
     /// Whether requests may hold tool calls without results, as after a crash.
     #[serde(default)]
     pub(super) allow_open_calls: bool,
@@ -44,7 +44,7 @@ impl Default for ChunkSizes {
 /// One answer.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(super) struct Step {
+pub(super) struct ScriptStep {
     /// Chooses this step for every request that it fits; without it, the step has its place in the order.
     pub(super) when: Option<Conditions>,
     /// What the request must be like.
@@ -52,7 +52,7 @@ pub(super) struct Step {
     pub(super) expect: Conditions,
     /// What is answered.
     #[serde(default)]
-    pub(super) emit: Vec<Action>,
+    pub(super) emit: Vec<ScriptAction>,
 }
 
 /// Conditions on a request; all that are given must hold.
@@ -77,7 +77,7 @@ pub(super) struct Conditions {
 /// One thing that happens in an answer.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(super) enum Action {
+pub(super) enum ScriptAction {
     /// A block of text.
     Text(Chunks),
     /// A block of reasoning.
@@ -159,13 +159,13 @@ pub(super) enum Stop {
 pub(super) struct Fail {
     pub(super) message: String,
     /// Found from the message when absent.
-    pub(super) kind: Option<Kind>,
+    pub(super) kind: Option<ScriptedFailureKind>,
 }
 
 /// What a failure means.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) enum Kind {
+pub(super) enum ScriptedFailureKind {
     Retryable,
     Overflow,
     Auth,

@@ -10,7 +10,7 @@ use super::*;
 use crate::{
     Accumulator, BlockKind, BlockSeal,
     failure::classify_message,
-    http::{Decoder, Redactor, laws::check_order},
+    http::{BodyDecoder, Redactor, laws::check_order},
 };
 
 mod captures;
@@ -21,8 +21,11 @@ fn server() -> Server {
     Server::new(&url, "p".into(), Redactor::default())
 }
 
-fn decoder() -> Decoder<Reader> {
-    Decoder::new(server(), Reader::new(server(), &Model { id: "m".into(), ..Model::placeholder() }))
+fn decoder() -> BodyDecoder<MessagesDecoder> {
+    BodyDecoder::new(
+        server(),
+        MessagesDecoder::new(server(), &Model { id: "m".into(), ..Model::placeholder() }),
+    )
 }
 
 fn decode(body: &str) -> Vec<Delta> {

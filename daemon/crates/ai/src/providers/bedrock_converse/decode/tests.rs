@@ -12,7 +12,7 @@ use crate::{
     Accumulator, BlockKind, BlockSeal,
     failure::{FailureKind, classify_message},
     http::{
-        Decoder, Redactor,
+        BodyDecoder, Redactor,
         event_stream::tests::{event, exception},
         laws,
     },
@@ -23,8 +23,8 @@ fn server() -> Server {
     Server::new(&url, "amazon-bedrock".into(), Redactor::default())
 }
 
-fn decoder() -> Decoder<Reader> {
-    Decoder::new(server(), Reader::new(server()))
+fn decoder() -> BodyDecoder<ConverseDecoder> {
+    BodyDecoder::new(server(), ConverseDecoder::new(server()))
 }
 
 fn decode(body: &[u8]) -> Vec<Delta> {

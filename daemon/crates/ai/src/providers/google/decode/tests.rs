@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     Accumulator,
-    http::{Decoder, Redactor},
+    http::{BodyDecoder, Redactor},
 };
 
 fn server() -> Server {
@@ -18,7 +18,7 @@ fn server() -> Server {
 }
 
 fn decode(body: &[u8]) -> Vec<Delta> {
-    let mut decoder = Decoder::new(server(), Reader::new(server(), "m", 1_700_000_000_000));
+    let mut decoder = BodyDecoder::new(server(), GoogleDecoder::new(server(), "m", 1_700_000_000_000));
     let mut deltas = Vec::new();
     decoder.feed(body, &mut deltas);
     if !decoder.is_finished() {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     Accumulator,
-    http::{Decoder, Redactor},
+    http::{BodyDecoder, Redactor},
 };
 
 fn server() -> Server {
@@ -15,7 +15,7 @@ fn server() -> Server {
 }
 
 fn decode(body: &[u8]) -> Vec<Delta> {
-    let mut decoder = Decoder::new(server(), Reader::new(server(), "m"));
+    let mut decoder = BodyDecoder::new(server(), ConversationsDecoder::new(server(), "m"));
     let mut deltas = Vec::new();
     decoder.feed(body, &mut deltas);
     if !decoder.is_finished() {

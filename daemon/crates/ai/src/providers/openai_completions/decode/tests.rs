@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     Accumulator, BlockKind,
-    http::{Decoder, ErrorBody, Redactor},
+    http::{BodyDecoder, ErrorBody, Redactor},
 };
 
 fn model(compat: Value) -> Model {
@@ -24,8 +24,8 @@ fn server() -> Server {
     Server::new(&url, "p".into(), Redactor::default())
 }
 
-fn decoder(model: &Model) -> Decoder<Reader> {
-    Decoder::new(server(), Reader::new(server(), &model.id, &Compat::of(model)))
+fn decoder(model: &Model) -> BodyDecoder<CompletionsDecoder> {
+    BodyDecoder::new(server(), CompletionsDecoder::new(server(), &model.id, &Compat::of(model)))
 }
 
 fn decode_with<'a>(model: &Model, chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<Delta> {

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::*;
 use crate::{
     Accumulator, BlockSeal,
-    http::{Decoder, ErrorBody, Redactor},
+    http::{BodyDecoder, ErrorBody, Redactor},
 };
 
 mod blocks;
@@ -30,7 +30,7 @@ fn server() -> Server {
 }
 
 fn decode<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<Delta> {
-    let mut decoder = Decoder::new(server(), Reader::new(server(), &model()));
+    let mut decoder = BodyDecoder::new(server(), ResponsesDecoder::new(server(), &model()));
     let mut deltas = Vec::new();
     for chunk in chunks {
         decoder.feed(chunk, &mut deltas);

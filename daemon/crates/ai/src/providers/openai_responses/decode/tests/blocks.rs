@@ -50,7 +50,7 @@ fn pieces_belong_by_place_then_by_id_then_to_the_last() {
         ]),
         expected
     );
-    // Ids alone.
+    // CallIds alone.
     assert_eq!(
         content(&[
             added(call("a", json!(""))),
