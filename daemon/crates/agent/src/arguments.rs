@@ -2,17 +2,17 @@
 
 mod bounds;
 mod coerce;
-mod fit;
 mod keywords;
-mod report;
 mod validator;
-mod work;
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::{
+    fmt::Write as _,
+    sync::{Arc, Mutex, OnceLock, PoisonError, Weak},
+};
 
+use agentd_protocol::number;
 use serde_json::{Map, Value};
-
-use validator::Validator;
+use validator::{MAX_STEPS, Misfit, Validator};
 
 /// A check of more steps than this is done on a thread of its own: the runtime's threads have others to serve.
 const STEPS_AT_ONCE: u64 = 5_000;
@@ -83,7 +83,7 @@ impl ArgumentSchema {
         let received = Value::Object(arguments);
         let Some(validator) = self.validator() else { return Ok(received) };
         if validator.work(&self.0.schema, &received).is_none() {
-            return Err(report::too_much(tool_name));
+            return Err(too_much(tool_name));
         }
         if validator.misfits(&received).is_empty() {
             return Ok(received);
@@ -92,13 +92,13 @@ impl ArgumentSchema {
         coerce::coerce(&self.0.schema, &mut mended);
         // What was a text may be a list now.
         if validator.work(&self.0.schema, &mended).is_none() {
-            return Err(report::too_much(tool_name));
+            return Err(too_much(tool_name));
         }
         let misfits = validator.misfits(&mended);
         if misfits.is_empty() {
             return Ok(mended);
         }
-        Err(report::failure(tool_name, &misfits, &received))
+        Err(failure(tool_name, &misfits, &received))
     }
 
     /// The same, beside everything else where it takes more than a moment. From inside of a runtime.
@@ -130,6 +130,35 @@ impl ArgumentSchema {
             Err(format!("The arguments of \"{tool_name}\" could not be checked."))
         })
     }
+}
+
+/// How many misfits are told one by one. An array of a thousand bad items teaches no more than the first few.
+const MAX_MISFITS: usize = 50;
+
+/// The text for arguments that do not fit; its frame is what clients and models know.
+fn failure(tool_name: &str, misfits: &[Misfit], received: &Value) -> String {
+    let mut text = format!("Validation failed for tool \"{tool_name}\":\n");
+    for Misfit { path, message } in misfits.iter().take(MAX_MISFITS) {
+        let path = if path.is_empty() { "root".to_owned() } else { path.join(".") };
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "  - {path}: {message}");
+    }
+    let untold = misfits.len().saturating_sub(MAX_MISFITS);
+    if untold > 0 {
+        let _ = writeln!(text, "  - root: and {untold} more");
+    }
+    let mut received = received.clone();
+    number::normalize(&mut received);
+    let _ = write!(text, "\nReceived arguments:\n{received:#}");
+    text
+}
+
+/// The text for arguments that would take too much work to check.
+fn too_much(tool_name: &str) -> String {
+    format!(
+        "Validation failed for tool \"{tool_name}\":\n  - root: too large or too deeply nested to be checked against the tool's \
+         schema (more than {MAX_STEPS} steps); send less at once"
+    )
 }
 
 #[cfg(test)]

@@ -15,10 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     hooks::HookGate,
-    in_flight::StoppedCall,
     queue::{QueueKind, QueuedMessage, Ticket},
-    tool::ToolEnvironment,
-    toolset::ToolSet,
+    tool::{ToolEnvironment, ToolSet},
 };
 
 /// The loop's surroundings: the session that keeps the transcript, the queues and the listeners.
@@ -167,6 +165,17 @@ pub trait Host: Send {
 
     /// Milliseconds since the Unix epoch.
     fn now_ms(&self) -> i64;
+}
+
+/// A tool call that was stopped while it ran.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoppedCall {
+    /// The id of the call.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// Whether it had not ended when it was given up.
+    pub survives: bool,
 }
 
 /// What there is to do while an answer streams.

@@ -14,17 +14,6 @@ use serde_json::Value;
 
 use crate::{Host, HostError};
 
-/// A tool call that was stopped while it ran.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoppedCall {
-    /// The id of the call.
-    pub id: String,
-    /// The tool.
-    pub name: String,
-    /// Whether it had not ended when it was given up.
-    pub survives: bool,
-}
-
 /// Waits for `work`, and answers meanwhile everyone who asks what is in flight.
 ///
 /// # Errors

@@ -16,12 +16,13 @@ mod in_flight;
 pub mod queue;
 mod run;
 mod tool;
-mod toolset;
 mod turn;
 
 pub use arguments::ArgumentSchema;
-pub use host::{Host, HostError, StreamInterrupt, TurnSetup, TurnSetupError};
-pub use in_flight::{StoppedCall, nothing_in_flight, serve_in_flight_queries};
+pub use host::{Host, HostError, StoppedCall, StreamInterrupt, TurnSetup, TurnSetupError};
+pub use in_flight::{nothing_in_flight, serve_in_flight_queries};
 pub use run::{RunOutcome, RunStart, run, user_message};
-pub use tool::{ExecutionMode, Invocation, Tool, ToolEnvironment, ToolError, ToolFuture, ToolProgress};
-pub use toolset::{RegisteredTool, ToolSet};
+pub use tool::{
+    ExecutionMode, Invocation, RegisteredTool, Tool, ToolEnvironment, ToolError, ToolFuture, ToolProgress,
+    ToolSet,
+};

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Host, HostError, TurnSetupError, execute,
-    execute::Batch,
+    execute::CallBatch,
     images, nothing_in_flight,
     queue::{QueueKind, QueuedMessage},
     serve_in_flight_queries,
@@ -133,8 +133,8 @@ impl<H: Host> Run<'_, H> {
             return self.end_failed(answer).await;
         }
         let calls: Vec<ToolCall> = answer.message.tool_calls().cloned().collect();
-        let Batch { results, terminate } = if calls.is_empty() {
-            Batch { results: Vec::new(), terminate: true }
+        let CallBatch { results, terminate } = if calls.is_empty() {
+            CallBatch { results: Vec::new(), terminate: true }
         } else if answer.message.stop_reason == StopReason::Length {
             execute::refuse_all(self.host, &calls, cut_off).await?
         } else {

@@ -1,4 +1,4 @@
-//! What a tool is to the loop.
+//! A tool as the loop sees it, and the set of tools of a session.
 
 use std::{ffi::OsString, path::PathBuf, pin::Pin, sync::Arc};
 
@@ -6,6 +6,8 @@ use agentd_images::Images;
 use agentd_protocol::tool::{ToolResult, ToolSpec};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
+
+use crate::arguments::ArgumentSchema;
 
 /// The result of [`Tool::execute`], later.
 pub type ToolFuture<'a> = Pin<Box<dyn Future<Output = Result<ToolResult, ToolError>> + Send + 'a>>;
@@ -122,5 +124,47 @@ pub struct ToolError(pub String);
 impl From<String> for ToolError {
     fn from(message: String) -> Self {
         Self(message)
+    }
+}
+
+/// Tools in a fixed order, found by name.
+#[derive(Default)]
+pub struct ToolSet {
+    tools: Vec<RegisteredTool>,
+}
+
+/// A tool and the check of its arguments.
+pub struct RegisteredTool {
+    /// The tool.
+    pub tool: Arc<dyn Tool>,
+    /// Checks arguments against the tool's schema.
+    pub arguments: ArgumentSchema,
+}
+
+impl ToolSet {
+    /// Takes the tools in the order in which models and system prompts see them.
+    pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+        let tools = tools
+            .into_iter()
+            .map(|tool| RegisteredTool { arguments: ArgumentSchema::new(&tool.spec().parameters), tool })
+            .collect();
+        Self { tools }
+    }
+
+    /// The tool of that name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&RegisteredTool> {
+        self.tools.iter().find(|registered| registered.tool.spec().name == name)
+    }
+
+    /// All tools in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
+        self.tools.iter().map(|registered| &registered.tool)
+    }
+
+    /// What models are told about the tools.
+    #[must_use]
+    pub fn specs(&self) -> Vec<ToolSpec> {
+        self.iter().map(|tool| tool.spec().clone()).collect()
     }
 }

@@ -7,7 +7,7 @@ use regex::RegexBuilder;
 use serde_json::{Map, Value};
 
 use super::{
-    fit::units,
+    coerce::units,
     keywords::{Document, deeper},
 };
 

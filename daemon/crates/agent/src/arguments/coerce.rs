@@ -1,16 +1,14 @@
-//! Mends values of the wrong JSON type where what was meant is beyond doubt.
+//! Coerces arguments of the wrong JSON type where the meaning is beyond doubt. Pure.
 
 use agentd_protocol::number;
 use serde_json::{Number, Value};
 
-use super::fit::{Scope, is_of_type, member_schema, required, types};
-
 /// Mends `value` in place towards `schema`. What cannot be mended stays as it is.
 pub(super) fn coerce(schema: &Value, value: &mut Value) {
-    visit(&mut Scope::new(schema), schema, value);
+    visit(&mut SchemaScope::new(schema), schema, value);
 }
 
-fn visit(scope: &mut Scope<'_>, schema: &Value, value: &mut Value) {
+fn visit(scope: &mut SchemaScope<'_>, schema: &Value, value: &mut Value) {
     scope.enter(|scope| {
         if let Some(target) = scope.referred(schema) {
             visit(scope, target, value);
@@ -41,7 +39,7 @@ fn visit(scope: &mut Scope<'_>, schema: &Value, value: &mut Value) {
 }
 
 /// Mends towards the first alternative that the value then fits; leaves a value alone that fits one already.
-fn choose(scope: &mut Scope<'_>, branches: &[Value], value: &mut Value) {
+fn choose(scope: &mut SchemaScope<'_>, branches: &[Value], value: &mut Value) {
     if branches.iter().any(|branch| scope.fits(branch, value)) {
         return;
     }
@@ -59,7 +57,7 @@ fn choose(scope: &mut Scope<'_>, branches: &[Value], value: &mut Value) {
     }
 }
 
-fn visit_members(scope: &mut Scope<'_>, schema: &Value, value: &mut Value) {
+fn visit_members(scope: &mut SchemaScope<'_>, schema: &Value, value: &mut Value) {
     let Value::Object(members) = value else { return };
     members.retain(|name, member| {
         // What models send for an argument that they want to leave out: `null` where sampling is strict, or no text for a
@@ -125,4 +123,162 @@ fn converted(value: &Value, wanted: &str) -> Option<Value> {
         }
         _ => None,
     }
+}
+
+/// How many schemas one mending looks at before it gives up: bounds schemas that refer to themselves or whose
+/// alternatives multiply. Real arguments need a few hundred.
+const MAX_STEPS: u32 = 20_000;
+
+/// How deep alternatives and references nest before they are taken as unfitting.
+const MAX_DEPTH: u32 = 64;
+
+/// The document that local references point into, and what is left of the effort allowed.
+struct SchemaScope<'a> {
+    root: &'a Value,
+    steps: u32,
+    depth: u32,
+}
+
+impl<'a> SchemaScope<'a> {
+    fn new(root: &'a Value) -> Self {
+        Self { root, steps: MAX_STEPS, depth: 0 }
+    }
+
+    /// Calls `visit` one level deeper, unless the effort allowed is used up.
+    fn enter<T>(&mut self, visit: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        if self.steps == 0 || self.depth == MAX_DEPTH {
+            return None;
+        }
+        self.steps -= 1;
+        self.depth += 1;
+        let result = visit(self);
+        self.depth -= 1;
+        Some(result)
+    }
+
+    /// Pays for a copy of `value`; false when the effort allowed is used up.
+    fn pay_for(&mut self, value: &Value) -> bool {
+        self.steps = spend(value, self.steps).unwrap_or_default();
+        self.steps > 0
+    }
+
+    /// The schema that a local `$ref` of `schema` names.
+    fn referred(&self, schema: &Value) -> Option<&'a Value> {
+        let pointer = schema.get("$ref")?.as_str()?.strip_prefix('#')?;
+        self.root.pointer(pointer)
+    }
+
+    /// Whether `value` fits `schema` as far as types, constants, alternatives and members tell.
+    fn fits(&mut self, schema: &Value, value: &Value) -> bool {
+        self.enter(|scope| scope.fits_here(schema, value)).unwrap_or(false)
+    }
+
+    fn fits_here(&mut self, schema: &Value, value: &Value) -> bool {
+        let Some(keywords) = schema.as_object() else { return schema != &Value::Bool(false) };
+        if let Some(target) = self.referred(schema)
+            && !self.fits(target, value)
+        {
+            return false;
+        }
+        let types = types(schema);
+        if !types.is_empty() && !types.iter().any(|name| is_of_type(value, name)) {
+            return false;
+        }
+        if keywords.get("const").is_some_and(|constant| constant != value) {
+            return false;
+        }
+        if let Some(Value::Array(options)) = keywords.get("enum") {
+            self.steps = self.steps.saturating_sub(u32::try_from(options.len()).unwrap_or(u32::MAX) / 16);
+            if !options.contains(value) {
+                return false;
+            }
+        }
+        for name in ["anyOf", "oneOf"] {
+            if let Some(Value::Array(branches)) = keywords.get(name)
+                && !branches.iter().any(|branch| self.fits(branch, value))
+            {
+                return false;
+            }
+        }
+        if let Some(Value::Array(parts)) = keywords.get("allOf")
+            && !parts.iter().all(|part| self.fits(part, value))
+        {
+            return false;
+        }
+        match value {
+            Value::Object(members) => {
+                required(schema).all(|name| members.contains_key(name))
+                    && members.iter().all(|(name, member)| {
+                        member_schema(schema, name).is_none_or(|wanted| self.fits(wanted, member))
+                    })
+            }
+            Value::Array(items) => match keywords.get("items") {
+                Some(wanted) if !wanted.is_array() => items.iter().all(|item| self.fits(wanted, item)),
+                _ => true,
+            },
+            _ => true,
+        }
+    }
+}
+
+/// What is left of `steps` after a copy of `value`: one goes for each 64 values or 4 KiB of text.
+fn spend(value: &Value, steps: u32) -> Option<u32> {
+    let units = units(value, (steps as usize).saturating_mul(64));
+    steps.checked_sub(u32::try_from(units / 64).ok()?)
+}
+
+/// The values in `value`, and its text in pieces of 64 bytes; counts on to little more than `most`.
+pub(super) fn units(value: &Value, most: usize) -> usize {
+    fn sum<'a>(parts: impl Iterator<Item = &'a Value>, most: usize) -> usize {
+        let mut sum = 1;
+        for part in parts {
+            sum += units(part, most);
+            if sum > most {
+                break;
+            }
+        }
+        sum
+    }
+    match value {
+        Value::String(text) => 1 + text.len() / 64,
+        Value::Array(items) => sum(items.iter(), most),
+        Value::Object(members) => sum(members.values(), most),
+        _ => 1,
+    }
+}
+
+/// The types that `schema` names; none when it leaves the type open.
+fn types(schema: &Value) -> Vec<&str> {
+    match schema.get("type") {
+        Some(Value::String(name)) => vec![name],
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Whether `value` is of the JSON Schema type `name`.
+fn is_of_type(value: &Value, name: &str) -> bool {
+    match name {
+        "null" => value.is_null(),
+        "boolean" => value.is_boolean(),
+        "string" => value.is_string(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        "number" => value.is_number(),
+        "integer" => {
+            value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|number| number.fract() == 0.0)
+        }
+        _ => false,
+    }
+}
+
+/// The names that objects of `schema` must have.
+fn required(schema: &Value) -> impl Iterator<Item = &str> {
+    schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+}
+
+/// The schema of the member `name` of objects of `schema`.
+fn member_schema<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
+    let named = schema.get("properties").and_then(|properties| properties.get(name));
+    named.or_else(|| schema.get("additionalProperties").filter(|others| others.is_object()))
 }
