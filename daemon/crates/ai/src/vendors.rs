@@ -40,7 +40,7 @@ pub(crate) struct CompletionsDifferences {
     pub(crate) supports_long_cache_retention: bool,
     /// Refuses an assistant message of a reasoning model without `reasoning_content`.
     pub(crate) requires_reasoning_content: bool,
-    /// How thinking is asked for.
+    /// The thinking of a request. Pure.
     pub(crate) thinking_format: ThinkingFormat,
     /// The models whose cache markers have Anthropic's form.
     pub(crate) anthropic_cache_control: SupportedModels,

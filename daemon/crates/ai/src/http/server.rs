@@ -138,7 +138,7 @@ mod tests {
             Server::new(&Url::parse("http://h/").unwrap(), "amazon-bedrock".into(), Redactor::default());
         let failure = server.aws_refusal(status, &AwsError::of(kind, data));
         assert_eq!((failure.kind, failure.message.as_str()), (expected, text), "{kind} {data}");
-        // A session file keeps only the message: it has to say the same.
+        // A session file keeps only the message, which has to mean the same.
         assert_eq!(classify_message("amazon-bedrock", text), expected, "{text}");
     }
 

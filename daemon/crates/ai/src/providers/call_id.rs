@@ -2,18 +2,18 @@
 
 use std::{borrow::Cow, collections::HashMap};
 
-/// The longest id that is taken, in characters.
+/// The longest id that these APIs accept, in characters.
 const MAX_CHARS: usize = 64;
 
 /// The legal form of an id that another model gave.
 pub(crate) fn normalized_call_id(id: &str) -> String {
     let mut id = sanitized(id);
-    // Only ASCII is left, so every place is a boundary.
+    // Only ASCII is left, so every index is a character boundary.
     id.truncate(MAX_CHARS);
     if id.is_empty() { "call".to_owned() } else { id }
 }
 
-/// The ids of a request so far. This API wants each of them once, but some servers count anew in every answer.
+/// The ids of a request so far. Each has to be unique, but some servers restart their numbering in every answer.
 #[derive(Debug, Default)]
 pub(crate) struct CallIds<'a> {
     /// Each id, and the number to try when it comes again.
@@ -21,7 +21,7 @@ pub(crate) struct CallIds<'a> {
 }
 
 impl<'a> CallIds<'a> {
-    /// `id`, or where that is taken, something like it that is not. The same transcript gives the same ids.
+    /// `id`, or a similar free one if it is taken. The same transcript gives the same ids.
     pub(crate) fn unique(&mut self, id: &Cow<'a, str>) -> Cow<'a, str> {
         let mut unique = id.clone();
         let mut number = self.taken.get(id).copied().unwrap_or(2);
@@ -43,7 +43,7 @@ pub(crate) fn sanitized(part: &str) -> String {
     part.chars().map(legal).collect()
 }
 
-/// Eight hexadecimal digits (FNV-1a, folded): stable over versions, since ids of old requests are in provider caches.
+/// Eight hexadecimal digits (FNV-1a, folded). Stable over versions, since ids of old requests are in provider caches.
 pub(crate) fn hash(text: &str) -> String {
     let full = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

@@ -1,4 +1,4 @@
-//! The wire APIs, a folder each.
+//! The provider APIs, a folder each, and what several of them share.
 
 pub(crate) mod anthropic_messages;
 pub(crate) mod azure_openai;

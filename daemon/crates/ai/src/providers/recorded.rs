@@ -1,4 +1,4 @@
-//! Every recorded and composed body keeps the laws of its wire: none is left out.
+//! Every recorded and composed body keeps the laws of its API.
 
 use std::{fs, path::Path, sync::Arc};
 
@@ -15,13 +15,13 @@ use crate::{
     http::{Adapter, BodyDecoder, Redactor, Server, laws},
 };
 
-/// The files below `tests/data` that hold bodies, and how their names end.
+/// The folders below `tests/data` with bodies, and the endings of their names.
 const FOLDERS: [(&str, &str); 2] = [("captures", ".body"), ("composed", ".sse")];
 
-/// What the names of some bodies hold; all others belong to chat completions.
+/// The marks of APIs in the names of bodies; bodies without a mark belong to chat completions.
 const MARKS: &[&str] = &["google-", "mistral-", "pi-messages-", "messages-", "responses-", "bedrock-"];
 
-/// Checks all bodies with `mark` in their names; without a mark, those that have none.
+/// Checks all bodies with `mark` in their names, or those without any mark.
 fn check<A: Adapter<Decoder: Clone>>(adapter: &A, mark: Option<&str>) {
     let url = Url::parse("http://host:1/v1").unwrap();
     let server = Server::new(&url, "p".into(), Redactor::default());

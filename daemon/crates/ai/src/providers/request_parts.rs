@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::Request;
 
-/// Writes an image as a data URL without making a copy of it first.
+/// Serialises an image as a data URL without copying it first.
 #[derive(Debug)]
 pub(crate) struct DataUrl<'a>(pub(crate) &'a ImageContent);
 
@@ -24,7 +24,7 @@ impl Serialize for DataUrl<'_> {
     }
 }
 
-/// ArgumentsText of a call as JSON text in a JSON string.
+/// Serialises the arguments of a call as JSON text in a JSON string.
 #[derive(Debug)]
 pub(crate) struct ArgumentsText<'a>(pub(crate) &'a Map<String, Value>);
 
@@ -35,7 +35,7 @@ impl Serialize for ArgumentsText<'_> {
     }
 }
 
-/// The configured fields of the model, over them those of its thinking level.
+/// The configured fields of the model, overridden by those of its thinking level.
 pub(crate) fn sampling_params(request: &Request) -> Map<String, Value> {
     let model = &*request.model;
     let mut params = model.sampling_params.clone().unwrap_or_default();

@@ -4,7 +4,7 @@
 use agentd_protocol::tool::ToolSpec;
 use serde_json::{Map, Value, json};
 
-/// Keywords that strict mode understands. Anything else and the tool is sent without strict mode.
+/// Keywords that strict mode knows. A tool with any other keyword is sent without strict mode.
 const KNOWN: &[&str] = &[
     "type",
     "description",
@@ -32,28 +32,28 @@ const KNOWN: &[&str] = &[
 /// Keywords that only describe, and that strict mode refuses.
 const DROPPED: &[&str] = &["default", "$schema"];
 
-/// Keywords that Anthropic's strict mode refuses, beside those that nobody's has.
+/// Keywords that only Anthropic's strict mode refuses.
 const NOT_OF_ANTHROPIC: &[&str] =
     &["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "maxItems"];
 
-/// The formats of texts that Anthropic's strict mode has.
+/// The text formats that Anthropic's strict mode knows.
 const FORMATS_OF_ANTHROPIC: &[&str] =
     &["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"];
 
-/// Whose strict mode a schema is for.
+/// The vendor whose strict mode a schema is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Strictness {
-    /// OpenAI's, and what imitates it.
+    /// OpenAI's, and that of its imitations.
     OpenAi,
     /// Anthropic's, which has fewer keywords.
     Anthropic,
 }
 
 impl Strictness {
-    /// Whether a keyword with this value can be said.
+    /// Whether the mode allows a keyword with this value.
     fn has(self, keyword: &str, value: &Value) -> bool {
         let of_anthropic = || match keyword {
-            // At least one, or none at all, is all that can be asked for.
+            // Only a minimum of 0 or 1 is allowed.
             "minItems" => matches!(value.as_u64(), Some(0 | 1)),
             "format" => value.as_str().is_some_and(|format| FORMATS_OF_ANTHROPIC.contains(&format)),
             keyword => !NOT_OF_ANTHROPIC.contains(&keyword),
@@ -62,7 +62,7 @@ impl Strictness {
     }
 }
 
-/// The strict form of an object schema; `None` when it has none.
+/// The strict form of an object schema; `None` if there is none.
 pub(crate) fn strict(schema: &Value, mode: Strictness) -> Option<Value> {
     let object = schema.as_object()?;
     (object.get("type") == Some(&json!("object"))).then(|| rewrite(object, mode)).flatten()
@@ -99,7 +99,7 @@ fn rewrite(schema: &Map<String, Value>, mode: Strictness) -> Option<Value> {
         out.insert(key.clone(), value);
     }
     if is_object(schema) {
-        // An object whose members are not known beforehand cannot be strict.
+        // An object with unknown members cannot be strict.
         if schema.get("additionalProperties").is_some_and(|value| value != &json!(false)) {
             return None;
         }

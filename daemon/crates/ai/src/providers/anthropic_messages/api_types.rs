@@ -8,7 +8,7 @@ use serde_json::{Map, Value, value::RawValue};
 
 use crate::lenient::{json_text, nullable, number, text};
 
-/// Who says something.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Role {
@@ -24,7 +24,7 @@ pub(super) struct ApiMessage<'a> {
     pub(super) content: Vec<MessageBlock<'a>>,
 }
 
-/// A piece of a message.
+/// A content block of a message.
 #[derive(Debug, Serialize)]
 pub(super) struct MessageBlock<'a> {
     #[serde(flatten)]
@@ -39,7 +39,7 @@ impl<'a> From<MessageBlockBody<'a>> for MessageBlock<'a> {
     }
 }
 
-/// What a piece of a message is.
+/// The kinds of content blocks.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum MessageBlockBody<'a> {
@@ -122,7 +122,7 @@ pub(super) enum InputSchema<'a> {
     Strict(Value),
 }
 
-/// Asks for the prompt up to here to be cached.
+/// A cache marker: the provider caches the prompt up to here.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct CacheControl {
     #[serde(rename = "type")]
@@ -141,7 +141,7 @@ pub(super) struct RequestBody<'a> {
     pub(super) messages: Vec<ApiMessage<'a>>,
     /// All other fields.
     pub(super) fields: Map<String, Value>,
-    /// Fields of the model's configuration, which win over everything.
+    /// Configured fields of the model, which override all others.
     pub(super) sampling_params: Map<String, Value>,
 }
 
@@ -239,7 +239,7 @@ pub(super) struct StreamBlock<'a> {
     pub(super) input: Option<String>,
 }
 
-/// What is added: to a block, or (with the stop reason) to the message.
+/// An addition to a block, or (with the stop reason) to the message.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct BlockDelta<'a> {
@@ -258,7 +258,7 @@ pub(super) struct BlockDelta<'a> {
     pub(super) stop_details: Option<StopDetails>,
 }
 
-/// Why a model stopped, where the reason alone does not say it.
+/// The provider's explanation of a stop reason.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct StopDetails {
@@ -266,7 +266,7 @@ pub(super) struct StopDetails {
     pub(super) explanation: Option<String>,
 }
 
-/// Tokens so far; what is absent has not changed.
+/// Token counts so far; an absent count has not changed.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct UsageReport {
@@ -300,7 +300,7 @@ pub(super) struct OutputDetails {
     pub(super) thinking_tokens: Option<u64>,
 }
 
-/// What a failure says.
+/// The details of a failure.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ErrorDetails {
@@ -311,13 +311,13 @@ pub(super) struct ErrorDetails {
 }
 
 impl ErrorDetails {
-    /// What an `error` member says of itself; nothing where it is no object.
+    /// The details of an `error` member; empty if it is not an object.
     pub(super) fn of(error: Option<&RawValue>) -> Self {
         error.and_then(|error| serde_json::from_str(error.get()).ok()).unwrap_or_default()
     }
 }
 
-/// Whether an `error` member is one.
+/// Whether an `error` member reports an error.
 pub(super) fn is_error(error: Option<&RawValue>) -> bool {
     error.is_some_and(|error| !matches!(error.get(), "null" | "false"))
 }

@@ -1,4 +1,4 @@
-//! The blocks of an answer as they come: opened, extended and sealed in whatever order the server likes.
+//! Tracks the blocks of an answer, which the server opens, extends and ends in any order.
 
 use std::{
     collections::HashMap,
@@ -8,21 +8,20 @@ use std::{
 use super::api_types::{BlockDelta, StreamBlock};
 use crate::{BlockKind, BlockSeal, Delta};
 
-/// Stands for reasoning that the provider withholds (the text is the reference's).
+/// Stands for withheld reasoning (the text is pi's).
 const REDACTED: &str = "[Reasoning redacted]";
 
 /// The blocks of one answer.
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(super) struct Blocks {
-    /// What each of the server's numbers stands for; `None` for a block that is left out or complete.
+    /// The block of each of the server's numbers; `None` for a block that is left out or complete.
     numbers: HashMap<u64, Option<usize>>,
     /// The blocks in the order of opening.
     blocks: Vec<Block>,
     /// The first block that may not be sealed yet.
     unsealed: usize,
-    /// A call whose block has ended. Whether its arguments are whole is known when the answer goes on: at the output
-    /// limit they may be cut.
+    /// A call whose block has ended, unsealed until the answer goes on: at the output limit its arguments may be cut.
     ended_call: Option<usize>,
     has_calls: bool,
 }
@@ -44,7 +43,7 @@ enum Kind {
     Redacted {
         data: Option<String>,
     },
-    /// `given` are arguments that came with the beginning, in case that no others come.
+    /// `given`: arguments that came with the start of the block, used if no others come.
     Call {
         given: Option<String>,
     },
@@ -56,9 +55,9 @@ impl Blocks {
         self.has_calls
     }
 
-    /// A block begins, perhaps with content already.
+    /// Starts a block, perhaps with content already.
     pub(super) fn start(&mut self, number: u64, start: StreamBlock<'_>, out: &mut Vec<Delta>) {
-        // A server that gives every block the same number does not have to end them either.
+        // A server that gives every block the same number may not end them either.
         self.stop(number, out);
         self.settle_call(out);
         let opened = match start.kind {
@@ -78,7 +77,7 @@ impl Blocks {
                 let name = start.name.unwrap_or_default();
                 Some((Kind::Call { given }, BlockKind::ToolCall { id, name }, None))
             }
-            // What the provider does by itself (searches, for instance) is none of our business.
+            // Blocks of the provider's own tools (searches, for instance) are left out.
             _ => None,
         };
         let Some((kind, block, text)) = opened else {
@@ -91,13 +90,13 @@ impl Blocks {
         }
     }
 
-    /// A block grows.
+    /// Extends a block.
     pub(super) fn extend(&mut self, number: u64, delta: BlockDelta<'_>, out: &mut Vec<Delta>) {
         self.settle_call(out);
         let index = match self.numbers.get(&number) {
             Some(Some(index)) => *index,
             Some(None) => return,
-            // A server that does not say how a block begins.
+            // The server left out the start of the block.
             None => match delta.kind {
                 "text_delta" => self.open(number, Kind::Text, BlockKind::Text, out),
                 "thinking_delta" => {
@@ -129,7 +128,7 @@ impl Blocks {
         }
     }
 
-    /// A block ends.
+    /// Ends a block.
     pub(super) fn stop(&mut self, number: u64, out: &mut Vec<Delta>) {
         let Some(index) = self.numbers.get_mut(&number).and_then(Option::take) else { return };
         self.settle_call(out);
@@ -139,7 +138,7 @@ impl Blocks {
         }
     }
 
-    /// Seals what is still open, in the order of the content. `incomplete` says that the answer broke off.
+    /// Seals the open blocks, in the order of the content. `incomplete`: the answer broke off.
     pub(super) fn seal(&mut self, incomplete: bool, out: &mut Vec<Delta>) {
         self.ended_call = None;
         for index in self.unsealed..self.blocks.len() {
@@ -147,7 +146,7 @@ impl Blocks {
         }
     }
 
-    /// The answer goes on, so the call that has ended is whole.
+    /// Seals the call that has ended: the answer goes on, so its arguments are whole.
     fn settle_call(&mut self, out: &mut Vec<Delta>) {
         if let Some(index) = self.ended_call.take() {
             self.seal_one(index, false, out);
@@ -168,7 +167,7 @@ impl Blocks {
         let mut seal = BlockSeal { incomplete, ..BlockSeal::default() };
         match &mut block.kind {
             Kind::Text => {}
-            // A part of a signature is worth nothing.
+            // A part of a signature is worthless.
             Kind::Thinking { signature } => {
                 seal.signature =
                     Some(std::mem::take(signature)).filter(|whole| !whole.is_empty() && !incomplete);
@@ -190,14 +189,14 @@ impl Blocks {
     }
 }
 
-/// Whether arguments say nothing.
+/// Whether arguments are an empty object or blank.
 fn is_empty_object(json: &str) -> bool {
     let inner = json.trim().strip_prefix('{').and_then(|json| json.strip_suffix('}'));
     inner.unwrap_or(json).trim().is_empty()
 }
 
-/// An id for a call that the server gave none: ids must differ over a whole session.
+/// An id for a call without one, unique over a whole session.
 fn generated_id() -> String {
-    // Each `RandomState` has random keys, which is all the randomness this needs.
+    // Each `RandomState` has random keys: random enough for an id.
     format!("call_{:016x}", RandomState::new().build_hasher().finish())
 }

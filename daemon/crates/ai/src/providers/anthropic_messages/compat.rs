@@ -1,5 +1,4 @@
-//! What a server does differently from the API that it imitates: known by its host or its provider's name, overridden
-//! by the model's `compat`.
+//! The switches of a model: what its vendor is known for ([`crate::vendors`]), overridden by the model's `compat`.
 
 use agentd_protocol::model::{Model, ModelCost};
 use serde::Deserialize;
@@ -20,20 +19,20 @@ pub(super) struct Compat {
     pub(super) send_session_affinity_headers: bool,
     /// The header by which requests of a session reach the same machine.
     pub(super) session_affinity_header: &'static str,
-    /// The models that the provider may let answer where it will not let the chosen one.
+    /// Models that may answer when the provider does not let the chosen one answer.
     pub(super) fallback_models: Vec<FallbackModel>,
-    /// Whether every key goes into `Authorization`, whatever it looks like.
+    /// Whether every key goes into `Authorization`, whatever its form.
     pub(super) wants_bearer: bool,
 }
 
-/// A model that may answer in the place of the chosen one.
+/// A model that may answer in place of the chosen one.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(super) struct FallbackModel {
-    /// Whose it is.
+    /// Its provider.
     pub(super) provider: String,
     /// Its id.
     pub(super) model: String,
-    /// What it costs.
+    /// Its prices.
     #[serde(default)]
     pub(super) cost: Option<ModelCost>,
 }
@@ -81,7 +80,7 @@ impl Compat {
     }
 }
 
-/// The models that `compat` names, without those that it names wrongly.
+/// The models that `compat` names; malformed entries are left out.
 fn fallback_models(model: &Model) -> Vec<FallbackModel> {
     let named = model.compat.as_ref().and_then(|compat| compat.get("allowedFallbackModels"));
     let named = named.and_then(Value::as_array).into_iter().flatten();

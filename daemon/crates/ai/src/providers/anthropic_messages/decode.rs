@@ -1,4 +1,4 @@
-//! What the events of the messages API mean.
+//! Decodes answers of the messages API: events, stop reasons, token counts.
 
 use agentd_protocol::{
     message::{Cost, StopReason, Usage},
@@ -19,15 +19,15 @@ use crate::{
     http::{AnswerDecoder, DecodeStep, ErrorBody, Server},
 };
 
-/// Reads one answer.
+/// Decodes one answer.
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct MessagesDecoder {
     server: Server,
-    /// The model asked for.
+    /// The requested model.
     model: String,
     /// The models that may answer in its place.
     fallbacks: Vec<FallbackModel>,
-    /// The prices of the one that does.
+    /// The prices of the model that answers, if it is not the requested one.
     price: Option<ModelCost>,
     blocks: Blocks,
     counts: Counts,
@@ -35,7 +35,7 @@ pub(crate) struct MessagesDecoder {
 }
 
 impl MessagesDecoder {
-    /// A reader for an answer of `server`, asked for `model`.
+    /// A decoder for an answer of `server` by `model`.
     pub(super) fn new(server: Server, model: &Model) -> Self {
         Self {
             server,
@@ -52,7 +52,7 @@ impl MessagesDecoder {
         }
     }
 
-    /// What is known from the beginning.
+    /// Emits what the start of the message holds.
     fn begin(&mut self, message: &mut AnswerMessage<'_>, out: &mut Vec<Delta>) {
         if let Some(id) = message.id.take().filter(|id| !id.is_empty()) {
             out.push(Delta::ResponseId(id));
@@ -81,7 +81,7 @@ impl MessagesDecoder {
         self.ending.step(&self.server, self.blocks.has_calls())
     }
 
-    /// The failure that `data` tells of. A failure in this API's own form is shown as it came.
+    /// The failure that `data` reports. A failure in this API's own form is shown unchanged.
     fn failure(&self, is_event: bool, error: Option<&RawValue>, data: &str) -> Failure {
         let details = ErrorDetails::of(error);
         let code = details.code.and_then(|code| u16::try_from(code).ok());
@@ -135,7 +135,7 @@ impl AnswerDecoder for MessagesDecoder {
                 self.count(event.usage.as_deref(), out);
             }
             "message_stop" => return Ok(self.last_step()),
-            // Pings, and what is yet to be invented.
+            // Pings, and unknown events.
             _ => {}
         }
         Ok(DecodeStep::More)
@@ -166,7 +166,7 @@ impl AnswerDecoder for MessagesDecoder {
     }
 }
 
-/// The status that a failure would have had before the answer began, as the vendor documents it.
+/// The HTTP status that the vendor documents for an error type.
 fn status(error_type: &str) -> Option<u16> {
     Some(match error_type {
         "invalid_request_error" => 400,
@@ -188,25 +188,25 @@ fn status(error_type: &str) -> Option<u16> {
 pub(super) struct Ending {
     /// The reason in the provider's words.
     pub(super) reason: Option<String>,
-    /// What it says beyond that.
+    /// The provider's explanation.
     pub(super) explanation: Option<String>,
 }
 
 impl Ending {
-    /// Notes what is news.
+    /// Takes the values that are given; the others stay.
     pub(super) fn take(&mut self, reason: Option<String>, explanation: Option<String>) {
         let given = |text: &String| !text.trim().is_empty();
         self.reason = reason.filter(given).or(self.reason.take());
         self.explanation = explanation.filter(given).or(self.explanation.take());
     }
 
-    /// The last step of an answer of `server`. `called` says whether the model made calls.
+    /// The last step of an answer of `server`. `called`: the model made tool calls.
     pub(super) fn step(&self, server: &Server, called: bool) -> DecodeStep {
         let raw_stop_reason = self.reason.clone();
         let stop_reason = match self.reason.as_deref() {
             Some("tool_use") => StopReason::ToolUse,
             Some("max_tokens") => StopReason::Length,
-            // Some servers say that the turn is over though the model waits for the results of its calls.
+            // Some servers report the end of the turn though the model waits for tool results.
             None | Some("end_turn" | "stop_sequence" | "pause_turn") if called => StopReason::ToolUse,
             None | Some("end_turn" | "stop_sequence" | "pause_turn") => StopReason::Stop,
             Some(other) => {
@@ -253,7 +253,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Takes a report; what it leaves out stays as it was.
+    /// Takes a report; counts that it leaves out stay unchanged.
     pub(super) fn take(&mut self, report: &UsageReport) -> Usage {
         let set = |count: &mut u64, news: Option<u64>| *count = news.unwrap_or(*count);
         set(&mut self.input, report.input_tokens);
@@ -316,7 +316,7 @@ mod stop_tests {
         use FailureKind::{ContextOverflow, Fatal, ModelRefusal};
         let check = |reason: &str, explanation: Option<&str>, kind: FailureKind, text: &str| {
             let failure = Failure::new(kind, text);
-            // A session file keeps only the message, and of a refusal that it is one.
+            // A session file keeps only the message, and for a refusal its code.
             if kind != ModelRefusal {
                 assert_eq!(classify_message("p", text), kind, "{text}");
             }

@@ -5,7 +5,7 @@ use reqwest::header::HeaderMap;
 use super::{compat::Compat, thinking::Thinking};
 use crate::{CacheRetention, Request, failure::Failure, http::HeaderList};
 
-/// What tokens of a subscription hold; an API key goes into a header of its own.
+/// The mark of subscription tokens, which go into `Authorization`; API keys have a header of their own.
 const TOKEN_MARK: &str = "sk-ant-oat";
 
 /// All headers for `request`.

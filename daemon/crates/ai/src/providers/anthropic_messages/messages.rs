@@ -1,4 +1,4 @@
-//! Turns of the neutral transcript as messages of this API.
+//! Encodes the turns of a transcript, its tool results and the tools as this API takes them.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// Stands before images that come without a word (the text is the reference's).
+/// Precedes images without any text (the text is pi's).
 pub(super) const SEE_IMAGE: &str = "(see attached image)";
 
 /// Encodes a transcript.
@@ -44,7 +44,7 @@ pub(super) fn messages<'a>(turns: &'a [Turn<'a>], compat: &Compat) -> Vec<ApiMes
     messages
 }
 
-/// The parts of a prompt or of a result; empty when there is nothing to see.
+/// The blocks of a prompt or of a result; may be empty.
 pub(super) fn content<'a>(parts: &'a [Part<'a>]) -> Vec<MessageBlockBody<'a>> {
     let blocks = parts.iter().filter_map(|part| match part {
         Part::Text(text) => MessageBlockBody::text(text.as_ref()),
@@ -76,7 +76,7 @@ fn answer<'a>(
                 None if compat.allow_empty_signature => {
                     Some(MessageBlockBody::Thinking { thinking: text, signature: "" })
                 }
-                // Thinking without its signature is refused.
+                // The API refuses thinking without its signature.
                 None => MessageBlockBody::text(*text),
             }
         }
@@ -87,7 +87,7 @@ fn answer<'a>(
         }
     });
     let mut blocks: Vec<MessageBlockBody<'a>> = blocks.collect();
-    // An answer may not end with thinking (one that met its limit there does); nothing follows from that thinking.
+    // The API refuses an answer that ends with thinking, as one does that met its limit there. Nothing followed from that thinking.
     while let Some(MessageBlockBody::Thinking { .. } | MessageBlockBody::RedactedThinking { .. }) =
         blocks.last()
     {
@@ -96,13 +96,13 @@ fn answer<'a>(
     blocks
 }
 
-/// Stands for a result without a word or an image.
+/// Stands for a result without text and images.
 const NO_OUTPUT: &str = "(no tool output)";
 
-/// Stands in an error result for its images, which this API takes only beside it (the text is the reference's).
+/// Stands in an error result for its images, which this API accepts only after the results (the text is pi's).
 const IMAGE_FOLLOWS: &str = "(image attached after the tool results)";
 
-/// The results, then the images that may not be inside of them. `ids` are those of the calls, in the same order.
+/// The results, then the images that are not allowed inside of them. `ids`: those of the calls, in the same order.
 pub(super) fn result_blocks<'a>(
     answers: &'a [ToolAnswer<'a>],
     ids: &[Cow<'a, str>],
@@ -133,7 +133,7 @@ pub(super) fn result_blocks<'a>(
     blocks
 }
 
-/// The text of a result, with a note in the place of each run of images.
+/// The text of a result, with a note in place of each run of images.
 fn joined<'a>(parts: &'a [Part<'a>]) -> Cow<'a, str> {
     let mut texts: Vec<&'a str> = Vec::with_capacity(parts.len());
     let mut after_image = false;
@@ -170,7 +170,7 @@ fn tool<'a>(spec: &'a ToolSpec, compat: &Compat) -> Tool<'a> {
     }
 }
 
-/// The part of a schema that this API takes: it refuses others at the top, such as `anyOf`.
+/// The part of a schema that this API accepts: it refuses other keywords at the top, such as `anyOf`.
 fn schema(parameters: &Value) -> InputSchema<'_> {
     let object = |name: &str| parameters.get(name).filter(|value| value.is_object());
     let required = parameters.get("required").filter(|value| value.is_array());

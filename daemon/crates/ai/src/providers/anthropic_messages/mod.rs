@@ -1,4 +1,4 @@
-//! The messages API of Anthropic, and of the servers that imitate it.
+//! The messages API of Anthropic and its imitations: the adapter for `anthropic-messages`.
 
 mod api_types;
 mod blocks;
@@ -46,7 +46,7 @@ impl Adapter for AnthropicMessages {
     }
 }
 
-/// Where requests go. The vendor's own base URL has no version in it, those of local servers often have.
+/// The address of requests. The vendor's own base URL has no version, those of local servers often do.
 fn address(model: &Model) -> Result<Url, Failure> {
     let base = model.base_url.split('?').next().unwrap_or_default();
     let versioned = base.trim().trim_end_matches('/').ends_with("/v1");

@@ -65,7 +65,7 @@ pub(super) fn body(
     Ok(Encoded { json: serde_json::to_vec(&body).map(Bytes::from)?, has_tools })
 }
 
-/// Every field that is no list of its own.
+/// All fields besides the lists.
 fn fields(compat: &Compat, thinking: &Thinking) -> Map<String, Value> {
     let mut fields = thinking.fields();
     let others = compat.fallback_models.iter().map(|other| json!({ "model": other.model }));
@@ -76,17 +76,17 @@ fn fields(compat: &Compat, thinking: &Thinking) -> Map<String, Value> {
     fields
 }
 
-/// The configured fields that the model takes.
+/// The configured fields that the model accepts.
 fn accepted_sampling_params(request: &Request, compat: &Compat, thinking: &Thinking) -> Map<String, Value> {
     let mut params = sampling_params(request);
-    // A thinking model has a temperature of its own, and refuses any other.
+    // A thinking model refuses any temperature but its own.
     if thinking.is_on() || !compat.supports_temperature {
         params.shift_remove("temperature");
     }
     params
 }
 
-/// The marker to set, if any.
+/// The cache marker to set, if any.
 pub(super) fn cache_control(compat: &Compat, retention: CacheRetention) -> Option<CacheControl> {
     let ttl = match retention {
         CacheRetention::None => return None,

@@ -1,4 +1,4 @@
-//! Over a real connection.
+//! The adapter over a real connection.
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,7 +25,7 @@ async fn ask(answer: &str) -> (Vec<Delta>, String) {
     let server = tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut request = Vec::new();
-        // The body is the last thing sent, and JSON.
+        // The body comes last and is JSON.
         while !request.ends_with(b"}") {
             let count = stream.read_buf(&mut request).await.unwrap();
             assert!(count > 0, "the request was cut");

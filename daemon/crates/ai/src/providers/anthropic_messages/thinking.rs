@@ -1,4 +1,4 @@
-//! How thinking is asked for, and how long an answer may be with it.
+//! The thinking of a request, and the limit of the answer that includes it.
 
 use agentd_protocol::model::{Model, ThinkingLevel};
 use serde_json::{Map, Value, json};
@@ -6,30 +6,30 @@ use serde_json::{Map, Value, json};
 use super::compat::Compat;
 use crate::{Request, estimate::max_answer_tokens};
 
-/// The limit of an answer where the model's own is not known: this API wants one.
+/// The limit of an answer if the model's own is unknown, in tokens: this API requires one.
 const UNKNOWN_LIMIT: u64 = 16_384;
 
-/// What is left for the answer besides the thinking, in tokens.
+/// The part of the limit that a thinking budget leaves for the answer, in tokens.
 const ANSWER_ROOM: u64 = 1024;
 
-/// The smallest budget that this API takes, in tokens.
+/// The smallest budget that this API accepts, in tokens.
 const LEAST_BUDGET: u64 = 1024;
 
-/// What a request says of thinking.
+/// What a request says about thinking.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Thinking {
     /// Nothing.
     Unsaid { max_tokens: u64 },
-    /// That there is to be none.
+    /// No thinking.
     Disabled { max_tokens: u64 },
-    /// As much as the model finds right for an effort.
+    /// As much as the model chooses for an effort.
     Adaptive { max_tokens: u64, effort: String },
     /// At most a number of tokens.
     Budget { max_tokens: u64, budget: u64 },
 }
 
 impl Thinking {
-    /// What `request` asks for, with an input of `input` tokens.
+    /// The thinking of `request`, whose input has `input` tokens.
     pub(super) fn of(request: &Request, compat: &Compat, input: u64) -> Self {
         let model = &*request.model;
         let max_tokens = limit(model, input);
@@ -55,14 +55,14 @@ impl Thinking {
         }
         let wanted = request.thinking_budgets.of(level);
         let budget = wanted.min(max_tokens.saturating_sub(ANSWER_ROOM));
-        // Less than the least would be refused; a smaller wish is left to the server.
+        // A budget below the least is refused. A smaller configured one is sent as it is.
         if budget == 0 || budget < wanted.min(LEAST_BUDGET) {
             return off;
         }
         Self::Budget { max_tokens, budget }
     }
 
-    /// Whether the model is to think.
+    /// Whether the model thinks.
     pub(super) fn is_on(&self) -> bool {
         matches!(self, Self::Adaptive { .. } | Self::Budget { .. })
     }
@@ -97,8 +97,7 @@ impl Thinking {
     }
 }
 
-/// The most tokens of an answer: what the model can do, or less where its window has less room. The budget of thinking
-/// is a part of it, since more would not fit.
+/// The limit of an answer in tokens: the model's own, or less if its window has less room. It includes the thinking budget.
 fn limit(model: &Model, input: u64) -> u64 {
     let unknown = || {
         let model = Model { max_tokens: UNKNOWN_LIMIT, ..model.clone() };

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::lenient::{json_text, nullable, number, text};
 
-/// Who says something.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Role {
@@ -24,7 +24,7 @@ pub(super) struct ApiMessage<'a> {
     pub(super) content: Vec<MessageBlock<'a>>,
 }
 
-/// A piece of a message.
+/// A content block of a message.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub(super) enum MessageBlock<'a> {
@@ -36,7 +36,7 @@ pub(super) enum MessageBlock<'a> {
     CachePoint(CachePoint),
 }
 
-/// A piece of a tool's result.
+/// A content block of a tool result.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum ResultBlock<'a> {
@@ -44,7 +44,7 @@ pub(super) enum ResultBlock<'a> {
     Image(Image<'a>),
 }
 
-/// How a tool's call went.
+/// The status of a tool call.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Status {
@@ -79,7 +79,7 @@ struct ImageBytes<'a> {
 }
 
 impl<'a> Image<'a> {
-    /// An image; `None` for one of a kind that this API does not take.
+    /// An image; `None` for a type that this API does not accept.
     pub(super) fn of(image: &'a ImageContent) -> Option<Self> {
         let format = match image.mime_type.as_str() {
             "image/png" => "png",
@@ -92,7 +92,7 @@ impl<'a> Image<'a> {
     }
 }
 
-/// Asks for the prompt up to here to be cached.
+/// A cache marker: the provider caches the prompt up to here.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct CachePoint {
     #[serde(rename = "type")]
@@ -122,12 +122,12 @@ pub(super) struct Tool<'a> {
     pub(super) tool_spec: ToolSpec<'a>,
 }
 
-/// What a tool is.
+/// The description of a tool.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ToolSpec<'a> {
     pub(super) name: &'a str,
-    /// Never empty: this API refuses an empty one.
+    /// Absent if empty: this API refuses an empty description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) description: Option<&'a str>,
     pub(super) input_schema: InputSchema<'a>,
@@ -159,7 +159,7 @@ pub(super) struct RequestBody<'a> {
     pub(super) others: Map<String, Value>,
 }
 
-/// One event of a stream: the fields of all kinds of events.
+/// One event of a stream, with the fields of all kinds of events.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct StreamEvent {
@@ -174,14 +174,14 @@ pub(super) struct StreamEvent {
     pub(super) usage: Option<UsageReport>,
 }
 
-/// How a block begins. Only calls say it.
+/// The start of a block. Only tool calls have one.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct BlockStart {
     pub(super) tool_use: Option<ToolUseDelta>,
 }
 
-/// A call, or its beginning.
+/// A tool call, or its start.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct ToolUseDelta {
@@ -194,7 +194,7 @@ pub(super) struct ToolUseDelta {
     pub(super) input: Option<String>,
 }
 
-/// What a block grows by.
+/// An addition to a block.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct BlockDelta {
@@ -215,7 +215,7 @@ pub(super) struct ReasoningDelta {
     /// Base64.
     #[serde(deserialize_with = "text")]
     pub(super) redacted_content: Option<String>,
-    /// The first two, where the answer is not streamed.
+    /// Text and signature, in an answer that is not streamed.
     pub(super) reasoning_text: Option<Box<ReasoningDelta>>,
 }
 
@@ -229,21 +229,21 @@ pub(super) struct WholeAnswer {
     pub(super) usage: Option<UsageReport>,
 }
 
-/// What the model gave.
+/// The output of the model.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct WholeOutput {
     pub(super) message: WholeMessage,
 }
 
-/// Its message.
+/// The message of the output.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct WholeMessage {
     pub(super) content: Vec<BlockDelta>,
 }
 
-/// Tokens of the whole answer.
+/// Token counts of the whole answer.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct UsageReport {
@@ -261,7 +261,7 @@ pub(super) struct UsageReport {
     pub(super) cache_details: Vec<CacheDetail>,
 }
 
-/// Tokens that were written for a time.
+/// Tokens that were written to the cache for a given time.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct CacheDetail {

@@ -1,4 +1,4 @@
-//! The blocks of an answer as they come. Only calls say how they begin; text and reasoning begin with their first piece.
+//! Tracks the blocks of an answer. Only tool calls have a start event; text and reasoning start with their first piece.
 
 use std::{
     collections::HashMap,
@@ -10,7 +10,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use super::api_types::{BlockDelta, BlockStart, ReasoningDelta, ToolUseDelta};
 use crate::{BlockKind, BlockSeal, Delta};
 
-/// Stands for reasoning that the provider withholds (the text is the reference's).
+/// Stands for withheld reasoning (the text is pi's).
 const REDACTED: &str = "[Reasoning redacted]";
 
 /// The blocks of one answer.
@@ -23,8 +23,7 @@ pub(super) struct Blocks {
     blocks: Vec<Block>,
     /// The first block that may not be sealed yet.
     unsealed: usize,
-    /// A call whose block has ended. Whether its arguments are whole is known when the answer goes on: at the output
-    /// limit they may be cut.
+    /// A call whose block has ended, unsealed until the answer goes on: at the output limit its arguments may be cut.
     ended_call: Option<usize>,
     has_calls: bool,
 }
@@ -43,7 +42,7 @@ enum Kind {
     Thinking {
         signature: String,
     },
-    /// The pieces of what is withheld, put together as bytes: pieces in Base64 cannot be joined as they are.
+    /// Withheld reasoning as bytes: pieces in Base64 cannot be joined as they are.
     Redacted {
         data: Vec<u8>,
     },
@@ -56,7 +55,7 @@ impl Blocks {
         self.has_calls
     }
 
-    /// A block begins.
+    /// Starts a block.
     pub(super) fn start(&mut self, number: u64, start: BlockStart, out: &mut Vec<Delta>) {
         self.stop(number, out);
         if let Some(call) = start.tool_use {
@@ -64,7 +63,7 @@ impl Blocks {
         }
     }
 
-    /// A block grows.
+    /// Extends a block.
     pub(super) fn extend(&mut self, number: u64, delta: BlockDelta, out: &mut Vec<Delta>) {
         if let Some(text) = delta.text.filter(|text| !text.is_empty()) {
             let index = self.at(number, &|kind| matches!(kind, Kind::Text), &|| Kind::Text, out);
@@ -76,14 +75,14 @@ impl Blocks {
         if let Some(input) = delta.tool_use.and_then(|call| call.input).filter(|input| !input.is_empty()) {
             self.settle_call(out);
             let index = self.numbers.get(&number).copied();
-            // ArgumentsText of a call that never began belong to nothing.
+            // Arguments without the start of their call are dropped.
             if let Some(index) = index.filter(|index| self.is(*index, &|kind| matches!(kind, Kind::Call))) {
                 out.push(Delta::Extend { index, delta: input });
             }
         }
     }
 
-    /// A block ends.
+    /// Ends a block.
     pub(super) fn stop(&mut self, number: u64, out: &mut Vec<Delta>) {
         self.settle_call(out);
         let Some(index) = self.numbers.remove(&number) else { return };
@@ -94,7 +93,7 @@ impl Blocks {
         }
     }
 
-    /// A whole block of an answer that was not streamed.
+    /// Takes a whole block of an answer that was not streamed.
     pub(super) fn whole(&mut self, number: u64, mut block: BlockDelta, out: &mut Vec<Delta>) {
         if let Some(mut call) = block.tool_use.take() {
             let input = call.input.take();
@@ -105,7 +104,7 @@ impl Blocks {
         self.stop(number, out);
     }
 
-    /// Seals what is still open, in the order of the content. `incomplete` says that the answer broke off.
+    /// Seals the open blocks, in the order of the content. `incomplete`: the answer broke off.
     pub(super) fn seal(&mut self, incomplete: bool, out: &mut Vec<Delta>) {
         self.ended_call = None;
         for index in self.unsealed..self.blocks.len() {
@@ -161,7 +160,7 @@ impl Blocks {
         }
     }
 
-    /// The open block of a number, if it is of the kind that its piece belongs to; else a new one.
+    /// The open block of a number if it has the kind of the piece, else a new block.
     fn at(
         &mut self,
         number: u64,
@@ -186,7 +185,7 @@ impl Blocks {
         self.blocks.get(index).is_some_and(|block| !block.is_sealed && fits(&block.kind))
     }
 
-    /// The answer goes on, so the call that has ended is whole.
+    /// Seals the call that has ended: the answer goes on, so its arguments are whole.
     fn settle_call(&mut self, out: &mut Vec<Delta>) {
         if let Some(index) = self.ended_call.take() {
             self.seal_one(index, false, out);
@@ -207,7 +206,7 @@ impl Blocks {
         let mut seal = BlockSeal { incomplete, ..BlockSeal::default() };
         match &mut block.kind {
             Kind::Text | Kind::Call => {}
-            // A part of a signature is worth nothing.
+            // A part of a signature is worthless.
             Kind::Thinking { signature } => {
                 seal.signature =
                     Some(std::mem::take(signature)).filter(|whole| !whole.is_empty() && !incomplete);
@@ -224,8 +223,8 @@ impl Blocks {
     }
 }
 
-/// An id for a call that the server gave none: ids must differ over a whole session.
+/// An id for a call without one, unique over a whole session.
 fn generated_id() -> String {
-    // Each `RandomState` has random keys, which is all the randomness this needs.
+    // Each `RandomState` has random keys: random enough for an id.
     format!("call_{:016x}", RandomState::new().build_hasher().finish())
 }

@@ -1,4 +1,4 @@
-//! What the events of the Converse API mean.
+//! Decodes answers of the Converse API: events, stop reasons, token counts.
 
 use agentd_protocol::message::{Cost, StopReason, Usage};
 use serde::de::Error as _;
@@ -14,7 +14,7 @@ use crate::{
     http::{AnswerDecoder, AwsError, DecodeStep, ErrorBody, Framing, Server},
 };
 
-/// Reads one answer.
+/// Decodes one answer.
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct ConverseDecoder {
     server: Server,
@@ -23,7 +23,7 @@ pub(crate) struct ConverseDecoder {
 }
 
 impl ConverseDecoder {
-    /// A reader for an answer of `server`.
+    /// A decoder for an answer of `server`.
     pub(super) fn new(server: Server) -> Self {
         Self { server, blocks: Blocks::default(), stop_reason: None }
     }
@@ -46,7 +46,7 @@ impl AnswerDecoder for ConverseDecoder {
             "contentBlockDelta" | "contentBlockStart" | "contentBlockStop" | "messageStop" | "metadata" => {
                 serde_json::from_str(data)?
             }
-            // The beginning, and what is yet to be invented.
+            // The start of the message, and unknown events.
             _ => return Ok(DecodeStep::More),
         };
         let number = event.content_block_index.unwrap_or(0);
@@ -61,7 +61,7 @@ impl AnswerDecoder for ConverseDecoder {
             }
             _ => {
                 out.extend(event.usage.map(|report| Delta::Usage(usage(&report))));
-                // The counts come last.
+                // The token counts come last.
                 if self.stop_reason.is_some() {
                     return Ok(self.last_step());
                 }
@@ -107,10 +107,10 @@ impl AnswerDecoder for ConverseDecoder {
     }
 }
 
-/// The last step of an answer of `server` that ended for `reason`. `called` says whether the model made calls.
+/// The last step of an answer of `server` that ended for `reason`. `called`: the model made tool calls.
 pub(super) fn last_step(reason: Option<&str>, called: bool, server: &Server) -> DecodeStep {
     let stop_reason = match reason {
-        // Some models say that the turn is over though they wait for the results of their calls.
+        // Some models report the end of the turn though they wait for tool results.
         Some("end_turn" | "stop_sequence") if called => StopReason::ToolUse,
         Some("end_turn" | "stop_sequence") => StopReason::Stop,
         Some("max_tokens" | "model_context_window_exceeded") => StopReason::Length,
@@ -133,7 +133,7 @@ pub(super) fn last_step(reason: Option<&str>, called: bool, server: &Server) -> 
     DecodeStep::Done { stop_reason, raw_stop_reason: reason.map(str::to_owned) }
 }
 
-/// The counts of an answer. The input is without what was read from or written to the cache.
+/// The token counts of an answer. The input excludes the tokens that were read from or written to the cache.
 pub(super) fn usage(report: &UsageReport) -> Usage {
     let count = Option::unwrap_or_default;
     let (input, output): (u64, u64) = (count(report.input_tokens), count(report.output_tokens));
@@ -196,7 +196,7 @@ mod stop_tests {
         }
         let DecodeStep::Failed { failure, raw_stop_reason: None } = step(None, true) else { panic!() };
         assert_eq!(failure.kind, FailureKind::Retryable);
-        // A session file keeps only the message: it has to say the same.
+        // A session file keeps only the message, which has to mean the same.
         assert_eq!(classify_message("p", &failure.message), failure.kind);
     }
 }

@@ -1,4 +1,4 @@
-//! Where requests go: Bedrock is a service of its own in each region.
+//! The address and the region of a request: Bedrock is a separate service in each region.
 
 use agentd_http::sigv4;
 use agentd_protocol::model::Model;
@@ -10,10 +10,10 @@ use crate::{
     http::endpoint,
 };
 
-/// How hosts of the service begin.
+/// The beginning of the service's host names.
 const HOST: &str = "bedrock-runtime";
 
-/// The address of a request. An address of AWS's own is moved to the region that is asked for; any other stays.
+/// The address of a request. The region in an AWS address is replaced by the requested one; other addresses stay unchanged.
 ///
 /// # Errors
 /// Says what is wrong with the base URL.
@@ -51,7 +51,7 @@ pub(super) fn region(request: &Request, url: &Url) -> Result<String, Failure> {
     if is_region(&region) { Ok(region) } else { Err(bad_region(&region)) }
 }
 
-/// The region that the model's ARN names, or else the account.
+/// The region in the model's ARN, else the account's.
 fn asked_region<'a>(model: &'a Model, credentials: &'a Credentials) -> Option<&'a str> {
     let of_account = credentials.account.region.as_deref().filter(|region| !region.is_empty());
     of_arn(&model.id).or(of_account)
@@ -64,7 +64,7 @@ fn of_arn(id: &str) -> Option<&str> {
     parts.next().filter(|region| is_ours && is_region(region))
 }
 
-/// Whether a text can be the name of a region: it becomes a part of an address.
+/// Whether a text is a legal region name, as it becomes a part of an address.
 fn is_region(text: &str) -> bool {
     let legal = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     !text.is_empty() && text.len() <= 32 && text.bytes().all(legal)
@@ -78,8 +78,8 @@ fn bad_region(region: &str) -> Failure {
     Failure::new(FailureKind::Fatal, message)
 }
 
-/// A host of the service: `bedrock-runtime.REGION.amazonaws.com`, with `-fips` behind the first part and `.cn` at the end where there is
-/// such.
+/// A host of the service: `bedrock-runtime.REGION.amazonaws.com`, with an optional `-fips` after the first part and an optional `.cn` at
+/// the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct AwsHost<'a> {
     service: &'a str,
@@ -159,7 +159,7 @@ mod tests {
             &at("eu-west-1", "arn%3Aaws%3Abedrock%3Aeu-west-1%3A123%3Ainference-profile%2Feu.x-v1%3A0"),
             "eu-west-1",
         );
-        // A gateway stays where it is.
+        // The address of a gateway stays unchanged.
         let gateway = "http://127.0.0.1:4010/bedrock/";
         check(
             "m",

@@ -1,4 +1,4 @@
-//! Turns of the neutral transcript as messages of this API. Roles have to alternate, so what follows on the same role joins it.
+//! Encodes the turns of a transcript as messages of this API. Roles have to alternate, so consecutive messages of one role are joined.
 
 use std::borrow::Cow;
 
@@ -13,16 +13,16 @@ use crate::{
     providers::call_id::CallIds,
 };
 
-/// Stands for a prompt without a word or an image: this API refuses blank texts (the text is the reference's).
+/// Stands for a prompt without text and images: this API refuses blank texts (the text is pi's).
 const EMPTY: &str = "<empty>";
 
-/// Stands for a result without a word or an image.
+/// Stands for a result without text and images.
 const NO_OUTPUT: &str = "(no tool output)";
 
-/// Stands for an image that this API does not take.
+/// Stands for an image of a type that this API does not accept.
 const UNKNOWN_IMAGE: &str = "(image omitted: its type is none of PNG, JPEG, GIF and WebP)";
 
-/// Stands in an error result for its images, which a Claude takes only beside it (the text is the reference's).
+/// Stands in an error result for its images, which a Claude accepts only after the results (the text is pi's).
 const IMAGE_FOLLOWS: &str = "(image attached after the tool results)";
 
 /// Encodes a transcript.
@@ -90,15 +90,15 @@ fn answer<'a>(
         }
     });
     let mut blocks: Vec<MessageBlock<'a>> = blocks.collect();
-    // An answer may not end with thinking (one that met its limit there does); nothing follows from that thinking.
+    // The API refuses an answer that ends with thinking, as one does that met its limit there. Nothing followed from that thinking.
     while let Some(MessageBlock::ReasoningContent(_)) = blocks.last().filter(|_| traits.claude) {
         blocks.pop();
     }
     blocks
 }
 
-/// Reasoning that is not withheld. A Claude refuses its own where the signature is missing; the models of others have none. Like every
-/// text, it may not be blank.
+/// Reasoning that is not withheld. A Claude refuses its own without the signature; the models of other makers have no signatures. Like all
+/// texts, it may not be blank.
 fn reasoning<'a>(
     text: &'a str,
     signature: Option<&'a str>,
@@ -112,7 +112,7 @@ fn reasoning<'a>(
         .then_some(MessageBlock::ReasoningContent(Reasoning::ReasoningText { text, signature }))
 }
 
-/// ArgumentsText without members that have no name, which this API refuses.
+/// Arguments without members with an empty name, which this API refuses.
 fn named(arguments: &Map<String, Value>) -> Cow<'_, Map<String, Value>> {
     fn is_fine(value: &Value) -> bool {
         match value {
@@ -136,7 +136,7 @@ fn named(arguments: &Map<String, Value>) -> Cow<'_, Map<String, Value>> {
     if fine { Cow::Borrowed(arguments) } else { Cow::Owned(clean_members(arguments)) }
 }
 
-/// The results, then the images that may not be inside of them. `ids` are those of the calls, in the same order.
+/// The results, then the images that are not allowed inside of them. `ids`: those of the calls, in the same order.
 fn results<'a>(
     answers: &'a [ToolAnswer<'a>],
     ids: &[Cow<'a, str>],

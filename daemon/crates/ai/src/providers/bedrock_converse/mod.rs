@@ -1,4 +1,4 @@
-//! The Converse API of Amazon Bedrock, streamed.
+//! The Converse API of Amazon Bedrock: the adapter for `bedrock-converse-stream`.
 
 mod api_types;
 mod blocks;
@@ -31,7 +31,7 @@ impl Adapter for BedrockConverse {
         headers.set("accept", "application/vnd.amazon.eventstream")?;
         headers.bearer(&request.credentials)?;
         let headers = headers.finish(&request.credentials)?;
-        // Who has a token of any kind is not signed for.
+        // A request with a token of any kind is not signed.
         let sign = if headers.contains_key(AUTHORIZATION) { None } else { signer(request, &url)? };
         let body = request::body(request).map_err(|error| unwritable(&error))?;
         Ok(OutgoingRequest { url, headers, body, sign })
@@ -42,7 +42,7 @@ impl Adapter for BedrockConverse {
     }
 }
 
-/// Signs with the keys of the account, where it has keys.
+/// Signs with the keys of the account; `None` without keys.
 fn signer(request: &Request, url: &reqwest::Url) -> Result<Option<Signer>, Failure> {
     let Some(keys) = request.credentials.aws.clone() else { return Ok(None) };
     let region = endpoint::region(request, url)?;

@@ -1,40 +1,40 @@
-//! What a model on Bedrock can do, as far as its id and its name tell: this API has many makers' models, and each maker has fields of its
-//! own. The model's `compat` overrides it.
+//! The traits of a model on Bedrock, told by its id and name: this API serves the models of many makers, each with fields of its own. The
+//! model's `compat` overrides them.
 
 use agentd_protocol::model::Model;
 use serde_json::Value;
 
 use crate::Request;
 
-/// What is known of one model.
+/// The traits of one model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ModelTraits {
-    /// A Claude: its reasoning is signed, and it has rules of its own for messages.
+    /// A Claude, which signs its reasoning and has its own rules for messages.
     pub(super) claude: bool,
-    /// Thinks as much as it finds right for an effort, in the place of a budget.
+    /// Takes an effort for its thinking instead of a budget.
     pub(super) adaptive: bool,
-    /// Has an effort above `high`, and thinking that is bound to what stands before it.
+    /// Knows an effort above `high`, and binds thinking to the transcript before it.
     pub(super) latest: bool,
     pub(super) gpt_oss: bool,
     pub(super) gpt: bool,
     pub(super) nova: bool,
     pub(super) caching: bool,
     pub(super) strict_tools: bool,
-    /// In a part of AWS that refuses some of the newer fields.
+    /// Runs in GovCloud, which refuses some of the newer fields.
     pub(super) gov_cloud: bool,
 }
 
 /// Claudes with adaptive thinking.
 const ADAPTIVE: &[&str] = &["opus-4-6", "sonnet-4-6"];
 
-/// Those of them with everything newer.
+/// Claudes with adaptive thinking and the newer fields.
 const LATEST: &[&str] = &["opus-4-7", "opus-4-8", "opus-5", "sonnet-5", "haiku-5", "fable-5"];
 
-/// Claudes whose prompts can be cached, besides those above.
+/// More Claudes whose prompts can be cached.
 const CACHING: &[&str] = &["-4-", "claude-3-7-sonnet", "claude-3-5-haiku"];
 
 impl ModelTraits {
-    /// What is known of the model of `request`.
+    /// The traits of the model of `request`.
     pub(super) fn of(request: &Request) -> Self {
         let model = &*request.model;
         let names = names(model);
@@ -74,7 +74,7 @@ impl ModelTraits {
     }
 }
 
-/// The id and the name in small letters, as they are and with dashes alone: `Claude Opus 4.6` is a `claude-opus-4-6`.
+/// The id and the name in lower case, unchanged and with dashes only: `Claude Opus 4.6` also as `claude-opus-4-6`.
 fn names(model: &Model) -> Vec<String> {
     let mut names = Vec::with_capacity(4);
     for name in [&model.id, &model.name] {

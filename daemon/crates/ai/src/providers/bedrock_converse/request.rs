@@ -26,7 +26,7 @@ use crate::{
     },
 };
 
-/// Configured fields that belong into `inferenceConfig`, under the names of this API and of others.
+/// Configured fields that belong into `inferenceConfig`, by their names in this API and in others.
 const INFERENCE: [(&str, &str); 7] = [
     ("maxTokens", "maxTokens"),
     ("max_tokens", "maxTokens"),
@@ -48,7 +48,7 @@ const TOP: [&str; 7] = [
     "serviceTier",
 ];
 
-/// The model's own fields, where they are configured as such.
+/// The member for fields of the model's own.
 const OWN: &str = "additionalModelRequestFields";
 
 /// Encodes `request`.
@@ -107,7 +107,7 @@ fn configured(request: &Request, has_own_temperature: bool, body: &mut RequestBo
     }
 }
 
-/// The marker to set, if any.
+/// The cache marker to set, if any.
 fn cache_point(request: &Request, traits: &ModelTraits) -> Option<CachePoint> {
     let ttl = match request.cache_retention {
         CacheRetention::None => return None,
@@ -127,17 +127,17 @@ fn mark(system: &mut Vec<SystemBlock<'_>>, messages: &mut [ApiMessage<'_>], poin
     }
 }
 
-/// How many tools of a request can be strict: a limit of the service.
+/// The most strict tools of a request, a limit of the service.
 const MAX_STRICT_TOOLS: usize = 20;
 
-/// How many parameters of strict tools can be of several types, in the whole request: a limit of the service.
+/// The most parameters with several types in the strict tools of a request, a limit of the service.
 const MAX_STRICT_UNIONS: usize = 16;
 
-/// What stands for a tool that was called earlier and is not there any more.
+/// The description of a tool that was called earlier and is no longer available.
 const GONE: &str = "This tool is not available any more. Do not call it.";
 
-/// The tools of a request. This API refuses a transcript with calls where no tools are declared, so tools that are gone are declared
-/// as such then.
+/// The tools of a request. This API refuses a transcript with tool calls but no tools, so tools that are gone are then declared as
+/// unavailable.
 pub(super) fn tool_config<'a>(
     specs: &'a [Spec],
     turns: &'a [Turn<'a>],
@@ -170,7 +170,7 @@ fn called<'a>(turns: &'a [Turn<'a>]) -> impl Iterator<Item = &'a str> {
     })
 }
 
-/// How much may still be strict.
+/// The strict tools and unions that the limits still allow.
 struct StrictRoom {
     tools: usize,
     unions: usize,
@@ -190,7 +190,7 @@ impl StrictRoom {
     }
 }
 
-/// How many of a schema's parts can be of several types.
+/// The number of a schema's parts with several types.
 fn unions(schema: &Value) -> usize {
     match schema {
         Value::Object(members) => {

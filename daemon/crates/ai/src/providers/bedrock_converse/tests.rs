@@ -1,4 +1,4 @@
-//! Over a real connection.
+//! The adapter over a real connection.
 
 use std::{sync::Arc, time::Duration};
 
@@ -62,7 +62,7 @@ async fn ask(answers: Vec<Vec<u8>>, credentials: Credentials) -> (Vec<Delta>, Ve
         for answer in answers {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut request = Vec::new();
-            // The body is the last thing sent, and JSON.
+            // The body comes last and is JSON.
             while !request.ends_with(b"}}") {
                 let count = stream.read_buf(&mut request).await.unwrap();
                 assert!(count > 0, "the request was cut");
@@ -144,7 +144,7 @@ async fn refusals_say_what_they_are() {
     let refused = failure(&deltas);
     assert_eq!(refused.kind, FailureKind::Auth);
     assert_eq!(refused.message, "AccessDeniedException: You cannot use this model; [redacted]");
-    // An exception before the first event comes with a good status.
+    // An exception before the first event has a status of success.
     let body = exception("serviceUnavailableException", r#"{"message":"Bedrock is busy."}"#);
     let (deltas, _) = ask(vec![http("200 OK", "", &body)], keys()).await;
     let Some(Delta::Failed { failure, .. }) = deltas.last() else { panic!("{deltas:?}") };

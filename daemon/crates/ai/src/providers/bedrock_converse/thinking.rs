@@ -1,4 +1,4 @@
-//! How thinking is asked for, and how long an answer may be with it. Each maker's models have fields of their own for it.
+//! The thinking of a request, and the limit of the answer that includes it. The models of each maker have their own fields for it.
 
 use agentd_protocol::model::{Model, ThinkingLevel};
 use serde_json::{Map, Value, json};
@@ -6,34 +6,34 @@ use serde_json::{Map, Value, json};
 use super::model_traits::ModelTraits;
 use crate::{Request, estimate::max_answer_tokens};
 
-/// The limit of an answer that has a budget for thinking, where the model's own is not known.
+/// The limit of an answer with a thinking budget if the model's own is unknown, in tokens.
 const UNKNOWN_LIMIT: u64 = 16_384;
 
-/// What is left for the answer besides the thinking, in tokens.
+/// The part of the limit that a thinking budget leaves for the answer, in tokens.
 const ANSWER_ROOM: u64 = 1024;
 
-/// The smallest budget that is taken, in tokens.
+/// The smallest budget that the service accepts, in tokens.
 const LEAST_BUDGET: u64 = 1024;
 
-/// Lets thinking stand between calls.
+/// Allows thinking between tool calls.
 const INTERLEAVED: &str = "interleaved-thinking-2025-05-14";
 
-/// Lets thinking be dropped whose transcript has changed before it, instead of refusing the request.
+/// Makes the service drop thinking whose preceding transcript has changed, instead of refusing the request.
 const BINDING_CONTROLS: &str = "thinking-binding-controls-2026-08-01";
 
-/// What a request says of thinking.
+/// What a request says about thinking.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Thinking {
-    /// The limit of the whole answer, thinking included; `None` leaves it to the service.
+    /// The limit of the whole answer, thinking included; `None` for the service's default.
     pub(super) max_tokens: Option<u64>,
     /// The model's own fields.
     pub(super) fields: Map<String, Value>,
-    /// Whether the model refuses a temperature with them.
+    /// Whether the model refuses a temperature together with these fields.
     pub(super) has_own_temperature: bool,
 }
 
 impl Thinking {
-    /// What `request` asks for, with an input of `input` tokens.
+    /// The thinking of `request`, whose input has `input` tokens.
     pub(super) fn of(request: &Request, traits: &ModelTraits, input: u64) -> Self {
         let model = &*request.model;
         let max_tokens = max_answer_tokens(model, input);
@@ -61,7 +61,7 @@ impl Thinking {
     }
 }
 
-/// Thinking of a Claude; `None` where there is no room for any.
+/// The thinking of a Claude; `None` if the limit leaves no room for it.
 fn claude(request: &Request, traits: &ModelTraits, max_tokens: Option<u64>) -> Option<Thinking> {
     let level = request.thinking_level;
     let mut thinking = Map::new();
@@ -74,7 +74,7 @@ fn claude(request: &Request, traits: &ModelTraits, max_tokens: Option<u64>) -> O
         let most = max_tokens.unwrap_or_else(|| unknown_limit(&request.model));
         let wanted = request.thinking_budgets.of(level);
         let budget = wanted.min(most.saturating_sub(ANSWER_ROOM));
-        // Less than the least would be refused; a smaller wish is left to the service.
+        // A budget below the least is refused. A smaller configured one is sent as it is.
         if budget == 0 || budget < wanted.min(LEAST_BUDGET) {
             return None;
         }
@@ -104,7 +104,7 @@ fn claude(request: &Request, traits: &ModelTraits, max_tokens: Option<u64>) -> O
     Some(Thinking { max_tokens: limit, fields, has_own_temperature: true })
 }
 
-/// A budget needs a limit above it.
+/// The limit of an answer with a budget, which has to be above the budget.
 fn unknown_limit(model: &Model) -> u64 {
     let model = Model { max_tokens: UNKNOWN_LIMIT, ..model.clone() };
     max_answer_tokens(&model, 0).unwrap_or(UNKNOWN_LIMIT)

@@ -1,4 +1,4 @@
-//! Where requests go, and what authorises them there.
+//! The address of a request, and its authorisation there.
 
 use agentd_protocol::model::Model;
 use reqwest::Url;
@@ -15,7 +15,7 @@ const GEMINI_HOST: &str = "generativelanguage.googleapis.com";
 /// The part of an address that stands for the location.
 const LOCATION: &str = "{location}";
 
-/// Locations that are whole parts of the world and have addresses of another form.
+/// Multi-region locations, which have addresses of another form.
 const MULTI_REGIONS: &[&str] = &["us", "eu"];
 
 /// How a request is authorised.
@@ -25,7 +25,7 @@ pub(super) enum Access {
     Key,
     /// By an access token.
     Token,
-    /// By a header that is configured, or by nothing.
+    /// By a configured header, or not at all.
     Header,
 }
 
@@ -40,7 +40,7 @@ pub(super) fn gemini(model: &Model) -> Result<Url, Failure> {
     } else {
         format!("models/{id}")
     };
-    // The vendor's bare host answers nothing without a version.
+    // The vendor's host needs a version in the path.
     let base = model.base_url.trim().trim_end_matches('/');
     let version = if base.ends_with(GEMINI_HOST) { "/v1beta" } else { "" };
     let path = format!("{version}/{}", stream_method(model, &name)?);
@@ -74,7 +74,7 @@ pub(super) fn vertex(request: &Request) -> Result<(Url, Access), Failure> {
         }
     };
     let base = if base.contains(LOCATION) {
-        // A key without a project belongs to no location.
+        // A key without a project has no location.
         match &place {
             None => base.replace(&format!("{LOCATION}-"), "").replace(LOCATION, "global"),
             Some((_, location)) => located(base, location),
@@ -106,7 +106,7 @@ fn located(base: &str, location: &str) -> String {
     }
 }
 
-/// The version to add to a base URL: none where it has one.
+/// The version to add to a base URL; empty if the URL has one.
 fn version(base: &str) -> &'static str {
     let is_version = |part: &str| {
         part.strip_prefix('v').is_some_and(|rest| {
@@ -145,7 +145,7 @@ fn stream_method(model: &Model, name: &str) -> Result<String, Failure> {
 fn vertex_access(credentials: &Credentials) -> Result<Access, Failure> {
     let has_project = credentials.account.project.is_some();
     match credentials.key() {
-        // Written by hand in the place of a key where the cloud's own credentials count.
+        // A placeholder like `<key>` stands for the credentials of Google Cloud.
         Some(key) if key.starts_with('<') && key.ends_with('>') => Err(no_credentials()),
         Some(key) if is_api_key(key) => Ok(Access::Key),
         Some(key) if has_project || is_token(key) => Ok(Access::Token),
@@ -167,7 +167,7 @@ fn vertex_access(credentials: &Credentials) -> Result<Access, Failure> {
     }
 }
 
-/// Whether this has the form of an API key of Google's.
+/// Whether this has the form of a Google API key.
 fn is_api_key(key: &str) -> bool {
     key.starts_with("AIza") || key.starts_with("AQ.")
 }
@@ -272,7 +272,7 @@ mod tests {
             check_vertex(BASE, "AIza-k", account, Ok(("https://aiplatform.googleapis.com/v1", Key)));
         }
         check_vertex(BASE, "some-key", ("", ""), Ok(("https://aiplatform.googleapis.com/v1", Key)));
-        // Addresses of one's own.
+        // Addresses of other servers.
         check_vertex("http://h:1", "k", ("", ""), Ok(("http://h:1/v1", Key)));
         check_vertex("http://h:1/x/v1beta1/", "k", ("", ""), Ok(("http://h:1/x/v1beta1", Key)));
         let proxied = "http://h:1/v1/projects/p-1/locations/l-1";

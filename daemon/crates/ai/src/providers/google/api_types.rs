@@ -19,7 +19,7 @@ pub(super) struct RequestBody<'a> {
     pub(super) tools: Vec<Tool<'a>>,
     pub(super) tool_config: Option<Value>,
     pub(super) generation_config: Map<String, Value>,
-    /// Fields of the model's configuration, which win over everything.
+    /// Configured fields of the model, which override all others.
     pub(super) configured: Map<String, Value>,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct Content<'a> {
     pub(super) parts: Vec<ContentPart<'a>>,
 }
 
-/// A piece of a turn: one of the members besides the signature.
+/// A part of a turn: exactly one of the members besides the signature.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ContentPart<'a> {
@@ -109,7 +109,7 @@ pub(super) struct FunctionResponse<'a> {
     pub(super) id: Option<&'a str>,
 }
 
-/// What a tool gave back.
+/// The outcome of a tool call.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Outcome<'a> {
@@ -148,7 +148,7 @@ pub(super) struct Chunk {
 }
 
 impl Chunk {
-    /// Whether there is nothing of an answer in it.
+    /// Whether the chunk holds nothing of an answer.
     pub(super) fn is_foreign(&self) -> bool {
         self.candidates.is_empty()
             && self.prompt_feedback.block_reason.is_none()
@@ -156,7 +156,7 @@ impl Chunk {
             && self.failure().is_none()
     }
 
-    /// The error that this is: the number given in place of a status, and what it says.
+    /// The error that the chunk reports, with the number that stands for a status.
     pub(super) fn failure(&self) -> Option<(Option<u16>, ErrorBody)> {
         let error = self.error.as_ref().filter(|error| !matches!(error, Value::Null | Value::Bool(false)))?;
         let code = error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
@@ -170,7 +170,7 @@ impl Chunk {
     }
 }
 
-/// What is said of the prompt.
+/// Feedback about the prompt.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Feedback {
@@ -198,7 +198,7 @@ pub(super) struct CandidateContent {
     pub(super) parts: Vec<CandidatePart>,
 }
 
-/// A piece of text or of thinking, or a whole call.
+/// A piece of text or thinking, or a whole tool call.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct CandidatePart {

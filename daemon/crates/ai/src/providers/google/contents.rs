@@ -1,4 +1,4 @@
-//! Turns of the neutral transcript as contents of this API.
+//! Encodes the turns of a transcript as contents of this API.
 
 use std::borrow::Cow;
 
@@ -8,19 +8,19 @@ use super::{
 };
 use crate::handoff::{AssistantPart, Part, ToolAnswer, Turn};
 
-/// Stands for a result that is only an image (the text is the reference's).
+/// Stands for a result that is only an image (the text is pi's).
 const SEE_IMAGE: &str = "(see attached image)";
 
-/// Stands before images of results that go as a prompt (the text is the reference's).
+/// Precedes images of results that are sent as a prompt (the text is pi's).
 const RESULT_IMAGE: &str = "Tool result image:";
 
-/// In the place of the signature of a call that another model made: Google documents it for transcripts that did not
-/// come from Gemini. Without, the request is refused.
+/// The signature of a call that another model made. Google documents it for transcripts that did not come from Gemini, and refuses requests
+/// without it.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 /// Encodes a transcript.
 pub(super) fn contents<'a>(turns: &'a [Turn<'a>], family: &GeminiFamily) -> Vec<Content<'a>> {
-    // Signatures are asked for since the last prompt only, and the stand-in makes thinking worse: it goes nowhere else.
+    // The API requires signatures only after the last prompt. The stand-in makes thinking worse, so it is used only there.
     let last_prompt = turns.iter().rposition(|turn| matches!(turn, Turn::User(_) | Turn::System(_)));
     let mut contents = Vec::with_capacity(turns.len());
     let mut add = |role: &'static str, parts: Vec<ApiPart<'a>>| {
@@ -57,7 +57,7 @@ fn prompt<'a>(parts: &'a [Part<'a>]) -> Vec<ApiPart<'a>> {
     parts.collect()
 }
 
-/// An answer. `is_current` says that no prompt came after it.
+/// An answer. `is_current`: no prompt came after it.
 fn answer<'a>(parts: &'a [AssistantPart<'a>], family: &GeminiFamily, is_current: bool) -> Vec<ApiPart<'a>> {
     let mut wants_signature = is_current && family.is_modern_gemini();
     let parts = parts.iter().filter_map(|part| match part {
@@ -85,7 +85,7 @@ fn answer<'a>(parts: &'a [AssistantPart<'a>], family: &GeminiFamily, is_current:
     parts.collect()
 }
 
-/// The results of an answer's calls, all in one turn. `moved` gets the images that cannot be inside of them.
+/// The results of an answer's calls, all in one turn. `moved` receives the images that are not allowed inside of them.
 fn results<'a>(
     answers: &'a [ToolAnswer<'a>],
     family: &GeminiFamily,
@@ -125,7 +125,7 @@ fn results<'a>(
     results.collect()
 }
 
-/// Whether a signature is one that this API can have given. Others are refused with the whole request.
+/// Whether a signature can come from this API, which refuses requests with any other.
 fn is_base64(signature: &str) -> bool {
     let body = signature.trim_end_matches('=');
     !body.is_empty()

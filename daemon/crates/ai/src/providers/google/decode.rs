@@ -1,4 +1,4 @@
-//! What the events of this API mean.
+//! Decodes answers of this API: events and token counts.
 
 use std::collections::HashSet;
 
@@ -17,19 +17,19 @@ use crate::{
     partial_json::parse_arguments,
 };
 
-/// Reads one answer.
+/// Decodes one answer.
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct GoogleDecoder {
     server: Server,
-    /// The model asked for.
+    /// The requested model.
     model: String,
-    /// When it was asked.
+    /// The time of the request, in Unix milliseconds.
     asked_at: u128,
     has_id: bool,
     has_model: bool,
-    /// How many blocks there are.
+    /// The number of blocks.
     blocks: usize,
-    /// The text or the thinking that grows.
+    /// The open block of text or thinking.
     current: Option<OpenBlock>,
     /// The ids of the calls.
     calls: HashSet<String>,
@@ -45,7 +45,7 @@ struct OpenBlock {
 }
 
 impl GoogleDecoder {
-    /// A reader for an answer of `server`, asked for `model` at a time in Unix milliseconds.
+    /// A decoder for an answer of `server` by `model` to a request at a time in Unix milliseconds.
     pub(super) fn new(server: Server, model: &str, asked_at: u128) -> Self {
         Self {
             server,
@@ -77,7 +77,7 @@ impl GoogleDecoder {
             }
         }
         out.extend(chunk.usage_metadata.as_ref().and_then(usage).map(Delta::Usage));
-        // Only one answer is asked for.
+        // A request asks for one candidate only.
         if let Some(candidate) = chunk.candidates.into_iter().next() {
             self.candidate(candidate, out);
         }
@@ -109,7 +109,7 @@ impl GoogleDecoder {
             return;
         }
         let kind = if is_thought { BlockKind::Thinking } else { BlockKind::Text };
-        // A signature without a text of its own belongs to what came before.
+        // A signature without a text belongs to the block before.
         let goes_on = self.current.as_ref().is_some_and(|current| current.kind == kind);
         if !goes_on {
             self.close(false, out);
@@ -122,7 +122,7 @@ impl GoogleDecoder {
         }
     }
 
-    /// A call comes whole.
+    /// Takes a tool call, which comes whole.
     fn call(&mut self, call: CandidateCall, signature: Option<String>, out: &mut Vec<Delta>) {
         self.close(false, out);
         let name = call.name.unwrap_or_default();
@@ -131,7 +131,7 @@ impl GoogleDecoder {
         self.calls.insert(id.clone());
         let index = self.open(BlockKind::ToolCall { id, name }, out);
         let arguments = call.args.unwrap_or_else(|| "{}".to_owned());
-        // In the form in which arguments go out; what cannot be read is kept, and said to be so.
+        // Arguments in the form in which they are sent back; unreadable ones are kept as they are.
         let read = parse_arguments(&arguments).ok().and_then(|read| serde_json::to_string(&read).ok());
         out.push(Delta::Extend { index, delta: read.unwrap_or(arguments) });
         out.push(Delta::Seal { index, seal: BlockSeal { signature, ..BlockSeal::default() } });
@@ -153,7 +153,7 @@ impl GoogleDecoder {
 
 impl AnswerDecoder for GoogleDecoder {
     fn event(&mut self, _: &str, data: &str, out: &mut Vec<Delta>) -> Result<DecodeStep, serde_json::Error> {
-        // Some proxies send errors in a list, as the vendor does outside of streams.
+        // Some proxies send errors in a list, as the vendor does for answers that are not streamed.
         if data.starts_with('[') {
             return self.list(data, out);
         }
@@ -197,7 +197,7 @@ impl AnswerDecoder for GoogleDecoder {
 }
 
 impl GoogleDecoder {
-    /// Takes a list of chunks: what the API streams where it is not asked for events.
+    /// Takes a list of chunks, the form of a stream without server-sent events.
     fn list(&mut self, json: &str, out: &mut Vec<Delta>) -> Result<DecodeStep, serde_json::Error> {
         let chunks: Vec<&RawValue> = serde_json::from_str(json)?;
         if chunks.is_empty() {
@@ -217,7 +217,7 @@ impl GoogleDecoder {
     }
 }
 
-/// Reads a usage report; `None` when it is none.
+/// Reads a usage report; `None` if the value is not one.
 pub(super) fn usage(report: &Value) -> Option<Usage> {
     let report = report.as_object()?;
     let number = |name: &str| report.get(name).and_then(Value::as_u64);
@@ -226,7 +226,7 @@ pub(super) fn usage(report: &Value) -> Option<Usage> {
     let cache_read = count("cachedContentTokenCount").min(prompt);
     let thoughts = count("thoughtsTokenCount");
     let output = count("candidatesTokenCount").saturating_add(thoughts);
-    // Results of the provider's own tools are read like a prompt.
+    // Results of the provider's own tools count as input.
     let tool_use = count("toolUsePromptTokenCount");
     Some(Usage {
         input: (prompt - cache_read).saturating_add(tool_use),

@@ -1,13 +1,13 @@
-//! What Google's models differ in, told by their ids.
+//! The differences between Google's models, told by their ids.
 
 use agentd_protocol::model::Model;
 use serde_json::Value;
 
-/// The lowest generation of Gemini that takes ids of calls, images inside of results and constrained arguments, and
-/// that wants its signatures back.
+/// The lowest generation of Gemini that accepts call ids, images in results and constrained arguments, and that requires its signatures
+/// back.
 const MODERN: u64 = 3;
 
-/// What is known of a model by its id.
+/// The traits of a model by its id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct GeminiFamily {
     /// The id in lower case.
@@ -23,7 +23,7 @@ impl GeminiFamily {
         let id = id.rsplit('/').next().unwrap_or_default().to_owned();
         let gemini = id.strip_prefix("gemini-").map(|rest| rest.strip_prefix("live-").unwrap_or(rest));
         let gemini = gemini.and_then(|rest| {
-            // `gemini-pro-latest` and its like stand for the newest there is.
+            // Aliases such as `gemini-pro-latest` name the newest model.
             leading_number(rest).or_else(|| rest.ends_with("latest").then_some(MODERN))
         });
         Self { id, gemini }
@@ -44,7 +44,7 @@ impl GeminiFamily {
         self.gemini.is_none_or(|generation| generation >= MODERN)
     }
 
-    /// Whether thinking is asked for by level and not by a budget of tokens.
+    /// Whether thinking is requested by level instead of by a token budget.
     pub(super) fn has_thinking_levels(&self, model: &Model) -> bool {
         if self.gemini.is_some() {
             return self.is_modern_gemini();
@@ -52,7 +52,7 @@ impl GeminiFamily {
         if self.id.starts_with("gemma-4") || self.id.starts_with("gemma4") {
             return true;
         }
-        // Other names: the catalogue maps levels only where there are some.
+        // Models with other names: the catalogue maps levels only for models that have them.
         let levels = ["minimal", "low", "medium", "high"];
         let map = model.thinking_level_map.as_ref();
         map.is_some_and(|map| levels.iter().any(|level| map.get(*level).is_some_and(Value::is_string)))
@@ -71,7 +71,7 @@ impl GeminiFamily {
         }
     }
 
-    /// The least budget that is taken when there is to be no thinking: some models cannot do without.
+    /// The least budget that the model accepts for no thinking: some models cannot turn it off.
     pub(super) fn least_budget(&self) -> u64 {
         if self.id.contains("2.5-pro") { 128 } else { 0 }
     }

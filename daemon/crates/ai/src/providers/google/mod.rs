@@ -1,4 +1,4 @@
-//! Google's `streamGenerateContent`, of the Gemini API and of Vertex AI.
+//! Google's `streamGenerateContent`: the adapters for `google-generative-ai` (Gemini API) and `google-vertex` (Vertex AI).
 
 mod address;
 mod api_types;
@@ -27,7 +27,7 @@ pub(crate) struct GoogleGenerativeAi {
     pub(crate) now: fn() -> u128,
 }
 
-/// Speaks `google-vertex`: the same over Vertex AI, on a project of Google Cloud or with a key.
+/// Speaks `google-vertex`: Vertex AI, with a project of Google Cloud or a key.
 pub(crate) struct GoogleVertex {
     /// As in [`GoogleGenerativeAi`].
     pub(crate) now: fn() -> u128,

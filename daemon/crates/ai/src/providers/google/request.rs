@@ -90,7 +90,7 @@ pub(super) fn body(request: &Request) -> Result<Bytes, serde_json::Error> {
     serde_json::to_vec(&body).map(Bytes::from)
 }
 
-/// The tools, and whether any of them wants its arguments constrained.
+/// The tools, and whether any of them asks for constrained arguments.
 fn tools<'a>(specs: &'a [ToolSpec], family: &GeminiFamily) -> (Vec<Tool<'a>>, bool) {
     if specs.is_empty() {
         return (Vec::new(), false);
@@ -116,7 +116,7 @@ fn tools<'a>(specs: &'a [ToolSpec], family: &GeminiFamily) -> (Vec<Tool<'a>>, bo
 /// The legal form of an id that another model gave.
 fn normalized(id: &str) -> String {
     let mut id = sanitized(id);
-    // Only ASCII is left, so every place is a boundary.
+    // Only ASCII is left, so every index is a character boundary.
     id.truncate(MAX_ID);
     if id.is_empty() { "call".to_owned() } else { id }
 }
@@ -145,8 +145,8 @@ const NESTED: &[&str] = &[
     "contentSchema",
 ];
 
-/// The schema with `const` as an `enum` of one, which this API knows in its place. A tool without a schema gets that of an
-/// object without members.
+/// The schema with each `const` as an `enum` of one, since this API does not know `const`. A tool without a schema gets that of an object
+/// without members.
 pub(super) fn gemini_schema(schema: Cow<'_, Value>) -> Cow<'_, Value> {
     if schema.is_null() {
         return Cow::Owned(json!({ "type": "object", "properties": {} }));
@@ -154,7 +154,7 @@ pub(super) fn gemini_schema(schema: Cow<'_, Value>) -> Cow<'_, Value> {
     if has_const(&schema) { Cow::Owned(rewritten(&schema)) } else { schema }
 }
 
-/// Whether there is a member `const` anywhere, which is cheaper to see than to rewrite.
+/// Whether there is a member `const` anywhere: cheaper than rewriting every schema.
 fn has_const(value: &Value) -> bool {
     match value {
         Value::Object(members) => members.contains_key("const") || members.values().any(has_const),

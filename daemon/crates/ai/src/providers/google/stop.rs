@@ -1,4 +1,4 @@
-//! What the end of an answer means.
+//! The stop reasons of this API and what they mean for an answer.
 
 use agentd_protocol::message::StopReason;
 
@@ -7,7 +7,7 @@ use crate::{
     http::{DecodeStep, Server},
 };
 
-/// How much of the provider's own explanation is shown, in characters.
+/// The longest part of the provider's explanation that is shown, in characters.
 const MAX_SHOWN: usize = 300;
 
 /// How an answer ended.
@@ -29,7 +29,7 @@ pub(super) struct Reason {
 }
 
 impl Ending {
-    /// The last step of an answer of `server`. `called` says whether the model made calls.
+    /// The last step of an answer of `server`. `called`: the model made tool calls.
     pub(super) fn step(&self, server: &Server, called: bool) -> DecodeStep {
         let (reason, is_blocked) = match self {
             Self::Finished(reason) => (reason, false),
@@ -40,7 +40,7 @@ impl Ending {
             (Self::Finished(_), "STOP") if called => StopReason::ToolUse,
             (Self::Finished(_), "STOP") => StopReason::Stop,
             (Self::Finished(_), "MAX_TOKENS") => StopReason::Length,
-            // Servers that imitate this API have a word of their own for it.
+            // A stop reason of servers that imitate this API.
             (Self::Finished(_), "FUNCTION_CALL") if called => StopReason::ToolUse,
             _ => {
                 let failure = reason.failure(is_blocked, server);
@@ -52,7 +52,7 @@ impl Ending {
 }
 
 impl Reason {
-    /// `is_blocked` says that the model never saw the prompt, which is a refusal whatever the reason is called.
+    /// `is_blocked`: the model never saw the prompt, which counts as a refusal whatever the reason.
     fn failure(&self, is_blocked: bool, server: &Server) -> Failure {
         let what = if is_blocked { "The provider blocked the prompt" } else { "Provider stopped with" };
         let mut text = format!("{what}: {}", self.name);
@@ -66,14 +66,14 @@ impl Reason {
         let kind = if is_blocked || is_refusal(&self.name) {
             FailureKind::ModelRefusal
         } else {
-            // A session file keeps only the text: the kind has to follow from it.
+            // A session file keeps only the text, so the kind has to follow from it.
             classify_message(&server.provider, &text)
         };
         server.failure(kind, text)
     }
 }
 
-/// What a reason means. Of those that are no refusals, the words make the classifier's kind: `try again` is worth another attempt.
+/// A reason in words. Unless the reason is a refusal, the classifier tells the kind of failure by these words: `try again` means retryable.
 fn words(reason: &str) -> Option<&'static str> {
     Some(match reason {
         "SAFETY" | "IMAGE_SAFETY" => "the provider's safety filter",
@@ -167,7 +167,7 @@ mod tests {
             ModelRefusal,
             "The provider blocked the prompt: SAFETY (the provider's safety filter): Too bad.",
         );
-        // A prompt that is blocked was not answered, whatever the reason is called.
+        // A blocked prompt is a refusal, whatever the reason.
         check(
             Ending::Blocked(reason("STOP", None)),
             "STOP",

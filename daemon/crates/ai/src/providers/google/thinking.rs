@@ -1,4 +1,4 @@
-//! How thinking is asked for.
+//! The thinking of a request. Pure.
 
 use agentd_protocol::model::{Model, ThinkingLevel};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::family::GeminiFamily;
 use crate::{Request, ThinkingBudgets};
 
-/// The budget by which the model decides itself.
+/// The budget that leaves the amount of thinking to the model.
 const DYNAMIC: i64 = -1;
 
 /// The member `thinkingConfig` of a request; `None` for a model that does not think.
@@ -18,7 +18,7 @@ pub(super) fn config(request: &Request, family: &GeminiFamily) -> Option<Value> 
     let level = request.thinking_level;
     let config = match (family.has_thinking_levels(model), level == ThinkingLevel::Off) {
         (true, false) => json!({ "includeThoughts": true, "thinkingLevel": level_name(model, level) }),
-        // What cannot be turned off is turned down.
+        // Thinking that cannot be turned off is set to its lowest level.
         (true, true) => match model.clamp_thinking(Some(ThinkingLevel::Off)) {
             ThinkingLevel::Off => json!({ "thinkingBudget": 0 }),
             least => json!({ "thinkingLevel": level_name(model, least) }),
@@ -32,7 +32,7 @@ pub(super) fn config(request: &Request, family: &GeminiFamily) -> Option<Value> 
     Some(config)
 }
 
-/// What the API calls a level.
+/// The API's name of a level.
 fn level_name(model: &Model, level: ThinkingLevel) -> String {
     let name = mapped(model, level).unwrap_or(match level {
         ThinkingLevel::Off | ThinkingLevel::Minimal => "minimal",
@@ -47,7 +47,7 @@ fn mapped(model: &Model, level: ThinkingLevel) -> Option<&str> {
     model.thinking_level_map.as_ref()?.get(level.as_str())?.as_str()
 }
 
-/// The budget of a level in tokens: what is configured, else what suits the model.
+/// The budget of a level in tokens: the configured one, else the model's usual one.
 fn budget(model: &Model, family: &GeminiFamily, level: ThinkingLevel, configured: &ThinkingBudgets) -> i64 {
     let renamed = mapped(model, level).and_then(|name| ThinkingLevel::from_name(&name.to_ascii_lowercase()));
     let level = renamed.unwrap_or(level);

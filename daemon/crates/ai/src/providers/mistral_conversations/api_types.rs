@@ -20,7 +20,7 @@ pub(super) struct RequestBody<'a> {
     pub(super) tools: Vec<Tool<'a>>,
     /// All other fields.
     pub(super) fields: Map<String, Value>,
-    /// Fields of the model's configuration, which win over everything.
+    /// Configured fields of the model, which override all others.
     pub(super) configured: Map<String, Value>,
 }
 

@@ -1,4 +1,4 @@
-//! What the events of this API mean.
+//! Decodes answers of this API: events and token counts.
 
 use agentd_protocol::message::{StopReason, Usage};
 use serde::de::Error as _;
@@ -14,24 +14,24 @@ use crate::{
     http::{AnswerDecoder, DecodeStep, Server},
 };
 
-/// Reads one answer.
+/// Decodes one answer.
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct ConversationsDecoder {
     server: Server,
-    /// The model asked for.
+    /// The requested model.
     model: String,
     id: Option<String>,
     has_model: bool,
     /// Whether each block is still open.
     blocks: Vec<bool>,
-    /// The text or the thinking that grows.
+    /// The open block of text or thinking.
     current: Option<(usize, BlockKind)>,
     calls: Calls,
     finish_reason: Option<String>,
 }
 
 impl ConversationsDecoder {
-    /// A reader for an answer of `server`, asked for `model`.
+    /// A decoder for an answer of `server` by `model`.
     pub(super) fn new(server: Server, model: &str) -> Self {
         Self {
             server,
@@ -60,7 +60,7 @@ impl ConversationsDecoder {
             }
         }
         out.extend(chunk.usage.as_ref().and_then(usage).map(Delta::Usage));
-        // Only one answer is asked for.
+        // A request asks for one candidate only.
         let Some(choice) = chunk.choices.into_iter().next() else { return DecodeStep::More };
         for piece in choice.delta.content {
             match piece {
@@ -288,7 +288,7 @@ impl Calls {
     }
 }
 
-/// Reads a usage report; `None` when it is none.
+/// Reads a usage report; `None` if the value is not one.
 pub(super) fn usage(report: &Value) -> Option<Usage> {
     report.is_object().then_some(())?;
     let count = |value: &Value| value.as_u64();

@@ -1,4 +1,4 @@
-//! Turns of the neutral transcript as messages of this API.
+//! Encodes the turns of a transcript, its tool results and the tools as this API takes them.
 
 use std::{borrow::Cow, collections::HashSet};
 

@@ -136,7 +136,7 @@ pub(super) struct Function<'a> {
     pub(super) strict: Option<bool>,
 }
 
-/// Asks for the prompt up to here to be cached.
+/// A cache marker: the provider caches the prompt up to here.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct CacheControl {
     #[serde(rename = "type")]
@@ -154,7 +154,7 @@ pub(super) struct RequestBody<'a> {
     pub(super) tools: Option<Vec<Tool<'a>>>,
     /// All other fields.
     pub(super) fields: Map<String, Value>,
-    /// Fields of the model's configuration, which win over everything.
+    /// Configured fields of the model, which override all others.
     pub(super) sampling_params: Map<String, Value>,
 }
 

@@ -1,20 +1,19 @@
 //! The answer as it grows: which blocks are open, and what is known of them.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
-
-use serde_json::{Map, Value};
+use agentd_protocol::message::{Cost, Usage};
+use serde_json::Value;
 
 use super::{
-    api_types::{CallDelta, Choice, ChoiceDelta as ChunkDelta, Chunk},
-    decode::usage,
+    api_types::{Choice, ChoiceDelta as ChunkDelta, Chunk},
     messages::REASONING_FIELDS,
+    pieces::{CallStep, Calls, merge_reasoning_records},
 };
 use crate::{BlockKind, BlockSeal, Delta, failure::Refusal};
 
 /// What the chunks so far add up to.
 #[cfg_attr(test, derive(Clone))]
 pub(super) struct AnswerState {
-    /// The model asked for.
+    /// The requested model.
     model: String,
     reports_cost: bool,
     has_id: bool,
@@ -81,7 +80,7 @@ impl AnswerState {
                 out.push(Delta::ResponseModel(model));
             }
         }
-        // Only one answer is asked for.
+        // A request asks for one candidate only.
         let choice = chunk.choices.into_iter().next();
         let report = chunk.usage.as_ref().filter(|usage| usage.is_object());
         let report = report.or_else(|| choice.as_ref()?.usage.as_ref());
@@ -176,156 +175,39 @@ fn open(blocks: &mut Vec<Kind>, kind: Kind, block: BlockKind, out: &mut Vec<Delt
     index
 }
 
-/// The tool calls of one answer.
-#[derive(Debug, Default)]
-#[cfg_attr(test, derive(Clone))]
-pub(super) struct Calls {
-    calls: Vec<Call>,
-}
-
-#[derive(Debug, Default)]
-#[cfg_attr(test, derive(Clone))]
-pub(super) struct Call {
-    /// What the server numbers it by.
-    number: Option<u64>,
-    id: String,
-    name: String,
-    /// The block in the answer, once it is open.
-    pub(super) block: Option<usize>,
-    /// ArgumentsText that came before the name.
-    waiting: String,
-}
-
-/// What a piece of a call means.
-pub(super) enum CallStep {
-    /// The call is known now: open its block, then add the text.
-    Open { call: usize, id: String, name: String, arguments: String },
-    /// The arguments of an open block grow, perhaps by nothing.
-    Extend { block: usize, arguments: String },
-    /// Nothing can be said yet.
-    Wait,
-}
-
-impl Calls {
-    /// Adds a piece. Pieces belong together by `index`, then by id; without either, to the last call.
-    pub(super) fn add(&mut self, piece: CallDelta) -> CallStep {
-        let index = self.place(&piece);
-        let call = &mut self.calls[index];
-        let arguments = piece.function.arguments.unwrap_or_default();
-        if let Some(block) = call.block {
-            return CallStep::Extend { block, arguments };
-        }
-        if let Some(id) = piece.id.filter(|id| !id.is_empty()) {
-            call.id = id;
-        }
-        if let Some(name) = piece.function.name {
-            call.name = name;
-        }
-        call.waiting.push_str(&arguments);
-        if call.name.is_empty() {
-            return CallStep::Wait;
-        }
-        call.open(index)
-    }
-
-    /// Says which block a call became.
-    pub(super) fn opened(&mut self, call: usize, block: usize) {
-        if let Some(call) = self.calls.get_mut(call) {
-            call.block = Some(block);
-        }
-    }
-
-    /// Opens what never got a name, so that nothing the model said is lost.
-    pub(super) fn nameless(&mut self) -> Vec<CallStep> {
-        let waiting = self.calls.iter_mut().enumerate().filter(|(_, call)| call.block.is_none());
-        waiting.map(|(index, call)| call.open(index)).collect()
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.calls.is_empty()
-    }
-
-    /// The call that a piece belongs to; made if it is a new one.
-    fn place(&mut self, piece: &CallDelta) -> usize {
-        let id = piece.id.as_deref().filter(|id| !id.is_empty());
-        let named = piece.function.name.as_deref().is_some_and(|name| !name.is_empty());
-        let found = match (piece.index, id) {
-            // Some servers give every call the same index; a new id with a name tells them apart.
-            (Some(number), id) => self.calls.iter().rposition(|call| {
-                call.number == Some(number)
-                    && !(named && id.is_some_and(|id| !call.id.is_empty() && call.id != id))
-            }),
-            (None, Some(id)) => self.calls.iter().rposition(|call| call.id == id),
-            (None, None) if named => None,
-            (None, None) => self.calls.len().checked_sub(1),
-        };
-        found.unwrap_or_else(|| {
-            self.calls.push(Call { number: piece.index, ..Call::default() });
-            self.calls.len() - 1
-        })
-    }
-}
-
-impl Call {
-    fn open(&mut self, index: usize) -> CallStep {
-        if self.id.is_empty() {
-            self.id = generated_id();
-        }
-        CallStep::Open {
-            call: index,
-            id: self.id.clone(),
-            name: self.name.clone(),
-            arguments: std::mem::take(&mut self.waiting),
-        }
-    }
-}
-
-/// An id for a call that the server gave none: ids must differ over a whole session.
-fn generated_id() -> String {
-    // Each `RandomState` has random keys, which is all the randomness this needs.
-    format!("call_{:016x}", RandomState::new().build_hasher().finish())
-}
-
-/// The members whose text grows from piece to piece.
-const GROWING: [&str; 3] = ["text", "summary", "data"];
-
-/// Adds the records of a chunk to those so far, and returns the text in them that can be shown.
-///
-/// Pieces of one record follow each other and have the same `type` and `index`.
-pub(super) fn merge_reasoning_records(records: &mut Vec<Value>, news: Value) -> String {
-    let Value::Array(news) = news else { return String::new() };
-    let mut shown = String::new();
-    for piece in news {
-        let Value::Object(piece) = piece else { continue };
-        for name in ["text", "summary"] {
-            shown.push_str(piece.get(name).and_then(Value::as_str).unwrap_or_default());
-        }
-        match records.last_mut().and_then(Value::as_object_mut) {
-            Some(last) if continues(last, &piece) => extend(last, piece),
-            _ => records.push(Value::Object(piece)),
-        }
-    }
-    shown
-}
-
-fn continues(last: &Map<String, Value>, piece: &Map<String, Value>) -> bool {
-    let same = |name: &str| last.get(name) == piece.get(name);
-    let new_id = piece.get("id").is_some_and(|id| !id.is_null() && last.get("id") != Some(id));
-    same("type") && same("index") && !new_id
-}
-
-fn extend(last: &mut Map<String, Value>, piece: Map<String, Value>) {
-    for (name, value) in piece {
-        match (last.get_mut(&name), value) {
-            (Some(Value::String(text)), Value::String(more)) if GROWING.contains(&name.as_str()) => {
-                text.push_str(&more);
-            }
-            (Some(_), Value::Null) => {}
-            (_, value) => {
-                last.insert(name, value);
-            }
-        }
-    }
+/// Reads a usage report; `None` when it is none. `reports_cost` says whether its `cost` is what is paid.
+fn usage(report: &Value, reports_cost: bool) -> Option<Usage> {
+    let report = report.as_object()?;
+    let number = |value: Option<&Value>| {
+        let value = value?;
+        // Some servers count in floats.
+        value.as_u64().or_else(|| value.as_f64().filter(|float| *float >= 0.0).map(|float| float as u64))
+    };
+    let top = |name: &str| number(report.get(name));
+    let detail = |group: &str, name: &str| number(report.get(group)?.get(name));
+    let prompt = top("prompt_tokens").unwrap_or(0);
+    let output = top("completion_tokens").unwrap_or(0);
+    let cache_read = detail("prompt_tokens_details", "cached_tokens")
+        .or_else(|| top("prompt_cache_hit_tokens"))
+        .or_else(|| top("cached_tokens"))
+        .unwrap_or(0)
+        .min(prompt);
+    let cache_write =
+        detail("prompt_tokens_details", "cache_write_tokens").unwrap_or(0).min(prompt - cache_read);
+    let cost = report.get("cost").and_then(Value::as_f64).filter(|_| reports_cost);
+    Some(Usage {
+        input: prompt - cache_read - cache_write,
+        output,
+        cache_read,
+        cache_write,
+        cache_write1h: None,
+        reasoning: Some(detail("completion_tokens_details", "reasoning_tokens").unwrap_or(0)),
+        total_tokens: prompt.saturating_add(output),
+        cost: match cost {
+            Some(total) => Cost { total, total_from_provider: Some(true), ..Cost::default() },
+            None => Cost::default(),
+        },
+    })
 }
 
 #[cfg(test)]
@@ -334,25 +216,35 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn pieces_of_a_record_are_joined() {
-        let mut records = Vec::new();
-        let shown = [
-            json!([{"type": "reasoning.text", "index": 0, "text": "a", "format": "x"}]),
-            json!([{"type": "reasoning.text", "index": 0, "text": "b", "format": null}]),
-            json!([{"type": "reasoning.text", "index": 0, "signature": "s"}]),
-            json!([{"type": "reasoning.encrypted", "index": 1, "data": "d"}, {"type": "reasoning.summary", "index": 2, "summary": "c"}]),
-            json!("odd"),
-        ]
-        .map(|news| merge_reasoning_records(&mut records, news));
-        assert_eq!(shown.concat(), "abc");
+    fn check(report: Value, expected: (u64, u64, u64, u64, u64, u64)) {
+        let found = usage(&report, false).unwrap();
+        let parts = (found.input, found.output, found.cache_read, found.cache_write);
         assert_eq!(
-            Value::Array(records),
-            json!([
-                {"type": "reasoning.text", "index": 0, "text": "ab", "format": "x", "signature": "s"},
-                {"type": "reasoning.encrypted", "index": 1, "data": "d"},
-                {"type": "reasoning.summary", "index": 2, "summary": "c"},
-            ])
+            (parts.0, parts.1, parts.2, parts.3, found.reasoning.unwrap(), found.total_tokens),
+            expected
         );
+    }
+
+    #[test]
+    fn cached_tokens_are_no_input() {
+        check(json!({"prompt_tokens": 100, "completion_tokens": 20}), (100, 20, 0, 0, 0, 120));
+        check(
+            json!({"prompt_tokens": 50, "completion_tokens": 2,
+                "prompt_tokens_details": {"cached_tokens": 10, "cache_write_tokens": 5},
+                "completion_tokens_details": {"reasoning_tokens": 1}}),
+            (35, 2, 10, 5, 1, 52),
+        );
+        check(json!({"prompt_tokens": 50, "prompt_cache_hit_tokens": 20}), (30, 0, 20, 0, 0, 50));
+        check(json!({"prompt_tokens": 50.0, "cached_tokens": 60}), (0, 0, 50, 0, 0, 50));
+        check(json!({"prompt_tokens": 5, "prompt_tokens_details": null}), (5, 0, 0, 0, 0, 5));
+    }
+
+    #[test]
+    fn a_reported_cost_counts_where_it_is_what_is_paid() {
+        let report = json!({"prompt_tokens": 1, "cost": 0.25});
+        let cost = usage(&report, true).unwrap().cost;
+        assert_eq!((cost.total, cost.total_from_provider), (0.25, Some(true)));
+        assert_eq!(usage(&report, false).unwrap().cost, Cost::default());
+        assert_eq!(usage(&Value::Null, true), None);
     }
 }

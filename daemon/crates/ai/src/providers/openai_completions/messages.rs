@@ -212,7 +212,7 @@ pub(super) fn normalized_call_id(id: &str, provider: &str) -> String {
     }
     let mut legal = sanitized(id);
     if provider == "openai" {
-        // Only ASCII is left, so every place is a boundary.
+        // Only ASCII is left, so every index is a character boundary.
         legal.truncate(MAX_ID);
     } else if legal.len() > MAX_ELSEWHERE {
         legal.truncate(MAX_ELSEWHERE - 9);

@@ -6,6 +6,7 @@ mod compat;
 mod decode;
 mod headers;
 mod messages;
+mod pieces;
 mod request;
 mod thinking;
 

@@ -140,7 +140,7 @@ fn tool<'a>(spec: &'a ToolSpec, compat: &Compat) -> Tool<'a> {
     Tool { kind: "function", function, cache_control: None }
 }
 
-/// The marker to set, if any.
+/// The cache marker to set, if any.
 pub(super) fn cache_control(compat: &Compat, retention: CacheRetention) -> Option<CacheControl> {
     let ttl = match retention {
         CacheRetention::None => return None,

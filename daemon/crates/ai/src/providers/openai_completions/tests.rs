@@ -82,7 +82,7 @@ async fn all(request: Request) -> Vec<Delta> {
 async fn failure(request: Request) -> Failure {
     match all(request).await.pop() {
         Some(Delta::Failed { failure, .. }) => {
-            // A session file keeps only the message: it has to say the same.
+            // A session file keeps only the message, which has to mean the same.
             assert_eq!(classify_message("p", &failure.message), failure.kind, "{failure}");
             failure
         }

@@ -16,7 +16,7 @@ enum Off<'a> {
     Named(&'a str),
 }
 
-/// What is left for the answer besides the thinking, in tokens.
+/// The part of the limit that a thinking budget leaves for the answer, in tokens.
 const ANSWER_ROOM: u64 = 1024;
 
 /// The fields for `model` at `level`, whose answer has at most `limit` tokens; none for a model that does not reason.

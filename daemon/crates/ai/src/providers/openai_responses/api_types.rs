@@ -103,7 +103,7 @@ impl<'a> InputPart<'a> {
     }
 }
 
-/// What a tool gave back.
+/// The outcome of a tool call.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum CallOutput<'a> {
@@ -135,7 +135,7 @@ pub(super) struct RequestBody<'a> {
     pub(super) tools: Vec<Tool<'a>>,
     /// All other fields.
     pub(super) fields: Map<String, Value>,
-    /// Fields of the model's configuration, which win over everything.
+    /// Configured fields of the model, which override all others.
     pub(super) sampling_params: Map<String, Value>,
 }
 

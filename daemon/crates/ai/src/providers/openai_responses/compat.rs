@@ -1,4 +1,4 @@
-//! What a server does differently from the API that it imitates, as the model's `compat` says.
+//! The switches of a model: those of its API ([`Dialect`]) and of its vendor, overridden by the model's `compat`.
 
 use agentd_protocol::model::Model;
 use serde_json::{Map, Value};

@@ -1,4 +1,4 @@
-//! What the events of the responses API mean.
+//! Decodes answers of the responses API: events, outcomes, token counts.
 
 use std::sync::Arc;
 
@@ -20,11 +20,11 @@ use crate::{
     http::{AnswerDecoder, DecodeStep, Server},
 };
 
-/// Reads one answer.
+/// Decodes one answer.
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct ResponsesDecoder {
     server: Server,
-    /// The model asked for.
+    /// The requested model.
     model: Arc<Model>,
     has_id: bool,
     has_model: bool,
@@ -33,7 +33,7 @@ pub(crate) struct ResponsesDecoder {
 }
 
 impl ResponsesDecoder {
-    /// A reader for an answer of `server`, asked for `model`.
+    /// A decoder for an answer of `server` by `model`.
     pub(in crate::providers) fn new(server: Server, model: &Arc<Model>) -> Self {
         let (blocks, refusal) = (Blocks::default(), Refusal::default());
         Self { server, model: Arc::clone(model), has_id: false, has_model: false, blocks, refusal }

@@ -33,7 +33,7 @@ pub(crate) async fn ask<A: Adapter>(
     let server = tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut request = Vec::new();
-        // The body is the last thing sent, and JSON.
+        // The body comes last and is JSON.
         while !request.ends_with(b"}") {
             let count = stream.read_buf(&mut request).await.unwrap();
             assert!(count > 0, "the request was cut");

@@ -1,4 +1,4 @@
-//! Over a real connection.
+//! The adapter over a real connection.
 
 use std::sync::Arc;
 

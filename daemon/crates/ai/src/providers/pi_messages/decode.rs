@@ -1,4 +1,4 @@
-//! What the events of this API mean.
+//! Decodes answers of this API: events and token counts.
 
 use agentd_protocol::message::{StopReason, Usage};
 use serde::{Deserialize, de::Error as _};
@@ -11,7 +11,7 @@ use crate::{
     lenient::{nullable, number, text},
 };
 
-/// Reads one answer.
+/// Decodes one answer.
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct PiMessagesDecoder {
     server: Server,
@@ -27,7 +27,7 @@ struct Block {
 }
 
 impl PiMessagesDecoder {
-    /// A reader for an answer of `server`.
+    /// A decoder for an answer of `server`.
     pub(super) fn new(server: Server) -> Self {
         Self { server, blocks: Vec::new() }
     }
