@@ -33,7 +33,7 @@ pub(crate) enum RecordingLine {
     /// The exchange failed; its last line.
     Failure(RecordedFailure),
     /// The exchange ended; its last line.
-    ExchangeEnd { ms: u64, reason: ExchangeEnd },
+    End { ms: u64, reason: ExchangeEnd },
 }
 
 impl RecordingLine {
@@ -247,7 +247,7 @@ pub(crate) mod fuzz {
             RecordingLine::Failure(failed) => drop(failed.failure()),
             RecordingLine::Request(_)
             | RecordingLine::Response { .. }
-            | RecordingLine::ExchangeEnd { .. } => {}
+            | RecordingLine::End { .. } => {}
         }
     }
 

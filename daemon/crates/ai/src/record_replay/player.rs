@@ -261,8 +261,8 @@ impl Player {
                     chunks.push_back((ms, Bytes::from(bytes)));
                 }
                 RecordingLine::Failure(failed) => end = Ok(Some(failed.failure())),
-                RecordingLine::ExchangeEnd { reason: ExchangeEnd::Complete, .. } => end = Ok(None),
-                RecordingLine::ExchangeEnd { reason: ExchangeEnd::Aborted, .. } => {
+                RecordingLine::End { reason: ExchangeEnd::Complete, .. } => end = Ok(None),
+                RecordingLine::End { reason: ExchangeEnd::Aborted, .. } => {
                     end = Err(broken("the answer was aborted when it was recorded, and ends here"));
                 }
             }

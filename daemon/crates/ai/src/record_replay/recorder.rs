@@ -136,7 +136,7 @@ impl Recorder {
         let mut file = BufWriter::new(self.file(name)?);
         let mut ended = false;
         while let Some(QueuedLine { line, written }) = lines.blocking_recv() {
-            ended |= matches!(line, RecordingLine::ExchangeEnd { .. } | RecordingLine::Failure(_));
+            ended |= matches!(line, RecordingLine::End { .. } | RecordingLine::Failure(_));
             put(&mut file, &line)?;
             if lines.is_empty() {
                 file.flush()?;
@@ -148,7 +148,7 @@ impl Recorder {
             }
         }
         if !ended {
-            put(&mut file, &RecordingLine::ExchangeEnd { ms: 0, reason: ExchangeEnd::Aborted })?;
+            put(&mut file, &RecordingLine::End { ms: 0, reason: ExchangeEnd::Aborted })?;
         }
         file.flush()
     }
@@ -261,10 +261,10 @@ impl ExchangeRecorder {
         }
         let line = match failure {
             Some(failure) if failure.kind == FailureKind::Aborted => {
-                RecordingLine::ExchangeEnd { ms, reason: ExchangeEnd::Aborted }
+                RecordingLine::End { ms, reason: ExchangeEnd::Aborted }
             }
             Some(failure) => RecordingLine::Failure(RecordedFailure::of(ms, failure)),
-            None => RecordingLine::ExchangeEnd { ms, reason: ExchangeEnd::Complete },
+            None => RecordingLine::End { ms, reason: ExchangeEnd::Complete },
         };
         let (written, done) = oneshot::channel();
         if self.lines.send(QueuedLine { line, written: Some(written) }).await.is_ok() {
