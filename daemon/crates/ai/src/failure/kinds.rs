@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::Stall;
 
-/// Why an answer failed.
+/// The failure of an answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {

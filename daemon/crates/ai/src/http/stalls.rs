@@ -155,7 +155,7 @@ async fn each_phase_has_its_limit_and_names_its_setting() {
 
 async fn drain(mut stream: TcpStream) {
     let mut rest = Vec::new();
-    // A reset is as good as an orderly end: the client is gone.
+    // A reset also means that the client is gone.
     let _ = stream.read_to_end(&mut rest).await;
 }
 

@@ -245,9 +245,7 @@ pub(crate) mod fuzz {
         match line {
             RecordingLine::Chunk { text, base64, .. } => drop(super::bytes(text, base64)),
             RecordingLine::Failure(failed) => drop(failed.failure()),
-            RecordingLine::Request(_)
-            | RecordingLine::Response { .. }
-            | RecordingLine::End { .. } => {}
+            RecordingLine::Request(_) | RecordingLine::Response { .. } | RecordingLine::End { .. } => {}
         }
     }
 

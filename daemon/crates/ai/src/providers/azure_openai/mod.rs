@@ -1,5 +1,5 @@
-//! The responses API as Azure has it: a deployment of the user's in the place of the model, a version in the address, a
-//! header of its own for the key. Everything else is [`openai_responses`](super::openai_responses).
+//! The responses API of Azure: the adapter for `azure-openai-responses`. It has a deployment of the user in place of the model, a version
+//! in the address, and its own header for the key; all else is in [`openai_responses`](super::openai_responses).
 
 use reqwest::Url;
 
@@ -10,7 +10,7 @@ use crate::{
     providers::openai_responses::{Compat, Dialect, ResponsesDecoder, body, start_headers},
 };
 
-/// The version of the API, where the user names no other: the one that does not change any more.
+/// The default version of the API, which is stable.
 const API_VERSION: &str = "v1";
 
 /// Speaks `azure-openai-responses`.
@@ -36,7 +36,7 @@ impl Adapter for AzureOpenAi {
     }
 }
 
-/// Where requests go. A version that the configured address has stays.
+/// The address of requests. A version in the configured address stays.
 fn address(request: &Request) -> Result<Url, Failure> {
     let mut url = endpoint(&request.model, "/responses", "https://NAME.openai.azure.com/openai/v1")?;
     if !url.query_pairs().any(|(name, _)| name == "api-version") {

@@ -156,8 +156,8 @@ pub(super) struct Chunk {
 }
 
 impl Chunk {
-    /// The error that this is, if it is one: the number given in place of a status, and what it says. `name` is the event's
-    /// name and `data` its whole text.
+    /// The error that the chunk reports, if any, with the number that stands for a status. `name`: the event's name; `data`: its whole
+    /// text.
     pub(super) fn failure(&self, name: &str, data: &str) -> Option<(Option<u16>, ErrorBody)> {
         let inner = self.error.as_ref().filter(|error| !matches!(error, Value::Null | Value::Bool(false)));
         if inner.is_none() && self.object.as_deref() != Some("error") && name != "error" {
@@ -167,7 +167,7 @@ impl Chunk {
         let code = ["code", "raw_status_code"].into_iter().find_map(|key| {
             let code = error.get(key)?;
             let code = code.as_u64().or_else(|| code.as_str()?.parse().ok())?;
-            // The provider has numbers of its own, too.
+            // The provider also has numbers of its own, which are not statuses.
             u16::try_from(code).ok().filter(|code| (400..600).contains(code))
         });
         let mut body = ErrorBody::of(error);
@@ -199,7 +199,7 @@ pub(super) struct ChoiceDelta {
     pub(super) tool_calls: Vec<CallDelta>,
 }
 
-/// A piece of a content.
+/// A piece of content.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ContentPiece {
     Text(String),
@@ -238,7 +238,7 @@ struct ContentItem {
     thinking: Option<String>,
 }
 
-/// A text, or a list of texts and thinking; kinds that this does not know are passed over.
+/// A text, or a list of texts and thinking; unknown kinds are skipped.
 fn pieces<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ContentPiece>, D::Error> {
     let raw = <&RawValue>::deserialize(deserializer)?.get();
     match raw.as_bytes().first() {

@@ -116,7 +116,7 @@ impl ConversationsDecoder {
         index
     }
 
-    /// Seals the text or the thinking that grows.
+    /// Seals the open block of text or thinking.
     fn close(&mut self, incomplete: bool, out: &mut Vec<Delta>) {
         if let Some((index, _)) = self.current.take() {
             self.blocks[index] = false;
@@ -200,30 +200,29 @@ pub(super) struct Calls {
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 struct Call {
-    /// What the server numbers it by.
+    /// The server's number of the call.
     number: Option<u64>,
     id: String,
     name: String,
     block: Option<usize>,
-    /// ArgumentsText that came before the name.
+    /// Arguments that came before the name.
     waiting: String,
 }
 
-/// What a piece of a call means.
+/// The effect of a piece of a call.
 pub(super) enum CallStep {
-    /// The call is known now: open its block, then add the text.
+    /// The name is known now: open the block of the call, then add the text.
     Open { call: usize, id: String, name: String, arguments: String },
-    /// The arguments of an open block grow.
+    /// Add the text to the open block.
     Extend { block: usize, arguments: String },
-    /// Nothing can be said yet.
+    /// Wait for more pieces.
     Wait,
 }
 
 impl Calls {
-    /// Adds a piece of an answer with the id `answer`. Pieces belong together by number and id; without either, to the last
-    /// call.
+    /// Adds a piece of an answer with the id `answer`. A piece belongs to the call of its number and id; without either, to the last call.
     pub(super) fn add(&mut self, piece: CallDelta, answer: &str) -> CallStep {
-        // The API itself writes "null" where it has no id.
+        // The API writes "null" for a missing id.
         let id = piece.id.filter(|id| !id.is_empty() && id != "null");
         let name = piece.function.name.filter(|name| !name.is_empty());
         let arguments = piece.function.arguments.unwrap_or_default();
@@ -238,14 +237,14 @@ impl Calls {
         if call.name.is_empty() { CallStep::Wait } else { self.open(place, answer) }
     }
 
-    /// Says which block a call became.
+    /// Notes the block of a call.
     pub(super) fn opened(&mut self, call: usize, block: usize) {
         if let Some(call) = self.calls.get_mut(call) {
             call.block = Some(block);
         }
     }
 
-    /// Opens what never got a name, so that nothing the model said is lost.
+    /// Opens the calls that never got a name, so that nothing is lost.
     pub(super) fn nameless(&mut self, answer: &str) -> Vec<CallStep> {
         let waiting: Vec<usize> =
             (0..self.calls.len()).filter(|place| self.calls[*place].block.is_none()).collect();
@@ -269,10 +268,10 @@ impl Calls {
         }
     }
 
-    /// The call that a piece belongs to; made if it is a new one.
+    /// The index of the call that a piece belongs to, which may be a new one.
     fn place(&mut self, number: Option<u64>, id: Option<&str>, is_named: bool) -> usize {
         let found = match (number, id) {
-            // Whole calls may all have the same number; a new id with a name tells them apart.
+            // Whole calls may all have the same number: a new id with a name starts another call.
             (Some(_), id) => self.calls.iter().rposition(|call| {
                 let is_other = is_named && id.is_some_and(|id| !call.id.is_empty() && call.id != id);
                 call.number == number && !is_other

@@ -8,7 +8,7 @@ use crate::{
     providers::request_parts::ArgumentsText,
 };
 
-/// Stands before the result of a tool that failed: the API has no field for it (the text is the reference's).
+/// Precedes the result of a failed tool: the API has no field for it (the text is pi's).
 const FAILED: &str = "[tool error] ";
 
 /// Encodes a transcript.
@@ -40,7 +40,7 @@ pub(super) fn messages<'a>(prompt: &'a str, turns: &'a [Turn<'a>]) -> Vec<ChatMe
     messages
 }
 
-/// A prompt: plain text where it is nothing else.
+/// The content of a prompt: plain text if it is only text.
 fn content<'a>(parts: &'a [Part<'a>]) -> Content<'a> {
     if let [Part::Text(text)] = parts {
         return Content::Text(text);
@@ -52,7 +52,7 @@ fn content<'a>(parts: &'a [Part<'a>]) -> Content<'a> {
     Content::Parts(parts.collect())
 }
 
-/// An answer; `None` where nothing of it can be sent. The ids of its calls are added to `calls`.
+/// An answer; `None` if nothing of it can be sent. The ids of its calls are added to `calls`.
 fn answer<'a>(
     parts: &'a [AssistantPart<'a>],
     ids: &mut CallIds,
@@ -104,20 +104,20 @@ fn result<'a>(answer: &'a ToolAnswer<'a>, id: Cow<'a, str>) -> ChatMessage<'a> {
     ChatMessage::Tool { tool_call_id: id, name: answer.tool_name, content }
 }
 
-/// How long an id is, in characters.
+/// The length of an id, in characters.
 const LENGTH: usize = 9;
 
-/// What ids are made of.
+/// The characters of ids.
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// The ids of a request so far, each of which stands in it once.
+/// The ids of a request so far, all different.
 #[derive(Debug, Default)]
 pub(super) struct CallIds {
     taken: HashSet<String>,
 }
 
 impl CallIds {
-    /// `id` where it is legal and free, else one derived from it. The same transcript gives the same ids.
+    /// `id` if it is legal and free, else an id derived from it. The same transcript gives the same ids.
     pub(super) fn legal<'a>(&mut self, id: &'a str) -> Cow<'a, str> {
         let is_legal = id.len() == LENGTH && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
         if is_legal && self.taken.insert(id.to_owned()) {
@@ -134,19 +134,18 @@ impl CallIds {
     }
 }
 
-/// An id for a call that came without one, by its place in an answer.
+/// An id for a call without one, derived from its index in the answer.
 pub(super) fn of_place(answer: &str, place: usize) -> String {
     derived(&format!("{answer}:{place}"), 0)
 }
 
-/// Nine characters that follow from the text and the number (FNV-1a): stable over versions, since ids of old requests are
-/// in provider caches.
+/// Nine characters derived from the text and the number (FNV-1a). Stable over versions, since ids of old requests are in provider caches.
 fn derived(text: &str, attempt: u64) -> String {
     let bytes = text.bytes().chain(attempt.to_le_bytes());
     let mut hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
-    // FNV changes the upper half little for texts that differ at their end.
+    // Texts that differ only at their end change the upper half of FNV little.
     hash ^= hash >> 32;
     hash = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     hash ^= hash >> 29;

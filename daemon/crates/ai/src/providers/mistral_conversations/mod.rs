@@ -1,4 +1,5 @@
-//! Mistral's chat completions: like OpenAI's, but with thinking as parts of contents, and with ids of nine characters.
+//! Mistral's chat completions: like OpenAI's, but with thinking as parts of contents and ids of nine characters. The adapter for
+//! `mistral-conversations`.
 
 mod api_types;
 mod decode;
@@ -31,7 +32,7 @@ impl Adapter for MistralConversations {
     }
 }
 
-/// Where requests go. The vendor's own base URL has no version in it, those of others often have.
+/// The address of requests. The vendor's own base URL has no version, those of others often do.
 fn address(model: &Model) -> Result<Url, Failure> {
     let base = model.base_url.split('?').next().unwrap_or_default();
     let versioned = base.trim().trim_end_matches('/').ends_with("/v1");
@@ -43,7 +44,7 @@ fn headers(request: &Request) -> Result<HeaderMap, Failure> {
     let mut headers = HeaderList::new(request)?;
     headers.bearer(&request.credentials)?;
     if let Some(key) = request::cache_key(request) {
-        // Requests of a session go where its prompt is cached.
+        // Routes the requests of a session to where its prompt is cached.
         headers.set("x-affinity", key)?;
     }
     headers.finish(&request.credentials)

@@ -37,7 +37,7 @@ pub(super) fn body(request: &Request) -> Result<Bytes, serde_json::Error> {
         model,
         block_images: request.block_images,
         system: system_placement(model),
-        // CallIds are made legal where they are written: all of a request have to differ.
+        // Ids become legal when they are written, since all ids of a request have to differ.
         call_id: &str::to_owned,
     };
     let transcript = handoff::prepare(&readable, &target);
@@ -65,7 +65,7 @@ pub(super) fn body(request: &Request) -> Result<Bytes, serde_json::Error> {
     serde_json::to_vec(&body).map(Bytes::from)
 }
 
-/// What names the conversation to the provider's cache.
+/// The key of the conversation in the provider's cache.
 pub(super) fn cache_key(request: &Request) -> Option<&str> {
     let wanted = request.cache_retention != CacheRetention::None && !request.session_id.is_empty();
     wanted.then_some(request.session_id.as_str())
@@ -76,7 +76,7 @@ fn system_placement(model: &Model) -> SystemPlacement {
     if switch == Some(&Value::Bool(true)) { SystemPlacement::InPlace } else { SystemPlacement::Folded }
 }
 
-/// The field that asks for thinking: models with a map of levels take an effort, others a mode of the prompt.
+/// The field that asks for thinking: an effort for models with a map of levels, else a mode of the prompt.
 fn thinking(model: &Model, level: ThinkingLevel) -> Option<(&'static str, &str)> {
     let is_on = level != ThinkingLevel::Off;
     let map = model.thinking_level_map.as_ref().filter(|_| model.reasoning);
@@ -97,7 +97,7 @@ fn tool(spec: &ToolSpec) -> Tool<'_> {
     let is_strict = rewritten.is_some();
     let parameters = match rewritten {
         Some(schema) => Cow::Owned(schema),
-        // A tool without arguments may have no schema, but the API wants an object.
+        // A tool without arguments may have no schema, but the API requires an object.
         None if spec.parameters.is_null() => Cow::Owned(json!({ "type": "object", "properties": {} })),
         None => Cow::Borrowed(&spec.parameters),
     };

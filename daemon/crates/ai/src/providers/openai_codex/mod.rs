@@ -1,5 +1,5 @@
-//! The responses API behind ChatGPT's subscriptions. What differs is here: who pays, where requests go, and what a limit of
-//! the subscription means. Everything else is [`openai_responses`](super::openai_responses).
+//! The responses API of ChatGPT subscriptions: the adapter for `openai-codex-responses`. Account, address and the limits of subscriptions
+//! are here; all else is in [`openai_responses`](super::openai_responses).
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -45,7 +45,7 @@ impl Adapter for OpenAiCodex {
     }
 }
 
-/// Where requests go. The configured address may have a part of the path already.
+/// The address of requests. The configured address may hold a part of the path already.
 fn address(request: &Request) -> Result<Url, Failure> {
     let base = request.model.base_url.split('?').next().unwrap_or_default().trim().trim_end_matches('/');
     let path = if base.ends_with("/codex/responses") {
@@ -58,10 +58,10 @@ fn address(request: &Request) -> Result<Url, Failure> {
     endpoint(&request.model, path, "https://chatgpt.com/backend-api")
 }
 
-/// The claim of the access token that tells of the account.
+/// The claim of the access token that names the account.
 const CLAIM: &str = "https://api.openai.com/auth";
 
-/// The id of the account that requests are made for: what is stored with the login, else what its token says.
+/// The id of the account that pays: the one that is stored with the login, else the one in its token.
 ///
 /// # Errors
 /// Says what to do where neither has one.
@@ -80,7 +80,7 @@ pub(super) fn account_id(request: &Request) -> Result<String, Failure> {
     })
 }
 
-/// The id in the token, which is a JSON web token. It is only read here: whether it is genuine is for the server to say.
+/// The id in the token, a JSON web token. The server checks its signature, this function does not.
 fn of_token(credentials: &Credentials) -> Option<String> {
     let mut parts = credentials.key()?.split('.');
     let (_, payload, _) = (parts.next()?, parts.next()?, parts.next()?);
@@ -90,17 +90,16 @@ fn of_token(credentials: &Credentials) -> Option<String> {
     (parts.next().is_none() && !id.is_empty()).then(|| id.to_owned())
 }
 
-/// What the server calls these limits.
+/// The server's codes for limits of the subscription.
 const CODES: [&str; 2] = ["usage_limit_reached", "usage_not_included"];
 
-/// What a refusal means to the user (the text is the reference's); `None` for every other one, which too many requests in a
-/// short time are as well.
+/// Explains a limit of the subscription to the user (the text is pi's); `None` for all other refusals, rate limits included.
 pub(super) fn explain(status: u16, body: &str) -> Option<String> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
     explain_at(status, body, now)
 }
 
-/// The same at a time in seconds since 1970.
+/// [`explain`] at a Unix time in seconds.
 fn explain_at(status: u16, body: &str, now: u64) -> Option<String> {
     let body: Value = serde_json::from_str(body).ok()?;
     let error = body.get("error")?;

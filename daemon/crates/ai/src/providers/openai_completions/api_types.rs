@@ -49,7 +49,7 @@ pub(super) enum Content<'a> {
     Parts(Vec<ContentPart<'a>>),
 }
 
-/// A part of a content.
+/// A part of a message's content.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum ContentPart<'a> {
@@ -78,7 +78,7 @@ pub(super) struct ImageUrl<'a> {
     url: DataUrl<'a>,
 }
 
-/// Reasoning sent back: at most one field, whose name the provider chose.
+/// Reasoning that is sent back in at most one field, whose name the provider chose.
 #[derive(Debug, Default)]
 pub(super) enum Reasoning<'a> {
     #[default]
@@ -198,14 +198,13 @@ pub(super) struct Chunk {
 }
 
 impl Chunk {
-    /// Whether the server says that it failed.
+    /// Whether the chunk reports a failure.
     pub(super) fn is_error(&self) -> bool {
         self.object.as_deref() == Some("error")
             || self.error.as_ref().is_some_and(|error| !matches!(error, Value::Null | Value::Bool(false)))
     }
 
-    /// The error that this is: the number given in place of a status, and what it says. `name` is the event's name and
-    /// `data` its whole text.
+    /// The error that the chunk reports, with the number that stands for a status. `name`: the event's name; `data`: its whole text.
     pub(super) fn failure(&self, name: &str, data: &str) -> Option<(Option<u16>, ErrorBody)> {
         if !self.is_error() && name != "error" {
             return None;

@@ -1,4 +1,4 @@
-//! The answer as it grows: which blocks are open, and what is known of them.
+//! Tracks the blocks of an answer of the chat completions API, and its token counts.
 
 use agentd_protocol::message::{Cost, Usage};
 use serde_json::Value;
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{BlockKind, BlockSeal, Delta, failure::Refusal};
 
-/// What the chunks so far add up to.
+/// The state of an answer after the chunks so far.
 #[cfg_attr(test, derive(Clone))]
 pub(super) struct AnswerState {
     /// The requested model.
@@ -22,7 +22,7 @@ pub(super) struct AnswerState {
     blocks: Vec<Kind>,
     text: Option<usize>,
     thinking: Option<usize>,
-    /// The field that reasoning came in.
+    /// The field in which reasoning came.
     reasoning_field: Option<&'static str>,
     details: Vec<Value>,
     calls: Calls,
@@ -59,7 +59,7 @@ impl AnswerState {
         self.finish_reason.as_deref()
     }
 
-    /// The model's refusal, which may be none.
+    /// The model's refusal, which may be empty.
     pub(super) fn refusal(&self) -> &Refusal {
         &self.refusal
     }
@@ -148,7 +148,7 @@ impl AnswerState {
         }
     }
 
-    /// Seals every block, in the order of the content. `incomplete` says that the answer broke off.
+    /// Seals all blocks, in the order of the content. `incomplete`: the answer broke off.
     pub(super) fn seal(&mut self, incomplete: bool, out: &mut Vec<Delta>) {
         for step in self.calls.nameless() {
             self.step(step, out);
@@ -159,7 +159,7 @@ impl AnswerState {
         }
     }
 
-    /// What has to be known to send the reasoning back: the provider's records, or the name of the field.
+    /// The signature with which reasoning is sent back: the provider's records, or the name of the field.
     fn signature(&self) -> Option<String> {
         if self.details.is_empty() {
             return self.reasoning_field.map(str::to_owned);
@@ -175,7 +175,7 @@ fn open(blocks: &mut Vec<Kind>, kind: Kind, block: BlockKind, out: &mut Vec<Delt
     index
 }
 
-/// Reads a usage report; `None` when it is none. `reports_cost` says whether its `cost` is what is paid.
+/// Reads a usage report; `None` if the value is not one. `reports_cost`: its `cost` is the cost that is paid.
 fn usage(report: &Value, reports_cost: bool) -> Option<Usage> {
     let report = report.as_object()?;
     let number = |value: Option<&Value>| {

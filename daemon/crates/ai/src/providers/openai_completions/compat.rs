@@ -24,7 +24,7 @@ pub(super) struct Compat {
     pub(super) supports_strict_mode: bool,
     pub(super) supports_mid_convo_system_messages: bool,
     pub(super) zai_tool_stream: bool,
-    /// The field for the most tokens of thinking, where there is one.
+    /// The field for the limit of thinking tokens, if there is one.
     pub(super) thinking_token_budget_field: Option<String>,
     pub(super) anthropic_cache_control: bool,
     pub(super) send_session_affinity_headers: bool,
@@ -36,9 +36,9 @@ pub(super) struct Compat {
     pub(super) chat_template_kwargs: Map<String, Value>,
     pub(super) chat_template_args: Map<String, Value>,
     pub(super) vllm_priority: Option<Value>,
-    /// Whether the server is OpenRouter, whose reported costs count.
+    /// Whether the server reports the cost that is paid.
     pub(super) reports_cost: bool,
-    /// Whether the server is OpenAI itself, whatever the provider is called.
+    /// Whether the server is OpenAI itself, whatever the provider's name.
     pub(super) is_openai: bool,
 }
 
@@ -55,7 +55,7 @@ impl Compat {
         compat
     }
 
-    /// The switches of OpenAI itself, which also hold for a server of which nothing is known.
+    /// The switches of OpenAI itself, which unknown servers get, too.
     fn openai(model: &Model) -> Self {
         Self {
             supports_store: true,

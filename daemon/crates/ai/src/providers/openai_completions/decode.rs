@@ -74,7 +74,7 @@ impl AnswerDecoder for CompletionsDecoder {
                     "Stream ended without finish_reason",
                 ));
             }
-            // Some servers say `stop` though the model waits for the results of its calls.
+            // Some servers report `stop` though the model waits for tool results.
             None | Some("stop" | "end") if called => StopReason::ToolUse,
             None | Some("stop" | "end") => StopReason::Stop,
             Some("length") => StopReason::Length,

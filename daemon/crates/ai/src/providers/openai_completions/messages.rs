@@ -1,4 +1,4 @@
-//! Turns of the neutral transcript as messages of the chat completions API.
+//! Encodes the turns of a transcript as messages of the chat completions API.
 
 use std::borrow::Cow;
 
@@ -17,10 +17,10 @@ use crate::{
     },
 };
 
-/// The fields in which servers send reasoning, in the order in which they are looked at.
+/// The fields in which servers send reasoning, in the order of preference.
 pub(super) const REASONING_FIELDS: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_text"];
 
-/// What is said after tool results to servers that want an answer there (the text is the reference's).
+/// The assistant message after tool results, for servers that require one (the text is pi's).
 const PROCESSED: &str = "I have processed the tool results.";
 
 /// Encodes a transcript. `system_role` is `system` or `developer`.
@@ -141,7 +141,7 @@ impl<'a> Encoder<'a, '_> {
     }
 }
 
-/// A prompt: plain text where it is nothing else.
+/// The content of a prompt: plain text if it is only text.
 fn content<'a>(parts: &'a [Part<'a>]) -> Content<'a> {
     if let [Part::Text(text)] = parts {
         return Content::Text(Cow::Borrowed(text));
@@ -153,7 +153,7 @@ fn content<'a>(parts: &'a [Part<'a>]) -> Content<'a> {
     Content::Parts(parts.collect())
 }
 
-/// The reasoning in the field that it came in; the signature names the field, or holds the provider's own records.
+/// The reasoning in the field in which it came. The signature names the field, or holds the provider's records.
 fn reasoning<'a>(
     thoughts: &[(&'a str, Option<&'a str>)],
     thought: Cow<'a, str>,
@@ -171,7 +171,7 @@ fn reasoning<'a>(
     let field =
         signatures().find_map(|signature| REASONING_FIELDS.into_iter().find(|field| *field == signature));
     match field {
-        // It sends one and takes the other.
+        // OpenCode Go sends `reasoning` but reads `reasoning_content`.
         Some("reasoning") if model.provider == "opencode-go" && !thought.is_empty() => {
             Reasoning::Text { field: REASONING_FIELDS[0], text: thought }
         }
@@ -192,11 +192,11 @@ fn joined<'a>(texts: impl Iterator<Item = &'a str>, separator: &str) -> Cow<'a, 
 /// The longest id that OpenAI takes, in bytes.
 const MAX_ID: usize = 40;
 
-/// The longest id that others are given.
+/// The longest id for other servers, in bytes.
 const MAX_ELSEWHERE: usize = 64;
 
-/// An id for this API. CallIds of the form `call|item` (another API's) become one word; long ones keep their beginning and
-/// get a hash, so that equal ids stay equal and different ones different.
+/// An id that is legal in this API. Ids of the form `call|item` (of the responses API) become one word; long ids keep their beginning and
+/// get a hash, so that different ids stay different.
 pub(super) fn normalized_call_id(id: &str, provider: &str) -> String {
     if let Some((call, item)) = id.split_once('|') {
         let joined = match item {

@@ -1,4 +1,4 @@
-//! The chat completions API of OpenAI, and of the many servers that imitate it.
+//! The chat completions API of OpenAI and its many imitations: the adapter for `openai-completions`.
 
 mod api_types;
 mod blocks;

@@ -16,28 +16,28 @@ pub(super) struct Calls {
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(super) struct Call {
-    /// What the server numbers it by.
+    /// The server's number of the call.
     number: Option<u64>,
     id: String,
     name: String,
     /// The block in the answer, once it is open.
     pub(super) block: Option<usize>,
-    /// ArgumentsText that came before the name.
+    /// Arguments that came before the name.
     waiting: String,
 }
 
-/// What a piece of a call means.
+/// The effect of a piece of a call.
 pub(super) enum CallStep {
-    /// The call is known now: open its block, then add the text.
+    /// The name is known now: open the block of the call, then add the text.
     Open { call: usize, id: String, name: String, arguments: String },
-    /// The arguments of an open block grow, perhaps by nothing.
+    /// Add the text, which may be empty, to the open block.
     Extend { block: usize, arguments: String },
-    /// Nothing can be said yet.
+    /// Wait for more pieces.
     Wait,
 }
 
 impl Calls {
-    /// Adds a piece. Pieces belong together by `index`, then by id; without either, to the last call.
+    /// Adds a piece. A piece belongs to the call of its `index`, else of its id; without either, to the last call.
     pub(super) fn add(&mut self, piece: CallDelta) -> CallStep {
         let index = self.place(&piece);
         let call = &mut self.calls[index];
@@ -58,14 +58,14 @@ impl Calls {
         call.open(index)
     }
 
-    /// Says which block a call became.
+    /// Notes the block of a call.
     pub(super) fn opened(&mut self, call: usize, block: usize) {
         if let Some(call) = self.calls.get_mut(call) {
             call.block = Some(block);
         }
     }
 
-    /// Opens what never got a name, so that nothing the model said is lost.
+    /// Opens the calls that never got a name, so that nothing is lost.
     pub(super) fn nameless(&mut self) -> Vec<CallStep> {
         let waiting = self.calls.iter_mut().enumerate().filter(|(_, call)| call.block.is_none());
         waiting.map(|(index, call)| call.open(index)).collect()
@@ -75,12 +75,12 @@ impl Calls {
         self.calls.is_empty()
     }
 
-    /// The call that a piece belongs to; made if it is a new one.
+    /// The index of the call that a piece belongs to, which may be a new one.
     fn place(&mut self, piece: &CallDelta) -> usize {
         let id = piece.id.as_deref().filter(|id| !id.is_empty());
         let named = piece.function.name.as_deref().is_some_and(|name| !name.is_empty());
         let found = match (piece.index, id) {
-            // Some servers give every call the same index; a new id with a name tells them apart.
+            // Some servers give every call the same index: a new id with a name starts another call.
             (Some(number), id) => self.calls.iter().rposition(|call| {
                 call.number == Some(number)
                     && !(named && id.is_some_and(|id| !call.id.is_empty() && call.id != id))
@@ -116,12 +116,13 @@ fn generated_id() -> String {
     format!("call_{:016x}", RandomState::new().build_hasher().finish())
 }
 
-/// The members whose text grows from piece to piece.
+/// The members whose text is spread over the pieces.
 const GROWING: [&str; 3] = ["text", "summary", "data"];
 
-/// Adds the records of a chunk to those so far, and returns the text in them that can be shown.
+/// Adds the reasoning records (`reasoning_details`) of a chunk to those so far, and returns their readable text. Gateways that stream such
+/// records want them back whole.
 ///
-/// Pieces of one record follow each other and have the same `type` and `index`.
+/// The pieces of one record are consecutive and have the same `type` and `index`.
 pub(super) fn merge_reasoning_records(records: &mut Vec<Value>, news: Value) -> String {
     let Value::Array(news) = news else { return String::new() };
     let mut shown = String::new();

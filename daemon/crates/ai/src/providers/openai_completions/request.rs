@@ -68,7 +68,7 @@ pub(super) fn body(request: &Request, compat: &Compat) -> Result<Bytes, serde_js
     serde_json::to_vec(&body).map(Bytes::from)
 }
 
-/// Every field but the model, the messages, the tools and the limit of the answer.
+/// All fields but the model, the messages, the tools and the limit of the answer.
 fn fields(request: &Request, compat: &Compat) -> Map<String, Value> {
     let mut fields = Map::new();
     let mut set = |name: &str, value: Value| {
@@ -107,7 +107,7 @@ fn fields(request: &Request, compat: &Compat) -> Map<String, Value> {
     fields
 }
 
-/// Which providers Vercel's gateway may choose, and in which order; `None` where that is left to it.
+/// The providers that Vercel's gateway may choose, and their order; `None` leaves the choice to the gateway.
 fn gateway_routing(compat: &Compat) -> Option<Map<String, Value>> {
     let routing = compat.vercel_gateway_routing.as_ref()?.as_object()?;
     let known =
@@ -131,7 +131,7 @@ fn tool<'a>(spec: &'a ToolSpec, compat: &Compat) -> Tool<'a> {
     let is_strict = rewritten.is_some().then_some(true);
     let parameters = match rewritten {
         Some(schema) => Cow::Owned(schema),
-        // A tool without arguments may have no schema, but servers want an object.
+        // A tool without arguments may have no schema, but servers require an object.
         None if spec.parameters.is_null() => Cow::Owned(json!({ "type": "object", "properties": {} })),
         None => Cow::Borrowed(&spec.parameters),
     };

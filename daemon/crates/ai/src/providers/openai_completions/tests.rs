@@ -1,4 +1,4 @@
-//! Against raw TCP servers that behave badly.
+//! The adapter against TCP servers that misbehave.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -17,7 +17,7 @@ use crate::{Credentials, Delta, Provider, Secret, failure::classify_message, htt
 
 const KEY: &str = "sk-secret-0123456789";
 
-/// A server for one connection: reads the request, then does what it is told.
+/// A server for one connection: reads the request, then runs `then`.
 async fn serve<F, T>(
     behaviour: impl FnOnce(TcpStream) -> F + Send + 'static,
 ) -> (String, tokio::task::JoinHandle<T>)
@@ -153,7 +153,7 @@ async fn an_answer_streams_and_ends() {
             .write_all(b"data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
             .await
             .unwrap();
-        // The end of the answer needs no end of the connection.
+        // The answer ends although the connection does not.
         let mut rest = Vec::new();
         stream.read_to_end(&mut rest).await.unwrap()
     })
@@ -209,10 +209,10 @@ async fn silent_server(bytes: String) -> (String, tokio::task::JoinHandle<usize>
     let (sent, was_sent) = oneshot::channel();
     let (base, task) = serve(|mut stream| async move {
         stream.write_all(bytes.as_bytes()).await.unwrap();
-        // Not every test waits for this.
+        // Some tests do not wait for this.
         let _ = sent.send(());
         let mut rest = Vec::new();
-        // A reset is as good as an orderly end: the client is gone.
+        // A reset also means that the client is gone.
         stream.read_to_end(&mut rest).await.unwrap_or(0)
     })
     .await;
@@ -258,7 +258,7 @@ async fn what_does_not_pass_is_sent_once() {
         ("500 No", overflow, FailureKind::ContextOverflow),
     ] {
         let bytes = response(status, body);
-        // One connection only: a second attempt would fail in another way.
+        // One connection only: a second attempt would fail differently.
         let (base, task) = serve(|mut stream| async move {
             stream.write_all(bytes.as_bytes()).await.unwrap();
             stream.shutdown().await.unwrap();
@@ -299,7 +299,7 @@ async fn an_abort_closes_the_connection_and_keeps_the_text() {
             "{deltas:?}"
         );
         assert_eq!(deltas.iter().any(|delta| matches!(delta, Delta::Seal { .. })), started);
-        // The server sees the end although the stream itself is still there.
+        // The server sees the end although the stream still exists.
         assert_eq!(task.await.unwrap(), 0);
         drop(stream);
     }

@@ -1,4 +1,4 @@
-//! The request fields that ask for thinking, or ask for none.
+//! The request fields that turn thinking on or off. Pure.
 
 use agentd_protocol::model::{Model, ThinkingLevel};
 use serde_json::{Map, Value, json};
@@ -6,20 +6,20 @@ use serde_json::{Map, Value, json};
 use super::compat::Compat;
 use crate::{ThinkingBudgets, vendors::ThinkingFormat};
 
-/// What the model's map says of `off`.
+/// The entry `off` of the model's map of levels.
 enum Off<'a> {
     /// Nothing.
     Unmapped,
-    /// It does not exist.
+    /// Thinking cannot be turned off.
     Unsupported,
-    /// Its name.
+    /// The name of `off`.
     Named(&'a str),
 }
 
 /// The part of the limit that a thinking budget leaves for the answer, in tokens.
 const ANSWER_ROOM: u64 = 1024;
 
-/// The fields for `model` at `level`, whose answer has at most `limit` tokens; none for a model that does not reason.
+/// The fields for `model` at `level` with an answer of at most `limit` tokens; none for a model without reasoning.
 pub(super) fn fields(
     model: &Model,
     compat: &Compat,
@@ -28,7 +28,7 @@ pub(super) fn fields(
     limit: Option<u64>,
 ) -> Map<String, Value> {
     let mut fields = Map::new();
-    // What is thought counts as a part of the answer, which needs some room besides.
+    // Thinking counts towards the limit of the answer, which needs some room besides.
     let budget = budgets.of(level).min(limit.map_or(u64::MAX, |limit| limit.saturating_sub(ANSWER_ROOM)));
     if !model.reasoning {
         return fields;
@@ -73,7 +73,7 @@ pub(super) fn fields(
         ThinkingFormat::Qwen => set("enable_thinking", json!(on)),
         ThinkingFormat::QwenChatTemplate => {
             with_effort = false;
-            // What was thought before stays in the transcript, also where no more is to be thought.
+            // Earlier thinking stays in the transcript, even when thinking is off now.
             set("chat_template_kwargs", json!({ "enable_thinking": on, "preserve_thinking": true }));
         }
         ThinkingFormat::ChatTemplate | ThinkingFormat::Baseten => {
@@ -118,8 +118,8 @@ pub(super) fn fields(
     fields
 }
 
-/// Configured template values with the variables filled in: `{"$var": "thinking.enabled" | "thinking.effort" |
-/// "thinking.budget", "omitWhenOff": bool}`.
+/// Configured template values with their variables filled in: `{"$var": "thinking.enabled" | "thinking.effort" | "thinking.budget",
+/// "omitWhenOff": bool}`.
 fn filled(
     template: &Map<String, Value>,
     on: bool,

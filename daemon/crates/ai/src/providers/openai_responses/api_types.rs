@@ -128,10 +128,10 @@ pub(super) struct Tool<'a> {
 #[derive(Debug)]
 pub(super) struct RequestBody<'a> {
     pub(super) model: &'a str,
-    /// The system prompt, where it is no item of the input.
+    /// The system prompt, if it is not an item of the input.
     pub(super) instructions: Option<&'a str>,
     pub(super) input: Vec<InputItem<'a>>,
-    /// Left out where there are none.
+    /// Left out if empty.
     pub(super) tools: Vec<Tool<'a>>,
     /// All other fields.
     pub(super) fields: Map<String, Value>,
@@ -178,13 +178,13 @@ pub(super) struct StreamEvent<'a> {
     /// A piece of text, or of the JSON text of a tool call's arguments.
     #[serde(borrow)]
     pub(super) delta: Option<&'a RawValue>,
-    /// The text of a part that is complete.
+    /// The text of a complete part.
     #[serde(borrow)]
     pub(super) text: Option<&'a RawValue>,
-    /// The text of a refusal that is complete.
+    /// The text of a complete refusal.
     #[serde(borrow)]
     pub(super) refusal: Option<&'a RawValue>,
-    /// The arguments of a call that is complete.
+    /// The arguments of a complete call.
     #[serde(borrow)]
     pub(super) arguments: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -195,7 +195,7 @@ pub(super) struct StreamEvent<'a> {
     pub(super) error: Option<&'a RawValue>,
 }
 
-/// An answer: begun, complete, or not streamed at all.
+/// An answer: started, complete, or not streamed at all.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Response<'a> {
@@ -219,7 +219,7 @@ pub(super) struct Response<'a> {
     pub(super) incomplete_details: Option<&'a RawValue>,
 }
 
-/// A part of an answer: a message, a piece of reasoning, a tool call.
+/// An item of an answer: a message, reasoning, a tool call.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct OutputItem<'a> {
@@ -229,7 +229,7 @@ pub(super) struct OutputItem<'a> {
     pub(super) id: Option<Cow<'a, str>>,
     #[serde(borrow, deserialize_with = "word")]
     pub(super) status: Option<Cow<'a, str>>,
-    /// Of a message: whether it is an aside or the answer itself.
+    /// The phase of a message: commentary, or the final answer.
     #[serde(borrow, deserialize_with = "word")]
     pub(super) phase: Option<Cow<'a, str>>,
     #[serde(borrow, deserialize_with = "word")]
@@ -241,7 +241,7 @@ pub(super) struct OutputItem<'a> {
     /// The parts of a message, or the reasoning itself.
     #[serde(borrow)]
     pub(super) content: Option<&'a RawValue>,
-    /// What is shown of the reasoning.
+    /// The summary of the reasoning, which can be shown.
     #[serde(borrow)]
     pub(super) summary: Option<&'a RawValue>,
 }
@@ -256,9 +256,9 @@ struct OutputPart<'a> {
     refusal: Option<Cow<'a, str>>,
 }
 
-/// What a message says as its refusal, where it is one; `None` for other items.
+/// The text of a message that is a refusal; `None` for other items.
 pub(super) fn refusal(item: &RawValue) -> Option<String> {
-    // Most items are not read twice.
+    // Avoids parsing most items twice.
     if !item.get().contains("refusal") {
         return None;
     }
@@ -270,7 +270,7 @@ pub(super) fn refusal(item: &RawValue) -> Option<String> {
     Some(said.collect::<String>()).filter(|said| !said.is_empty())
 }
 
-/// The texts of a list of parts (refusals are text too), or a text in the place of the list; empty for anything else.
+/// The texts of a list of parts (refusals included), or a text instead of the list; empty for anything else.
 pub(super) fn parts(raw: Option<&RawValue>) -> Vec<Cow<'_, str>> {
     let Some(raw) = raw.map(RawValue::get) else { return Vec::new() };
     match raw.as_bytes().first() {
@@ -293,13 +293,13 @@ pub(super) fn text(raw: Option<&RawValue>) -> Option<String> {
     if raw.starts_with('"') { string::<serde_json::Error>(raw).ok() } else { None }
 }
 
-/// The JSON text in a string; an object in its place is taken for the JSON itself.
+/// The JSON text in a string; an object counts as the JSON itself.
 pub(super) fn json_text(raw: Option<&RawValue>) -> Option<String> {
     let raw = raw?;
     if raw.get().starts_with('{') { Some(raw.get().to_owned()) } else { text(Some(raw)) }
 }
 
-/// A string, borrowed where it has no escapes; anything else is absent.
+/// A string, borrowed if it has no escapes; anything else counts as absent.
 fn word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cow<'de, str>>, D::Error> {
     let raw = <&RawValue>::deserialize(deserializer)?.get();
     match raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
@@ -309,7 +309,7 @@ fn word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cow<'de, st
     }
 }
 
-/// A list; anything else is absent.
+/// A list; anything else counts as absent.
 fn list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<&'de RawValue>>, D::Error> {
     let raw = <&RawValue>::deserialize(deserializer)?.get();
     if !raw.starts_with('[') {

@@ -1,4 +1,4 @@
-//! The blocks of an answer as they grow.
+//! Tracks the blocks of an answer of the responses API.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{BlockKind, BlockSeal, Delta};
 
-/// What a block is made of.
+/// The kind of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Text,
@@ -19,7 +19,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The block that an item becomes; `None` for items that are none.
+    /// The kind of block that an item becomes; `None` for items that become none.
     fn of(item: &OutputItem<'_>) -> Option<Self> {
         match item.kind.as_deref()? {
             "message" => Some(Self::Text),
@@ -30,7 +30,7 @@ impl Kind {
     }
 }
 
-/// What an event says of the item that it belongs to. Servers leave out one, or both; the id may even change.
+/// The item that an event names. Servers leave out the index, the id or both; the id may even change.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Key<'a> {
     pub(super) output_index: Option<u64>,
@@ -49,7 +49,7 @@ pub(super) struct Blocks {
     done_indices: HashSet<u64>,
 }
 
-/// A block that is not sealed yet.
+/// An open block.
 #[derive(Debug)]
 #[cfg_attr(test, derive(Clone))]
 struct Block {
@@ -58,11 +58,11 @@ struct Block {
     output_index: Option<u64>,
     item_id: String,
     seen: Seen,
-    /// Whether a part has ended, so that a blank line comes before the next one.
+    /// Whether a blank line is due before the next part.
     break_due: bool,
 }
 
-/// Which text came so far, without the text.
+/// A hash of the text so far, in place of the text.
 #[derive(Debug)]
 #[cfg_attr(test, derive(Clone))]
 struct Seen {
@@ -75,7 +75,7 @@ impl Seen {
         Self { length: 0, hash: 0xcbf2_9ce4_8422_2325 }
     }
 
-    /// FNV-1a: it can go on where it stopped, whatever the cuts were.
+    /// FNV-1a, which gives the same hash however the text is cut.
     fn add(&mut self, text: &str) {
         self.length += text.len();
         self.hash = text
@@ -83,7 +83,7 @@ impl Seen {
             .fold(self.hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     }
 
-    /// What `whole` has behind the text that came; `None` when it begins differently.
+    /// The rest of `whole` after the text so far; `None` if `whole` begins differently.
     fn rest<'t>(&self, whole: &'t str) -> Option<&'t str> {
         let (beginning, rest) = whole.split_at_checked(self.length)?;
         let mut again = Self::new();
@@ -104,7 +104,7 @@ impl Block {
         out.push(Delta::Extend { index: self.index, delta });
     }
 
-    /// Adds what is missing of `whole`. What came otherwise is not taken back.
+    /// Adds the missing rest of `whole`. Text that differs from `whole` stays.
     fn complete(&mut self, whole: &str, out: &mut Vec<Delta>) {
         match self.seen.rest(whole) {
             Some(rest) => {
@@ -117,7 +117,7 @@ impl Block {
 }
 
 impl Blocks {
-    /// Whether nothing of the answer's content has come.
+    /// Whether no content has come.
     pub(super) fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -126,7 +126,7 @@ impl Blocks {
         self.has_calls
     }
 
-    /// An item begins.
+    /// Starts an item.
     pub(super) fn added(&mut self, output_index: Option<u64>, item: &OutputItem<'_>, out: &mut Vec<Delta>) {
         let Some(kind) = Kind::of(item) else { return };
         let key = Key { output_index, item_id: item.id.as_deref().unwrap_or_default() };
@@ -140,11 +140,11 @@ impl Blocks {
         }
     }
 
-    /// A piece of an item.
+    /// Adds a piece of an item.
     pub(super) fn extend(&mut self, kind: Kind, key: Key<'_>, delta: String, out: &mut Vec<Delta>) {
         let found = match self.find(kind, key) {
             Some(at) => Some(at),
-            // Nobody said that it begins. Of a call that is not enough: its name comes with its end.
+            // The start event is missing. A call without it waits for its end, which has its name.
             None if kind != Kind::Call && !self.is_done(key) => {
                 self.begin(kind, key, &OutputItem::default(), out)
             }
@@ -156,14 +156,14 @@ impl Blocks {
         }
     }
 
-    /// A part of reasoning begins or ends.
+    /// Starts or ends a part of reasoning.
     pub(super) fn part_break(&mut self, key: Key<'_>) {
         if let Some(at) = self.find(Kind::Thinking, key) {
             self.open[at].break_due = true;
         }
     }
 
-    /// The whole text of an item's part, whose end may still be to come.
+    /// Takes the whole text of an item's part, whose end may still come.
     pub(super) fn complete(&mut self, kind: Kind, key: Key<'_>, whole: &str, out: &mut Vec<Delta>) {
         match self.find(kind, key) {
             Some(at) => self.open[at].complete(whole, out),
@@ -171,7 +171,7 @@ impl Blocks {
         }
     }
 
-    /// An item is complete.
+    /// Completes an item.
     ///
     /// # Errors
     /// Fails when it is no object.
@@ -195,7 +195,7 @@ impl Blocks {
         Ok(())
     }
 
-    /// The list of items at the end of an answer: completes what no event has completed.
+    /// Takes the list of items at the end of an answer: completes those that no event has completed.
     ///
     /// # Errors
     /// Fails when one is no object.
@@ -223,7 +223,7 @@ impl Blocks {
         Ok(())
     }
 
-    /// Seals what is still open, in the order of the content.
+    /// Seals the open blocks, in the order of the content.
     pub(super) fn seal(&mut self, incomplete: bool, out: &mut Vec<Delta>) {
         self.open.sort_by_key(|block| block.index);
         for block in self.open.drain(..) {
@@ -232,7 +232,7 @@ impl Blocks {
         }
     }
 
-    /// Opens a block; its place among the open ones. `None` for a call that nobody could answer.
+    /// Opens a block and gives its index among the open ones; `None` for a call without id or name.
     fn begin(
         &mut self,
         kind: Kind,
@@ -309,7 +309,7 @@ impl Blocks {
         self.done_indices.extend(key.output_index.or(block.output_index));
     }
 
-    /// The open block of an event: by place and id, by place, by id; else the last one that may be meant.
+    /// The open block of an event: by index and id, by index, by id; else the last one of the kind.
     fn find(&self, kind: Kind, key: Key<'_>) -> Option<usize> {
         let last = |test: &dyn Fn(&Block) -> bool| {
             self.open.iter().rposition(|block| block.kind == kind && test(block))

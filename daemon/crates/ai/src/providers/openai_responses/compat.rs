@@ -22,7 +22,7 @@ pub(in crate::providers) struct Compat {
 }
 
 impl Compat {
-    /// The switches of `model`, to which `dialect` is spoken.
+    /// The switches of `model` with `dialect`.
     pub(in crate::providers) fn of(model: &Model, dialect: Dialect) -> Self {
         let mut compat = Self {
             dialect,
@@ -74,44 +74,44 @@ impl Compat {
     }
 }
 
-/// One of the APIs.
+/// One of the APIs of this family. `compat` names what an imitation lacks; a dialect differs by nature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::providers) enum Dialect {
     /// OpenAI's own, and what imitates it.
     OpenAi,
-    /// Azure's: the model is a deployment of the user's.
+    /// Azure's, where the model is a deployment of the user.
     Azure,
-    /// The one behind ChatGPT's subscriptions.
+    /// That of ChatGPT subscriptions.
     Codex,
 }
 
 impl Dialect {
-    /// Whether tools may be strict unless the model says otherwise.
+    /// The default of `supports_strict_mode`.
     pub(super) fn is_strict(self) -> bool {
         self != Self::OpenAi
     }
 
-    /// Whether requests may say how long the prompt is to be kept, unless the model says otherwise.
+    /// The default of `supports_long_cache_retention`.
     pub(super) fn keeps_prompts_longer(self) -> bool {
         self == Self::OpenAi
     }
 
-    /// Whether requests may limit the answer, unless the model says otherwise.
+    /// The default of `supports_max_output_tokens`.
     pub(super) fn limits_answers(self) -> bool {
         self != Self::Codex
     }
 
-    /// Whether a header says to which session a request belongs, unless the model says otherwise.
+    /// The default of `send_session_affinity_headers`.
     pub(super) fn names_sessions(self) -> bool {
         self != Self::Azure
     }
 
-    /// Whether the system prompt has a field of its own, which may not be empty.
+    /// Whether the system prompt has its own field, which may not be empty.
     pub(super) fn has_instructions(self) -> bool {
         self == Self::Codex
     }
 
-    /// Whether a tool that is not strict says so by `null`: that it is left to the server.
+    /// Whether a tool that is not strict has `null` as its strictness, which leaves it to the server.
     pub(super) fn leaves_strictness_open(self) -> bool {
         self == Self::Codex
     }

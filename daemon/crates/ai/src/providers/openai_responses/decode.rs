@@ -39,7 +39,7 @@ impl ResponsesDecoder {
         Self { server, model: Arc::clone(model), has_id: false, has_model: false, blocks, refusal }
     }
 
-    /// Takes who answers.
+    /// Emits the id and the model of the answer.
     fn meet(&mut self, response: &Response<'_>, out: &mut Vec<Delta>) {
         if let Some(id) = response.id.as_deref().filter(|id| !id.is_empty() && !self.has_id) {
             self.has_id = true;
@@ -53,7 +53,7 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Takes a response that has ended in the way that `event` says.
+    /// Takes a response that has ended as `event` names it.
     fn ended(
         &mut self,
         event: &str,
@@ -187,14 +187,13 @@ impl AnswerDecoder for ResponsesDecoder {
     }
 }
 
-/// The end that a response object tells of. `event` is the status that its event has in its name; `called` says whether
-/// the model made a tool call.
+/// The end of an answer by its response object. `event`: the status in the name of its event; `called`: the model made a tool call.
 pub(super) fn outcome(server: &Server, event: &str, response: &Response<'_>, called: bool) -> DecodeStep {
     let has_error = response.error.is_some_and(|error| error.get().starts_with(['{', '"']));
     let status = match response.status.as_deref() {
         _ if event == "failed" || (has_error && event != "cancelled") => "failed",
         Some(status @ ("completed" | "incomplete" | "failed" | "cancelled")) => status,
-        // Some servers still say `in_progress` there.
+        // Some servers leave the status at `in_progress`.
         _ => event,
     };
     match status {
@@ -224,7 +223,7 @@ fn incomplete(server: &Server, response: &Response<'_>) -> DecodeStep {
     DecodeStep::Failed { failure: server.failure(kind, message), raw_stop_reason: Some(reason) }
 }
 
-/// Reads a usage report; `None` when it is none. `tier` is the service tier that answered.
+/// Reads a usage report; `None` if the value is not one. `tier`: the service tier that answered.
 pub(super) fn usage(report: &Value, tier: Option<&str>, model: &Model) -> Option<Usage> {
     let report = report.as_object()?;
     let number = |value: Option<&Value>| {
@@ -255,7 +254,7 @@ pub(super) fn usage(report: &Value, tier: Option<&str>, model: &Model) -> Option
     Some(usage)
 }
 
-/// What a service tier costs, as a multiple of the listed prices; `None` for the one that they are for.
+/// The price of a service tier as a multiple of the listed prices; `None` for the default tier.
 fn factor(tier: &str, model: &str) -> Option<f64> {
     match tier {
         "flex" => Some(0.5),
@@ -323,7 +322,7 @@ mod usage_tests {
         check_tier("priority", "m", 2.0);
         check_tier("fast", "m", 2.0);
         check_tier("priority", "gpt-5.5", 2.5);
-        // Priced as usual, by whoever adds up the answer.
+        // The accumulator prices it as usual.
         check_tier("default", "m", 0.0);
     }
 }

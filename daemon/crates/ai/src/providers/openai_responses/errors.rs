@@ -1,4 +1,4 @@
-//! What servers of this API say when an answer fails.
+//! The errors of this API: in events, in bodies and in responses.
 
 use serde_json::{Value, value::RawValue};
 
@@ -27,7 +27,7 @@ impl ReportedError {
         Self { code: scalar("code"), kind: scalar("type"), message }
     }
 
-    /// The number that some servers give in place of an HTTP status.
+    /// The number that some servers send instead of an HTTP status.
     fn status(&self) -> Option<u16> {
         self.code.as_deref()?.parse().ok().filter(|code| (400..600).contains(code))
     }
@@ -62,7 +62,7 @@ pub(super) fn of_event(server: &Server, data: &str) -> Failure {
     said.failure(server, text)
 }
 
-/// The failure in an error body that came in the place of an event or of an answer.
+/// The failure in an error body that came instead of an event or an answer.
 pub(super) fn of_body(server: &Server, data: &str) -> Failure {
     let mut body = ErrorBody::read(data);
     let event: Value = serde_json::from_str(data).unwrap_or_default();
@@ -90,7 +90,7 @@ pub(super) fn of_response(server: &Server, status: &str, response: &Response<'_>
     said.failure(server, text)
 }
 
-/// Why an answer is incomplete.
+/// The reason why an answer is incomplete.
 pub(super) fn incomplete_reason(response: &Response<'_>) -> Option<String> {
     value(response.incomplete_details).get("reason")?.as_str().map(str::to_owned)
 }

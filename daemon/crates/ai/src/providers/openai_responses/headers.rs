@@ -15,7 +15,7 @@ pub(super) fn headers(request: &Request, compat: &Compat) -> Result<HeaderMap, F
     headers.finish(&request.credentials)
 }
 
-/// The headers of all APIs of the family: who asks, and in which session. What authorises is still missing.
+/// The headers of all APIs of the family: identity and session. The authorisation is still missing.
 ///
 /// # Errors
 /// Names the header that cannot be sent.

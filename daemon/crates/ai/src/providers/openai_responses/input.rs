@@ -1,4 +1,4 @@
-//! Turns of the neutral transcript as input items of the responses API.
+//! Encodes the turns of a transcript as input items of the responses API.
 
 use std::{
     borrow::Cow,
@@ -39,24 +39,24 @@ pub(super) fn input<'a>(
     encoder.items
 }
 
-/// Everything is decided by what came before it, so that a longer transcript begins with the same bytes: providers
-/// cache by them.
+/// Encodes turns. Each item depends only on the items before it, so that a longer transcript begins with the same bytes, by which providers
+/// cache.
 #[derive(Default)]
 struct Encoder<'a> {
     items: Vec<InputItem<'a>>,
-    /// The ids of items so far. The API refuses an input that has one twice.
+    /// The item ids so far. The API refuses duplicates.
     item_ids: HashSet<Cow<'a, str>>,
-    /// The ids of calls so far, each with the last number that was put behind it.
+    /// The call ids so far, each with the last number that was appended to it.
     call_ids: HashMap<String, usize>,
-    /// How many messages had no usable id of their own.
+    /// The number of messages without a usable id.
     nameless: usize,
-    /// The calls that wait for results: their ids in the transcript, and here.
+    /// The calls that wait for results: their ids in the transcript and in the request.
     waiting: Vec<(&'a str, String)>,
 }
 
 impl<'a> Encoder<'a> {
     fn assistant(&mut self, parts: &'a [AssistantPart<'a>]) {
-        // The API refuses reasoning without the message or call that it led to.
+        // The API refuses reasoning without the message or call that follows it.
         let end = parts.iter().rposition(|part| !matches!(part, AssistantPart::Thinking { .. }));
         for part in &parts[..end.map_or(0, |last| last + 1)] {
             match part {
@@ -101,7 +101,7 @@ impl<'a> Encoder<'a> {
     fn results(&mut self, answers: &'a [ToolAnswer<'a>]) {
         let mut waiting = std::mem::take(&mut self.waiting);
         for answer in answers {
-            // Results come in the order of the calls, so this is the first one.
+            // Results come in the order of the calls.
             if let Some(at) = waiting.iter().position(|(id, _)| *id == answer.call_id) {
                 let (_, call_id) = waiting.remove(at);
                 self.items.push(InputItem::output(call_id, output(&answer.parts)));
@@ -109,7 +109,7 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    /// An id for a message that has none.
+    /// An id for a message without one.
     fn message_id(&mut self) -> String {
         loop {
             let id = format!("msg_pi_{}", self.nameless);
@@ -120,7 +120,7 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    /// The id for a call: `wish`, unless another call of the transcript has it.
+    /// The id for a call: `wish`, unless another call has it.
     fn call_id(&mut self, wish: &str) -> String {
         let wish = if wish.is_empty() { "call" } else { wish };
         let mut number = match self.call_ids.get(wish) {
@@ -153,7 +153,7 @@ fn part<'a>(part: &'a Part<'a>) -> ApiPart<'a> {
     }
 }
 
-/// What a tool gave back: text, unless there are images in it.
+/// The output of a tool: text, unless it has images.
 fn output<'a>(parts: &'a [Part<'a>]) -> CallOutput<'a> {
     if parts.iter().any(|part| matches!(part, Part::Image(_))) {
         return CallOutput::Parts(parts.iter().map(part).collect());
@@ -175,7 +175,7 @@ fn output<'a>(parts: &'a [Part<'a>]) -> CallOutput<'a> {
 /// The longest id that OpenAI takes, in bytes.
 pub(super) const MAX_CALL_ID: usize = 64;
 
-/// The id of another model's call for this API. The item is not the provider's own, so it gets a name of its own kind.
+/// The id of another model's call for this API, with a made-up item id.
 pub(super) fn normalized_call_id(id: &str) -> String {
     match id.split_once('|') {
         Some((call, item)) => format!("{}|fc_{}", shortened(call), hash(item)),
@@ -183,7 +183,7 @@ pub(super) fn normalized_call_id(id: &str) -> String {
     }
 }
 
-/// Both parts of an id.
+/// Both parts of an id: call and item.
 pub(super) fn split_call_id(id: &str) -> (&str, Option<&str>) {
     match id.split_once('|') {
         Some((call, item)) => (call, Some(item).filter(|item| !item.is_empty())),
@@ -191,12 +191,12 @@ pub(super) fn split_call_id(id: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Whether a call may be sent under this id of an item: the API takes no other kind of it.
+/// Whether a text is a legal item id of a call, the only kind that the API accepts for calls.
 pub(super) fn is_item_id(id: &str) -> bool {
     id.len() <= MAX_CALL_ID && id.starts_with("fc") && sanitized(id) == id
 }
 
-/// Legal characters only, and few enough; different ids stay different.
+/// Makes a part of an id legal and short enough; different ids stay different.
 fn shortened(part: &str) -> String {
     let mut legal = sanitized(part);
     if legal.is_empty() {

@@ -1,4 +1,4 @@
-//! The responses API of OpenAI, and of the servers that imitate it.
+//! The responses API of OpenAI and its imitations: the adapter for `openai-responses`, and what Azure's and Codex's adapters share with it.
 
 mod api_types;
 mod blocks;

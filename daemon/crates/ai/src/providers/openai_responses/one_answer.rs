@@ -1,4 +1,4 @@
-//! A server for tests that answers one request, whatever it says.
+//! A server for tests that answers one request.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use crate::{
     http::{Adapter, HttpProvider},
 };
 
-/// An answer of HTTP with its length.
+/// An HTTP answer with its length.
 pub(crate) fn answer(status: &str, media_type: &str, body: &str) -> String {
     let length = body.len();
     format!("HTTP/1.1 {status}\r\ncontent-type: {media_type}\r\ncontent-length: {length}\r\n\r\n{body}")
 }
 
-/// Asks a server on this machine that gives `answer` and then closes the connection: the deltas, and the request that it was
-/// sent. `request` gets the server's address.
+/// Sends a request to a local server that gives `answer` and closes the connection; returns the deltas and the request that the server
+/// received. `request` gets the server's address.
 pub(crate) async fn ask<A: Adapter>(
     adapter: A,
     request: impl FnOnce(&str) -> Request,
@@ -46,7 +46,7 @@ pub(crate) async fn ask<A: Adapter>(
     (deltas, server.await.unwrap())
 }
 
-/// Why an answer failed.
+/// The failure of an answer.
 pub(crate) fn failure(deltas: &[Delta]) -> &Failure {
     match deltas.last() {
         Some(Delta::Failed { failure, .. }) => failure,

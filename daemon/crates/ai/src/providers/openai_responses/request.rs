@@ -28,14 +28,14 @@ use crate::{
 /// The longest cache key that OpenAI takes, in characters.
 const MAX_CACHE_KEY: usize = 64;
 
-/// The least that OpenAI takes as the limit of an answer, in tokens.
+/// The smallest limit of an answer that OpenAI accepts, in tokens.
 const MIN_OUTPUT_TOKENS: u64 = 16;
 
-/// What OpenAI does not take from an account that is signed in instead of having a key.
+/// Fields that OpenAI refuses for accounts that are signed in instead of using a key.
 const REFUSED_WHEN_SIGNED_IN: [&str; 4] =
     ["max_output_tokens", "temperature", "prompt_cache_retention", "prompt_cache_options"];
 
-/// What stands in the field for the system prompt where there is none.
+/// The `instructions` of a request without a system prompt.
 const NO_INSTRUCTIONS: &str = "You are a helpful assistant.";
 
 /// The JSON text of a request.
@@ -88,7 +88,7 @@ pub(in crate::providers) fn body(request: &Request, compat: &Compat) -> Result<B
     serde_json::to_vec(&body).map(Bytes::from)
 }
 
-/// Every field but the model, the input, the tools and the limit of the answer.
+/// All fields but the model, the input, the tools and the limit of the answer.
 fn fields(request: &Request, compat: &Compat) -> Map<String, Value> {
     let mut fields = Map::new();
     let mut set = |name: &str, value: Value| {
@@ -103,7 +103,7 @@ fn fields(request: &Request, compat: &Compat) -> Map<String, Value> {
         set("prompt_cache_key", json!(key));
     }
     if retention == CacheRetention::None && compat.supports_explicit_prompt_cache_mode {
-        // Otherwise these models keep every prompt for a while.
+        // These models cache every prompt unless told otherwise.
         set("prompt_cache_options", json!({ "mode": "explicit" }));
     }
     if retention == CacheRetention::Long && compat.supports_long_cache_retention {
@@ -123,7 +123,7 @@ fn fields(request: &Request, compat: &Compat) -> Map<String, Value> {
     fields
 }
 
-/// Whether OpenAI itself is asked with the token of a sign-in: its keys have a mark.
+/// Whether the request goes to OpenAI itself with the token of a sign-in: keys begin with `sk-`.
 fn is_signed_in(model: &Model, credentials: &Credentials) -> bool {
     let is_openai = model.provider == "openai" && model.base_url.contains("api.openai.com");
     is_openai && credentials.key().is_some_and(|key| !key.starts_with("sk-"))
@@ -132,21 +132,21 @@ fn is_signed_in(model: &Model, credentials: &Credentials) -> bool {
 fn tool<'a>(spec: &'a ToolSpec, compat: &Compat) -> Tool<'a> {
     let rewritten = Some(spec).filter(|spec| compat.supports_strict_mode && wants_strict(spec));
     let rewritten = rewritten.and_then(|spec| strict(&spec.parameters, Strictness::OpenAi));
-    // Left out, it means yes to OpenAI, which then refuses schemas that are not strict.
+    // OpenAI takes a missing `strict` as true, and then refuses schemas that are not strict.
     let is_strict = compat.supports_strict_mode.then_some(match rewritten {
         None if compat.dialect.leaves_strictness_open() => None,
         _ => Some(rewritten.is_some()),
     });
     let parameters = match rewritten {
         Some(schema) => Cow::Owned(schema),
-        // A tool without arguments may have no schema, but servers want an object.
+        // A tool without arguments may have no schema, but servers require an object.
         None if spec.parameters.is_null() => Cow::Owned(json!({ "type": "object", "properties": {} })),
         None => Cow::Borrowed(&spec.parameters),
     };
     Tool { kind: "function", name: &spec.name, description: &spec.description, parameters, strict: is_strict }
 }
 
-/// The fields for `model` at `level`; none for a model that does not reason.
+/// The fields that ask `model` to think at `level`; none for a model without reasoning.
 pub(super) fn reasoning_fields(model: &Model, compat: &Compat, level: ThinkingLevel) -> Map<String, Value> {
     let mut fields = Map::new();
     if !model.reasoning {
@@ -156,12 +156,12 @@ pub(super) fn reasoning_fields(model: &Model, compat: &Compat, level: ThinkingLe
     let reasoning = match (level, mapped(level)) {
         _ if !compat.supports_reasoning_effort => None,
         (ThinkingLevel::Off, Some(Value::Null)) => None,
-        // It has its own way to say so, and refuses this one.
+        // Copilot refuses the effort `none`.
         (ThinkingLevel::Off, _) if model.provider == "github-copilot" => None,
         (ThinkingLevel::Off, effort) => {
             let effort = effort.and_then(Value::as_str).unwrap_or("none");
             fields.insert("reasoning".into(), json!({ "effort": effort }));
-            // Its models may reason all the same.
+            // xAI's models may reason nevertheless.
             if model.provider == "xai" {
                 fields.insert("include".into(), json!(["reasoning.encrypted_content"]));
             }
@@ -175,8 +175,8 @@ pub(super) fn reasoning_fields(model: &Model, compat: &Compat, level: ThinkingLe
     if let Some(reasoning) = reasoning {
         fields.insert("reasoning".into(), reasoning);
     }
-    // Nothing is stored there, so the reasoning can be sent back only if all of it comes here. That holds too for a model
-    // that cannot be kept from reasoning.
+    // Requests are not stored, so reasoning can be sent back only if the answer includes it. This also holds for a model that cannot turn
+    // reasoning off.
     fields.insert("include".into(), json!(["reasoning.encrypted_content"]));
     fields
 }

@@ -1,4 +1,4 @@
-//! What is kept with the blocks of an answer so that they can be sent back as the items that they were.
+//! The signatures of blocks, with which they are sent back as the items that they were.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 /// The longest id of an item, in bytes.
 const MAX_ID: usize = 64;
 
-/// The signature of a text: the message that it came as.
+/// The signature of a text: the message in which it came.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct TextSignature {
     v: u8,
@@ -20,11 +20,11 @@ impl TextSignature {
     pub(super) fn stored(id: Option<&str>, phase: Option<&str>) -> Option<String> {
         let id = id.filter(|id| !id.is_empty())?.to_owned();
         let phase = phase.filter(|phase| !phase.is_empty()).map(str::to_owned);
-        // A struct of strings cannot fail to become JSON.
+        // A struct of strings always serialises.
         serde_json::to_string(&Self { v: 1, id, phase }).ok()
     }
 
-    /// Reads a stored signature. A bare id, as old sessions have it, is one too.
+    /// Reads a stored signature. Old sessions have a bare id.
     pub(super) fn read(stored: &str) -> Option<Self> {
         let found = if stored.starts_with('{') {
             serde_json::from_str::<Self>(stored).ok().filter(|found| found.v == 1)?
@@ -38,7 +38,7 @@ impl TextSignature {
     }
 }
 
-/// Reads the signature of a thinking block: the reasoning item that it came as.
+/// Reads the signature of a thinking block: the reasoning item in which it came.
 pub(super) fn reasoning_item(stored: &str) -> Option<&RawValue> {
     #[derive(Deserialize)]
     struct Head<'a> {
@@ -56,7 +56,7 @@ pub(super) fn reasoning_item(stored: &str) -> Option<&RawValue> {
 pub(super) fn compact(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     let mut rest = json;
-    // Strings are found by their quotes: between two of them, text and string take turns.
+    // Quotes separate strings from the tokens between them.
     while let Some(start) = rest.find('"') {
         push_tokens(&rest[..start], &mut out);
         let length = string_length(&rest[start..]);

@@ -30,7 +30,7 @@ async fn a_request_goes_to_its_address_and_its_answer_streams() {
              data: {\"type\":\"response.output_text.delta\",\"delta\":\"Hi\"}\n\n\
              data: {\"type\":\"response.completed\",\"response\":{}}\n\n";
         stream.write_all(answer.as_bytes()).await.unwrap();
-        // The end of the answer needs no end of the connection.
+        // The answer ends although the connection does not.
         let mut rest = Vec::new();
         stream.read_to_end(&mut rest).await.unwrap();
         String::from_utf8(request).unwrap()

@@ -18,7 +18,7 @@ pub(crate) struct PiMessagesDecoder {
     blocks: Vec<Block>,
 }
 
-/// A block, and how much of it has come, in bytes.
+/// A block, and its length so far in bytes.
 #[derive(Default)]
 #[cfg_attr(test, derive(Clone))]
 struct Block {
@@ -47,7 +47,7 @@ impl PiMessagesDecoder {
         Ok(DecodeStep::More)
     }
 
-    /// The block that an event is about.
+    /// The block of an event.
     fn block(&mut self, event: &StreamEvent<'_>) -> Result<(usize, &mut Block), Error> {
         let index = event.content_index.and_then(|index| usize::try_from(index).ok());
         let block = index.and_then(|index| Some((index, self.blocks.get_mut(index)?)));
@@ -62,7 +62,7 @@ impl PiMessagesDecoder {
         Ok(DecodeStep::More)
     }
 
-    /// Ends a block. `whole` is its text, of which pieces may have been left out.
+    /// Ends a block. `whole`: its text, of which pieces may be missing.
     fn close(
         &mut self,
         event: &StreamEvent<'_>,
@@ -81,13 +81,13 @@ impl PiMessagesDecoder {
         Ok(DecodeStep::More)
     }
 
-    /// Who answered, and what it took.
+    /// Emits the id, the model and the token counts of the answer.
     fn report(&self, event: &mut StreamEvent<'_>, out: &mut Vec<Delta>) -> Result<(), Error> {
         out.extend(event.response_id.take().filter(|id| !id.is_empty()).map(Delta::ResponseId));
         out.extend(event.response_model.take().filter(|model| !model.is_empty()).map(Delta::ResponseModel));
         if let Some(report) = event.usage.take().filter(Value::is_object) {
             let mut usage: Usage = serde_json::from_value(report)?;
-            // The gateway has priced it.
+            // The gateway computed the cost.
             usage.cost.total_from_provider.get_or_insert(false);
             out.push(Delta::Usage(usage));
         }
@@ -98,7 +98,7 @@ impl PiMessagesDecoder {
         let provider = &self.server.provider;
         let raw_stop_reason = event.reason;
         let failure = match event.error_message.filter(|text| !text.is_empty()) {
-            // Nobody here stopped it: what stopped the gateway may not stop it again.
+            // The gateway was aborted, not this request: retryable.
             Some(text) if raw_stop_reason.as_deref() == Some("aborted") => self
                 .server
                 .failure(FailureKind::Retryable, format!("The gateway cancelled the request: {text}")),
@@ -136,7 +136,7 @@ impl AnswerDecoder for PiMessagesDecoder {
                 self.close(&event, whole.as_deref(), signature, out)
             }
             "toolcall_end" => {
-                // The pieces are the arguments' text; without any, the finished call has them.
+                // The pieces are the text of the arguments; without pieces, the finished call has them.
                 let has_pieces = self.block(&event)?.1.length > 0;
                 let whole =
                     event.tool_call.arguments.map(|arguments| arguments.get()).filter(|_| !has_pieces);
@@ -161,7 +161,7 @@ impl AnswerDecoder for PiMessagesDecoder {
         }
     }
 
-    /// This API always streams: one value is an error, or an event by itself.
+    /// This API always streams: a single value is an error or one event.
     fn whole(&mut self, json: &str, out: &mut Vec<Delta>) -> Result<DecodeStep, Error> {
         match self.event("", json, out)? {
             DecodeStep::More => Err(Error::custom("no events")),
@@ -212,7 +212,7 @@ pub(super) struct StreamEvent<'a> {
     pub(super) response_model: Option<String>,
     #[serde(deserialize_with = "text")]
     pub(super) error_message: Option<String>,
-    /// Ours: `model_refused` where the model refused.
+    /// A field of agentd: `model_refused` if the model refused.
     #[serde(deserialize_with = "text")]
     pub(super) code: Option<String>,
     pub(super) error: Option<Value>,

@@ -1,4 +1,4 @@
-//! The `pi-messages` API: a gateway that takes the transcript as it is and sends the events that clients get.
+//! The `pi-messages` API: a gateway that takes the stored transcript and sends the events that clients get.
 
 mod decode;
 mod request;

@@ -1,4 +1,4 @@
-//! Requests of this API: the transcript as it is stored. The gateway makes it legal for the model behind it.
+//! Requests of this API: the stored transcript, which the gateway makes legal for the model behind it.
 
 use agentd_protocol::{
     Json,
@@ -11,12 +11,12 @@ use serde_json::{Map, Value, json};
 
 use crate::{CacheRetention, Request, handoff::prompt_text, providers::request_parts::sampling_params};
 
-/// What stands in for images that the model must not or cannot see (the texts are the reference's).
+/// Stand for images that the model must not or cannot see (the texts are pi's).
 const BLOCKED: &str = "Image reading is disabled.";
 const BLIND_PROMPT: &str = "(image omitted: model does not support images)";
 const BLIND_RESULT: &str = "(tool image omitted: model does not support images)";
 
-/// The texts in the place of images of prompts and of results.
+/// The texts in place of the images of prompts and results.
 #[derive(Clone, Copy)]
 struct Hidden {
     in_prompts: &'static str,
@@ -24,7 +24,7 @@ struct Hidden {
 }
 
 impl Hidden {
-    /// `None` where the model may see them.
+    /// `None` if the model may see images.
     fn of(request: &Request) -> Option<Self> {
         if request.block_images {
             Some(Self { in_prompts: BLOCKED, in_results: BLOCKED })
@@ -47,7 +47,7 @@ struct Context<'a> {
     messages: Vec<Sent<'a>>,
 }
 
-/// A message: as it is, or made of one that the gateway does not know.
+/// A message as it is stored, or one made of a kind that the gateway does not know.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Sent<'a> {
@@ -90,7 +90,7 @@ fn options(request: &Request) -> Map<String, Value> {
     options
 }
 
-/// What is sent of a message; `None` for kinds that this version does not know, and for what the model is not to see.
+/// The form in which a message is sent; `None` for unknown kinds and for messages that the model must not see.
 fn sent(message: &Json<Message>, hidden: Option<Hidden>) -> Result<Option<Sent<'_>>, serde_json::Error> {
     let Some(known) = message.get() else { return Ok(None) };
     let made = |content: Value, timestamp: i64| {
@@ -124,7 +124,7 @@ fn sent(message: &Json<Message>, hidden: Option<Hidden>) -> Result<Option<Sent<'
     Ok(sent)
 }
 
-/// Puts a text in the place of each image of a content.
+/// Replaces each image of a content by a text.
 fn hide_images(content: &mut Value, text: &str) {
     for block in content.as_array_mut().into_iter().flatten() {
         if block["type"] == "image" {

@@ -1,4 +1,4 @@
-//! What a provider's prompt cache would have counted.
+//! Simulates the token counts of a provider's prompt cache.
 
 use std::{
     collections::VecDeque,
@@ -10,20 +10,20 @@ use agentd_protocol::message::{Message, Usage};
 use super::pace::tokens;
 use crate::{CacheRetention, Request, estimate};
 
-/// How many conversations are remembered; the one that was used longest ago is forgotten first.
+/// The conversations that are kept; the least recently used one is dropped first.
 const MOST: usize = 64;
 
-/// The prompts that were sent last, one for each session and model.
+/// The last prompt of each session and model.
 #[derive(Default)]
 pub(super) struct PromptCache {
-    /// The last one used is at the end.
+    /// The most recently used one is at the end.
     prompts: VecDeque<(Key, Vec<Part>)>,
 }
 
 /// Session and model.
 type Key = (String, String);
 
-/// A message of a prompt, without the message.
+/// The hash and the size of a message of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Part {
     hash: u64,
@@ -31,8 +31,8 @@ struct Part {
 }
 
 impl PromptCache {
-    /// The input of a request: what its beginning has in common with the session's last one is read from the cache, the rest is
-    /// written to it. Without a session, or where nothing is to be kept, all of it is plain input.
+    /// Counts the input of a request: the beginning that it shares with the session's last request is read from the cache, the rest is
+    /// written to it. Without a session or with caching off, all of it is plain input.
     pub(super) fn count(&mut self, request: &Request, messages: &[&Message]) -> Usage {
         let parts: Vec<Part> = messages.iter().map(|message| part(message)).collect();
         let sum = |parts: &[Part]| parts.iter().map(|part| part.tokens).fold(0, u64::saturating_add);
@@ -69,7 +69,7 @@ fn total(usage: Usage) -> Usage {
 
 fn part(message: &Message) -> Part {
     let mut hasher = DefaultHasher::new();
-    // Messages have string keys only, so this cannot fail.
+    // Messages have string keys only, so serialising cannot fail.
     serde_json::to_string(message).unwrap_or_default().hash(&mut hasher);
     Part { hash: hasher.finish(), tokens: tokens(estimate::chars(message)) }
 }

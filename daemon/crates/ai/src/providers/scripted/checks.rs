@@ -1,5 +1,5 @@
-//! Checks that every request of a scripted model has to pass, whatever the script says: a daemon that sends an illegal
-//! transcript is found out in any test.
+//! Checks that every request of a scripted model has to pass, whatever the script, so that any test finds a daemon that sends illegal
+//! transcripts; and the choice of a step by conditions.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::Request;
 
-/// Says what is illegal about the transcript, if anything. `open_calls` says whether calls may lack results.
+/// Fails with the reason why a transcript is illegal. `open_calls`: calls may lack results.
 pub(super) fn transcript(messages: &[&Message], open_calls: bool) -> Result<(), String> {
     let mut waiting: VecDeque<(&str, &str)> = VecDeque::new();
     // Calls of a failed answer need no results, but may have them.
@@ -88,7 +88,7 @@ fn all_answered(waiting: &VecDeque<(&str, &str)>, place: usize, open_calls: bool
     }
 }
 
-/// Says which condition a request does not fulfil, if any.
+/// Fails with the first condition that a request does not fulfil.
 pub(super) fn conditions(
     conditions: &Conditions,
     request: &Request,
@@ -165,8 +165,8 @@ fn count_images(facts: &Facts<'_>) -> usize {
     counts.sum()
 }
 
-/// The step for a request that is the `position`-th (from 0) without a step of its own, and whether it used up that
-/// position. A step whose `when` fits goes first, and as often as it fits.
+/// The step for a request, and whether it uses up its position. A step whose `when` fits comes first, as often as it fits; else the step at
+/// `position` (from 0) among those without `when`.
 pub(super) fn choose_step<'s>(
     script: &'s Script,
     position: usize,

@@ -1,5 +1,5 @@
-//! The built-in demo: no language model and no network, but the real loop with the real tools. It looks at the folder,
-//! reads one file, and says what it saw; always the same for the same folder.
+//! The built-in demo: no language model and no network, but the real loop with the real tools. It lists the folder, reads one file and
+//! reports what it saw, always the same for the same folder.
 
 use agentd_protocol::message::{StopReason, ToolResultMessage};
 use serde_json::{Value, json};
@@ -7,17 +7,17 @@ use serde_json::{Value, json};
 use super::facts::{Facts, result_text};
 use crate::{BlockKind, BlockSeal, Delta, Request};
 
-/// Lists the folder: a name a line, folders with a slash.
+/// Lists the folder, one name on each line, folders with a slash.
 const LIST_COMMAND: &str = "ls -1Ap";
 
-/// How many lines of the file are asked for.
+/// The lines of the file that are read.
 const READ_LINES: u64 = 40;
 
-/// What the demo does next.
+/// The next action of the demo.
 enum Move {
-    /// Calls a tool, after saying why.
+    /// Explains why, then calls a tool.
     Call { why: String, tool: &'static str, arguments: Value },
-    /// Says what it saw.
+    /// Reports what it saw.
     Answer(String),
 }
 
@@ -47,7 +47,7 @@ pub(super) fn answer(request: &Request) -> Vec<Delta> {
     deltas
 }
 
-/// Goes on from what the tools have said since the prompt: list, read, answer.
+/// The next action after the tool results since the prompt: list, read, answer.
 fn next(facts: &Facts<'_>) -> Move {
     let mut results = facts.results();
     let Some(listed) = results.next() else {
@@ -90,13 +90,13 @@ fn read(facts: &Facts<'_>, listing: &Listing) -> Option<Move> {
     Some(Move::Call { why, tool: "read", arguments: json!({ "path": name, "limit": READ_LINES }) })
 }
 
-/// How much of the question, or of a line, is repeated, in characters.
+/// The longest quote of the question or of a line, in characters.
 const MAX_QUOTE: usize = 120;
 
-/// How many names are given.
+/// The most names that are listed.
 const MAX_NAMES: usize = 8;
 
-/// The answer when there is no tool to look with.
+/// The answer without any tools.
 pub(super) fn without_tools(question: &str) -> String {
     format!(
         "{} No tool is on offer that would let me look at this folder, so there is nothing that I can tell about it. {}",
@@ -105,7 +105,7 @@ pub(super) fn without_tools(question: &str) -> String {
     )
 }
 
-/// The answer after looking: what the listing and the file said.
+/// The answer after listing and reading.
 pub(super) fn seen(
     facts: &Facts<'_>,
     listed: &ToolResultMessage,
@@ -186,7 +186,7 @@ fn first_line(result: &ToolResultMessage) -> String {
     quoted(text.lines().find(|line| !line.trim().is_empty()).unwrap_or("no message"))
 }
 
-/// A text as one line, cut.
+/// The first part of a text as one line.
 fn quoted(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(MAX_QUOTE) {
@@ -195,7 +195,7 @@ fn quoted(text: &str) -> String {
     }
 }
 
-/// Names that tell most about a project, best first; compared without case.
+/// Names of files that tell most about a project, best first; compared without case.
 const TELLING: &[&str] = &[
     "readme.md",
     "readme",
@@ -218,21 +218,20 @@ const TELLING: &[&str] = &[
     "index.html",
 ];
 
-/// Endings of files that are text.
+/// Endings of text files.
 const TEXT_ENDINGS: &[&str] = &[
     ".md", ".txt", ".rst", ".toml", ".json", ".yaml", ".yml", ".rs", ".py", ".js", ".ts", ".go", ".c", ".h",
     ".cpp", ".java", ".rb", ".sh", ".html", ".css", ".csv",
 ];
 
-/// What is in a folder.
+/// The content of a folder.
 pub(super) struct Listing {
     pub(super) files: Vec<String>,
     pub(super) folders: Vec<String>,
 }
 
 impl Listing {
-    /// Reads a listing: a name a line, folders with a slash at the end. What stands behind a blank line is a remark of
-    /// the tool.
+    /// Reads a listing: one name on each line, folders with a slash at the end. Text after a blank line is a remark of the tool.
     pub(super) fn parse(text: &str) -> Self {
         let lines = text.lines().take_while(|line| !line.trim().is_empty());
         let names = lines.filter(|line| !line.starts_with('(') || !line.ends_with(')'));

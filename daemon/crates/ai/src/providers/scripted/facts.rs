@@ -1,4 +1,4 @@
-//! What a request says, in the form that scripts and the demo ask about.
+//! The facts of a request that scripts and the demo use.
 
 use agentd_protocol::message::{Message, StopReason, ToolCall, ToolResultMessage};
 
@@ -6,11 +6,11 @@ use crate::{Request, SystemState, handoff, system_state};
 
 /// The facts of one request.
 pub(super) struct Facts<'a> {
-    /// Every message that can be read, as the daemon sent it.
+    /// All readable messages, as the daemon sent them.
     pub(super) messages: Vec<&'a Message>,
     /// The system prompt and the tools.
     pub(super) system: SystemState,
-    /// The place of the last prompt.
+    /// The index of the last prompt.
     last_prompt: Option<usize>,
 }
 
@@ -29,7 +29,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Names of the tools on offer, in order.
+    /// The names of the tools, in order.
     pub(super) fn tool_names(&self) -> impl Iterator<Item = &str> {
         self.system.tools.iter().map(|tool| tool.name.as_str())
     }
@@ -38,7 +38,7 @@ impl<'a> Facts<'a> {
         self.tool_names().any(|tool| tool == name)
     }
 
-    /// Good answers in the whole transcript.
+    /// The number of answers in the whole transcript that did not fail.
     pub(super) fn answers(&self) -> usize {
         let good = |message: &&&Message| match message {
             Message::Assistant(answer) => {
@@ -66,7 +66,7 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// The call that a result answers: the last one of that id.
+    /// The call of a result: the last one with that id.
     pub(super) fn call_of(&self, result: &ToolResultMessage) -> Option<&'a ToolCall> {
         self.calls().filter(|call| call.id == result.tool_call_id).last()
     }

@@ -1,4 +1,4 @@
-//! The offline model: plays a script, or, without one, shows the agent at work as the built-in demo.
+//! The offline model, the provider for `scripted`: plays a script, or the built-in demo without one.
 //!
 //! The format of scripts is described in `docs/scripted-model.md`.
 
@@ -28,7 +28,7 @@ use crate::{
 /// Speaks `scripted`.
 #[derive(Default)]
 pub(crate) struct Scripted {
-    /// How many steps in order each script has given out.
+    /// The position of each script in its steps.
     positions: Arc<Mutex<HashMap<PathBuf, usize>>>,
     cache: Arc<Mutex<PromptCache>>,
 }

@@ -1,4 +1,4 @@
-//! Cuts texts into deltas of random sizes, and gives them out at a speed.
+//! Cuts texts into deltas of random sizes, and emits them at a given speed.
 
 use std::time::Duration;
 
@@ -8,15 +8,15 @@ use tokio_util::sync::CancellationToken;
 use super::script::ChunkSizes;
 use crate::failure::Failure;
 
-/// What a token is taken for, in characters.
+/// The assumed length of a token, in characters.
 const TOKEN_CHARS: usize = 4;
 
-/// The tokens of so many characters.
+/// The number of tokens in a number of characters.
 pub(super) fn tokens(chars: usize) -> u64 {
     u64::try_from(chars.div_ceil(TOKEN_CHARS)).unwrap_or(u64::MAX)
 }
 
-/// Cuts the texts of one answer: the same script, seed and request give the same pieces.
+/// Cuts the texts of one answer. The same script, seed and request give the same pieces.
 pub(super) struct Cutter {
     sizes: ChunkSizes,
     state: u64,
@@ -53,7 +53,7 @@ impl Cutter {
         usize::try_from(u64::from(min) + self.random() % choices).unwrap_or(usize::MAX / TOKEN_CHARS)
     }
 
-    /// SplitMix64: as random as a test needs, and the same everywhere.
+    /// SplitMix64: random enough for tests, and the same everywhere.
     fn random(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.state;
@@ -63,7 +63,7 @@ impl Cutter {
     }
 }
 
-/// A speed, kept over the whole answer: a delta that came late does not make the next ones late.
+/// Keeps a speed over the whole answer: a late delta does not delay the next ones.
 pub(super) struct Pace {
     per_second: f64,
     due: Instant,
@@ -74,12 +74,12 @@ impl Pace {
         Self { per_second, due: Instant::now() }
     }
 
-    /// Begins anew after a pause, which is not made up for.
+    /// Restarts after a pause, which is not caught up.
     pub(super) fn reset(&mut self) {
         self.due = Instant::now();
     }
 
-    /// Waits as long as a model of this speed needs for `delta`.
+    /// Waits for the time that a model of this speed needs for `delta`.
     ///
     /// # Errors
     /// An abort ends the wait at once.

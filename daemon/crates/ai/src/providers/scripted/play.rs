@@ -1,4 +1,4 @@
-//! Says what a step says.
+//! Plays a step of a script as deltas.
 
 use std::path::Path;
 
@@ -17,19 +17,19 @@ use crate::{
     failure::{Failure, FailureKind, Refusal, classify_message},
 };
 
-/// Where an answer stands.
+/// The context of an answer.
 pub(super) struct Setting {
     /// The folder of the script, which paths in it are relative to.
     pub(super) folder: std::path::PathBuf,
     /// The provider's name.
     pub(super) provider: String,
-    /// How many tool calls the transcript holds: ids are made up from here on.
+    /// The number of tool calls in the transcript, from which generated ids continue.
     pub(super) calls: usize,
     /// Cuts texts that are given whole.
     pub(super) cutter: Option<Cutter>,
-    /// How fast deltas come; at once without.
+    /// The speed of deltas; `None` for no delay.
     pub(super) tokens_per_second: Option<f64>,
-    /// The input, where tokens are counted and not written in the step.
+    /// The counted input; `None` if the step gives the token counts.
     pub(super) usage: Option<Usage>,
 }
 
@@ -39,7 +39,7 @@ pub(super) fn deltas(
     mut setting: Setting,
     cancel: CancellationToken,
 ) -> impl Stream<Item = Delta> + use<> {
-    // The step is turned into owned parts first: the stream outlives the script.
+    // Copies the step into owned parts first, since the stream outlives the script.
     let parts: Vec<Part> = parts(step, &mut setting);
     let is_told = step.emit.iter().any(|action| matches!(action, ScriptAction::Usage(_)));
     let counted = setting.usage.filter(|_| !is_told);
@@ -93,7 +93,7 @@ pub(super) fn deltas(
     }
 }
 
-/// What happens, one thing after the other. The last one is a `Done` or a `Failed`.
+/// One event of an answer. The last one is a `Done` or a `Failed`.
 enum Part {
     Delta(Delta),
     WaitForFile(std::path::PathBuf),
@@ -196,9 +196,9 @@ fn failed(fail: &Fail, provider: &str) -> Delta {
     Delta::Failed { failure: Failure::new(kind, fail.message.clone()), raw_stop_reason: None }
 }
 
-/// Waits until someone has opened the named pipe at `path` for writing, and written to it or closed it.
+/// Waits until a process has opened the named pipe at `path` for writing, and written to it or closed it.
 ///
-/// A pipe needs no polling, works between processes, and the wait can be given up at any time.
+/// A pipe needs no polling, works between processes, and the wait can be aborted at any time.
 #[cfg(unix)]
 async fn wait_for_file(path: &Path, cancel: &CancellationToken) -> Result<(), Failure> {
     use tokio::net::unix::pipe;

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// Tokens per second, at least and at most.
+/// The lowest and the highest speed, in tokens per second.
 const SLOWEST: f64 = 0.001;
 const FASTEST: f64 = 1_000_000.0;
 
@@ -16,22 +16,22 @@ pub(super) struct Script {
     /// Whether requests may hold tool calls without results, as after a crash.
     #[serde(default)]
     pub(super) allow_open_calls: bool,
-    /// How a text that is given whole is cut into deltas.
+    /// The sizes of the deltas into which whole texts are cut.
     pub(super) chunks: Option<ChunkSizes>,
-    /// How fast deltas come.
+    /// The speed of deltas.
     pub(super) tokens_per_second: Option<f64>,
-    /// Whether tokens are counted as by a provider with a prompt cache.
+    /// Whether token counts simulate a provider with a prompt cache.
     #[serde(default)]
     pub(super) prompt_cache: bool,
 }
 
-/// Sizes of deltas in tokens, chosen at random between these.
+/// Bounds of the random sizes of deltas, in tokens.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ChunkSizes {
     pub(super) min: u32,
     pub(super) max: u32,
-    /// The same seed gives the same sizes.
+    /// The seed of the random sizes.
     pub(super) seed: u64,
 }
 
@@ -47,10 +47,10 @@ impl Default for ChunkSizes {
 pub(super) struct ScriptStep {
     /// Chooses this step for every request that it fits; without it, the step has its place in the order.
     pub(super) when: Option<Conditions>,
-    /// What the request must be like.
+    /// Conditions that the request has to fulfil.
     #[serde(default)]
     pub(super) expect: Conditions,
-    /// What is answered.
+    /// The actions of the answer.
     #[serde(default)]
     pub(super) emit: Vec<ScriptAction>,
 }
@@ -74,7 +74,7 @@ pub(super) struct Conditions {
     pub(super) model: Option<String>,
 }
 
-/// One thing that happens in an answer.
+/// One action of an answer.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) enum ScriptAction {
@@ -90,13 +90,13 @@ pub(super) enum ScriptAction {
     ResponseId(String),
     /// Ends the answer; without it, it ends after the last action.
     Stop(Stop),
-    /// A block of text that is the model's refusal: the answer ends as one.
+    /// A block of text that is the model's refusal, as which the answer ends.
     Refusal(Chunks),
     /// Fails the answer.
     Fail(Fail),
-    /// Waits until someone has opened a named pipe for writing.
+    /// Waits until a process has opened a named pipe for writing.
     WaitForFile(String),
-    /// Says nothing more until the request is stopped.
+    /// Sends nothing more until the request is aborted.
     Hang(bool),
 }
 
@@ -122,7 +122,7 @@ impl Chunks {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct Call {
     pub(super) name: String,
-    /// Made up when absent.
+    /// Generated if absent.
     pub(super) id: Option<String>,
     /// The arguments, sent in one piece.
     #[serde(default)]
@@ -143,7 +143,7 @@ pub(super) struct Tokens {
     pub(super) reasoning: u64,
 }
 
-/// How an answer ends.
+/// The end of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Stop {
@@ -153,16 +153,16 @@ pub(super) enum Stop {
     ToolUse,
 }
 
-/// How an answer fails.
+/// A failure of an answer.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Fail {
     pub(super) message: String,
-    /// Found from the message when absent.
+    /// Classified by the message if absent.
     pub(super) kind: Option<ScriptedFailureKind>,
 }
 
-/// What a failure means.
+/// The kind of a failure.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum ScriptedFailureKind {
@@ -209,7 +209,7 @@ impl Script {
                 "chunks needs a min of at least 1 and a max that is not below it",
             ));
         }
-        // Not a number counts as wrong too.
+        // NaN is out of range, too.
         if self.tokens_per_second.is_some_and(|speed| !(SLOWEST..=FASTEST).contains(&speed)) {
             return Err(ScriptError::Value("tokensPerSecond has to be between 0.001 and 1000000"));
         }

@@ -202,7 +202,7 @@ async fn a_pause_waits_for_a_named_pipe() {
     while !matches!(seen.last(), Some(Delta::Seal { .. })) {
         seen.push(deltas.next().await.unwrap());
     }
-    // Nothing comes before someone opens the pipe.
+    // Nothing comes before a process opens the pipe.
     assert!(futures::poll!(deltas.next()).is_pending());
     let opened = tokio::task::spawn_blocking({
         let pipe = pipe.clone();
@@ -210,7 +210,7 @@ async fn a_pause_waits_for_a_named_pipe() {
     });
     assert!(matches!(deltas.next().await, Some(Delta::Open { index: 1, .. })));
     opened.await.unwrap();
-    // The wait can be given up.
+    // The wait can be aborted.
     let mut deltas = stage.stream(json!([user("q")]), &cancel);
     assert_eq!(deltas.next().await, Some(Delta::Started));
     let (last, ()) = tokio::join!(deltas.next(), async { cancel.cancel() });
@@ -259,7 +259,7 @@ fn text_of(delta: &Delta) -> &str {
     }
 }
 
-/// Forty tokens at ten in a second, by a clock that stands still while something is to be done.
+/// Forty tokens at ten per second, by a clock that is paused while tasks are ready.
 #[tokio::test(start_paused = true)]
 async fn a_speed_is_kept_and_an_abort_does_not_wait_for_it() {
     let text = "x".repeat(160);
