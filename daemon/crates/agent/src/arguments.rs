@@ -1,4 +1,4 @@
-//! Checks the arguments of a call against the tool's schema, after mending the slips that models make.
+//! Checks the arguments of a call against the tool's schema, after coercing values of the wrong type.
 
 mod bounds;
 mod coerce;
@@ -14,13 +14,13 @@ use agentd_protocol::number;
 use serde_json::{Map, Value};
 use validator::{MAX_STEPS, Misfit, Validator};
 
-/// A check of more steps than this is done on a thread of its own: the runtime's threads have others to serve.
+/// A check of more steps than this runs on a thread of its own, so that it does not block the runtime.
 const STEPS_AT_ONCE: u64 = 5_000;
 
-/// The schema of a tool's arguments, compiled once, with the first call: most sessions call few of their tools.
+/// The schema of a tool's arguments. It is compiled with the first call, since most sessions call few of their tools.
 ///
-/// Schemas come from the tools of this program and from others that it is connected to. One that does not compile (or
-/// that refers to documents elsewhere, which are never fetched) accepts anything: the tool itself then has to cope.
+/// Schemas come from built-in tools and from client tools. A schema that does not compile (or that refers to other documents, which are
+/// never fetched) accepts anything; the tool then has to check its arguments itself.
 #[derive(Clone)]
 pub struct ArgumentSchema(Arc<Compiled>);
 
@@ -30,8 +30,8 @@ struct Compiled {
 }
 
 impl ArgumentSchema {
-    /// Takes `schema`, a JSON Schema of draft 2020-12 unless its `$schema` says otherwise. One that is in use elsewhere in
-    /// the process, in another session, is shared with its compiled form.
+    /// Takes `schema`, a JSON Schema of draft 2020-12 unless its `$schema` names another. Sessions share equal schemas with their compiled
+    /// form.
     #[must_use]
     pub fn new(schema: &Value) -> Self {
         static IN_USE: Mutex<Vec<Weak<Compiled>>> = Mutex::new(Vec::new());
@@ -45,8 +45,7 @@ impl ArgumentSchema {
         }))
     }
 
-    /// Whether a schema can be used to check arguments: it is one, and asks for no more than can be done. Compiles it, which
-    /// takes a moment.
+    /// Checks that a schema can be used: it is valid and within the bounds. Compiles it, which takes a moment.
     ///
     /// # Errors
     /// Why not, for people.
@@ -68,13 +67,12 @@ impl ArgumentSchema {
         self.0.validator.get_or_init(compile).as_ref()
     }
 
-    /// Checks `arguments`, and gives them back as the tool wants them.
+    /// Checks `arguments` and returns them as the tool expects them.
     ///
-    /// Arguments that fit are not touched. Others are mended first where that is safe: numbers and booleans in
-    /// strings, strings for numbers and booleans, arrays and objects in strings, and `null` for properties that may
-    /// be left out.
+    /// Arguments that fit stay unchanged. Others are coerced first if that is safe: numbers and booleans in strings, strings for numbers
+    /// and booleans, arrays and objects in strings, and `null` for optional properties.
     ///
-    /// The work is bounded: arguments that would take more than that are refused unseen.
+    /// The work is limited: arguments that would take more are refused without a check.
     ///
     /// # Errors
     /// The message for the model when the arguments do not fit even then: every misfit by its path, and the arguments
@@ -90,7 +88,7 @@ impl ArgumentSchema {
         }
         let mut mended = received.clone();
         coerce::coerce(&self.0.schema, &mut mended);
-        // What was a text may be a list now.
+        // A text may have become a list.
         if validator.work(&self.0.schema, &mended).is_none() {
             return Err(too_much(tool_name));
         }
@@ -101,9 +99,9 @@ impl ArgumentSchema {
         Err(failure(tool_name, &misfits, &received))
     }
 
-    /// The same, beside everything else where it takes more than a moment. From inside of a runtime.
+    /// [`Self::check`] on another thread if it takes more than a moment. Needs a runtime.
     ///
-    /// Cancel safety: dropped early, a check that has begun goes on to its end, which is near.
+    /// Cancel safety: after a drop, a check that has begun goes on to its near end.
     ///
     /// # Errors
     /// As [`Self::check`]; a check that broke down refuses the arguments.
@@ -132,10 +130,10 @@ impl ArgumentSchema {
     }
 }
 
-/// How many misfits are told one by one. An array of a thousand bad items teaches no more than the first few.
+/// The most misfits that are reported one by one. A thousand bad items teach no more than the first few.
 const MAX_MISFITS: usize = 50;
 
-/// The text for arguments that do not fit; its frame is what clients and models know.
+/// The text for arguments that do not fit, in the form that clients and models know.
 fn failure(tool_name: &str, misfits: &[Misfit], received: &Value) -> String {
     let mut text = format!("Validation failed for tool \"{tool_name}\":\n");
     for Misfit { path, message } in misfits.iter().take(MAX_MISFITS) {

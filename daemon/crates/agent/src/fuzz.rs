@@ -1,6 +1,5 @@
-//! What holds for every schema that somebody declares a tool with, and for every call of that tool: for fuzz targets (`fuzz/` in
-//! the repository) and for the tests that read known inputs again. Only there with the feature `fuzzing`; no part of the
-//! interface.
+//! The laws of tool schemas and of the arguments that are checked against them: for fuzz targets (`fuzz/` in the repository) and for tests
+//! with known inputs. Only with the feature `fuzzing`; not part of the interface.
 
 use serde_json::{Map, Value};
 
@@ -9,8 +8,8 @@ use crate::ArgumentSchema;
 /// The laws, by the names of their fuzz targets.
 pub const LAWS: &[(&str, fn(&[u8]))] = &[("tool_schemas", tool_schemas)];
 
-/// The first line is a schema, the others are arguments. Whatever they are, the work has an end: a schema is compiled or refused, arguments pass or
-/// are refused, and those that pass do so again as they are then.
+/// The first line is a schema, the others are arguments. The work always ends: a schema compiles or is refused, arguments pass or are
+/// refused, and arguments that pass do so again in their coerced form.
 ///
 /// # Panics
 /// Where that does not hold.

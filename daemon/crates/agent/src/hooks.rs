@@ -1,7 +1,7 @@
-//! Who may look at tool calls and at commands of the user before they start, and at calls after they have ended.
+//! Hooks: they see tool calls and bash commands of the user before they start, and tool calls after they have ended.
 //!
-//! [`Hooks`] is the trait, and [`HookGate`] the one place where it is asked: by the loop for calls of the model, by the session for commands
-//! of the user. A gate without hooks costs a look at an `Option`.
+//! [`Hooks`] is the trait, and [`HookGate`] the one place that calls it: for the loop with tool calls of the model, for the session with
+//! commands of the user. A gate without hooks costs a check of an `Option`.
 
 use std::{panic::AssertUnwindSafe, path::Path, pin::Pin, sync::Arc};
 
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 /// A hook's answer, later.
 pub type HookFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, String>> + Send + 'a>>;
 
-/// Who wants something done.
+/// The requester of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Requester<'a> {
     /// The model, by a tool call.
@@ -25,10 +25,10 @@ pub enum Requester<'a> {
     User,
 }
 
-/// What is about to be done, or was done.
+/// An action that is about to start, or has ended.
 #[derive(Debug, Clone, Copy)]
 pub struct Action<'a> {
-    /// Who wants it.
+    /// The requester.
     pub by: Requester<'a>,
     /// The tool. A shell command of the user is one of `bash`.
     pub tool: &'a str,
@@ -38,11 +38,11 @@ pub struct Action<'a> {
     pub cwd: &'a Path,
 }
 
-/// Looks at what is about to be done, and at what was done. An error is the answer in the place of a result.
+/// Decides about actions before they start, and may change results afterwards. An error takes the place of the result.
 ///
-/// A hook may take its time. When `stop` fires nobody waits for it any more, and its future is dropped.
+/// A hook may take long. When `stop` fires, its future is dropped.
 pub trait Hooks: Send + Sync {
-    /// Is asked before something starts; the calls of a model in their order, before any call of the batch runs.
+    /// Called before an action starts: for the calls of a model in their order, before any call of the batch runs.
     fn before<'a>(
         &'a self,
         _action: &'a Action<'a>,
@@ -51,7 +51,7 @@ pub trait Hooks: Send + Sync {
         Box::pin(async { Ok(HookVerdict::Run) })
     }
 
-    /// May change the result of a tool call of the model. `failed` says whether the call counts as failed so far.
+    /// May change the result of a tool call of the model. `failed`: the call counts as failed so far.
     fn after<'a>(
         &'a self,
         _action: &'a Action<'a>,
@@ -63,33 +63,33 @@ pub trait Hooks: Send + Sync {
     }
 }
 
-/// Whether something may be done.
+/// The decision of a hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HookVerdict {
-    /// It may.
+    /// The action may start.
     Run,
-    /// It may not.
+    /// The action must not start.
     Block {
-        /// Why, for whoever wanted it; a standard sentence when absent.
+        /// The reason for the requester; a standard sentence if absent.
         reason: Option<String>,
         /// Whether the run may end after this batch of calls. Means nothing for commands of the user.
         terminate: bool,
     },
 }
 
-/// What came of the question whether something may be done.
+/// The decision of the gate about an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GateDecision {
-    /// It may.
+    /// The action may start.
     Free,
-    /// It may not, or the hook failed.
+    /// The action must not start, or the hook failed.
     Blocked {
-        /// Why, for whoever wanted it.
+        /// The reason for the requester.
         reason: String,
         /// Whether the run may end after this batch of calls.
         terminate: bool,
     },
-    /// It was stopped before the hook had answered.
+    /// The action was stopped before the hook answered.
     Stopped,
 }
 
@@ -104,13 +104,13 @@ impl HookGate {
         Self(Some(hooks))
     }
 
-    /// Whether nobody is asked.
+    /// Whether there are no hooks.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Asks whether something may be done; returns at once when `stop` fires.
+    /// Asks whether an action may start; returns at once when `stop` fires.
     pub async fn before(&self, action: &Action<'_>, stop: &CancellationToken) -> GateDecision {
         let Some(hooks) = &self.0 else { return GateDecision::Free };
         match unless_stopped(async { hooks.before(action, stop).await }, action, stop).await {
@@ -124,7 +124,7 @@ impl HookGate {
         }
     }
 
-    /// Shows a result, which may be another afterwards; returns at once with `None` when `stop` fires.
+    /// Passes a result through the hooks, which may change it; returns at once with `None` when `stop` fires.
     ///
     /// # Errors
     /// The message takes the place of the result.
@@ -140,7 +140,7 @@ impl HookGate {
     }
 }
 
-/// A hook's answer; `None` when the stop came first. A hook that has its answer ready gives it in any case.
+/// The decision of a hook; `None` if the stop came first. A decision that is ready is always returned.
 async fn unless_stopped<T>(
     hook: impl Future<Output = Result<T, String>> + Send,
     action: &Action<'_>,

@@ -1,4 +1,4 @@
-//! What the loop needs from whoever runs it.
+//! The interface between the loop and the session that runs it.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -19,10 +19,10 @@ use crate::{
     tool::{ToolEnvironment, ToolSet},
 };
 
-/// The loop's surroundings: the session that keeps the transcript, the queues and the listeners.
+/// The host of the loop: the session that keeps the transcript, the queues and the subscribers.
 ///
-/// Every method may wait, for the disk or for slow listeners; the loop goes no further meanwhile. That is the back
-/// pressure which reaches the provider's connection in the end.
+/// Every method may wait for the disk or for slow subscribers; the loop waits, too. This is the back pressure that finally reaches the
+/// provider's connection.
 pub trait Host: Send {
     /// Publishes an event. A message whose `message_end` is published is on disk, and part of the context, first.
     ///
@@ -30,7 +30,7 @@ pub trait Host: Send {
     /// Fails when the message could not be stored, or the session is gone. The loop then ends the run.
     fn emit(&mut self, event: Event) -> impl Future<Output = Result<(), HostError>> + Send;
 
-    /// What is to be delivered next from a queue. It stays queued until [`Host::deliver`].
+    /// The next messages of a queue. They stay queued until [`Host::deliver`].
     ///
     /// # Errors
     /// Fails when the session is gone.
@@ -39,13 +39,13 @@ pub trait Host: Send {
         kind: QueueKind,
     ) -> impl Future<Output = Result<Vec<QueuedMessage>, HostError>> + Send;
 
-    /// Takes a message out of its queue, and says so to the listeners; false when it no longer waits there.
+    /// Takes a message out of its queue and publishes that; false if it is no longer queued.
     ///
     /// # Errors
     /// Fails when the session is gone.
     fn deliver(&mut self, ticket: Ticket) -> impl Future<Output = Result<bool, HostError>> + Send;
 
-    /// A turn has ended and another one follows: the time to make room in the context.
+    /// Called between two turns, the time to compact the context.
     ///
     /// # Errors
     /// Fails when the session is gone, or its file cannot be written.
@@ -53,9 +53,9 @@ pub trait Host: Send {
         std::future::ready(Ok(()))
     }
 
-    /// A turn begins: what the model has to be told first, because its tools, or the prompt with them, are not what the
-    /// transcript says any more. Is not asked at the turn that begins with the messages of [`crate::RunStart`], which say it.
-    /// What it gives is published and stored as any message.
+    /// Called at the beginning of a turn: the system message that is due because the tools, or the prompt with them, have changed since the
+    /// transcript. Not called for the turn that begins with the messages of [`crate::RunStart`], which include it. The message is published
+    /// and stored like any other.
     ///
     /// # Errors
     /// Fails when the session is gone.
@@ -69,25 +69,25 @@ pub trait Host: Send {
     /// [`TurnSetupError::Refused`] when the model cannot be asked (no key, say): that becomes a failed answer.
     fn setup(&mut self) -> impl Future<Output = Result<TurnSetup, TurnSetupError>> + Send;
 
-    /// Decides about an answer that failed or was aborted: true when the caller of [`crate::run`] will ask again, which
-    /// `agent_end` then says. `failure` is what the provider said, where it was asked.
+    /// Decides about an answer that failed or was aborted: true if the caller of [`crate::run`] will retry, which `agent_end` then reports.
+    /// `failure`: the provider's failure, if it was asked.
     fn will_retry(
         &mut self,
         answer: &AssistantMessage,
         failure: Option<&Failure>,
     ) -> impl Future<Output = bool> + Send;
 
-    /// Waits until somebody wants to know what is in flight; for ever where nobody can ask. Cancel safe.
+    /// Waits for a query about what is in flight; forever if there can be none. Cancel safe.
     fn in_flight_query(&mut self) -> impl Future<Output = ()> + Send {
         std::future::pending()
     }
 
-    /// Whether somebody wants to know right now. Looked at before every delta, so it must cost next to nothing.
+    /// Whether a query waits right now. Called before every delta, so it must cost next to nothing.
     fn has_in_flight_query(&self) -> bool {
         false
     }
 
-    /// Tells who asked what is in flight, after everything that was emitted so far.
+    /// Answers the queries about what is in flight, after everything that was emitted so far.
     ///
     /// # Errors
     /// Fails when the session is gone.
@@ -98,7 +98,7 @@ pub trait Host: Send {
         std::future::ready(Ok(()))
     }
 
-    /// These calls are about to run. What is to be known of that after a crash is on disk once this returns.
+    /// Called before these calls run. The intents for crash recovery are on disk when this returns.
     ///
     /// # Errors
     /// Fails when it could not be written, or the session is gone. The calls do not run then.
@@ -106,13 +106,13 @@ pub trait Host: Send {
         std::future::ready(Ok(()))
     }
 
-    /// One of several calls that run side by side has ended; its result is emitted when all have. Is called before that end is
-    /// published.
+    /// Called when one of several calls that run side by side has ended, before that end is published. Its result is emitted when all have
+    /// ended.
     fn call_ended(&mut self, _result: ToolResultMessage) -> impl Future<Output = ()> + Send {
         std::future::ready(())
     }
 
-    /// Waits until somebody wants to know what is in flight, or what the model streamed is to be kept. Cancel safe.
+    /// Waits for a query about what is in flight, or until streamed content is to be saved. Cancel safe.
     fn interrupted(&mut self) -> impl Future<Output = StreamInterrupt> + Send {
         async {
             self.in_flight_query().await;
@@ -120,21 +120,21 @@ pub trait Host: Send {
         }
     }
 
-    /// Whether it is to be kept right now. Looked at before every delta, so it must cost next to nothing.
+    /// Whether streamed content is to be saved right now. Called before every delta, so it must cost next to nothing.
     fn is_save_due(&self) -> bool {
         false
     }
 
-    /// Keeps what the model streamed since it was asked, or since the last call.
+    /// Saves what the model streamed since the request, or since the last call.
     fn save_streamed(&mut self, _pieces: Vec<AnswerPiece>) -> impl Future<Output = ()> + Send {
         std::future::ready(())
     }
 
-    /// The calls of an answer begin. When `stop` fires they end, those that have not started do not, and the run goes on.
+    /// Called before the calls of an answer. When `stop` fires, running calls end, waiting ones do not start, and the run goes on.
     fn tools_begin(&mut self, _stop: CancellationToken) {}
 
-    /// The calls of that answer have ended, and their results were emitted; `stopped` are those that ran when they were
-    /// stopped. Is called after every [`Host::tools_begin`] but when the session is gone.
+    /// Called after the calls of an answer have ended and their results were emitted. `stopped`: those that were running when they were
+    /// stopped. Called after every [`Host::tools_begin`] unless the session is gone.
     ///
     /// # Errors
     /// Fails when the session is gone.
@@ -145,10 +145,10 @@ pub trait Host: Send {
         std::future::ready(Ok(()))
     }
 
-    /// A call was stopped and does not end. It got its result without that, and goes on by itself until `over` fires.
+    /// Called for a call that was stopped and does not end. It got its result anyway, and goes on detached until `over` fires.
     fn call_survives(&mut self, _call: &ToolCall, _over: CancellationToken) {}
 
-    /// The provider took too long: hears of it before it is asked again or the answer fails.
+    /// Called when the provider exceeded a deadline, before the request is sent again or the answer fails.
     ///
     /// # Errors
     /// Fails when the session is gone.
@@ -160,7 +160,7 @@ pub trait Host: Send {
         std::future::ready(Ok(()))
     }
 
-    /// What makes images fit for models, as the session's settings have it.
+    /// The preparation of images for models, by the session's settings.
     fn images(&self) -> Images;
 
     /// Milliseconds since the Unix epoch.
@@ -174,41 +174,41 @@ pub struct StoppedCall {
     pub id: String,
     /// The tool.
     pub name: String,
-    /// Whether it had not ended when it was given up.
+    /// Whether it was given up before it ended.
     pub survives: bool,
 }
 
-/// What there is to do while an answer streams.
+/// An interruption while an answer streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamInterrupt {
-    /// Somebody wants to know what is in flight.
+    /// A query about what is in flight.
     InFlightQuery,
-    /// What came so far is to be kept ([`Host::save_streamed`]).
+    /// Streamed content is to be saved ([`Host::save_streamed`]).
     SaveDue,
 }
 
-/// Everything that one model call and its tool calls need.
+/// The setup of a turn: all that one model call and its tool calls need.
 #[derive(Clone)]
 pub struct TurnSetup {
-    /// Speaks the model's wire API.
+    /// Speaks the model's API.
     pub provider: Arc<dyn Provider>,
-    /// The question.
+    /// The request.
     pub request: Request,
-    /// The tools that can be called.
+    /// The active tools.
     pub tools: Arc<ToolSet>,
-    /// Asks whoever watches, and may change, tool calls.
+    /// Asks the hooks, which watch and may change tool calls.
     pub gate: HookGate,
-    /// Whether calls run one after the other even where they need not.
+    /// Whether calls run one after the other even if they could run side by side.
     pub sequential_tools: bool,
     /// The session's working directory.
     pub cwd: PathBuf,
     /// Variables of the session for child processes.
     pub session_env: Vec<(String, String)>,
-    /// The complete environment of child processes, where it is not the session's.
+    /// The complete environment of child processes, if it is not the session's.
     pub environment: Option<ToolEnvironment>,
 }
 
-/// Why the loop cannot go on.
+/// The reason why the loop cannot go on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
     /// A message could not be written.
@@ -219,7 +219,7 @@ pub enum HostError {
     Gone,
 }
 
-/// Why there is no next model call.
+/// The reason why there is no next model call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TurnSetupError {
     /// The model cannot be asked.
@@ -227,7 +227,7 @@ pub enum TurnSetupError {
     Refused {
         /// Why, for people.
         message: String,
-        /// The wire API of the model that was to be asked.
+        /// The API of the model.
         api: String,
         /// Its provider.
         provider: String,

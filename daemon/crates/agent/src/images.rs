@@ -1,5 +1,5 @@
-//! Images of messages and results, made such that a model can take them. One that no model takes would make the provider
-//! refuse the message, and every later request with it.
+//! Prepares the images of prompts and results for models. An image that no model accepts would make the provider refuse this request and
+//! every later one.
 
 use agentd_images::Images;
 use agentd_protocol::{
@@ -7,12 +7,12 @@ use agentd_protocol::{
     tool::ToolResult,
 };
 
-/// What becomes of the images of a prompt.
+/// The prepared images of a prompt.
 #[derive(Debug, Default)]
 pub(crate) struct PromptImages {
-    /// Those that the model gets.
+    /// The images that the model gets.
     pub(crate) blocks: Vec<ContentBlock>,
-    /// What it is told about them and about the others, a line each.
+    /// Notes for the model about changed and omitted images, a line each.
     pub(crate) notes: Vec<String>,
 }
 
@@ -31,8 +31,7 @@ pub(crate) async fn of_prompt(given: Vec<ImageContent>, images: &Images) -> Prom
     found
 }
 
-/// Prepares the images of a tool's result: the hints follow as a text of their own, and a text stands for an image that is
-/// left out.
+/// Prepares the images of a tool result: notes follow as a separate text, and a text replaces each omitted image.
 pub(crate) async fn of_result(mut result: ToolResult, images: &Images) -> ToolResult {
     if !result.content.iter().any(|block| matches!(block, ContentBlock::Image(_))) {
         return result;

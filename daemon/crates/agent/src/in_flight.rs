@@ -1,6 +1,6 @@
-//! What a run is producing right now, for those who join it.
+//! What a run is producing right now, for clients that attach.
 //!
-//! Nothing is kept for this: what is in flight is put together when somebody asks, from what the loop has at hand.
+//! Nothing is stored for this: the loop composes the answer to a query from its state.
 
 use std::pin::pin;
 
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::{Host, HostError};
 
-/// Waits for `work`, and answers meanwhile everyone who asks what is in flight.
+/// Waits for `work`, and meanwhile answers queries about what is in flight.
 ///
 /// # Errors
 /// Fails when the session is gone; `work` is dropped then. Cancel safety: a question that was heard is lost with it.
@@ -36,7 +36,7 @@ pub async fn serve_in_flight_queries<H: Host, T>(
     }
 }
 
-/// Nothing is in flight: between answers, before the first, in pauses.
+/// Nothing is in flight, as between answers, before the first one, and in pauses.
 ///
 /// # Errors
 /// None; the type is that of [`serve_in_flight_queries`].

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use agentd_protocol::{message::ImageContent, session::QueueMode};
 
-/// Names one queued message for as long as it waits.
+/// The id of a queued message.
 pub type Ticket = u64;
 
 /// When a queued message is delivered.
@@ -16,10 +16,10 @@ pub enum QueueKind {
     FollowUp,
 }
 
-/// A message that waits.
+/// A message in a queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueuedMessage {
-    /// Its name.
+    /// Its id.
     pub ticket: Ticket,
     /// The text.
     pub text: String,
@@ -29,8 +29,8 @@ pub struct QueuedMessage {
 
 /// Both queues of a session.
 ///
-/// Looking at what comes next does not take it: a message leaves its queue only when it is delivered, so that a run that
-/// ends early, or a client that takes its messages back, loses nothing and delivers nothing twice.
+/// Reading the next messages does not remove them: a message leaves its queue only when it is delivered, so that nothing is lost or
+/// delivered twice when a run ends early or a client takes its messages back.
 #[derive(Debug, Default)]
 pub struct Queues {
     steering: VecDeque<QueuedMessage>,
@@ -43,7 +43,7 @@ pub struct Queues {
 }
 
 impl Queues {
-    /// Appends a message, and gives its name.
+    /// Appends a message and returns its id.
     pub fn push(&mut self, kind: QueueKind, text: String, images: Vec<ImageContent>) -> Ticket {
         self.last_ticket += 1;
         let queued = QueuedMessage { ticket: self.last_ticket, text, images };
@@ -51,17 +51,17 @@ impl Queues {
         self.last_ticket
     }
 
-    /// Gives the names up to this one to nobody.
+    /// Reserves the ids up to this one.
     pub fn reserve(&mut self, last: Ticket) {
         self.last_ticket = self.last_ticket.max(last);
     }
 
-    /// Appends a message under a name of its own, which was reserved for it.
+    /// Appends a message with a reserved id.
     pub fn push_reserved(&mut self, kind: QueueKind, queued: QueuedMessage) {
         self.queue_mut(kind).push_back(queued);
     }
 
-    /// What the next delivery from a queue would hold: one message or all, as its mode says.
+    /// The messages of the next delivery from a queue: one or all, by its mode.
     #[must_use]
     pub fn next(&self, kind: QueueKind) -> Vec<QueuedMessage> {
         let (queue, mode) = match kind {
@@ -75,13 +75,13 @@ impl Queues {
         queue.iter().take(count).cloned().collect()
     }
 
-    /// The name of the next message to come.
+    /// The id of the next message.
     #[must_use]
     pub fn next_ticket(&self) -> Ticket {
         self.last_ticket + 1
     }
 
-    /// Takes the message out as it is delivered, with where it waited; `None` when it no longer does.
+    /// Takes out a message for delivery, with its queue; `None` if it is no longer queued.
     pub fn deliver(&mut self, ticket: Ticket) -> Option<(QueueKind, QueuedMessage)> {
         for kind in [QueueKind::Steering, QueueKind::FollowUp] {
             let queue = self.queue_mut(kind);
@@ -92,7 +92,7 @@ impl Queues {
         None
     }
 
-    /// Lets a message wait again that was taken out, before all others.
+    /// Puts a message back that was taken out, before all others.
     pub fn put_back(&mut self, kind: QueueKind, queued: QueuedMessage) {
         self.queue_mut(kind).push_front(queued);
     }

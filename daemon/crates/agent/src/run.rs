@@ -17,21 +17,21 @@ use crate::{
     turn::{self, Answer},
 };
 
-/// What a run begins with.
+/// The messages with which a run begins.
 #[derive(Debug, Default)]
 pub struct RunStart {
     /// Messages that are new with this run: a system message where the prompt changed, and the prompt.
     pub messages: Vec<Json<Message>>,
-    /// Queued messages that begin the run in the place of a prompt.
+    /// Queued messages that begin the run instead of a prompt.
     pub queued: Vec<QueuedMessage>,
 }
 
-/// What a run left behind.
+/// The outcome of a run.
 #[derive(Debug)]
 pub struct RunOutcome {
     /// The last answer, if there was one.
     pub last: Option<AssistantMessage>,
-    /// What [`Host::will_retry`] said of it.
+    /// The answer of [`Host::will_retry`] about it.
     pub will_retry: bool,
 }
 
@@ -54,7 +54,7 @@ pub async fn run<H: Host>(
     for message in start.messages {
         run.add(message).await?;
     }
-    // A run that begins with queued messages does not look into the queue again before its first answer.
+    // A run that begins with queued messages does not read the queue again before its first answer.
     let steering =
         if start.queued.is_empty() { run.next_queued(QueueKind::Steering).await? } else { start.queued };
     run.turns(steering, is_told).await?;
@@ -83,7 +83,7 @@ enum After {
 }
 
 impl<H: Host> Run<'_, H> {
-    /// `is_told`: the transcript says already what the first turn's prompt and tools are.
+    /// `is_told`: the transcript already describes the prompt and the tools of the first turn.
     async fn turns(&mut self, mut pending: Vec<QueuedMessage>, mut is_told: bool) -> Result<(), HostError> {
         let mut first = true;
         loop {
@@ -156,7 +156,7 @@ impl<H: Host> Run<'_, H> {
         self.host.emit(TurnEnd { message: answer.json, tool_results: results }.into()).await
     }
 
-    /// What is next in a queue; nothing once the run is aborted, so that it stays queued for the next run.
+    /// The next messages of a queue; none after an abort, so that they stay queued for the next run.
     async fn next_queued(&mut self, kind: QueueKind) -> Result<Vec<QueuedMessage>, HostError> {
         if self.cancel.is_cancelled() {
             return Ok(Vec::new());
@@ -185,8 +185,8 @@ impl<H: Host> Run<'_, H> {
     }
 }
 
-/// A prompt as the transcript holds it: a text block, then the images. After a blank line the text says what was done to
-/// images, and which were left out since no model takes them.
+/// A prompt as the transcript holds it: a text block, then the images. Notes about changed and omitted images follow the text after a blank
+/// line.
 ///
 /// # Errors
 /// [`HostError::NotStored`] when it cannot be serialised. Cancel safety: nothing happens but the work on the images, which
@@ -208,7 +208,7 @@ pub async fn user_message(
     Json::new(message).map_err(|error| HostError::NotStored(error.to_string()))
 }
 
-/// What a call is told that stood in an answer which hit the output limit (the text is the reference's).
+/// The result of a call in an answer that hit the output limit (the text is pi's).
 fn cut_off(call: &ToolCall) -> String {
     format!(
         "Tool call \"{}\" was not executed: the response hit the output token limit, so its arguments may be \

@@ -1,4 +1,4 @@
-//! A tool as the loop sees it, and the set of tools of a session.
+//! A tool as the loop sees it, and the set of a session's tools.
 
 use std::{ffi::OsString, path::PathBuf, pin::Pin, sync::Arc};
 
@@ -12,7 +12,7 @@ use crate::arguments::ArgumentSchema;
 /// The result of [`Tool::execute`], later.
 pub type ToolFuture<'a> = Pin<Box<dyn Future<Output = Result<ToolResult, ToolError>> + Send + 'a>>;
 
-/// Something that a model can have done.
+/// An action that a model can request.
 ///
 /// A tool belongs to one session and is shared by its calls, which may run at the same time.
 pub trait Tool: Send + Sync {
@@ -39,26 +39,26 @@ pub trait Tool: Send + Sync {
         ExecutionMode::Parallel
     }
 
-    /// Whether the images of its results have been through [`Invocation::images`]; those of other tools go there afterwards.
+    /// Whether the tool itself prepares the images of its results by [`Invocation::images`]; the loop prepares those of other tools.
     fn prepares_images(&self) -> bool {
         false
     }
 
-    /// The tool that this one comes with: where nothing else is said of this one, it is active when that is.
+    /// The tool that this one belongs to: unless configured otherwise, this one is active when that one is.
     fn comes_with(&self) -> Option<&str> {
         None
     }
 
-    /// Mends the usual slips of models before the arguments are checked against the schema.
+    /// Repairs common errors of models before the arguments are checked against the schema.
     fn prepare(&self, arguments: Map<String, Value>) -> Map<String, Value> {
         arguments
     }
 
-    /// Does the call.
+    /// Executes the call.
     ///
-    /// The future must end soon after `invocation.cancel` fires, with everything that it started gone; what it returns
-    /// then still becomes the call's result. One that does not end within a fraction of a second is left to itself, and what
-    /// it returns is lost. It is never dropped before it ends.
+    /// The future must end soon after `invocation.cancel` fires, and end everything that it started; its output still becomes the call's
+    /// result. A future that does not end within a fraction of a second is detached, and its output is lost. It is never dropped before it
+    /// ends.
     ///
     /// # Errors
     /// The message becomes the call's result, for the model to act on.
@@ -92,25 +92,25 @@ pub struct Invocation {
     pub images: Images,
     /// Variables of the session for child processes (`PI_SESSION_ID`, `PI_MODEL`, …), on top of the session's environment.
     pub session_env: Vec<(String, String)>,
-    /// The complete environment of child processes in the place of the session's, where whoever began the run has one of his own.
+    /// The complete environment of child processes instead of the session's, if the client that began the run has its own.
     pub environment: Option<ToolEnvironment>,
     /// Fires when the run is aborted.
     pub cancel: CancellationToken,
-    /// Takes news while the call runs.
+    /// Receives partial results while the call runs.
     pub progress: ToolProgress,
 }
 
-/// Takes the news of a running call. Cheap to clone; never blocks.
+/// Receives the partial results of a running call. Cheap to clone; never blocks.
 #[derive(Clone)]
 pub struct ToolProgress(Arc<dyn Fn(ToolResult) + Send + Sync>);
 
 impl ToolProgress {
-    /// A sink that calls `report` for each piece of news.
+    /// A sink that calls `report` for each partial result.
     pub fn new(report: impl Fn(ToolResult) + Send + Sync + 'static) -> Self {
         Self(Arc::new(report))
     }
 
-    /// Shows `partial`, the result so far; it replaces what was shown before.
+    /// Reports `partial`, the result so far, which replaces earlier ones.
     pub fn report(&self, partial: ToolResult) {
         (self.0)(partial);
     }

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Host, HostError, StreamInterrupt, TurnSetup, in_flight};
 
-/// Asks the model once and emits the answer as it grows.
+/// Sends one request and emits the answer as it streams.
 ///
 /// A provider that fails before it answers gives `message_start` with the final message at once.
 ///
@@ -71,18 +71,18 @@ pub(crate) async fn ask<H: Host>(
     Ok(Answer { failure, ..emit_whole(host, answer, started).await? })
 }
 
-/// What the loop meets while an answer streams.
+/// The next thing to do while an answer streams.
 enum Next {
-    /// What the provider sent; `None` when its stream ended.
+    /// A delta of the provider; `None` at the end of its stream.
     Delta(Option<Delta>),
-    /// Somebody wants to know what is in flight.
+    /// A query about what is in flight.
     Asked,
-    /// What came so far is to be kept.
+    /// Streamed content is to be saved.
     Keep,
 }
 
-/// Waits for the provider or for a question. A question is heard between two deltas also when the model is fast; while
-/// deltas come, each costs one look.
+/// Waits for the provider or an interruption. Queries are checked before each delta, so that a fast model does not delay them; the check is
+/// cheap.
 async fn next<H: Host>(host: &mut H, deltas: &mut DeltaStream) -> Next {
     if host.has_in_flight_query() {
         host.in_flight_query().await;
@@ -113,7 +113,7 @@ pub(crate) async fn fail<H: Host>(host: &mut H, answer: AssistantMessage) -> Res
 pub(crate) struct Answer {
     pub(crate) json: Json<Message>,
     pub(crate) message: AssistantMessage,
-    /// What the provider said of one that failed.
+    /// The provider's failure, if the answer failed.
     pub(crate) failure: Option<Failure>,
 }
 
@@ -148,7 +148,7 @@ fn aborted() -> Delta {
     Delta::Failed { failure: Failure::aborted(), raw_stop_reason: None }
 }
 
-/// Stands in for the last delta of a provider that stopped without one.
+/// The last delta for a provider whose stream ended without one.
 fn ended_early(cancel: &CancellationToken) -> Delta {
     if cancel.is_cancelled() {
         return aborted();

@@ -1,4 +1,4 @@
-//! Folds deltas into an assistant message; pure.
+//! Folds deltas into an assistant message. Pure.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ use crate::{
     partial_json::{best_reading, parse_arguments},
 };
 
-/// Builds one answer from its deltas, and says for each delta what clients are told.
+/// Builds one answer from its deltas, and gives the event for clients of each delta.
 ///
-/// Every delta costs what it adds and no more. Deltas in an order that [`Delta`] does not allow are dropped with a
-/// warning: an adapter's slip must not end a run.
+/// The cost of a delta is proportional to what it adds. Deltas in an illegal order (see [`Delta`]) are dropped with a warning: a bug of an
+/// adapter must not end a run.
 #[derive(Debug)]
 pub struct Accumulator {
     model: Arc<Model>,
@@ -40,26 +40,26 @@ enum Block {
     Sealed(ContentBlock),
 }
 
-/// How much of an answer somebody has seen; the default is nothing.
+/// The part of an answer that was taken by [`Accumulator::since`]; by default nothing.
 #[derive(Debug, Clone, Default)]
 pub struct SeenContent(Vec<SeenBlock>);
 
-/// How much of a block.
+/// The part of a block that was taken.
 #[derive(Debug, Clone, Copy, Default)]
 struct SeenBlock {
     bytes: usize,
-    /// Nothing more comes.
+    /// The block is sealed.
     done: bool,
 }
 
-/// A piece of an answer that grows.
+/// A new piece of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnswerPiece {
-    /// The block's place in the answer.
+    /// The index of the block in the answer.
     pub block: usize,
-    /// What the block is.
+    /// The kind of the block.
     pub kind: AnswerPieceKind,
-    /// What came; may be empty in the last piece of a block.
+    /// The new text; may be empty in the last piece of a block.
     pub text: String,
     /// The block's signature, in its last piece.
     pub signature: Option<String>,
@@ -67,7 +67,7 @@ pub struct AnswerPiece {
     pub redacted: bool,
 }
 
-/// What a growing block is.
+/// The kind of a block that clients see growing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnswerPieceKind {
     /// Text.
@@ -85,7 +85,7 @@ impl Accumulator {
         Self { model, message, blocks: Vec::new(), usage, failure: None, finished: false }
     }
 
-    /// Adds a delta; what it means to clients, if anything.
+    /// Adds a delta; returns its event for clients, if any.
     pub fn fold(&mut self, delta: Delta) -> Option<AssistantMessageEvent> {
         if self.finished {
             tracing::warn!(?delta, "a delta after the end of an answer");
@@ -127,20 +127,19 @@ impl Accumulator {
         self.finished
     }
 
-    /// Why the answer failed, once it has.
+    /// The failure of the answer, if it failed.
     #[must_use]
     pub fn failure(&self) -> Option<&Failure> {
         self.failure.as_ref()
     }
 
-    /// Tokens so far, serialised when they last changed.
+    /// The token counts so far, serialised when they last changed.
     #[must_use]
     pub fn usage_json(&self) -> Json<Usage> {
         self.usage.clone()
     }
 
-    /// The answer so far, its stop reason pending: open blocks as far as they came, arguments as far as they can be read.
-    /// Costs as much as the answer is long.
+    /// The answer so far, with a pending stop reason and incomplete open blocks. The cost is proportional to the length of the answer.
     #[must_use]
     pub fn so_far(&self) -> AssistantMessage {
         let cut = BlockSeal { incomplete: true, ..BlockSeal::default() };
@@ -151,12 +150,12 @@ impl Accumulator {
         AssistantMessage { content: content.collect(), ..self.message.clone() }
     }
 
-    /// The text and the reasoning that came since `seen`, which is moved to here. Costs as much as came.
+    /// The text and the reasoning since `seen`, which is moved to the current end. The cost is proportional to what is new.
     #[must_use]
     pub fn since(&self, seen: &mut SeenContent) -> Vec<AnswerPiece> {
         let mut pieces = Vec::new();
         seen.0.resize(self.blocks.len(), SeenBlock::default());
-        // All of them: blocks may grow side by side.
+        // All blocks, since several may be open.
         for (block, (content, progress)) in self.blocks.iter().zip(&mut seen.0).enumerate() {
             if progress.done {
                 continue;
@@ -174,7 +173,7 @@ impl Accumulator {
                 }
                 Block::Open { kind: BlockKind::ToolCall { .. }, .. } | Block::Sealed(_) => continue,
             };
-            // The end of a block may have put another text in its place; then what was seen has to do.
+            // The seal of a block may have replaced its text by a shorter one.
             let text = text.get(progress.bytes..).unwrap_or_default().to_owned();
             progress.bytes += text.len();
             progress.done = matches!(content, Block::Sealed(_));
@@ -186,7 +185,7 @@ impl Accumulator {
         pieces
     }
 
-    /// The answer. Blocks that were never sealed are kept as far as they came.
+    /// The answer, with incomplete blocks that were never sealed.
     #[must_use]
     pub fn into_message(mut self) -> AssistantMessage {
         let cut = BlockSeal { incomplete: true, ..BlockSeal::default() };
@@ -261,7 +260,7 @@ impl Accumulator {
 
     fn set_usage(&mut self, mut usage: Usage) {
         clamp_counts(&mut usage);
-        // Prices that are not the listed ones (of a service tier) are the adapter's: it has priced every part then.
+        // The adapter computes the cost itself for prices that are not listed (of a service tier).
         let is_priced = usage.cost.total_from_provider == Some(false) && usage.cost != Cost::default();
         if !is_priced {
             usage.cost = cost(&self.model.cost, &usage);
@@ -276,7 +275,7 @@ impl Accumulator {
         self.finished = true;
         let aborted = failure.kind == FailureKind::Aborted;
         self.message.stop_reason = if aborted { StopReason::Aborted } else { StopReason::Error };
-        // Whatever an adapter says of an abort, clients know this one text.
+        // Clients know this one text of an abort, whatever the adapter's.
         let failure = if aborted { Failure::aborted() } else { failure };
         self.message.error_message = Some(failure.message.clone());
         self.message.code = (failure.kind == FailureKind::ModelRefusal).then_some(ErrorCode::ModelRefused);
@@ -315,7 +314,7 @@ fn finished_block(kind: BlockKind, text: String, seal: BlockSeal) -> ContentBloc
     }
 }
 
-/// Makes a server's nonsense harmless: counts are added up later, and read by clients that know no larger integers.
+/// Limits the counts of a server, since they are added up later and read by clients that know no larger integers.
 fn clamp_counts(usage: &mut Usage) {
     let Usage { input, output, cache_read, cache_write, cache_write1h, reasoning, total_tokens, cost: _ } =
         usage;
@@ -326,7 +325,7 @@ fn clamp_counts(usage: &mut Usage) {
 }
 
 fn usage_json(usage: &Usage) -> Json<Usage> {
-    // Usage has only string keys, so this cannot fail; `null` reads as zeros.
+    // Usage has string keys only, so this cannot fail; `null` reads as zeros.
     Json::new(usage.clone()).unwrap_or_else(|_| Json::from_raw(RawValue::NULL.to_owned()))
 }
 

@@ -1,4 +1,4 @@
-//! What an answer cost.
+//! The cost of an answer. Pure.
 
 use agentd_protocol::{
     message::{Cost, Usage},
@@ -13,7 +13,7 @@ struct Rates {
     cache_write: f64,
 }
 
-/// Computes what `usage` costs at `prices`, in US dollars.
+/// Computes the cost of `usage` at `prices`, in US dollars.
 ///
 /// The tier with the highest limit below the whole input (cached tokens included) applies to everything. Cache writes
 /// that are kept for an hour cost twice the input price. A total that the provider reported itself
@@ -61,8 +61,8 @@ fn rates(prices: &ModelCost, input: u64) -> Rates {
 }
 
 fn dollars(tokens: u64, rate: f64) -> f64 {
-    // Token counts are far below 2^53, where floats stop to be exact. The order of the operations is the reference's: its
-    // numbers come out to the last digit.
+    // Token counts are far below 2^53, up to which floats are exact. The order of the operations is pi's, so that the results are equal to
+    // the last digit.
     rate / 1e6 * tokens as f64
 }
 

@@ -1,14 +1,12 @@
-//! How long a provider may take, phase by phase, and what it means when it takes longer.
+//! Deadlines of a request, phase by phase, and the stalls that exceed them.
 
 use std::time::Duration;
 
-/// How long something may take until content comes where nothing else says so: no model thinks longer without a word, except
-/// on the user's own machine, where there is no limit.
+/// The default time without content: no model thinks longer without output, except on the user's own machine, where there is no limit.
 pub(crate) const USUAL_PROGRESS: Duration = Duration::from_secs(30 * 60);
 
-/// Limits of one request (settings `deadlines`). Only the time counts in which the provider is waited for: a slow reader of
-/// the answer does not use it up. How long a connection may take is the network's to say, and how long nothing at all may
-/// come, `Request::idle_timeout`'s.
+/// Deadlines of one request (settings `deadlines`). Only time spent waiting for the provider counts: a slow reader of the answer uses up
+/// none. The timeout of connections is in [`crate::Network`], that of silence in `Request::idle_timeout`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Deadlines {
     /// Until the first byte of an answer's body; default none.
@@ -17,11 +15,11 @@ pub struct Deadlines {
     pub progress: ProgressLimit,
     /// For all of an attempt, to the end of its answer; default none.
     pub request: Option<Duration>,
-    /// What a provider that exceeds one means.
+    /// The effect of exceeding a deadline.
     pub on_stall: OnStall,
 }
 
-/// How long a provider may go on without content. Comments, pings and empty pieces are none.
+/// The longest time without content. Comments, pings and empty pieces are not content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ProgressLimit {
     /// 30 minutes; no limit for servers on this machine.
@@ -29,36 +27,36 @@ pub enum ProgressLimit {
     Usual,
     /// This long.
     Within(Duration),
-    /// As long as it likes.
+    /// No limit.
     Unlimited,
 }
 
-/// What a provider that takes too long means.
+/// The effect of a stall.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnStall {
-    /// A failure that may pass: the model is asked again.
+    /// The failure is retryable.
     #[default]
     Retry,
-    /// A failure for good.
+    /// The failure is fatal.
     Fail,
 }
 
-/// A provider took too long. What follows it is another attempt of the same request, or the failure.
+/// A provider exceeded a deadline. Another attempt of the request follows, or the failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stall {
-    /// What was waited for.
+    /// The phase that took too long.
     pub phase: StallPhase,
-    /// For how long.
+    /// The time that was waited.
     pub waited: Duration,
     /// The limit.
     pub limit: Duration,
-    /// Whether the failure may pass.
+    /// Whether the failure is retryable.
     pub may_pass: bool,
-    /// Whether the request is sent again at once, and the answer has not failed yet.
+    /// Whether the request is sent again at once, so that the answer has not failed yet.
     pub sent_again: bool,
 }
 
-/// What was waited for.
+/// The phase that took too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StallPhase {
     /// A connection.
@@ -74,7 +72,7 @@ pub enum StallPhase {
 }
 
 impl Deadlines {
-    /// How long a server may go on without content.
+    /// The longest time that a server may take without content.
     pub(crate) fn progress(&self, is_local: bool) -> Option<Duration> {
         match self.progress {
             ProgressLimit::Usual => (!is_local).then_some(USUAL_PROGRESS),

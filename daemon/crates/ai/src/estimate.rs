@@ -1,25 +1,25 @@
-//! How many tokens a transcript has, before a provider has counted them; and how many an answer may have then.
+//! Estimates the tokens of a transcript that no provider has counted, and the limit of the answer that follows from it. Pure.
 
 use agentd_protocol::{
     message::{AssistantMessage, ContentBlock, Message, MessageContent, StopReason},
     model::Model,
 };
 
-/// What an image counts, in characters.
+/// The size of an image, in characters.
 const IMAGE_CHARS: usize = 4800;
 
-/// An answer gets at least this much room, unless the window itself has less left.
+/// The room that an answer gets unless the window has less left, in tokens.
 const WISHED_ROOM: i64 = 32_768;
 
-/// The least that is left free besides input and answer, since the input is only an estimate; never more than a quarter
-/// of the window, or small local models could not answer at all.
+/// The margin besides input and answer, in tokens, since the input is only an estimate. At most a quarter of the window, so that small
+/// local models can answer.
 const LEAST_MARGIN: i64 = 4096;
 
-/// Counts above this are read as this.
+/// The highest token count; higher ones are clamped.
 const MOST_TOKENS: i64 = i64::MAX / 64;
 
-/// The limit to ask for, in tokens: the model's own, or less where the context window has less room after an input of
-/// `input` tokens. `None` when the model's limit is not known.
+/// The limit of an answer in tokens: the model's own, or less if the context window has less room after an input of `input` tokens. `None`
+/// if the model's limit is unknown.
 pub(crate) fn max_answer_tokens(model: &Model, input: u64) -> Option<u64> {
     if model.max_tokens == 0 {
         return None;
@@ -27,7 +27,7 @@ pub(crate) fn max_answer_tokens(model: &Model, input: u64) -> Option<u64> {
     if model.context_window == 0 {
         return Some(model.max_tokens);
     }
-    // No model has more, and nothing below overflows with it.
+    // No model has more tokens, and nothing below overflows.
     let signed = |tokens: u64| i64::try_from(tokens).unwrap_or(MOST_TOKENS).min(MOST_TOKENS);
     let (window, input) = (signed(model.context_window), signed(input));
     let least = LEAST_MARGIN.min(window / 4);
@@ -38,7 +38,7 @@ pub(crate) fn max_answer_tokens(model: &Model, input: u64) -> Option<u64> {
     Some(u64::try_from(room).unwrap_or(0).min(model.max_tokens).max(1))
 }
 
-/// Estimates the tokens of a transcript: what the provider counted last, and 3.5 characters a token for what came after.
+/// Estimates the tokens of a transcript: the provider's last count, plus one token for 3.5 characters after it.
 pub(crate) fn input_tokens(messages: &[&Message]) -> u64 {
     let (counted, later) = match last_count(messages) {
         Some((index, tokens)) => (tokens, &messages[index + 1..]),
@@ -47,9 +47,9 @@ pub(crate) fn input_tokens(messages: &[&Message]) -> u64 {
     later.iter().map(|message| tokens(chars(message))).fold(counted, u64::saturating_add)
 }
 
-/// Place and total of the last usage that still describes the transcript before it.
+/// The index and the total of the last usage that still describes the transcript before it.
 fn last_count(messages: &[&Message]) -> Option<(usize, u64)> {
-    // What was counted before a compaction counted a longer transcript.
+    // A count before a compaction is of a longer transcript.
     let compacted_at = messages.iter().filter_map(|message| match message {
         Message::CompactionSummary(summary) => Some(summary.timestamp),
         _ => None,
@@ -78,7 +78,7 @@ fn tokens(chars: usize) -> u64 {
     u64::try_from((chars.saturating_mul(2)).div_ceil(7)).unwrap_or(u64::MAX)
 }
 
-/// The characters of a message that a model reads; an image counts like a text.
+/// The characters of a message that a model reads; an image counts as [`IMAGE_CHARS`].
 pub(crate) fn chars(message: &Message) -> usize {
     match message {
         Message::System(system) => {

@@ -1,7 +1,7 @@
-//! What holds for every input of the parsers here, whoever wrote it: for fuzz targets (`fuzz/` in the repository) and for the
-//! tests that run the same on known and on mutated inputs. Only there with the feature `fuzzing`; no part of the interface.
+//! The laws of the parsers for any input: for fuzz targets (`fuzz/` in the repository) and for tests with known and mutated inputs. Only
+//! with the feature `fuzzing`; not part of the interface.
 //!
-//! Each function takes any bytes and panics where a law is broken.
+//! Each function takes any bytes and panics if a law is broken.
 
 #[cfg(test)]
 #[path = "../../../../tests/fuzz/src/found.rs"]
@@ -52,7 +52,7 @@ pub const LAWS: &[(&str, fn(&[u8]))] = &[
     ("recordings", recordings),
 ];
 
-/// The wire APIs whose answers [`answer`] reads.
+/// The provider APIs whose answers [`answer`] decodes.
 pub const APIS: &[&str] = &[
     "anthropic-messages",
     "azure-openai-responses",
@@ -66,7 +66,7 @@ pub const APIS: &[&str] = &[
     "pi-messages",
 ];
 
-/// An event larger than this is one that ends the stream in [`events`], in bytes: small, so that inputs reach it.
+/// The size limit of events in [`events`], in bytes: small, so that inputs reach it.
 const SMALL_EVENT_BYTES: usize = 256;
 
 /// The deltas of an answer of `api` that comes in these pieces and then ends.
@@ -90,8 +90,8 @@ pub fn decode(api: &str, pieces: &[&[u8]]) -> Vec<Delta> {
     }
 }
 
-/// The body of an answer of `api` is read without a panic, into deltas of a legal order, which are the same however the body is
-/// cut and add up to the message that the accumulator makes of them.
+/// The body of an answer of `api` decodes without a panic into deltas of a legal order, which are the same however the body is cut, and
+/// which add up to the accumulator's message.
 pub fn answer(api: &str, body: &[u8]) {
     let whole = settled(decode(api, &[body]));
     check_order(api, &whole);
@@ -103,8 +103,7 @@ pub fn answer(api: &str, body: &[u8]) {
     sum::check(&whole);
 }
 
-/// Frames of AWS's event streams, one for each of the lines `NAME JSON`, or `!NAME JSON` for an exception. Their checksums are
-/// right: what is odd is inside of them.
+/// Frames of AWS event streams with correct checksums, one for each line `NAME JSON`, or `!NAME JSON` for an exception.
 #[must_use]
 pub fn framed(lines: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
@@ -137,7 +136,7 @@ pub fn framed(lines: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Server-sent events are the same however the stream is cut, and none is larger than it may be.
+/// Server-sent events are the same however the stream is cut, and none exceeds the limit.
 pub fn events(stream: &[u8]) {
     for limit in [SMALL_EVENT_BYTES, stream.len() + 1] {
         let read = |size: usize| {
@@ -160,7 +159,7 @@ pub fn events(stream: &[u8]) {
     }
 }
 
-/// Tool arguments are read at any point where they may break off. What is valid JSON is taken as it is.
+/// Tool arguments can be read wherever they break off. Valid JSON is taken unchanged.
 pub fn arguments(text: &[u8]) {
     let text = String::from_utf8_lossy(text);
     let read = partial_json::parse_arguments(&text);
@@ -170,14 +169,14 @@ pub fn arguments(text: &[u8]) {
         assert_eq!(read.as_ref(), Ok(&exact), "valid JSON is mended");
     }
     if let Ok(map) = &read {
-        // What was read is JSON, and reads as the same again.
+        // The arguments serialise to JSON that reads as the same.
         let again = serde_json::to_string(map).unwrap_or_default();
         assert_eq!(partial_json::parse_arguments(&again).as_ref(), Ok(map), "{again}");
         if !text.trim().is_empty() && text.trim().starts_with('{') {
             assert_eq!(&partial_json::best_reading(&text), map, "complete arguments have one reading");
         }
     }
-    // The reading of every beginning: those near the end, and some before.
+    // Prefixes near the end, and some before.
     let step = text.len() / 64 + 1;
     for (at, _) in text.char_indices().filter(|(at, _)| at % step == 0 || at + 8 > text.len()) {
         let _ = partial_json::best_reading(&text[..at]);
@@ -205,7 +204,7 @@ fn decode_with<A: Adapter>(adapter: &A, api: &str, pieces: &[&[u8]]) -> Vec<Delt
     deltas
 }
 
-/// The deltas with one id for all calls that got a random one: the provider gave them none.
+/// The deltas with the same id for all calls that got a random one.
 fn settled(mut deltas: Vec<Delta>) -> Vec<Delta> {
     for delta in &mut deltas {
         if let Delta::Open { kind: BlockKind::ToolCall { id, .. }, .. } = delta
@@ -219,11 +218,11 @@ fn settled(mut deltas: Vec<Delta>) -> Vec<Delta> {
     deltas
 }
 
-/// The longest message, in characters: what is kept of a text, and what stands around it.
+/// The longest message, in characters: the kept part of a text, and the words around it.
 const MOST_SAID: usize = 4200;
 
-/// The body of a refusal becomes a message of bounded length without the key in it. What it means does not depend on case. The first
-/// line is the status, the rest is the body, in which an FF stands for the key.
+/// The body of a refusal becomes a message of bounded length without the key, and its kind does not depend on case. The first line is the
+/// status, the rest is the body, in which FF stands for the key.
 pub fn refusals(input: &[u8]) {
     let at = input.iter().position(|byte| *byte == b'\n').unwrap_or(input.len());
     let (status, body) = input.split_at(at);
@@ -247,7 +246,7 @@ pub fn refusals(input: &[u8]) {
     assert_eq!(meaning(&body.to_ascii_uppercase()), meaning(&body.to_ascii_lowercase()), "in any case");
 }
 
-/// A line of a recording is none, or is written to what reads as the same; any bytes of a body come back.
+/// A line of a recording is refused or survives a round trip, as do any bytes of a body.
 pub fn recordings(input: &[u8]) {
     for line in String::from_utf8_lossy(input).lines() {
         record_replay::fuzz::line(line);

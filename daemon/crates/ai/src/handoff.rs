@@ -1,7 +1,7 @@
-//! Makes a transcript legal for the next request: tool calls and results paired, images and thinking of other models
-//! dealt with, derived kinds of messages turned into prompts.
+//! Hands a transcript over to the model of the next request: pairs tool calls with results, removes images and thinking that the model
+//! cannot read, turns derived kinds of messages into prompts.
 //!
-//! What comes out borrows from the transcript, so that large contents are not copied.
+//! The output borrows from the transcript, so that large contents are not copied.
 
 mod turn;
 
@@ -20,24 +20,24 @@ use crate::system_state::{SystemState, describe_change};
 pub use turn::prompt_text;
 pub(crate) use turn::{AssistantPart, Part, ToolAnswer, Turn};
 
-/// What the next request goes to.
+/// The target of the next request.
 pub(crate) struct Target<'a> {
     /// The model.
     pub(crate) model: &'a Model,
-    /// Whether images are kept from it in any case.
+    /// Whether the user keeps images from all models.
     pub(crate) block_images: bool,
-    /// Where later system messages go.
+    /// The placement of later system messages.
     pub(crate) system: SystemPlacement,
-    /// Makes a tool call's id of another model legal for this wire.
+    /// Makes the id of another model's tool call legal in this API.
     pub(crate) call_id: &'a dyn Fn(&str) -> String,
 }
 
-/// Where system messages go that come after the first prompt.
+/// The placement of system messages after the first prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SystemPlacement {
     /// All of them are folded into the leading prompt.
     Folded,
-    /// Where they stand, as text.
+    /// They stay in place, as text.
     InPlace,
 }
 
@@ -51,12 +51,12 @@ pub(crate) struct Transcript<'a> {
     pub(crate) turns: Vec<Turn<'a>>,
 }
 
-/// The messages that can be read; kinds that this version does not know are kept from the model.
+/// The readable messages; the model does not get unknown kinds.
 pub(crate) fn readable(messages: &[Json<Message>]) -> Vec<&Message> {
     messages.iter().filter_map(Json::get).collect()
 }
 
-/// Puts the transcript together.
+/// Makes the transcript legal for `target`.
 pub(crate) fn prepare<'a>(messages: &[&'a Message], target: &Target<'_>) -> Transcript<'a> {
     let images = Images::of(target.model, target.block_images);
     let mut state = SystemState::default();
@@ -98,7 +98,7 @@ pub(crate) fn prepare<'a>(messages: &[&'a Message], target: &Target<'_>) -> Tran
     Transcript { prompt, tools: state.tools, turns: pairing.finish() }
 }
 
-/// The blocks of an answer that its target may see.
+/// The blocks of an answer that the target may see.
 fn assistant_parts<'a>(answer: &'a AssistantMessage, target: &Target<'_>) -> Vec<AssistantPart<'a>> {
     let model = target.model;
     let same = answer.provider == model.provider && answer.api == model.api && answer.model == model.id;
@@ -137,10 +137,10 @@ fn assistant_parts<'a>(answer: &'a AssistantMessage, target: &Target<'_>) -> Vec
     parts
 }
 
-/// Stands in for a result that is not there (the text is the reference's).
+/// Stands for a missing result (the text is pi's).
 const NO_RESULT: &str = "No result provided";
 
-/// Collects turns; while calls wait for results, everything else waits too.
+/// Collects turns so that every tool call is answered exactly once, right after its answer: other turns wait while calls lack results.
 #[derive(Default)]
 pub(super) struct Pairing<'a> {
     turns: Vec<Turn<'a>>,
@@ -156,7 +156,7 @@ struct PendingCall<'a> {
 }
 
 impl<'a> Pairing<'a> {
-    /// Adds a prompt or a system message: after the results of calls that still wait.
+    /// Adds a prompt or a system message, after the results of waiting calls.
     pub(super) fn aside(&mut self, turn: Turn<'a>) {
         if self.calls.is_empty() {
             self.turns.push(turn);
@@ -180,7 +180,7 @@ impl<'a> Pairing<'a> {
         self.turns.push(Turn::Assistant(parts));
     }
 
-    /// Adds a result; one that nobody waits for is dropped.
+    /// Adds a result; one without a waiting call is dropped.
     pub(super) fn result(&mut self, call_id: &str, parts: Vec<Part<'a>>, is_error: bool) {
         let waiting = |call: &&mut PendingCall<'_>| call.result.is_none() && call.original_id == call_id;
         match self.calls.iter_mut().find(waiting) {
@@ -197,7 +197,7 @@ impl<'a> Pairing<'a> {
         self.turns
     }
 
-    /// Answers the calls that still wait, then lets go on what waited for them.
+    /// Answers the calls that still lack results, then adds the turns that waited.
     fn close(&mut self) {
         if !self.calls.is_empty() {
             let answers = self.calls.drain(..).map(|call| {
@@ -211,7 +211,7 @@ impl<'a> Pairing<'a> {
     }
 }
 
-/// Changes `id` if another call of the answer has it already.
+/// Changes `id` if another call of the answer has it.
 fn make_unique(id: &mut Cow<'_, str>, others: &[PendingCall<'_>]) {
     let taken = |id: &str| others.iter().any(|call| call.id == id);
     if !taken(id) {

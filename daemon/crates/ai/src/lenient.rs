@@ -1,4 +1,4 @@
-//! Reading JSON of servers that imitate an API: odd values read as absent instead of failing the answer.
+//! Reads JSON of servers that imitate an API: malformed values count as absent instead of failing the answer.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, value::RawValue};
@@ -10,7 +10,7 @@ pub(crate) fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// A string, or the texts of a list of parts; anything else is absent.
+/// A string, or the texts of a list of parts; anything else counts as absent.
 pub(crate) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let raw = <&RawValue>::deserialize(deserializer)?.get();
     Ok(match raw.as_bytes().first() {
@@ -23,7 +23,7 @@ pub(crate) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
     })
 }
 
-/// A string of JSON text; an object in its place is taken for the JSON itself.
+/// A string of JSON text; an object counts as the JSON itself.
 pub(crate) fn json_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let raw = <&RawValue>::deserialize(deserializer)?.get();
     Ok(match raw.as_bytes().first() {
@@ -33,7 +33,7 @@ pub(crate) fn json_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Op
     })
 }
 
-/// A whole number, also in quotes; anything else is absent.
+/// A whole number, also in quotes; anything else counts as absent.
 pub(crate) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let raw = <&RawValue>::deserialize(deserializer)?.get();
     Ok(raw.trim_matches('"').parse().ok())

@@ -1,4 +1,4 @@
-//! Talks to models: one interface over every wire API. Knows nothing of sessions, tools or files.
+//! Talks to models: one interface over all provider APIs. Knows nothing of sessions, tools or files.
 
 mod accumulate;
 mod cost;

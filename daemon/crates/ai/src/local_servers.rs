@@ -1,6 +1,6 @@
-//! Model servers on this machine: which of the usual ports answer a model listing.
+//! Finds model servers on this machine by their model listings on the usual ports.
 //!
-//! All that is ever sent is `GET …/models`. Nothing is asked that the caller did not ask for.
+//! Sends only `GET …/models`, and only when the caller asks.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::http::HttpClients;
 
-/// The ports that model servers listen on by default, and which server that probably is.
+/// The default ports of model servers, each with the server that probably uses it.
 pub const DEFAULT_PORTS: &[(u16, &str)] = &[
     (11434, "Ollama"),
     (1234, "LM Studio"),
@@ -23,21 +23,21 @@ pub const DEFAULT_PORTS: &[(u16, &str)] = &[
     (1337, "Jan"),
 ];
 
-/// How long one of the default ports may take. A listing is ready at once; only a busy machine needs longer.
+/// The timeout of a default port. A listing is ready at once; only a busy machine needs longer.
 pub const PROBE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How long a server that someone named may take: it can be far away.
+/// The timeout of a server that the user named, which can be far away.
 const NAMED_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What a listing may have, in bytes.
+/// The largest listing, in bytes.
 const MAX_LISTING_BYTES: usize = 1024 * 1024;
 
 /// A server that lists models.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalServer {
-    /// Where requests go, without a slash at the end.
+    /// The address of requests, without a slash at the end.
     pub base_url: String,
-    /// What the server probably is, by its port.
+    /// The server's probable name, by its port.
     pub name: Option<&'static str>,
     /// Its models in its own order, each once. May be empty.
     pub models: Vec<LocalModel>,
@@ -48,21 +48,21 @@ pub struct LocalServer {
 pub struct LocalModel {
     /// The id.
     pub id: String,
-    /// The size of the context window in tokens, where the server tells it.
+    /// The size of the context window in tokens, if the listing has it.
     pub context_window: Option<u64>,
-    /// Whether the listing says that prompts may hold images.
+    /// Whether the model accepts images, according to the listing.
     pub sees_images: bool,
 }
 
 impl LocalModel {
-    /// Whether the id says that the model makes embeddings, which is no model to talk to.
+    /// Whether the model makes embeddings, judged by its id.
     #[must_use]
     pub fn is_embedding(&self) -> bool {
         self.id.to_ascii_lowercase().contains("embed")
     }
 }
 
-/// Why an address gave no listing.
+/// The reason why an address gave no listing.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
     /// No request can go there.
@@ -70,10 +70,10 @@ pub enum ProbeError {
     Address {
         /// The address, without a password.
         url: String,
-        /// What is wrong with it.
+        /// The problem.
         why: &'static str,
     },
-    /// Nobody answers.
+    /// Nothing answers.
     #[error("nothing answers at {url}: {cause}")]
     Unreachable {
         /// What was asked.
@@ -81,7 +81,7 @@ pub enum ProbeError {
         /// Why.
         cause: String,
     },
-    /// Someone listens, and says nothing in time.
+    /// A server listens but does not answer in time.
     #[error("{url} did not answer within {} ms", timeout.as_millis())]
     Silent {
         /// What was asked.
@@ -89,7 +89,7 @@ pub enum ProbeError {
         /// How long it had.
         timeout: Duration,
     },
-    /// The server wants a key.
+    /// The server requires a key.
     #[error("{url} wants a key ({status})")]
     NeedsKey {
         /// What was asked.
@@ -107,8 +107,7 @@ pub enum ProbeError {
     },
 }
 
-/// Asks all [`DEFAULT_PORTS`] of 127.0.0.1 at once. Servers come in the order of the table; ports that give no listing
-/// are left out.
+/// Probes all [`DEFAULT_PORTS`] of 127.0.0.1 at once. Servers come in the order of the table; ports without a listing are left out.
 ///
 /// Takes no longer than [`PROBE_TIMEOUT`]. Cancel safety: dropping it closes the connections.
 pub async fn probe() -> Vec<LocalServer> {
@@ -130,8 +129,7 @@ pub fn default_base_urls() -> Vec<String> {
     DEFAULT_PORTS.iter().map(|(port, _)| format!("http://127.0.0.1:{port}/v1")).collect()
 }
 
-/// Asks servers on this machine, all at once; an address on another one is an error. The answers are in the order of the
-/// addresses.
+/// Probes servers on this machine, all at once; an address of another machine is an error. The results are in the order of the addresses.
 ///
 /// Takes no longer than [`PROBE_TIMEOUT`]. Cancel safety: dropping it closes the connections.
 pub async fn probe_loopback(base_urls: &[String]) -> Vec<Result<LocalServer, ProbeError>> {
@@ -153,15 +151,14 @@ pub fn is_loopback(base_url: &str) -> bool {
     parse(base_url).is_ok_and(|url| crate::http::is_loopback(&url))
 }
 
-/// Whether two addresses are the same but for how they are written.
+/// Whether two addresses name the same server, in whatever spelling.
 #[must_use]
 pub fn is_same_server(one: &str, other: &str) -> bool {
     let plain = |url: &str| normal_base_url(url).map(|url| url.replacen("//localhost:", "//127.0.0.1:", 1));
     matches!((plain(one), plain(other)), (Ok(one), Ok(other)) if one == other)
 }
 
-/// Asks one server, on this machine or another: `http://host:port`, `http://host:port/v1`. An address without a path
-/// means its `/v1`.
+/// Probes one server, on this machine or another: `http://host:port`, `http://host:port/v1`. An address without a path gets `/v1`.
 ///
 /// # Errors
 /// [`ProbeError`]. Cancel safety: dropping it closes the connection.
@@ -178,7 +175,7 @@ pub fn normal_base_url(base_url: &str) -> Result<String, ProbeError> {
 }
 
 fn parse(base_url: &str) -> Result<Url, ProbeError> {
-    // What cannot be parsed may hold a password anywhere, so that it is not repeated.
+    // An address that cannot be parsed may hold a password anywhere, so errors do not repeat it.
     let refused = |url: &str, why| ProbeError::Address { url: url.to_owned(), why };
     let example = "give it as http://HOST:PORT/v1";
     let mut url = Url::parse(base_url.trim()).map_err(|_| refused("this text", example))?;
@@ -248,7 +245,7 @@ async fn body(mut response: Response) -> Result<Vec<u8>, String> {
 /// The longest id that is taken, in bytes.
 const MAX_ID_BYTES: usize = 256;
 
-/// Where servers write the size of the context window, the one in use before the one that would be possible.
+/// The members with the size of the context window: the size in use before the possible one.
 const CONTEXT_KEYS: &[&str] = &[
     "/loaded_context_length",
     "/meta/n_ctx",
@@ -259,7 +256,7 @@ const CONTEXT_KEYS: &[&str] = &[
     "/meta/n_ctx_train",
 ];
 
-/// The models of a listing. The error says what came instead.
+/// The models of a listing. The error names what came instead.
 fn read_listing(body: &[u8]) -> Result<Vec<LocalModel>, &'static str> {
     let value: Value = serde_json::from_slice(body).map_err(|_| "the answer is not JSON")?;
     let data = value.get("data").and_then(Value::as_array);
@@ -267,7 +264,7 @@ fn read_listing(body: &[u8]) -> Result<Vec<LocalModel>, &'static str> {
     let mut models: Vec<LocalModel> = Vec::new();
     let mut seen = std::collections::HashSet::new();
     for entry in data {
-        // What has no usable id cannot be asked for.
+        // A model without a usable id cannot be requested.
         let Some(id) = entry.get("id").and_then(Value::as_str).filter(|id| is_usable(id)) else { continue };
         if seen.insert(id) {
             models.push(LocalModel {
@@ -280,7 +277,7 @@ fn read_listing(body: &[u8]) -> Result<Vec<LocalModel>, &'static str> {
     Ok(models)
 }
 
-/// Ids are shown in terminals and written into commands.
+/// Whether an id can be shown in terminals and written into commands.
 fn is_usable(id: &str) -> bool {
     !id.trim().is_empty() && id.len() <= MAX_ID_BYTES && !id.chars().any(char::is_control)
 }
@@ -289,7 +286,7 @@ fn context_window(entry: &Value) -> Option<u64> {
     CONTEXT_KEYS.iter().find_map(|key| tokens(entry.pointer(key)?))
 }
 
-/// A whole number above 0, however it is written.
+/// A positive whole number, in whatever form.
 fn tokens(value: &Value) -> Option<u64> {
     let number = value.as_u64().or_else(|| {
         let number = value.as_f64()?;
@@ -307,7 +304,7 @@ fn sees_images(entry: &Value) -> bool {
         || entry.get("type").is_some_and(|kind| kind == "vlm")
 }
 
-/// llama.cpp writes what a model can do into a second list, of another form.
+/// The entry of llama.cpp's second list, which holds the capabilities of models.
 fn details<'a>(listing: &'a Value, id: &str) -> Option<&'a Value> {
     let models = listing.get("models")?.as_array()?;
     models

@@ -9,13 +9,13 @@ use serde_json::{Map, Value};
 
 use reader::{Reader, Stop};
 
-/// How much of unreadable arguments an error shows, in characters.
+/// The part of unreadable arguments that an error shows, in characters.
 const MAX_SHOWN: usize = 200;
 
-/// Why final arguments could not be read. The text goes to the model.
+/// The reason why complete arguments could not be read. The text goes to the model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ArgumentsError {
-    /// The text is not JSON, even with the usual slips mended.
+    /// The text is not JSON, even after the usual errors are repaired.
     #[error("not valid JSON ({reason})\n\nReceived arguments:\n{shown}")]
     Invalid {
         /// What the parser met.
@@ -23,10 +23,10 @@ pub enum ArgumentsError {
         /// The beginning of the text.
         shown: String,
     },
-    /// The text is JSON, but no object.
+    /// The text is JSON, but not an object.
     #[error("Tool arguments must be a JSON object, not {found}\n\nReceived arguments:\n{shown}")]
     NoObject {
-        /// What it is instead.
+        /// The type of the value.
         found: &'static str,
         /// The beginning of the text.
         shown: String,
@@ -62,9 +62,9 @@ pub fn parse_arguments(text: &str) -> Result<Map<String, Value>, ArgumentsError>
     }
 }
 
-/// Reads as much of possibly incomplete arguments as there is; text that does not begin an object is an empty one.
+/// Reads arguments that may be incomplete; text that does not begin an object gives an empty one.
 ///
-/// A string that breaks off is kept as far as it goes, a member without a value is left out.
+/// A string that breaks off is kept, a member without a value is left out.
 #[must_use]
 pub fn best_reading(text: &str) -> Map<String, Value> {
     match Reader::new(unfenced(text)).read() {
@@ -76,7 +76,7 @@ pub fn best_reading(text: &str) -> Map<String, Value> {
     }
 }
 
-/// Reads a JSON string with its quotes, mending what [`parse_arguments`] mends; `None` when it is no whole string.
+/// Reads a JSON string with its quotes, repairing what [`parse_arguments`] repairs; `None` if it is not a whole string.
 pub(crate) fn read_string(json: &str) -> Option<String> {
     if let Ok(text) = serde_json::from_str(json) {
         return Some(text);

@@ -11,15 +11,14 @@ use crate::{Request, Stall, failure::Failure};
 /// The deltas of one answer; see [`Delta`] for their legal order.
 pub type DeltaStream = Pin<Box<dyn Stream<Item = Delta> + Send>>;
 
-/// Speaks one wire API.
+/// Speaks one provider API.
 ///
 /// A provider keeps no state of a conversation: the request holds all of it.
 pub trait Provider: Send + Sync {
     /// Sends `request` and streams the answer.
     ///
-    /// Never fails by itself: what goes wrong, before or inside the stream, is a [`Delta::Failed`]. Nothing is sent
-    /// before the stream is first polled. When `cancel` fires, the connection is closed at once and the stream ends with
-    /// an aborted [`Delta::Failed`].
+    /// Never fails by itself: any failure is a [`Delta::Failed`] in the stream. Nothing is sent before the stream is first polled. When
+    /// `cancel` fires, the connection is closed at once and the stream ends with an aborted [`Delta::Failed`].
     ///
     /// Cancel safety: dropping the stream closes the connection.
     fn stream(&self, request: Request, cancel: CancellationToken) -> DeltaStream;
@@ -36,52 +35,52 @@ pub trait Provider: Send + Sync {
 pub enum Delta {
     /// The provider accepted the request and begins to answer.
     Started,
-    /// A content block begins. Indices count from 0 in the order of opening and are the blocks' places in the answer.
+    /// A content block begins. Indices count from 0 in the order of opening, which is the order of the blocks in the answer.
     Open {
-        /// The block's place.
+        /// The index of the block.
         index: usize,
-        /// What the block is.
+        /// The kind of the block.
         kind: BlockKind,
     },
     /// A block grows: text, thinking, or a part of the JSON text of a tool call's arguments.
     Extend {
-        /// The block's place.
+        /// The index of the block.
         index: usize,
-        /// What is added; may be empty.
+        /// The added text; may be empty.
         delta: String,
     },
     /// A block is complete.
     Seal {
-        /// The block's place.
+        /// The index of the block.
         index: usize,
-        /// What the provider says of the finished block.
+        /// The provider's data about the finished block.
         seal: BlockSeal,
     },
-    /// Tokens so far; each replaces the one before.
+    /// The token counts so far, which replace earlier ones.
     Usage(Usage),
     /// The provider's id of the answer.
     ResponseId(String),
-    /// The model that answers, where it is not the one asked.
+    /// The model that answers, if it is not the requested one.
     ResponseModel(String),
-    /// The provider took too long: the request is sent again next, or the answer fails.
+    /// The provider exceeded a deadline: the request is sent again, or the answer fails.
     Stalled(Stall),
     /// The answer is complete.
     Done {
-        /// Why it ended: `Stop`, `Length` or `ToolUse`.
+        /// `Stop`, `Length` or `ToolUse`.
         stop_reason: StopReason,
-        /// The same in the provider's words.
+        /// The stop reason in the provider's words.
         raw_stop_reason: Option<String>,
     },
-    /// The answer failed or was aborted; what came before stays.
+    /// The answer failed or was aborted; its earlier content stays.
     Failed {
         /// Why.
         failure: Failure,
-        /// The stop reason in the provider's words, where there was one.
+        /// The stop reason in the provider's words, if any.
         raw_stop_reason: Option<String>,
     },
 }
 
-/// What a content block is.
+/// The kind of a content block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BlockKind {
     /// Text.
@@ -97,14 +96,14 @@ pub enum BlockKind {
     },
 }
 
-/// What the provider says of a finished block; all of it optional.
+/// The provider's data about a finished block; all of it optional.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BlockSeal {
-    /// The opaque signature of a text, thinking or tool-call block, which the provider wants back with it.
+    /// The opaque signature of a text, thinking or tool-call block, which is sent back to the provider with the block.
     pub signature: Option<String>,
     /// Whether the provider withheld the reasoning.
     pub redacted: bool,
-    /// Whether the answer broke off inside of the block (failure, abort, output limit): a tool call's arguments are then
-    /// read as far as they go, where otherwise text that is no whole JSON object is an error.
+    /// Whether the answer broke off inside of the block (failure, abort, output limit). The arguments of a tool call are then read as far
+    /// as they go; otherwise text that is not a whole JSON object is an error.
     pub incomplete: bool,
 }

@@ -1,4 +1,4 @@
-//! The wire APIs that agentd speaks, by name.
+//! The provider APIs that agentd speaks, by name: the list of all built-in ones.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -23,7 +23,7 @@ use crate::{
     record_replay::{ExchangeMode, Player, Transport},
 };
 
-/// Providers by the name of their wire API. Built once and passed down; cheap to clone.
+/// Providers by the name of their API. Built once and passed down; cheap to clone.
 #[derive(Clone, Default)]
 pub struct ProviderRegistry {
     providers: BTreeMap<String, Arc<dyn Provider>>,
@@ -32,14 +32,14 @@ pub struct ProviderRegistry {
 }
 
 impl ProviderRegistry {
-    /// Every wire API that is built in. Nothing is opened or started before the first request.
+    /// All built-in provider APIs. Nothing is opened or started before the first request.
     #[must_use]
     pub fn builtin() -> Self {
         Self::with_exchange_mode(ExchangeMode::Live, MemoryAccount::default())
     }
 
-    /// Every wire API that is built in, with requests that are recorded or played back. The scripted model's go nowhere anyhow.
-    /// What answers take of memory while they run is charged to `memory`; one that gets none ends as a failure.
+    /// All built-in provider APIs, with requests in the given mode (those of the scripted model never leave the process). The memory of
+    /// running answers is charged to `memory`; an answer that gets none fails.
     #[must_use]
     pub fn with_exchange_mode(mode: ExchangeMode, memory: MemoryAccount) -> Self {
         let player = if let ExchangeMode::Replayed(player) = &mode { Some(Arc::clone(player)) } else { None };
@@ -74,24 +74,24 @@ impl ProviderRegistry {
         self
     }
 
-    /// The provider that speaks `api`; `None` for a name that is not known ([`ProviderRegistry::apis`] tells which are).
+    /// The provider for `api`; `None` for an unknown name ([`ProviderRegistry::apis`] lists the known ones).
     #[must_use]
     pub fn get(&self, api: &str) -> Option<Arc<dyn Provider>> {
         self.providers.get(api).cloned()
     }
 
-    /// Closes the connections to providers that only requests with this network have used. Whoever asks again gets new ones.
+    /// Closes the connections to providers that only requests with this network have used. Later requests open new ones.
     pub fn release(&self, network: &Arc<Network>) {
         self.transport.clients.release(network);
     }
 
-    /// What plays answers back, where requests go nowhere: then nothing of the user's authorises them.
+    /// The player, when answers are replayed: requests then need no credentials of the user.
     #[must_use]
     pub fn player(&self) -> Option<&Arc<Player>> {
         self.player.as_ref()
     }
 
-    /// The names of all wire APIs, sorted.
+    /// The names of all provider APIs, sorted.
     pub fn apis(&self) -> impl Iterator<Item = &str> {
         self.providers.keys().map(String::as_str)
     }

@@ -1,4 +1,4 @@
-//! The neutral request: what every adapter gets.
+//! The request that every provider gets, whatever its API.
 
 use std::{fmt, pin::Pin, sync::Arc, time::Duration};
 
@@ -13,39 +13,39 @@ use agentd_protocol::{
 
 use crate::Deadlines;
 
-/// One question to a model.
+/// One request to a model.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The model.
     pub model: Arc<Model>,
-    /// The transcript, oldest first: system messages, prompts, answers, results and the derived kinds. The adapter makes
-    /// it legal for its wire.
+    /// The transcript, oldest first: system messages, prompts, answers, results and the derived kinds. The adapter makes it legal for its
+    /// API.
     pub messages: Vec<Json<Message>>,
-    /// How hard to think; already one of the model's levels.
+    /// The thinking level, which is one of the model's.
     pub thinking_level: ThinkingLevel,
     /// The session's id, as cache key and affinity hint.
     pub session_id: String,
     /// The key and headers of the provider.
     pub credentials: Credentials,
-    /// How long the provider may be silent; `None` for no limit.
+    /// The longest silence of the provider; `None` for no limit.
     pub idle_timeout: Option<Duration>,
-    /// The other limits of time.
+    /// The other deadlines.
     pub deadlines: Deadlines,
-    /// How connections come about; `None` for what the environment of the process says.
+    /// Proxies, certificates and timeouts of connections; `None` for those of the process's environment.
     pub network: Option<Arc<Network>>,
     /// Whether images are kept from the model.
     pub block_images: bool,
-    /// How long the provider should keep the prompt in its cache.
+    /// The time for which the provider should cache the prompt.
     pub cache_retention: CacheRetention,
-    /// Tokens for thinking, where a provider takes a budget instead of a word.
+    /// Token budgets for thinking, for providers that take a budget instead of an effort.
     pub thinking_budgets: ThinkingBudgets,
-    /// How often the HTTP request itself is sent again while nothing of an answer has come.
+    /// Retries of the HTTP request while nothing of an answer has come.
     pub retries: HttpRetries,
-    /// Asked once for other credentials when the provider refuses these before it answers.
+    /// Renews the credentials once if the provider refuses them before it answers.
     pub renew: Option<CredentialRenewer>,
 }
 
-/// How credentials are renewed; cheap to clone.
+/// A shared [`RenewCredentials`]; cheap to clone.
 #[derive(Clone)]
 pub struct CredentialRenewer(pub Arc<dyn RenewCredentials>);
 
@@ -55,7 +55,7 @@ impl fmt::Debug for CredentialRenewer {
     }
 }
 
-/// Tokens that each thinking level may use (setting `thinkingBudgets`).
+/// The token budget of each thinking level (setting `thinkingBudgets`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThinkingBudgets {
     /// For `minimal`; default 1024.
@@ -88,15 +88,15 @@ impl ThinkingBudgets {
     }
 }
 
-/// When an HTTP request is sent again (settings `retry.provider`). Only what failed before any byte of an answer with a
-/// good status came is ever sent again.
+/// Retries of an HTTP request (settings `retry.provider`). Only requests that failed before any byte of an answer with a status of success
+/// are sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HttpRetries {
-    /// How often at most; default 0.
+    /// The most retries; default 0.
     pub max: u32,
-    /// The longest wait that a server may ask for; default 60 s. Zero for no limit.
+    /// The longest pause that a server may ask for; default 60 s. Zero for no limit.
     pub max_delay: Duration,
-    /// How long the server may take until its answer begins; `None` leaves it to the idle limit.
+    /// The timeout for the start of the answer; `None` for the idle timeout only.
     pub first_byte_timeout: Option<Duration>,
 }
 
@@ -107,7 +107,7 @@ impl Default for HttpRetries {
 }
 
 impl Request {
-    /// A request with everything else at its default: no thinking, no session, no credentials, no limits.
+    /// A request with defaults for all else: no thinking, no session, no credentials, no limits.
     #[must_use]
     pub fn new(model: Arc<Model>, messages: Vec<Json<Message>>) -> Self {
         Self {
@@ -128,38 +128,38 @@ impl Request {
     }
 }
 
-/// How long providers are asked to keep the prompt in their cache.
+/// The time for which providers are asked to cache the prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CacheRetention {
     /// Not at all.
     None,
-    /// As long as they do by default: minutes.
+    /// The provider's default: minutes.
     #[default]
     Short,
-    /// As long as they can: an hour to a day, where that is known to work.
+    /// The provider's longest time, if it is known to work: an hour to a day.
     Long,
 }
 
-/// Gets other credentials in the place of some that a provider refused.
+/// Renews credentials that a provider refused.
 pub trait RenewCredentials: Send + Sync {
     /// Credentials to try in the place of `refused`; `None` where there are no others, which leaves the refusal as the
     /// answer. An error is for the user, without secrets.
     ///
-    /// Cancel safety: dropping the future gives the attempt up; what was renewed already stays renewed.
+    /// Cancel safety: dropping the future gives the attempt up; credentials that were renewed already stay renewed.
     fn renew<'a>(&'a self, refused: &'a Credentials) -> RenewalFuture<'a>;
 }
 
-/// What comes of [`RenewCredentials::renew`].
+/// The result of [`RenewCredentials::renew`].
 pub type RenewalFuture<'a> =
     Pin<Box<dyn Future<Output = Option<Result<RenewedCredentials, String>>> + Send + 'a>>;
 
 /// Credentials that were renewed.
 #[derive(Debug, Clone)]
 pub struct RenewedCredentials {
-    /// What authorises from now on.
+    /// The new credentials.
     pub credentials: Credentials,
-    /// The address in the place of the model's, where it changed.
+    /// The new address in place of the model's, if it changed.
     pub base_url: Option<String>,
-    /// What to do where these are refused too, for the user. Sentences.
+    /// Advice to the user for the case that these are refused, too. Sentences.
     pub advice: String,
 }

@@ -1,4 +1,4 @@
-//! What the system messages of a transcript add up to.
+//! Adds up the system messages of a transcript. Pure.
 
 use agentd_protocol::{
     Json,
@@ -61,7 +61,7 @@ impl SystemState {
     }
 }
 
-/// Adds up the system messages of a transcript; other messages are passed over.
+/// Adds up the system messages of a transcript; other messages are skipped.
 #[must_use]
 pub fn system_state<'a>(messages: impl IntoIterator<Item = &'a Json<Message>>) -> SystemState {
     let mut state = SystemState::default();
@@ -73,8 +73,8 @@ pub fn system_state<'a>(messages: impl IntoIterator<Item = &'a Json<Message>>) -
     state
 }
 
-/// Says in words what a later system message changed, for models that take such messages in the middle of a
-/// conversation. Empty when it changed only tools.
+/// Describes the change of a later system message, for models that accept such messages in the middle of a conversation. Empty if it
+/// changed only tools.
 #[must_use]
 pub fn describe_change(message: &SystemMessage) -> String {
     let text = message.content.text();

@@ -1,5 +1,5 @@
-//! What a schema may ask for at most. A schema of a few kilobytes can ask for more work than there is time and memory for:
-//! alternatives of alternatives by reference double with each level, and a regular expression grows with its counts.
+//! Limits of schemas. A schema of a few kilobytes can require more work than there is time and memory for: nested alternatives by reference
+//! double with each level, and a regular expression grows with its counts.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,39 +11,39 @@ use super::{
     keywords::{Document, deeper},
 };
 
-/// How large a schema may be, in bytes of JSON.
+/// The largest schema, in bytes of JSON.
 pub(super) const MAX_BYTES: usize = 256 << 10;
 
-/// How deep its values may nest, two levels for each object in an object. The validator checks the schema itself first, and calls itself several times for each
-/// level, on a stack of 2 MiB.
+/// The deepest nesting of its values, two levels for each object in an object. The validator first checks the schema itself, and recurses
+/// several times for each level, on a stack of 2 MiB.
 const MAX_NESTING: usize = 40;
 
-/// How many schemas one value may be held against, one in the other by alternatives and references.
+/// The most schemas that one value is checked against, nested by alternatives and references.
 const MAX_WEIGHT: u64 = 10_000;
 
-/// How deep those may nest.
+/// The deepest nesting of those schemas.
 const MAX_LEVELS: u32 = 32;
 
-/// How large its regular expressions may be together once they are compiled, in bytes.
+/// The largest compiled size of all its regular expressions together, in bytes.
 const MAX_PATTERN_BYTES: usize = 4 << 20;
 
-/// The sizes that regular expressions are tried at.
+/// The size limits at which regular expressions are compiled, in bytes.
 const PATTERN_SIZES: [usize; 4] = [32 << 10, 128 << 10, 512 << 10, 2 << 20];
 
-/// What one counts that is of another dialect: most of these are left out.
+/// The assumed size of an expression in another dialect, in bytes: most of these are left out.
 const ODD_PATTERN_BYTES: usize = 256 << 10;
 
-/// What a schema has at most that is compiled in a moment, in values.
+/// The largest schema that compiles in a moment, in values.
 const SMALL: usize = 1_000;
 
-/// Whether a schema is compiled in a moment, as those of the tools of this program are.
+/// Whether a schema compiles in a moment, as those of the built-in tools do.
 pub(super) fn is_small(schema: &Value) -> bool {
     let mut patterns = HashSet::new();
     collect_patterns(schema, &mut patterns);
     patterns.is_empty() && units(schema, SMALL) < SMALL
 }
 
-/// Whether a schema stays within its bounds; what its references name.
+/// Checks that a schema is within the limits, and returns the targets of its references.
 ///
 /// # Errors
 /// Says in what it does not.
@@ -61,7 +61,7 @@ pub(super) fn check(schema: &Value) -> Result<Document, String> {
     Ok(document)
 }
 
-/// How deep a value nests.
+/// The nesting depth of a value.
 fn nesting(value: &Value) -> usize {
     match value {
         Value::Object(members) => 1 + members.values().map(nesting).max().unwrap_or_default(),
@@ -70,18 +70,18 @@ fn nesting(value: &Value) -> usize {
     }
 }
 
-/// How many schemas hold against one value, for each schema that was looked at, by its address in the document.
+/// The number of schemas that one value is checked against, for each visited schema, by its address in the document.
 struct Weights<'a> {
     root: &'a Value,
     document: &'a Document,
-    /// The weight and the levels; `None` while they are being found.
+    /// The weight and the levels; `None` while they are being computed.
     known: HashMap<*const Value, Option<(u64, u32)>>,
-    /// How many are being found.
+    /// The number of schemas that are being computed.
     open: u32,
 }
 
 impl<'a> Weights<'a> {
-    /// Looks at every schema that can be reached.
+    /// Checks every reachable schema.
     fn check(&mut self) -> Result<(), String> {
         let (mut seen, mut next) = (HashSet::new(), vec![self.root]);
         while let Some(schema) = next.pop() {
@@ -98,7 +98,7 @@ impl<'a> Weights<'a> {
         Ok(())
     }
 
-    /// A document inside of the document would give references another meaning.
+    /// Refuses a document inside of the document, which would give references another meaning.
     fn is_no_document(&self, schema: &Value, members: &Map<String, Value>) -> Result<(), String> {
         let is_other = |id: &&str| !id.starts_with('#') && !std::ptr::eq(schema, self.root);
         let keyword = self.document.id_keyword;
@@ -118,7 +118,7 @@ impl<'a> Weights<'a> {
         self.known.insert(address, None);
         let (mut weight, mut levels) = (1_u64, 0);
         if let Value::Object(members) = schema {
-            // This calls itself as often as schemas nest.
+            // The recursion is as deep as schemas nest.
             self.open += 1;
             if self.open > MAX_LEVELS + 1 {
                 return Err(too_many_levels());
@@ -147,7 +147,7 @@ fn too_many_levels() -> String {
     format!("its alternatives and references nest deeper than {MAX_LEVELS} levels")
 }
 
-/// Whether the regular expressions are small enough together.
+/// Checks that the regular expressions are small enough together.
 fn check_patterns(schema: &Value) -> Result<(), String> {
     let mut patterns = HashSet::new();
     collect_patterns(schema, &mut patterns);
@@ -163,7 +163,7 @@ fn check_patterns(schema: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Which of the known sizes is enough for a regular expression; `None` where none is.
+/// The smallest sufficient size limit of a regular expression; `None` if all are too small.
 fn compiled_size(pattern: &str) -> Option<usize> {
     let pattern = in_ascii(pattern);
     for size in PATTERN_SIZES {
@@ -176,7 +176,7 @@ fn compiled_size(pattern: &str) -> Option<usize> {
     None
 }
 
-/// A regular expression with the classes for words and digits as ECMA has them: of ASCII alone, and so much smaller.
+/// A regular expression with ECMA's classes for words and digits, which hold only ASCII and are much smaller.
 fn in_ascii(pattern: &str) -> String {
     let mut text = String::with_capacity(pattern.len());
     let mut letters = pattern.chars();

@@ -3,7 +3,7 @@
 use agentd_protocol::number;
 use serde_json::{Number, Value};
 
-/// Mends `value` in place towards `schema`. What cannot be mended stays as it is.
+/// Coerces `value` in place towards `schema`. A value that cannot be coerced stays unchanged.
 pub(super) fn coerce(schema: &Value, value: &mut Value) {
     visit(&mut SchemaScope::new(schema), schema, value);
 }
@@ -38,13 +38,13 @@ fn visit(scope: &mut SchemaScope<'_>, schema: &Value, value: &mut Value) {
     });
 }
 
-/// Mends towards the first alternative that the value then fits; leaves a value alone that fits one already.
+/// Coerces towards the first alternative that the value then fits. A value that already fits one stays unchanged.
 fn choose(scope: &mut SchemaScope<'_>, branches: &[Value], value: &mut Value) {
     if branches.iter().any(|branch| scope.fits(branch, value)) {
         return;
     }
     for branch in branches {
-        // A copy for each: of a large value there cannot be many.
+        // Each alternative needs a copy, so copies of large values are limited.
         if !scope.pay_for(value) {
             return;
         }
@@ -60,8 +60,7 @@ fn choose(scope: &mut SchemaScope<'_>, branches: &[Value], value: &mut Value) {
 fn visit_members(scope: &mut SchemaScope<'_>, schema: &Value, value: &mut Value) {
     let Value::Object(members) = value else { return };
     members.retain(|name, member| {
-        // What models send for an argument that they want to leave out: `null` where sampling is strict, or no text for a
-        // number or a flag.
+        // Models send a blank for an argument that they leave out: `null` with strict sampling, or an empty text for a number or a flag.
         let is_blank = member.is_null() || member.as_str().is_some_and(|text| text.trim().is_empty());
         if !is_blank || required(schema).any(|wanted| wanted == name) {
             return true;
@@ -125,14 +124,14 @@ fn converted(value: &Value, wanted: &str) -> Option<Value> {
     }
 }
 
-/// How many schemas one mending looks at before it gives up: bounds schemas that refer to themselves or whose
-/// alternatives multiply. Real arguments need a few hundred.
+/// The schemas that one coercion visits before it gives up: a limit for schemas that refer to themselves or whose alternatives multiply.
+/// Real arguments need a few hundred.
 const MAX_STEPS: u32 = 20_000;
 
-/// How deep alternatives and references nest before they are taken as unfitting.
+/// The depth of alternatives and references beyond which a value counts as not fitting.
 const MAX_DEPTH: u32 = 64;
 
-/// The document that local references point into, and what is left of the effort allowed.
+/// The document that local references point into, and the remaining work.
 struct SchemaScope<'a> {
     root: &'a Value,
     steps: u32,
@@ -144,7 +143,7 @@ impl<'a> SchemaScope<'a> {
         Self { root, steps: MAX_STEPS, depth: 0 }
     }
 
-    /// Calls `visit` one level deeper, unless the effort allowed is used up.
+    /// Calls `visit` one level deeper, unless the work is used up.
     fn enter<T>(&mut self, visit: impl FnOnce(&mut Self) -> T) -> Option<T> {
         if self.steps == 0 || self.depth == MAX_DEPTH {
             return None;
@@ -156,7 +155,7 @@ impl<'a> SchemaScope<'a> {
         Some(result)
     }
 
-    /// Pays for a copy of `value`; false when the effort allowed is used up.
+    /// Charges a copy of `value`; false if the work is used up.
     fn pay_for(&mut self, value: &Value) -> bool {
         self.steps = spend(value, self.steps).unwrap_or_default();
         self.steps > 0
@@ -168,7 +167,7 @@ impl<'a> SchemaScope<'a> {
         self.root.pointer(pointer)
     }
 
-    /// Whether `value` fits `schema` as far as types, constants, alternatives and members tell.
+    /// Whether `value` fits `schema`, judged by types, constants, alternatives and members only.
     fn fits(&mut self, schema: &Value, value: &Value) -> bool {
         self.enter(|scope| scope.fits_here(schema, value)).unwrap_or(false)
     }
@@ -221,13 +220,13 @@ impl<'a> SchemaScope<'a> {
     }
 }
 
-/// What is left of `steps` after a copy of `value`: one goes for each 64 values or 4 KiB of text.
+/// The rest of `steps` after a copy of `value`, which costs one for each 64 values or 4 KiB of text.
 fn spend(value: &Value, steps: u32) -> Option<u32> {
     let units = units(value, (steps as usize).saturating_mul(64));
     steps.checked_sub(u32::try_from(units / 64).ok()?)
 }
 
-/// The values in `value`, and its text in pieces of 64 bytes; counts on to little more than `most`.
+/// The values in `value`, and its text in pieces of 64 bytes; stops counting soon after `most`.
 pub(super) fn units(value: &Value, most: usize) -> usize {
     fn sum<'a>(parts: impl Iterator<Item = &'a Value>, most: usize) -> usize {
         let mut sum = 1;

@@ -1,4 +1,4 @@
-//! Where schemas stand inside of a schema, and what a reference in one names.
+//! The places of schemas inside of a schema, and the targets of its references.
 
 use std::collections::HashMap;
 
@@ -38,7 +38,7 @@ pub(super) struct Document {
     pub(super) id_keyword: &'static str,
     /// Its own address, if it says one.
     id: Option<String>,
-    /// Where the places are that have a name, as JSON pointers.
+    /// The named places, as JSON pointers.
     anchors: HashMap<String, String>,
 }
 
@@ -80,7 +80,7 @@ impl Document {
         }
     }
 
-    /// What a reference names.
+    /// The target of a reference.
     fn target<'a>(&self, root: &'a Value, reference: &str) -> Result<&'a Value, String> {
         let unknown = || format!("the reference \"{}\" leads nowhere in it", shown(reference));
         let (address, place) = reference.split_once('#').unwrap_or((reference, ""));
@@ -96,7 +96,7 @@ impl Document {
         root.pointer(pointer).ok_or_else(unknown)
     }
 
-    /// The schemas that `schema` holds against the same value.
+    /// The schemas inside of `schema` for the same value.
     ///
     /// # Errors
     /// For a reference that leads nowhere in this document.
@@ -120,7 +120,7 @@ impl Document {
     }
 }
 
-/// The schemas that `schema` holds against parts of a value.
+/// The schemas inside of `schema` for parts of a value.
 pub(super) fn deeper(schema: &Map<String, Value>) -> Vec<&Value> {
     let mut found: Vec<&Value> = Vec::new();
     for value in DEEPER.iter().filter_map(|name| schema.get(*name)) {
@@ -134,7 +134,7 @@ pub(super) fn deeper(schema: &Map<String, Value>) -> Vec<&Value> {
     found
 }
 
-/// Whether a value can be a schema at all.
+/// Whether a value has the type of a schema.
 fn is_schema(value: &Value) -> bool {
     value.is_object() || value.is_boolean()
 }
@@ -144,7 +144,7 @@ fn shown(reference: &str) -> String {
     reference.chars().take(100).collect()
 }
 
-/// A fragment without its percent signs; `None` for one that is no text then.
+/// A fragment with its percent escapes decoded; `None` if it is not text then.
 fn decoded(fragment: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(fragment.len());
     let mut rest = fragment;

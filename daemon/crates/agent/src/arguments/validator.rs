@@ -1,4 +1,4 @@
-//! A compiled schema, and what of a value does not fit it.
+//! A compiled schema: it lists the misfits of a value, and counts the work of a check beforehand, since the validator itself has no limit.
 
 use std::{collections::HashSet, error::Error};
 
@@ -12,14 +12,14 @@ use super::{
     keywords::Document,
 };
 
-/// Where a schema is while it is compiled. Nothing is read from there.
+/// The address of a schema while it is compiled. Nothing is read from there.
 const HERE: &str = "schema:///tool";
 
 /// A schema, compiled.
 pub(super) struct Validator {
     schemas: Schemas,
     root: SchemaIndex,
-    /// What the work of a check is counted by.
+    /// Counts the work of a check.
     work: Work,
 }
 
@@ -33,8 +33,8 @@ pub(super) struct Misfit {
 }
 
 impl Validator {
-    /// Compiles a schema. References to other documents are never followed. A regular expression that is none in the linear-time
-    /// dialect (one that looks ahead, say) is left out: it can refuse nothing then.
+    /// Compiles a schema. References to other documents are never followed. A regular expression outside of the linear-time dialect (with a
+    /// look-ahead, say) is left out, so that it refuses nothing.
     ///
     /// # Errors
     /// Why it cannot be used, for people: it is no schema, or asks for more than [`bounds`] allows.
@@ -44,7 +44,7 @@ impl Validator {
         Ok(Self { schemas, root, work })
     }
 
-    /// How much work it is to check `value`, in steps; `None` when that is more than is done for any value.
+    /// The work of checking `value`, in steps; `None` if it exceeds [`MAX_STEPS`].
     pub(super) fn work(&self, schema: &Value, value: &Value) -> Option<u64> {
         self.work.steps(schema, value)
     }
@@ -105,7 +105,7 @@ fn leave_out(schema: &mut Value, patterns: &HashSet<&str>) {
                 let before = by_name.len();
                 by_name.retain(|name, _| !patterns.contains(name.as_str()));
                 if by_name.len() < before {
-                    // What the pattern would have let through must not be refused now.
+                    // Properties that the pattern allowed must not be refused now.
                     members.shift_remove("additionalProperties");
                     members.shift_remove("unevaluatedProperties");
                 }
@@ -117,7 +117,7 @@ fn leave_out(schema: &mut Value, patterns: &HashSet<&str>) {
     }
 }
 
-/// Documents elsewhere are not read: a schema comes from whoever declared the tool.
+/// Refuses to read other documents, since any client can declare a schema.
 struct Nowhere;
 
 impl UrlLoader for Nowhere {
@@ -126,7 +126,7 @@ impl UrlLoader for Nowhere {
     }
 }
 
-/// Puts an error about a part of `value` into words; one that only says that something below it failed is replaced by that.
+/// Describes an error about a part of `value`; an error that only reports failures below it is replaced by those.
 fn collect(error: &ValidationError<'_, '_>, value: &Value, out: &mut Vec<Misfit>) {
     let path = || {
         error.instance_location.tokens.iter().map(|token| match token {
@@ -170,7 +170,7 @@ fn at<'a>(value: &'a Value, error: &ValidationError<'_, '_>) -> Option<&'a Value
     })
 }
 
-/// What a value is, in the words of JSON Schema.
+/// The type of a value, in the words of JSON Schema.
 fn kind_of(value: Option<&Value>) -> &'static str {
     match value {
         None => "nothing",
@@ -184,7 +184,7 @@ fn kind_of(value: Option<&Value>) -> &'static str {
     }
 }
 
-/// What should be there. The value itself is not repeated: it follows the list of misfits.
+/// Describes what is expected. The value itself follows the list of misfits.
 fn describe(kind: &ErrorKind<'_, '_>) -> String {
     match kind {
         ErrorKind::AdditionalProperties { got } => format!("must not have properties {}", got.join(", ")),
@@ -212,10 +212,10 @@ fn describe(kind: &ErrorKind<'_, '_>) -> String {
     }
 }
 
-/// How many steps a check may take. Arguments of ten thousand items take some ten thousand, and a fraction of a second.
+/// The most steps of a check. Arguments of ten thousand items take some ten thousand steps, and a fraction of a second.
 pub(super) const MAX_STEPS: u64 = 250_000;
 
-/// How deep schemas and values may nest together: the validator calls itself as often, on a stack of 2 MiB.
+/// The deepest common nesting of schemas and values: the recursion of the validator, on a stack of 2 MiB.
 const MAX_NESTING: u64 = 160;
 
 /// Counts steps.
@@ -239,8 +239,7 @@ impl Work {
         Self { document }
     }
 
-    /// The steps of a check: at least as many as the validator looks at schemas. `None` when they are more than [`MAX_STEPS`];
-    /// no more than those are counted.
+    /// The steps of a check, at least as many as schemas that the validator visits. `None` beyond [`MAX_STEPS`], where counting stops.
     pub(super) fn steps(&self, schema: &Value, value: &Value) -> Option<u64> {
         let mut counting = Counting { root: schema, document: &self.document, left: MAX_STEPS };
         counting.hold(schema, value, 0).ok().map(|()| MAX_STEPS - counting.left)
@@ -249,14 +248,14 @@ impl Work {
 
 impl<'a> Counting<'a> {
     fn hold(&mut self, schema: &'a Value, value: &Value, nesting: u64) -> Result<(), TooMuch> {
-        // What does not fit is told with its path, whose length counts.
+        // Misfits are reported with their path, so its length counts.
         self.take(1 + nesting / 8)?;
         let Value::Object(keywords) = schema else { return Ok(()) };
         if nesting >= MAX_NESTING {
             return Err(TooMuch);
         }
         self.take(own(keywords, value))?;
-        // References were looked at before the schema was compiled.
+        // References were checked before the schema was compiled.
         for inner in self.document.in_place(self.root, keywords).map_err(|_| TooMuch)? {
             self.hold(inner, value, nesting + 1)?;
         }
@@ -286,7 +285,7 @@ impl<'a> Counting<'a> {
                     }
                 }
             }
-            // Whether a pattern fits its name is not looked at.
+            // Counts every pattern, whether or not it matches the name.
             for schema in by_pattern.into_iter().flat_map(Map::values) {
                 self.take(1 + name.len() as u64 / 64)?;
                 self.hold(schema, member, nesting)?;

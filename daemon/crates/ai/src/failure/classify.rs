@@ -1,4 +1,4 @@
-//! Decides what a failure means from what the provider said: status first, then error type, then text.
+//! Classifies failures by the provider's status, error type and text, in this order. Pure.
 
 use agentd_protocol::{
     error::ErrorCode,
@@ -13,7 +13,7 @@ use super::{
     },
 };
 
-/// What is known of a failure.
+/// The facts about a failure.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Evidence<'a> {
     /// The provider's name.
@@ -22,13 +22,13 @@ pub struct Evidence<'a> {
     pub status: Option<u16>,
     /// The provider's name for the kind of error.
     pub error_type: Option<&'a str>,
-    /// What the provider said, without the status.
+    /// The provider's text, without the status.
     pub text: &'a str,
 }
 
-/// Decides what a failure means.
+/// Classifies a failure.
 ///
-/// Case, and the difference between spaces, dashes and underscores, do not matter; numbers count only as whole numbers.
+/// Ignores case, and the difference between spaces, dashes and underscores. Numbers match only as whole numbers.
 #[must_use]
 pub fn classify(evidence: &Evidence<'_>) -> FailureKind {
     let text = Words::new(evidence.text);
@@ -78,7 +78,7 @@ pub fn classify_message(provider: &str, message: &str) -> FailureKind {
     classify(&Evidence { provider, status, error_type: None, text })
 }
 
-/// What kept a stored answer from being a good one; `None` when nothing did.
+/// Classifies a stored answer; `None` if it did not fail.
 ///
 /// Besides failed answers, these were too long for a context window of `context_window` tokens (0 if unknown): a `stop`
 /// whose input is above the window, and a `length` without output whose input fills 99 % of it.
@@ -87,7 +87,7 @@ pub fn classify_answer(answer: &AssistantMessage, context_window: u64) -> Option
     let input = answer.usage.input + answer.usage.cache_read;
     let known = context_window > 0;
     match answer.stop_reason {
-        // The text of a refusal may be the model's own words, which mean nothing to a classifier.
+        // The text of a refusal may be the model's own words, which cannot be classified.
         StopReason::Error if answer.code == Some(ErrorCode::ModelRefused) => Some(FailureKind::ModelRefusal),
         StopReason::Error => {
             let message = answer.error_message.as_deref().unwrap_or_default();
@@ -108,7 +108,7 @@ fn is_overflow(evidence: &Evidence<'_>, text: &Words) -> bool {
     if evidence.status == Some(413) {
         return true;
     }
-    // Its 413 is taken care of above.
+    // Cerebras answers 400 or 413 without a body.
     if evidence.provider == "cerebras" && evidence.status == Some(400) && text.is_empty_body() {
         return true;
     }
@@ -122,7 +122,7 @@ fn is_overflow(evidence: &Evidence<'_>, text: &Words) -> bool {
     kind.hold_any(OVERFLOW) || text.hold_any(OVERFLOW) || text.number_of_tokens_after("exceeds the limit of")
 }
 
-/// Whether the text of a failure tells of a limit of the account, which does not pass in a moment.
+/// Whether the text of a failure names a limit of the account, which does not pass in a moment.
 #[must_use]
 pub fn is_account_limit(message: &str) -> bool {
     tells_of_account_limit(&Words::new(message))
@@ -137,7 +137,7 @@ fn tells_of_account_limit(text: &Words) -> bool {
 
 /// Whether a quota is used up, in whatever words.
 fn is_spent_quota(text: &Words) -> bool {
-    // Google says this of a moment as well as of a day; "check quota" is its advice, not its finding.
+    // Google sends this text for limits of a moment as well as of a day; "check quota" is only its advice.
     if text.hold_any(&["resource has been exhausted (e.g. check quota)"]) {
         return false;
     }
@@ -158,7 +158,7 @@ fn split_status(message: &str) -> (Option<u16>, &str) {
     (None, message)
 }
 
-/// Words behind a number that make it an amount of something other than tokens, and no status.
+/// Units: a number before one of them is an amount and not a status.
 const UNITS: &[&str] = &[
     "token",
     "tokens",
@@ -245,7 +245,7 @@ impl Words {
         })
     }
 
-    /// Whether a number stands in the text by itself and is no amount of something.
+    /// Whether a number stands in the text by itself and is not an amount.
     pub(super) fn has_number(&self, number: u16) -> bool {
         let digits = number.to_string();
         self.0.match_indices(&digits).any(|(at, _)| {
@@ -262,7 +262,7 @@ impl Words {
         })
     }
 
-    /// Whether a number is told as a code: `"code":"1308"`, `code 1308`, `[1308]`.
+    /// Whether the text has a number as a code: `"code":"1308"`, `code 1308`, `[1308]`.
     pub(super) fn has_code(&self, number: u16) -> bool {
         let digits = number.to_string();
         self.0.match_indices(&digits).any(|(at, _)| {
@@ -273,7 +273,7 @@ impl Words {
         })
     }
 
-    /// Whether the text holds a word that is no part of a web address.
+    /// Whether the text holds a word outside of web addresses.
     pub(super) fn holds_outside_addresses(&self, word: &str) -> bool {
         self.0.split(' ').filter(|part| !part.contains("://")).any(|part| part.contains(word))
     }
@@ -309,7 +309,7 @@ fn matches(text: &str, pattern: &str) -> bool {
     true
 }
 
-/// What follows a number with its separators and an optional bracket; `None` when there is no number.
+/// The text after a number with its separators and an optional bracket; `None` without a number.
 fn skip_number(text: &str) -> Option<&str> {
     let inner = text.strip_prefix('(').unwrap_or(text);
     inner

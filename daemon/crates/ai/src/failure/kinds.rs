@@ -1,4 +1,4 @@
-//! What a failure of a model call is.
+//! The failure of a model call, and its kinds.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use crate::Stall;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
-    /// What it means for the caller.
+    /// The kind, by which the caller decides.
     pub kind: FailureKind,
-    /// What happened, for people; becomes the answer's `errorMessage`.
+    /// The text for people; becomes the answer's `errorMessage`.
     pub message: String,
-    /// How long the provider wants to be left alone before the next attempt.
+    /// The pause that the provider asks for before the next attempt.
     pub retry_after: Option<Duration>,
-    /// Set where the provider took too long.
+    /// Set if the provider exceeded a deadline.
     pub stall: Option<Stall>,
 }
 
@@ -25,24 +25,24 @@ impl Failure {
         Self { kind, message: message.into(), retry_after: None, stall: None }
     }
 
-    /// Adds how long the provider wants to be left alone.
+    /// Sets the pause that the provider asks for.
     #[must_use]
     pub fn after(mut self, delay: Option<Duration>) -> Self {
         self.retry_after = delay;
         self
     }
 
-    /// Someone stopped the request.
+    /// The failure of an aborted request.
     #[must_use]
     pub fn aborted() -> Self {
         Self::new(FailureKind::Aborted, "Request was aborted")
     }
 }
 
-/// What a failure means for the caller.
+/// The kinds of failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FailureKind {
-    /// Someone stopped it.
+    /// The request was aborted.
     Aborted,
     /// The same request may work later.
     Retryable,
@@ -52,7 +52,7 @@ pub enum FailureKind {
     Auth,
     /// The provider cannot do anything with the request: an unknown model, a wrong field.
     InvalidRequest,
-    /// The model, or a filter before or behind it, refused to answer. The same request is not asked again.
+    /// The model, or a filter before or after it, refused to answer. The request is not retried.
     ModelRefusal,
     /// Anything else; trying again will not help.
     Fatal,

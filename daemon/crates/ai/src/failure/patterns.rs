@@ -1,5 +1,5 @@
-//! What providers say, in the form that [`Words`](super::text::Words) compares: lower case, with spaces for dashes and
-//! underscores; `#` stands for a number, `*` for anything.
+//! The error texts of providers, in the form that the classifier compares: lower case, with spaces for dashes and underscores; `#` stands
+//! for a number, `*` for anything.
 
 /// The transcript is too long for the model.
 pub(super) const OVERFLOW: &[&str] = &[
@@ -34,7 +34,7 @@ pub(super) const OVERFLOW: &[&str] = &[
     "model context window exceeded",
 ];
 
-/// Texts that sound like the above but speak of requests per time.
+/// Texts that resemble overflow but mean a rate limit.
 pub(super) const NOT_OVERFLOW: &[&str] = &[
     "rate limit",
     "too many requests",
@@ -45,7 +45,7 @@ pub(super) const NOT_OVERFLOW: &[&str] = &[
     "daily",
 ];
 
-/// How AWS begins when it speaks of requests per time; what follows may be "too many tokens".
+/// The beginnings of AWS rate limit errors, whose text may continue with "too many tokens".
 pub(super) const THROTTLED: &[&str] =
     &["throttling error:", "throttlingexception", "service unavailable:", "serviceunavailableexception"];
 
@@ -70,14 +70,14 @@ pub(super) const ACCOUNT_LIMIT: &[&str] = &[
     "insufficient credit",
     "out of credits",
     "subscription sharing",
-    // Ours, of a server that wants more patience than there is.
+    // The text of agentd for a pause that is longer than the limit.
     "retry delay (max",
 ];
 
-/// Statuses of trouble that passes.
+/// Statuses of temporary failures.
 pub(super) const RETRYABLE_STATUS: &[u16] = &[429, 500, 502, 503, 504, 520, 524, 529];
 
-/// Texts of trouble that passes.
+/// Texts of temporary failures.
 pub(super) const RETRYABLE: &[&str] = &[
     "overloaded",
     "at capacity",
@@ -159,7 +159,7 @@ pub(super) const RETRYABLE: &[&str] = &[
     "modelnotreadyexception",
 ];
 
-/// Single words of the same meaning.
+/// Single words that mean a temporary failure.
 pub(super) const RETRYABLE_WORDS: &[&str] = &[
     "busy",
     "unavailable",
@@ -197,7 +197,7 @@ pub(super) const AUTH: &[&str] = &[
     "unrecognizedclientexception",
 ];
 
-/// The model, or a filter before or behind it, refused to answer.
+/// The model, or a filter before or after it, refused to answer.
 pub(super) const MODEL_REFUSAL: &[&str] = &[
     "content filter",
     "content policy",

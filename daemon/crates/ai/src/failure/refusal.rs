@@ -1,16 +1,15 @@
-//! Refusals of a model: how providers call them, and what the model said.
+//! Refusals of a model: the stop reasons that mean one, and the model's own words.
 
 use super::{Failure, FailureKind};
 use crate::http::Server;
 
-/// How much of what a model said becomes the `errorMessage`, in characters. The answer's content has all of it.
+/// The part of a refusal's words that becomes the `errorMessage`, in characters. The answer's content has all of them.
 const MAX_SHOWN: usize = 2000;
 
-/// Without a word of the model (the text is the reference's).
+/// The message of a refusal without words (the text is pi's).
 const WORDLESS: &str = "The model refused to complete the request";
 
-/// Whether a stop reason says that the model, or a filter before or behind it, refused. Gateways pass on the words of others, so the
-/// list is one for all APIs.
+/// Whether a stop reason means a refusal by the model or a filter. Gateways pass on the reasons of other APIs, so one list serves all.
 pub(crate) fn is_refusal(reason: &str) -> bool {
     let reason = reason.to_ascii_lowercase();
     matches!(
@@ -33,7 +32,7 @@ pub(crate) fn is_refusal(reason: &str) -> bool {
     )
 }
 
-/// A refusal that a model gives in words of its own, apart from its text.
+/// A refusal in words of the model that are apart from its text.
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct Refusal {
@@ -43,13 +42,13 @@ pub(crate) struct Refusal {
 impl Refusal {
     /// Adds a piece of it.
     pub(crate) fn add(&mut self, piece: &str) {
-        // What is never shown is not kept: a character has at most four bytes.
+        // Keeps no more than can be shown: a character has at most four bytes.
         if self.said.len() <= MAX_SHOWN * 4 {
             self.said.push_str(piece);
         }
     }
 
-    /// Takes the whole of it in the place of the pieces.
+    /// Replaces the pieces by the whole text.
     pub(crate) fn set(&mut self, whole: &str) {
         if !whole.is_empty() {
             self.said.clear();
@@ -57,7 +56,7 @@ impl Refusal {
         }
     }
 
-    /// What the refusal means for the answer of `server`; `None` where nothing was said.
+    /// The failure of the answer of `server`; `None` without any words.
     pub(crate) fn failure(&self, server: &Server) -> Option<Failure> {
         let failure = Self::failure_saying(&self.said)?;
         Some(server.failure(failure.kind, failure.message))
@@ -77,7 +76,7 @@ impl Refusal {
         Some(Failure::new(FailureKind::ModelRefusal, text))
     }
 
-    /// A refusal without a word.
+    /// The message of a refusal without words.
     pub(crate) fn wordless() -> &'static str {
         WORDLESS
     }

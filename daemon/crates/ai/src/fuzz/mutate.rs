@@ -1,14 +1,14 @@
-//! Bodies of answers as faults, proxies and imitations of an API might make them.
+//! Faults in the bodies of answers, as networks, proxies and imitations cause them.
 
 use proptest::{prelude::*, sample::Index};
 use serde_json::{Value, json};
 
-/// One thing that goes wrong with a body.
+/// One fault in a body.
 #[derive(Debug, Clone)]
 pub(super) enum Fault {
     /// A byte becomes another one.
     Byte(Index, u8),
-    /// It ends here.
+    /// The body ends early.
     Cut(Index),
     /// A line is lost.
     Lost(Index),
@@ -18,13 +18,13 @@ pub(super) enum Fault {
     Swapped(Index, Index),
     /// A line of another body comes in between.
     Foreign(Index, Index, Index),
-    /// A value inside of an event's JSON is another one.
+    /// A value inside of an event's JSON is replaced.
     Value(Index, Index, Odd),
     /// A member of an object has another name.
     Renamed(Index, Index),
 }
 
-/// What stands in the place of a JSON value, as text.
+/// A replacement for a JSON value, as text.
 #[derive(Debug, Clone)]
 pub(super) struct Odd(&'static str);
 

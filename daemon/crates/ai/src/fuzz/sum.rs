@@ -1,4 +1,4 @@
-//! What an answer has to be, by its deltas: told apart from the accumulator, in the simplest way.
+//! A second, simplest accumulator, which checks the real one.
 
 use std::sync::Arc;
 

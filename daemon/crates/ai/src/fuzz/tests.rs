@@ -25,7 +25,7 @@ fn data(folder: &str) -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// Every body that somebody recorded or composed, of whatever API.
+/// All recorded and composed bodies of all APIs.
 fn bodies() -> Vec<(String, Vec<u8>)> {
     let mut bodies = [data("captures"), data("composed")].concat();
     bodies.retain(|(name, _)| !name.ends_with(".headers") && !name.ends_with(".md"));
@@ -61,7 +61,7 @@ fn every_body_is_read_by_every_api() {
     }
 }
 
-/// More cases than usual: faults are many. `PROPTEST_CASES` asks for even more.
+/// More cases than usual, since there are many faults. `PROPTEST_CASES` can raise the number further.
 fn many() -> ProptestConfig {
     let usual = ProptestConfig::default();
     ProptestConfig { cases: usual.cases.max(1000), ..usual }
@@ -82,7 +82,7 @@ proptest! {
         for fault in &faults {
             body = apply(fault, &body, bodies);
         }
-        // Mostly as what it was.
+        // Usually decoded as the API that it came from.
         answer(api.unwrap_or_else(|| api_of(name)), &body);
     }
 
@@ -135,7 +135,7 @@ proptest! {
     }
 }
 
-/// What [`framed`] makes such a body of.
+/// The lines from which [`framed`] makes such a body.
 fn lines_of(body: &[u8]) -> Vec<u8> {
     let mut lines = Vec::new();
     let mut take = |frame: Frame<'_>| {
@@ -176,6 +176,6 @@ fn api_of(name: &str) -> &'static str {
         ("mistral-", "mistral-conversations"),
     ];
     let (_, api) = marks.iter().find(|(mark, _)| name.contains(mark)).unwrap_or(&("", "openai-completions"));
-    // What no adapter speaks yet is as good as noise for another.
+    // A body of an API without an adapter serves as noise for another.
     APIS.iter().find(|known| *known == api).copied().unwrap_or("openai-completions")
 }

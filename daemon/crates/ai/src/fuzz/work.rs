@@ -38,7 +38,7 @@ fn count(bytes: usize) {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
-        // SAFETY: the caller keeps what `alloc` wants.
+        // SAFETY: the caller fulfils the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
@@ -94,7 +94,7 @@ fn arguments_in_tiny_pieces_take_linear_work() {
     for &api in APIS {
         let (half, whole) = (arguments_work(api, 32 * 1024, 4), arguments_work(api, 64 * 1024, 4));
         assert!(whole < half * 9 / 4, "{api}: {half} bytes for half of it, {whole} for all");
-        // What does not depend on the number of pieces is no more than some copies of the text.
+        // The work that does not depend on the number of pieces is a few copies of the text.
         let at_once = arguments_work(api, 1024 * 1024, 1024 * 1024);
         assert!(at_once < 40 * 1024 * 1024, "{api}: {at_once} bytes for arguments in one piece");
     }

@@ -1,7 +1,7 @@
-//! One conversation handed over from every API to every other: what goes out has to be legal there. And any conversation at all
-//! has to be.
+//! One conversation is handed over from every API to every other, and any generated conversation to every API: the requests have to be
+//! legal there.
 //!
-//! The requests are those of the real adapters, taken off the wire by a server that only listens.
+//! The requests are those of the real adapters, received by a server that only listens.
 
 mod legality;
 
@@ -86,14 +86,14 @@ impl Listener {
                 }
                 let _ = sender.send(request[head..].to_vec());
                 let answer = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}";
-                // Whoever asked may be gone.
+                // The client may be gone.
                 let _ = stream.write_all(answer).await;
             }
         });
         Self { base_url, bodies }
     }
 
-    /// What goes out for a transcript.
+    /// The body of the request for a transcript.
     async fn body(&mut self, model: Model, messages: Vec<Json<Message>>) -> Value {
         let api = model.api.clone();
         let credentials = Credentials {

@@ -304,7 +304,7 @@ proptest! {
             }
         }
         prop_assert!(open.is_empty());
-        // Nothing that the user said is lost.
+        // No prompt of the user is lost.
         let said = |turns: &[Turn<'_>]| turns.iter().filter(|turn| matches!(turn, Turn::User(_))).count();
         let prompts = values.iter().filter(|value| value["role"] == "bashExecution" || value["content"] == "u").count();
         prop_assert_eq!(said(&turns), prompts);

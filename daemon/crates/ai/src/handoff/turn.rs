@@ -1,4 +1,4 @@
-//! The neutral form of a transcript that adapters encode, and how messages become parts of it.
+//! The form of a transcript that adapters encode, and the conversion of messages into its parts. Pure.
 
 use std::borrow::Cow;
 
@@ -35,16 +35,16 @@ pub(crate) enum Part<'a> {
 pub(crate) enum AssistantPart<'a> {
     /// Text.
     Text {
-        /// The text; empty only where the API puts a signature on nothing.
+        /// The text; empty only if the API signed an empty text.
         text: &'a str,
-        /// What the provider wants back with it; only of this very model.
+        /// The signature that is sent back to the provider; only of the same model.
         signature: Option<&'a str>,
     },
-    /// Reasoning of this very model.
+    /// Reasoning of the same model.
     Thinking {
         /// The reasoning.
         text: &'a str,
-        /// What the provider wants back with it.
+        /// The signature that is sent back to the provider.
         signature: Option<&'a str>,
         /// Whether the provider withheld the reasoning.
         redacted: bool,
@@ -53,13 +53,13 @@ pub(crate) enum AssistantPart<'a> {
     ToolCall {
         /// The id in the transcript.
         original_id: &'a str,
-        /// The id for the wire, unique in its answer.
+        /// The id in the request, unique in its answer.
         id: Cow<'a, str>,
         /// The tool.
         name: &'a str,
         /// The arguments.
         arguments: &'a Map<String, Value>,
-        /// What the provider wants back with it; only of this very model.
+        /// The signature that is sent back to the provider; only of the same model.
         signature: Option<&'a str>,
     },
 }
@@ -67,17 +67,17 @@ pub(crate) enum AssistantPart<'a> {
 /// The result of a tool call.
 #[derive(Debug, PartialEq)]
 pub(crate) struct ToolAnswer<'a> {
-    /// The id of the call on the wire.
+    /// The id of the call in the request.
     pub(crate) call_id: Cow<'a, str>,
     /// The tool.
     pub(crate) tool_name: &'a str,
-    /// What it gave back.
+    /// Its output.
     pub(crate) parts: Vec<Part<'a>>,
     /// Whether it failed.
     pub(crate) is_error: bool,
 }
 
-/// What stands in for images where the model must not or cannot see them (the texts are the reference's).
+/// Stand for images that the model must not or cannot see (the texts are pi's).
 const BLOCKED: &str = "Image reading is disabled.";
 const BLIND_PROMPT: &str = "(image omitted: model does not support images)";
 const BLIND_RESULT: &str = "(tool image omitted: model does not support images)";
@@ -100,7 +100,7 @@ impl Images {
     }
 }
 
-/// A message as a prompt; `None` when the model sees nothing of it.
+/// A message as a prompt; `None` if the model sees nothing of it.
 pub(super) fn prompt<'a>(message: &'a Message, hidden_image: Option<&'static str>) -> Option<Vec<Part<'a>>> {
     let parts = match message {
         Message::User(user) => content(&user.content, hidden_image),
@@ -122,8 +122,8 @@ pub(super) fn prompt<'a>(message: &'a Message, hidden_image: Option<&'static str
     (!parts.is_empty()).then_some(parts)
 }
 
-/// What a model reads of a message that it gets as a prompt, images left out: of the user's messages, of commands that the
-/// user ran, of summaries. `None` for all other messages, and where nothing is to be read.
+/// The text that a model reads of a message that it gets as a prompt, without images: of prompts, bash commands and summaries. `None` for
+/// all other messages and for messages without text.
 #[must_use]
 pub fn prompt_text(message: &Message) -> Option<String> {
     let parts = prompt(message, Some(""))?;
@@ -155,7 +155,7 @@ pub(super) fn parts<'a>(blocks: &'a [ContentBlock], hidden_image: Option<&'stati
         match (block, hidden_image) {
             (ContentBlock::Text { text, .. }, _) if text.is_empty() => continue,
             (ContentBlock::Text { text, .. }, hidden) => {
-                // A placeholder that is in the transcript already counts as one of the run.
+                // A placeholder in the transcript counts as a part of the run.
                 let placeholder = hidden == Some(text.as_str());
                 if !(placeholder && in_hidden_run) {
                     parts.push(Part::Text(Cow::Borrowed(text)));
@@ -175,7 +175,7 @@ pub(super) fn parts<'a>(blocks: &'a [ContentBlock], hidden_image: Option<&'stati
     parts
 }
 
-/// What the model is told of a command that the user ran.
+/// The text about a bash command of the user.
 fn bash_text(bash: &BashExecutionMessage) -> String {
     let mut text = format!("Ran `{}`\n", bash.command);
     if bash.output.is_empty() {

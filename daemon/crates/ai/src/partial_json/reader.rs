@@ -1,4 +1,4 @@
-//! A JSON parser that forgives and that stops gracefully: one pass, every byte looked at once.
+//! A lenient JSON parser that keeps what it read when the text breaks off. One pass, every byte looked at once.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Number, Value};
 /// Nesting beyond this is an error, as it is for serde_json.
 const MAX_DEPTH: usize = 128;
 
-/// How reading ended.
+/// The end of reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
     /// One whole value, and nothing behind it.
@@ -171,7 +171,7 @@ impl<'a> Reader<'a> {
         Ok(more)
     }
 
-    /// A string as far as it goes. `self.at` stands on its opening quote.
+    /// Reads a string as far as it goes. `self.at` is at its opening quote.
     fn string(&mut self) -> (String, Stop) {
         self.at += 1;
         let mut text = String::new();
@@ -194,7 +194,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What follows a backslash; false when the text breaks off inside of it.
+    /// Reads an escape after its backslash; false if the text breaks off inside of it.
     fn escape(&mut self, text: &mut String) -> bool {
         let Some(byte) = self.peek() else { return false };
         let simple = match byte {
@@ -207,7 +207,7 @@ impl<'a> Reader<'a> {
             b'r' => '\r',
             b't' => '\t',
             b'u' => return self.unicode_escape(text),
-            // No escape of JSON: a path of Windows or a regular expression whose backslash was not doubled.
+            // Not a JSON escape: a Windows path or a regular expression whose backslash was not doubled.
             _ => {
                 text.push('\\');
                 return true;
@@ -218,7 +218,7 @@ impl<'a> Reader<'a> {
         true
     }
 
-    /// What follows `\u`. `self.at` stands on the `u`.
+    /// Reads a Unicode escape. `self.at` is at the `u`.
     fn unicode_escape(&mut self, text: &mut String) -> bool {
         let Some(first) = self.hex(self.at + 1) else {
             let digits = &self.text.as_bytes()[self.at + 1..];

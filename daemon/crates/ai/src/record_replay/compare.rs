@@ -1,7 +1,7 @@
-//! What of a request's body has to be the same for it to be the one that was recorded.
+//! Compares the body of a request with a recorded one, and shows the difference. Pure.
 //!
-//! Ids of sessions, UUIDs, dates and times differ from run to run, and system prompts name folders and files of the machine: in
-//! the place of each stands a word for it.
+//! Session ids, UUIDs, dates and times differ from run to run, and system prompts name folders and files of the machine: each is masked by
+//! a word.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ const SYSTEM_MEMBERS: [&str; 4] = ["system", "instructions", "systemInstruction"
 /// Roles of messages that are the system prompt.
 const SYSTEM_ROLES: [&str; 2] = ["system", "developer"];
 
-/// The shortest session id that is looked for, in bytes.
+/// The shortest session id that is masked, in bytes.
 const MIN_SESSION_BYTES: usize = 8;
 
-/// Numbers that are milliseconds since 1970: of the years 2001 to 2033, with thirteen digits.
+/// Numbers that are taken for Unix times in milliseconds: of the years 2001 to 2033, with thirteen digits.
 const MILLISECONDS: std::ops::Range<u64> = 1_000_000_000_000..2_000_000_000_000;
 
-/// What is compared of a body. One that is no JSON is compared as it is.
+/// The comparable form of a body. A body that is not JSON is compared as text.
 pub(super) fn shape(body: &str, session: &str) -> Value {
     match serde_json::from_str(body) {
         Ok(mut value) => {
@@ -55,9 +55,9 @@ fn mask(value: &mut Value, session: &str) {
     }
 }
 
-/// A text with words in the place of what differs from run to run. Looks at each byte a bounded number of times.
+/// A text with everything masked that differs from run to run. Looks at each byte a bounded number of times.
 fn text(text: &str, session: &str) -> String {
-    // A shorter one, as a user may choose, may stand anywhere.
+    // A shorter id, which a user may choose, may occur anywhere by chance.
     let is_id = session.len() >= MIN_SESSION_BYTES;
     let text = if is_id { text.replace(session, "<session>") } else { text.to_owned() };
     let bytes = text.as_bytes();
@@ -79,12 +79,12 @@ fn text(text: &str, session: &str) -> String {
     out
 }
 
-/// How long the UUID, date or time is that a text begins with, and the word for it.
+/// The length of the UUID, date or time at the beginning of a text, and the word that masks it.
 fn volatile(bytes: &[u8]) -> Option<(usize, &'static str)> {
     if follows(bytes, "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") {
         return Some((36, "<uuid>"));
     }
-    // Milliseconds since 1970, as in the ids that calls without any are given.
+    // A Unix time in milliseconds, as in generated ids of calls.
     let ends = |at: usize| bytes.get(at).is_none_or(|byte| !byte.is_ascii_alphanumeric());
     if bytes[0] == b'1' && follows(bytes, "9999999999999") && ends(13) {
         return Some((13, "<time>"));
@@ -105,7 +105,7 @@ fn volatile(bytes: &[u8]) -> Option<(usize, &'static str)> {
     Some((len, "<date>"))
 }
 
-/// Whether a text begins as the pattern says: `x` is a hexadecimal digit, `9` a digit, all else itself.
+/// Whether a text begins with a pattern: `x` stands for a hexadecimal digit, `9` for a digit, all else for itself.
 fn follows(bytes: &[u8], pattern: &str) -> bool {
     bytes.len() >= pattern.len()
         && pattern.bytes().zip(bytes).all(|(pattern, byte)| match pattern {
@@ -115,22 +115,22 @@ fn follows(bytes: &[u8], pattern: &str) -> bool {
         })
 }
 
-/// How many lines are shown.
+/// The most lines that are shown.
 const MAX_LINES: usize = 60;
 
-/// How many characters of a line are shown.
+/// The longest part of a line that is shown, in characters.
 const MAX_CHARS: usize = 200;
 
-/// Lines around a difference.
+/// The lines shown around a difference.
 const CONTEXT: usize = 2;
 
-/// How long the shortest difference is looked for.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// The timeout of the search for the shortest difference.
+const DIFF_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The lines that differ: `-` recorded, `+` asked now.
+/// The lines that differ: `-` recorded, `+` requested now.
 pub(super) fn diff(recorded: &Value, now: &Value) -> String {
     let (recorded, now) = (format!("{recorded:#}\n"), format!("{now:#}\n"));
-    let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(&recorded, &now);
+    let diff = TextDiff::configure().timeout(DIFF_TIMEOUT).diff_lines(&recorded, &now);
     let mut lines = Vec::new();
     for (nth, group) in diff.grouped_ops(CONTEXT).iter().enumerate() {
         if nth > 0 {

@@ -17,7 +17,7 @@ pub(super) const VERSION: u32 = 1;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase", rename_all_fields = "camelCase")]
 pub(crate) enum RecordingLine {
-    /// What was sent; the first line of an exchange.
+    /// The request; the first line of an exchange.
     Request(Box<RecordedRequest>),
     /// The status and headers of the answer.
     Response { ms: u64, status: u16, headers: Vec<(String, String)> },
@@ -26,7 +26,7 @@ pub(crate) enum RecordingLine {
         ms: u64,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         text: Option<String>,
-        /// In the place of `text` where they are no UTF-8.
+        /// Instead of `text` for bytes that are not UTF-8.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         base64: Option<String>,
     },
@@ -42,7 +42,7 @@ impl RecordingLine {
     /// # Errors
     /// Fails for one that is none of a recording.
     pub(super) fn parse(line: &str) -> serde_json::Result<Self> {
-        // A body that is kept as it is written cannot be read through the enum's buffer.
+        // A body that is kept byte for byte cannot be read through the enum's buffer.
         if is_request(line) {
             serde_json::from_str(line).map(Self::Request)
         } else {
@@ -78,22 +78,22 @@ pub(crate) struct RecordedRequest {
     pub(super) base_url: String,
     #[serde(default, skip_serializing_if = "RecordedAccount::is_empty")]
     pub(super) account: RecordedAccount,
-    /// How the model was configured, without address and headers. Recordings of older versions lack it.
+    /// The configuration of the model, without address and headers. Recordings of older versions lack it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) definition: Option<Box<Model>>,
     pub(super) method: String,
     pub(super) url: String,
     pub(super) headers: Vec<(String, String)>,
-    /// The body, where it is JSON in one line.
+    /// The body, if it is JSON in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) body: Option<Box<RawValue>>,
-    /// Otherwise.
+    /// The body, if it is anything else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) body_text: Option<String>,
 }
 
 impl RecordedRequest {
-    /// The model as far as the recording has it.
+    /// The model, as far as the recording describes it.
     pub(super) fn model(&self) -> Model {
         let definition = self.definition.as_deref().cloned().unwrap_or_else(|| Model {
             name: self.model.clone(),
@@ -146,7 +146,7 @@ impl From<RecordedAccount> for Account {
     }
 }
 
-/// How an exchange ended.
+/// The end of an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ExchangeEnd {
@@ -211,7 +211,7 @@ pub(super) fn bytes(text: Option<String>, base64: Option<String>) -> Result<Vec<
     }
 }
 
-/// What an exchange is about.
+/// The facts about a request that a recording keeps.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ExchangeInfo {
     pub(crate) api: String,
@@ -230,7 +230,7 @@ pub(crate) mod fuzz {
 
     use super::{RecordingLine, chunk as chunk_line};
 
-    /// A line that is read is written to what reads as the same.
+    /// A readable line survives a round trip.
     pub(crate) fn line(text: &str) {
         let Ok(line) = RecordingLine::parse(text) else { return };
         let written = match serde_json::to_string(&line) {
@@ -249,7 +249,7 @@ pub(crate) mod fuzz {
         }
     }
 
-    /// The bytes of a body come back.
+    /// The bytes of a body survive a round trip.
     pub(crate) fn chunk(bytes: &[u8]) {
         let line = chunk_line(1, bytes.to_vec());
         let read = serde_json::to_string(&line).and_then(|written| RecordingLine::parse(&written));

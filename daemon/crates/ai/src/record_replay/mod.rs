@@ -1,7 +1,7 @@
-//! The traffic with providers: as it is, written down, or played back from what was written down.
+//! Records exchanges with providers to files, and replays them from there.
 //!
-//! Below the adapters and above the network: what is recorded is what an adapter sent and what it was given to read, without
-//! secrets. The format is described in `docs/recording.md`.
+//! This layer is between the adapters and the network: it records what an adapter sent and received, without secrets. `docs/recording.md`
+//! describes the format.
 
 mod compare;
 mod format;
@@ -23,7 +23,7 @@ pub use read::ReplayError;
 pub(crate) use recorder::ExchangeRecorder;
 pub use recorder::{Recorder, RecorderError};
 
-/// Where requests go.
+/// The destination of requests.
 #[derive(Debug, Clone, Default)]
 pub enum ExchangeMode {
     /// To the provider.
@@ -35,12 +35,12 @@ pub enum ExchangeMode {
     Replayed(Arc<Player>),
 }
 
-/// What adapters send requests with.
+/// The means by which adapters send requests.
 #[derive(Debug, Default)]
 pub(crate) struct Transport {
     pub(crate) clients: HttpClients,
     pub(crate) exchange_mode: ExchangeMode,
-    /// What answers that run take is charged to it.
+    /// The account that running answers are charged to.
     pub(crate) memory: MemoryAccount,
 }
 

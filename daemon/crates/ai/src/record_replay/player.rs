@@ -1,4 +1,4 @@
-//! Exchanges that are played back from files.
+//! Replays exchanges from recordings.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -20,55 +20,55 @@ use super::{
 };
 use crate::failure::{Failure, FailureKind};
 
-/// The key of replayed requests. They go nowhere.
+/// The key of replayed requests, which never leave the process.
 const PLACEHOLDER_KEY: &str = "replayed";
 
-/// How recordings are played back.
+/// Options of a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PlayerOptions {
-    /// What has to be the same of a request.
+    /// The parts of a request that have to match.
     pub matching: ReplayMatching,
-    /// Whether answers take as long as when they were recorded; else they come at once.
+    /// Whether answers take the recorded time; otherwise they come at once.
     pub timing: bool,
 }
 
-/// What has to be the same of a request and the one that was recorded.
+/// The parts of a request that have to match the recorded one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReplayMatching {
-    /// Its path and its body, but for what differs from run to run.
+    /// The path and the body, except for what differs from run to run.
     #[default]
     Body,
-    /// Its place in the order of its session's requests, and its path.
+    /// The position in the order of the session's requests, and the path.
     Order,
 }
 
-/// Plays exchanges back, those of a session in their order.
+/// Replays exchanges, those of a session in their order.
 #[derive(Debug)]
 pub struct Player {
     options: PlayerOptions,
     source: PathBuf,
-    /// Providers, and the exchanges that say most of them: the first of each.
+    /// The first exchange of each provider, with its base URL and account.
     providers: HashMap<String, (ExchangeLocation, String, agentd_http::Account)>,
-    /// The models that were asked, in order.
+    /// The recorded models, in order.
     models: Vec<Arc<Model>>,
     state: Mutex<PlayerState>,
 }
 
 #[derive(Debug, Default)]
 struct PlayerState {
-    /// The exchanges of each recorded session, in order, as far as they were not played.
+    /// The exchanges of each recorded session that were not replayed yet, in order.
     recorded: VecDeque<VecDeque<ExchangeLocation>>,
-    /// Which of them plays for a session of now.
+    /// The recorded session that is replayed for each live session.
     playing: HashMap<String, VecDeque<ExchangeLocation>>,
 }
 
-/// An answer as it was recorded.
+/// A recorded answer.
 #[derive(Debug)]
 pub(crate) struct ReplayedAnswer {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(String, String)>,
     chunks: VecDeque<(u64, Bytes)>,
-    /// What came instead of the end.
+    /// The failure that ended the answer, if any.
     failure: Option<Failure>,
     timing: bool,
     now: u64,
@@ -124,20 +124,20 @@ impl Player {
         self.providers.contains_key(provider)
     }
 
-    /// The models that were asked when it was recorded, as they were configured then, each once; the first one first.
+    /// The recorded models with their configuration at that time, each once, in the order of their first request.
     #[must_use]
     pub fn models(&self) -> &[Arc<Model>] {
         &self.models
     }
 
-    /// What is played.
+    /// The source of the recordings.
     #[must_use]
     pub fn source(&self) -> &Path {
         &self.source
     }
 
-    /// What authorises a request that goes nowhere: nothing of the user's is looked up for it. Region and the like are those of
-    /// the recording; the address is, too.
+    /// Placeholder credentials for a replayed request, so that none of the user's are looked up. Account and address are those of the
+    /// recording.
     #[must_use]
     pub fn credentials(&self, model: &Model) -> (Credentials, Option<String>) {
         let found = self.providers.get(&model.provider);
@@ -211,7 +211,7 @@ impl Player {
         Failure::new(FailureKind::Fatal, message)
     }
 
-    /// Whether a request is the one that was recorded.
+    /// Checks that a request matches the recorded one.
     fn fit(&self, place: &ExchangeLocation, asked: &AskedRequest<'_>) -> Result<(), Failure> {
         let (sent, _) = read_exchange(place)?;
         let path = Url::parse(&sent.url).map(|url| url.path().to_owned()).unwrap_or_default();
@@ -267,7 +267,7 @@ impl Player {
                 }
             }
         }
-        // What was cut short plays as far as it goes.
+        // An incomplete recording is replayed as far as it goes.
         let failure = end.unwrap_or_else(Some);
         match (head, failure) {
             (Some((status, headers)), failure) => {
@@ -293,7 +293,7 @@ impl ReplayedAnswer {
     }
 }
 
-/// A request as it is compared.
+/// The comparable form of a request.
 struct AskedRequest<'a> {
     path: &'a str,
     shape: serde_json::Value,

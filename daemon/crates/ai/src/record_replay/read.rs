@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::format::{RecordedRequest, RecordingLine, VERSION, is_request};
 use crate::failure::{Failure, FailureKind};
 
-/// Where an exchange is written.
+/// The location of an exchange in a file.
 #[derive(Debug, Clone)]
 pub(super) struct ExchangeLocation {
     /// The file, or the part of a bug report, as errors name it.
@@ -21,7 +21,7 @@ pub(super) struct ExchangeLocation {
     line: usize,
 }
 
-/// What was recorded cannot be played.
+/// The reason why a recording cannot be replayed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
     /// A file cannot be read.
@@ -32,17 +32,17 @@ pub enum ReplayError {
         /// Why not.
         source: io::Error,
     },
-    /// A file is no recording.
+    /// A file is not a recording.
     #[error("cannot replay {path}: line {line} is no line of a recording: {reason}")]
     NoRecording {
         /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
-    /// The version is another one.
+    /// The format has another version.
     #[error(
         "cannot replay {path}: it has version {found} of the format, and this agentd reads version {VERSION}"
     )]
@@ -52,7 +52,7 @@ pub enum ReplayError {
         /// Its version.
         found: u32,
     },
-    /// There is nothing to play.
+    /// There are no recordings.
     #[error("cannot replay {path}: no recordings (files that end in .jsonl) are there")]
     Empty {
         /// The folder.
@@ -82,7 +82,7 @@ pub(super) fn exchanges(path: &Path) -> Result<Vec<(ExchangeLocation, RecordedRe
             line: nth + 1,
             reason: error.to_string(),
         };
-        // The others are read when they are played.
+        // The other lines are read when they are replayed.
         if !is_request(&line) {
             if nth == 0 {
                 let reason = "a recording begins with a line of type \"request\"".to_owned();
@@ -105,11 +105,11 @@ pub(super) fn exchanges(path: &Path) -> Result<Vec<(ExchangeLocation, RecordedRe
     Ok(found)
 }
 
-/// Whoever names a recording means it: it may be a link, and somebody else's.
+/// The user names a recording explicitly, so links and files of other owners are allowed.
 const RECORDING: OpenRules<'_> =
     OpenRules::new(LinkPolicy::Followed).owner(AcceptedOwner::Anybody).max_bytes(MAX_RECORDING_BYTES);
 
-/// The longest file of recordings that is played: 1 GiB. It is in memory while it is looked through.
+/// The largest file of recordings: 1 GiB. It is in memory while it is read.
 const MAX_RECORDING_BYTES: u64 = 1 << 30;
 
 fn text(path: &Path) -> Result<String, ReplayError> {

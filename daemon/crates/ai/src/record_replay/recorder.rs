@@ -1,4 +1,4 @@
-//! A folder that exchanges are written to, a file each.
+//! Records exchanges to a folder, one file each.
 
 use std::{
     fmt,
@@ -23,7 +23,7 @@ use super::format::{
 };
 use crate::failure::{Failure, FailureKind};
 
-/// How many lines of an exchange wait for the disk; beyond that the answer is read as fast as it is written.
+/// The lines of an exchange that wait for the disk; beyond them the answer is read as fast as it is written.
 const WAITING_LINES: usize = 64;
 
 /// Writes exchanges to a folder.
@@ -143,7 +143,7 @@ impl Recorder {
             }
             if let Some(written) = written {
                 file.flush()?;
-                // Whoever waited may be gone.
+                // The waiting task may be gone.
                 let _ = written.send(());
             }
         }
