@@ -75,8 +75,7 @@ impl ArgumentSchema {
     /// The work is limited: arguments that would take more are refused without a check.
     ///
     /// # Errors
-    /// The message for the model when the arguments do not fit even then: every misfit by its path, and the arguments
-    /// as they were received.
+    /// The message for the model if the arguments do not fit even then: every misfit by its path, and the arguments as received.
     pub fn check(&self, tool_name: &str, arguments: Map<String, Value>) -> Result<Value, String> {
         let received = Value::Object(arguments);
         let Some(validator) = self.validator() else { return Ok(received) };
@@ -104,7 +103,7 @@ impl ArgumentSchema {
     /// Cancel safety: after a drop, a check that has begun goes on to its near end.
     ///
     /// # Errors
-    /// As [`Self::check`]; a check that broke down refuses the arguments.
+    /// As [`Self::check`]; a check that panicked refuses the arguments.
     pub async fn check_beside(
         &self,
         tool_name: &str,

@@ -12,7 +12,7 @@ pub const LAWS: &[(&str, fn(&[u8]))] = &[("tool_schemas", tool_schemas)];
 /// refused, and arguments that pass do so again in their coerced form.
 ///
 /// # Panics
-/// Where that does not hold.
+/// If a law is broken.
 pub fn tool_schemas(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     let mut lines = text.lines();

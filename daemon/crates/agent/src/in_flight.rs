@@ -1,4 +1,4 @@
-//! What a run is producing right now, for clients that attach.
+//! The state of a run that clients see when they attach in its middle.
 //!
 //! Nothing is stored for this: the loop composes the answer to a query from its state.
 
@@ -17,7 +17,7 @@ use crate::{Host, HostError};
 /// Waits for `work`, and meanwhile answers queries about what is in flight.
 ///
 /// # Errors
-/// Fails when the session is gone; `work` is dropped then. Cancel safety: a question that was heard is lost with it.
+/// Fails when the session is gone; `work` is dropped then. Cancel safety: a query that was received is lost.
 pub async fn serve_in_flight_queries<H: Host, T>(
     host: &mut H,
     work: impl Future<Output = T> + Send,

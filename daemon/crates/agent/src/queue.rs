@@ -35,9 +35,9 @@ pub struct QueuedMessage {
 pub struct Queues {
     steering: VecDeque<QueuedMessage>,
     follow_up: VecDeque<QueuedMessage>,
-    /// How steering messages are delivered.
+    /// The delivery of steering messages.
     pub steering_mode: QueueMode,
-    /// How follow-ups are delivered.
+    /// The delivery of follow-ups.
     pub follow_up_mode: QueueMode,
     last_ticket: Ticket,
 }
@@ -111,13 +111,13 @@ impl Queues {
         (texts(&self.steering), texts(&self.follow_up))
     }
 
-    /// How many messages wait.
+    /// The number of queued messages.
     #[must_use]
     pub fn len(&self) -> usize {
         self.steering.len() + self.follow_up.len()
     }
 
-    /// Whether none waits.
+    /// Whether both queues are empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

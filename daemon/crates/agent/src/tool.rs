@@ -162,7 +162,7 @@ impl ToolSet {
         self.tools.iter().map(|registered| &registered.tool)
     }
 
-    /// What models are told about the tools.
+    /// The descriptions of the tools for models.
     #[must_use]
     pub fn specs(&self) -> Vec<ToolSpec> {
         self.iter().map(|tool| tool.spec().clone()).collect()

@@ -76,7 +76,7 @@ pub enum ProbeError {
     /// Nothing answers.
     #[error("nothing answers at {url}: {cause}")]
     Unreachable {
-        /// What was asked.
+        /// The requested address.
         url: String,
         /// Why.
         cause: String,
@@ -84,15 +84,15 @@ pub enum ProbeError {
     /// A server listens but does not answer in time.
     #[error("{url} did not answer within {} ms", timeout.as_millis())]
     Silent {
-        /// What was asked.
+        /// The requested address.
         url: String,
-        /// How long it had.
+        /// The timeout.
         timeout: Duration,
     },
     /// The server requires a key.
     #[error("{url} wants a key ({status})")]
     NeedsKey {
-        /// What was asked.
+        /// The requested address.
         url: String,
         /// The status.
         status: u16,
@@ -100,9 +100,9 @@ pub enum ProbeError {
     /// Another answer than a listing.
     #[error("{url} is no model listing: {what}")]
     NotAListing {
-        /// What was asked.
+        /// The requested address.
         url: String,
-        /// What came instead.
+        /// The answer in place of a listing.
         what: String,
     },
 }

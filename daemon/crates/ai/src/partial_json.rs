@@ -18,7 +18,7 @@ pub enum ArgumentsError {
     /// The text is not JSON, even after the usual errors are repaired.
     #[error("not valid JSON ({reason})\n\nReceived arguments:\n{shown}")]
     Invalid {
-        /// What the parser met.
+        /// The problem that the parser met.
         reason: String,
         /// The beginning of the text.
         shown: String,

@@ -8,7 +8,7 @@ use agentd_protocol::model::Model;
 /// The name by which agentd introduces itself to providers.
 pub(crate) const AGENT_NAME: &str = "agentd";
 
-/// What one vendor does differently.
+/// The differences of one vendor.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Vendor {
     /// The vendor's ids in the catalogue's list of providers.
@@ -25,7 +25,7 @@ pub(crate) struct Vendor {
     pub(crate) completions: CompletionsDifferences,
 }
 
-/// What a vendor does differently in the chat completions API.
+/// The differences of a vendor in the chat completions API.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CompletionsDifferences {
     /// Knows the field `store`.
@@ -68,7 +68,7 @@ impl SupportedModels {
     }
 }
 
-/// How the chat completions API of a vendor is asked for thinking (`compat.thinkingFormat`).
+/// The form in which a vendor's chat completions API is asked for thinking (`compat.thinkingFormat`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ThinkingFormat {
     OpenAi,
@@ -117,7 +117,7 @@ const OPENAI: CompletionsDifferences = CompletionsDifferences {
     reports_cost: false,
 };
 
-/// What most imitations of the chat completions API lack.
+/// The usual imitation of the chat completions API, which lacks these fields.
 const IMITATION: CompletionsDifferences =
     CompletionsDifferences { supports_store: false, developer_role: SupportedModels::None, ..OPENAI };
 

@@ -46,7 +46,7 @@ pub(super) fn is_small(schema: &Value) -> bool {
 /// Checks that a schema is within the limits, and returns the targets of its references.
 ///
 /// # Errors
-/// Says in what it does not.
+/// Names the exceeded limit.
 pub(super) fn check(schema: &Value) -> Result<Document, String> {
     let bytes = serde_json::to_vec(schema).map_or(usize::MAX, |text| text.len());
     if bytes > MAX_BYTES {

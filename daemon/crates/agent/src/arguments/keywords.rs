@@ -46,7 +46,7 @@ impl Document {
     /// Looks for the names in `root`.
     ///
     /// # Errors
-    /// When two places have the same name: it would not be clear what a reference to it means.
+    /// Fails when two places have the same name, which makes references to it ambiguous.
     pub(super) fn of(root: &Value) -> Result<Self, String> {
         let draft = root.get("$schema").and_then(Value::as_str).unwrap_or_default();
         let id_keyword = if draft.contains("draft-04") { "id" } else { "$id" };
@@ -99,7 +99,7 @@ impl Document {
     /// The schemas inside of `schema` for the same value.
     ///
     /// # Errors
-    /// For a reference that leads nowhere in this document.
+    /// Fails for a reference without a target in this document.
     pub(super) fn in_place<'a>(
         &self,
         root: &'a Value,

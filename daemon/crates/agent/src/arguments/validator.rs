@@ -28,7 +28,7 @@ pub(super) struct Validator {
 pub(super) struct Misfit {
     /// The names and numbers that lead to it.
     pub(super) path: Vec<String>,
-    /// What should be there.
+    /// The expectation.
     pub(super) message: String,
 }
 
@@ -37,7 +37,7 @@ impl Validator {
     /// look-ahead, say) is left out, so that it refuses nothing.
     ///
     /// # Errors
-    /// Why it cannot be used, for people: it is no schema, or asks for more than [`bounds`] allows.
+    /// The reason for people: it is not a schema, or exceeds [`bounds`].
     pub(super) fn compile(schema: &Value) -> Result<Self, String> {
         let work = Work::new(bounds::check(schema)?);
         let (schemas, root) = Self::compile_within(schema)?;

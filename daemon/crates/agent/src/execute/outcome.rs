@@ -1,4 +1,4 @@
-//! What becomes of tool calls: their outcomes, and the events and messages that tell of them.
+//! Outcomes of tool calls, and the events and messages that report them.
 
 use agentd_protocol::{
     Json,

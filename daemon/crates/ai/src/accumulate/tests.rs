@@ -83,7 +83,7 @@ fn counts_beyond_all_reason_are_harmless() {
 }
 
 #[test]
-fn an_answer_with_a_tool_call_has_the_reference_shape() {
+fn an_answer_with_a_tool_call_has_the_shape_of_pi() {
     let usage = Usage { input: 100, output: 20, reasoning: Some(0), total_tokens: 120, ..Usage::default() };
     let (events, message) = fold(vec![
         Delta::Started,

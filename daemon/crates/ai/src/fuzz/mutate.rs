@@ -55,7 +55,7 @@ const ODD: [&str; 24] = [
     "@deep",
 ];
 
-/// How deep `@deep` is: more than serde_json reads.
+/// The depth of `@deep`: more than serde_json reads.
 const DEPTH: usize = 300;
 
 /// Stands for the odd value while the rest is written.

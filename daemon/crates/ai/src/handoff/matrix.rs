@@ -128,7 +128,7 @@ impl Listener {
     }
 }
 
-/// What an API gives its thinking to be sent back.
+/// The signature of an API's thinking.
 fn signature(api: &str) -> Value {
     match api {
         "openai-responses" | "azure-openai-responses" | "openai-codex-responses" => json!(

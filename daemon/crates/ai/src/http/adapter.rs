@@ -59,7 +59,7 @@ pub(crate) fn unwritable(error: &serde_json::Error) -> Failure {
 
 /// Decodes the events of one answer: pure, no I/O. It never emits `Delta::Started`, `Done` or `Failed` itself.
 pub(crate) trait AnswerDecoder {
-    /// How the body is divided into events.
+    /// The framing of the events in the body.
     const FRAMING: Framing = Framing::Text;
 
     /// Decodes one event. `name` is empty for an event without a name; `data` is trimmed, not empty and not `[DONE]`.
@@ -98,7 +98,7 @@ pub(crate) trait AnswerDecoder {
     }
 }
 
-/// How the body of an answer is divided into events.
+/// The framing of the events in the body of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framing {
     /// Server-sent events.

@@ -16,10 +16,10 @@ use crate::{
     },
 };
 
-/// How much of an unusable answer a failure shows, in characters.
+/// The part of an unusable answer that a failure shows, in characters.
 const MAX_SHOWN: usize = 200;
 
-/// How long bytes may still come after the end of the content. Some servers leave the connection open then.
+/// The timeout for bytes after the end of the content. Some servers leave the connection open then.
 pub(super) const AFTER_CONTENT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The format of a body, told by its first byte: servers and proxies are often wrong about it in `Content-Type`.

@@ -10,13 +10,13 @@ const PRELUDE_BYTES: usize = 12;
 /// A checksum, in bytes.
 const CRC_BYTES: usize = 4;
 
-/// The most that headers may take, in bytes: the limit of the specification.
+/// The largest headers, in bytes: the limit of the specification.
 const MAX_HEADERS_BYTES: usize = 128 * 1024;
 
-/// The largest frame that is taken, in bytes: the specification allows payloads of 24 MiB.
+/// The largest frame, in bytes: the specification allows payloads of 24 MiB.
 pub(crate) const MAX_FRAME_BYTES: usize = 24 * 1024 * 1024 + MAX_HEADERS_BYTES + PRELUDE_BYTES + CRC_BYTES;
 
-/// What a frame is (its header `:message-type`).
+/// The kind of a frame (its header `:message-type`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FrameKind {
     /// An event of the stream.
@@ -28,17 +28,17 @@ pub(crate) enum FrameKind {
 /// One frame. It borrows from the stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Frame<'a> {
-    /// What it is.
+    /// The kind.
     pub(crate) kind: FrameKind,
     /// The name of the event, of the exception, or the code of the error; may be empty.
     pub(crate) name: &'a str,
-    /// What an error says: the header `:error-message`.
+    /// The message of an error: the header `:error-message`.
     pub(crate) error_message: Option<&'a str>,
     /// The payload.
     pub(crate) payload: &'a [u8],
 }
 
-/// Why a stream cannot be read any further.
+/// The reason why a stream cannot be read any further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FrameError {
     /// The lengths in the prelude cannot be right.
@@ -68,12 +68,12 @@ pub(crate) struct EventStreamParser {
 }
 
 impl EventStreamParser {
-    /// What it keeps of a frame that is not complete, in bytes.
+    /// The size of the kept part of an incomplete frame, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         self.partial.len()
     }
 
-    /// Whether a whole frame has come. Before that, what cannot be read may be something else than an event stream.
+    /// Whether a whole frame has come. Before that, unreadable bytes may not be an event stream at all.
     pub(crate) fn has_frames(&self) -> bool {
         self.has_frames
     }

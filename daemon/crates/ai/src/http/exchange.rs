@@ -42,7 +42,7 @@ pub(crate) struct HttpExchange {
     pub(crate) sign: Option<Signer>,
     /// Explains refusals in the provider's own terms.
     pub(crate) explain: Option<Explain>,
-    /// How long the server may be silent.
+    /// The longest silence of the server.
     pub(crate) idle_timeout: Option<Duration>,
     /// The other timeouts.
     pub(crate) deadlines: Deadlines,
@@ -50,7 +50,7 @@ pub(crate) struct HttpExchange {
     pub(crate) network: Option<Arc<Network>>,
     /// Receives the stall of each attempt that exceeded a timeout and is sent again.
     pub(crate) stalls: UnboundedSender<Stall>,
-    /// What a recording says of the request.
+    /// The facts about the request that a recording keeps.
     pub(crate) about: ExchangeInfo,
     /// The retries that are allowed.
     pub(crate) retries: HttpRetries,
@@ -256,7 +256,7 @@ impl HttpExchange {
     }
 }
 
-/// A failed attempt, and what it says of the next.
+/// A failed attempt, and its advice about the next one.
 struct FailedAttempt {
     failure: Failure,
     advice: RetryAdvice,

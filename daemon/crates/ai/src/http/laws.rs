@@ -1,4 +1,4 @@
-//! What holds for the body of every answer, whatever the decoder.
+//! Laws for the body of every answer, whatever the API.
 
 use crate::Delta;
 #[cfg(test)]

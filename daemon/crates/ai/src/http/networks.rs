@@ -39,7 +39,7 @@ fn data(name: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/data/tls").join(name)
 }
 
-/// What servers have seen, in order.
+/// The requests that servers received, in order.
 #[derive(Clone, Default)]
 struct Seen(Arc<Mutex<Vec<String>>>);
 

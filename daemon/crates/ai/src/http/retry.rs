@@ -18,7 +18,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// The longest pause that the server did not ask for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 
-/// What a failed attempt says about the next.
+/// The advice of a failed attempt about the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RetryAdvice {
     /// Whether another attempt may work.

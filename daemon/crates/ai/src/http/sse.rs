@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-/// What one event may hold, in bytes.
+/// The largest event, in bytes.
 pub(crate) const MAX_EVENT_BYTES: usize = 64 * 1024 * 1024;
 
 /// An event larger than [`MAX_EVENT_BYTES`] (or the limit given).
@@ -49,7 +49,7 @@ impl SseParser {
         }
     }
 
-    /// What it keeps of an event that is not complete, in bytes.
+    /// The size of the kept part of an incomplete event, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         self.line.len() + self.data.len()
     }
@@ -91,8 +91,7 @@ impl SseParser {
         Ok(())
     }
 
-    /// Takes the end of the stream for the end of the last event, which some servers leave out. The last event may be a
-    /// torn one.
+    /// Treats the end of the stream as the end of the last event, which some servers leave out. The last event may be incomplete.
     pub(crate) fn finish(&mut self, on_event: &mut impl FnMut(&str, &str)) {
         if !self.line.is_empty() {
             let line = std::mem::take(&mut self.line);

@@ -30,7 +30,7 @@ const END: &str = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}
 
 const SHORT: Duration = Duration::from_millis(60);
 
-/// What a server does with the connection that brought its nth request, counted from 0.
+/// The behaviour of a server on the connection of its nth request, from 0.
 type Behaviour = Arc<dyn Fn(usize, TcpStream) -> futures::future::BoxFuture<'static, ()> + Send + Sync>;
 
 /// A server that counts requests, on however many connections.

@@ -167,7 +167,7 @@ impl Recorder {
     }
 }
 
-/// What a replay needs to know of a model. The address is recorded beside it, and headers go nowhere then.
+/// The definition of a model for a replay. The address is recorded separately, and a replay needs no headers.
 fn definition(model: &Model, redactor: &Redactor) -> Option<Box<Model>> {
     let shown =
         Model { base_url: String::new(), headers: None, other: serde_json::Map::new(), ..model.clone() };

@@ -1,4 +1,4 @@
-//! What is recorded is played back, and nothing secret is in it.
+//! Recordings replay as they were, and hold no secrets.
 
 use std::{fs, path::Path, sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! What the vendors' public documentation asks of a request's messages, each API by itself. Knows nothing of the adapters.
+//! The rules of the vendors' public documentation for the messages of a request, API by API. Independent of the adapters.
 
 use std::collections::HashSet;
 

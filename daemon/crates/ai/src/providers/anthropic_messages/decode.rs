@@ -182,7 +182,7 @@ fn status(error_type: &str) -> Option<u16> {
     })
 }
 
-/// How an answer ended.
+/// The end of an answer.
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(super) struct Ending {

@@ -15,7 +15,7 @@ const ANSWER_ROOM: u64 = 1024;
 /// The smallest budget that this API accepts, in tokens.
 const LEAST_BUDGET: u64 = 1024;
 
-/// What a request says about thinking.
+/// The thinking part of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Thinking {
     /// Nothing.

@@ -16,7 +16,7 @@ const HOST: &str = "bedrock-runtime";
 /// The address of a request. The region in an AWS address is replaced by the requested one; other addresses stay unchanged.
 ///
 /// # Errors
-/// Says what is wrong with the base URL.
+/// Names what is wrong with the base URL.
 pub(super) fn address(request: &Request) -> Result<Url, Failure> {
     let model = &*request.model;
     let path = format!("/model/{}/converse-stream", sigv4::encode(model.id.as_bytes()));
@@ -37,7 +37,7 @@ pub(super) fn address(request: &Request) -> Result<Url, Failure> {
 /// The region that a request to `url` is signed for.
 ///
 /// # Errors
-/// Says how to name one.
+/// Explains how to name a region.
 pub(super) fn region(request: &Request, url: &Url) -> Result<String, Failure> {
     let asked = asked_region(&request.model, &request.credentials).map(str::to_owned);
     let region = asked.or_else(|| AwsHost::of(url).map(|host| host.region.to_owned())).ok_or_else(|| {

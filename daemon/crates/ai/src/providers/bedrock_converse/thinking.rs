@@ -21,7 +21,7 @@ const INTERLEAVED: &str = "interleaved-thinking-2025-05-14";
 /// Makes the service drop thinking whose preceding transcript has changed, instead of refusing the request.
 const BINDING_CONTROLS: &str = "thinking-binding-controls-2026-08-01";
 
-/// What a request says about thinking.
+/// The thinking part of a request.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Thinking {
     /// The limit of the whole answer, thinking included; `None` for the service's default.

@@ -18,7 +18,7 @@ const LOCATION: &str = "{location}";
 /// Multi-region locations, which have addresses of another form.
 const MULTI_REGIONS: &[&str] = &["us", "eu"];
 
-/// How a request is authorised.
+/// The authorisation of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
     /// By an API key in a header of its own.
@@ -32,7 +32,7 @@ pub(super) enum Access {
 /// The address of a model of the Gemini API.
 ///
 /// # Errors
-/// Says what is wrong with the model's id or the base URL.
+/// Names what is wrong with the model's id or the base URL.
 pub(super) fn gemini(model: &Model) -> Result<Url, Failure> {
     let id = &model.id;
     let name = if id.starts_with("models/") || id.starts_with("tunedModels/") {
@@ -50,7 +50,7 @@ pub(super) fn gemini(model: &Model) -> Result<Url, Failure> {
 /// The address of a model of Vertex AI, and how requests to it are authorised.
 ///
 /// # Errors
-/// Names the variable that is missing, or says what is wrong with the model's id or the base URL.
+/// Names the missing variable, or what is wrong with the model's id or the base URL.
 pub(super) fn vertex(request: &Request) -> Result<(Url, Access), Failure> {
     let model = &*request.model;
     let access = vertex_access(&request.credentials)?;
@@ -141,7 +141,7 @@ fn stream_method(model: &Model, name: &str) -> Result<String, Failure> {
     Ok(format!("{}:streamGenerateContent?alt=sse", escaped_path(name)))
 }
 
-/// How a request to Vertex AI is authorised.
+/// The authorisation of a request to Vertex AI.
 fn vertex_access(credentials: &Credentials) -> Result<Access, Failure> {
     let has_project = credentials.account.project.is_some();
     match credentials.key() {

@@ -10,7 +10,7 @@ use crate::{
 /// The longest part of the provider's explanation that is shown, in characters.
 const MAX_SHOWN: usize = 300;
 
-/// How an answer ended.
+/// The end of an answer.
 #[derive(Debug)]
 #[cfg_attr(test, derive(Clone))]
 pub(super) enum Ending {

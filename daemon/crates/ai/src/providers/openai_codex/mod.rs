@@ -64,7 +64,7 @@ const CLAIM: &str = "https://api.openai.com/auth";
 /// The id of the account that pays: the one that is stored with the login, else the one in its token.
 ///
 /// # Errors
-/// Says what to do where neither has one.
+/// Explains what to do when both lack it.
 pub(super) fn account_id(request: &Request) -> Result<String, Failure> {
     let stored = request.credentials.account.account_id.clone().filter(|id| !id.is_empty());
     stored.or_else(|| of_token(&request.credentials)).ok_or_else(|| {

@@ -174,7 +174,7 @@ impl Blocks {
     /// Completes an item.
     ///
     /// # Errors
-    /// Fails when it is no object.
+    /// Fails when the item is not an object.
     pub(super) fn done(
         &mut self,
         output_index: Option<u64>,
@@ -198,7 +198,7 @@ impl Blocks {
     /// Takes the list of items at the end of an answer: completes those that no event has completed.
     ///
     /// # Errors
-    /// Fails when one is no object.
+    /// Fails when an item is not an object.
     pub(super) fn listed(
         &mut self,
         items: &[&RawValue],

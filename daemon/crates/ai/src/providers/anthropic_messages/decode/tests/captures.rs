@@ -7,7 +7,7 @@ fn read(name: &str) -> String {
     std::fs::read_to_string(format!("{folder}/{name}.body")).unwrap()
 }
 
-/// What the body holds; `tokens` are input, output and read from the cache.
+/// Checks the content of a body; `tokens`: input, output, read from the cache.
 fn check(name: &str, text: &str, calls: &str, tokens: [u64; 3], raw_stop: &str) {
     let message = fold(decode(&read(name)));
     let found: Vec<String> =

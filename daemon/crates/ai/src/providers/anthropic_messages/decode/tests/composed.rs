@@ -1,4 +1,4 @@
-//! What no recording at hand shows: streams composed after the vendor's documentation.
+//! Streams composed after the vendor's documentation, for which there is no recording.
 
 use super::*;
 

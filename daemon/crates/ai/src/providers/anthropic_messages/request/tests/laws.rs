@@ -1,4 +1,4 @@
-//! What holds for every transcript.
+//! Laws for every transcript.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! How the pieces of items find their blocks.
+//! The assignment of pieces to blocks.
 
 use super::*;
 

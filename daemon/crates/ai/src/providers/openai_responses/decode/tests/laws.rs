@@ -1,4 +1,4 @@
-//! What holds for any stream.
+//! Laws for any stream.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! What holds for any transcript.
+//! Laws for any transcript.
 
 use std::collections::HashSet;
 
