@@ -105,7 +105,8 @@ impl Attachments {
     /// From here on we answer so much of what they ask.
     pub(super) fn answer(&mut self, abilities: Option<UiAbilities>) {
         for attachment in self.followed.values_mut() {
-            attachment.present = abilities.map(|abilities| attachment.session.feed().enter(abilities));
+            attachment.present =
+                abilities.map(|abilities| attachment.session.session_clients().enter(abilities));
         }
     }
 

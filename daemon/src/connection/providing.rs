@@ -150,9 +150,9 @@ impl Reader {
         let (client, calls) = (self.client.name(), &self.providing.calls);
         let followed = self.sessions.get_mut(session).ok_or_else(|| not_followed(session))?;
         let reader = followed.reader;
-        let seat = followed
-            .tools
-            .get_or_insert_with(|| ToolProvider::new(session.feed(), session.id(), reader, client, calls));
+        let seat = followed.tools.get_or_insert_with(|| {
+            session.session_clients().provide_tools(session.id(), reader, client, calls)
+        });
         let reply = command.map(|(id, command)| Reply {
             subscriber: reader,
             id,

@@ -382,7 +382,7 @@ impl Reader {
             leaving: leaving.clone(),
             session: Arc::clone(&session),
             _count: session.client(),
-            present: self.client.abilities().map(|abilities| session.feed().enter(abilities)),
+            present: self.client.abilities().map(|abilities| session.session_clients().enter(abilities)),
             tools,
         };
         self.sessions.insert(Arc::clone(&id), attachment);

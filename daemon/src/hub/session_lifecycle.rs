@@ -77,7 +77,8 @@ impl SessionLifecycle {
             State::Ending(_) | State::Closed => return Err(ended()),
         };
         let (services, options) = (Arc::clone(&self.services), slot.options.clone());
-        let handle = agentd_session::reload(services, options, unloaded, slot.feed().clone()).await?;
+        let handle =
+            agentd_session::reload(services, options, unloaded, slot.session_clients().clone()).await?;
         *slot.state() = State::Loaded(handle.clone());
         self.note_loaded();
         Ok(Some(LoadedGuard { _gate: gate.downgrade(), handle }))

@@ -9,7 +9,7 @@ use std::{
 };
 
 use agentd_protocol::daemon::SessionInfo;
-use agentd_session::{Feed, SessionHandle, SessionOptions, Summary, Target, Unloaded};
+use agentd_session::{Feed, SessionClients, SessionHandle, SessionOptions, Summary, Target, Unloaded};
 use agentd_store::iso_timestamp;
 use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 
@@ -19,7 +19,7 @@ use super::WatchBroker;
 /// nothing when the session is unloaded and loaded again.
 pub struct SessionSlot {
     id: Arc<str>,
-    feed: Feed,
+    session_clients: SessionClients,
     /// What it was opened with.
     pub(super) options: SessionOptions,
     /// Its file, where that existed when the session was opened; links resolved.
@@ -89,7 +89,7 @@ impl SessionSlot {
     ) -> Self {
         Self {
             id: handle.id().into(),
-            feed: handle.feed().clone(),
+            session_clients: handle.clients().clone(),
             options,
             path,
             state: Mutex::new(State::Loaded(handle)),
@@ -122,7 +122,13 @@ impl SessionSlot {
     /// Its events and answers.
     #[must_use]
     pub fn feed(&self) -> &Feed {
-        &self.feed
+        self.session_clients.feed()
+    }
+
+    /// The clients of the session, kept while it is not in memory.
+    #[must_use]
+    pub fn session_clients(&self) -> &SessionClients {
+        &self.session_clients
     }
 
     /// The options that it was opened with.

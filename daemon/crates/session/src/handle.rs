@@ -13,12 +13,16 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Attached, BranchCopy, CopyPoint, RegisterOutcome, ReopenError, SessionOptions, ToolProvider,
     abort::AbortSwitch,
-    context::IntakeLimits,
-    feed::Feed,
-    messages::{InboxMessage, Reopening, ToolsMessage},
+    client_tools::ToolProvider,
+    clients::SessionClients,
+    event_log::Feed,
+    messages::{
+        Attached, BranchCopy, CopyPoint, InboxMessage, RegisterOutcome, ReopenError, Reopening, ToolsMessage,
+    },
+    options::SessionOptions,
     reply::Reply,
+    services::IntakeLimits,
     summary::{Summary, SummaryReader},
     ui::{Ui, UiAbilities},
     unload::Unloaded,
@@ -29,7 +33,7 @@ use crate::{
 pub struct SessionHandle {
     pub(crate) id: Arc<str>,
     pub(crate) file: Option<Arc<Path>>,
-    pub(crate) feed: Feed,
+    pub(crate) clients: SessionClients,
     pub(crate) inbox: mpsc::Sender<InboxMessage>,
     pub(crate) abort: AbortSwitch,
     pub(crate) summary: SummaryReader,
@@ -64,7 +68,13 @@ impl SessionHandle {
     /// What the session says.
     #[must_use]
     pub fn feed(&self) -> &Feed {
-        &self.feed
+        self.clients.feed()
+    }
+
+    /// Its clients, which outlive its stay in memory.
+    #[must_use]
+    pub fn clients(&self) -> &SessionClients {
+        &self.clients
     }
 
     /// What its tool calls and the user's commands started.
@@ -94,7 +104,7 @@ impl SessionHandle {
         }
         let coming = matches!(command, SessionCommand::Abort(_)).then(|| self.abort.announce());
         // Answers are never dropped: a client that takes none of them must not ask for more without end.
-        self.feed.reply_room(reply.subscriber).await;
+        self.clients.feed().reply_room(reply.subscriber).await;
         let sent = self.inbox.send(InboxMessage::Command(Box::new((command, reply)))).await.is_ok();
         if sent && let Some(coming) = coming {
             coming.sent();
@@ -109,7 +119,7 @@ impl SessionHandle {
     /// Cancel safety: dropped early, nothing is left attached.
     pub async fn attach(&self, since_seq: Option<u64>) -> Option<Attached> {
         // A subscriber that takes nothing must not keep others from joining.
-        let _announced = self.feed.announce();
+        let _announced = self.clients.feed().announce();
         let (joined, attached) = oneshot::channel();
         self.inbox.send(InboxMessage::Attach { since_seq, joined }).await.ok()?;
         attached.await.ok()
@@ -129,7 +139,7 @@ impl SessionHandle {
         if_idle: bool,
     ) -> Option<Result<Vec<String>, ReopenError>> {
         // A subscriber that takes nothing must not keep others from joining.
-        let _announced = self.feed.announce();
+        let _announced = self.clients.feed().announce();
         let (done, outcome) = oneshot::channel();
         let reopening = Reopening { asked, if_idle };
         self.inbox.send(InboxMessage::Reopen(Box::new(reopening), done)).await.ok()?;
@@ -143,7 +153,7 @@ impl SessionHandle {
     pub async fn copy(&self, point: CopyPoint) -> Result<BranchCopy, Failure> {
         let ended = || Failure::new(ErrorCode::NoSession, "The session has ended.");
         // A subscriber that takes nothing must not keep others from their copy.
-        let _announced = self.feed.announce();
+        let _announced = self.clients.feed().announce();
         let (copied, waiting) = oneshot::channel();
         self.inbox.send(InboxMessage::Copy { point, copied }).await.map_err(|_| ended())?;
         waiting.await.unwrap_or_else(|_| Err(ended()))

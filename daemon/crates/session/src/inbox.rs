@@ -6,7 +6,7 @@ use agentd_protocol::command::SessionCommand;
 use tokio::sync::mpsc;
 
 use crate::{
-    feed::Feed,
+    event_log::Feed,
     messages::{INBOX, InboxMessage, ToolsMessage},
     reply::Reply,
 };
@@ -122,7 +122,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::{event_log::SubscriberId, feed::FeedLimits};
+    use crate::event_log::{FeedLimits, SubscriberId};
 
     fn command(name: &str, subscriber: SubscriberId) -> InboxMessage {
         let line = format!(r#"{{"type":"{name}","message":"m"}}"#);
@@ -132,7 +132,7 @@ mod tests {
     }
 
     /// A feed with one subscriber that does not read, and takes no more.
-    fn full() -> (Feed, crate::feed::Subscriber) {
+    fn full() -> (Feed, crate::event_log::Subscriber) {
         let feed = Feed::new(FeedLimits { outbox_bytes: 4, ..FeedLimits::default() });
         let stuck = feed.attach();
         feed.publish([Bytes::from_static(b"event")]);

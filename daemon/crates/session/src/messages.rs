@@ -15,11 +15,11 @@ use agentd_store::SessionTree;
 use tokio::sync::oneshot;
 
 use crate::{
-    SessionOptions,
     client_tools::ProvidingClient,
-    feed::{Feed, Subscriber},
+    event_log::{Feed, Subscriber},
+    options::SessionOptions,
     reply::Reply,
-    tools::ToolChoice,
+    session_tools::ToolChoice,
     ui::UiAbilities,
     unload::Unloading,
 };
@@ -192,7 +192,10 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{event_log::FeedItem, feed::FeedLimits, reply::Reply};
+    use crate::{
+        event_log::{FeedItem, FeedLimits},
+        reply::Reply,
+    };
 
     #[tokio::test]
     async fn what_comes_too_late_is_answered() {

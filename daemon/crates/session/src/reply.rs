@@ -11,7 +11,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{event_log::SubscriberId, feed::Feed};
+use crate::event_log::{Feed, SubscriberId};
 
 /// Where the answer to one command goes. Every command is answered exactly once.
 #[derive(Debug)]

@@ -11,9 +11,9 @@ use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    SessionOptions,
     context::SessionContext,
     open::{NewSettings, reconfigure},
+    options::SessionOptions,
     ui::{Asker, Dialog, DialogAnswer, Notice, Ui},
 };
 

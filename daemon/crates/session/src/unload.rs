@@ -8,7 +8,7 @@ use std::{path::Path, sync::Arc, time::SystemTime};
 use agentd_config::{StartingFiles, models::RestoredChoice};
 use tokio::sync::oneshot;
 
-use crate::tools::ToolChoice;
+use crate::session_tools::ToolChoice;
 
 /// What brings a session back that has left memory, beside its feed and the options that it was opened with.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -14,6 +14,7 @@ use agentd_protocol::{
     message::Message,
 };
 use agentd_store::intent_log::{BashDoneRecord, IntentRecord};
+use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -21,11 +22,10 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     child_environment::ChildEnvironment,
     context::SessionContext,
-    feed::Feed,
-    intent_log::MAX_RESULT,
+    event_log::Feed,
     reply::encode,
     requests::{PendingRequest, RequestKey},
-    run_message::RunMessage,
+    transcript::MAX_RESULT,
 };
 
 /// The user's commands that run, and what those that ended have yet to add to the transcript.
@@ -158,11 +158,11 @@ pub(crate) fn done(number: u64, message: Option<Json<Message>>) -> IntentRecord 
 }
 
 /// Runs a command and publishes its output as it comes.
-pub(crate) async fn run_bash(
+pub(crate) async fn run_bash<M: Send>(
     context: &SessionContext,
     (work, command, base): (Work, &str, Option<ChildEnvironment>),
     id: Option<&Value>,
-    (to_actor, feed): (&mpsc::Sender<RunMessage>, &Feed),
+    (to_actor, as_message, feed): (&mpsc::Sender<M>, fn(Bytes) -> M, &Feed),
     cancel: CancellationToken,
 ) -> Result<CleanedOutput, ShellError> {
     let there = cancel.run_until_cancelled(context.shell.directory(&context.cwd)).await;
@@ -187,7 +187,7 @@ pub(crate) async fn run_bash(
                 // The subscribers' pace is the command's pace, also while the session itself does not wait for them. What a
                 // killed command has still said is little.
                 let _ = stopped.run_until_cancelled(feed.room()).await;
-                let _ = to_actor.send(RunMessage::BashOutput { event }).await;
+                let _ = to_actor.send(as_message(event)).await;
             }
             Err(error) => tracing::error!(%error, "cannot write an event"),
         }

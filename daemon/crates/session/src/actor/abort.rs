@@ -16,7 +16,7 @@ use crate::{
     abort::AbortWaiter,
     compaction::{CompactionError, WORK},
     reply::Reply,
-    run_message::RunMessage,
+    run::RunMessage,
 };
 
 /// After how long an abort of everything is answered, whatever has not ended by then: within a second for whoever asked.

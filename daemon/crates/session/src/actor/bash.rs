@@ -12,10 +12,10 @@ use agentd_store::intent_log::{BashRecord, IntentRecord};
 use super::session_actor::{Actor, shutting_down};
 use crate::{
     clock::now_ms,
-    journal::store_failure,
     reply::Reply,
     requests::{CachedAnswer, CommandKind, PendingRequest, RequestKey},
-    run_message::RunMessage,
+    run::RunMessage,
+    transcript::store_failure,
     user_bash::{BashEnd, BashResult, RunningBash, UnstoredResult, done, may_run, run_bash, shell_failure},
 };
 
@@ -56,10 +56,16 @@ impl Actor {
                 GateDecision::Free => match intent_log.intend(vec![begun]).await {
                     Ok(()) => {
                         let job = (work, params.command.as_str(), environment);
-                        run_bash(&context, job, request.id(), (&to_actor, &feed), cancel)
-                            .await
-                            .map(BashResult::from)
-                            .map_err(|error| shell_failure(&error))
+                        run_bash(
+                            &context,
+                            job,
+                            request.id(),
+                            (&to_actor, |event| RunMessage::BashOutput { event }, &feed),
+                            cancel,
+                        )
+                        .await
+                        .map(BashResult::from)
+                        .map_err(|error| shell_failure(&error))
                     }
                     Err(error) => Err(store_failure(&error)),
                 },

@@ -17,9 +17,12 @@ use tokio::sync::mpsc;
 use super::session_actor::Actor;
 use crate::{
     clock::now_ms,
-    feed::Feed,
+    event_log::Feed,
     messages::InboxMessage,
-    recovery::{Due, InterruptionCause, Plan, plan, plan_after, refusal, waiting},
+    recovery::{
+        InterruptionCause, RecoveryPlan, Unflushed, plan_recovery, plan_recovery_after, waiting_messages,
+        write_refused,
+    },
     reply::encode,
     run::{OpenEvents, OpenParts},
 };
@@ -54,7 +57,7 @@ impl Actor {
         };
         // Commands of the user's go on.
         let left = UnfinishedWork { commands: Vec::new(), ..left };
-        let plan = plan(self.journal.tree(), &left, now_ms())?;
+        let plan = plan_recovery(self.journal.tree(), &left, now_ms())?;
         let mut added = Vec::new();
         for entry in plan.entries {
             added.push(self.add_recovered(entry).await?);
@@ -198,7 +201,7 @@ impl Actor {
                 }
             }
         }
-        self.unflushed.due = Due::OfARun(Box::new(left));
+        self.unflushed.due = Unflushed::OfARun(Box::new(left));
         self.retry_failed_writes().await;
     }
 
@@ -212,10 +215,10 @@ impl Actor {
         if let Err(error) = self.write_unflushed().await {
             // Whoever asked is told.
             tracing::debug!(%error, "what the disk did not take before could not be stored once more");
-            self.unflushed.failure = Some(refusal(&error));
+            self.unflushed.failure = Some(write_refused(&error));
             return;
         }
-        (self.unflushed.due, self.unflushed.failure) = (Due::Nothing, None);
+        (self.unflushed.due, self.unflushed.failure) = (Unflushed::Nothing, None);
         if !self.run.is_active() {
             self.store_bash_messages().await;
             self.settle_intent_log();
@@ -231,12 +234,12 @@ impl Actor {
 
     async fn write_unflushed(&mut self) -> Result<(), StoreError> {
         match &self.unflushed.due {
-            Due::Nothing | Due::OfCommands => {}
-            Due::OfACrash => {
+            Unflushed::Nothing | Unflushed::OfCommands => {}
+            Unflushed::OfACrash => {
                 if let Some(left) = self.journal.intent_log().left().await? {
-                    let plan = plan(self.journal.tree(), &left, now_ms())?;
+                    let plan = plan_recovery(self.journal.tree(), &left, now_ms())?;
                     self.add_late(plan).await?;
-                    let waiting = waiting(&left, self.journal.tree());
+                    let waiting = waiting_messages(&left, self.journal.tree());
                     let records = waiting.iter().cloned().map(IntentRecord::Queued).collect();
                     self.journal.intent_log().replace(records).await?;
                     let waiting = self.held_back.take_in(waiting);
@@ -247,15 +250,15 @@ impl Actor {
                     }
                 }
             }
-            Due::OfARun(left) => {
-                let plan = plan_after(InterruptionCause::Disk, self.journal.tree(), left, now_ms())?;
+            Unflushed::OfARun(left) => {
+                let plan = plan_recovery_after(InterruptionCause::Disk, self.journal.tree(), left, now_ms())?;
                 self.add_late(plan).await?;
             }
         }
         Ok(())
     }
 
-    async fn add_late(&mut self, plan: Plan) -> Result<(), StoreError> {
+    async fn add_late(&mut self, plan: RecoveryPlan) -> Result<(), StoreError> {
         let open = self.open_events.snapshot();
         for entry in plan.entries {
             let message = self.add_recovered(entry).await?;

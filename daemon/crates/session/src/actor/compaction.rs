@@ -19,12 +19,13 @@ use super::session_actor::Actor;
 use crate::{
     abort::AbortWaiter,
     compaction::{
-        CompactionError, CompactionWorker, SummaryEnding, WORK, branch_budget, end, manual, plan_branch,
-        summarise_branch,
+        CompactionError, CompactionMessage, CompactionWorker, SummaryEnding, WORK, branch_budget, end,
+        manual, plan_branch, summarise_branch,
     },
-    feed::Feed,
+    event_log::{Audience, Feed},
+    message_sender::MessageSender,
     reply::Reply,
-    run_message::RunMessage,
+    run::RunMessage,
 };
 
 impl Actor {
@@ -49,7 +50,7 @@ impl Actor {
             let failure = Failure::new(ErrorCode::Busy, "A compaction is already in progress.");
             return reply.fail(&self.feed, failure.hint("Wait for its end, or stop it with abort."));
         }
-        let worker = self.begin_summary(reply);
+        let (worker, to_actor) = (self.begin_summary(reply), self.to_actor.clone());
         self.publish(&CompactionStart { reason: CompactionReason::Manual }.into());
         let choice = self.chooser.current();
         self.tasks.spawn(async move {
@@ -59,7 +60,7 @@ impl Actor {
                 Err(CompactionError::Broken("see the daemon's log".to_owned()))
             });
             // Without the actor there is nobody to tell.
-            let _ = worker.to_actor.send(RunMessage::Compacted(Box::new(result))).await;
+            let _ = to_actor.send(RunMessage::Compacted(Box::new(result))).await;
         });
     }
 
@@ -79,7 +80,11 @@ impl Actor {
     fn begin_summary(&mut self, reply: Reply) -> CompactionWorker {
         let cancel = self.compacting.begin(reply);
         self.abort.arm(cancel.clone());
-        CompactionWorker { context: Arc::clone(&self.context), to_actor: self.to_actor.clone(), cancel }
+        CompactionWorker {
+            context: Arc::clone(&self.context),
+            session: MessageSender::new(&self.to_actor, RunMessage::Compaction),
+            cancel,
+        }
     }
 
     /// Frees that place, and answers everyone.
@@ -123,7 +128,7 @@ impl Actor {
             let result = self.land(landing);
             return reply.result(&self.feed, result);
         };
-        let worker = self.begin_summary(reply);
+        let (worker, to_actor) = (self.begin_summary(reply), self.to_actor.clone());
         self.tasks.spawn(async move {
             let work = AssertUnwindSafe(summarise_branch(&worker, branch, &choice, focus.as_deref()))
                 .catch_unwind()
@@ -133,7 +138,7 @@ impl Actor {
                 Err(CompactionError::Broken("see the daemon's log".to_owned()))
             });
             // Without the actor there is nobody to tell.
-            let _ = worker.to_actor.send(RunMessage::BranchSummarised(Box::new((landing, result)))).await;
+            let _ = to_actor.send(RunMessage::BranchSummarised(Box::new((landing, result)))).await;
         });
     }
 
@@ -174,5 +179,19 @@ impl Actor {
         }
         let id = self.journal.tree().leaf_id().map(str::to_owned);
         Ok(Navigated { summary_entry_id: id.clone(), leaf_id: id, ..navigated })
+    }
+
+    /// A task that compacts, or summarises a branch, asks or tells something.
+    pub(super) async fn on_compaction_message(&mut self, message: CompactionMessage) {
+        match message {
+            CompactionMessage::Plan { request, reply } => {
+                let _ = reply.send(self.journal.plan_compaction(request));
+            }
+            CompactionMessage::Store { entry, stored } => {
+                let _ = stored.send(self.journal.append_compaction(&entry).await);
+            }
+            CompactionMessage::Publish(line) => self.feed.publish([line]),
+            CompactionMessage::PublishToIntroduced(line) => self.feed.publish_for(Audience::Introduced, line),
+        }
     }
 }

@@ -8,8 +8,7 @@ use super::session_actor::Actor;
 use crate::{
     recovery::{AfterCrash, HeldMessages, ResumeQuestion},
     requests::CachedAnswer,
-    run::RunBeginning,
-    run_message::RunMessage,
+    run::{RunBeginning, RunMessage},
     ui::{Asker, Dialog, DialogAnswer, Notice},
 };
 

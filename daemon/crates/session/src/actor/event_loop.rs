@@ -17,7 +17,7 @@ use crate::{
     inbox::Inbox,
     messages::InboxMessage,
     recovery::AfterCrash,
-    run_message::{ContextFill, ModelInputs, RUN_MESSAGES_AT_ONCE, RunMessage},
+    run::{ContextFill, ModelInputs, RUN_MESSAGES_AT_ONCE, RunMessage},
     unload::{Unloaded, Unloading},
 };
 
@@ -251,9 +251,7 @@ impl Actor {
                 };
                 let _ = reply.send(fullness);
             }
-            RunMessage::PlanCompaction { request, reply } => {
-                let _ = reply.send(self.journal.plan_compaction(request));
-            }
+            RunMessage::Compaction(message) => self.on_compaction_message(message).await,
             RunMessage::CompactionStarted(line) => {
                 self.compacting.in_run = true;
                 self.feed.publish([line]);
@@ -261,9 +259,6 @@ impl Actor {
             RunMessage::CompactionEnded(line) => {
                 self.compacting.in_run = false;
                 self.feed.publish([line]);
-            }
-            RunMessage::StoreCompaction { entry, stored } => {
-                let _ = stored.send(self.journal.append_compaction(&entry).await);
             }
             RunMessage::Compacted(result) => self.on_compacted(*result).await,
             RunMessage::BranchSummarised(summarised) => {

@@ -17,7 +17,7 @@ use serde_json::Value;
 use tokio::task::{JoinError, spawn_blocking};
 
 use super::session_actor::Actor;
-use crate::{SessionOptions, context::SessionContext, reply::Reply};
+use crate::{context::SessionContext, options::SessionOptions, reply::Reply};
 
 /// The variable that comes before the setting `sessionDir`.
 const SESSION_DIR: &str = "PI_CODING_AGENT_SESSION_DIR";

@@ -8,9 +8,9 @@ use tokio::sync::mpsc;
 
 use super::session_actor::Actor;
 use crate::{
-    choice::Choice,
     messages::InboxMessage,
-    run_message::RunMessage,
+    models::Choice,
+    run::RunMessage,
     unload::{Leaf, Stamp, Unloaded},
 };
 

@@ -20,12 +20,10 @@ use tokio::task::spawn_blocking;
 
 use super::session_actor::Actor;
 use crate::{
-    choice::Choice,
-    fallback::{Substitute, check_names},
-    journal::model_change,
-    models_file::{ModelsChange, look},
-    open::NewModels,
+    models::{Choice, Substitute, check_names},
+    open::{ModelsChange, NewModels, look_at_models},
     reply::Reply,
+    transcript::model_change,
     ui::Notice,
 };
 
@@ -107,7 +105,7 @@ impl Actor {
         self.journal.append(&model_change(&model)).await?;
         // Who chooses a model wants that one, now.
         self.chooser.end_substitution();
-        self.context.fallbacks.wake(&model.name());
+        self.context.fallbacks.end_suspension(&model.name());
         let before = self.chooser.current().level;
         let level = level_after_switch(&model, pinned, &self.context.settings, before);
         self.chooser.set(Choice { model, level: before });
@@ -150,7 +148,7 @@ impl Actor {
         }
         let (context, options, before) =
             (Arc::clone(&self.context), Arc::clone(self.trust.options()), self.models_file.stamp);
-        let looked = match spawn_blocking(move || look(&context, &options, before)).await {
+        let looked = match spawn_blocking(move || look_at_models(&context, &options, before)).await {
             Ok(looked) => looked,
             Err(error) => return tracing::error!(%error, "models.json could not be looked at"),
         };

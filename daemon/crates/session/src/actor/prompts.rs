@@ -16,12 +16,11 @@ use tokio::task::{JoinError, spawn_blocking};
 
 use super::session_actor::{Actor, shutting_down};
 use crate::{
-    intake::{WaitingSize, message_bytes},
-    journal::store_failure,
-    queues::queue_of,
+    queues::{WaitingSize, message_bytes, queue_of},
     reply::Reply,
     requests::{CachedAnswer, CommandKind, PendingRequest},
     run::{Prompt, RunBeginning},
+    transcript::store_failure,
 };
 
 impl Actor {

@@ -19,12 +19,11 @@ use super::{
     state::checked_name,
 };
 use crate::{
-    SessionOptions, Target, ToolSelection,
     child_environment::{ChildEnvironment, ChildSources, child_environment},
     context::SessionContext,
     messages::ReopenError,
     open::same_folder,
-    options::default_tools,
+    options::{SessionOptions, Target, ToolSelection, default_tools},
     requests::PendingRequest,
 };
 

@@ -17,12 +17,10 @@ use futures::FutureExt;
 
 use super::session_actor::Actor;
 use crate::{
-    intent_log::Intents,
     queues::Delivered,
     requests::{PendingRequest, RequestRecord},
-    run::{Prompt, RunBeginning, RunChannels},
-    run_message::{FailedAnswer, RunMessage},
-    run_slot::{FinishedRun, NextUserMessage},
+    run::{FinishedRun, NextUserMessage, Prompt, RunBeginning, RunChannels, RunMessage},
+    transcript::{FailedAnswer, Intents},
 };
 
 impl Actor {

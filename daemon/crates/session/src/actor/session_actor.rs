@@ -16,24 +16,22 @@ use tokio::{
 
 use crate::{
     abort::AbortSwitch,
-    choice::Chooser,
+    clients::SessionClients,
     compaction::Compacting,
     context::SessionContext,
-    event_log::Audience,
-    feed::Feed,
-    journal::Journal,
+    event_log::{Audience, Feed},
+    message_sender::MessageSender,
     messages::AttachQueue,
-    models_file::ModelsFile,
+    models::Chooser,
+    open::ModelsFile,
     queues::SessionQueues,
     recovery::{HeldMessages, ResumeQuestion, UnflushedWrites},
     reply::{Reply, encode},
     requests::IdempotencyCache,
-    run::OpenEvents,
-    run_message::RunMessage,
-    run_slot::RunSlot,
+    run::{DetachedCalls, OpenEvents, RunMessage, RunSlot},
+    session_tools::SessionTools,
     summary::SummaryCell,
-    survivors::DetachedCalls,
-    tools::SessionTools,
+    transcript::Journal,
     trust::ProjectTrust,
     ui::{Asker, Notice, PendingDialogs, Ui, request},
     user_bash::UserBash,
@@ -43,6 +41,8 @@ use crate::{
 /// on them.
 pub(crate) struct Actor {
     pub(super) context: Arc<SessionContext>,
+    pub(super) clients: SessionClients,
+    /// The feed of `clients`.
     pub(super) feed: Feed,
     pub(super) journal: Journal,
     pub(super) queues: SessionQueues,
@@ -145,8 +145,8 @@ impl Actor {
     /// What reaches the session's user.
     pub(super) fn ui(&self) -> Ui {
         Ui {
-            to_actor: self.to_actor.clone(),
-            presence: self.feed.presence().clone(),
+            messages: MessageSender::new(&self.to_actor, |message| RunMessage::Ui(Box::new(message))),
+            presence: self.clients.presence().clone(),
             timeout: self.context.services.limits.ui_timeout,
         }
     }

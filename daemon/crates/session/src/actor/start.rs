@@ -9,23 +9,20 @@ use tokio_util::sync::CancellationToken;
 
 use super::{broken_run::broke_down, event_loop::Ended, session_actor::Actor};
 use crate::{
-    BranchCopy, SessionOptions,
     abort::AbortSwitch,
+    clients::SessionClients,
     compaction::Compacting,
-    context::Services,
-    feed::Feed,
     handle::SessionHandle,
-    messages::{AttachQueue, INBOX},
-    models_file::ModelsFile,
-    open::{OpenError, PreparedSession, SessionSource, prepare},
+    message_sender::MessageSender,
+    messages::{AttachQueue, BranchCopy, INBOX},
+    open::{ModelsFile, OpenError, PreparedSession, SessionSource, prepare},
+    options::SessionOptions,
     queues::SessionQueues,
     recovery::{HeldMessages, ResumeQuestion},
-    run::OpenEvents,
-    run_message::RUN_MESSAGES,
-    run_slot::RunSlot,
+    run::{DetachedCalls, OpenEvents, RUN_MESSAGES, RunMessage, RunSlot},
+    services::Services,
+    session_tools::SessionTools,
     summary::SummaryCell,
-    survivors::DetachedCalls,
-    tools::SessionTools,
     trust::ProjectTrust,
     ui::{PendingDialogs, Ui},
     unload::Unloaded,
@@ -59,8 +56,8 @@ pub async fn open_after(
     last_seq: impl FnOnce(&str) -> u64 + Send,
 ) -> Result<Opened, OpenError> {
     let limits = services.limits.feed;
-    let feed = |id: &str| Feed::starting_after(last_seq(id), limits);
-    start(services, options, SessionSource::Options, feed).await
+    let clients = |id: &str| SessionClients::starting_after(last_seq(id), limits);
+    start(services, options, SessionSource::Options, clients).await
 }
 
 /// Makes a session of a copied branch and starts its actor. Of the options, the target does not count. Its events are counted as
@@ -75,8 +72,8 @@ pub async fn open_copy(
     last_seq: impl FnOnce(&str) -> u64 + Send,
 ) -> Result<Opened, OpenError> {
     let limits = services.limits.feed;
-    let feed = |id: &str| Feed::starting_after(last_seq(id), limits);
-    start(services, options, SessionSource::Copy(copied), feed).await
+    let clients = |id: &str| SessionClients::starting_after(last_seq(id), limits);
+    start(services, options, SessionSource::Copy(copied), clients).await
 }
 
 /// Brings a session back that has left memory by [`SessionHandle::unload`]. `options` are those that it was opened with, `feed`
@@ -89,16 +86,16 @@ pub async fn reload(
     services: Arc<Services>,
     options: SessionOptions,
     unloaded: Unloaded,
-    feed: Feed,
+    clients: SessionClients,
 ) -> Result<SessionHandle, OpenError> {
-    start(services, options, SessionSource::Unloaded(unloaded), |_| feed).await.map(|opened| opened.handle)
+    start(services, options, SessionSource::Unloaded(unloaded), |_| clients).await.map(|opened| opened.handle)
 }
 
 async fn start(
     services: Arc<Services>,
     options: SessionOptions,
     beginning: SessionSource,
-    feed: impl FnOnce(&str) -> Feed + Send,
+    clients: impl FnOnce(&str) -> SessionClients + Send,
 ) -> Result<Opened, OpenError> {
     let options = Arc::new(options);
     let was_trusted = matches!(&beginning, SessionSource::Unloaded(unloaded) if unloaded.trusted);
@@ -128,9 +125,9 @@ async fn start(
         of_resources,
     } = prepared;
     let diagnostics = context.diagnostics.iter().cloned().chain(of_resources).collect();
-    let feed = feed(&context.session_id);
+    let clients = clients(&context.session_id);
     if was_changed {
-        feed.start_over();
+        clients.feed().start_over();
     }
     let interrupt_mode = context.settings.interrupt_mode.unwrap_or_default();
     let (inbox, mut commands) = mpsc::channel(INBOX);
@@ -140,26 +137,31 @@ async fn start(
     let handle = SessionHandle {
         id: context.session_id.as_str().into(),
         file: context.session_file.as_deref().map(Into::into),
-        feed: feed.clone(),
+        clients: clients.clone(),
         inbox,
         abort: abort.clone(),
         summary: summary.shown(),
         processes: context.processes.view(),
         ui: Ui {
-            to_actor: to_actor.clone(),
-            presence: feed.presence().clone(),
+            messages: MessageSender::new(&to_actor, |message| RunMessage::Ui(Box::new(message))),
+            presence: clients.presence().clone(),
             timeout: services.limits.ui_timeout,
         },
         closing: closing.clone(),
         gone: gone.clone(),
         intake: services.limits.intake,
     };
-    let tools = SessionTools::new(feed.client_tools().clone(), to_actor.clone(), tools);
-    let (told, of_session) = (OpenEvents::default(), feed.clone());
+    let tools = SessionTools::new(
+        clients.tools().clone(),
+        MessageSender::new(&to_actor, RunMessage::ToolRequest),
+        tools,
+    );
+    let (told, of_session) = (OpenEvents::default(), clients.feed().clone());
     let mut actor = Actor {
         models_file: ModelsFile::new(context.models_stamp),
         context: Arc::new(context),
-        feed,
+        feed: clients.feed().clone(),
+        clients,
         journal,
         queues: SessionQueues::new(
             modes.0,
@@ -199,7 +201,7 @@ async fn start(
     actor.held_back = HeldMessages::new(held_back, origin);
     // The actor ends when it is closed, when it leaves memory, or when the last handle is gone. Subscribers are told of the end
     // even if a bug brings it.
-    let end = handle.feed.close_at_the_end();
+    let end = handle.clients.feed().close_at_the_end();
     let (network, of_providers) = (Arc::clone(&actor.context.network), Arc::clone(&services));
     services.tasks.spawn(async move {
         let _gone = gone.drop_guard();

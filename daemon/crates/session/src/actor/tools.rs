@@ -15,7 +15,7 @@ use crate::{
     event_log::Audience,
     messages::ToolsMessage,
     reply::{Reply, encode},
-    tools::{choice_entry, chosen_on, named},
+    session_tools::{choice_entry, chosen_on, named},
 };
 
 impl Actor {

@@ -14,9 +14,9 @@ use serde_json::value::RawValue;
 use super::session_actor::Actor;
 use crate::{
     clock::now_ms,
-    journal::model_change,
     messages::{BranchCopy, CopyPoint},
     reply::Reply,
+    transcript::model_change,
 };
 
 impl Actor {
@@ -161,7 +161,7 @@ fn not_copied(error: ForkError) -> Failure {
         ForkError::InvalidEntry => Failure::new(ErrorCode::NotFound, error.to_string())
             .hint("get_fork_messages lists the messages that a fork can begin at."),
         ForkError::Unknown(error) => no_entry(error.to_string()),
-        ForkError::Store(error) => crate::journal::store_failure(&error),
+        ForkError::Store(error) => crate::transcript::store_failure(&error),
     }
 }
 

@@ -7,7 +7,7 @@ use agentd_protocol::ui::NotifyType;
 use super::session_actor::Actor;
 use crate::{
     open::NewSettings,
-    run_message::RunMessage,
+    run::RunMessage,
     trust::{IN_USE, TrustQuestion, TrustState},
     ui::{Asker, Notice},
 };

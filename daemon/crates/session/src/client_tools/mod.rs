@@ -1,20 +1,18 @@
 //! Tools that clients provide.
 //!
-//! A connection has a [`ToolProvider`] in each session that it provides tools for. The tools are on the [`ClientToolRegistry`] of the session's
-//! feed, which outlasts the session's stay in memory, and leave with the provider. A call goes to the client as a line of its own
-//! among the session's events ([`FeedItem::Addressed`](crate::FeedItem::Addressed)), and what the client answers comes back through
-//! [`ClientCalls`], of which a connection has one for all its sessions.
+//! A connection is a [`ToolProvider`] in each session that it provides tools for. The tools are in the session's
+//! [`ClientToolRegistry`], which outlives the session's stay in memory, and leave with their provider. A call goes to the client
+//! as a line of its own among the session's events ([`FeedItem::Addressed`](crate::FeedItem::Addressed)). The client's answer
+//! comes back through [`ClientCalls`]: a connection has one for all its sessions.
 
 mod calls;
 mod check;
-mod provider;
 mod registry;
 mod tool;
 
-pub use self::{calls::ClientCalls, check::check_client_tools, provider::ToolProvider};
+pub use self::{calls::ClientCalls, check::check_client_tools, registry::ToolProvider};
 pub(crate) use self::{
     check::MAX_TOOLS,
-    provider::ProvidingClient,
     registry::ClientToolRegistry,
-    tool::{CallLimits, CallableClientTool, ClientToolSpec, Request},
+    tool::{CallLimits, CallableClientTool, ClientToolRequest, ClientToolSpec, ProvidingClient},
 };

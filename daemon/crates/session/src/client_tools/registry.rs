@@ -1,11 +1,18 @@
 //! Which tools clients provide for a session at the moment.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
 
 use agentd_protocol::tool_list::ToolState;
 use tokio::sync::Notify;
 
-use super::tool::ClientToolSpec;
+use super::{
+    calls::{ClientCalls, Leaving},
+    tool::{ClientToolSpec, ProvidingClient},
+};
+use crate::event_log::{Feed, SubscriberId};
 
 /// The tools that clients provide for one session. Cheap to clone.
 #[derive(Clone, Default)]
@@ -109,5 +116,71 @@ impl ClientToolRegistry {
     fn lock(&self) -> MutexGuard<'_, State> {
         // No method panics halfway.
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection's place in a session, as one that provides tools. Dropping it takes its tools from the session, and ends the
+/// calls that it works on there, as for a client that has disconnected.
+pub struct ToolProvider {
+    registry: ClientToolRegistry,
+    provider: Arc<ProvidingClient>,
+    leaving: Leaving,
+}
+
+impl ToolProvider {
+    pub(crate) fn new(
+        registry: &ClientToolRegistry,
+        feed: &Feed,
+        session_id: &str,
+        subscriber: SubscriberId,
+        client: String,
+        calls: &ClientCalls,
+    ) -> Self {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        let provider = ProvidingClient {
+            id: LAST.fetch_add(1, Ordering::Relaxed) + 1,
+            client,
+            session_id: session_id.to_owned(),
+            calls: calls.clone(),
+            feed: feed.clone(),
+            subscriber: Mutex::new(subscriber),
+        };
+        Self { registry: registry.clone(), provider: Arc::new(provider), leaving: Leaving::Disconnected }
+    }
+
+    /// The connection listens under another name from here on.
+    pub fn listen_as(&self, subscriber: SubscriberId) {
+        *self.provider.subscriber.lock().unwrap_or_else(PoisonError::into_inner) = subscriber;
+    }
+
+    /// The names of its tools.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        let (_, registered) = self.registry.registered();
+        let ours = registered.iter().filter(|registered| registered.tool.provider_id() == self.provider.id);
+        ours.map(|registered| registered.tool.name().to_owned()).collect()
+    }
+
+    /// Takes tools from the session: those of these names, or all. The names of those that were there. Calls that are under way
+    /// can still be answered. [`SessionHandle::tools_left`](crate::SessionHandle::tools_left) tells the subscribers.
+    pub fn unregister(&self, names: Option<&[String]>) -> Vec<String> {
+        self.registry.unregister(self.provider.id, names)
+    }
+
+    /// Leaves the session, while the client is still there.
+    pub fn leave(mut self) {
+        self.leaving = Leaving::LeftSession;
+    }
+
+    pub(crate) fn provider(&self) -> &Arc<ProvidingClient> {
+        &self.provider
+    }
+}
+
+impl Drop for ToolProvider {
+    fn drop(&mut self) {
+        // First the tools, so that no call begins in between.
+        self.registry.unregister(self.provider.id, None);
+        self.provider.calls.leave(self.provider.id, self.leaving);
     }
 }

@@ -1,6 +1,10 @@
 //! A tool of a client, as the loop calls it.
 
-use std::{future::pending, sync::Arc, time::Duration};
+use std::{
+    future::pending,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use agentd_agent::{ExecutionMode, Invocation, Tool, ToolError, ToolFuture};
 use agentd_protocol::{
@@ -11,13 +15,14 @@ use agentd_protocol::{
     tool_list::ToolExecution,
 };
 use bytes::Bytes;
-use tokio::{sync::mpsc, time::sleep};
+use tokio::time::sleep;
 
-use super::{
-    calls::{Answer, Leaving, Over},
-    provider::ProvidingClient,
+use super::calls::{Answer, ClientCalls, Leaving, Over};
+use crate::{
+    event_log::{Feed, SubscriberId},
+    message_sender::MessageSender,
+    reply::encode,
 };
-use crate::{reply::encode, run_message::RunMessage};
 
 /// How long a client may take for a call, where nothing else says so.
 const TIMEOUT: Duration = Duration::from_secs(600);
@@ -50,6 +55,43 @@ impl CallLimits {
 /// 0 stands for none.
 fn limit(millis: u64) -> Option<Duration> {
     (millis > 0).then(|| Duration::from_millis(millis))
+}
+
+/// What the tools of a provider know of it.
+pub(crate) struct ProvidingClient {
+    pub(super) id: u64,
+    /// Who provides the tools, for people.
+    pub(super) client: String,
+    pub(super) session_id: String,
+    pub(super) calls: ClientCalls,
+    pub(super) feed: Feed,
+    /// The connection, as a subscriber of the session.
+    pub(super) subscriber: Mutex<SubscriberId>,
+}
+
+impl ProvidingClient {
+    /// Whether these are the tools of that provider.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+
+    pub(crate) fn client(&self) -> &str {
+        &self.client
+    }
+
+    /// Sends the client a line of its own, after everything that the session has said so far.
+    pub(super) fn address(&self, line: Bytes) {
+        let subscriber = *self.subscriber.lock().unwrap_or_else(PoisonError::into_inner);
+        self.feed.address(subscriber, line);
+    }
+
+    /// The same, for an event.
+    pub(super) fn tell(&self, event: &Event) {
+        match encode(event) {
+            Ok(line) => self.address(line),
+            Err(error) => tracing::error!(%error, event = event.name(), "cannot write an event"),
+        }
+    }
 }
 
 /// A tool that a client provides.
@@ -102,17 +144,17 @@ impl ClientToolSpec {
 /// A client's tool in a session that is in memory.
 pub(crate) struct CallableClientTool {
     pub(crate) tool: Arc<ClientToolSpec>,
-    pub(crate) to_actor: mpsc::Sender<RunMessage>,
+    pub(crate) requests: MessageSender<ClientToolRequest>,
 }
 
 /// A request on its way to the client, behind what the run has said before.
-pub(crate) struct Request {
+pub(crate) struct ClientToolRequest {
     provider: Arc<ProvidingClient>,
     id: String,
     line: Bytes,
 }
 
-impl Request {
+impl ClientToolRequest {
     /// Sends it, unless the call is over already.
     pub(crate) fn send(self) {
         let Self { provider, id, line } = self;
@@ -133,10 +175,10 @@ impl CallableClientTool {
             args: arguments,
         });
         let line = encode(&request).map_err(|error| ToolError(error.to_string()))?;
-        let request = Request { provider: Arc::clone(provider), id: id.clone(), line };
+        let request = ClientToolRequest { provider: Arc::clone(provider), id: id.clone(), line };
         let asked = async {
             // A session that is gone drops the request, and with the run ends the call.
-            let _ = self.to_actor.send(RunMessage::ToolRequest(request)).await;
+            self.requests.send(request).await;
             answer.await
         };
         let too_late = async {

@@ -9,12 +9,13 @@ use agentd_protocol::{
 use agentd_store::{Entry, EntryKind, SessionTree, estimate_tokens};
 
 use super::{
-    CompactionError, CompactionWorker,
+    error::CompactionError,
     files::{FileOperations, with_lists},
     summarise::SummarySubject,
     work::{check_model, conversation_prompt, read},
+    worker::CompactionWorker,
 };
-use crate::choice::Choice;
+use crate::models::Choice;
 
 const BRANCH: &str = include_str!("prompts/branch.md");
 
@@ -33,7 +34,7 @@ pub(crate) struct BranchPlan {
 
 /// What a move of the leaf to `target` (`None`: before the first entry) leaves behind: the messages from where the two paths
 /// part to the leaf, the newest up to `budget` tokens. `None` when that is nothing.
-pub(crate) fn plan(tree: &SessionTree, target: Option<&str>, budget: u64) -> Option<BranchPlan> {
+pub(crate) fn plan_branch(tree: &SessionTree, target: Option<&str>, budget: u64) -> Option<BranchPlan> {
     let from_id = tree.leaf_id()?.to_owned();
     let stays = target.and_then(|target| tree.branch_to(target).ok()).unwrap_or_default();
     let path = tree.branch();
@@ -133,7 +134,7 @@ fn message(entry: &Entry) -> Option<Json<Message>> {
     }
 }
 
-pub(crate) async fn summary(
+pub(crate) async fn summarise_branch(
     worker: &CompactionWorker,
     branch: BranchPlan,
     choice: &Choice,
@@ -150,7 +151,7 @@ mod tests {
     use crate::compaction::testing::{say, tree};
 
     fn ids(tree: &SessionTree, target: Option<&str>, budget: u64) -> Option<Vec<String>> {
-        let plan = plan(tree, target, budget)?;
+        let plan = plan_branch(tree, target, budget)?;
         let text = |message: &Json<Message>| match message.get() {
             Some(Message::User(user)) => user.content.text(),
             Some(Message::Assistant(answer)) => answer.text(),
@@ -173,7 +174,7 @@ mod tests {
         assert_eq!(ids(&tree, Some("b"), 100), Some(vec!["left".into(), "too".into()]));
         assert_eq!(ids(&tree, None, 100).map(|ids| ids.len()), Some(4));
         assert_eq!(ids(&tree, Some("e"), 100), None);
-        assert_eq!(plan(&tree, Some("b"), 100).unwrap().from_id, "e");
+        assert_eq!(plan_branch(&tree, Some("b"), 100).unwrap().from_id, "e");
         // Moving up and down one path leaves nothing behind.
         tree.set_leaf(Some("b")).unwrap();
         assert_eq!(ids(&tree, Some("e"), 100), None);
@@ -203,6 +204,6 @@ mod tests {
         assert_eq!(ids(&tree, None, 1).unwrap(), ["90"]);
         assert_eq!(ids(&tree, None, 0), None);
         // Its files count either way.
-        assert_eq!(plan(&tree, None, 1).unwrap().files.details().read_files, ["f"]);
+        assert_eq!(plan_branch(&tree, None, 1).unwrap().files.details().read_files, ["f"]);
     }
 }

@@ -1,9 +1,9 @@
-//! Compaction: the older part of a context gives way to a summary, so that the conversation can go on.
+//! Compaction: a summary takes the place of the older part of a context, so that the conversation can go on.
 //!
-//! Pure: [`policy`] says when a context is too full and [`trigger`] what an answer means for it; [`cut`] finds where the
-//! kept part begins, [`plan`] what is to be summarised, [`conversation`] and [`files`] turn that into text. Driving:
-//! [`summarise`] asks the model, [`work`] does a whole compaction, [`manual`] the command, [`branch`] and [`leave`] summaries
-//! of branches that the conversation leaves; [`slot`] is the place that what a command asks for takes. When a run compacts by itself is in [`crate::run`].
+//! Pure: [`policy`] decides when a context is too full, [`trigger`] what an answer means for it, [`cut`] where the kept part
+//! begins, [`plan`] what is summarised; [`conversation`] and [`files`] turn that into text. Driving: [`worker`] reaches the
+//! session, [`summarise`] asks the model, [`work`] does a whole compaction, [`branch`] the summary of a branch that the
+//! conversation leaves. [`slot`] holds the one summary that a command asked for.
 
 mod branch;
 mod conversation;
@@ -18,12 +18,13 @@ mod summarise;
 mod testing;
 mod trigger;
 mod work;
+mod worker;
 
-pub(crate) use branch::{plan as plan_branch, summary as summarise_branch};
+pub(crate) use branch::{plan_branch, summarise_branch};
 pub(crate) use error::CompactionError;
-pub(crate) use plan::{Plan, PlanRequest, plan};
-pub(crate) use policy::CompactionPolicy;
-pub(crate) use policy::branch_budget;
+pub(crate) use plan::{Plan, PlanRequest, plan_compaction};
+pub(crate) use policy::{CompactionPolicy, branch_budget};
 pub(crate) use slot::{Compacting, SummaryEnding, WORK};
 pub(crate) use trigger::{LastAnswer, OverflowRetry, OverflowRetryGuard, Trigger};
-pub(crate) use work::{CompactionOrder, CompactionWorker, end, manual};
+pub(crate) use work::{CompactionOrder, end, manual};
+pub(crate) use worker::{CompactionMessage, CompactionWorker};

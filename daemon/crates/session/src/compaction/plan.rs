@@ -10,9 +10,10 @@ use agentd_store::{Context, Contribution, EntryKind, SessionTree, estimate_token
 use serde_json::Value;
 
 use super::{
-    CompactionError, OverflowRetry,
     cut::{ContextPiece, Cut, cut},
+    error::CompactionError,
     files::{FileOperations, with_lists},
+    trigger::OverflowRetry,
 };
 
 /// What is asked for.
@@ -48,7 +49,7 @@ pub(crate) struct Plan {
 ///
 /// # Errors
 /// [`CompactionError::AlreadyCompacted`], [`CompactionError::NothingToCompact`].
-pub(crate) fn plan(
+pub(crate) fn plan_compaction(
     tree: &SessionTree,
     context: &Context,
     tokens: u64,

@@ -19,8 +19,11 @@ use agentd_protocol::{
 use futures::StreamExt;
 use tokio_util::sync::CancellationToken;
 
-use super::{CompactionError, CompactionWorker};
-use crate::{choice::Choice, clock::now_ms, fallback::reason, run::Retries, stall::stall_event};
+use super::{error::CompactionError, worker::CompactionWorker};
+use crate::{
+    clock::now_ms,
+    models::{Choice, Retries, credential_renewer, reason, stall_event},
+};
 
 const SYSTEM_PROMPT: &str = include_str!("prompts/system.md");
 
@@ -181,7 +184,7 @@ impl CompactionWorker {
             cache_retention: CacheRetention::None,
             thinking_budgets: context.thinking_budgets,
             retries: context.http_retries,
-            renew: Some(crate::renewal::of(&context.auth, &choice.model)),
+            renew: Some(credential_renewer(&context.auth, &choice.model)),
             ..Request::new(Arc::clone(&model), messages)
         };
         let mut accumulator = Accumulator::new(model, now_ms());

@@ -6,7 +6,7 @@ use agentd_protocol::{
     model::Model,
 };
 
-use super::CompactionPolicy;
+use super::policy::CompactionPolicy;
 
 /// Why a context is to be compacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,5 @@
 //! A whole compaction: from the plan to the entry on disk.
 
-use std::sync::Arc;
-
 use agentd_protocol::{
     Json,
     command::CompactParams,
@@ -11,30 +9,23 @@ use agentd_protocol::{
     event::{CompactionEnd, Event, SummarizationRetryAttemptStart},
     message::{Message, Usage},
 };
-use tokio::sync::{mpsc, oneshot};
-use tokio_util::sync::CancellationToken;
 
 use super::{
-    CompactionError, CompactionPolicy, Plan, PlanRequest, conversation,
+    conversation,
+    error::CompactionError,
     files::{FileOperations, with_lists},
-    plan::system_value,
+    plan::{Plan, PlanRequest, system_value},
+    policy::CompactionPolicy,
     summarise::SummarySubject,
+    worker::{CompactionMessage, CompactionWorker},
 };
-use crate::{choice::Choice, context::SessionContext, reply::encode, run_message::RunMessage};
+use crate::models::Choice;
 
 const FIRST: &str = include_str!("prompts/first.md");
 
 const UPDATE: &str = include_str!("prompts/update.md");
 
 const TURN_PREFIX: &str = include_str!("prompts/turn_prefix.md");
-
-/// Works beside the actor, which it reaches by steps.
-pub(crate) struct CompactionWorker {
-    pub(crate) context: Arc<SessionContext>,
-    pub(crate) to_actor: mpsc::Sender<RunMessage>,
-    /// Stops the work as long as its result is not stored.
-    pub(crate) cancel: CancellationToken,
-}
 
 /// What a compaction is to be like.
 pub(crate) struct CompactionOrder {
@@ -53,14 +44,6 @@ pub(super) struct WrittenSummary {
 }
 
 impl CompactionWorker {
-    /// What is to be summarised.
-    ///
-    /// # Errors
-    /// [`CompactionError::AlreadyCompacted`], [`CompactionError::NothingToCompact`].
-    pub(crate) async fn plan(&self, request: PlanRequest) -> Result<Plan, CompactionError> {
-        self.ask(|reply| RunMessage::PlanCompaction { request, reply }).await?
-    }
-
     /// Summarises, and puts the compaction on disk and into the context.
     ///
     /// # Errors
@@ -88,8 +71,7 @@ impl CompactionWorker {
             from_hook: Some(false),
             system_message,
         });
-        let estimated_tokens_after =
-            self.ask(|stored| RunMessage::StoreCompaction { entry, stored }).await??;
+        let estimated_tokens_after = self.ask(|stored| CompactionMessage::Store { entry, stored }).await??;
         Ok(CompactionResult {
             summary: text,
             first_kept_entry_id,
@@ -131,38 +113,6 @@ impl CompactionWorker {
         }
         let details = files.details();
         Ok(WrittenSummary { text: with_lists(text, &details), details, usage })
-    }
-
-    /// Publishes an event. A session that is gone needs none.
-    pub(crate) async fn tell(&self, event: &Event) {
-        match encode(event) {
-            Ok(line) => {
-                let _ = self.to_actor.send(RunMessage::Publish(line)).await;
-            }
-            Err(error) => tracing::error!(%error, "cannot write an event"),
-        }
-    }
-
-    /// Publishes an event for those who said hello.
-    pub(super) async fn tell_introduced(&self, event: &Event) {
-        match encode(event) {
-            Ok(line) => {
-                let _ = self.to_actor.send(RunMessage::Tell(line)).await;
-            }
-            Err(error) => tracing::error!(%error, "cannot write an event"),
-        }
-    }
-
-    /// Sends a step and waits for its answer.
-    async fn ask<T>(
-        &self,
-        message: impl FnOnce(oneshot::Sender<T>) -> RunMessage,
-    ) -> Result<T, CompactionError> {
-        // Without the session nobody will look at the result.
-        let gone = || CompactionError::Broken("the session was closed".to_owned());
-        let (reply, answer) = oneshot::channel();
-        self.to_actor.send(message(reply)).await.map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())
     }
 }
 

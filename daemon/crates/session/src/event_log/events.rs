@@ -4,7 +4,63 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use super::Audience;
+/// Names a subscriber for as long as it listens. No two of a process are the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SubscriberId(pub(crate) u64);
+
+/// Which subscribers an event is for. The log hands every event to everyone; who passes it on to a client looks at this.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Audience {
+    /// All.
+    #[default]
+    Everyone,
+    /// A question of the daemon: those who said that they answer such, and those who count the events.
+    Asked,
+    /// Those who said hello, and so know more than the reference's clients; and those who count the events.
+    Introduced,
+    /// Those who count the events, and would miss a number.
+    Counting,
+}
+
+/// What a subscriber takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FeedItem {
+    /// An event.
+    Event {
+        /// Counts the session's events from 1, without holes.
+        seq: u64,
+        /// Whom it is for.
+        audience: Audience,
+        /// The finished line, without LF.
+        line: Bytes,
+    },
+    /// The answer to a command of this subscriber. It stands among the events where it was given.
+    Reply {
+        /// The finished line, without LF.
+        line: Bytes,
+    },
+    /// A line for this subscriber alone that is no answer. It stands among the events where it was sent.
+    Addressed {
+        /// The finished line, without LF.
+        line: Bytes,
+    },
+    /// The subscriber was cut off: it did not keep up, and others listen too. No event follows.
+    Lagged {
+        /// The first event that it did not get.
+        from_seq: u64,
+    },
+}
+
+impl FeedItem {
+    /// The length of the line in bytes; 0 where there is none.
+    #[must_use]
+    pub fn line_len(&self) -> usize {
+        match self {
+            Self::Event { line, .. } | Self::Reply { line } | Self::Addressed { line } => line.len(),
+            Self::Lagged { .. } => 0,
+        }
+    }
+}
 
 /// A row that was longer gives its memory back once it needs a quarter of it. Shorter ones are not worth the while.
 const SMALL_ROW: usize = 64;

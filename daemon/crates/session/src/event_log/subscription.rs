@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, time::Instant};
 
-use super::{FeedItem, events::Events};
+use super::events::{Events, FeedItem};
 
 /// The bytes that an item's line takes when it is written: with its LF.
 fn weight(item: &FeedItem) -> u64 {

@@ -1,12 +1,19 @@
 //! A session's surroundings, as its options and settings have them.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use agentd_agent::Tool;
-use agentd_ai::{CacheRetention, HttpRetries, ThinkingBudgets};
+use agentd_ai::{
+    CacheRetention, CertificateFile, Deadlines, HttpRetries, NamedProxy, Network, OnStall, ProgressLimit,
+    ThinkingBudgets,
+};
 use agentd_auth::{Auth, scrub_diagnostic};
 use agentd_config::{
-    AgentDir, ProjectFolders, StartingFiles,
+    AgentDir, Environment, ProjectFolders, StartingFiles,
     models::{ModelRegistry, ModelsStamp},
     resolve_path,
     resources::ResourceLists,
@@ -16,21 +23,17 @@ use agentd_config::{
 use agentd_process::{ArtifactFolder, BackgroundProcesses, OutputStorage, ProcessGroup, ProcessLimits};
 use agentd_protocol::{
     resources::{Diagnostic, DiagnosticKind},
-    settings::{ProcessSettings, Settings},
+    settings::{ProcessSettings, Settings, StallPolicy, TimeLimit},
 };
 
-use super::{
-    network::{deadlines, network},
-    same_folder,
-};
+use super::target::same_folder;
 use crate::{
-    SessionOptions, ToolSelection,
     child_environment::{ChildSources, child_environment},
-    context::{PromptSources, Services, SessionContext, ToolContext, Toolbox},
-    fallback::FallbackChain,
-    options::default_tools,
-    run::RetryPolicy,
-    tools::OwnTools,
+    context::{PromptSources, SessionContext},
+    models::{FallbackChain, RetryPolicy},
+    options::{SessionOptions, ToolSelection, default_tools},
+    services::{Services, ToolContext, Toolbox},
+    session_tools::OwnTools,
 };
 
 /// How long streamed text may be missing from the intent log.
@@ -230,5 +233,86 @@ fn thinking_budgets(settings: &Settings) -> ThinkingBudgets {
         low: budgets.low.unwrap_or(default.low),
         medium: budgets.medium.unwrap_or(default.medium),
         high: budgets.high.unwrap_or(default.high),
+    }
+}
+
+/// The settings `httpProxy`, `caFile` and `deadlines.connectMs`, below what the session's environment says.
+pub(super) fn network(settings: &Settings, environment: &Environment, agent_dir: &Path) -> Network {
+    let proxy = settings.http_proxy.as_deref().map(str::trim).filter(|url| !url.is_empty());
+    let proxy = proxy.map(|url| NamedProxy::new(url, "the setting httpProxy"));
+    let mut network = Network::of_environment(|name| environment.non_empty(name)).or_proxy(proxy);
+    if let Some(path) = settings.ca_file.as_deref().filter(|path| !path.is_empty()) {
+        let path = resolve_path(path, agent_dir, environment);
+        network.certificates.push(CertificateFile { path, source: "the setting caFile".to_owned() });
+    }
+    if let Some(limit) = settings.deadlines.as_ref().and_then(|deadlines| deadlines.connect_ms) {
+        network.connect_timeout = limit.duration();
+    }
+    network
+}
+
+/// The setting `deadlines`.
+pub(super) fn deadlines(settings: &Settings) -> Deadlines {
+    let deadlines = settings.deadlines.clone().unwrap_or_default();
+    Deadlines {
+        first_byte: deadlines.first_byte_ms.and_then(TimeLimit::duration),
+        progress: deadlines.progress_ms.map_or(ProgressLimit::Usual, |limit| {
+            limit.duration().map_or(ProgressLimit::Unlimited, ProgressLimit::Within)
+        }),
+        request: deadlines.request_ms.and_then(TimeLimit::duration),
+        on_stall: match deadlines.on_stall {
+            Some(StallPolicy::Fail) => OnStall::Fail,
+            Some(StallPolicy::Retry) | None => OnStall::Retry,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{path::PathBuf, time::Duration};
+
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn settings(json: Value) -> Settings {
+        serde_json::from_value(json).unwrap()
+    }
+
+    #[test]
+    fn limits_of_time() {
+        let check = |json: Value, expected: Deadlines| {
+            assert_eq!(deadlines(&settings(json!({"deadlines": json}))), expected);
+        };
+        check(json!({}), Deadlines::default());
+        check(
+            json!({"firstByteMs": 5, "progressMs": 0, "requestMs": "disabled", "onStall": "fail"}),
+            Deadlines {
+                first_byte: Some(Duration::from_millis(5)),
+                progress: ProgressLimit::Unlimited,
+                request: None,
+                on_stall: OnStall::Fail,
+            },
+        );
+        let progress = ProgressLimit::Within(Duration::from_millis(7));
+        check(json!({"progressMs": 6.5}), Deadlines { progress, ..Deadlines::default() });
+    }
+
+    #[test]
+    fn the_environment_of_the_session_comes_before_the_settings() {
+        let environment = Environment::from_iter([
+            ("HTTPS_PROXY", "http://env"),
+            ("SSL_CERT_FILE", "/env.pem"),
+            ("HOME", "/h"),
+        ]);
+        let settings = settings(json!({
+            "httpProxy": " http://set ", "caFile": "certs/ca.pem", "deadlines": {"connectMs": 9}
+        }));
+        let found = network(&settings, &environment, Path::new("/agent"));
+        assert_eq!(found.https_proxy, Some(NamedProxy::new("http://env", "HTTPS_PROXY")));
+        assert_eq!(found.http_proxy, Some(NamedProxy::new("http://set", "the setting httpProxy")));
+        let files: Vec<_> = found.certificates.iter().map(|file| file.path.clone()).collect();
+        assert_eq!(files, [PathBuf::from("/env.pem"), PathBuf::from("/agent/certs/ca.pem")]);
+        assert_eq!(found.connect_timeout, Some(Duration::from_millis(9)));
     }
 }

@@ -7,7 +7,7 @@ use agentd_protocol::error::{ErrorCode, Failure};
 use agentd_store::{ForkError, StoreError};
 use tokio::task::JoinError;
 
-use crate::journal::store_failure;
+use crate::transcript::store_failure;
 
 /// Why a session could not be opened.
 #[derive(Debug, thiserror::Error)]

@@ -2,16 +2,14 @@
 
 mod build_context;
 mod error;
-mod first;
-mod network;
-mod oddities;
-mod origin;
+mod initial_choice;
 mod prepare;
+mod reconfigure;
+mod session_file;
 mod target;
 
 pub use error::OpenError;
-pub(crate) use prepare::{
-    NewModels, NewSettings, PreparedSession, SessionSource, prepare, reconfigure, with_models,
-};
+pub(crate) use prepare::{PreparedSession, SessionSource, prepare};
+pub(crate) use reconfigure::{ModelsChange, ModelsFile, NewModels, NewSettings, look_at_models, reconfigure};
 pub use target::locate;
 pub(crate) use target::same_folder;

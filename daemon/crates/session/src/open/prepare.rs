@@ -2,13 +2,13 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, atomic::Ordering},
+    sync::Arc,
 };
 
 use agentd_auth::{Auth, AuthSources};
 use agentd_config::{
     AgentDir, StartingFiles, TrustBasis, TrustDecision,
-    models::{ModelRegistry, ModelScope, ModelsStamp, ScopedModel, UsableModels, resolve_scope},
+    models::ModelsStamp,
     note_trusted_files,
     settings::{LoadedSettings, load_as_given, place_of},
 };
@@ -20,24 +20,23 @@ use agentd_protocol::{
 use agentd_store::{NewEntry, intent_log::QueuedRecord, network_warning, read_header};
 
 use super::{
-    OpenError,
     build_context::{CarriedOver, Project, build_context},
-    first::{ChoiceSources, InitialChoice, append, last_background, record_start, restored_choice},
-    oddities,
-    origin::origin,
+    error::OpenError,
+    initial_choice::{ChoiceSources, InitialChoice, append, last_background, record_start, restored_choice},
+    session_file::{file_diagnostics, origin, project_file_diagnostic, read_only_diagnostic},
     target::{SessionFiles, adopt, open_session, reopen, working_directory},
 };
 use crate::{
-    SessionOptions, ToolSelection,
-    choice::{Choice, Chooser},
-    context::{Services, SessionContext},
-    intent_log::SessionIntentLog,
-    journal::Journal,
+    context::SessionContext,
     messages::BranchCopy,
+    models::Chooser,
+    options::{SessionOptions, ToolSelection},
     recovery::{AfterCrash, Origin, UnflushedWrites, recover},
     reply::Reply,
     requests::IdempotencyCache,
-    tools::{ToolChoice, choice_entry, chosen_on},
+    services::Services,
+    session_tools::{ToolChoice, choice_entry, chosen_on},
+    transcript::{Journal, SessionIntentLog},
     unload::Unloaded,
 };
 
@@ -151,9 +150,9 @@ fn prepare_from(
             (opened.session, opened.has_past)
         }
     };
-    found.extend(passed_over.as_deref().map(oddities::of_project));
-    found.extend(oddities::of_file(&session.report, session.writer.path()));
-    found.extend(session.writer.path().filter(|_| session.writer.is_read_only()).map(oddities::read_only));
+    found.extend(passed_over.as_deref().map(project_file_diagnostic));
+    found.extend(file_diagnostics(&session.report, session.writer.path()));
+    found.extend(session.writer.path().filter(|_| session.writer.is_read_only()).map(read_only_diagnostic));
     found.extend(session.writer.path().and_then(Path::parent).and_then(|folder| {
         let text = network_warning(folder)?;
         Some(Diagnostic::warning(DiagnosticKind::Session, text).at(folder))
@@ -272,120 +271,4 @@ fn note_first_sight(agent_dir: &AgentDir, trust: &TrustDecision) -> Option<Diagn
     let text = format!("which files of the project are trusted could not be noted: {error}");
     let hint = "until they are, changes of them are not noticed";
     Some(Diagnostic::warning(DiagnosticKind::Trust, text).at(agent_dir.trusted_files_file()).hint(hint))
-}
-
-/// A session's surroundings after a change of what its settings say.
-pub(crate) struct NewSettings {
-    pub(crate) context: SessionContext,
-    /// The files of the project that were trusted.
-    pub(crate) trusted_files: StartingFiles,
-    /// What is wrong with skills, prompt templates and the like.
-    pub(crate) of_resources: Vec<Diagnostic>,
-    pub(crate) scope: Vec<ScopedModel>,
-    pub(crate) modes: (QueueMode, QueueMode),
-    /// What a new session would begin with.
-    pub(crate) beginning: Choice,
-}
-
-/// Reads a session's settings anew, those of its project included: the user trusts these files. `Ok(None)` when they are others
-/// by now. Reads files; blocks.
-pub(crate) fn reconfigure(
-    context: &SessionContext,
-    options: &SessionOptions,
-    files: StartingFiles,
-) -> Result<Option<NewSettings>, OpenError> {
-    let LoadedSettings { settings, folders, trust, resources, diagnostics: mut found } =
-        load_as_given(&context.agent_dir, &options.cwd, &options.environment, Some(true), Some(&files));
-    if !trust.trusted {
-        return Ok(None);
-    }
-    let (services, models, auth) = (&context.services, &context.models, &context.auth);
-    let place =
-        |setting: (&str, Option<&str>)| place_of(&context.agent_dir, &folders, trust.trusted, setting);
-    let sources = ChoiceSources { services, models, auth, settings: &settings, place: &place };
-    let InitialChoice { choice: beginning, scope, .. } = sources.choose(options, None, &mut found)?;
-    let modes = (settings.steering_mode.unwrap_or_default(), settings.follow_up_mode.unwrap_or_default());
-    let lasting = CarriedOver {
-        services: Arc::clone(services),
-        session_id: context.session_id.clone(),
-        session_file: context.session_file.clone(),
-        agent_dir: context.agent_dir.clone(),
-        processes: context.processes.clone(),
-        background: context.background.clone(),
-        models: Arc::clone(models),
-        models_stamp: context.models_stamp,
-        auth: auth.clone(),
-        key_provider: context.key_provider.clone(),
-        cwd: context.cwd.clone(),
-    };
-    let trusted = Some(Arc::new(files.clone()));
-    let project = Project { folders, trusted, changed: Vec::new(), resources };
-    let chosen_fallbacks = context.fallbacks.chosen();
-    let removed_model = context.removed_model.clone();
-    let mut context = build_context(lasting, options, (settings, project), found);
-    context.removed_model = removed_model;
-    context.fallbacks.choose(chosen_fallbacks);
-    let of_resources = context.resource_diagnostics();
-    Ok(Some(NewSettings { context, trusted_files: files, of_resources, scope, modes, beginning }))
-}
-
-/// A session's surroundings with the models that a changed models.json says.
-pub(crate) struct NewModels {
-    pub(crate) context: SessionContext,
-    pub(crate) scope: Vec<ScopedModel>,
-}
-
-/// Makes a session's surroundings anew for other models; all else in them is as it was. Blocks.
-pub(crate) fn with_models(
-    context: &SessionContext,
-    options: &SessionOptions,
-    models: Arc<ModelRegistry>,
-    models_stamp: ModelsStamp,
-) -> NewModels {
-    let auth = context.auth.with_registry(Arc::clone(&models));
-    // Those of the tools are found again.
-    let of_others =
-        |found: &&Diagnostic| !matches!(found.kind, DiagnosticKind::Models | DiagnosticKind::Tools);
-    let mut found: Vec<Diagnostic> = context.diagnostics.iter().filter(of_others).cloned().collect();
-    found.extend(models.diagnostics().cloned());
-    let scope = {
-        let apis: Vec<&str> = context.services.providers.apis().collect();
-        let has_auth = |provider: &str| context.services.has_auth(&auth, provider);
-        let plan = |provider: &str| auth.available_models(provider);
-        let usable_models = UsableModels { registry: &models, apis: &apis, has_auth: &has_auth, plan: &plan };
-        let patterns = options.models.as_deref().or(context.settings.enabled_models.as_deref());
-        let ModelScope { models: scope, warnings } =
-            resolve_scope(&usable_models, patterns.unwrap_or_default());
-        found.extend(warnings.into_iter().map(|text| Diagnostic::warning(DiagnosticKind::Models, text)));
-        scope
-    };
-    let lasting = CarriedOver {
-        services: Arc::clone(&context.services),
-        session_id: context.session_id.clone(),
-        session_file: context.session_file.clone(),
-        agent_dir: context.agent_dir.clone(),
-        processes: context.processes.clone(),
-        background: context.background.clone(),
-        models,
-        models_stamp,
-        auth,
-        key_provider: context.key_provider.clone(),
-        cwd: context.cwd.clone(),
-    };
-    let project = Project {
-        folders: context.prompt.folders.clone(),
-        trusted: context.prompt.trusted_as.clone(),
-        changed: context.prompt.changed.clone(),
-        resources: context.prompt.lists.clone(),
-    };
-    let remodelled = build_context(lasting, options, (context.settings.clone(), project), found);
-    remodelled.fallbacks.choose(context.fallbacks.chosen());
-    // Commands may have set them otherwise than the settings.
-    for (of_new, of_old) in [
-        (&remodelled.auto_compaction, &context.auto_compaction),
-        (&remodelled.auto_retry, &context.auto_retry),
-    ] {
-        of_new.store(of_old.load(Ordering::Relaxed), Ordering::Relaxed);
-    }
-    NewModels { context: remodelled, scope }
 }

@@ -16,10 +16,11 @@ use agentd_store::{
     check_session_id, copy_all, create_dirs, find, find_by_id, looks_like_path, newest, read_header,
 };
 
-use super::OpenError;
+use super::error::OpenError;
 use crate::{
-    BranchCopy, SessionOptions, Target,
     clock::now_ms,
+    messages::BranchCopy,
+    options::{SessionOptions, Target},
     unload::{Leaf, Unloaded},
 };
 

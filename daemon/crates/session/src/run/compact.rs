@@ -10,10 +10,10 @@ use agentd_protocol::{
     message::{AssistantMessage, Message, StopReason},
 };
 
-use super::host::RunHost;
+use super::{host::RunHost, message::ContextFill};
 use crate::{
     compaction::{CompactionOrder, CompactionPolicy, LastAnswer, OverflowRetry, PlanRequest, Trigger, end},
-    run_message::{ContextFill, FailedAnswer},
+    transcript::FailedAnswer,
 };
 
 impl RunHost {

@@ -11,60 +11,17 @@ use agentd_protocol::{
     Json,
     error::{ErrorCode, Failure},
     event::{AgentEnd, AutoRetryEnd, AutoRetryStart, Event, MessageEnd, MessageStart, TurnEnd},
-    message::{AssistantMessage, ContentBlock, ImageContent, Message, StopReason},
+    message::{AssistantMessage, ContentBlock, Message, StopReason},
 };
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{host::RunHost, open_events::OpenEvents, prepare};
-use crate::{
-    abort::AbortSwitch,
-    child_environment::ChildEnvironment,
-    context::SessionContext,
-    intent_log::SessionIntentLog,
-    run_message::{FailedAnswer, RunMessage},
-    survivors::DetachedCalls,
+use super::{
+    channels::{RunBeginning, RunChannels},
+    host::RunHost,
+    message::RunMessage,
+    prepare::{begin_with_prompt, unless},
 };
-
-/// What a run begins with.
-#[derive(Debug)]
-pub(crate) struct Prompt {
-    pub(crate) text: String,
-    pub(crate) images: Vec<ImageContent>,
-}
-
-/// How a run begins.
-#[derive(Debug)]
-pub(crate) enum RunBeginning {
-    /// With a message of the user's.
-    Prompt(Prompt),
-    /// With what a crash interrupted: the intent log has the run already.
-    AfterCrash,
-    /// With the context as it stands.
-    Context,
-    /// With what waits in the queues.
-    Queued,
-}
-
-/// How a run and the session reach each other.
-pub(crate) struct RunChannels {
-    /// What the run says.
-    pub(crate) to_actor: mpsc::Sender<RunMessage>,
-    /// Asks what is in flight.
-    pub(crate) questions: mpsc::Receiver<()>,
-    /// Stops the calls of an answer.
-    pub(crate) abort: AbortSwitch,
-    /// Stops the run.
-    pub(crate) cancel: CancellationToken,
-    /// What is to be known of the run after a crash.
-    pub(crate) intent_log: SessionIntentLog,
-    /// What was told of it.
-    pub(crate) open_events: OpenEvents,
-    /// Calls that were stopped and do not end.
-    pub(crate) survivors: DetachedCalls,
-    /// The environment of the commands of whoever began it, where that is not the session's.
-    pub(crate) environment: Option<ChildEnvironment>,
-}
+use crate::{context::SessionContext, transcript::FailedAnswer};
 
 /// Runs until nothing more comes of it. Ends with [`RunMessage::Refused`] or [`RunMessage::Settled`].
 pub(crate) async fn drive(context: Arc<SessionContext>, beginning: RunBeginning, channels: RunChannels) {
@@ -105,21 +62,8 @@ async fn prepared(
         }
     };
     host.declare(&snapshot.tools);
-    let preparation = unless(cancel, prepare::prepare(&context, snapshot, prompt));
+    let preparation = unless(cancel, begin_with_prompt(&context, snapshot, prompt));
     serve_in_flight_queries(host, preparation, nothing_in_flight).await.map_err(gone)?
-}
-
-/// Does a part of the checks of a prompt, unless that is aborted.
-pub(super) async fn unless<T>(
-    cancel: &CancellationToken,
-    work: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, Failure> {
-    tokio::select! {
-        done = work => done,
-        () = cancel.cancelled() => {
-            Err(Failure::new(ErrorCode::Aborted, "The prompt was aborted before its run began."))
-        }
-    }
 }
 
 /// Runs, and runs again while an answer is to be asked for again, be it after a compaction, or messages are queued. An aborted run leaves them for

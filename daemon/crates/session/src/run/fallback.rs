@@ -12,38 +12,15 @@ use agentd_protocol::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{drive::unless, host::RunHost};
-use crate::{
-    choice::Choice,
-    fallback::{Substitute, reason},
-    run_message::{FailedAnswer, RunMessage},
+use super::{
+    host::{RunHost, Unasked},
+    message::RunMessage,
+    prepare::unless,
 };
-
-/// The other models of one run.
-#[derive(Debug, Default)]
-pub(super) struct Fallbacks {
-    /// The models that failed in this run: none of them is asked again.
-    tried: Vec<ModelName>,
-    planned: Option<Substitute>,
-    /// What kept the model from being asked at all, if that is why the answer failed.
-    pub(super) unasked: Option<Unasked>,
-}
-
-/// Why a model was not asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unasked {
-    /// There is no key for it, or its API is not spoken.
-    Model,
-    /// The session's surroundings are not there, for whichever model.
-    Surroundings,
-}
-
-impl Fallbacks {
-    /// The model that was decided on.
-    pub(super) fn take_planned(&mut self) -> Option<Substitute> {
-        self.planned.take()
-    }
-}
+use crate::{
+    models::{Choice, Substitute, reason},
+    transcript::FailedAnswer,
+};
 
 impl RunHost {
     /// Decides whether another model does what an answer failed to, and which.
@@ -99,7 +76,7 @@ impl RunHost {
         let (reason, message) = match &checked {
             Err(failure) if failure.code == ErrorCode::Aborted || model.is_placeholder() => return checked,
             Err(failure) => (FallbackReason::NoCredentials, failure.error.clone()),
-            Ok(()) => match context.fallbacks.resting(&model.name()) {
+            Ok(()) => match context.fallbacks.suspended(&model.name()) {
                 Some(message) => (FallbackReason::AccountLimit, message),
                 None => return Ok(()),
             },

@@ -17,9 +17,9 @@ use agentd_store::intent_log::{
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::{
-    choice::Choice,
     clock::now_ms,
-    intent_log::{Intents, MAX_RESULT, SessionIntentLog, ask_record},
+    models::Choice,
+    transcript::{Intents, MAX_RESULT, SessionIntentLog, ask_record},
 };
 
 /// After how many deltas the clock is looked at, while they come so fast that no timer is heard.

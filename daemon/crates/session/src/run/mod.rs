@@ -1,17 +1,22 @@
 //! One run of a session, from the prompt to the point where the session is idle again.
 //!
-//! The run drives, the actor publishes and persists: a run is a task that asks models and tools and sends what happens
-//! to the actor as steps. It goes no further than the actor lets it, which is no further than the slowest subscriber.
+//! A run is a task that asks models and tools and sends the actor [run messages](RunMessage); the actor publishes and stores.
+//! It goes no further than the actor lets it, which is no further than the slowest subscriber.
 
+mod agent_host;
+mod channels;
 mod compact;
 mod drive;
 mod fallback;
 mod host;
 mod intents;
+mod message;
 mod open_events;
 mod prepare;
-mod retry;
+mod slot;
 
-pub(crate) use drive::{Prompt, RunBeginning, RunChannels, drive};
+pub(crate) use channels::{DetachedCalls, Prompt, RunBeginning, RunChannels};
+pub(crate) use drive::drive;
+pub(crate) use message::{ContextFill, ModelInputs, RUN_MESSAGES, RUN_MESSAGES_AT_ONCE, RunMessage};
 pub(crate) use open_events::{OpenEvents, OpenParts};
-pub(crate) use retry::{Retries, RetryPolicy};
+pub(crate) use slot::{FinishedRun, NextUserMessage, RunSlot};

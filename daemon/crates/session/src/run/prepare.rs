@@ -10,9 +10,10 @@ use agentd_protocol::{
     message::Message,
 };
 use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
 
-use super::drive::Prompt;
-use crate::{clock::now_ms, context::SessionContext, run_message::ModelInputs, system_prompt};
+use super::{channels::Prompt, message::ModelInputs};
+use crate::{clock::now_ms, context::SessionContext, system_prompt};
 
 /// Puts together what the run begins with: a system message where the prompt or the tools are
 /// not what the transcript says, then the prompt.
@@ -20,7 +21,7 @@ use crate::{clock::now_ms, context::SessionContext, run_message::ModelInputs, sy
 /// # Errors
 /// The failure that answers the prompt: a file that a flag names and that cannot be read, or another host that cannot be
 /// reached.
-pub(super) async fn prepare(
+pub(super) async fn begin_with_prompt(
     context: &Arc<SessionContext>,
     snapshot: ModelInputs,
     prompt: Prompt,
@@ -44,7 +45,7 @@ pub(super) async fn prepare(
 
 /// Tells the model of other tools, and of the system prompt that goes with them; `None` when the transcript says it already.
 /// Where the prompt's files cannot be read any more, or another host not be reached, it stays as it was.
-pub(super) async fn change(
+pub(super) async fn tools_message(
     context: &Arc<SessionContext>,
     transcript: Vec<Json<Message>>,
     tools: Arc<ToolSet>,
@@ -76,4 +77,17 @@ fn update(
         .map(|message| Json::new(Message::System(message)))
         .transpose()
         .map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))
+}
+
+/// Does a part of the checks of a prompt, unless that is aborted.
+pub(super) async fn unless<T>(
+    cancel: &CancellationToken,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    tokio::select! {
+        done = work => done,
+        () = cancel.cancelled() => {
+            Err(Failure::new(ErrorCode::Aborted, "The prompt was aborted before its run began."))
+        }
+    }
 }

@@ -7,23 +7,17 @@ use agentd_protocol::{
     ui::{ExtensionUiRequest, UiMethod},
 };
 use bytes::Bytes;
-use tokio::{
-    sync::{mpsc, oneshot},
-    time::sleep,
-};
+use tokio::{sync::oneshot, time::sleep};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{
-    Presence,
-    dialog::{Asker, Dialog, DialogAnswer, Notice},
-};
-use crate::{reply::encode, run_message::RunMessage};
+use super::dialog::{Asker, Dialog, DialogAnswer, Notice, Presence};
+use crate::{message_sender::MessageSender, reply::encode};
 
 /// Reaches the user of a session. Cheap to clone.
 #[derive(Clone)]
 pub struct Ui {
-    pub(crate) to_actor: mpsc::Sender<RunMessage>,
+    pub(crate) messages: MessageSender<UiMessage>,
     pub(crate) presence: Presence,
     /// How long a dialog without a limit of its own waits while nobody is there.
     pub(crate) timeout: Duration,
@@ -98,8 +92,8 @@ impl Ui {
     }
 
     async fn send(&self, message: UiMessage) {
-        // A session that is gone drops what it is sent, and with it who waits for the answer.
-        let _ = self.to_actor.send(RunMessage::Ui(Box::new(message))).await;
+        // A session that is gone drops the message, and with it the sender of the answer.
+        self.messages.send(message).await;
     }
 }
 

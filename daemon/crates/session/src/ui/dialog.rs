@@ -1,9 +1,10 @@
 //! What can be asked and told, and what comes back.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use agentd_protocol::ui::{NotifyType, UiMethod, UiResponse, WidgetPlacement};
+use agentd_protocol::ui::{ExtensionUiRequest, NotifyType, UiMethod, UiResponse, WidgetPlacement};
 use serde_json::Value;
+use tokio::sync::{oneshot, watch};
 
 use crate::event_log::Audience;
 
@@ -150,6 +151,142 @@ impl Notice {
 
     pub(crate) fn into_method(self) -> UiMethod {
         self.0
+    }
+}
+
+/// Whose questions a client answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UiAbilities {
+    /// Those of extensions: a client of the plain wire.
+    Extensions,
+    /// Those of the daemon, too.
+    All,
+}
+
+impl UiAbilities {
+    /// Whether such a client answers what `asker` asks.
+    pub(crate) fn answer(self, asker: Asker) -> bool {
+        self == Self::All || asker == Asker::Extension
+    }
+}
+
+/// Counts the subscribers of a session that answer questions.
+#[derive(Debug, Clone)]
+pub(crate) struct Presence(Arc<watch::Sender<Counts>>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Counts {
+    extensions: usize,
+    all: usize,
+}
+
+impl Counts {
+    fn of(&mut self, abilities: UiAbilities) -> &mut usize {
+        match abilities {
+            UiAbilities::Extensions => &mut self.extensions,
+            UiAbilities::All => &mut self.all,
+        }
+    }
+
+    fn can_answer(self, asker: Asker) -> bool {
+        match asker {
+            Asker::Daemon => self.all > 0,
+            Asker::Extension => self.all + self.extensions > 0,
+        }
+    }
+}
+
+/// Somebody who answers, for as long as this is there.
+#[derive(Debug)]
+pub struct PresenceGuard(Presence, UiAbilities);
+
+impl Default for Presence {
+    fn default() -> Self {
+        Self(Arc::new(watch::Sender::new(Counts::default())))
+    }
+}
+
+impl Presence {
+    /// Counts somebody who answers.
+    pub(crate) fn enter(&self, abilities: UiAbilities) -> PresenceGuard {
+        self.0.send_modify(|counts| *counts.of(abilities) += 1);
+        PresenceGuard(self.clone(), abilities)
+    }
+
+    /// Whether somebody can answer `asker`.
+    pub(crate) fn is_there(&self, asker: Asker) -> bool {
+        self.0.borrow().can_answer(asker)
+    }
+
+    /// Waits until somebody can answer `asker`, or until nobody can. Cancel safe.
+    pub(crate) async fn until(&self, asker: Asker, is_there: bool) {
+        let mut changes = self.0.subscribe();
+        // It fails only when the sender is gone, and we hold it.
+        let _ = changes.wait_for(|counts| counts.can_answer(asker) == is_there).await;
+    }
+}
+
+impl Drop for PresenceGuard {
+    fn drop(&mut self) {
+        self.0.0.send_modify(|counts| *counts.of(self.1) -= 1);
+    }
+}
+
+/// Dialogs that wait for an answer.
+#[derive(Default)]
+pub(crate) struct PendingDialogs(Vec<Pending>);
+
+struct Pending {
+    request: ExtensionUiRequest,
+    /// In whose name.
+    asker: Asker,
+    /// Who asked.
+    answer: oneshot::Sender<DialogAnswer>,
+}
+
+impl PendingDialogs {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.iter().all(|pending| pending.answer.is_closed())
+    }
+
+    pub(crate) fn add(
+        &mut self,
+        request: ExtensionUiRequest,
+        asker: Asker,
+        answer: oneshot::Sender<DialogAnswer>,
+    ) {
+        // What was dropped instead of withdrawn does not add up.
+        self.0.retain(|pending| !pending.answer.is_closed());
+        self.0.push(Pending { request, asker, answer });
+    }
+
+    /// Hands an answer of a client to whoever asked; false when no dialog waits for one that such a client is asked.
+    pub(crate) fn answer(&mut self, response: &UiResponse, abilities: UiAbilities) -> bool {
+        let is_it = |pending: &Pending| pending.request.id == response.id && abilities.answer(pending.asker);
+        let Some(place) = self.0.iter().position(is_it) else { return false };
+        let Pending { request, answer, .. } = self.0.remove(place);
+        answer.send(DialogAnswer::read(&request.method, response)).is_ok()
+    }
+
+    /// Gives a dialog up, which its default then answers; false when it is over.
+    pub(crate) fn withdraw(&mut self, id: &str) -> bool {
+        self.take(id).is_some()
+    }
+
+    /// Gives all up. Their ids.
+    pub(crate) fn clear(&mut self) -> Vec<String> {
+        self.0.drain(..).map(|pending| pending.request.id).collect()
+    }
+
+    /// What waits, oldest first. Dialogs whose asker is gone are not among them.
+    pub(crate) fn list(&self) -> Vec<ExtensionUiRequest> {
+        let waits = |pending: &&Pending| !pending.answer.is_closed();
+        self.0.iter().filter(waits).map(|pending| pending.request.clone()).collect()
+    }
+
+    fn take(&mut self, id: &str) -> Option<Pending> {
+        let place = self.0.iter().position(|pending| pending.request.id == id)?;
+        Some(self.0.remove(place))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use agentd_ai::{BlockKind, BlockSeal, Delta};
 use agentd_protocol::{client_tools::ClientTool, message::StopReason};
-use agentd_session::{ClientCalls, FeedItem, RegisterOutcome, Subscriber, ToolProvider};
+use agentd_session::{ClientCalls, FeedItem, RegisterOutcome, Subscriber};
 use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, soon};
@@ -36,7 +36,8 @@ async fn requests_go_where_their_connection_listens() {
     let mut fixture = Fixture::new().await;
     let (feed, calls) = (fixture.session.feed().clone(), ClientCalls::default());
     let (before, after) = (feed.attach(), feed.attach());
-    let provider = ToolProvider::new(&feed, fixture.session.id(), before.id(), "one".into(), &calls);
+    let provider =
+        fixture.session.clients().provide_tools(fixture.session.id(), before.id(), "one".into(), &calls);
     let registered =
         soon("an answer", fixture.session.register_tools(&provider, vec![tool("deploy")], None)).await;
     assert!(matches!(registered, RegisterOutcome::Done), "{registered:?}");

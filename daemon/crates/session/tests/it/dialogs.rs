@@ -67,7 +67,7 @@ async fn the_first_answer_counts_and_late_ones_are_ignored() {
 #[tokio::test]
 async fn a_dialog_is_over_after_its_own_limit_whoever_is_there() {
     let mut fixture = Fixture::new().await;
-    let _there = fixture.session.feed().enter(UiAbilities::All);
+    let _there = fixture.session.clients().enter(UiAbilities::All);
     tokio::time::pause();
     let limit = Duration::from_secs(5);
     let begun = Instant::now();
@@ -86,13 +86,13 @@ async fn without_a_limit_somebody_is_waited_for_but_not_for_ever() {
     let begun = Instant::now();
     let asked = ask(&mut fixture, Asker::Daemon, select()).await;
     tokio::time::sleep(UNATTENDED / 2).await;
-    let there = fixture.session.feed().enter(UiAbilities::All);
+    let there = fixture.session.clients().enter(UiAbilities::All);
     // As long as somebody is there, there is time.
     tokio::time::sleep(10 * UNATTENDED).await;
     assert!(!asked.answer.is_finished());
     drop(there);
     // A client of the plain wire is not asked by the daemon.
-    let _plain = fixture.session.feed().enter(UiAbilities::Extensions);
+    let _plain = fixture.session.clients().enter(UiAbilities::Extensions);
     let left = begun.elapsed();
     assert_eq!(asked.answer().await, DialogAnswer::Nothing);
     assert_eq!((begun.elapsed() - left).as_secs(), UNATTENDED.as_secs());
@@ -101,7 +101,7 @@ async fn without_a_limit_somebody_is_waited_for_but_not_for_ever() {
 #[tokio::test]
 async fn clients_of_the_plain_wire_are_there_for_extensions() {
     let mut fixture = Fixture::new().await;
-    let plain = fixture.session.feed().enter(UiAbilities::Extensions);
+    let plain = fixture.session.clients().enter(UiAbilities::Extensions);
     tokio::time::pause();
     let asked = ask(&mut fixture, Asker::Extension, Dialog::editor("Text?", None)).await;
     tokio::time::sleep(10 * UNATTENDED).await;

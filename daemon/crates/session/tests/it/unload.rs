@@ -21,9 +21,9 @@ impl Fixture {
     }
 
     async fn wake(&mut self, unloaded: Unloaded) {
-        let (services, options, feed) =
-            (self.services.clone(), self.options.clone(), self.session.feed().clone());
-        self.session = reload(services, options, unloaded, feed).await.unwrap();
+        let (services, options, clients) =
+            (self.services.clone(), self.options.clone(), self.session.clients().clone());
+        self.session = reload(services, options, unloaded, clients).await.unwrap();
     }
 
     /// What clients see of it.
@@ -102,8 +102,8 @@ async fn a_session_whose_file_is_gone_does_not_come_back_empty() {
     let unloaded = fixture.unload().await.expect("a session that may be unloaded");
     let file = unloaded.file().to_owned();
     std::fs::remove_file(&file).unwrap();
-    let feed = fixture.session.feed().clone();
-    let gone = reload(fixture.services.clone(), fixture.options.clone(), unloaded, feed).await;
+    let clients = fixture.session.clients().clone();
+    let gone = reload(fixture.services.clone(), fixture.options.clone(), unloaded, clients).await;
     let error = gone.err().expect("nothing to come back from").to_string();
     assert_eq!(error, format!("the session's file is gone: {}", file.display()));
     assert!(!file.exists());

@@ -13,7 +13,7 @@ fn compaction(id: &str, parent: &str, kept: &str, summary: &str) -> String {
 
 fn planned(tree: &SessionTree, keep: u64, left_out: &[&str]) -> Result<Plan, CompactionError> {
     let left_out: Vec<String> = left_out.iter().map(|id| (*id).to_owned()).collect();
-    plan(tree, &Context::new(tree), 77, keep, &left_out)
+    plan_compaction(tree, &Context::new(tree), 77, keep, &left_out)
 }
 
 fn texts(messages: &[Json<Message>]) -> Vec<String> {

@@ -1,0 +1,58 @@
+//! What a session has of its clients, kept while the session itself is not in memory.
+
+use crate::{
+    ClientCalls, ToolProvider,
+    client_tools::ClientToolRegistry,
+    event_log::{Feed, FeedLimits, SubscriberId},
+    ui::{Presence, PresenceGuard, UiAbilities},
+};
+
+/// The clients of a session: their subscriptions to its events, the tools that they provide, and whether any of them answers
+/// questions. It outlives the session's stay in memory. Cheap to clone.
+#[derive(Clone)]
+pub struct SessionClients {
+    feed: Feed,
+    tools: ClientToolRegistry,
+    presence: Presence,
+}
+
+impl SessionClients {
+    /// No clients yet; events follow on event `last_seq`.
+    pub(crate) fn starting_after(last_seq: u64, limits: FeedLimits) -> Self {
+        let feed = Feed::starting_after(last_seq, limits);
+        Self { feed, tools: ClientToolRegistry::default(), presence: Presence::default() }
+    }
+
+    /// The session's events and answers.
+    #[must_use]
+    pub fn feed(&self) -> &Feed {
+        &self.feed
+    }
+
+    /// Counts a client that answers questions to the user, until the guard is dropped.
+    #[must_use]
+    pub fn enter(&self, abilities: UiAbilities) -> PresenceGuard {
+        self.presence.enter(abilities)
+    }
+
+    /// Makes the connection that listens as `subscriber` a provider of tools, without any so far. `client` is the name that
+    /// others see.
+    #[must_use]
+    pub fn provide_tools(
+        &self,
+        session_id: &str,
+        subscriber: SubscriberId,
+        client: String,
+        calls: &ClientCalls,
+    ) -> ToolProvider {
+        ToolProvider::new(&self.tools, &self.feed, session_id, subscriber, client, calls)
+    }
+
+    pub(crate) fn tools(&self) -> &ClientToolRegistry {
+        &self.tools
+    }
+
+    pub(crate) fn presence(&self) -> &Presence {
+        &self.presence
+    }
+}

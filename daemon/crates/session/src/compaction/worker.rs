@@ -1,0 +1,71 @@
+//! The task that summarises beside the actor, and what it sends to its session.
+
+use std::sync::Arc;
+
+use agentd_protocol::{entry::EntryBody, event::Event};
+use bytes::Bytes;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    error::CompactionError,
+    plan::{Plan, PlanRequest},
+};
+use crate::{context::SessionContext, message_sender::MessageSender, reply::encode};
+
+/// Works beside the actor, which it reaches by steps.
+pub(crate) struct CompactionWorker {
+    pub(crate) context: Arc<SessionContext>,
+    pub(crate) session: MessageSender<CompactionMessage>,
+    /// Stops the work as long as its result is not stored.
+    pub(crate) cancel: CancellationToken,
+}
+
+/// What a compaction sends to its session.
+pub(crate) enum CompactionMessage {
+    /// What is there to be compacted?
+    Plan { request: PlanRequest, reply: oneshot::Sender<Result<Plan, CompactionError>> },
+    /// A compaction to store. Answered with the estimated tokens of the context from there on.
+    Store { entry: Box<EntryBody>, stored: oneshot::Sender<Result<u64, CompactionError>> },
+    /// An event, as its finished line.
+    Publish(Bytes),
+    /// An event for clients that said hello.
+    PublishToIntroduced(Bytes),
+}
+
+impl CompactionWorker {
+    /// What is to be summarised.
+    ///
+    /// # Errors
+    /// [`CompactionError::AlreadyCompacted`], [`CompactionError::NothingToCompact`].
+    pub(crate) async fn plan(&self, request: PlanRequest) -> Result<Plan, CompactionError> {
+        self.ask(|reply| CompactionMessage::Plan { request, reply }).await?
+    }
+
+    /// Publishes an event. A session that is gone needs none.
+    pub(crate) async fn tell(&self, event: &Event) {
+        match encode(event) {
+            Ok(line) => self.session.send(CompactionMessage::Publish(line)).await,
+            Err(error) => tracing::error!(%error, "cannot write an event"),
+        }
+    }
+
+    /// Publishes an event for those who said hello.
+    pub(super) async fn tell_introduced(&self, event: &Event) {
+        match encode(event) {
+            Ok(line) => self.session.send(CompactionMessage::PublishToIntroduced(line)).await,
+            Err(error) => tracing::error!(%error, "cannot write an event"),
+        }
+    }
+
+    /// Sends a message and waits for its answer.
+    pub(super) async fn ask<T>(
+        &self,
+        message: impl FnOnce(oneshot::Sender<T>) -> CompactionMessage,
+    ) -> Result<T, CompactionError> {
+        let (reply, answer) = oneshot::channel();
+        self.session.send(message(reply)).await;
+        // Without the session nobody looks at the result.
+        answer.await.map_err(|_| CompactionError::Broken("the session was closed".to_owned()))
+    }
+}

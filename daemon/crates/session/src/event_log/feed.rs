@@ -1,0 +1,346 @@
+//! The event log of a session, shared by the actor that writes it and the subscribers that read it.
+
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use tokio::{
+    sync::Notify,
+    time::{Instant, timeout_at},
+};
+
+use super::{
+    events::{Audience, FeedItem, SubscriberId},
+    log::{EventLog, Taken},
+};
+
+/// How much a feed keeps, and for how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FeedLimits {
+    /// How many bytes may wait for a slow subscriber before the session stops producing, or cuts it off: 1 MiB.
+    pub outbox_bytes: usize,
+    /// How many bytes of events stay for subscribers that come back: 256 KiB.
+    pub replay_bytes: usize,
+    /// How long too much may wait for one subscriber while there are others: a second.
+    pub grace: Duration,
+}
+
+impl Default for FeedLimits {
+    fn default() -> Self {
+        Self { outbox_bytes: 1 << 20, replay_bytes: 256 << 10, grace: Duration::from_secs(1) }
+    }
+}
+
+/// The writing end: what a session says.
+#[derive(Clone)]
+pub struct Feed(Arc<FeedInner>);
+
+struct FeedInner {
+    log: Mutex<EventLog>,
+    /// How long too much may wait for one subscriber while there are others.
+    grace: Duration,
+    /// Fires when there is something to take: lines, a cut, the end.
+    news: Notify,
+    /// Fires when whoever waits for room should look again.
+    relief: Notify,
+}
+
+impl Feed {
+    /// A feed that counts its events from 1, has room until [`FeedLimits::outbox_bytes`] wait for the slowest subscriber, and
+    /// keeps the newest [`FeedLimits::replay_bytes`] of its events for [`Self::attach_since`].
+    #[must_use]
+    pub fn new(limits: FeedLimits) -> Self {
+        Self::starting_after(0, limits)
+    }
+
+    /// The same, for events that follow on event `last_seq`.
+    pub(crate) fn starting_after(last_seq: u64, limits: FeedLimits) -> Self {
+        let FeedLimits { outbox_bytes, replay_bytes, grace } = limits;
+        let log = Mutex::new(EventLog::starting_after(last_seq, outbox_bytes, replay_bytes));
+        Self(Arc::new(FeedInner { log, grace, news: Notify::new(), relief: Notify::new() }))
+    }
+
+    /// Lets go of the events that are only kept for subscribers that come back; what subscribers have yet to take stays.
+    pub fn forget(&self) {
+        self.lock().forget();
+    }
+
+    /// The number of the last event that was published.
+    #[must_use]
+    pub fn last_seq(&self) -> u64 {
+        self.lock().last_seq()
+    }
+
+    /// Publishes finished event lines, in order, to every subscriber.
+    pub fn publish(&self, lines: impl IntoIterator<Item = Bytes>) {
+        let mut log = self.lock();
+        for line in lines {
+            log.publish(line);
+        }
+        drop(log);
+        self.0.news.notify_waiters();
+    }
+
+    /// Publishes a finished event line that is not for every client.
+    pub fn publish_for(&self, audience: Audience, line: Bytes) {
+        self.lock().publish_for(audience, line);
+        self.0.news.notify_waiters();
+    }
+
+    /// Answers one subscriber, after everything that was published so far.
+    pub fn reply(&self, subscriber: SubscriberId, line: Bytes) {
+        self.lock().reply(subscriber, line);
+        self.0.news.notify_waiters();
+    }
+
+    /// Sends one subscriber a line that is no answer, after everything that was published so far. It is never dropped, as answers
+    /// are not.
+    pub(crate) fn address(&self, subscriber: SubscriberId, line: Bytes) {
+        self.lock().address(subscriber, line);
+        self.0.news.notify_waiters();
+    }
+
+    /// Whether the slowest subscriber leaves room for more.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.lock().has_room()
+    }
+
+    /// Whether what is being stopped may be told though there is no room: its end is little, but not nothing.
+    #[must_use]
+    pub(crate) fn has_room_to_stop(&self) -> bool {
+        self.lock().has_room_to_stop()
+    }
+
+    /// Waits until there is room. A subscriber that takes too little is waited for as long as it is alone; beside others it
+    /// is cut off a second after it got too slow: see [`FeedItem::Lagged`](crate::FeedItem::Lagged).
+    ///
+    /// Cancel safe: the second is not counted anew.
+    pub async fn room(&self) {
+        loop {
+            // Made before the look into the log, so that nothing slips in between.
+            let relief = self.0.relief.notified();
+            let room = self.lock().make_room(Instant::now().into_std(), self.0.grace);
+            if room.has_cut {
+                self.0.news.notify_waiters();
+            }
+            match (room.is_there, room.next_cut) {
+                (true, _) => return,
+                (false, None) => relief.await,
+                (false, Some(at)) => {
+                    // Either way the log is looked at again.
+                    let _ = timeout_at(at.into(), relief).await;
+                }
+            }
+        }
+    }
+
+    /// Waits until a subscriber has taken enough of its answers that it may ask for more; no matter who else is slow. Whoever
+    /// hands on a client's commands should wait for this before each: answers are never dropped, and the answers of a
+    /// subscriber that was cut off hold up nothing else. Cancel safe.
+    pub async fn reply_room(&self, subscriber: SubscriberId) {
+        loop {
+            let relief = self.0.relief.notified();
+            if self.lock().has_reply_room(subscriber) {
+                return;
+            }
+            relief.await;
+        }
+    }
+
+    /// Adds a subscriber, who takes everything from here on.
+    #[must_use]
+    pub fn attach(&self) -> Subscriber {
+        let id = next_id();
+        self.lock().attach(id);
+        self.subscriber(id)
+    }
+
+    /// Adds a subscriber, who takes everything after the event `seq`. `None` when some of that is no longer there, or when
+    /// there has never been such an event.
+    #[must_use]
+    pub fn attach_since(&self, seq: u64) -> Option<Subscriber> {
+        let id = next_id();
+        self.lock().attach_since(id, seq).then(|| self.subscriber(id))
+    }
+
+    /// Adds a subscriber that takes answers alone. One that only looks (`is_onlooker`) holds up nothing: the session does not wait
+    /// for it, and no other subscriber is cut off for it.
+    #[must_use]
+    pub fn attach_aside(&self, is_onlooker: bool) -> Subscriber {
+        let id = next_id();
+        self.lock().attach_aside(id, is_onlooker);
+        self.subscriber(id)
+    }
+
+    /// Says that the session is not what its events told: what a subscriber has seen of it up to here counts no more. Those who
+    /// count events are told that they lag, so that they join anew; `since` of before is answered by a snapshot.
+    pub(crate) fn start_over(&self) {
+        let mut log = self.lock();
+        // Its session and its number are added for each client, as to every event.
+        let line = format!(r#"{{"type":"lagged","fromSeq":{}}}"#, log.last_seq() + 1);
+        log.start_over(Bytes::from(line));
+        drop(log);
+        self.0.news.notify_waiters();
+    }
+
+    /// Whether too much waits for a subscriber, so that the session waits for it.
+    pub(crate) fn is_full(&self, subscriber: SubscriberId) -> bool {
+        self.lock().is_full(subscriber)
+    }
+
+    /// Whether a subscriber is there.
+    pub(crate) fn has(&self, subscriber: SubscriberId) -> bool {
+        self.lock().has(subscriber)
+    }
+
+    /// Says, until what it gives is dropped, that someone waits for the session who does not listen yet. A subscriber that
+    /// does not keep up is then cut off even if it is alone: else whoever wants to join a session that waits for a
+    /// subscriber that has stopped would wait for it too.
+    #[must_use]
+    pub fn announce(&self) -> impl Drop + Send + use<> {
+        struct Announced(Feed);
+        impl Drop for Announced {
+            fn drop(&mut self) {
+                self.0.lock().unannounce();
+            }
+        }
+        self.lock().announce();
+        self.0.relief.notify_waiters();
+        Announced(self.clone())
+    }
+
+    /// Says that nothing more will come; subscribers take what is left and end.
+    pub fn close(&self) {
+        self.lock().close();
+        self.0.news.notify_waiters();
+        self.0.relief.notify_waiters();
+    }
+
+    /// Closes the feed when what it gives is dropped: also when a panic ends the session.
+    pub(crate) fn close_at_the_end(&self) -> Closer {
+        Closer(Some(self.clone()))
+    }
+
+    fn subscriber(&self, id: SubscriberId) -> Subscriber {
+        // A subscriber that is waited for may be alone no more.
+        self.0.relief.notify_waiters();
+        Subscriber::new(id, self.clone())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, EventLog> {
+        // The log's methods leave it whole at every point where they could panic.
+        self.0.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Closes a feed when it is dropped.
+pub(crate) struct Closer(Option<Feed>);
+
+impl Closer {
+    /// Leaves the feed open after all.
+    pub(crate) fn disarm(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Closer {
+    fn drop(&mut self) {
+        if let Some(feed) = &self.0 {
+            feed.close();
+        }
+    }
+}
+
+/// A name that nobody else has, in no other feed either: an answer never reaches a subscriber that did not ask.
+fn next_id() -> SubscriberId {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    SubscriberId(LAST.fetch_add(1, Ordering::Relaxed) + 1)
+}
+
+/// How much a subscriber takes at once: enough to make a write worth its system call, little enough to stay in cache.
+const BATCH_BYTES: usize = 64 << 10;
+
+/// The reading end of one subscriber. Dropping it detaches.
+pub struct Subscriber {
+    id: SubscriberId,
+    feed: Feed,
+}
+
+impl Subscriber {
+    fn new(id: SubscriberId, feed: Feed) -> Self {
+        Self { id, feed }
+    }
+
+    /// The name under which the session answers this subscriber.
+    #[must_use]
+    pub fn id(&self) -> SubscriberId {
+        self.id
+    }
+
+    /// Takes answers only from here on; events pass by, also those that wait already.
+    pub fn mute(&mut self) {
+        let relieves = self.feed.lock().mute(self.id);
+        self.relieve(relieves);
+    }
+
+    /// Waits for items and appends a batch of them to `out`; false when the feed is closed and everything was taken. The
+    /// lines are shared with all other subscribers.
+    ///
+    /// Cancel safety: nothing is taken unless the call returns.
+    pub async fn next_items(&self, out: &mut Vec<FeedItem>) -> bool {
+        loop {
+            // Made before the look into the log, so that nothing slips in between.
+            let news = self.feed.0.news.notified();
+            let look = self.look(out);
+            if look.took || look.is_closed {
+                return look.took;
+            }
+            news.await;
+        }
+    }
+
+    /// Appends a batch of what is there already to `out`, and does not wait; false when nothing is.
+    pub fn ready_items(&self, out: &mut Vec<FeedItem>) -> bool {
+        self.look(out).took
+    }
+
+    fn look(&self, out: &mut Vec<FeedItem>) -> Look {
+        let mut log = self.feed.lock();
+        let Taken { any, relieves } = log.take(self.id, BATCH_BYTES, out);
+        let look = Look { took: any, is_closed: log.is_closed() };
+        drop(log);
+        self.relieve(relieves);
+        look
+    }
+
+    fn relieve(&self, relieves: bool) {
+        if relieves {
+            self.feed.0.relief.notify_waiters();
+        }
+    }
+}
+
+impl Drop for Subscriber {
+    fn drop(&mut self) {
+        let relieves = self.feed.lock().detach(self.id);
+        self.relieve(relieves);
+    }
+}
+
+/// What a look into the log found.
+struct Look {
+    took: bool,
+    is_closed: bool,
+}
+
+#[cfg(test)]
+mod schedules;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,192 @@
+//! The context of a live session made anew: for settings that the user trusts by now, and for an edited models.json.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use agentd_config::{
+    StartingFiles,
+    models::{ModelRegistry, ModelScope, ModelsStamp, ScopedModel, UsableModels, resolve_scope},
+    settings::{LoadedSettings, load_as_given, place_of},
+};
+use agentd_protocol::{
+    resources::{Diagnostic, DiagnosticKind},
+    session::QueueMode,
+};
+
+use super::{
+    build_context::{CarriedOver, Project, build_context},
+    error::OpenError,
+    initial_choice::{ChoiceSources, InitialChoice},
+};
+use crate::{context::SessionContext, models::Choice, options::SessionOptions};
+
+/// A session's surroundings after a change of what its settings say.
+pub(crate) struct NewSettings {
+    pub(crate) context: SessionContext,
+    /// The files of the project that were trusted.
+    pub(crate) trusted_files: StartingFiles,
+    /// What is wrong with skills, prompt templates and the like.
+    pub(crate) of_resources: Vec<Diagnostic>,
+    pub(crate) scope: Vec<ScopedModel>,
+    pub(crate) modes: (QueueMode, QueueMode),
+    /// What a new session would begin with.
+    pub(crate) beginning: Choice,
+}
+
+/// Reads a session's settings anew, those of its project included: the user trusts these files. `Ok(None)` when they are others
+/// by now. Reads files; blocks.
+pub(crate) fn reconfigure(
+    context: &SessionContext,
+    options: &SessionOptions,
+    files: StartingFiles,
+) -> Result<Option<NewSettings>, OpenError> {
+    let LoadedSettings { settings, folders, trust, resources, diagnostics: mut found } =
+        load_as_given(&context.agent_dir, &options.cwd, &options.environment, Some(true), Some(&files));
+    if !trust.trusted {
+        return Ok(None);
+    }
+    let (services, models, auth) = (&context.services, &context.models, &context.auth);
+    let place =
+        |setting: (&str, Option<&str>)| place_of(&context.agent_dir, &folders, trust.trusted, setting);
+    let sources = ChoiceSources { services, models, auth, settings: &settings, place: &place };
+    let InitialChoice { choice: beginning, scope, .. } = sources.choose(options, None, &mut found)?;
+    let modes = (settings.steering_mode.unwrap_or_default(), settings.follow_up_mode.unwrap_or_default());
+    let lasting = CarriedOver {
+        services: Arc::clone(services),
+        session_id: context.session_id.clone(),
+        session_file: context.session_file.clone(),
+        agent_dir: context.agent_dir.clone(),
+        processes: context.processes.clone(),
+        background: context.background.clone(),
+        models: Arc::clone(models),
+        models_stamp: context.models_stamp,
+        auth: auth.clone(),
+        key_provider: context.key_provider.clone(),
+        cwd: context.cwd.clone(),
+    };
+    let trusted = Some(Arc::new(files.clone()));
+    let project = Project { folders, trusted, changed: Vec::new(), resources };
+    let chosen_fallbacks = context.fallbacks.chosen();
+    let removed_model = context.removed_model.clone();
+    let mut context = build_context(lasting, options, (settings, project), found);
+    context.removed_model = removed_model;
+    context.fallbacks.choose(chosen_fallbacks);
+    let of_resources = context.resource_diagnostics();
+    Ok(Some(NewSettings { context, trusted_files: files, of_resources, scope, modes, beginning }))
+}
+
+/// A session's surroundings with the models that a changed models.json says.
+pub(crate) struct NewModels {
+    pub(crate) context: SessionContext,
+    pub(crate) scope: Vec<ScopedModel>,
+}
+
+/// Makes a session's surroundings anew for other models; all else in them is as it was. Blocks.
+pub(crate) fn with_models(
+    context: &SessionContext,
+    options: &SessionOptions,
+    models: Arc<ModelRegistry>,
+    models_stamp: ModelsStamp,
+) -> NewModels {
+    let auth = context.auth.with_registry(Arc::clone(&models));
+    // Those of the tools are found again.
+    let of_others =
+        |found: &&Diagnostic| !matches!(found.kind, DiagnosticKind::Models | DiagnosticKind::Tools);
+    let mut found: Vec<Diagnostic> = context.diagnostics.iter().filter(of_others).cloned().collect();
+    found.extend(models.diagnostics().cloned());
+    let scope = {
+        let apis: Vec<&str> = context.services.providers.apis().collect();
+        let has_auth = |provider: &str| context.services.has_auth(&auth, provider);
+        let plan = |provider: &str| auth.available_models(provider);
+        let usable_models = UsableModels { registry: &models, apis: &apis, has_auth: &has_auth, plan: &plan };
+        let patterns = options.models.as_deref().or(context.settings.enabled_models.as_deref());
+        let ModelScope { models: scope, warnings } =
+            resolve_scope(&usable_models, patterns.unwrap_or_default());
+        found.extend(warnings.into_iter().map(|text| Diagnostic::warning(DiagnosticKind::Models, text)));
+        scope
+    };
+    let lasting = CarriedOver {
+        services: Arc::clone(&context.services),
+        session_id: context.session_id.clone(),
+        session_file: context.session_file.clone(),
+        agent_dir: context.agent_dir.clone(),
+        processes: context.processes.clone(),
+        background: context.background.clone(),
+        models,
+        models_stamp,
+        auth,
+        key_provider: context.key_provider.clone(),
+        cwd: context.cwd.clone(),
+    };
+    let project = Project {
+        folders: context.prompt.folders.clone(),
+        trusted: context.prompt.trusted_as.clone(),
+        changed: context.prompt.changed.clone(),
+        resources: context.prompt.lists.clone(),
+    };
+    let remodelled = build_context(lasting, options, (context.settings.clone(), project), found);
+    remodelled.fallbacks.choose(context.fallbacks.chosen());
+    // Commands may have set them otherwise than the settings.
+    for (of_new, of_old) in [
+        (&remodelled.auto_compaction, &context.auto_compaction),
+        (&remodelled.auto_retry, &context.auto_retry),
+    ] {
+        of_new.store(of_old.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+    NewModels { context: remodelled, scope }
+}
+
+/// What is known of the file.
+#[derive(Debug)]
+pub(crate) struct ModelsFile {
+    /// What it looked like when it was last read.
+    pub(crate) stamp: ModelsStamp,
+    /// What is wrong with it, where the models are those of before.
+    pub(crate) problem: Option<Diagnostic>,
+}
+
+impl ModelsFile {
+    pub(crate) fn new(stamp: ModelsStamp) -> Self {
+        Self { stamp, problem: None }
+    }
+
+    /// Models that were read from such a file count now.
+    pub(crate) fn seen(&mut self, stamp: ModelsStamp) {
+        *self = Self::new(stamp);
+    }
+
+    /// What is wrong with the file, where the models are those of before.
+    pub(crate) fn problem(&self) -> Option<&Diagnostic> {
+        self.problem.as_ref()
+    }
+}
+
+/// What a file says that has changed.
+pub(crate) enum ModelsChange {
+    /// The same models.
+    Same,
+    /// Nothing that can be read.
+    Broken(Diagnostic),
+    /// Other models.
+    Other(Box<NewModels>),
+}
+
+/// Looks at the file, and reads it where it is not as it was `before`; blocks.
+pub(crate) fn look_at_models(
+    context: &SessionContext,
+    options: &SessionOptions,
+    before: ModelsStamp,
+) -> Option<(ModelsStamp, ModelsChange)> {
+    let stamp = ModelsStamp::of(&context.agent_dir);
+    if stamp == before {
+        return None;
+    }
+    let models = context.services.models.load(&context.agent_dir);
+    if Arc::ptr_eq(&models, &context.models) {
+        return Some((stamp, ModelsChange::Same));
+    }
+    let found = match models.diagnostic() {
+        Some(problem) if context.models.load_error().is_none() => ModelsChange::Broken(problem.clone()),
+        _ => ModelsChange::Other(Box::new(with_models(context, options, models, stamp))),
+    };
+    Some((stamp, found))
+}

@@ -1,0 +1,269 @@
+//! The host of the agent loop: turns what the loop says into run messages for the actor.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use agentd_agent::{
+    Host, HostError, StoppedCall, StreamInterrupt, TurnSetup, TurnSetupError, nothing_in_flight,
+    queue::{QueueKind, QueuedMessage, Ticket},
+    serve_in_flight_queries,
+};
+use agentd_ai::{AnswerPiece, Credentials, Request, Stall, failure::Failure};
+use agentd_files::fail_point::{self, Point};
+use agentd_images::Images;
+use agentd_protocol::{
+    Json,
+    daemon::InFlight,
+    event::{AutoRetryEnd, Event},
+    message::{AssistantMessage, Message, StopReason, ToolCall, ToolResultMessage},
+    model::Model,
+    tool_list::ToolExecution,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    host::{RunHost, Unasked},
+    message::{ModelInputs, RunMessage},
+    prepare::tools_message,
+};
+use crate::{
+    models::{credential_renewer, stall_event},
+    reply::encode,
+};
+
+/// Whether an answer came about.
+fn is_answer(answer: &AssistantMessage) -> bool {
+    !matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted)
+}
+
+impl Host for RunHost {
+    async fn emit(&mut self, event: Event) -> Result<(), HostError> {
+        let line = encode(&event).map_err(|error| HostError::NotStored(error.to_string()))?;
+        self.channels.open_events.event(&event);
+        match event {
+            Event::MessageEnd(end) => {
+                let answered =
+                    matches!(end.message.get(), Some(Message::Assistant(answer)) if is_answer(answer));
+                end.message.get().inspect(|message| self.guard.see(message));
+                let is_assistant = matches!(end.message.get(), Some(Message::Assistant(_)));
+                let intents = self.intents.with(&end.message, self.tools.as_deref());
+                let message = end.message;
+                let entry =
+                    self.ask(|stored| RunMessage::Store { message, event: line, intents, stored }).await??;
+                self.channels.open_events.message_ended(&entry);
+                self.intents.stored(is_assistant, &entry);
+                if answered && let Some(attempt) = self.retries.end() {
+                    self.tell(&AutoRetryEnd { success: true, attempt, final_error: None }.into()).await;
+                }
+                Ok(())
+            }
+            Event::AgentStart(_) => {
+                self.channels.to_actor.send(RunMessage::Started(line)).await.map_err(|_| HostError::Gone)
+            }
+            Event::AgentEnd(_) => {
+                self.channels.to_actor.send(RunMessage::Ended(line)).await.map_err(|_| HostError::Gone)
+            }
+            // What a stopped answer was still about to say need not wait for subscribers that take nothing: the whole of
+            // it follows, and the provider's connection is to be closed now.
+            Event::MessageUpdate(_) => {
+                fail_point::hit(Point::RunDelta);
+                self.intents.delta();
+                tokio::select! {
+                    biased;
+                    sent = self.channels.to_actor.send(RunMessage::Publish(line)) => sent.map_err(|_| HostError::Gone),
+                    () = self.channels.cancel.cancelled() => Ok(()),
+                }
+            }
+            _ => self.channels.to_actor.send(RunMessage::Publish(line)).await.map_err(|_| HostError::Gone),
+        }
+    }
+
+    async fn next_queued(&mut self, kind: QueueKind) -> Result<Vec<QueuedMessage>, HostError> {
+        self.ask(|reply| RunMessage::Next { kind, reply }).await
+    }
+
+    async fn deliver(&mut self, ticket: Ticket) -> Result<bool, HostError> {
+        self.ask(|reply| RunMessage::Deliver { ticket, reply }).await
+    }
+
+    async fn between_turns(&mut self) -> Result<(), HostError> {
+        self.compact_between_turns().await
+    }
+
+    async fn turn_begins(&mut self) -> Result<Option<Json<Message>>, HostError> {
+        let tools = self.ask(|reply| RunMessage::Tools { reply }).await?;
+        if self.tools.as_ref().is_some_and(|declared| Arc::ptr_eq(declared, &tools)) {
+            return Ok(None);
+        }
+        self.declare(&tools);
+        let (context, transcript) = (Arc::clone(&self.context), self.snapshot().await?.messages);
+        let cancel = self.channels.cancel.clone();
+        let change = cancel.run_until_cancelled(tools_message(&context, transcript, tools));
+        // A run that is aborted asks no model: nobody needs to be told.
+        let made = serve_in_flight_queries(self, change, nothing_in_flight).await?.unwrap_or(Ok(None));
+        made.map_err(|failure| HostError::NotStored(failure.error))
+    }
+
+    async fn setup(&mut self) -> Result<TurnSetup, TurnSetupError> {
+        let ModelInputs { messages, choice, leaf, tools } = self.snapshot().await?;
+        // What was declared, though it may have changed since: that is for the next turn.
+        let tools = self.tools.clone().unwrap_or(tools);
+        let model = Arc::clone(&choice.model);
+        let refused = |message: String| TurnSetupError::Refused {
+            message,
+            api: model.api.clone(),
+            provider: model.provider.clone(),
+            model: model.id.clone(),
+        };
+        let context = Arc::clone(&self.context);
+        self.fallbacks.unasked = Some(Unasked::Model);
+        let provider = context.provider(&model.api).map_err(|failure| refused(failure.error))?;
+        // Resolved for each request: a key that was renewed meanwhile is used at once.
+        // Finding it may take a while; a run that is aborted meanwhile asks nobody, so it needs none.
+        let cancel = self.channels.cancel.clone();
+        let found = async {
+            tokio::select! {
+                found = context.credentials(&model) => found,
+                () = cancel.cancelled() => Ok((Credentials::default(), Arc::clone(&model))),
+            }
+        };
+        let found = serve_in_flight_queries(self, found, nothing_in_flight).await?;
+        let there = cancel.run_until_cancelled(context.directory()).await;
+        let (credentials, addressed) = found.map_err(|failure| refused(failure.error))?;
+        self.fallbacks.unasked = Some(Unasked::Surroundings);
+        // A run that is aborted calls no tools.
+        let cwd =
+            there.unwrap_or_else(|| Ok(context.cwd.clone())).map_err(|failure| refused(failure.error))?;
+        self.fallbacks.unasked = None;
+        self.intents.asking(&choice, leaf.as_deref()).await?;
+        fail_point::hit(Point::RunModelAsked);
+        Ok(TurnSetup {
+            provider,
+            request: Request {
+                thinking_level: choice.level,
+                session_id: context.session_id.clone(),
+                credentials,
+                idle_timeout: context.idle_timeout,
+                deadlines: context.deadlines,
+                network: Some(Arc::clone(&context.network)),
+                block_images: context.block_images,
+                cache_retention: context.cache_retention,
+                thinking_budgets: context.thinking_budgets,
+                retries: context.http_retries,
+                renew: Some(credential_renewer(&context.auth, &model)),
+                model: addressed,
+                messages,
+            },
+            tools,
+            gate: context.gate.clone(),
+            sequential_tools: context.settings.tool_execution == Some(ToolExecution::Sequential),
+            cwd,
+            session_env: context.session_env(&model, choice.level),
+            environment: self.channels.environment.clone(),
+        })
+    }
+
+    async fn will_retry(&mut self, answer: &AssistantMessage, failure: Option<&Failure>) -> bool {
+        let policy = self.context.auto_retry.load(Ordering::Relaxed).then_some(&self.context.retry);
+        let window = self.fullness().await.map_or(0, |fullness| fullness.choice.model.context_window);
+        if self.channels.cancel.is_cancelled() {
+            return false;
+        }
+        // A session that is gone needs nothing more.
+        self.retries.plan(policy, answer, failure, window)
+            || self.plan_fallback(answer, failure).await.unwrap_or(false)
+    }
+
+    async fn in_flight_query(&mut self) {
+        // The session holds the other end for as long as there is a run; without a session nobody asks.
+        if self.channels.questions.recv().await.is_none() {
+            std::future::pending().await
+        }
+    }
+
+    fn has_in_flight_query(&self) -> bool {
+        !self.channels.questions.is_empty()
+    }
+
+    async fn answer_in_flight_query(&mut self, in_flight: InFlight) -> Result<(), HostError> {
+        // As with an update: a run that is stopped must not wait here. Its end answers who asked, too.
+        tokio::select! {
+            biased;
+            sent = self.channels.to_actor.send(RunMessage::InFlight(in_flight)) => sent.map_err(|_| HostError::Gone),
+            () = self.channels.cancel.cancelled() => Ok(()),
+        }
+    }
+
+    async fn calls_begin(&mut self, calls: &[&ToolCall]) -> Result<(), HostError> {
+        self.intents.calling(calls).await?;
+        fail_point::hit(Point::RunToolStarted);
+        Ok(())
+    }
+
+    async fn call_ended(&mut self, result: ToolResultMessage) {
+        self.intents.ended(result).await;
+    }
+
+    async fn interrupted(&mut self) -> StreamInterrupt {
+        let Self { channels, intents, .. } = self;
+        tokio::select! {
+            asked = channels.questions.recv() => match asked {
+                Some(()) => StreamInterrupt::InFlightQuery,
+                None => {
+                    // As in `asked`.
+                    intents.due().await;
+                    StreamInterrupt::SaveDue
+                }
+            },
+            () = intents.due() => StreamInterrupt::SaveDue,
+        }
+    }
+
+    fn is_save_due(&self) -> bool {
+        self.intents.is_due()
+    }
+
+    async fn save_streamed(&mut self, pieces: Vec<AnswerPiece>) {
+        self.intents.keep(pieces).await;
+    }
+
+    fn tools_begin(&mut self, stop: CancellationToken) {
+        self.channels.abort.arm_tools(stop);
+    }
+
+    async fn tools_end(&mut self, stopped: Vec<StoppedCall>) -> Result<(), HostError> {
+        if self.channels.abort.disarm_tools() {
+            self.channels
+                .to_actor
+                .send(RunMessage::ToolsStopped(stopped))
+                .await
+                .map_err(|_| HostError::Gone)?;
+        }
+        Ok(())
+    }
+
+    fn call_survives(&mut self, call: &ToolCall, over: CancellationToken) {
+        self.channels.survivors.add(call, over);
+    }
+
+    async fn stalled(&mut self, model: &Model, stall: Stall) -> Result<(), HostError> {
+        let policy = self.context.auto_retry.load(Ordering::Relaxed).then_some(&self.context.retry);
+        let event = stall_event(model, stall, self.retries.is_left(policy));
+        match encode(&event) {
+            Ok(line) => {
+                self.channels.to_actor.send(RunMessage::Tell(line)).await.map_err(|_| HostError::Gone)
+            }
+            Err(error) => {
+                tracing::error!(%error, "cannot write an event");
+                Ok(())
+            }
+        }
+    }
+
+    fn images(&self) -> Images {
+        self.context.images.clone()
+    }
+
+    fn now_ms(&self) -> i64 {
+        crate::clock::now_ms()
+    }
+}

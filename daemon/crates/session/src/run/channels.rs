@@ -1,0 +1,76 @@
+//! How a run and its session reach each other.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use agentd_protocol::{
+    command::{Work, WorkKind},
+    message::{ImageContent, ToolCall},
+};
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::{message::RunMessage, open_events::OpenEvents};
+use crate::{abort::AbortSwitch, child_environment::ChildEnvironment, transcript::SessionIntentLog};
+
+/// What a run begins with.
+#[derive(Debug)]
+pub(crate) struct Prompt {
+    pub(crate) text: String,
+    pub(crate) images: Vec<ImageContent>,
+}
+
+/// How a run begins.
+#[derive(Debug)]
+pub(crate) enum RunBeginning {
+    /// With a message of the user's.
+    Prompt(Prompt),
+    /// With what a crash interrupted: the intent log has the run already.
+    AfterCrash,
+    /// With the context as it stands.
+    Context,
+    /// With what waits in the queues.
+    Queued,
+}
+
+/// How a run and the session reach each other.
+pub(crate) struct RunChannels {
+    /// What the run says.
+    pub(crate) to_actor: mpsc::Sender<RunMessage>,
+    /// Asks what is in flight.
+    pub(crate) questions: mpsc::Receiver<()>,
+    /// Stops the calls of an answer.
+    pub(crate) abort: AbortSwitch,
+    /// Stops the run.
+    pub(crate) cancel: CancellationToken,
+    /// What is to be known of the run after a crash.
+    pub(crate) intent_log: SessionIntentLog,
+    /// What was told of it.
+    pub(crate) open_events: OpenEvents,
+    /// Calls that were stopped and do not end.
+    pub(crate) survivors: DetachedCalls,
+    /// The environment of the commands of whoever began it, where that is not the session's.
+    pub(crate) environment: Option<ChildEnvironment>,
+}
+
+/// Shared by the run that leaves them behind and the actor that tells of them.
+#[derive(Clone, Default)]
+pub(crate) struct DetachedCalls(Arc<Mutex<Vec<(Work, CancellationToken)>>>);
+
+impl DetachedCalls {
+    /// A call is left to itself until `over` fires.
+    pub(crate) fn add(&self, call: &ToolCall, over: CancellationToken) {
+        let id = Some(Value::String(call.id.clone()));
+        let work = Work { kind: WorkKind::Tool, id, name: Some(call.name.clone()) };
+        let mut left = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        left.retain(|(_, over)| !over.is_cancelled());
+        left.push((work, over));
+    }
+
+    /// Those that have not ended.
+    pub(crate) fn works(&self) -> Vec<Work> {
+        let mut left = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        left.retain(|(_, over)| !over.is_cancelled());
+        left.iter().map(|(work, _)| work.clone()).collect()
+    }
+}

@@ -1,0 +1,129 @@
+//! What the run, and the other tasks of a session, send to its actor.
+
+use std::sync::Arc;
+
+use agentd_agent::{
+    HostError, StoppedCall, ToolSet,
+    queue::{QueueKind, QueuedMessage, Ticket},
+};
+use agentd_protocol::{
+    Json, command::Work, compaction::CompactionResult, daemon::InFlight, entry::EntryBody, error::Failure,
+    message::Message,
+};
+use agentd_store::NavigationTarget;
+use bytes::Bytes;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    client_tools::ClientToolRequest,
+    compaction::{CompactionError, CompactionMessage},
+    models::{Choice, Substitute},
+    open::NewSettings,
+    reply::Reply,
+    transcript::{FailedAnswer, Intents},
+    ui::UiMessage,
+    user_bash::BashEnd,
+};
+
+/// How many steps wait for the actor. Small: it is what ties the speed of a model's stream to the speed of the subscribers.
+pub(crate) const RUN_MESSAGES: usize = 64;
+
+/// How many steps the actor takes at once.
+pub(crate) const RUN_MESSAGES_AT_ONCE: usize = 64;
+
+/// One step of a task that works for the session.
+pub(crate) enum RunMessage {
+    /// An event, as its finished line.
+    Publish(Bytes),
+    /// The same, for those who said hello.
+    Tell(Bytes),
+    /// A message to store, with what the run does next; then the event that says so. Answered with the id of the entry.
+    Store {
+        message: Json<Message>,
+        event: Bytes,
+        intents: Intents,
+        stored: oneshot::Sender<Result<String, HostError>>,
+    },
+    /// What is next in a queue?
+    Next { kind: QueueKind, reply: oneshot::Sender<Vec<QueuedMessage>> },
+    /// A queued message is about to be delivered. Does it still wait?
+    Deliver { ticket: Ticket, reply: oneshot::Sender<bool> },
+    /// The context as it stands, and the model that it is for.
+    Context { reply: oneshot::Sender<ModelInputs> },
+    /// What can the model call?
+    Tools { reply: oneshot::Sender<Arc<ToolSet>> },
+    /// A client is asked for a call of its tool.
+    ToolRequest(ClientToolRequest),
+    /// The prompt passed its checks.
+    Accepted,
+    /// The prompt did not pass its checks: there is no run.
+    Refused(Failure),
+    /// The first event of a run.
+    Started(Bytes),
+    /// The last event of a run.
+    Ended(Bytes),
+    /// The failed answer at the end of the context is to be left out of it.
+    OmitFailed { which: FailedAnswer, omitted: oneshot::Sender<Result<(), HostError>> },
+    /// Another model takes the place of one that failed, until the run settles.
+    FallBack { substitute: Box<Substitute>, done: oneshot::Sender<Result<(), HostError>> },
+    /// A pause before a retry began, which the token ends, or is over.
+    Pause(Option<CancellationToken>),
+    /// How full the context is, and what was answered last.
+    Fullness { reply: oneshot::Sender<ContextFill> },
+    /// A task that compacts, or summarises a branch, asks or tells something.
+    Compaction(CompactionMessage),
+    /// A compaction of the run begins; the event that says so.
+    CompactionStarted(Bytes),
+    /// A compaction of the run is over; the event that says so.
+    CompactionEnded(Bytes),
+    /// What a branch that is to be left comes to, and where the conversation goes on.
+    BranchSummarised(Box<(NavigationTarget, Result<EntryBody, CompactionError>)>),
+    /// The compaction of a command ended.
+    Compacted(Box<Result<CompactionResult, CompactionError>>),
+    /// What is in flight, for those who join: exactly what the steps before it add up to.
+    InFlight(InFlight),
+    /// The calls of an answer were stopped; these of them ran.
+    ToolsStopped(Vec<StoppedCall>),
+    /// Everything that worked has ended; or some of it has not, and whoever asked is answered all the same.
+    AllAborted { reply: Reply, ended: Vec<Work>, is_late: bool },
+    /// Something is asked of the user, or shown to them.
+    Ui(Box<UiMessage>),
+    /// Whether the turn that a crash interrupted goes on.
+    GoOn(bool),
+    /// Whether the messages that were held back are to be delivered.
+    Deliverable(bool),
+    /// The user trusts the project: its settings, read.
+    Trusted(Box<NewSettings>),
+    /// Nothing more comes of the run.
+    Settled,
+    /// The run ends because the disk did not take a message.
+    NotStored,
+    /// The run panicked: nothing more comes of it, and nothing was said of that.
+    Broken,
+    /// A command of the user's printed something.
+    BashOutput { event: Bytes },
+    /// A command of the user's ended.
+    BashEnded(Box<BashEnd>),
+}
+
+/// How full the context is.
+pub(crate) struct ContextFill {
+    /// Its tokens.
+    pub(crate) tokens: u64,
+    /// The last answer in it.
+    pub(crate) last: Option<Json<Message>>,
+    /// Whether that answer was there before the context was last compacted.
+    pub(crate) precedes_compaction: bool,
+    pub(crate) choice: Choice,
+}
+
+/// What a model call is made from.
+pub(crate) struct ModelInputs {
+    pub(crate) messages: Vec<Json<Message>>,
+    pub(crate) choice: Choice,
+    /// The entry that the next one follows.
+    pub(crate) leaf: Option<String>,
+    /// What the model can call.
+    pub(crate) tools: Arc<ToolSet>,
+}

@@ -1,0 +1,168 @@
+//! What the sessions of a daemon share, and the limits of each.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use agentd_agent::{Tool, hooks::HookGate};
+use agentd_ai::ProviderRegistry;
+use agentd_auth::Auth;
+use agentd_config::models::{DEMO_PROVIDER, SharedModels};
+use agentd_images::Images;
+use agentd_memory::MemoryAccount;
+use agentd_process::{
+    ArtifactFolder, BackgroundProcesses, Launcher, OutputMeter, OutputStorage, ProcessGroup, Shell,
+};
+use agentd_protocol::settings::BashSettings;
+use agentd_tools::operations::SshTarget;
+use tokio_util::task::TaskTracker;
+
+use crate::{child_environment::ChildEnvironment, event_log::FeedLimits, interner::Interner};
+
+/// What all sessions of a daemon share.
+pub struct Services {
+    /// The wire APIs of this build.
+    pub providers: ProviderRegistry,
+    /// Starts child processes.
+    pub launcher: Launcher,
+    /// Owns the sessions' tasks.
+    pub tasks: TaskTracker,
+    /// The models, for as long as models.json stays as it is.
+    pub models: SharedModels,
+    /// The environments of child processes.
+    pub child_environments: Interner<ChildEnvironment>,
+    /// What finding credentials shares among sessions, kept for the daemon's life.
+    pub auth_services: agentd_auth::AuthServices,
+    /// Makes images fit for models, and bounds what that takes of memory.
+    pub images: Images,
+    /// Names the daemon's life.
+    pub epoch: String,
+    /// What one session may keep, and how long.
+    pub limits: Limits,
+    /// What all sessions take of memory for messages that wait.
+    pub memory: MemoryAccount,
+    /// Hears of what is written to long outputs.
+    pub outputs: OutputMeter,
+    /// Is told what becomes of sessions.
+    pub watch: Arc<dyn SessionWatch>,
+    /// Makes the tools of one session.
+    pub tools: Box<dyn Fn(ToolContext) -> Toolbox + Send + Sync>,
+}
+
+/// What one session works with.
+pub struct Toolbox {
+    /// The tools, in the order in which models see them.
+    pub tools: Vec<Arc<dyn Tool>>,
+    /// What runs the commands of the user.
+    pub shell: Arc<dyn Shell>,
+    /// Asked before a tool call of the model or a command of the user starts.
+    pub gate: HookGate,
+}
+
+/// What one session may keep, and how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// What its feed keeps.
+    pub feed: FeedLimits,
+    /// How long it has nothing to do before that is told to [`SessionWatch::idle`]; `None`: it is not.
+    pub idle_after: Option<Duration>,
+    /// How long a question to the user that has no limit itself waits while nobody is there to answer: 10 minutes.
+    pub ui_timeout: Duration,
+    /// What it takes in.
+    pub intake: IntakeLimits,
+    /// How much of the output of one command goes to a file, in bytes: 1 GiB.
+    pub output_bytes: u64,
+}
+
+/// What a session takes in; the largest value of a type is no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IntakeLimits {
+    /// Bytes of a message's text and of its images' base64: 32 MiB.
+    pub message_bytes: u64,
+    /// Messages that wait: 1000.
+    pub queued_messages: u64,
+    /// The same of all messages that wait: 64 MiB.
+    pub queued_bytes: u64,
+    /// Bytes of the entries of all branches, at which no more messages are taken: 512 MiB.
+    pub session_bytes: u64,
+}
+
+impl Default for IntakeLimits {
+    fn default() -> Self {
+        Self {
+            message_bytes: 32 << 20,
+            queued_messages: 1000,
+            queued_bytes: 64 << 20,
+            session_bytes: 512 << 20,
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            feed: FeedLimits::default(),
+            idle_after: None,
+            ui_timeout: Duration::from_secs(600),
+            intake: IntakeLimits::default(),
+            output_bytes: 1 << 30,
+        }
+    }
+}
+
+/// What the tools of one session are made with.
+pub struct ToolContext {
+    /// The session's processes.
+    pub processes: ProcessGroup,
+    /// The host to work on instead of this machine, and a group for the processes that hold the connection to it.
+    pub ssh: Option<(SshTarget, ProcessGroup)>,
+    /// The setting `shellPath`.
+    pub shell_path: Option<PathBuf>,
+    /// The setting `shellCommandPrefix`.
+    pub shell_command_prefix: Option<String>,
+    /// The complete environment of child processes.
+    pub environment: ChildEnvironment,
+    /// The folder for temporary files.
+    pub temp_dir: PathBuf,
+    /// Where long outputs go.
+    pub outputs: OutputStorage,
+    /// Where they are found again; `None` for a session that has no file.
+    pub artifacts: Option<ArtifactFolder>,
+    /// The setting `bash`.
+    pub bash: Option<BashSettings>,
+    /// The session's background processes.
+    pub background: BackgroundProcesses,
+    /// Whether a tool is active, by its name.
+    pub is_active: Arc<dyn Fn(&str) -> bool + Send + Sync>,
+    /// What `~` means; the root folder where the session's environment does not say.
+    pub home: PathBuf,
+    /// The agent directory.
+    pub agent_dir: PathBuf,
+    /// The setting `agentDirWritable`.
+    pub agent_dir_writable: Vec<String>,
+}
+
+impl Services {
+    /// Whether requests to a provider can be authorised. Those that are played back need nothing, and no others are made then.
+    pub(crate) fn has_auth(&self, auth: &Auth, provider: &str) -> bool {
+        match self.providers.player() {
+            Some(player) => player.has(provider) || provider == DEMO_PROVIDER,
+            None => auth.is_configured(provider),
+        }
+    }
+}
+
+/// Is told of sessions. Called from a session's own task: to be quick, and never to wait.
+pub trait SessionWatch: Send + Sync {
+    /// The [`Summary`](crate::Summary) of a session has news: another name, a begin or an end of work.
+    fn changed(&self, id: &str);
+
+    /// A session has had nothing to do for [`Limits::idle_after`](crate::Limits::idle_after). OpenEvents again after as long
+    /// a time, if it still has not.
+    fn idle(&self, id: &str);
+}
+
+/// Nobody.
+impl SessionWatch for () {
+    fn changed(&self, _id: &str) {}
+
+    fn idle(&self, _id: &str) {}
+}

@@ -1,0 +1,354 @@
+//! The tools of a session: those that agentd gives it, those of its clients, and which of them the model can call.
+
+use std::{sync::Arc, time::Duration};
+
+use agentd_agent::{ExecutionMode, Tool, ToolSet};
+use agentd_protocol::{
+    entry::EntryBody,
+    error::{ErrorCode, Failure},
+    settings::matches_pattern as matches,
+    tool_list::{ToolExecution, ToolInfo, ToolSource, ToolState},
+};
+use agentd_store::{EntryKind, SessionTree};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{
+    client_tools::{CallableClientTool, ClientToolRegistry, ClientToolRequest},
+    message_sender::MessageSender,
+    options::ToolSelection,
+};
+
+/// The tools of a session.
+pub(crate) struct SessionTools {
+    /// Those of clients.
+    registry: ClientToolRegistry,
+    /// How a client's tool reaches the session.
+    requests: MessageSender<ClientToolRequest>,
+    /// Which of the built-in ones somebody chose; other names in it mean nothing.
+    chosen: ToolChoice,
+    /// What the model can call, and the version of the registry that it is for.
+    current: Option<(u64, Arc<ToolSet>)>,
+}
+
+/// A tool of a session, and what is known about it.
+struct Listed {
+    tool: Arc<dyn Tool>,
+    active: bool,
+    /// Of a client's tool: who provides it, and how long it may take.
+    client: Option<(String, Option<Duration>)>,
+}
+
+impl SessionTools {
+    pub(crate) fn new(
+        registry: ClientToolRegistry,
+        requests: MessageSender<ClientToolRequest>,
+        chosen: ToolChoice,
+    ) -> Self {
+        Self { registry, requests, chosen, current: None }
+    }
+
+    /// The tools of clients.
+    pub(crate) fn client_tools(&self) -> &ClientToolRegistry {
+        &self.registry
+    }
+
+    /// What somebody chose.
+    pub(crate) fn chosen(&self) -> &ToolChoice {
+        &self.chosen
+    }
+
+    /// The built-in tools are others now, or are chosen differently.
+    pub(crate) fn forget(&mut self) {
+        self.current = None;
+    }
+
+    /// What the model can call. The same value until something changes.
+    pub(crate) fn current(&mut self, own: &OwnTools) -> Arc<ToolSet> {
+        if let Some((version, tools)) = &self.current
+            && *version == self.registry.version()
+        {
+            return Arc::clone(tools);
+        }
+        let (version, listed) = self.listed(own);
+        let active = listed.into_iter().filter(|listed| listed.active).map(|listed| listed.tool);
+        let tools = Arc::new(ToolSet::new(active));
+        self.current = Some((version, Arc::clone(&tools)));
+        tools
+    }
+
+    /// All tools, as clients see them.
+    pub(crate) fn list(&self, own: &OwnTools) -> Vec<ToolInfo> {
+        self.listed(own).1.into_iter().map(info).collect()
+    }
+
+    /// All tools in short.
+    pub(crate) fn states(&self, own: &OwnTools) -> Vec<ToolState> {
+        let state = |Listed { tool, active, client }: Listed| ToolState {
+            name: tool.spec().name.clone(),
+            active,
+            source: source(client.as_ref()),
+            client: client.map(|(client, _)| client),
+        };
+        self.listed(own).1.into_iter().map(state).collect()
+    }
+
+    /// The names of the active tools.
+    pub(crate) fn active(&self, own: &OwnTools) -> Vec<String> {
+        let states = self.states(own);
+        states.into_iter().filter(|tool| tool.active).map(|tool| tool.name).collect()
+    }
+
+    /// The names of a choice, in the order of the tools, each once.
+    ///
+    /// # Errors
+    /// Names those that no tool of the session has, and the tools that there are.
+    pub(crate) fn check(&self, own: &OwnTools, wanted: &[String]) -> Result<Vec<String>, Failure> {
+        let all: Vec<String> = self.states(own).into_iter().map(|tool| tool.name).collect();
+        let unknown: Vec<&String> = wanted.iter().filter(|name| !all.contains(name)).collect();
+        if !unknown.is_empty() {
+            let quoted = unknown.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
+            let which = if unknown.len() == 1 { "tool" } else { "tools" };
+            let text = format!("Unknown {which} {quoted}; this session has {}.", named(&all));
+            let failure = Failure::new(ErrorCode::InvalidField, text);
+            return Err(if unknown.iter().any(|name| own.is_built_in(name)) {
+                failure.hint(
+                    "Flags or settings of the session leave out built-in tools that are not listed here.",
+                )
+            } else {
+                failure
+            });
+        }
+        Ok(all.into_iter().filter(|name| wanted.contains(name)).collect())
+    }
+
+    /// The names that flags make active, in the order of the tools. `defaults` are those that are active where nothing is chosen.
+    ///
+    /// # Errors
+    /// As of [`Self::check`]; names that leave tools out may be those of built-in tools that the session does not have.
+    pub(crate) fn selected(
+        &self,
+        own: &OwnTools,
+        selection: &ToolSelection,
+        defaults: &[String],
+    ) -> Result<Vec<String>, Failure> {
+        let states = self.states(own);
+        let is_there = |pattern: &str| states.iter().any(|tool| matches(pattern, &tool.name));
+        let left_out = |pattern: &str| is_there(pattern) || own.names().any(|name| matches(pattern, name));
+        let allowed = selection.allow.iter().flatten().map(|item| match item.strip_prefix('-') {
+            Some(pattern) => (pattern, left_out(pattern)),
+            None => {
+                let pattern = item.strip_prefix('+').unwrap_or(item);
+                (pattern, is_there(pattern))
+            }
+        });
+        let excluded = selection.exclude.iter().map(|pattern| (pattern.as_str(), left_out(pattern)));
+        let unknown = allowed.chain(excluded).filter(|(_, is_known)| !is_known);
+        let unknown: Vec<String> = unknown.map(|(pattern, _)| pattern.to_owned()).collect();
+        if !unknown.is_empty() {
+            self.check(own, &unknown)?;
+        }
+        let of_own = own.selected(selection, defaults);
+        let is_active = |tool: &ToolState| match tool.source {
+            ToolSource::Client => {
+                selection.permits_of_client(&tool.name) && (tool.active || selection.names(&tool.name))
+            }
+            _ => of_own.contains(&tool.name.as_str()),
+        };
+        Ok(states.iter().filter(|tool| is_active(tool)).map(|tool| tool.name.clone()).collect())
+    }
+
+    /// Makes exactly these tools active.
+    pub(crate) fn choose(&mut self, names: Vec<String>) {
+        self.registry.activate(&names);
+        self.chosen = Some(names.into());
+        self.forget();
+    }
+
+    /// All tools, those of clients last, and the version of the registry.
+    fn listed(&self, own: &OwnTools) -> (u64, Vec<Listed>) {
+        let is_active = |name: &str, by_default: bool| match &self.chosen {
+            Some(chosen) => chosen.iter().any(|chosen| chosen == name),
+            None => by_default,
+        };
+        let own = own.iter().map(|own| Listed {
+            active: is_active(own.name(), own.by_default),
+            tool: Arc::clone(&own.tool),
+            client: None,
+        });
+        let (version, registered) = self.registry.registered();
+        let provided = registered.into_iter().map(|registered| Listed {
+            active: registered.active,
+            client: Some((registered.tool.provider().client().to_owned(), registered.tool.timeout())),
+            tool: Arc::new(CallableClientTool { tool: registered.tool, requests: self.requests.clone() }),
+        });
+        (version, own.chain(provided).collect())
+    }
+}
+
+/// Names in a sentence.
+pub(crate) fn named(names: &[String]) -> String {
+    if names.is_empty() { "no tools".to_owned() } else { names.join(", ") }
+}
+
+fn source(client: Option<&(String, Option<Duration>)>) -> ToolSource {
+    if client.is_some() { ToolSource::Client } else { ToolSource::Builtin }
+}
+
+fn info(Listed { tool, active, client }: Listed) -> ToolInfo {
+    let spec = tool.spec();
+    let timeout = client.as_ref().and_then(|(_, timeout)| *timeout);
+    ToolInfo {
+        name: spec.name.clone(),
+        label: tool.label().unwrap_or(&spec.name).to_owned(),
+        description: spec.description.clone(),
+        parameters: spec.parameters.clone(),
+        active,
+        source: source(client.as_ref()),
+        client: client.map(|(client, _)| client),
+        snippet: tool.snippet().map(str::to_owned),
+        guidelines: tool.guidelines().into_iter().map(str::to_owned).collect(),
+        execution: match tool.execution() {
+            ExecutionMode::Parallel => ToolExecution::Parallel,
+            ExecutionMode::Sequential => ToolExecution::Sequential,
+        },
+        timeout_ms: timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
+        constrained_sampling: spec.constrained_sampling.clone(),
+    }
+}
+
+/// The built-in tools of a session, as flags and settings have them. Pure.
+pub(crate) struct OwnTools {
+    tools: Vec<OwnTool>,
+    /// The names of all there are, those that the session does not have included.
+    names: Vec<String>,
+    selection: ToolSelection,
+}
+
+/// A built-in tool that the session has.
+pub(crate) struct OwnTool {
+    pub(crate) tool: Arc<dyn Tool>,
+    /// Whether it is active where nobody chose.
+    pub(crate) by_default: bool,
+}
+
+impl OwnTool {
+    pub(crate) fn name(&self) -> &str {
+        &self.tool.spec().name
+    }
+}
+
+impl OwnTools {
+    /// `defaults` are the names that are active when nothing was chosen.
+    pub(crate) fn new(tools: Vec<Arc<dyn Tool>>, selection: ToolSelection, defaults: &[String]) -> Self {
+        let names = tools.iter().map(|tool| tool.spec().name.clone()).collect();
+        let tools = tools
+            .into_iter()
+            .filter(|tool| with_its_tool(tool, &selection, |name| selection.permits(name)))
+            .map(|tool| OwnTool {
+                by_default: with_its_tool(&tool, &selection, |name| selection.is_active(name, defaults)),
+                tool,
+            })
+            .collect();
+        Self { tools, names, selection }
+    }
+
+    /// Those that the session has, in the order in which models see them.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &OwnTool> {
+        self.tools.iter()
+    }
+
+    /// The names of all built-in tools, in this session or not.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str)
+    }
+
+    /// The names of the session's tools that other flags would make active.
+    pub(crate) fn selected(&self, selection: &ToolSelection, defaults: &[String]) -> Vec<&str> {
+        let is_active =
+            |own: &&OwnTool| with_its_tool(&own.tool, selection, |name| selection.is_active(name, defaults));
+        self.tools.iter().filter(is_active).map(OwnTool::name).collect()
+    }
+
+    /// Whether there is a built-in tool of that name, in this session or not.
+    pub(crate) fn is_built_in(&self, name: &str) -> bool {
+        self.names.iter().any(|known| known == name)
+    }
+
+    /// Whether a client may provide a tool of that name.
+    pub(crate) fn permits_of_client(&self, name: &str) -> bool {
+        self.selection.permits_of_client(name)
+    }
+}
+
+/// Whether something is true of a tool, or of the tool that it comes with, unless its own name leaves it out.
+fn with_its_tool(tool: &Arc<dyn Tool>, selection: &ToolSelection, is_so: impl Fn(&str) -> bool) -> bool {
+    let name = &tool.spec().name;
+    is_so(name) || (!selection.leaves_out(name) && tool.comes_with().is_some_and(is_so))
+}
+
+/// The `customType` of the entry.
+const CHOICE_TYPE: &str = "agentd.active-tools";
+
+/// The names of the active tools, as somebody chose them; `None`: as flags and settings have it.
+pub(crate) type ToolChoice = Option<Box<[String]>>;
+
+/// The entry that keeps a choice: `{"tools":[…]}`, or `{}` for what flags and settings say.
+pub(crate) fn choice_entry(choice: Option<&[String]>) -> EntryBody {
+    let data = choice.map_or_else(|| json!({}), |tools| json!({ "tools": tools }));
+    EntryBody::Custom { custom_type: CHOICE_TYPE.to_owned(), data: Some(data) }
+}
+
+/// The last choice on the way from the root to the leaf.
+pub(crate) fn chosen_on(tree: &SessionTree) -> ToolChoice {
+    let branch = tree.branch();
+    let mut of_extensions = branch.iter().rev().filter(|entry| entry.kind() == EntryKind::Custom);
+    let data = of_extensions.find_map(|entry| match entry.body()? {
+        EntryBody::Custom { custom_type, data } if custom_type == CHOICE_TYPE => Some(data),
+        _ => None,
+    })?;
+    read_choice(data?)
+}
+
+/// Data of another shape is as good as none.
+fn read_choice(data: Value) -> ToolChoice {
+    #[derive(Deserialize)]
+    struct Data {
+        #[serde(default)]
+        tools: Option<Vec<String>>,
+    }
+    serde_json::from_value::<Data>(data).ok()?.tools.map(Into::into)
+}
+
+#[cfg(test)]
+mod tests {
+    use agentd_store::{NewEntry, NewSession, Store, StoreOptions};
+
+    use super::*;
+
+    fn tree_of(bodies: &[EntryBody]) -> SessionTree {
+        let store = Store::new(StoreOptions::default());
+        let mut tree = store.in_memory(NewSession::new("/w", 0)).unwrap().tree;
+        for body in bodies {
+            let entry = tree.prepare(NewEntry::from_body(body).unwrap(), 0);
+            tree.push(entry);
+        }
+        tree
+    }
+
+    #[test]
+    fn the_last_choice_of_the_branch_counts() {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let (one, two) = (names(&["read"]), names(&[]));
+        let other = EntryBody::Custom { custom_type: "other".into(), data: Some(json!({"tools": ["x"]})) };
+        assert_eq!(chosen_on(&tree_of(&[])), None);
+        assert_eq!(chosen_on(&tree_of(&[choice_entry(Some(&one)), other])), Some(one.clone().into()));
+        assert_eq!(
+            chosen_on(&tree_of(&[choice_entry(Some(&one)), choice_entry(Some(&two))])),
+            Some(two.into())
+        );
+        assert_eq!(chosen_on(&tree_of(&[choice_entry(Some(&one)), choice_entry(None)])), None);
+        let odd = EntryBody::Custom { custom_type: CHOICE_TYPE.into(), data: Some(json!({"tools": 3})) };
+        assert_eq!(chosen_on(&tree_of(&[choice_entry(Some(&one)), odd])), None);
+    }
+}
