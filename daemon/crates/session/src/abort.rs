@@ -8,19 +8,19 @@ use tokio_util::sync::CancellationToken;
 
 use crate::reply::Reply;
 
-/// Who waits for the end of a run that is to stop.
+/// A waiter for the end of a run that is being stopped.
 pub(crate) enum AbortWaiter {
-    /// A client that wants to know no more than that, and what survives.
+    /// A client of a plain `abort`: answered without data, unless calls survive.
     Plain(Reply),
-    /// A client that wants to know what was stopped.
+    /// A client that wants a receipt of what was stopped.
     Receipt(Reply),
     /// A compaction that begins when the run has ended.
     Compact(CompactParams, Reply),
-    /// The abort of everything, of which the run is a part: gets what the run leaves behind.
+    /// An abort of everything, which waits for the run too: gets the work that ended with the run.
     Part(oneshot::Sender<Vec<Work>>),
 }
 
-/// Stops the current run from outside of the inbox.
+/// Stops the current run without the inbox.
 #[derive(Clone, Default)]
 pub(crate) struct AbortSwitch(Arc<Switch>);
 
@@ -36,15 +36,15 @@ struct Armed {
     run: Option<CancellationToken>,
     /// The calls of the current answer; a child of the run's.
     tools: Option<CancellationToken>,
-    /// Commands to abort that are on their way to the session.
+    /// Abort commands that are on their way to the session.
     coming: usize,
 }
 
-/// A command to abort on its way to the session. One that is dropped unsent does not come.
+/// An abort command on its way to the session. Dropped unsent, it counts no more.
 pub(crate) struct Coming(Option<AbortSwitch>);
 
 impl Coming {
-    /// It is the session's now, which says [`AbortSwitch::arrived`].
+    /// The command is in the inbox; the actor calls [`AbortSwitch::arrived`].
     pub(crate) fn sent(mut self) {
         self.0 = None;
     }
@@ -84,7 +84,7 @@ impl AbortSwitch {
         self.lock().tools = Some(tools);
     }
 
-    /// There are no calls to stop any more. Whether they were stopped: no later call of [`Self::fire_tools`] will say so.
+    /// There are no calls to stop any more. Returns whether they were stopped.
     pub(crate) fn disarm_tools(&self) -> bool {
         self.lock().tools.take().is_some_and(|tools| tools.is_cancelled())
     }
@@ -108,7 +108,7 @@ impl AbortSwitch {
         armed.coming = armed.coming.saturating_sub(1);
     }
 
-    /// Whether something is being stopped, or a command to do so is on its way.
+    /// Whether work is being stopped, or an abort command is on its way.
     pub(crate) fn is_stopping(&self) -> bool {
         let armed = self.lock();
         let fired =

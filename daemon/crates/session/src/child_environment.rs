@@ -21,12 +21,12 @@ const STALE: [&str; 11] = [
     "PI_PROVIDER",
     "PI_MODEL",
     "PI_REASONING_LEVEL",
-    // They mean the daemon's own traffic: an agentd that a command starts has its own.
+    // They configure recording and replay of this daemon: an agentd that a command starts has its own.
     "AGENTD_RECORD",
     "AGENTD_REPLAY",
     "AGENTD_REPLAY_MATCH",
     "AGENTD_REPLAY_TIMING",
-    // As is what tests and debuggers do to it.
+    // They are for tests and debuggers of this daemon.
     agentd_files::fail_point::VARIABLE,
     "AGENTD_DUMPABLE",
 ];
@@ -41,7 +41,7 @@ pub(crate) struct ChildSources<'a> {
     pub(crate) settings: Option<&'a ChildEnvironmentSettings>,
     /// Its programs come first on the search path.
     pub(crate) agent_dir: &'a Path,
-    /// Whether the reference is imitated.
+    /// Whether agentd imitates pi.
     pub(crate) compat: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What the parts of one session share and never change: surroundings, configuration, tools.
+//! The context that the actor and the run of a session share. A change of settings makes a new one.
 
 use std::{
     path::PathBuf,
@@ -32,7 +32,7 @@ use crate::{
     session_tools::OwnTools,
 };
 
-/// One session's surroundings.
+/// The context of one session: its settings, its models, its tools and where it works.
 pub(crate) struct SessionContext {
     pub(crate) services: Arc<Services>,
     pub(crate) session_id: String,
@@ -79,12 +79,12 @@ pub(crate) struct SessionContext {
     pub(crate) cache_retention: CacheRetention,
     /// Whether contexts are compacted unasked; a command changes it.
     pub(crate) auto_compaction: AtomicBool,
-    /// How long streamed text may be missing from the intent log.
+    /// Time that streamed text may be missing from the intent log.
     pub(crate) crash_flush: Duration,
     pub(crate) retry: RetryPolicy,
     /// Whether there are retries; a command changes it.
     pub(crate) auto_retry: AtomicBool,
-    /// Who is asked when the chosen model fails for good; a command changes it.
+    /// Models that are asked when the chosen one fails for good; a command changes the list.
     pub(crate) fallbacks: FallbackChain,
     pub(crate) http_retries: HttpRetries,
     pub(crate) thinking_budgets: ThinkingBudgets,
@@ -131,7 +131,7 @@ impl SessionContext {
         }
     }
 
-    /// The adapter of a wire API.
+    /// The adapter of a provider API.
     pub(crate) fn provider(&self, api: &str) -> Result<Arc<dyn Provider>, Failure> {
         self.services.providers.get(api).ok_or_else(|| {
             let known = self.services.providers.apis().collect::<Vec<_>>().join(", ");

@@ -1,4 +1,4 @@
-//! What others hold of a session: cheap to clone, and the only way in.
+//! The handle of a session: cheap to clone, and the only way in.
 
 use std::{path::Path, sync::Arc};
 
@@ -39,9 +39,9 @@ pub struct SessionHandle {
     pub(crate) summary: SummaryReader,
     pub(crate) processes: ProcessView,
     pub(crate) ui: Ui,
-    /// Fires when the session is to end, whatever its subscribers do.
+    /// Fires when the session is to end, however slow its subscribers are.
     pub(crate) closing: CancellationToken,
-    /// Fires when nothing of the session is left, be it by a bug; also when it left memory.
+    /// Fires when the session's task is gone: closed, unloaded, or ended by a bug.
     pub(crate) gone: CancellationToken,
     pub(crate) intake: IntakeLimits,
 }
@@ -59,13 +59,13 @@ impl SessionHandle {
         self.file.as_deref()
     }
 
-    /// Whether the session takes nothing any more.
+    /// Whether the session has ended.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.inbox.is_closed()
     }
 
-    /// What the session says.
+    /// The session's events and answers.
     #[must_use]
     pub fn feed(&self) -> &Feed {
         self.clients.feed()
@@ -77,14 +77,14 @@ impl SessionHandle {
         &self.clients
     }
 
-    /// What its tool calls and the user's commands started.
+    /// The processes that tool calls and the user's commands have started.
     #[must_use]
     pub fn processes(&self) -> &ProcessView {
         &self.processes
     }
 
-    /// Hands over a command; its answer comes through the feed. An abort takes effect at once, before the session has
-    /// looked at what is queued in front of it. False when the session has ended.
+    /// Sends a command; its answer comes through the feed. An abort takes effect at once, before earlier messages in
+    /// the inbox are taken. False when the session has ended.
     ///
     /// Cancel safety: dropped early, the command was either handed over or not.
     pub async fn send(&self, command: SessionCommand, reply: Reply) -> bool {
@@ -93,8 +93,8 @@ impl SessionHandle {
                 self.abort.fire_tools();
             }
             SessionCommand::Abort(_) => self.abort.fire(),
-            // One that may be a repetition stops nothing before the session has seen that it is none, and one that is refused
-            // for its size stops nothing at all.
+            // A command with a request key may be a repetition, which stops nothing; nor does a command that is
+            // refused for its size.
             SessionCommand::AbortAndPrompt(params)
                 if params.request_key.is_none() && self.intake.takes(&params.message, &params.images) =>
             {
@@ -103,7 +103,7 @@ impl SessionHandle {
             _ => {}
         }
         let coming = matches!(command, SessionCommand::Abort(_)).then(|| self.abort.announce());
-        // Answers are never dropped: a client that takes none of them must not ask for more without end.
+        // Answers are never dropped: a client that does not read them must not ask for more without end.
         self.clients.feed().reply_room(reply.subscriber).await;
         let sent = self.inbox.send(InboxMessage::Command(Box::new((command, reply)))).await.is_ok();
         if sent && let Some(coming) = coming {
@@ -112,22 +112,23 @@ impl SessionHandle {
         sent
     }
 
-    /// Joins the session: what it is at one point of its events, and a subscriber of all events from there. With `since_seq`,
-    /// the number of the last event that the subscriber has, that point is there if everything after it is still kept.
+    /// Joins the session: gives its state at one point of its events, and a subscriber for all events from there. With
+    /// `since_seq`, the number of the last event that the client has, that is the point if everything after it is
+    /// still kept.
     ///
     /// Answered promptly at any time, also while a model or a tool is silent. `None` when the session has ended.
     /// Cancel safety: dropped early, nothing is left attached.
     pub async fn attach(&self, since_seq: Option<u64>) -> Option<Attached> {
-        // A subscriber that takes nothing must not keep others from joining.
+        // A subscriber that reads nothing must not keep others from joining.
         let _announced = self.clients.feed().announce();
         let (joined, attached) = oneshot::channel();
         self.inbox.send(InboxMessage::Attach { since_seq, joined }).await.ok()?;
         attached.await.ok()
     }
 
-    /// Sees to it that the session is as somebody asks who opens it, though it is open: what differs and can be changed is changed,
-    /// as if the commands for that had been sent; with `if_idle` only while nothing is at work. Gives what to tell him. `None` when
-    /// the session has ended.
+    /// Makes an open session match the options of a client that opens it again. Differences that commands can change
+    /// are changed, as if the commands had been sent; with `if_idle` only while nothing is at work. Returns warnings
+    /// for that client; `None` when the session has ended.
     ///
     /// # Errors
     /// [`ReopenError`]: nothing was changed.
@@ -138,7 +139,7 @@ impl SessionHandle {
         asked: SessionOptions,
         if_idle: bool,
     ) -> Option<Result<Vec<String>, ReopenError>> {
-        // A subscriber that takes nothing must not keep others from joining.
+        // A subscriber that reads nothing must not keep others from joining.
         let _announced = self.clients.feed().announce();
         let (done, outcome) = oneshot::channel();
         let reopening = Reopening { asked, if_idle };
@@ -146,41 +147,41 @@ impl SessionHandle {
         outcome.await.ok()
     }
 
-    /// A copy of the session's branch up to a point, as it is when the session takes the wish: also while it is at work.
+    /// Copies the session's branch up to a point, also while the session is at work.
     ///
     /// # Errors
     /// When there is no such entry, when the session has no file yet that it will have, and when it has ended.
     pub async fn copy(&self, point: CopyPoint) -> Result<BranchCopy, Failure> {
         let ended = || Failure::new(ErrorCode::NoSession, "The session has ended.");
-        // A subscriber that takes nothing must not keep others from their copy.
+        // A subscriber that reads nothing must not keep others from their copy.
         let _announced = self.clients.feed().announce();
         let (copied, waiting) = oneshot::channel();
         self.inbox.send(InboxMessage::Copy { point, copied }).await.map_err(|_| ended())?;
         waiting.await.unwrap_or_else(|_| Err(ended()))
     }
 
-    /// What lists say of the session, as of its last event.
+    /// The summary for lists of sessions, as of the session's last event.
     #[must_use]
     pub fn summary(&self) -> Summary {
         self.summary.get()
     }
 
-    /// Answers a question to the user, in the name of the client `by`. One that this session does not ask, or not any more, is
-    /// ignored, and so is an answer to a question that a client of these `abilities` is not asked.
+    /// Answers a dialog in the name of the client `by`. Ignored where the dialog is over, belongs to another session,
+    /// or is not for clients of these `abilities`.
     pub async fn answer_ui(&self, response: UiResponse, by: String, abilities: UiAbilities) {
         // A session that has ended asks nothing.
         let _ = self.inbox.send(InboxMessage::UiResponse(Box::new((response, by, abilities)))).await;
     }
 
-    /// Asks the user whether the project's own settings and prompts are to be used, where that is open and was not asked before.
-    /// To be called when somebody is there who answers. Does not wait for the answer.
+    /// Asks the user whether the project's settings and prompts are trusted, where that is open and was not asked
+    /// before. Call it when a client is there that answers. Does not wait for the answer.
     pub async fn ask_trust(&self) {
         // A session that has ended needs no trust.
         let _ = self.inbox.send(InboxMessage::AskTrust).await;
     }
 
-    /// Gives the session tools of a client, whose place in it is `provider`; `tools` have passed [`check_client_tools`](crate::check_client_tools). Those that the
-    /// provider has there already are replaced. `reply` is answered unless the session has ended.
+    /// Registers tools of `provider`, which have passed [`check_client_tools`](crate::check_client_tools). A tool of
+    /// the same name and provider is replaced. `reply` is answered unless the session has ended.
     ///
     /// Cancel safety: dropped early, the tools may be there or not.
     pub async fn register_tools(
@@ -202,20 +203,20 @@ impl SessionHandle {
         }
     }
 
-    /// Tells the subscribers now that tools are gone, and then answers `reply`, if there is one, with the names `tools`. False when
-    /// the session has ended.
+    /// Publishes that tools are gone, then answers `reply`, if there is one, with the names `tools`. False when the
+    /// session has ended.
     pub async fn tools_left(&self, tools: Vec<String>, reply: Option<Reply>) -> bool {
         let message = ToolsMessage::Left { tools, reply };
         self.inbox.send(InboxMessage::Tools(Box::new(message))).await.is_ok()
     }
 
-    /// What reaches the session's user through its clients.
+    /// Reaches the session's user through its clients.
     #[must_use]
     pub fn ui(&self) -> &Ui {
         &self.ui
     }
 
-    /// Waits until the session has nothing to do.
+    /// Waits until the session is idle.
     pub async fn idle(&self) {
         let (done, waiting) = oneshot::channel();
         if self.inbox.send(InboxMessage::WhenIdle(done)).await.is_ok() {
@@ -232,20 +233,20 @@ impl SessionHandle {
         waiting.await.ok()
     }
 
-    /// Takes the session out of memory, unless something works for it or waits in it. Its feed stays open, and with
-    /// [`reload`](crate::reload) it goes on. `None`: it stays, or has ended. Commands must not be sent meanwhile: they
-    /// would be lost.
+    /// Unloads the session, unless something works for it or waits in it. Its clients stay, and
+    /// [`reload`](crate::reload) continues it. `None`: it stays in memory, or has ended. Commands must not be sent
+    /// meanwhile: they would be lost.
     pub async fn unload(&self) -> Option<Unloaded> {
         let (unloading, unloaded) = oneshot::channel();
         self.inbox.send(InboxMessage::Unload(unloading)).await.ok()?;
         unloaded.await.ok().flatten()
     }
 
-    /// Ends the session: commands that were sent before are taken, the run is aborted and its end stored, processes are
-    /// ended. Returns when nothing of it is left, its lock on the file included.
+    /// Ends the session: earlier commands are taken, the run is aborted and its end stored, processes are ended.
+    /// Returns when its task and its lock on the file are gone.
     pub async fn close(&self) {
         self.closing.cancel();
-        // One that has ended may still be letting go.
+        // A session that has ended may still hold its file for a moment.
         let _ = self.inbox.send(InboxMessage::Close).await;
         self.gone.cancelled().await;
     }

@@ -1,4 +1,5 @@
-//! What waits for the actor, in the order in which it came; and what of that it may take before its turn.
+//! Messages that wait for the actor in the order of their arrival, and the read-only commands that it may take before
+//! their turn.
 
 use std::collections::VecDeque;
 
@@ -35,7 +36,7 @@ impl<'a> Inbox<'a> {
         !self.received.is_empty()
     }
 
-    /// Waits for more messages and keeps them behind those that are here.
+    /// Waits for more messages and queues them behind the earlier ones.
     ///
     /// Cancel safe: what was received stays.
     pub(crate) async fn receive(&mut self, most: usize) {
@@ -43,7 +44,7 @@ impl<'a> Inbox<'a> {
         self.received.extend(self.batch.drain(..));
     }
 
-    /// Whether more messages can come, and may be kept here. As many as the inbox itself has room for.
+    /// Whether more messages may be received: up to the capacity of the inbox.
     pub(crate) fn may_receive(&self) -> bool {
         !self.is_closed && self.received.len() < INBOX
     }
@@ -52,17 +53,17 @@ impl<'a> Inbox<'a> {
     pub(crate) fn take(&mut self) -> Option<InboxMessage> {
         let next = self.received.pop_front();
         if self.received.is_empty() {
-            // A burst of commands leaves no memory behind.
+            // A burst of commands keeps no memory.
             self.received = VecDeque::new();
         }
         next
     }
 
-    /// The first command that only looks and can be answered while the session waits for subscribers. Its answer goes to somebody
-    /// whom the session does not wait for.
+    /// The first read-only command that can be answered while the session waits for slow subscribers: its answer goes
+    /// to a subscriber that is not slow.
     ///
-    /// It overtakes commands of subscribers that are waited for, which hold themselves up, and of those who have left. It
-    /// overtakes no other command: that may be of the same client, whose commands are done in order.
+    /// It overtakes commands of slow subscribers, which delay themselves, and of clients that have left. It overtakes
+    /// no other command, since commands of one client are done in order.
     pub(crate) fn take_look(&mut self, feed: &Feed) -> Option<(SessionCommand, Reply)> {
         let mut found = None;
         for (index, message) in self.received.iter().enumerate() {
@@ -78,7 +79,7 @@ impl<'a> Inbox<'a> {
         }
         match self.received.remove(found?)? {
             InboxMessage::Command(asked) => Some(*asked),
-            // No other message looks.
+            // Only commands are read-only.
             other => {
                 self.received.push_front(other);
                 None
@@ -94,7 +95,7 @@ impl<'a> Inbox<'a> {
     }
 }
 
-/// Whether a message is a command that only looks, and where its answer goes; `None` for what is no command.
+/// Whether a command is read-only, and where its answer goes; `None` for other messages.
 fn asked(message: &InboxMessage) -> Option<(bool, &Reply)> {
     match message {
         InboxMessage::Command(asked) => Some((asked.0.spec().is_read_only(), &asked.1)),
@@ -103,7 +104,8 @@ fn asked(message: &InboxMessage) -> Option<(bool, &Reply)> {
                 reply.as_ref().map(|reply| (false, reply))
             }
         },
-        // Whoever sends these waits for them before it sends a command, or they take effect later than any command.
+        // The sender of these waits for the answer before it sends a command, or they take effect later than any
+        // command.
         InboxMessage::Attach { .. }
         | InboxMessage::UiResponse(_)
         | InboxMessage::AskTrust

@@ -1,4 +1,4 @@
-//! Equal values in memory once: a thousand sessions of one user have few different environments.
+//! Keeps equal values in memory once: a thousand sessions of one user have few different environments.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -1,7 +1,7 @@
-//! One live session: its actor, its run, its feed of events.
+//! One live session: its actor, its run, its event log.
 //!
-//! [`open`] makes a session from [`SessionOptions`] and gives a [`SessionHandle`], the only way in; what the session says
-//! comes out of its [`Feed`]. This crate never learns who listens, or through what.
+//! [`open`] makes a session from [`SessionOptions`] and returns a [`SessionHandle`], the only way in. Events and
+//! answers come out of its [`Feed`]. This crate knows no connection and no transport.
 
 mod abort;
 mod actor;

@@ -24,22 +24,22 @@ use crate::{
     unload::Unloading,
 };
 
-/// How many commands wait for a busy session before their senders wait.
+/// Messages that wait for a busy session before their senders wait.
 pub(crate) const INBOX: usize = 64;
 
-/// What the inbox takes.
+/// A message to the actor of a session.
 pub(crate) enum InboxMessage {
     /// A command of a client.
     Command(Box<(SessionCommand, Reply)>),
-    /// Adds a subscriber: after that event if what followed it is still there, else from now on.
+    /// Adds a subscriber: after event `since_seq` if all later events are still kept, else from now on.
     Attach { since_seq: Option<u64>, joined: oneshot::Sender<Attached> },
-    /// Somebody opens the session who asks for this.
+    /// A client opens the open session with these options.
     Reopen(Box<Reopening>, oneshot::Sender<Result<Vec<String>, ReopenError>>),
-    /// An answer to a question to the user, who gave it, and whose questions that client answers.
+    /// The answer to a dialog, the client that gave it, and which dialogs that client answers.
     UiResponse(Box<(UiResponse, String, UiAbilities)>),
-    /// A client provides tools, or does not any more.
+    /// A client registers or has unregistered tools.
     Tools(Box<ToolsMessage>),
-    /// Somebody is there who can be asked whether the project is trusted.
+    /// A client is there that can be asked whether the project is trusted.
     AskTrust,
     /// Answers when the session is idle.
     WhenIdle(oneshot::Sender<()>),
@@ -47,13 +47,13 @@ pub(crate) enum InboxMessage {
     Header(oneshot::Sender<Box<str>>),
     /// Answers with a copy of a branch.
     Copy { point: CopyPoint, copied: oneshot::Sender<Result<BranchCopy, Failure>> },
-    /// Leaves memory if nothing works for the session and nothing waits; else it stays.
+    /// Unloads the session if nothing works for it and nothing waits.
     Unload(Unloading),
     /// Ends the session: aborts its run, waits, flushes.
     Close,
 }
 
-/// What somebody asks for who opens a session that is open.
+/// The options of a client that opens a session that is open.
 pub(crate) struct Reopening {
     pub(crate) asked: SessionOptions,
     /// Whether that is refused while the session is at work.
@@ -144,8 +144,8 @@ pub(crate) enum ToolsMessage {
 }
 
 impl ToolsMessage {
-    /// The session has ended before it came to this. Tools that were taken away are gone all the same; whoever brings some learns
-    /// of the end when this is dropped, and answers himself.
+    /// Answers a message that the session ended before it took. Tools that were unregistered are gone all the same; a
+    /// sender that registers tools sees the end when this is dropped, and answers by itself.
     pub(crate) fn too_late(self, feed: &Feed) {
         if let Self::Left { tools, reply: Some(reply) } = self {
             reply.data(feed, UnregisteredTools { tools });
@@ -165,7 +165,8 @@ pub enum RegisterOutcome {
 }
 
 impl InboxMessage {
-    /// Answers a message that came too late. Whoever waits for it otherwise learns of the end when it is dropped.
+    /// Answers a message that came too late. Senders of the other messages learn of the end when the message is
+    /// dropped.
     pub(crate) fn refuse(self, feed: &Feed, why: impl FnOnce() -> Failure) {
         match self {
             Self::Command(asked) => asked.1.fail(feed, why()),

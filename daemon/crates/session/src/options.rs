@@ -1,4 +1,4 @@
-//! What a session is opened with: the session flags of the command line, as values.
+//! The options of a session: the session flags of the command line, as values.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ pub struct SessionOptions {
     pub cwd: PathBuf,
     /// The environment of the session: what configures it, and what its child processes get.
     pub environment: Environment,
-    /// Whether the reference's own directories and names come first (`--compat pi`).
+    /// Whether pi's own directories and names come first (`--compat pi`).
     pub compat: bool,
     /// Which session.
     pub target: Target,

@@ -215,7 +215,7 @@ impl SessionQueues {
     /// Whether messages may wait that take `bytes` of memory together, beside those of all other sessions.
     ///
     /// # Errors
-    /// `limit_reached`, for whoever sent the last of them.
+    /// `limit_reached`, for the sender of the last message.
     pub(crate) fn room_for(&mut self, bytes: u64) -> Result<(), Failure> {
         self.memory.grow_to(bytes).map_err(|refused| {
             let text = format!("The message cannot wait: {refused}.");

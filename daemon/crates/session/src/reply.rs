@@ -22,7 +22,7 @@ pub struct Reply {
     pub id: Option<Value>,
     /// The command's `type`.
     pub command: &'static str,
-    /// The environment of what the command starts, where whoever sent it has one of his own.
+    /// The environment of processes that the command starts; `None` where the client has none of its own.
     pub environment: Option<Environment>,
     /// What the command takes of memory until it is answered, where that is much.
     pub memory: Option<MemoryReservation>,

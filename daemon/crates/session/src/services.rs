@@ -17,9 +17,9 @@ use tokio_util::task::TaskTracker;
 
 use crate::{child_environment::ChildEnvironment, event_log::FeedLimits, interner::Interner};
 
-/// What all sessions of a daemon share.
+/// The services that all sessions of a daemon share.
 pub struct Services {
-    /// The wire APIs of this build.
+    /// The provider APIs of this build.
     pub providers: ProviderRegistry,
     /// Starts child processes.
     pub launcher: Launcher,
@@ -39,9 +39,9 @@ pub struct Services {
     pub limits: Limits,
     /// What all sessions take of memory for messages that wait.
     pub memory: MemoryAccount,
-    /// Hears of what is written to long outputs.
+    /// Counts what is written to long outputs.
     pub outputs: OutputMeter,
-    /// Is told what becomes of sessions.
+    /// Hears of changes of sessions.
     pub watch: Arc<dyn SessionWatch>,
     /// Makes the tools of one session.
     pub tools: Box<dyn Fn(ToolContext) -> Toolbox + Send + Sync>,
@@ -150,7 +150,7 @@ impl Services {
     }
 }
 
-/// Is told of sessions. Called from a session's own task: to be quick, and never to wait.
+/// Hears of changes of sessions. Called from a session's own task: must be quick and never wait.
 pub trait SessionWatch: Send + Sync {
     /// The [`Summary`](crate::Summary) of a session has news: another name, a begin or an end of work.
     fn changed(&self, id: &str);
@@ -160,7 +160,7 @@ pub trait SessionWatch: Send + Sync {
     fn idle(&self, id: &str);
 }
 
-/// Nobody.
+/// Ignores all changes.
 impl SessionWatch for () {
     fn changed(&self, _id: &str) {}
 

@@ -63,7 +63,7 @@ impl SessionTools {
         self.current = None;
     }
 
-    /// What the model can call. The same value until something changes.
+    /// The tools that the model can call. The same value until something changes.
     pub(crate) fn current(&mut self, own: &OwnTools) -> Arc<ToolSet> {
         if let Some((version, tools)) = &self.current
             && *version == self.registry.version()

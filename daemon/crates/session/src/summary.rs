@@ -8,7 +8,7 @@ use agentd_store::{Entry, EntryKind, Role, SessionTree};
 /// How much of the user's first text is kept, in characters.
 const FIRST_MESSAGE_CHARS: usize = 200;
 
-/// A live session in a few words.
+/// A short description of a live session.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Summary {
     /// Its name, if it has one.
@@ -27,7 +27,7 @@ pub struct Summary {
     pub parent_id: Option<String>,
 }
 
-/// A summary where everyone can see it.
+/// Reads the summary of a live session.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SummaryReader(Arc<Mutex<Summary>>);
 

@@ -90,7 +90,7 @@ impl Unloaded {
         self.unsaved.is_none()
     }
 
-    /// Whether its file says all of it, so that whoever opens that goes on with the same session.
+    /// Whether its file holds all of its state, so that opening the file continues the same session.
     #[must_use]
     pub fn is_all_in_its_file(&self) -> bool {
         let Self {

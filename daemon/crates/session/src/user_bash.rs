@@ -1,4 +1,4 @@
-//! Shell commands of the user (`bash`, `abort_bash`): run beside everything else, recorded in the transcript.
+//! Shell commands of the user: run beside everything else, recorded in the transcript.
 
 use std::path::PathBuf;
 

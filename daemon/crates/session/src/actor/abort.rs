@@ -1,4 +1,4 @@
-//! `abort`: what it stops, when it is answered, and what the answer says.
+//! `abort`: what it stops, when it is answered, and with what.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::{
     run::RunMessage,
 };
 
-/// After how long an abort of everything is answered, whatever has not ended by then: within a second for whoever asked.
+/// Time after which an abort of everything is answered, even if some work has not ended. Less than a second in all.
 const ANSWERED_AFTER: Duration = Duration::from_millis(900);
 
 impl Actor {
@@ -34,8 +34,8 @@ impl Actor {
         }
     }
 
-    /// Stops the run, or the compaction: they never work at the same time. A compaction that waits for the run's end does
-    /// not begin.
+    /// Stops the run or the compaction, which never work at the same time. A compaction that waits for the run's end
+    /// does not begin.
     fn abort_run(&mut self, aborting: AbortWaiter) {
         self.give_up_compactions();
         let aborting = self.run.abort(aborting);
@@ -53,10 +53,10 @@ impl Actor {
         }
     }
 
-    /// Stops the calls of the current answer, which the switch may have done before this was taken: the calls may then
-    /// be gone already.
+    /// Stops the calls of the current answer. The switch may have done so before this command was taken: then the
+    /// calls may be gone already.
     fn abort_tools(&mut self, reply: Reply) {
-        // Calls that follow the stopped ones are others.
+        // Later calls are not the ones that this command stops.
         let is_done = !self.stopped_tools.is_empty();
         let waiting =
             if !is_done && self.abort.fire_tools() { self.run.await_tools(reply) } else { Some(reply) };
@@ -66,16 +66,16 @@ impl Actor {
         }
     }
 
-    /// Stops the calls of the current answer for a message that is to be heard at once. Nobody is told but by their
-    /// results.
+    /// Stops the calls of the current answer for a steering message that interrupts. Only the results of the calls say
+    /// so.
     pub(super) fn interrupt_tools(&mut self) {
         if self.abort.fire_tools() {
             self.tools_interrupted = true;
         }
     }
 
-    /// Stops everything: side by side, since a command may ignore the first signal for a while. Whoever asked does not wait for
-    /// what takes longer, nor for a process that nothing ends.
+    /// Stops everything in parallel, since a command may ignore the first signal for a while. The answer waits neither
+    /// for slower work nor for a process that nothing ends.
     fn abort_all(&mut self, reply: Reply) {
         let (commands, ends) = self.user_bash.abort_each();
         let mut ended: Vec<Work> = commands;
@@ -86,7 +86,7 @@ impl Actor {
         let (gone, all_gone) = oneshot::channel();
         self.tasks.spawn(async move {
             processes.end_all(BACKGROUND_GRACE).await;
-            // Whoever asked may have been answered.
+            // The abort may have been answered already.
             let _: Result<(), ()> = gone.send(());
         });
         self.aborting_all += 1;
@@ -97,7 +97,7 @@ impl Actor {
             let is_late = stopped.is_err() || others.is_err();
             let mut all = stopped.ok().and_then(Result::ok).unwrap_or_default();
             all.extend(ended);
-            // Without the session there is nobody to tell.
+            // A session that is gone needs no answer.
             let _ = to_actor.send(RunMessage::AllAborted { reply, ended: all, is_late }).await;
         });
     }
@@ -124,7 +124,7 @@ impl Actor {
             if was_interrupted {
                 return;
             }
-            // The command that did this is on its way here, or the run ends.
+            // The command that stopped them is on its way here, or the run ends.
             self.stopped_tools = calls;
             return;
         }
@@ -133,7 +133,7 @@ impl Actor {
         }
     }
 
-    /// Answers everyone who waited for the end of a run.
+    /// Answers all waiters for the end of a run.
     pub(super) fn answer_aborts(
         &mut self,
         aborting: Vec<AbortWaiter>,
@@ -147,7 +147,7 @@ impl Actor {
         let turn = Work { kind: WorkKind::Turn, id: None, name: None };
         let ended: Vec<Work> = std::iter::once(turn).chain(stopped).collect();
         if was_aborted && aborting.is_empty() {
-            // The command whose switch did this is on its way here.
+            // The command that fired the switch is on its way here.
             self.stopped_run.clone_from(&ended);
         }
         for aborting in aborting {
@@ -162,7 +162,7 @@ impl Actor {
             AbortWaiter::Plain(reply) => self.answer_receipt(reply, ended),
             AbortWaiter::Receipt(reply) => self.answer_receipt(reply, ended),
             AbortWaiter::Part(part) => {
-                // The task that waits for it is gone only with the session.
+                // The task that waits for it ends only with the session.
                 let _ = part.send(ended);
             }
         }
@@ -186,7 +186,7 @@ impl Actor {
             .collect()
     }
 
-    /// What runs in the background: the processes that were started there, and what finished commands left running.
+    /// Background processes, and processes that finished commands left running.
     fn background(&self) -> impl Iterator<Item = Work> + use<> {
         let left = Work { kind: WorkKind::Background, id: None, name: None };
         let left = std::iter::repeat_n(left, self.left_by_others());

@@ -95,7 +95,7 @@ impl Actor {
             Err(failure) => self.refuse(request, failure),
         }
         for waiting in running.into_iter().flat_map(|running| running.waiting) {
-            // Whoever waited may have left.
+            // The waiter may have left.
             let _ = waiting.send(());
         }
         self.tell_idle();

@@ -213,7 +213,7 @@ impl Actor {
             return;
         }
         if let Err(error) = self.write_unflushed().await {
-            // Whoever asked is told.
+            // The client that asks for work gets the error.
             tracing::debug!(%error, "what the disk did not take before could not be stored once more");
             self.unflushed.failure = Some(write_refused(&error));
             return;
@@ -288,7 +288,7 @@ pub(super) async fn broke_down(
     };
     let open = open_events.snapshot();
     if open.run {
-        // Not stored: what is in the file is completed by whoever opens it next.
+        // Not stored: crash recovery completes the file when it is opened next.
         let answer = error_answer(("", "", ""), SESSION_BROKE_DOWN);
         let message = Json::new(Message::Assistant(answer)).ok();
         if let Some(message) = message.clone() {

@@ -29,7 +29,7 @@ impl Actor {
             && let Some(subscriber) = self.feed.attach_since(seq)
         {
             let (state, pending_ui) = (self.state(), self.pending_ui());
-            // Whoever asked may have left; what is sent is dropped then, and with it detached.
+            // The client may have left; then the attachment is dropped, which detaches it.
             let _ =
                 joined.send(Attached { subscriber, seq, replayed: true, state, in_flight: None, pending_ui });
             return;
@@ -40,9 +40,9 @@ impl Actor {
         }
     }
 
-    /// Answers with the messages of the context, the answer that streams included: the run knows that one. Whoever joined in
-    /// the middle of it has it already. While there is no room for what the run says it cannot be asked, and the messages are
-    /// those that are stored.
+    /// Answers with the messages of the context and, as pi does, with the answer that streams, which only the run
+    /// knows. Clients that attach by a snapshot have that answer already. While the feed has no room the run cannot be
+    /// asked, so that only stored messages are given.
     pub(super) async fn get_messages(&mut self, params: LookParams, reply: Reply) {
         if !params.names_sessions && self.feed.has_room() && self.run.ask() {
             self.joining.messages.push(reply);
@@ -86,7 +86,7 @@ impl Actor {
 
     pub(super) fn on_ui_message(&mut self, message: UiMessage) {
         match message {
-            // Whoever asks a session that ends gets the default: nobody answers any more.
+            // A dialog that is asked in a closing session gets its default: nobody answers any more.
             UiMessage::Ask { .. } if self.closing => {}
             UiMessage::Ask { request, line, asker, answer } => {
                 self.dialogs.add(request, asker, answer);

@@ -68,7 +68,7 @@ impl Actor {
     pub(super) async fn on_compacted(&mut self, result: Result<CompactionResult, CompactionError>) {
         let stopped = result == Err(CompactionError::Cancelled);
         let event = end(CompactionReason::Manual, &result, false);
-        // Idle first: whoever asks once the event is out must be told so.
+        // Idle before the event: a client that asks after the event has to see an idle session.
         self.abort.disarm();
         let Some(ending) = self.compacting.finish(stopped) else { return };
         self.publish(&event);

@@ -1,7 +1,7 @@
-//! The loop that owns a session: the only writer of its file, the only source of its events.
+//! The loop of the task that owns a session: the only writer of its file, the only source of its events.
 //!
 //! It waits for the disk and for room in the feed, never for a model, a process or a client: those work in tasks of
-//! their own and send steps.
+//! their own and send run messages.
 
 use agentd_agent::HostError;
 use bytes::Bytes;
@@ -21,19 +21,19 @@ use crate::{
     unload::{Unloaded, Unloading},
 };
 
-/// How many commands are taken before running work gets its turn again.
+/// Commands that are taken before running work gets its turn again.
 const COMMANDS_AT_ONCE: usize = 16;
 
-/// How the loop came to its end.
+/// Why the loop ended.
 pub(super) enum Ended {
-    /// Nothing works for the session any more, and its feed is closed.
+    /// The session is closed, and so is its feed.
     Closed,
-    /// It left memory; whoever asked for that is to be told once the loop is gone, its lock on the file included.
+    /// The session is unloaded; the registry is answered once the loop is gone, and with it the lock on the file.
     Unloading(Unloaded, Unloading),
 }
 
 impl Actor {
-    /// Works until the session is closed or leaves memory.
+    /// Runs until the session is closed or unloaded.
     pub(super) async fn run(
         mut self,
         inbox: &mut mpsc::Receiver<InboxMessage>,
@@ -47,14 +47,14 @@ impl Actor {
         tokio::pin!(idle);
         let (mut taken, mut inbox) = (Vec::new(), Inbox::new(inbox));
         let background = self.context.background.clone();
-        // A client may have taken its tools away while the session was not in memory.
+        // A client may have unregistered tools while the session was not in memory.
         self.tell_tools();
         self.after_crash(after_crash);
         self.ask_trust_again();
         loop {
             self.wait_for_room(&mut inbox, &closing).await;
             // Unbiased: neither a flood of commands nor a fast model keeps the other waiting. An abort needs no
-            // precedence here, it goes by the switch.
+            // precedence here: it goes by the switch.
             tokio::select! {
                 is_there = inbox.ready(COMMANDS_AT_ONCE) => {
                     if !is_there {
@@ -66,7 +66,7 @@ impl Actor {
                 () = self.tools.client_tools().changed() => self.tell_tools(),
                 () = self.queues.due() => self.queues.publish_untold(&self.feed),
                 process = background.next_end() => self.on_process_end(&process),
-                // Set again only when it has fired: that is cheaper than at every event.
+                // Reset only when it has fired: that is cheaper than at every event.
                 () = &mut idle, if idle_after.is_some() => {
                     let idle_after = idle_after.unwrap_or_default();
                     if last_work.elapsed() >= idle_after {
@@ -82,7 +82,7 @@ impl Actor {
             }
             last_work = Instant::now();
             for _ in 0..COMMANDS_AT_ONCE {
-                // Answers can be long: each waits until the ones before it are taken.
+                // Answers can be long: wait for room before each.
                 self.wait_for_room(&mut inbox, &closing).await;
                 let Some(message) = inbox.take() else { break };
                 match message {
@@ -93,13 +93,13 @@ impl Actor {
                     }
                     InboxMessage::Attach { since_seq, joined } => self.attach(since_seq, joined),
                     InboxMessage::Copy { point, copied } => {
-                        // Whoever asked may have left.
+                        // The asker may have left.
                         let _ = copied.send(self.copy(point));
                     }
                     InboxMessage::Reopen(reopening, done) => {
                         let outcome = self.reopen(reopening.asked, reopening.if_idle).await;
                         self.show_summary();
-                        // Whoever asked may have left.
+                        // The asker may have left.
                         let _ = done.send(outcome);
                     }
                     InboxMessage::UiResponse(answer) => self.on_ui_response(answer.0, answer.1, answer.2),
@@ -110,14 +110,14 @@ impl Actor {
                     }
                     InboxMessage::WhenIdle(done) => self.when_idle(done),
                     InboxMessage::Header(header) => {
-                        // As above.
+                        // The asker may have left.
                         let _ = header.send(self.journal.tree().header().line().into());
                     }
                     InboxMessage::Unload(unloading) => {
                         self.retry_failed_writes().await;
-                        // What comes back must not meet the end of its own run.
+                        // A session that is loaded again must not find the end of its own run in the intent log.
                         self.journal.intent_log().settled().await;
-                        // Nor is what was said to be lost.
+                        // Nor may a run message be lost.
                         match self.unloaded().await.filter(|_| from_tasks.is_empty()) {
                             Some(unloaded) => {
                                 let (received, inbox) = inbox.into_parts();
@@ -138,7 +138,7 @@ impl Actor {
             }
             self.on_run_messages(&mut taken).await;
             if !self.run.is_active() {
-                // A session that waits for its user keeps no room for work.
+                // An idle session keeps no memory for run messages.
                 taken = Vec::new();
             }
         }
@@ -147,10 +147,9 @@ impl Actor {
         Ended::Closed
     }
 
-    /// Subscribers that take nothing hold the session up here, and nowhere else. A session that is being closed does not
-    /// wait for them, nor does work that is being stopped: its end is little, and somebody waits for the answer. Commands that
-    /// only look are answered meanwhile, where the answer goes to somebody else: nothing waits behind them, and nobody is cut
-    /// off for them.
+    /// Waits while slow subscribers leave no room in the feed: the only place where they hold the session up. A
+    /// session that is being closed does not wait, nor does work that is being stopped: its last events are few, and a
+    /// client waits for the answer. Read-only commands of other clients are answered meanwhile.
     async fn wait_for_room(&mut self, inbox: &mut Inbox<'_>, closing: &CancellationToken) {
         while !closing.is_cancelled() && !self.feed.has_room() {
             if let Some((command, reply)) = inbox.take_look(&self.feed) {
@@ -164,14 +163,14 @@ impl Actor {
             tokio::select! {
                 () = self.feed.room() => {}
                 () = closing.cancelled() => {}
-                // An abort is on its way here.
+                // An abort command is on its way.
                 () = pressed => {}
                 () = inbox.receive(COMMANDS_AT_ONCE), if inbox.may_receive() => {}
             }
         }
     }
 
-    /// Whether something is being stopped, or a command to do so is on its way.
+    /// Whether work is being stopped, or an abort command is on its way.
     fn is_stopping(&self) -> bool {
         self.abort.is_stopping()
             || self.run.is_cancelled()
@@ -179,7 +178,7 @@ impl Actor {
             || self.aborting_all > 0
     }
 
-    /// Takes steps in order; the events among them go out together.
+    /// Takes run messages in order; consecutive events are published together.
     async fn on_run_messages(&mut self, messages: &mut Vec<RunMessage>) {
         let mut events: Vec<Bytes> = Vec::new();
         for message in messages.drain(..) {

@@ -45,7 +45,7 @@ impl Actor {
             self.on_run_message(message).await;
         }
         self.give_up_requests();
-        // Whoever closes a session knows what waits in it.
+        // A client that closes a session knows its queues.
         self.forget_waiting().await;
         self.retry_failed_writes().await;
         self.journal.intent_log().settled().await;

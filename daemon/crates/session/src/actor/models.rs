@@ -140,8 +140,8 @@ impl Actor {
         Ok(())
     }
 
-    /// Sees to it that the models are those of models.json as it is now, unless something works by those of before. A file that
-    /// cannot be read changes nothing, and the user is told once.
+    /// Reads models.json again where it has changed, unless a run or a compaction is under way. A file that cannot be
+    /// read changes nothing, and the user is told once.
     pub(super) async fn refresh_models(&mut self) {
         if self.run.is_active() || self.compacting.is_active() {
             return;

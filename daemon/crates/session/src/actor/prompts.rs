@@ -219,7 +219,7 @@ impl Actor {
     /// Whether the session takes a message at all.
     ///
     /// # Errors
-    /// `limit_reached`, for whoever sent it; `io` where the session's file can only be read.
+    /// `limit_reached`; `io` where the session's file can only be read.
     fn check_message(&self, text: &str, images: &[Image]) -> Result<(), Failure> {
         self.journal.check_writable().map_err(|error| store_failure(&error))?;
         let limits = self.context.services.limits.intake;
@@ -230,7 +230,7 @@ impl Actor {
     /// Whether a message may wait.
     ///
     /// # Errors
-    /// `limit_reached`, for whoever sent it.
+    /// `limit_reached`.
     fn check_waiting(&mut self, text: &str, images: &[Image]) -> Result<(), Failure> {
         let (queued, prompts) = (self.queues.waiting(), self.run.waiting());
         let waiting =

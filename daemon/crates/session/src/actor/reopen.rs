@@ -36,7 +36,7 @@ struct AskedChoice {
 }
 
 impl Actor {
-    /// Makes the session what `asked` says. Gives what to tell whoever asked.
+    /// Makes the session match `asked`. Returns warnings for the client.
     ///
     /// # Errors
     /// [`ReopenError`]; everything is checked before anything is changed.

@@ -24,7 +24,7 @@ use crate::{
 };
 
 impl Actor {
-    /// Stores a message; then says so.
+    /// Stores a message, then publishes its event.
     pub(super) async fn store(
         &mut self,
         message: Json<TranscriptMessage>,
@@ -38,7 +38,7 @@ impl Actor {
         let stored = match self.journal.append_told(message.clone(), record.as_ref(), number, intents).await {
             Ok(stored) => stored,
             Err(error) => {
-                // Nothing came of the command, here as in the file.
+                // The command had no effect, here as in the file.
                 match (delivered, record) {
                     (Some(delivered), _) => self.wait_again(delivered).await,
                     (None, Some(RequestRecord { key, .. })) => self.requests.forget(&key),
@@ -51,12 +51,12 @@ impl Actor {
         fail_point::hit(Point::SessionStored);
         self.feed.publish([event]);
         fail_point::hit(Point::SessionPublished);
-        // The message is there; what was to follow it must not.
+        // The message is stored, but what was to follow it must not happen.
         stored.intended.map_err(|error| HostError::NotStored(error.to_string()))?;
         Ok(stored.entry)
     }
 
-    /// Leaves the failed answer at the end of the context out of it; then says so.
+    /// Leaves the failed answer at the end of the context out of it, then publishes the entries.
     pub(super) async fn omit_failed(&mut self, which: FailedAnswer) -> Result<(), HostError> {
         let omitted = self.journal.omit_failed(which).await;
         for entry in omitted.map_err(|error| HostError::NotStored(error.to_string()))? {
@@ -65,7 +65,7 @@ impl Actor {
         Ok(())
     }
 
-    /// Starts the run of a prompt. Its checks are part of the run: they read files and may run commands.
+    /// Starts the run of a prompt. The checks of the prompt are part of the run: they read files and may run commands.
     pub(super) fn start_run(&mut self, prompt: Prompt, request: PendingRequest) {
         self.going_on.give_up();
         self.start(RunBeginning::Prompt(prompt), Some(request));
@@ -98,7 +98,7 @@ impl Actor {
             let run = crate::run::drive(context, beginning, channels);
             if AssertUnwindSafe(run).catch_unwind().await.is_err() {
                 tracing::error!("a run panicked");
-                // The actor may be gone too; then nobody waits for the run.
+                // The actor may be gone too; then nothing waits for the run.
                 let _ = to_actor.send(RunMessage::Broken).await;
             }
         });
@@ -117,7 +117,7 @@ impl Actor {
         }
     }
 
-    /// The prompt failed its checks: there was no run, and no event says otherwise.
+    /// The prompt failed its checks: there was no run, and no event was published.
     pub(super) async fn on_refused(&mut self, failure: Failure) {
         let Some(mut finished) = self.finish_run().await else { return };
         self.open_events.end();
@@ -136,7 +136,7 @@ impl Actor {
 
     pub(super) async fn on_settled(&mut self) {
         self.store_bash_messages().await;
-        // Idle first: whoever asks once the event is out must be told so.
+        // Idle before the event: a client that asks after the event has to see an idle session.
         let Some(mut finished) = self.finish_run().await else { return };
         self.settle_intent_log();
         self.abort.disarm();
@@ -153,9 +153,9 @@ impl Actor {
         self.after_run(finished).await;
     }
 
-    /// Answers who waited for the end of a run, and starts what waited for it.
+    /// Answers the waiters for the end of a run, and starts the prompts that waited for it.
     async fn after_run(&mut self, finished: FinishedRun) {
-        // A run that broke down says nothing of its end.
+        // A run that broke down sends no end of its compaction.
         self.compacting.in_run = false;
         self.answer_aborts(finished.aborting, finished.stopping, finished.aborted);
         for (params, request) in finished.waiting {

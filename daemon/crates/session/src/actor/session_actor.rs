@@ -37,8 +37,7 @@ use crate::{
     user_bash::UserBash,
 };
 
-/// A session, as its own task sees it. The fields are the concerns; the command families in the sibling modules work
-/// on them.
+/// The state of a session: one field for each concern. The command families in the sibling modules work on them.
 pub(crate) struct Actor {
     pub(super) context: Arc<SessionContext>,
     pub(super) clients: SessionClients,
@@ -47,7 +46,7 @@ pub(crate) struct Actor {
     pub(super) journal: Journal,
     pub(super) queues: SessionQueues,
     pub(super) chooser: Chooser,
-    /// Whether models.json has changed since it was read.
+    /// Detects changes of models.json since it was read.
     pub(super) models_file: ModelsFile,
     pub(super) run: RunSlot,
     pub(super) compacting: Compacting,
@@ -56,47 +55,47 @@ pub(crate) struct Actor {
     pub(super) to_actor: mpsc::Sender<RunMessage>,
     /// The run and the user's commands.
     pub(super) tasks: JoinSet<()>,
-    /// Who waits for the session to be idle.
+    /// Waiters for the session to be idle.
     pub(super) idle_waiters: Vec<oneshot::Sender<()>>,
-    /// Who waits to be attached.
+    /// Clients that wait to be attached.
     pub(super) joining: AttachQueue,
     pub(super) summary: SummaryCell,
-    /// Tool calls that were stopped, until the answer to that says so.
+    /// Tool calls that were stopped, until an abort's answer names them.
     pub(super) stopped_tools: Vec<StoppedCall>,
-    /// What ended with a run that was stopped before the command to do so was taken.
+    /// Work that ended with a run that was stopped before its abort command was taken.
     pub(super) stopped_run: Vec<Work>,
     /// Whether calls were stopped because of a steering message, until they have ended.
     pub(super) tools_interrupted: bool,
-    /// What a steering message does to tool calls.
+    /// Whether a steering message interrupts tool calls.
     pub(super) interrupt_mode: InterruptMode,
-    /// Which commands a client may repeat without doing them again.
+    /// Answers of commands that a client may repeat by their request key.
     pub(super) requests: IdempotencyCache<Reply>,
-    /// Whether it went back to another entry and no run has begun there yet.
+    /// Whether the session went back to another entry and no run has begun there yet.
     pub(super) has_moved: bool,
-    /// Questions to the user that nobody has answered yet.
+    /// Unanswered questions to the user.
     pub(super) dialogs: PendingDialogs,
-    /// What the model can call.
+    /// The tools that the model can call.
     pub(super) tools: SessionTools,
-    /// Whether the project's own settings count, and who was asked.
+    /// Whether the project is trusted, and whether the user was asked.
     pub(super) trust: ProjectTrust,
-    /// Whether the user is asked about a turn that a crash interrupted.
+    /// The question whether an interrupted turn goes on, while it is open.
     pub(super) going_on: ResumeQuestion,
-    /// What waits in a session that is the project's.
+    /// Messages that wait only when the user releases them.
     pub(super) held_back: HeldMessages,
-    /// What the run has told and not ended.
+    /// Events of the run that have begun and not ended.
     pub(super) open_events: OpenEvents,
-    /// Tool calls that were stopped and do not end.
+    /// Tool calls that were stopped and still run.
     pub(super) survivors: DetachedCalls,
-    /// How many aborts of everything have not been answered.
+    /// Aborts of everything that have not been answered.
     pub(super) aborting_all: usize,
-    /// What could not be stored yet.
+    /// Writes that the disk did not take.
     pub(super) unflushed: UnflushedWrites,
     /// Set once the session takes no new work.
     pub(super) closing: bool,
 }
 
 impl Actor {
-    /// Brings what lists say of the session up to date.
+    /// Updates the summary that lists of sessions show.
     pub(super) fn show_summary(&mut self) {
         if self.summary.show(self.journal.tree(), self.run.is_active()) {
             self.context.services.watch.changed(&self.context.session_id);
@@ -111,7 +110,7 @@ impl Actor {
         }
     }
 
-    /// Publishes an event to those who said hello.
+    /// Publishes an event for clients that said hello.
     pub(super) fn publish_to_introduced(&self, event: &Event) {
         match encode(event) {
             Ok(line) => self.feed.publish_for(Audience::Introduced, line),
@@ -119,11 +118,11 @@ impl Actor {
         }
     }
 
-    /// Tells who waits for the session to be idle, if it is.
+    /// Answers the waiters for an idle session, if it is idle.
     pub(super) fn tell_idle(&mut self) {
         if self.is_idle() {
             for waiter in self.idle_waiters.drain(..) {
-                // Whoever waited may have left.
+                // The waiter may have left.
                 let _ = waiter.send(());
             }
         }

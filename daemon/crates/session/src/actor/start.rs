@@ -218,7 +218,7 @@ async fn start(
             }
             Ok(Ended::Unloading(unloaded, unloading)) => {
                 end.disarm();
-                // Whoever asked may have left: then nobody can bring the session back, and its file stays as it is.
+                // The registry may be gone: then nothing brings the session back, and its file stays as it is.
                 let _ = unloading.send(Some(unloaded));
             }
         }

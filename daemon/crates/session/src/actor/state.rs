@@ -45,7 +45,7 @@ impl Actor {
         }
     }
 
-    /// The same, for those who know more than the reference's clients.
+    /// The state with the fields that pi's clients do not know.
     pub(super) fn detailed_state(&self) -> SessionState {
         let open = self.open_events.snapshot();
         let messages = self.journal.messages().iter().rev().filter_map(|message| message.get());

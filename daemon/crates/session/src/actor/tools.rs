@@ -54,7 +54,7 @@ impl Actor {
                     let answer = outcome.clone().map(|()| RegisteredTools { tools: names, session_id });
                     reply.result(&self.feed, answer);
                 }
-                // Whoever asked may have left; then the tools are gone again.
+                // The provider may have left; then its tools are gone again.
                 let _ = done.send(outcome);
             }
             ToolsMessage::Left { tools, reply } => {

@@ -1,4 +1,4 @@
-//! Why there is no summary.
+//! Errors of compactions and branch summaries.
 
 use agentd_protocol::error::{ErrorCode, Failure};
 

@@ -1,4 +1,4 @@
-//! At most one summary in the making: whether there is one, how to stop it, and who waits for it.
+//! The summary that a command asked for, of which there is at most one: how to stop it, and who waits for it.
 
 use agentd_protocol::command::{PromptParams, Work, WorkKind};
 use tokio_util::sync::CancellationToken;
@@ -54,7 +54,7 @@ impl Compacting {
         cancel
     }
 
-    /// Frees the place. `stopped`: the work did not come to its end.
+    /// Ends the run. `stopped`: the work did not come to its end.
     pub(crate) fn finish(&mut self, stopped: bool) -> Option<SummaryEnding> {
         let ending = self.asked_for.take()?.ending;
         self.stopped = stopped && ending.aborting.is_empty();
@@ -101,12 +101,12 @@ impl Compacting {
         }
     }
 
-    /// What an abort ended that comes now and finds nothing at work.
+    /// The work that an abort ended before its command was taken.
     pub(crate) fn just_stopped(&mut self) -> Vec<Work> {
         if std::mem::take(&mut self.stopped) { vec![WORK] } else { Vec::new() }
     }
 
-    /// What was stopped before is history.
+    /// A new run begins: earlier stops are not reported any more.
     pub(crate) fn forget_stopped(&mut self) {
         self.stopped = false;
     }

@@ -188,7 +188,7 @@ impl CompactionWorker {
             ..Request::new(Arc::clone(&model), messages)
         };
         let mut accumulator = Accumulator::new(model, now_ms());
-        // Whoever cancels drops the stream, which closes the connection.
+        // A cancelled task drops the stream, which closes the connection.
         let mut deltas = provider.stream(request, CancellationToken::new());
         while !accumulator.is_finished() {
             let ended = || {

@@ -19,7 +19,7 @@ pub(crate) enum Trigger {
     Overflow(OverflowRetry),
 }
 
-/// What an answer suffered from that a shorter context may heal.
+/// Why an answer is retried with a shorter context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OverflowRetry {
     /// The context was too long for the model.
@@ -29,7 +29,7 @@ pub(crate) enum OverflowRetry {
 }
 
 impl OverflowRetry {
-    /// What is said when the answer suffers from it again (the texts are the reference's).
+    /// The error when the second attempt fails in the same way. The texts are pi's.
     pub(crate) fn failed_again(self) -> &'static str {
         match self {
             Self::TooLong => {
@@ -56,7 +56,7 @@ pub(crate) struct LastAnswer<'a> {
 }
 
 impl LastAnswer<'_> {
-    /// Whether, and why, the context is to be compacted.
+    /// Why the context is to be compacted, if it is.
     pub(crate) fn trigger(&self) -> Option<Trigger> {
         let overflow = self.overflow().filter(|_| self.is_of_model() && self.counts());
         overflow.or_else(|| self.is_too_full().then_some(Trigger::Threshold))
@@ -91,14 +91,15 @@ impl LastAnswer<'_> {
     }
 }
 
-/// Lets one recovery pass for each message of the user, so that a context that cannot be helped does not make a circle.
+/// Allows one overflow retry for each message of the user, so that a context that stays too long causes no endless
+/// loop.
 #[derive(Debug, Default)]
 pub(crate) struct OverflowRetryGuard {
     used: bool,
 }
 
 impl OverflowRetryGuard {
-    /// Takes the one recovery; false when it was taken before.
+    /// Takes the one retry; false when it was taken before.
     pub(crate) fn take(&mut self) -> bool {
         !std::mem::replace(&mut self.used, true)
     }

@@ -27,7 +27,7 @@ const UPDATE: &str = include_str!("prompts/update.md");
 
 const TURN_PREFIX: &str = include_str!("prompts/turn_prefix.md");
 
-/// What a compaction is to be like.
+/// A compaction to carry out.
 pub(crate) struct CompactionOrder {
     pub(crate) reason: CompactionReason,
     pub(crate) plan: Plan,

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{context::SessionContext, message_sender::MessageSender, reply::encode};
 
-/// Works beside the actor, which it reaches by steps.
+/// Summarises in a task beside the actor.
 pub(crate) struct CompactionWorker {
     pub(crate) context: Arc<SessionContext>,
     pub(crate) session: MessageSender<CompactionMessage>,

@@ -1,28 +1,28 @@
-//! The row of events that all subscribers share.
+//! The row of events that all subscribers share, and what a subscriber takes out of the log.
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-/// Names a subscriber for as long as it listens. No two of a process are the same.
+/// Identifies a subscriber; unique in the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SubscriberId(pub(crate) u64);
 
-/// Which subscribers an event is for. The log hands every event to everyone; who passes it on to a client looks at this.
+/// Which clients an event is for. The log hands every event to every subscriber; the connection filters by this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Audience {
     /// All.
     #[default]
     Everyone,
-    /// A question of the daemon: those who said that they answer such, and those who count the events.
+    /// A question of the daemon: clients that answer such questions, and clients that count the events.
     Asked,
-    /// Those who said hello, and so know more than the reference's clients; and those who count the events.
+    /// Clients that said hello, and so know more than pi's clients; and clients that count the events.
     Introduced,
-    /// Those who count the events, and would miss a number.
+    /// Clients that count the events, and would miss a number.
     Counting,
 }
 
-/// What a subscriber takes.
+/// An item that a subscriber takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FeedItem {
     /// An event.
@@ -44,7 +44,7 @@ pub enum FeedItem {
         /// The finished line, without LF.
         line: Bytes,
     },
-    /// The subscriber was cut off: it did not keep up, and others listen too. No event follows.
+    /// The subscriber was cut off, because it did not keep up while others waited. No event follows.
     Lagged {
         /// The first event that it did not get.
         from_seq: u64,

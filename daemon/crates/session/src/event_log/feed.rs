@@ -22,11 +22,11 @@ use super::{
 /// How much a feed keeps, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FeedLimits {
-    /// How many bytes may wait for a slow subscriber before the session stops producing, or cuts it off: 1 MiB.
+    /// Bytes that may wait for a slow subscriber before the session waits or cuts it off: 1 MiB.
     pub outbox_bytes: usize,
-    /// How many bytes of events stay for subscribers that come back: 256 KiB.
+    /// Bytes of events that stay for clients that come back: 256 KiB.
     pub replay_bytes: usize,
-    /// How long too much may wait for one subscriber while there are others: a second.
+    /// Time that too many bytes may wait for one subscriber while there are others: a second.
     pub grace: Duration,
 }
 
@@ -36,7 +36,7 @@ impl Default for FeedLimits {
     }
 }
 
-/// The writing end: what a session says.
+/// The writing end of a session's event log. Cheap to clone.
 #[derive(Clone)]
 pub struct Feed(Arc<FeedInner>);
 
@@ -46,8 +46,8 @@ struct FeedInner {
     grace: Duration,
     /// Fires when there is something to take: lines, a cut, the end.
     news: Notify,
-    /// Fires when whoever waits for room should look again.
-    relief: Notify,
+    /// Fires when tasks that wait for room should look again.
+    room_freed: Notify,
 }
 
 impl Feed {
@@ -62,10 +62,10 @@ impl Feed {
     pub(crate) fn starting_after(last_seq: u64, limits: FeedLimits) -> Self {
         let FeedLimits { outbox_bytes, replay_bytes, grace } = limits;
         let log = Mutex::new(EventLog::starting_after(last_seq, outbox_bytes, replay_bytes));
-        Self(Arc::new(FeedInner { log, grace, news: Notify::new(), relief: Notify::new() }))
+        Self(Arc::new(FeedInner { log, grace, news: Notify::new(), room_freed: Notify::new() }))
     }
 
-    /// Lets go of the events that are only kept for subscribers that come back; what subscribers have yet to take stays.
+    /// Drops the events that are only kept for clients that come back; what subscribers have yet to take stays.
     pub fn forget(&self) {
         self.lock().forget();
     }
@@ -111,7 +111,7 @@ impl Feed {
         self.lock().has_room()
     }
 
-    /// Whether what is being stopped may be told though there is no room: its end is little, but not nothing.
+    /// Whether the last events of stopped work may be published though there is no room.
     #[must_use]
     pub(crate) fn has_room_to_stop(&self) -> bool {
         self.lock().has_room_to_stop()
@@ -123,33 +123,33 @@ impl Feed {
     /// Cancel safe: the second is not counted anew.
     pub async fn room(&self) {
         loop {
-            // Made before the look into the log, so that nothing slips in between.
-            let relief = self.0.relief.notified();
+            // Created before the look into the log, so that no wake-up is missed.
+            let room_freed = self.0.room_freed.notified();
             let room = self.lock().make_room(Instant::now().into_std(), self.0.grace);
             if room.has_cut {
                 self.0.news.notify_waiters();
             }
             match (room.is_there, room.next_cut) {
                 (true, _) => return,
-                (false, None) => relief.await,
+                (false, None) => room_freed.await,
                 (false, Some(at)) => {
                     // Either way the log is looked at again.
-                    let _ = timeout_at(at.into(), relief).await;
+                    let _ = timeout_at(at.into(), room_freed).await;
                 }
             }
         }
     }
 
-    /// Waits until a subscriber has taken enough of its answers that it may ask for more; no matter who else is slow. Whoever
-    /// hands on a client's commands should wait for this before each: answers are never dropped, and the answers of a
+    /// Waits until a subscriber has taken enough of its answers that it may ask for more, however slow other
+    /// subscribers are. Wait for this before each command of a client: answers are never dropped, and the answers of a
     /// subscriber that was cut off hold up nothing else. Cancel safe.
     pub async fn reply_room(&self, subscriber: SubscriberId) {
         loop {
-            let relief = self.0.relief.notified();
+            let room_freed = self.0.room_freed.notified();
             if self.lock().has_reply_room(subscriber) {
                 return;
             }
-            relief.await;
+            room_freed.await;
         }
     }
 
@@ -178,8 +178,8 @@ impl Feed {
         self.subscriber(id)
     }
 
-    /// Says that the session is not what its events told: what a subscriber has seen of it up to here counts no more. Those who
-    /// count events are told that they lag, so that they join anew; `since` of before is answered by a snapshot.
+    /// Invalidates all earlier events: the session is not what they said. Clients that count events are told that they
+    /// lag, so that they join anew; an earlier `since` is answered by a snapshot.
     pub(crate) fn start_over(&self) {
         let mut log = self.lock();
         // Its session and its number are added for each client, as to every event.
@@ -189,7 +189,7 @@ impl Feed {
         self.0.news.notify_waiters();
     }
 
-    /// Whether too much waits for a subscriber, so that the session waits for it.
+    /// Whether so much waits for a subscriber that the session waits for it.
     pub(crate) fn is_full(&self, subscriber: SubscriberId) -> bool {
         self.lock().is_full(subscriber)
     }
@@ -199,9 +199,9 @@ impl Feed {
         self.lock().has(subscriber)
     }
 
-    /// Says, until what it gives is dropped, that someone waits for the session who does not listen yet. A subscriber that
-    /// does not keep up is then cut off even if it is alone: else whoever wants to join a session that waits for a
-    /// subscriber that has stopped would wait for it too.
+    /// Announces, until the guard is dropped, a client that waits for the session and is no subscriber yet. A
+    /// subscriber that does not keep up is then cut off even if it is alone: otherwise a client that joins would wait
+    /// for a subscriber that has stopped.
     #[must_use]
     pub fn announce(&self) -> impl Drop + Send + use<> {
         struct Announced(Feed);
@@ -211,7 +211,7 @@ impl Feed {
             }
         }
         self.lock().announce();
-        self.0.relief.notify_waiters();
+        self.0.room_freed.notify_waiters();
         Announced(self.clone())
     }
 
@@ -219,7 +219,7 @@ impl Feed {
     pub fn close(&self) {
         self.lock().close();
         self.0.news.notify_waiters();
-        self.0.relief.notify_waiters();
+        self.0.room_freed.notify_waiters();
     }
 
     /// Closes the feed when what it gives is dropped: also when a panic ends the session.
@@ -229,7 +229,7 @@ impl Feed {
 
     fn subscriber(&self, id: SubscriberId) -> Subscriber {
         // A subscriber that is waited for may be alone no more.
-        self.0.relief.notify_waiters();
+        self.0.room_freed.notify_waiters();
         Subscriber::new(id, self.clone())
     }
 
@@ -257,13 +257,13 @@ impl Drop for Closer {
     }
 }
 
-/// A name that nobody else has, in no other feed either: an answer never reaches a subscriber that did not ask.
+/// An id that is unique in the process, so that an answer never reaches a subscriber that did not ask.
 fn next_id() -> SubscriberId {
     static LAST: AtomicU64 = AtomicU64::new(0);
     SubscriberId(LAST.fetch_add(1, Ordering::Relaxed) + 1)
 }
 
-/// How much a subscriber takes at once: enough to make a write worth its system call, little enough to stay in cache.
+/// Bytes that a subscriber takes at once: enough to make a write worth its system call, few enough to stay in cache.
 const BATCH_BYTES: usize = 64 << 10;
 
 /// The reading end of one subscriber. Dropping it detaches.
@@ -277,7 +277,7 @@ impl Subscriber {
         Self { id, feed }
     }
 
-    /// The name under which the session answers this subscriber.
+    /// The id under which the session answers this subscriber.
     #[must_use]
     pub fn id(&self) -> SubscriberId {
         self.id
@@ -295,7 +295,7 @@ impl Subscriber {
     /// Cancel safety: nothing is taken unless the call returns.
     pub async fn next_items(&self, out: &mut Vec<FeedItem>) -> bool {
         loop {
-            // Made before the look into the log, so that nothing slips in between.
+            // Created before the look into the log, so that no wake-up is missed.
             let news = self.feed.0.news.notified();
             let look = self.look(out);
             if look.took || look.is_closed {
@@ -321,7 +321,7 @@ impl Subscriber {
 
     fn relieve(&self, relieves: bool) {
         if relieves {
-            self.feed.0.relief.notify_waiters();
+            self.feed.0.room_freed.notify_waiters();
         }
     }
 }

@@ -38,7 +38,7 @@ pub(crate) struct Room {
 pub(crate) struct Taken {
     /// Something was taken.
     pub(crate) any: bool,
-    /// Whoever waits for room should look again.
+    /// Tasks that wait for room should look again.
     pub(crate) relieves: bool,
 }
 
@@ -46,12 +46,12 @@ pub(crate) struct Taken {
 #[derive(Debug)]
 pub(crate) struct EventLog {
     events: Events,
-    /// Nobody who stopped before this event can go on from there, though what followed may still be kept.
+    /// A client that stopped before this event cannot continue from there, though later events may still be kept.
     continues_from: u64,
     subscriptions: BTreeMap<SubscriberId, Subscription>,
     /// How many bytes may wait for one subscriber.
     capacity: u64,
-    /// As long as fewer bytes than this were ever published, no subscriber can have too many waiting.
+    /// While fewer bytes than this were published in all, no subscriber can have too many waiting.
     surely_room_below: u64,
     /// Those who wait for the session beside the subscribers.
     announced: usize,
@@ -92,7 +92,7 @@ impl EventLog {
         self.last_seq()
     }
 
-    /// Adds an answer. It is dropped when whoever asked no longer listens.
+    /// Adds an answer. It is dropped when the subscriber has detached.
     pub(crate) fn reply(&mut self, id: SubscriberId, line: Bytes) {
         self.send(id, FeedItem::Reply { line });
     }
@@ -139,7 +139,7 @@ impl EventLog {
     /// The session is not what its events told: nobody who has seen it up to here can go on from there by events. `line` is the
     /// event that says so to those who listen; it is for those who count events.
     pub(crate) fn start_over(&mut self, line: Bytes) {
-        // Whoever notes the number of that event has seen nothing of the session as it is now.
+        // A client that notes the number of that event has seen nothing of the session as it is now.
         self.continues_from = self.publish_for(Audience::Counting, line) + 1;
     }
 

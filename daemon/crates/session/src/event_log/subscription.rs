@@ -1,4 +1,4 @@
-//! What the log knows of one subscriber.
+//! The position of one subscriber in the log, and the answers that wait for it.
 
 use std::{collections::VecDeque, time::Instant};
 
@@ -25,7 +25,7 @@ pub(super) struct Subscription {
     pub(super) standing: Standing,
     /// Not waited for any more.
     pub(super) is_cut_off: bool,
-    /// Never waited for, and no reason to cut off another: it only looks.
+    /// Never waited for, and no reason to cut off another: its client only reads.
     pub(super) is_onlooker: bool,
     /// Since when too much waits for it, as far as anyone has looked.
     pub(super) over_since: Option<Instant>,
@@ -91,7 +91,7 @@ impl Subscription {
             events.repark(from, to);
         }
         if self.replies.is_empty() {
-            // A burst of answers leaves no memory behind.
+            // A burst of answers keeps no memory.
             self.replies = VecDeque::new();
         }
     }
@@ -131,7 +131,7 @@ impl Subscription {
         }
     }
 
-    /// Forgets that too much waited, where that is so no more. True when it was so until now.
+    /// Clears `over_since` when little enough waits again. True when it was set until now.
     pub(super) fn relieve(&mut self, events: &Events, capacity: u64) -> bool {
         self.over_since.is_some() && self.unread(events) < capacity && self.over_since.take().is_some()
     }

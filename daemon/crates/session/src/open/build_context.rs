@@ -36,7 +36,7 @@ use crate::{
     session_tools::OwnTools,
 };
 
-/// How long streamed text may be missing from the intent log.
+/// Time that streamed text may be missing from the intent log.
 const CRASH_FLUSH: Duration = Duration::from_secs(1);
 
 /// What a session keeps when its settings are read anew.
@@ -66,9 +66,10 @@ pub(super) struct Project {
 
 /// A session's surroundings, as its options and settings have them.
 pub(super) fn build_context(
-    lasting: CarriedOver,
+    carried_over: CarriedOver,
     options: &SessionOptions,
-    (settings, project): (Settings, Project),
+    settings: Settings,
+    project: Project,
     mut found: Vec<Diagnostic>,
 ) -> SessionContext {
     let CarriedOver {
@@ -83,7 +84,7 @@ pub(super) fn build_context(
         auth,
         key_provider,
         cwd,
-    } = lasting;
+    } = carried_over;
     let child_environment = services.child_environments.intern(child_environment(&ChildSources {
         environment: &options.environment,
         keys: &auth.key_variables(),

@@ -7,29 +7,31 @@ use std::{
 
 use agentd_auth::{Auth, AuthSources};
 use agentd_config::{
-    AgentDir, StartingFiles, TrustBasis, TrustDecision,
+    AgentDir, ProjectFolders, StartingFiles, TrustBasis, TrustDecision,
     models::ModelsStamp,
     note_trusted_files,
+    resources::ResourceLists,
     settings::{LoadedSettings, load_as_given, place_of},
 };
 use agentd_process::{ArtifactFolder, BackgroundProcesses};
 use agentd_protocol::{
     resources::{Diagnostic, DiagnosticKind},
     session::QueueMode,
+    settings::Settings,
 };
-use agentd_store::{NewEntry, intent_log::QueuedRecord, network_warning, read_header};
+use agentd_store::{NewEntry, OpenSession, intent_log::QueuedRecord, network_warning, read_header};
 
 use super::{
     build_context::{CarriedOver, Project, build_context},
     error::OpenError,
     initial_choice::{ChoiceSources, InitialChoice, append, last_background, record_start, restored_choice},
     session_file::{file_diagnostics, origin, project_file_diagnostic, read_only_diagnostic},
-    target::{SessionFiles, adopt, open_session, reopen, working_directory},
+    target::{OpenedTarget, SessionFiles, adopt, open_session, reopen, working_directory},
 };
 use crate::{
     context::SessionContext,
     messages::BranchCopy,
-    models::Chooser,
+    models::{Choice, Chooser},
     options::{SessionOptions, ToolSelection},
     recovery::{AfterCrash, Origin, UnflushedWrites, recover},
     reply::Reply,
@@ -50,7 +52,7 @@ pub(crate) struct PreparedSession {
     pub(crate) journal: Journal,
     /// Whether another program has changed its file while it was not in memory.
     pub(crate) was_changed: bool,
-    /// What becomes of a turn that a crash interrupted.
+    /// What happens with a turn that a crash interrupted.
     pub(crate) after_crash: AfterCrash,
     /// What of that could not be stored.
     pub(crate) unflushed: UnflushedWrites,
@@ -66,160 +68,106 @@ pub(crate) struct PreparedSession {
     pub(crate) modes: (QueueMode, QueueMode),
     /// The session that this one was forked from.
     pub(crate) parent_id: Option<String>,
-    /// Whether it went back to another entry and no run has begun there yet.
+    /// Whether the session went back to another entry and no run has begun there yet.
     pub(crate) has_moved: bool,
     /// What is wrong with skills, prompt templates and the like.
     pub(crate) of_resources: Vec<Diagnostic>,
 }
 
-/// Where the entries of a session come from.
+/// The source of a session's entries.
 pub(crate) enum SessionSource {
-    /// From where the options say.
+    /// The file, or the new session, that the options name.
     Options,
-    /// From where it was left.
+    /// A session that was unloaded.
     Unloaded(Unloaded),
-    /// From another session.
+    /// A branch of another session.
     Copy(BranchCopy),
 }
 
-/// Reads files; blocks. A session that comes back is as it was: what the options say of its beginning does not count. A
-/// copy that cannot be used leaves no file.
+impl SessionSource {
+    fn unloaded(&self) -> Option<&Unloaded> {
+        match self {
+            Self::Unloaded(unloaded) => Some(unloaded),
+            Self::Options | Self::Copy(_) => None,
+        }
+    }
+}
+
+/// Prepares a session. A session that was unloaded is as it was: options about its beginning do not count. A copy that
+/// cannot be used leaves no file. Reads files; blocks.
 pub(crate) fn prepare(
     services: &Arc<Services>,
     options: &SessionOptions,
-    beginning: SessionSource,
+    source: SessionSource,
 ) -> Result<PreparedSession, OpenError> {
-    let mut copy_file = None;
-    let prepared = prepare_from(services, options, beginning, &mut copy_file);
-    if prepared.is_err()
-        && let Some(file) = copy_file
-        && let Err(error) = ArtifactFolder::beside(&file).remove().and_then(|()| std::fs::remove_file(&file))
-    {
-        tracing::warn!(%error, path = %file.display(), "cannot remove a copy that is of no use");
+    match source {
+        SessionSource::Unloaded(_) => prepare_from(services, &options.without_beginning(), source),
+        SessionSource::Options | SessionSource::Copy(_) => prepare_from(services, options, source),
     }
-    prepared
 }
 
 fn prepare_from(
     services: &Arc<Services>,
     options: &SessionOptions,
-    beginning: SessionSource,
-    copy_file: &mut Option<PathBuf>,
+    source: SessionSource,
 ) -> Result<PreparedSession, OpenError> {
-    let (unloaded, copied) = match beginning {
-        SessionSource::Options => (None, None),
-        SessionSource::Unloaded(unloaded) => (Some(unloaded), None),
-        SessionSource::Copy(copied) => (None, Some(copied)),
-    };
-    let (unloaded, of_copy) = (unloaded.as_ref(), copied.as_ref().map(|copied| copied.tools.clone()));
-    let as_it_was = unloaded.map(|_| options.without_beginning());
-    let options = as_it_was.as_ref().unwrap_or(options);
-
     let agent_dir = AgentDir::find(&options.environment, options.compat, &options.cwd)?;
-    let given = unloaded.and_then(|unloaded| unloaded.trusted_files.as_deref());
-    let approve = options.approve.or(unloaded.and_then(|unloaded| unloaded.trusted.then_some(true)));
-    let LoadedSettings { settings, folders, trust, resources, diagnostics: mut found } =
-        load_as_given(&agent_dir, &options.cwd, &options.environment, approve, given);
-    let trust_is_open =
-        matches!(trust.basis, TrustBasis::Unasked | TrustBasis::Changed(_) | TrustBasis::Replaced(_))
-            && trust.warning.is_none();
-    found.extend(note_first_sight(&agent_dir, &trust));
+    let LoadedSettings { settings, folders, trust, resources, mut diagnostics } =
+        load_settings(&agent_dir, options, source.unloaded());
+    diagnostics.extend(note_first_sight(&agent_dir, &trust));
+
     let files = SessionFiles {
         agent_dir: &agent_dir,
         settings: &settings,
         epoch: &services.epoch,
         session_bytes: services.limits.intake.session_bytes,
     };
-    let mut was_changed = false;
-    let mut passed_over = None;
-    let (mut session, has_past) = match (unloaded, copied) {
-        (Some(unloaded), _) => {
-            let session = reopen(unloaded, &files)?;
-            was_changed = unloaded.has_changed();
-            (session, true)
-        }
-        (None, Some(copied)) => {
-            let session = adopt(copied, &files)?;
-            *copy_file = session.writer.path().filter(|_| session.writer.is_on_disk()).map(Path::to_owned);
-            let has_past = !session.tree.entries().is_empty();
-            (session, has_past)
-        }
-        (None, None) => {
-            let opened = open_session(options, &files)?;
-            passed_over = opened.passed_over;
-            (opened.session, opened.has_past)
-        }
-    };
-    found.extend(passed_over.as_deref().map(project_file_diagnostic));
-    found.extend(file_diagnostics(&session.report, session.writer.path()));
-    found.extend(session.writer.path().filter(|_| session.writer.is_read_only()).map(read_only_diagnostic));
-    found.extend(session.writer.path().and_then(Path::parent).and_then(|folder| {
-        let text = network_warning(folder)?;
-        Some(Diagnostic::warning(DiagnosticKind::Session, text).at(folder))
-    }));
+    let OpenedFile { mut session, unloaded, unfinished_copy, has_past, was_changed, tools } =
+        open_file(source, options, &files, &mut diagnostics)?;
     let cwd = working_directory(&session, options)?;
     let (origin, claims) = match session.writer.path() {
         Some(file) => origin(file, [&options.cwd, &cwd], &agent_dir, options),
         None => (Origin::User, None),
     };
     let recovered = recover(&mut session, settings.crash_recovery.unwrap_or_default(), origin, claims);
-    found.extend(recovered.diagnostics);
+    diagnostics.extend(recovered.diagnostics);
 
     let models_stamp = ModelsStamp::of(&agent_dir);
     let models = services.models.load(&agent_dir);
-    found.extend(models.diagnostics().cloned());
+    diagnostics.extend(models.diagnostics().cloned());
     let auth = Auth::load(AuthSources {
         agent_dir: agent_dir.clone(),
         environment: options.environment.clone(),
         registry: Arc::clone(&models),
         services: services.auth_services.clone(),
     });
-    found.extend(auth.load_error().map(|text| Diagnostic::warning(DiagnosticKind::Credentials, text)));
-    let moved = unloaded.and_then(|unloaded| unloaded.moved.clone());
+    diagnostics.extend(auth.load_error().map(|text| Diagnostic::warning(DiagnosticKind::Credentials, text)));
+
+    let moved = unloaded.as_ref().and_then(|unloaded| unloaded.moved.clone());
     let has_moved = moved.is_some();
     let restored = has_past.then(|| moved.unwrap_or_else(|| restored_choice(&session)));
     let place = |setting: (&str, Option<&str>)| place_of(&agent_dir, &folders, trust.trusted, setting);
     let sources =
         ChoiceSources { services, models: &models, auth: &auth, settings: &settings, place: &place };
     let InitialChoice { choice, level_is_asked, scope } =
-        sources.choose(options, restored.as_ref(), &mut found)?;
-    let key_provider = options.api_key.as_ref().map(|key| {
-        let before = unloaded.and_then(|unloaded| unloaded.key_provider.as_deref());
-        let provider = before.unwrap_or(&choice.model.provider).to_owned();
-        auth.set_override(provider.clone(), key.clone());
-        provider
-    });
-    let on_branch = chosen_on(&session.tree);
-    // What was chosen in a session goes on with it. A file is opened as flags have it, where there are any.
-    let tools = match (unloaded, &of_copy) {
-        (Some(unloaded), _) => unloaded.tools.clone(),
-        (None, Some(of_original)) => of_original.clone(),
-        (None, None) if options.tools == ToolSelection::default() => on_branch.clone(),
-        (None, None) => None,
-    };
-    if of_copy.is_some() && tools != on_branch {
-        append(&mut session, NewEntry::from_body(&choice_entry(tools.as_deref()))?)?;
-    }
-    let recorded =
-        record_start(&mut session, &choice, level_is_asked, options.name.as_deref(), restored.as_ref());
-    if let Err(error) = recorded {
-        // A full disk keeps nobody from reading.
+        sources.choose(options, restored.as_ref(), &mut diagnostics)?;
+    let key_provider = set_api_key(&auth, options, unloaded.as_ref(), &choice);
+    let name = options.name.as_deref();
+    if let Err(error) = record_start(&mut session, &choice, level_is_asked, name, restored.as_ref()) {
+        // A session on a full disk can still be read.
         let text = format!("what the session goes on with could not be stored: {error}");
-        found.push(Diagnostic::warning(DiagnosticKind::Session, text));
+        diagnostics.push(Diagnostic::warning(DiagnosticKind::Session, text));
     }
 
-    let parent = session.tree.info().parent_session.as_deref().map(Path::new);
-    let parent_id = parent.and_then(|path| read_header(path).ok().flatten()).map(|it| it.id().to_owned());
     let modes = (settings.steering_mode.unwrap_or_default(), settings.follow_up_mode.unwrap_or_default());
+    let parent_id = parent_id(&session);
     let processes = services.launcher.group();
-    let has_background = settings.bash.as_ref().is_some_and(|bash| bash.background == Some(true));
-    let last = if has_background { last_background(&session) } else { 0 };
-    let lasting = CarriedOver {
+    let carried_over = CarriedOver {
         services: Arc::clone(services),
         session_id: session.tree.header().id().to_owned(),
         session_file: session.writer.path().map(Path::to_owned),
         agent_dir,
-        background: BackgroundProcesses::new(processes.clone(), last),
+        background: BackgroundProcesses::new(processes.clone(), last_background_number(&session, &settings)),
         processes,
         models,
         models_stamp,
@@ -227,19 +175,15 @@ fn prepare_from(
         key_provider,
         cwd,
     };
-    // What comes to a project that has nothing yet is looked at when it is opened the next time.
-    let trusted = trust.trusted && trust.basis != TrustBasis::NothingToTrust;
-    let trusted_files = trusted.then_some(trust.files);
-    let changed = match trust.basis {
-        TrustBasis::Changed(files) => files,
-        TrustBasis::Replaced(folder) => vec![folder],
-        _ => Vec::new(),
-    };
-    let project = Project { folders, trusted: trusted_files.clone().map(Arc::new), changed, resources };
-    let context = build_context(lasting, options, (settings, project), found);
-    context.fallbacks.choose(unloaded.and_then(|unloaded| unloaded.fallback_models.clone()));
-    // What comes back has told it before.
+    let trust_is_open = is_open(&trust);
+    let (project, trusted_files) = project(folders, trust, resources);
+    let context = build_context(carried_over, options, settings, project, diagnostics);
+    context.fallbacks.choose(unloaded.as_ref().and_then(|unloaded| unloaded.fallback_models.clone()));
+    // A session that comes back has reported them before.
     let of_resources = if unloaded.is_none() { context.resource_diagnostics() } else { Vec::new() };
+    if let Some(copy) = unfinished_copy {
+        copy.keep();
+    }
     Ok(PreparedSession {
         context,
         trust_is_open,
@@ -259,6 +203,151 @@ fn prepare_from(
         has_moved,
         of_resources,
     })
+}
+
+/// Loads the settings. Trust that was given to a session before it was unloaded still counts, for the same files.
+fn load_settings(
+    agent_dir: &AgentDir,
+    options: &SessionOptions,
+    unloaded: Option<&Unloaded>,
+) -> LoadedSettings {
+    let given = unloaded.and_then(|unloaded| unloaded.trusted_files.as_deref());
+    let approve = options.approve.or(unloaded.and_then(|unloaded| unloaded.trusted.then_some(true)));
+    load_as_given(agent_dir, &options.cwd, &options.environment, approve, given)
+}
+
+/// A session file that was opened, and what its source says of the session.
+struct OpenedFile {
+    session: OpenSession,
+    /// The state that the session was unloaded with, if it was.
+    unloaded: Option<Unloaded>,
+    unfinished_copy: Option<UnfinishedCopy>,
+    /// Whether it has entries of before.
+    has_past: bool,
+    /// Whether another program has changed the file since the session was unloaded.
+    was_changed: bool,
+    /// The chosen tools: those of the source, unless flags choose others for a file.
+    tools: ToolChoice,
+}
+
+fn open_file(
+    source: SessionSource,
+    options: &SessionOptions,
+    files: &SessionFiles<'_>,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Result<OpenedFile, OpenError> {
+    let opened = match source {
+        SessionSource::Unloaded(unloaded) => OpenedFile {
+            session: reopen(&unloaded, files)?,
+            unfinished_copy: None,
+            has_past: true,
+            was_changed: unloaded.has_changed(),
+            tools: unloaded.tools.clone(),
+            unloaded: Some(unloaded),
+        },
+        SessionSource::Copy(copied) => {
+            let tools = copied.tools.clone();
+            let mut session = adopt(copied, files)?;
+            let unfinished_copy = UnfinishedCopy::of(&session);
+            let has_past = !session.tree.entries().is_empty();
+            if tools != chosen_on(&session.tree) {
+                append(&mut session, NewEntry::from_body(&choice_entry(tools.as_deref()))?)?;
+            }
+            OpenedFile { session, unloaded: None, unfinished_copy, has_past, was_changed: false, tools }
+        }
+        SessionSource::Options => {
+            let OpenedTarget { session, has_past, passed_over } = open_session(options, files)?;
+            diagnostics.extend(passed_over.as_deref().map(project_file_diagnostic));
+            let has_flags = options.tools != ToolSelection::default();
+            let tools = if has_flags { None } else { chosen_on(&session.tree) };
+            OpenedFile { session, unloaded: None, unfinished_copy: None, has_past, was_changed: false, tools }
+        }
+    };
+    let writer = &opened.session.writer;
+    diagnostics.extend(file_diagnostics(&opened.session.report, writer.path()));
+    diagnostics.extend(writer.path().filter(|_| writer.is_read_only()).map(read_only_diagnostic));
+    diagnostics.extend(writer.path().and_then(Path::parent).and_then(|folder| {
+        let text = network_warning(folder)?;
+        Some(Diagnostic::warning(DiagnosticKind::Session, text).at(folder))
+    }));
+    Ok(opened)
+}
+
+/// The file of a copied session that is not prepared yet. Dropped before [`Self::keep`], it removes the file.
+struct UnfinishedCopy(Option<PathBuf>);
+
+impl UnfinishedCopy {
+    /// `None` for a copy that has no file yet.
+    fn of(session: &OpenSession) -> Option<Self> {
+        let file = session.writer.path().filter(|_| session.writer.is_on_disk())?;
+        Some(Self(Some(file.to_owned())))
+    }
+
+    fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for UnfinishedCopy {
+    fn drop(&mut self) {
+        if let Some(file) = &self.0
+            && let Err(error) =
+                ArtifactFolder::beside(file).remove().and_then(|()| std::fs::remove_file(file))
+        {
+            tracing::warn!(%error, path = %file.display(), "cannot remove a copy that is of no use");
+        }
+    }
+}
+
+/// Sets the key of the options for its provider: that of the chosen model, or the one from before the session was unloaded.
+fn set_api_key(
+    auth: &Auth,
+    options: &SessionOptions,
+    unloaded: Option<&Unloaded>,
+    choice: &Choice,
+) -> Option<String> {
+    let key = options.api_key.as_ref()?;
+    let before = unloaded.and_then(|unloaded| unloaded.key_provider.as_deref());
+    let provider = before.unwrap_or(&choice.model.provider).to_owned();
+    auth.set_override(provider.clone(), key.clone());
+    Some(provider)
+}
+
+/// The id of the session that this one was forked from.
+fn parent_id(session: &OpenSession) -> Option<String> {
+    let parent = session.tree.info().parent_session.as_deref().map(Path::new);
+    let header = parent.and_then(|path| read_header(path).ok().flatten());
+    header.map(|header| header.id().to_owned())
+}
+
+/// The number of the last background process in the transcript; 0 where the setting `bash.background` is off.
+fn last_background_number(session: &OpenSession, settings: &Settings) -> u64 {
+    let is_on = settings.bash.as_ref().is_some_and(|bash| bash.background == Some(true));
+    if is_on { last_background(session) } else { 0 }
+}
+
+/// Whether the user has yet to be asked whether the project is trusted.
+fn is_open(trust: &TrustDecision) -> bool {
+    matches!(trust.basis, TrustBasis::Unasked | TrustBasis::Changed(_) | TrustBasis::Replaced(_))
+        && trust.warning.is_none()
+}
+
+/// The project as the session uses it, and its trusted files.
+fn project(
+    folders: ProjectFolders,
+    trust: TrustDecision,
+    resources: ResourceLists,
+) -> (Project, Option<StartingFiles>) {
+    // Files that a project without any gets later are checked when the session is opened the next time.
+    let is_trusted = trust.trusted && trust.basis != TrustBasis::NothingToTrust;
+    let trusted_files = is_trusted.then_some(trust.files);
+    let changed = match trust.basis {
+        TrustBasis::Changed(files) => files,
+        TrustBasis::Replaced(folder) => vec![folder],
+        _ => Vec::new(),
+    };
+    let trusted = trusted_files.clone().map(Arc::new);
+    (Project { folders, trusted, changed, resources }, trusted_files)
 }
 
 /// Notes the files of a project that is trusted without them.

@@ -50,7 +50,7 @@ pub(crate) fn reconfigure(
     let sources = ChoiceSources { services, models, auth, settings: &settings, place: &place };
     let InitialChoice { choice: beginning, scope, .. } = sources.choose(options, None, &mut found)?;
     let modes = (settings.steering_mode.unwrap_or_default(), settings.follow_up_mode.unwrap_or_default());
-    let lasting = CarriedOver {
+    let carried_over = CarriedOver {
         services: Arc::clone(services),
         session_id: context.session_id.clone(),
         session_file: context.session_file.clone(),
@@ -67,7 +67,7 @@ pub(crate) fn reconfigure(
     let project = Project { folders, trusted, changed: Vec::new(), resources };
     let chosen_fallbacks = context.fallbacks.chosen();
     let removed_model = context.removed_model.clone();
-    let mut context = build_context(lasting, options, (settings, project), found);
+    let mut context = build_context(carried_over, options, settings, project, found);
     context.removed_model = removed_model;
     context.fallbacks.choose(chosen_fallbacks);
     let of_resources = context.resource_diagnostics();
@@ -104,7 +104,7 @@ pub(crate) fn with_models(
         found.extend(warnings.into_iter().map(|text| Diagnostic::warning(DiagnosticKind::Models, text)));
         scope
     };
-    let lasting = CarriedOver {
+    let carried_over = CarriedOver {
         services: Arc::clone(&context.services),
         session_id: context.session_id.clone(),
         session_file: context.session_file.clone(),
@@ -123,7 +123,7 @@ pub(crate) fn with_models(
         changed: context.prompt.changed.clone(),
         resources: context.prompt.lists.clone(),
     };
-    let remodelled = build_context(lasting, options, (context.settings.clone(), project), found);
+    let remodelled = build_context(carried_over, options, context.settings.clone(), project, found);
     remodelled.fallbacks.choose(context.fallbacks.chosen());
     // Commands may have set them otherwise than the settings.
     for (of_new, of_old) in [

@@ -100,7 +100,7 @@ pub(super) fn read_only_diagnostic(path: &Path) -> Diagnostic {
 
 /// That `--continue` does not go on with this file.
 pub(super) fn project_file_diagnostic(path: &Path) -> Diagnostic {
-    let text = "the last session of this folder is a file of the project itself, so that whoever made the project may have \
+    let text = "the last session of this folder is a file of the project itself, so that the author of the project may have \
                 written it: it is not continued, and the session is a new one";
     let hint = format!("look at the file; --session {} goes on with it", path.display());
     Diagnostic::warning(DiagnosticKind::Session, text).at(path).hint(hint)

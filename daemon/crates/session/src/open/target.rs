@@ -213,7 +213,7 @@ enum ExistingFile {
     None,
     /// This one.
     File(PathBuf),
-    /// This one, which nobody named, and which is the project's: whoever made that may have written it.
+    /// This one, which no flag named and which belongs to the project: the project's author may have written it.
     OfProject(PathBuf),
 }
 

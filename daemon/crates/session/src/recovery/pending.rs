@@ -11,13 +11,13 @@ use agentd_store::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// Whose a session is.
+/// The owner of a session file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Origin {
     /// The user's.
     #[default]
     User,
-    /// The project's: anybody may have written what is in its files. Nothing in them goes on by itself.
+    /// The project's: its files may come from anyone, so that nothing in them continues by itself.
     Project,
     /// A file outside of the agent directory and of the user's folder of sessions: the same goes for it.
     Outside,
@@ -29,16 +29,16 @@ impl Origin {
         match self {
             Self::User => "",
             Self::Project => {
-                "the session is a file of the project, so that whoever made that may have written it"
+                "the session is a file of the project, so that the author of the project may have written it"
             }
             Self::Outside => {
-                "the session is a file outside of the agent directory, so that whoever made it may have written it"
+                "the session is a file outside of the agent directory, so that its author may have written it"
             }
         }
     }
 }
 
-/// What becomes of a turn that a crash interrupted.
+/// What happens with a turn that a crash interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AfterCrash {
     /// There was none, or it is over.
@@ -95,7 +95,7 @@ impl HeldMessages {
     }
 }
 
-/// What is due, and of whom.
+/// Unflushed writes, and why they failed.
 #[derive(Default)]
 pub(crate) struct UnflushedWrites {
     pub(crate) due: Unflushed,
@@ -139,7 +139,7 @@ impl UnflushedWrites {
         (self.due, self.failure) = (Unflushed::OfCommands, Some(write_refused(error)));
     }
 
-    /// What whoever asks for work is open_events: the session must not, as long as something is due.
+    /// The error for commands that begin work: the session must not work while writes are unflushed.
     pub(crate) fn failure(&self) -> Option<Failure> {
         self.failure.clone()
     }

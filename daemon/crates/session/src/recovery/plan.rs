@@ -1,4 +1,4 @@
-//! What a session file lacks after a crash. Pure.
+//! The entries that a session file lacks after a crash, and the texts for them. Pure.
 
 use std::collections::HashMap;
 
@@ -332,7 +332,7 @@ const DISK_RESULT_IS_LOST: &str =
 /// The error of an answer that was cut off.
 pub(crate) const ANSWER: &str = "Interrupted by a crash";
 
-/// What interrupted a turn.
+/// The cause of an interruption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InterruptionCause {
     /// The end of the daemon, or of the session's task.
@@ -341,7 +341,7 @@ pub(crate) enum InterruptionCause {
     Disk,
 }
 
-/// What became of something.
+/// The outcome of a call or command that was interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallFate {
     /// It never began.

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::clock::now_ms;
 
-/// How often a turn goes on by itself after a crash. One that ends the daemon every time must not do so for ever.
+/// How often a turn continues by itself after a crash. A turn that ends the daemon every time must stop at some point.
 const MAX_RESUMES: u32 = 2;
 
 /// What is said of messages in a queue, and what can be done about them.
@@ -34,7 +34,7 @@ const ALL_HELD_BACK: &str = "that wait in this session are not delivered";
 const ASK: &str =
     "clients that answer questions are asked, such as `agentctl attach`; clear_queue takes it back";
 
-/// What recovery came to.
+/// The result of crash recovery.
 pub(crate) struct Recovered {
     /// The session's intent log, for what comes now.
     pub(crate) intent_log: IntentLog,

@@ -28,7 +28,7 @@ impl PendingRequest {
         self.key.as_ref()
     }
 
-    /// The environment of whoever sent it, where that is one of his own.
+    /// The environment of the client, where it has its own.
     pub(crate) fn environment(&self) -> Option<&Environment> {
         self.reply.environment.as_ref()
     }

@@ -1,4 +1,4 @@
-//! The host of the agent loop: turns what the loop says into run messages for the actor.
+//! The host of the agent loop: turns the loop's events and questions into run messages for the actor.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -62,8 +62,8 @@ impl Host for RunHost {
             Event::AgentEnd(_) => {
                 self.channels.to_actor.send(RunMessage::Ended(line)).await.map_err(|_| HostError::Gone)
             }
-            // What a stopped answer was still about to say need not wait for subscribers that take nothing: the whole of
-            // it follows, and the provider's connection is to be closed now.
+            // The last deltas of a stopped answer need not wait for slow subscribers: the whole answer follows, and
+            // the provider's connection has to be closed now.
             Event::MessageUpdate(_) => {
                 fail_point::hit(Point::RunDelta);
                 self.intents.delta();
@@ -105,7 +105,7 @@ impl Host for RunHost {
 
     async fn setup(&mut self) -> Result<TurnSetup, TurnSetupError> {
         let ModelInputs { messages, choice, leaf, tools } = self.snapshot().await?;
-        // What was declared, though it may have changed since: that is for the next turn.
+        // The declared tools, which may have changed since: a change counts from the next turn.
         let tools = self.tools.clone().unwrap_or(tools);
         let model = Arc::clone(&choice.model);
         let refused = |message: String| TurnSetupError::Refused {
@@ -117,8 +117,8 @@ impl Host for RunHost {
         let context = Arc::clone(&self.context);
         self.fallbacks.unasked = Some(Unasked::Model);
         let provider = context.provider(&model.api).map_err(|failure| refused(failure.error))?;
-        // Resolved for each request: a key that was renewed meanwhile is used at once.
-        // Finding it may take a while; a run that is aborted meanwhile asks nobody, so it needs none.
+        // Resolved for each request, so that a renewed key is used at once. That may take a while; a run that is
+        // aborted meanwhile needs no key.
         let cancel = self.channels.cancel.clone();
         let found = async {
             tokio::select! {
@@ -185,7 +185,7 @@ impl Host for RunHost {
     }
 
     async fn answer_in_flight_query(&mut self, in_flight: InFlight) -> Result<(), HostError> {
-        // As with an update: a run that is stopped must not wait here. Its end answers who asked, too.
+        // A run that is stopped must not wait here. Its end answers the question, too.
         tokio::select! {
             biased;
             sent = self.channels.to_actor.send(RunMessage::InFlight(in_flight)) => sent.map_err(|_| HostError::Gone),

@@ -49,7 +49,7 @@ pub(crate) struct RunChannels {
     pub(crate) open_events: OpenEvents,
     /// Calls that were stopped and do not end.
     pub(crate) survivors: DetachedCalls,
-    /// The environment of the commands of whoever began it, where that is not the session's.
+    /// The environment of commands, where the client that began the run has its own.
     pub(crate) environment: Option<ChildEnvironment>,
 }
 

@@ -1,5 +1,4 @@
-//! When a run compacts by itself: before a prompt, between turns, after an answer. What it does then is in
-//! [`crate::compaction`].
+//! Compactions that a run starts by itself: before a prompt, between turns, after an answer.
 
 use std::sync::atomic::Ordering;
 

@@ -37,7 +37,8 @@ pub(crate) async fn drive(context: Arc<SessionContext>, beginning: RunBeginning,
     }
 }
 
-/// What the run begins with, once the prompt has passed its checks. They may wait for a command that prints a key.
+/// Checks the prompt and makes the messages that the run begins with. The checks may wait for a command that prints a
+/// key.
 async fn prepared(
     host: &mut RunHost,
     beginning: RunBeginning,
@@ -66,8 +67,8 @@ async fn prepared(
     serve_in_flight_queries(host, preparation, nothing_in_flight).await.map_err(gone)?
 }
 
-/// Runs, and runs again while an answer is to be asked for again, be it after a compaction, or messages are queued. An aborted run leaves them for
-/// the next prompt.
+/// Repeats the run for retries, after a compaction, and while messages are queued. An aborted run leaves queued
+/// messages for the next prompt.
 async fn run_on(host: &mut RunHost, mut start: RunStart, cancel: &CancellationToken) {
     loop {
         let ended = match agentd_agent::run(host, start, cancel).await {
@@ -129,18 +130,18 @@ async fn run_on(host: &mut RunHost, mut start: RunStart, cancel: &CancellationTo
 }
 
 impl RunHost {
-    /// What waits for a run that begins with it: steering messages, else follow-ups.
+    /// The next queued messages: steering messages, else follow-ups.
     async fn next_in_queues(&mut self) -> Result<Vec<QueuedMessage>, HostError> {
         let steering = self.next_queued(QueueKind::Steering).await?;
         if steering.is_empty() { self.next_queued(QueueKind::FollowUp).await } else { Ok(steering) }
     }
 
-    /// Leaves the failed answer out of the context and waits until it is time to ask again; false when the retry is given
+    /// Leaves the failed answer out of the context and waits for the time of the retry; false when the retry is given
     /// up before.
     async fn pause(&mut self, cancel: &CancellationToken) -> Result<bool, HostError> {
         let Some(planned) = self.retries.begin() else { return Ok(false) };
         let pause = cancel.child_token();
-        // Before the event: whoever has seen that can give the retry up.
+        // Before the event: a client that has seen it can give the retry up.
         self.send(RunMessage::Pause(Some(pause.clone()))).await;
         let start = AutoRetryStart {
             attempt: planned.attempt,
@@ -167,7 +168,7 @@ impl RunHost {
         waited
     }
 
-    /// Tells how a row of retries ended that had no answer, if there was one.
+    /// Publishes the end of a series of retries without an answer, if there was one.
     async fn end_retries(&mut self, error: &str) {
         if let Some(attempt) = self.retries.end() {
             let final_error = Some(error.to_owned());
@@ -175,7 +176,7 @@ impl RunHost {
         }
     }
 
-    /// Tells why a run broke off, where there is somebody to tell.
+    /// Publishes why a run broke off, unless the session is gone.
     async fn report_end(&mut self, error: HostError) {
         match error {
             HostError::NotStored(error) => {
@@ -189,7 +190,7 @@ impl RunHost {
 
     /// Tells the subscribers that the run broke off because the session file cannot be written.
     ///
-    /// This is the one message that is published without being stored: it says why nothing can be.
+    /// The only message that is published without being stored: it says why nothing can be stored.
     async fn report_broken(&mut self, error: String) {
         let (api, provider, model) = self.model_names().await;
         let answer = AssistantMessage {

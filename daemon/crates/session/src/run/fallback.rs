@@ -65,8 +65,8 @@ impl RunHost {
         self.use_substitute(substitute).await
     }
 
-    /// Sees to it that the prompt goes to a model that can be asked: the chosen one, unless that has no key or its account is
-    /// at a limit and another one of the chain can.
+    /// Finds a model that can be asked for the prompt: the chosen one, unless it has no key or its account is at a
+    /// limit, and another model of the chain can be asked.
     pub(super) async fn find_model(&mut self, cancel: &CancellationToken) -> Result<(), error::Failure> {
         let gone = |error: HostError| error::Failure::new(ErrorCode::Internal, error.to_string());
         let context = Arc::clone(&self.context);

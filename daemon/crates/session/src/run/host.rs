@@ -98,7 +98,7 @@ impl RunHost {
         self.ask(|reply| RunMessage::Context { reply }).await
     }
 
-    /// Wire API, provider and id of the current model.
+    /// API, provider and id of the current model.
     pub(super) async fn model_names(&self) -> (String, String, String) {
         match self.snapshot().await {
             Ok(snapshot) => {

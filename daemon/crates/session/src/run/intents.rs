@@ -1,7 +1,7 @@
-//! What a run writes into the intent log, and when.
+//! The records that a run writes into the intent log, and when.
 //!
-//! Most of it goes with an entry: the question to the model with the message that comes before it, the calls with the answer
-//! that they stand in. The rest is written by itself.
+//! Most records are written with an entry: the request to the model with the message before it, the calls with the
+//! answer that contains them. The others are written alone.
 
 use std::{pin::Pin, time::Duration};
 
@@ -151,7 +151,7 @@ impl RunIntents {
         }
     }
 
-    /// Whether what streamed is to be kept, for those who never wait.
+    /// Whether streamed text is to be saved, for a loop that never waits.
     pub(super) fn is_due(&self) -> bool {
         self.deltas.is_multiple_of(DELTAS_PER_LOOK)
             && self.due.as_ref().is_some_and(|due| due.deadline() <= Instant::now())
@@ -167,7 +167,7 @@ impl RunIntents {
 
     /// Keeps what streamed.
     pub(super) async fn keep(&mut self, pieces: Vec<AnswerPiece>) {
-        // Again with the next delta: who says nothing costs nothing.
+        // Set again with the next delta, so that a silent model costs nothing.
         self.due = None;
         if !pieces.is_empty() {
             let parts = pieces.into_iter().map(streamed).collect();

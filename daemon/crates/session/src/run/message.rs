@@ -26,19 +26,20 @@ use crate::{
     user_bash::BashEnd,
 };
 
-/// How many steps wait for the actor. Small: it is what ties the speed of a model's stream to the speed of the subscribers.
+/// Run messages that wait for the actor. Small, so that a model's stream is no faster than the slowest subscriber.
 pub(crate) const RUN_MESSAGES: usize = 64;
 
-/// How many steps the actor takes at once.
+/// Run messages that the actor takes at once.
 pub(crate) const RUN_MESSAGES_AT_ONCE: usize = 64;
 
-/// One step of a task that works for the session.
+/// A message from a task that works for the session.
 pub(crate) enum RunMessage {
     /// An event, as its finished line.
     Publish(Bytes),
-    /// The same, for those who said hello.
+    /// An event for clients that said hello.
     Tell(Bytes),
-    /// A message to store, with what the run does next; then the event that says so. Answered with the id of the entry.
+    /// A message to store, with the intents of what the run does next, and the event to publish after it. Answered
+    /// with the id of the entry.
     Store {
         message: Json<Message>,
         event: Bytes,
@@ -47,7 +48,7 @@ pub(crate) enum RunMessage {
     },
     /// What is next in a queue?
     Next { kind: QueueKind, reply: oneshot::Sender<Vec<QueuedMessage>> },
-    /// A queued message is about to be delivered. Does it still wait?
+    /// A queued message is about to be delivered. Answered with whether it still waits.
     Deliver { ticket: Ticket, reply: oneshot::Sender<bool> },
     /// The context as it stands, and the model that it is for.
     Context { reply: oneshot::Sender<ModelInputs> },
@@ -81,11 +82,11 @@ pub(crate) enum RunMessage {
     BranchSummarised(Box<(NavigationTarget, Result<EntryBody, CompactionError>)>),
     /// The compaction of a command ended.
     Compacted(Box<Result<CompactionResult, CompactionError>>),
-    /// What is in flight, for those who join: exactly what the steps before it add up to.
+    /// What is in flight, for clients that join: exactly what the messages before it add up to.
     InFlight(InFlight),
-    /// The calls of an answer were stopped; these of them ran.
+    /// The calls of an answer were stopped; these were running.
     ToolsStopped(Vec<StoppedCall>),
-    /// Everything that worked has ended; or some of it has not, and whoever asked is answered all the same.
+    /// An abort of everything is over, or has waited long enough (`is_late`).
     AllAborted { reply: Reply, ended: Vec<Work>, is_late: bool },
     /// Something is asked of the user, or shown to them.
     Ui(Box<UiMessage>),
@@ -95,11 +96,11 @@ pub(crate) enum RunMessage {
     Deliverable(bool),
     /// The user trusts the project: its settings, read.
     Trusted(Box<NewSettings>),
-    /// Nothing more comes of the run.
+    /// The run is over.
     Settled,
     /// The run ends because the disk did not take a message.
     NotStored,
-    /// The run panicked: nothing more comes of it, and nothing was said of that.
+    /// The run panicked, without any event that says so.
     Broken,
     /// A command of the user's printed something.
     BashOutput { event: Bytes },
@@ -124,6 +125,6 @@ pub(crate) struct ModelInputs {
     pub(crate) choice: Choice,
     /// The entry that the next one follows.
     pub(crate) leaf: Option<String>,
-    /// What the model can call.
+    /// The tools that the model can call.
     pub(crate) tools: Arc<ToolSet>,
 }

@@ -1,4 +1,4 @@
-//! What a run has told and not ended, for whoever has to end it in its place.
+//! Events of a run that have begun and not ended, for the code that ends them when the run breaks down.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -29,7 +29,7 @@ pub(crate) struct OpenParts {
 }
 
 impl OpenEvents {
-    /// A run begins: nothing of it was open_events.
+    /// A run begins.
     pub(crate) fn begin(&self) {
         *self.lock() = OpenParts { active: true, ..OpenParts::default() };
     }
@@ -39,7 +39,7 @@ impl OpenEvents {
         *self.lock() = OpenParts::default();
     }
 
-    /// An event was open_events.
+    /// Records an event that was published.
     pub(crate) fn event(&self, event: &Event) {
         match event {
             Event::AgentStart(_) => self.lock().run = true,

@@ -1,4 +1,4 @@
-//! What is checked and put together before a prompt is accepted.
+//! The messages that a run begins with, and the message that announces changed tools.
 
 use std::sync::Arc;
 
@@ -79,7 +79,7 @@ fn update(
         .map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))
 }
 
-/// Does a part of the checks of a prompt, unless that is aborted.
+/// Runs a part of the checks of a prompt, unless the prompt is aborted.
 pub(super) async fn unless<T>(
     cancel: &CancellationToken,
     work: impl Future<Output = Result<T, Failure>>,

@@ -1,4 +1,4 @@
-//! At most one run: whether there is one, how to stop it, and who waits for it.
+//! The session's run, of which there is at most one: how to stop it, and who waits for it.
 
 use agentd_protocol::command::PromptParams;
 use tokio::sync::mpsc;
@@ -17,9 +17,9 @@ pub(crate) struct RunSlot(Option<Active>);
 
 struct Active {
     cancel: CancellationToken,
-    /// Asks the run what is in flight. Room for one question: it is answered to all who wait.
+    /// Asks the run what is in flight. Room for one question, whose answer goes to all who wait.
     questions: mpsc::Sender<()>,
-    /// Whoever sent the prompt, until it is accepted.
+    /// The command that started the run, until it is accepted.
     request: Option<PendingRequest>,
     /// The user's message that comes next.
     next: NextUserMessage,
@@ -28,24 +28,24 @@ struct Active {
     /// Ends the pause before a retry, while there is one.
     pause: Option<CancellationToken>,
     aborting: Vec<AbortWaiter>,
-    /// Who wants to know when the calls that were stopped have ended.
+    /// Aborts of tool calls that wait until the calls have ended.
     stopping: Vec<Reply>,
     waiting: Vec<(PromptParams, PendingRequest)>,
     continuing: Vec<PendingRequest>,
 }
 
-/// A message of the user's that is about to be an entry.
+/// A message of the user that is about to become an entry.
 #[derive(Default)]
 pub(crate) struct NextUserMessage {
-    /// What its entry is to say of the command that it came by.
+    /// The request key and disposition for its entry.
     pub(crate) record: Option<RequestRecord>,
-    /// The message, where it waited in a queue.
+    /// The message, if it waited in a queue.
     pub(crate) delivered: Option<Delivered>,
 }
 
 /// What is left to do when a run is over.
 pub(crate) struct FinishedRun {
-    /// A message that was taken out of its queue, and is no entry.
+    /// A message that was taken out of its queue and not stored.
     pub(crate) undelivered: Option<Delivered>,
     /// The prompt's sender, if the prompt was never accepted.
     pub(crate) request: Option<PendingRequest>,
@@ -57,12 +57,12 @@ pub(crate) struct FinishedRun {
     pub(crate) stopping: Vec<Reply>,
     /// Prompts that came while it was ending.
     pub(crate) waiting: Vec<(PromptParams, PendingRequest)>,
-    /// The same of wishes to go on without a prompt.
+    /// `continue` commands that came while it was ending.
     pub(crate) continuing: Vec<PendingRequest>,
 }
 
 impl RunSlot {
-    /// Takes the place for a prompt, or for what goes on without one; gives the token that stops the run, and what the run is asked by.
+    /// Begins a run; gives the token that stops it, and the receiver of questions about what is in flight.
     pub(crate) fn start(
         &mut self,
         request: Option<PendingRequest>,
@@ -84,10 +84,10 @@ impl RunSlot {
         (cancel, questioned)
     }
 
-    /// Asks the run what is in flight; false when there is no run. The answer is a step, or the end of the run.
+    /// Asks the run what is in flight; false when there is no run. The answer is a run message, or the end of the run.
     pub(crate) fn ask(&self) -> bool {
         let Some(run) = &self.0 else { return false };
-        // Full: it is asked already. Closed: its end is on the way.
+        // Full: the run is asked already. Closed: its end is on the way.
         let _ = run.questions.try_send(());
         true
     }
@@ -102,7 +102,7 @@ impl RunSlot {
         self.0.as_ref().is_some_and(|run| run.ending)
     }
 
-    /// The prompt was accepted: whoever sent it is to be told.
+    /// The prompt was accepted; gives the command to answer.
     pub(crate) fn accept(&mut self) -> Option<PendingRequest> {
         self.0.as_mut()?.request.take()
     }
@@ -200,7 +200,7 @@ impl RunSlot {
         }
     }
 
-    /// Stops the run and keeps the asker until it has settled; gives it back when there is no run.
+    /// Stops the run and keeps the waiter until it has settled; gives it back when there is no run.
     pub(crate) fn abort(&mut self, asker: AbortWaiter) -> Option<AbortWaiter> {
         self.cancel();
         match &mut self.0 {
@@ -229,7 +229,7 @@ impl RunSlot {
         replies
     }
 
-    /// Keeps the asker until the calls that were stopped have ended; gives it back when there is no run.
+    /// Keeps the waiter until the stopped calls have ended; gives it back when there is no run.
     pub(crate) fn await_tools(&mut self, reply: Reply) -> Option<Reply> {
         match &mut self.0 {
             Some(run) => {
@@ -240,12 +240,12 @@ impl RunSlot {
         }
     }
 
-    /// The calls that were stopped have ended: who wanted to know.
+    /// The stopped calls have ended; gives the waiters.
     pub(crate) fn tools_ended(&mut self) -> Vec<Reply> {
         self.0.as_mut().map(|run| std::mem::take(&mut run.stopping)).unwrap_or_default()
     }
 
-    /// Frees the place.
+    /// Ends the run.
     pub(crate) fn finish(&mut self) -> Option<FinishedRun> {
         self.0.take().map(|run| FinishedRun {
             undelivered: run.next.delivered,

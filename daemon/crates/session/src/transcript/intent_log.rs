@@ -1,6 +1,6 @@
-//! The session's intent log, as its tasks see it: what is about to happen is written before it does, by whoever does it.
+//! The intent log of a live session: each task writes what it is about to do before it does it.
 //!
-//! Writes go to blocking threads. Those that belong to an entry go with it, in the journal's own write.
+//! Writes go to blocking threads. Records that belong to an entry are written together with it, by the journal.
 
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,

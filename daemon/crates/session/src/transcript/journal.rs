@@ -29,7 +29,7 @@ use crate::{
     requests::{DISPOSITION_FIELD, KEY_FIELD, RequestKey, RequestRecord},
 };
 
-/// Which answer at the end of the context failed.
+/// Which answers at the end of the context count as failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FailedAnswer {
     /// One that ended with an error.
@@ -39,7 +39,7 @@ pub(crate) enum FailedAnswer {
 }
 
 impl FailedAnswer {
-    /// Whether an answer that ended so is one.
+    /// Whether an answer with this stop reason counts as failed.
     pub(crate) fn is(self, stop_reason: StopReason) -> bool {
         stop_reason == StopReason::Error || (self == Self::OrCutShort && stop_reason == StopReason::Length)
     }
@@ -354,7 +354,7 @@ impl Journal {
     }
 }
 
-/// What goes with an entry.
+/// What is written together with an entry.
 struct EntryExtras<F> {
     /// Whether the session's file is begun for it.
     make_file: bool,

@@ -1,4 +1,4 @@
-//! Asking, from wherever a session works.
+//! Asking the user, from any task of a session.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub struct Ui {
     pub(crate) timeout: Duration,
 }
 
-/// What [`Ui`] tells the session.
+/// A message from [`Ui`] to the session.
 pub(crate) enum UiMessage {
     /// A dialog is to be shown until it is answered or withdrawn.
     Ask { request: ExtensionUiRequest, line: Bytes, asker: Asker, answer: oneshot::Sender<DialogAnswer> },
@@ -64,10 +64,11 @@ impl Ui {
         }
     }
 
-    /// Waits until somebody is there who can be asked, for as long as an answer of somebody who has left is waited for. Whether
-    /// somebody is.
+    /// Waits until a client is there that can be asked, at most as long as for an answer while no client is there.
+    /// Returns whether one is.
     ///
-    /// A question that is asked before reaches nobody who opens the session: its event is then older than what he follows.
+    /// A question that is asked earlier does not reach a client that opens the session: its event is older than the
+    /// subscription.
     pub async fn somebody(&self, asker: Asker) -> bool {
         tokio::select! {
             biased;

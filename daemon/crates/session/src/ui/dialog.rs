@@ -1,4 +1,4 @@
-//! What can be asked and told, and what comes back.
+//! Dialogs, notices and answers; the dialogs that wait, and the clients that answer them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use crate::event_log::Audience;
 pub enum Asker {
     /// The daemon itself: only clients that said that they answer its questions.
     Daemon,
-    /// An extension: also clients of the plain wire, as in the reference.
+    /// An extension: also clients that did not say hello, as in pi.
     Extension,
 }
 
@@ -56,7 +56,7 @@ impl Dialog {
         Self(UiMethod::Editor { title: title.into(), prefill })
     }
 
-    /// Sets how long it can be answered, whoever is there. An editor has no such limit.
+    /// Limits the time for an answer, even while clients are there. An editor has no such limit.
     #[must_use]
     pub fn within(mut self, limit: Duration) -> Self {
         if let UiMethod::Select { timeout, .. }
@@ -109,7 +109,7 @@ impl DialogAnswer {
     }
 }
 
-/// Something that the user is told, with no answer.
+/// A message to the user that needs no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice(UiMethod);
 
@@ -157,7 +157,7 @@ impl Notice {
 /// Whose questions a client answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UiAbilities {
-    /// Those of extensions: a client of the plain wire.
+    /// Those of extensions: a client that did not say hello.
     Extensions,
     /// Those of the daemon, too.
     All,
@@ -170,7 +170,7 @@ impl UiAbilities {
     }
 }
 
-/// Counts the subscribers of a session that answer questions.
+/// Counts the clients of a session that answer questions.
 #[derive(Debug, Clone)]
 pub(crate) struct Presence(Arc<watch::Sender<Counts>>);
 
@@ -196,7 +196,7 @@ impl Counts {
     }
 }
 
-/// Somebody who answers, for as long as this is there.
+/// A client that answers questions, until this is dropped.
 #[derive(Debug)]
 pub struct PresenceGuard(Presence, UiAbilities);
 
@@ -207,7 +207,7 @@ impl Default for Presence {
 }
 
 impl Presence {
-    /// Counts somebody who answers.
+    /// Counts a client that answers questions.
     pub(crate) fn enter(&self, abilities: UiAbilities) -> PresenceGuard {
         self.0.send_modify(|counts| *counts.of(abilities) += 1);
         PresenceGuard(self.clone(), abilities)
@@ -218,7 +218,7 @@ impl Presence {
         self.0.borrow().can_answer(asker)
     }
 
-    /// Waits until somebody can answer `asker`, or until nobody can. Cancel safe.
+    /// Waits until a client can answer `asker`, or until none can. Cancel safe.
     pub(crate) async fn until(&self, asker: Asker, is_there: bool) {
         let mut changes = self.0.subscribe();
         // It fails only when the sender is gone, and we hold it.
@@ -255,12 +255,12 @@ impl PendingDialogs {
         asker: Asker,
         answer: oneshot::Sender<DialogAnswer>,
     ) {
-        // What was dropped instead of withdrawn does not add up.
+        // Dialogs whose askers were dropped do not accumulate.
         self.0.retain(|pending| !pending.answer.is_closed());
         self.0.push(Pending { request, asker, answer });
     }
 
-    /// Hands an answer of a client to whoever asked; false when no dialog waits for one that such a client is asked.
+    /// Hands an answer of a client to the asker; false when no dialog of that id waits for such a client.
     pub(crate) fn answer(&mut self, response: &UiResponse, abilities: UiAbilities) -> bool {
         let is_it = |pending: &Pending| pending.request.id == response.id && abilities.answer(pending.asker);
         let Some(place) = self.0.iter().position(is_it) else { return false };
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_read_as_the_reference_reads_them() {
+    fn answers_are_read_as_pi_reads_them() {
         let value = |text: &str| DialogAnswer::Value(text.into());
         let select = || Dialog::select("t", ["a", "b"]);
         check(select(), json!({"value": "b"}), value("b"));

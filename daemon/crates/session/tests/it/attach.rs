@@ -146,7 +146,7 @@ fn check(all: &[Value], joined: &Joined) {
     // A client that joined there ends up with what a client has that was there from the start.
     let mut mine = joined.snapshot.clone();
     mine.messages.clone_from(&folded.messages);
-    // Arguments are whole at the end of a call; how their text goes on says nothing to whoever missed its beginning.
+    // Arguments are whole at the end of a call; a later piece of their text is useless without its beginning.
     let tells = |event: &&Value| event["assistantMessageEvent"]["type"] != "toolcall_delta";
     for event in after.iter().filter(tells) {
         mine.add(event);
@@ -314,7 +314,7 @@ async fn the_checks_of_a_prompt_keep_nobody_waiting() {
 }
 
 #[tokio::test]
-async fn whoever_joins_a_run_that_breaks_off_is_answered() {
+async fn a_client_that_joins_a_run_that_breaks_off_is_answered() {
     for _ in 0..20 {
         let mut fixture = Fixture::new().await;
         fixture.prompt("go").await;

@@ -16,7 +16,8 @@ use crate::fixture::{Fixture, soon};
 /// How often a moment between two threads is looked for.
 const TRIES: usize = 200;
 
-/// Whoever closes it finds that it has ended; else they would close it once more, and wait for an answer that cannot come.
+/// A client that closes it finds that it has ended; otherwise it would close it again, and wait for an answer that
+/// cannot come.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_session_that_was_closed_has_ended() {
     for _ in 0..TRIES {
@@ -69,7 +70,7 @@ async fn every_command_that_a_closing_session_takes_is_answered() {
     }
 }
 
-/// Whoever closed it can open its file at once.
+/// After the close its file can be opened at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_session_that_was_closed_has_let_go_of_its_file() {
     for _ in 0..TRIES {

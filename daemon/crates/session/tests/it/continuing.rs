@@ -109,7 +109,7 @@ async fn messages_show_the_answer_that_streams() {
         assert_eq!(messages.last().unwrap()["stopReason"], "pending");
     }
     assert_eq!(fixture.activity().await, json!([[], true, null]));
-    // Whoever joined by a snapshot has the answer so far from that.
+    // A client that joined by a snapshot has the answer so far from that.
     let params = LookParams { names_sessions: true, ..LookParams::default() };
     let command = SessionCommand::GetMessages(params);
     let reply = Reply {

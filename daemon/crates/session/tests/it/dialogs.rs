@@ -65,7 +65,7 @@ async fn the_first_answer_counts_and_late_ones_are_ignored() {
 }
 
 #[tokio::test]
-async fn a_dialog_is_over_after_its_own_limit_whoever_is_there() {
+async fn a_dialog_is_over_after_its_own_limit_even_while_clients_are_there() {
     let mut fixture = Fixture::new().await;
     let _there = fixture.session.clients().enter(UiAbilities::All);
     tokio::time::pause();
@@ -133,7 +133,7 @@ async fn the_end_of_the_session_answers_by_default() {
 }
 
 #[tokio::test]
-async fn whoever_joins_sees_what_waits() {
+async fn a_client_that_joins_sees_what_waits() {
     let mut fixture = Fixture::new().await;
     let asked = ask(&mut fixture, Asker::Daemon, select()).await;
     let attached = fixture.attach().await;

@@ -415,7 +415,7 @@ fn task<F: Future<Output = ()> + 'static>(world: &Rc<World>, work: impl FnOnce(R
 }
 
 #[test]
-fn whoever_joins_at_any_point_gets_all_that_follows() {
+fn a_client_that_joins_at_any_point_gets_all_that_follows() {
     explore(|world| {
         let join = |world: Rc<World>| async move {
             pause().await;

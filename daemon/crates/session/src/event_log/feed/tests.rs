@@ -176,7 +176,7 @@ async fn a_reader_is_waited_for_until_it_is_not_alone_any_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_announces_to_come_is_not_held_up_by_a_reader_that_has_stopped() {
+async fn a_client_that_announces_itself_is_not_held_up_by_a_reader_that_has_stopped() {
     let feed = Feed::new(small(2));
     let slow = feed.attach();
     feed.publish([line("a")]);

@@ -78,7 +78,7 @@ impl ModelSubscriber {
         replies.map(|item| item.line_len() as u64 + 1).sum()
     }
 
-    /// Forgets that too much waited, where that is so no more. True when it was so until now.
+    /// Clears `over_since` when little enough waits again. True when it was set until now.
     fn relieve(&mut self, capacity: u64) -> bool {
         let relieved = self.over_since.is_some() && !self.is_over(capacity);
         if relieved {

@@ -150,7 +150,7 @@ fn what_is_for_one_listener_alone_is_never_dropped() {
 }
 
 #[test]
-fn the_time_of_grace_begins_when_too_much_waits_and_anew_after_relief() {
+fn the_time_of_grace_begins_when_too_much_waits_and_anew_after_it_was_taken() {
     let mut log = log(2, 0);
     let (slow, _quick, start) = (attach(&mut log, 1), attach(&mut log, 2), Instant::now());
     log.publish(line("a"));

@@ -95,7 +95,7 @@ fn no_more_than_so_many_wait() {
     assert_eq!(cache.answer(key("k"), STARTED).len(), WAITING);
     cache.admit(&key("l"), CommandKind::Bash, 0);
     assert_eq!(cache.admit(&key("l"), CommandKind::Bash, 7), Admission::Waits);
-    assert_eq!(cache.give_up(), [7], "whoever waits at the end of the session");
+    assert_eq!(cache.give_up(), [7], "waiters at the end of the session");
     assert_eq!(cache.admit(&key("l"), CommandKind::Bash, 8), Admission::First(8));
 }
 
@@ -212,7 +212,7 @@ proptest! {
                     } else {
                         prop_assert_eq!(met, Admission::First(who));
                         model.working.push((name, Vec::new()));
-                        // Whoever is first is answered by whoever does the command.
+                        // The first is answered by the command itself.
                         answered.push(who);
                     }
                 }
