@@ -53,7 +53,7 @@ pub(crate) enum Command {
     /// Remove what is stored for a provider
     Logout(LogoutOptions),
 
-    /// Where the keys of providers come from
+    /// Show where the keys of providers come from
     #[command(subcommand)]
     Auth(Auth),
 
@@ -63,13 +63,13 @@ pub(crate) enum Command {
     /// Follow a session and talk to it; leaving stops nothing
     Attach(AttachOptions),
 
-    /// Tell what all sessions in the daemon's memory do, as it happens
+    /// Print what the sessions in the daemon's memory do, as it happens
     Watch(WatchOptions),
 
-    /// Say something to a session that is at work
+    /// Send a message to a session at work
     Steer(SteerOptions),
 
-    /// Stop what a session does
+    /// Stop the work of a session
     Abort(AbortOptions),
 
     /// List the processes that work for sessions
@@ -93,7 +93,7 @@ pub(crate) enum Command {
     /// Print a long output of a conversation, or list them
     Artifact(ArtifactOptions),
 
-    /// Delete conversations: their files are gone
+    /// Delete conversations and their files
     Rm(RemoveOptions),
 
     /// Remove long outputs of commands that are old, or too much together; conversations stay
@@ -105,23 +105,23 @@ pub(crate) enum Command {
     /// End the daemon: it finishes its work first
     Down(DownOptions),
 
-    /// Whether the daemon runs, and how it is
+    /// Show whether the daemon runs, and its state
     Status(StatusOptions),
 
-    /// What the daemon in the background has said
+    /// Print the log of the daemon in the background
     Logs(LogsOptions),
 
     /// Check everything that a session needs: folders, settings, keys, models, shell, model servers
     Doctor(DoctorOptions),
 
-    /// Write what a maintainer needs to look into a fault of a session into one file, without secrets
+    /// Write all that a maintainer needs about a fault of a session into one file, without secrets
     BugReport(BugReportOptions),
 
-    /// Where a setting comes from, and what is wrong with the files that configure sessions
+    /// Show where a setting comes from, and problems in the files that configure sessions
     #[command(subcommand)]
     Config(Config),
 
-    /// Write configuration for something that is there already
+    /// Write the configuration for something that is installed already
     #[command(subcommand)]
     Setup(Setup),
 

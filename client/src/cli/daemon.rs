@@ -83,11 +83,11 @@ The log is logs/agentd.log in the agent directory. AGENTD_LOG at `agentctl up` s
 Exit codes:
   1    there is none")]
 pub(crate) struct LogsOptions {
-    /// Go on with what is added, until Ctrl-C
+    /// Print new lines too, until Ctrl-C
     #[arg(short, long)]
     pub(crate) follow: bool,
 
-    /// So many lines of what is there already
+    /// How many of the last lines to print first
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 100)]
     pub(crate) lines: usize,
 }

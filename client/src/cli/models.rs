@@ -13,7 +13,7 @@ Examples:
   agentctl models sonnet          every model with this in its id or name
   agentctl models 'openai/gpt-*'  a glob over provider/id; * does not cross a /
   agentctl models --all --json    everything, for programs
-  agentctl models --update models.json     a newer catalogue in the place of the built-in one
+  agentctl models --update models.json     a newer catalogue instead of the built-in one
   curl -sS https://example.com/models.json | agentctl models --update -
   agentctl models --reset-catalogue        back to the built-in one
 
@@ -39,7 +39,7 @@ pub(crate) struct ModelsOptions {
     #[arg(long)]
     pub(crate) all: bool,
 
-    /// Use this catalogue of models in the place of the built-in one; - reads it from stdin
+    /// Use this catalogue of models instead of the built-in one; - reads it from stdin
     #[arg(long, value_name = "FILE", conflicts_with_all = ["pattern", "all", "reset_catalogue"])]
     pub(crate) update: Option<PathBuf>,
 
@@ -100,7 +100,7 @@ pub(crate) struct LoginOptions {
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) env: Vec<String>,
 
-    /// Store it for a provider that is not known, and in the place of another kind of login
+    /// Store it even for an unknown provider, and replace another kind of login
     #[arg(long)]
     pub(crate) force: bool,
 
@@ -131,7 +131,7 @@ pub(crate) struct LogoutOptions {
 /// The verbs below `agentctl auth`.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Auth {
-    /// Where the key of each provider comes from; keys themselves are never shown
+    /// Show where the key of each provider comes from; keys themselves are never shown
     Status(AuthStatusOptions),
 }
 

@@ -78,7 +78,7 @@ pub(crate) struct PromptOptions {
     #[arg(long, value_name = "LIST")]
     pub(crate) fallback_models: Option<String>,
 
-    /// The key for the chosen model's provider, in the place of any other; it shows in lists of processes
+    /// The key for the chosen model's provider, instead of any other; visible in lists of processes
     #[arg(long, value_name = "KEY", requires = "model")]
     pub(crate) api_key: Option<String>,
 
@@ -117,11 +117,11 @@ pub(crate) struct PromptOptions {
     #[arg(long, value_name = "DIR|FILE", conflicts_with_all = ["shared", "follow_up"])]
     pub(crate) replay: Option<String>,
 
-    /// Where the session is at work for another client: wait for the end of that, then go on with this message
+    /// If the session is at work for another client, wait for the end of that work first
     #[arg(long, conflicts_with = "private")]
     pub(crate) follow_up: bool,
 
-    /// The folder to work in, in the place of the current one
+    /// The folder to work in, instead of the current one
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
 
@@ -133,11 +133,11 @@ pub(crate) struct PromptOptions {
     #[arg(long, value_name = "HOST[:DIR]")]
     pub(crate) ssh: Option<String>,
 
-    /// In the place of the built-in system prompt: a text, or a file that holds it
+    /// Replace the built-in system prompt: a text, or a file that holds it
     #[arg(long, value_name = "TEXT|FILE")]
     pub(crate) system_prompt: Option<String>,
 
-    /// After the system prompt: a text, or a file that holds it; repeatable
+    /// Append to the system prompt: a text, or a file that holds it; repeatable
     #[arg(long, value_name = "TEXT|FILE")]
     pub(crate) append_system_prompt: Vec<String>,
 }

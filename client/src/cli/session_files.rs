@@ -20,7 +20,7 @@ where the session goes on; the page (html) and the session file (jsonl) hold all
 
 Exit codes:
   0    done
-  1    no session has the id or several begin so, or a file cannot be read or written
+  1    no session has the id or several ids begin with it, or a file cannot be read or written
   2    FILE is there already (--force overwrites it), or its name does not say the format
   3    the page needs agentd, and it is missing
   141  stdout was closed by its reader";
@@ -33,7 +33,7 @@ pub(crate) struct ExportOptions {
     #[arg(value_name = "ID|PATH", add = ArgValueCompleter::new(candidates::sessions_or_files))]
     pub(crate) session: String,
 
-    /// Where to write it, in the place of stdout
+    /// Where to write it, instead of stdout
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 
@@ -108,7 +108,7 @@ What a command wrote is kept whole where it was too long to show, and the result
 
 Exit codes:
   0    done
-  1    no session has the id or several begin so, or it keeps no such output
+  1    no session has the id or several ids begin with it, or it keeps no such output
   3    the session is not in the daemon's memory, and agentd is missing
   141  stdout was closed by its reader";
 
@@ -167,12 +167,12 @@ Examples:
 
 The file is JSON Lines: versions, what doctor and config check say, settings and models.json, the session's entries, recordings of
 its exchanges with providers (of --recordings, else of AGENTD_RECORD's folder), the end of the daemon's log. Keys, tokens, headers
-and whatever else is known to be secret are [redacted]; what a tool read and you alone know to be secret is not. `--replay FILE`
+and other known secrets are [redacted]; a secret that only you know of, such as one that a tool read, is not. `--replay FILE`
 plays the recordings in it.
 
 Exit codes:
   0    done
-  1    no session has the id or several begin so, no recording is of the session, or a file cannot be read or written
+  1    no session has the id or several ids begin with it, no recording is of the session, or a file cannot be read or written
   2    FILE is there already; it is never overwritten
   3    agentd is missing or broke down";
 
@@ -184,7 +184,7 @@ pub(crate) struct BugReportOptions {
     #[arg(value_name = "ID|PATH", add = ArgValueCompleter::new(candidates::sessions_or_files))]
     pub(crate) session: String,
 
-    /// Where to write it, in the place of a file in this folder that is named after the session
+    /// Where to write it, instead of a file in this folder that is named after the session
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 

@@ -34,11 +34,11 @@ pub(crate) struct SessionsOptions {
     #[arg(long)]
     pub(crate) live: bool,
 
-    /// At most so many
+    /// How many at most
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) limit: u32,
 
-    /// Where the list before ended
+    /// The cursor that the list before ended with
     #[arg(long, value_name = "CURSOR")]
     pub(crate) cursor: Option<String>,
 
@@ -69,7 +69,7 @@ pub(crate) struct AttachOptions {
     #[arg(value_name = "ID", add = ArgValueCompleter::new(candidates::sessions))]
     pub(crate) id: String,
 
-    /// Only look
+    /// Only watch: nothing can be typed
     #[arg(long)]
     pub(crate) observe: bool,
 
@@ -87,7 +87,7 @@ Where nobody can be asked, whole ids are needed, or --yes. Nothing is deleted wh
 
 Exit codes:
   0    they are gone
-  1    there is no such session, several begin so, it is in use, or you said no
+  1    there is no such session, several ids begin with it, it is in use, or you said no
   2    nobody can be asked";
 
 /// The flags of `agentctl rm`.
@@ -115,7 +115,7 @@ the model are left out.
 
 Exit codes:
   0    done
-  1    no session has the id or several begin so, or a file cannot be read
+  1    no session has the id or several ids begin with it, or a file cannot be read
   141  stdout was closed by its reader";
 
 /// The flags of `agentctl tree`.
@@ -138,7 +138,7 @@ The id of the new session goes to stdout. The old one stays as it is, and at wor
 
 Exit codes:
   0    done
-  1    no session has the id or several begin so, ENTRY is no prompt of it, or nothing comes before ENTRY
+  1    no session has the id or several ids begin with it, ENTRY is no prompt of it, or nothing comes before ENTRY
   2    DIR is no folder
   3    agentd is missing or broke down";
 
@@ -154,7 +154,7 @@ pub(crate) struct ForkOptions {
     #[arg(value_name = "ENTRY", conflicts_with = "cwd")]
     pub(crate) entry: Option<String>,
 
-    /// The folder that the copy works in, in the place of the session's: also where that is gone
+    /// The folder that the copy works in, instead of the session's; also when that is gone
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
 }

@@ -46,11 +46,11 @@ Exit codes:
 #[derive(Debug, Clone, Default, Args)]
 #[command(after_help = SETUP_LOCAL_HELP)]
 pub(crate) struct SetupLocalOptions {
-    /// The server, in the place of those on the usual ports
+    /// The server, instead of those on the usual ports
     #[arg(long, value_name = "URL")]
     pub(crate) url: Option<String>,
 
-    /// The provider's id in models.json, in the place of local, local-2 and so on
+    /// The provider's id in models.json, instead of local, local-2 and so on
     #[arg(long, value_name = "ID")]
     pub(crate) provider: Option<String>,
 
@@ -78,9 +78,9 @@ pub(crate) struct SetupLocalOptions {
 /// The verbs below `agentctl config`.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Config {
-    /// Where a setting's value comes from: which file and line, and what the others say
+    /// Show where a setting's value comes from: the file and line, and what the other layers say
     Explain(ExplainOptions),
-    /// What is wrong with the files that a session in this folder is made from
+    /// Show what is wrong with the files that configure sessions in this folder
     Check(CheckOptions),
 }
 
@@ -101,7 +101,7 @@ pub(crate) struct ExplainOptions {
     #[arg(value_name = "KEY")]
     pub(crate) key: String,
 
-    /// As if this folder were trusted
+    /// Treat this folder as trusted
     #[arg(long, short)]
     pub(crate) approve: bool,
 
@@ -125,7 +125,7 @@ Exit codes:
   0    nothing is wrong
   1    something is not used, or not as it stands there")]
 pub(crate) struct CheckOptions {
-    /// As if this folder were trusted
+    /// Treat this folder as trusted
     #[arg(long, short)]
     pub(crate) approve: bool,
 

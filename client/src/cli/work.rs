@@ -40,7 +40,7 @@ what is piped in. A session that is idle has nothing to steer:
 
 Exit codes:
   0    it is queued
-  1    the session is idle or there is none, or several ids begin so
+  1    the session is idle or there is none, or several ids begin with it
   2    there is no message
   3    agentd is not running";
 
@@ -75,7 +75,7 @@ What was produced is kept, and so are queued messages. With several sessions at 
 
 Exit codes:
   0    it has stopped, or nothing was at work
-  1    no session has the id, several begin so, or several are at work
+  1    no session has the id, several ids begin with it, or several are at work
   3    agentd does not answer";
 
 /// The flags of `agentctl abort`.
@@ -127,7 +127,7 @@ started it has ended.
 
 Exit codes:
   0    done, also when there is no process
-  1    no live session has the id, or several begin so
+  1    no live session has the id, or several ids begin with it
   3    agentd is not running";
 
 /// The flags of `agentctl ps`.
@@ -155,7 +155,7 @@ counts from the next turn on, also in a run that is under way, and stays with th
 
 Exit codes:
   0    done
-  1    no session has the id, several begin so, or no tool has the name
+  1    no session has the id, several ids begin with it, or no tool has the name
   2    something is to be changed, and there is no ID
   3    agentd is missing or broke down";
 

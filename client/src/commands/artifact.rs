@@ -43,7 +43,7 @@ fn show(options: &ArtifactOptions) -> Result<Exit, Fault> {
         return Ok(exit);
     }
     let Some(path) = &session.path else {
-        let text = format!("Error: session {} is in no file, so it keeps no outputs.", session.id);
+        let text = format!("Error: session {} has no file, so it keeps no outputs.", session.id);
         return Err(Fault::new(Exit::Failed, text));
     };
     let start = StartOptions {

@@ -128,7 +128,7 @@ async fn follow(
                         return Ok(Exit::Answered);
                     }
                     Event::Lagged(_) => {
-                        let text = "agentctl: what was to be shown came faster than it was read; attach again.";
+                        let text = "agentctl: stdout was read too slowly, and events were lost; attach again.";
                         return Err(Fault::new(Exit::Failed, text));
                     }
                     // An observer is not asked.

@@ -65,7 +65,7 @@ fn report(options: &BugReportOptions) -> Result<Exit, Fault> {
     };
     let text = format!(
         "{}: versions, doctor and diagnostics, settings and models without secrets, {transcript}, {} of exchanges, {} of the daemon's \
-         log.\nWhat is known to be secret is [redacted]. Read it before you give it away: nobody knows what else in it is private.\n",
+         log.\nKnown secrets are [redacted]. Read the file before you pass it on: other private data is still in it.\n",
         one_line(&path.display().to_string()),
         counted(counts.recordings, "recording"),
         counted(counts.log_lines, "line"),
@@ -202,7 +202,7 @@ fn through(
         };
         return Err(Fault::new(Exit::NoDaemon, text));
     }
-    let counts = counts.unwrap_or_else(|_| Err(io::Error::other("gathering it broke down")));
+    let counts = counts.unwrap_or_else(|_| Err(io::Error::other("gathering its content broke down")));
     counts
         .map(Ok)
         .map_err(|error| Fault::new(Exit::Failed, format!("agentctl: the report is incomplete: {error}")))

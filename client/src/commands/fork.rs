@@ -87,7 +87,7 @@ fn fork_into(folder: &Path, session: &SessionInfo) -> Result<Exit, Fault> {
 
 fn file_of(session: &SessionInfo) -> Result<&str, Fault> {
     session.path.as_deref().ok_or_else(|| {
-        let text = format!("Error: session {} has no file, and no daemon has it.", session.id);
+        let text = format!("Error: session {} has no file and is in no daemon's memory.", session.id);
         Fault::new(Exit::Failed, text)
     })
 }

@@ -217,7 +217,7 @@ fn entries(count: u64) -> String {
 fn repaired(repair: &FsckRepair) -> String {
     let remark = repair.error.as_deref();
     let Some(path) = &repair.path else {
-        return format!("not repaired: {}", remark.unwrap_or("nobody says why"));
+        return format!("not repaired: {}", remark.unwrap_or("no reason given"));
     };
     let counts =
         [(repair.dropped, "left out"), (repair.relinked, "linked anew"), (repair.renamed, "with another id")];

@@ -6,6 +6,7 @@ mod link;
 mod model_choice;
 mod request;
 mod state;
+mod view;
 
 use std::time::Duration;
 

@@ -66,7 +66,7 @@ fn of_session(session: &SessionInfo, options: &ToolsOptions) -> Result<ToolList,
             daemon_call::with_private(start, async |client: &Client| ask(client, options).await)
         }
         (None, None) => {
-            let text = format!("Error: session {} has no file, and no daemon has it.", session.id);
+            let text = format!("Error: session {} has no file and is in no daemon's memory.", session.id);
             Err(Fault::new(Exit::Failed, text))
         }
     }

@@ -59,7 +59,7 @@ fn of_session(session: &SessionInfo) -> Result<OutlineEntries, Fault> {
         }
         (None, Some(path)) => of_file(Path::new(path)),
         (None, None) => {
-            let text = format!("Error: session {} is in no file, and no daemon has it.", session.id);
+            let text = format!("Error: session {} has no file and is in no daemon's memory.", session.id);
             Err(Fault::new(Exit::Failed, text))
         }
     }

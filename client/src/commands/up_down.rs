@@ -44,7 +44,7 @@ pub(crate) fn up(options: &UpOptions) -> Exit {
                 Some(ending) => see_out(connection, &status, ending).await?,
             }
         }
-        Err(Fault::new(Exit::Ending, "agentctl: agentd is ended by somebody whenever it has started."))
+        Err(Fault::new(Exit::Ending, "agentctl: agentd is ended again after each start; try again later."))
     }))
 }
 

@@ -145,7 +145,7 @@ fn answered(answer: &AssistantMessage) -> String {
     };
     let end = match answer.stop_reason {
         StopReason::Error => {
-            let why = answer.error_message.as_deref().unwrap_or("it is not known why");
+            let why = answer.error_message.as_deref().unwrap_or("no reason given");
             format!("*The answer failed: {}*\n", words(why))
         }
         StopReason::Aborted => "*The answer was stopped.*\n".into(),

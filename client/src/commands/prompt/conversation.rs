@@ -1,14 +1,12 @@
-//! The conversation with the daemon about one prompt: a loop that feeds signals, answers and events to the prompt's state, and shows
-//! what comes.
+//! The conversation with the daemon about one prompt: a loop that feeds signals, answers and events to the prompt's
+//! state, and events to its view.
 
-use std::{collections::VecDeque, future::Future, io, time::Duration};
+use std::{future::Future, io, time::Duration};
 
 use agentd_protocol::{
     command::NoParams,
     daemon::{ClientCapabilities, HelloParams, PROTOCOL, Role},
-    event::Event,
     exit_code::{PromptExit, PromptProgram},
-    message::{AssistantMessage, Message},
 };
 use tokio::{sync::mpsc, time::Instant};
 
@@ -16,19 +14,14 @@ use super::{
     link::{FollowedLine, FollowedSession, Reattached, SessionLink},
     request::PromptRequest,
     state::{PromptInput, PromptState, Transition},
+    view::PromptView,
 };
 use crate::{
-    commands::dialogs::{PendingDialogs, TypedOutcome, typed_lines},
     exit::{Exit, Fault, Signals},
     output::{Output, OutputChunk},
-    render::{StreamStyle, TextRenderer, harmless},
     rpc::{Abort, CallError, Client, EventLine, Hello, Prompt},
     shared_daemon::client_info,
 };
-
-/// How many bytes may wait for a slow stdout in a session that others may follow too: such a session does not wait for us, and
-/// drops the events that we do not take in time. An agentd of our own waits for every chunk.
-const MAX_UNWRITTEN_BYTES: usize = 64 << 20;
 
 /// A conversation with one agentd: the signals and the output that it shares with the rest of the program.
 pub(super) struct Conversation {
@@ -129,7 +122,7 @@ impl Conversation {
         let mut view = PromptView::new(request, followed.as_deref());
         loop {
             if state.is_over(!incoming.events.is_empty()) && view.unwritten.is_empty() {
-                return view.end(state);
+                return ConversationEnd::Finished(view.exit(state));
             }
             let input = tokio::select! {
                 biased;
@@ -228,201 +221,9 @@ fn closed_by_another() -> ConversationEnd {
     ))
 }
 
-/// The chunks that stdout and stderr have not taken yet.
-struct Unwritten {
-    chunks: VecDeque<OutputChunk>,
-    bytes: usize,
-    /// How many bytes may wait before no more events are taken.
-    max_bytes: usize,
-}
-
-impl Unwritten {
-    fn add(&mut self, chunks: impl IntoIterator<Item = OutputChunk>) {
-        for chunk in chunks {
-            self.bytes += chunk.len();
-            self.chunks.push_back(chunk);
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.chunks.is_empty()
-    }
-
-    fn has_room(&self) -> bool {
-        self.bytes < self.max_bytes
-    }
-
-    /// Sends the oldest chunk. Without a writer none is of use: [`Output::broken`] says why it ended.
-    fn send_next(&mut self, permit: Result<mpsc::Permit<'_, OutputChunk>, mpsc::error::SendError<()>>) {
-        match (permit, self.chunks.pop_front()) {
-            (Ok(permit), Some(chunk)) => {
-                self.bytes -= chunk.len();
-                permit.send(chunk);
-            }
-            (Ok(_), None) => {}
-            (Err(_), _) => self.chunks.clear(),
-        }
-    }
-}
-
-/// The questions of the session, and the lines of stdin that answer them.
-#[derive(Default)]
-struct TypedAnswers {
-    questions: PendingDialogs,
-    /// Reading begins with the first question.
-    lines: Option<mpsc::Receiver<String>>,
-}
-
-impl TypedAnswers {
-    /// The next line of stdin; `None` at its end.
-    ///
-    /// *Cancel safety*: no line is lost.
-    async fn next_line(&mut self) -> Option<String> {
-        self.lines.get_or_insert_with(typed_lines).recv().await
-    }
-}
-
-/// The state of the output: texts, dialogs, and the last answer, which decides the exit code.
-struct PromptView {
-    /// `None` prints the events as they are.
-    text: Option<TextRenderer>,
-    /// Whether somebody is there to answer questions.
-    can_answer: bool,
-    dialogs: TypedAnswers,
-    unwritten: Unwritten,
-    last_answer: Option<AssistantMessage>,
-}
-
-impl PromptView {
-    fn new(request: &PromptRequest, followed: Option<&FollowedSession>) -> Self {
-        let max_bytes = if followed.is_some() { MAX_UNWRITTEN_BYTES } else { 1 };
-        Self {
-            text: (!request.json).then(|| TextRenderer::new(StreamStyle::detect())),
-            can_answer: request.can_answer,
-            dialogs: TypedAnswers {
-                questions: PendingDialogs::of(followed.map_or("", FollowedSession::id)),
-                lines: None,
-            },
-            unwritten: Unwritten { chunks: VecDeque::new(), bytes: 0, max_bytes },
-            last_answer: None,
-        }
-    }
-
-    /// Shows an event; gives what it means for the prompt.
-    fn event(&mut self, line: EventLine) -> Option<PromptInput> {
-        if self.can_answer
-            && let Some(shown) = self.question(&line)
-        {
-            self.unwritten.add([OutputChunk::Err(shown.into_bytes())]);
-        }
-        let event = match (&self.text, line.kind.as_str()) {
-            // These two decide the outcome; the others are only passed on.
-            (None, "message_end" | "agent_settled") | (Some(_), _) => line.event(),
-            (None, _) => None,
-        };
-        if let Some(Event::MessageEnd(end)) = &event
-            && let Some(Message::Assistant(answer)) = end.message.get()
-        {
-            self.last_answer = Some(answer.clone());
-        }
-        let input = matches!(event, Some(Event::AgentSettled(_))).then_some(PromptInput::Settled);
-        match (&mut self.text, event) {
-            (None, _) => self.unwritten.add([OutputChunk::Out((line.text + "\n").into_bytes())]),
-            (Some(text), Some(event)) => self.unwritten.add(text.event(&event)),
-            (Some(_), None) => {}
-        }
-        input
-    }
-
-    /// The text of an event that asks the user something, or ends that.
-    fn question(&mut self, line: &EventLine) -> Option<String> {
-        if !matches!(line.kind.as_str(), "extension_ui_request" | "ui_request_resolved") {
-            return None;
-        }
-        match line.event()? {
-            Event::ExtensionUiRequest(request) => Some(self.dialogs.questions.take(request)),
-            Event::UiRequestResolved(resolved) => Some(self.dialogs.questions.resolved(&resolved)),
-            _ => None,
-        }
-    }
-
-    /// Takes a line of stdin while a question is asked. At its end nobody can answer any more, but other clients may.
-    async fn typed(&mut self, line: Option<String>, client: &Client) -> Result<(), CallError> {
-        let Some(line) = line else {
-            self.dialogs.questions = PendingDialogs::default();
-            return Ok(());
-        };
-        let shown = match self.dialogs.questions.typed(&line) {
-            TypedOutcome::Answer(answer, next) => {
-                client.answer_question(&answer).await?;
-                next
-            }
-            TypedOutcome::More => return Ok(()),
-            TypedOutcome::Unclear(how) => how,
-        };
-        self.unwritten.add([OutputChunk::Err(shown.into_bytes())]);
-        Ok(())
-    }
-
-    /// The exit code and the last words.
-    fn end(&self, state: PromptState) -> ConversationEnd {
-        ConversationEnd::Finished(match state.stopped_by() {
-            Some(exit) => PromptExit { exit, message: Some("agentctl: stopped.".into()) },
-            None => {
-                let PromptExit { exit, message } =
-                    PromptProgram::Agentctl.after_run(self.last_answer.as_ref());
-                PromptExit { exit, message: message.map(|message| harmless(&message).into_owned()) }
-            }
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn view() -> PromptView {
-        PromptView {
-            text: None,
-            can_answer: false,
-            dialogs: TypedAnswers::default(),
-            unwritten: Unwritten { chunks: VecDeque::new(), bytes: 0, max_bytes: 1 },
-            last_answer: None,
-        }
-    }
-
-    #[test]
-    fn events_are_passed_on_and_the_last_answer_counts() {
-        let mut view = view();
-        let answer = |stop: &str| {
-            format!(
-                r#"{{"type":"message_end","message":{{"role":"assistant","content":[],"stopReason":"{stop}","errorMessage":"e"}}}}"#
-            )
-        };
-        let settled = r#"{"type":"agent_settled","aborted":false}"#;
-        for (line, input) in [
-            (answer("stop").as_str(), None),
-            (r#"{"type":"of_tomorrow"}"#, None),
-            (answer("error").as_str(), None),
-            (settled, Some(PromptInput::Settled)),
-        ] {
-            let kind: serde_json::Value = serde_json::from_str(line).unwrap();
-            let kind = kind["type"].as_str().unwrap().to_owned();
-            assert_eq!(view.event(EventLine { kind, text: line.to_owned() }), input, "{line}");
-            assert_eq!(
-                view.unwritten.chunks.pop_back(),
-                Some(OutputChunk::Out(format!("{line}\n").into_bytes()))
-            );
-        }
-        let failed = PromptExit::failed("Error: e");
-        assert_eq!(view.end(PromptState::SUBMITTED), ConversationEnd::Finished(failed));
-        let Transition::To(stopped) = PromptState::SUBMITTED.next(PromptInput::Signal(Exit::Interrupted))
-        else {
-            panic!("abandoned")
-        };
-        let exit = PromptExit { exit: Exit::Interrupted, message: Some("agentctl: stopped.".into()) };
-        assert_eq!(view.end(stopped), ConversationEnd::Finished(exit));
-    }
 
     #[test]
     fn refusals_keep_their_hint_and_a_lost_daemon_is_one() {

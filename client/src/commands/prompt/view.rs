@@ -1,0 +1,230 @@
+//! The output of a prompt: texts of events, dialogs, the chunks that are not written yet, and the exit.
+
+use std::collections::VecDeque;
+
+use agentd_protocol::{
+    event::Event,
+    exit_code::{PromptExit, PromptProgram},
+    message::{AssistantMessage, Message},
+};
+use tokio::sync::mpsc;
+
+use super::{
+    link::FollowedSession,
+    request::PromptRequest,
+    state::{PromptInput, PromptState},
+};
+use crate::{
+    commands::dialogs::{PendingDialogs, TypedOutcome, typed_lines},
+    output::OutputChunk,
+    render::{StreamStyle, TextRenderer, harmless},
+    rpc::{CallError, Client, EventLine},
+};
+
+/// How many bytes may wait for a slow stdout in a shared session. Such a session does not wait for us: it drops events
+/// that we do not take in time. An agentd of our own waits for every chunk.
+const MAX_UNWRITTEN_BYTES: usize = 64 << 20;
+
+/// The chunks that stdout and stderr have not taken yet.
+pub(super) struct Unwritten {
+    chunks: VecDeque<OutputChunk>,
+    bytes: usize,
+    /// How many bytes may wait before no more events are taken.
+    max_bytes: usize,
+}
+
+impl Unwritten {
+    pub(super) fn add(&mut self, chunks: impl IntoIterator<Item = OutputChunk>) {
+        for chunk in chunks {
+            self.bytes += chunk.len();
+            self.chunks.push_back(chunk);
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.chunks.is_empty()
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        self.bytes < self.max_bytes
+    }
+
+    /// Sends the oldest chunk. Without a writer none is of use: [`crate::output::Output::broken`] says why it ended.
+    pub(super) fn send_next(
+        &mut self,
+        permit: Result<mpsc::Permit<'_, OutputChunk>, mpsc::error::SendError<()>>,
+    ) {
+        match (permit, self.chunks.pop_front()) {
+            (Ok(permit), Some(chunk)) => {
+                self.bytes -= chunk.len();
+                permit.send(chunk);
+            }
+            (Ok(_), None) => {}
+            (Err(_), _) => {
+                self.chunks.clear();
+                self.bytes = 0;
+            }
+        }
+    }
+}
+
+/// The questions of the session, and the lines of stdin that answer them.
+#[derive(Default)]
+pub(super) struct TypedAnswers {
+    pub(super) questions: PendingDialogs,
+    /// Reading begins with the first question.
+    lines: Option<mpsc::Receiver<String>>,
+}
+
+impl TypedAnswers {
+    /// The next line of stdin; `None` at its end.
+    ///
+    /// *Cancel safety*: no line is lost.
+    pub(super) async fn next_line(&mut self) -> Option<String> {
+        self.lines.get_or_insert_with(typed_lines).recv().await
+    }
+}
+
+/// The state of the output: texts, dialogs, and the last answer, which decides the exit code.
+pub(super) struct PromptView {
+    /// `None` prints the events as they are.
+    text: Option<TextRenderer>,
+    /// Whether somebody is there to answer questions.
+    can_answer: bool,
+    pub(super) dialogs: TypedAnswers,
+    pub(super) unwritten: Unwritten,
+    pub(super) last_answer: Option<AssistantMessage>,
+}
+
+impl PromptView {
+    pub(super) fn new(request: &PromptRequest, followed: Option<&FollowedSession>) -> Self {
+        let max_bytes = if followed.is_some() { MAX_UNWRITTEN_BYTES } else { 1 };
+        Self {
+            text: (!request.json).then(|| TextRenderer::new(StreamStyle::detect())),
+            can_answer: request.can_answer,
+            dialogs: TypedAnswers {
+                questions: PendingDialogs::of(followed.map_or("", FollowedSession::id)),
+                lines: None,
+            },
+            unwritten: Unwritten { chunks: VecDeque::new(), bytes: 0, max_bytes },
+            last_answer: None,
+        }
+    }
+
+    /// Shows an event; gives its meaning for the prompt.
+    pub(super) fn event(&mut self, line: EventLine) -> Option<PromptInput> {
+        if self.can_answer
+            && let Some(shown) = self.question(&line)
+        {
+            self.unwritten.add([OutputChunk::Err(shown.into_bytes())]);
+        }
+        let event = match (&self.text, line.kind.as_str()) {
+            // These two decide the outcome; the others are only passed on.
+            (None, "message_end" | "agent_settled") | (Some(_), _) => line.event(),
+            (None, _) => None,
+        };
+        if let Some(Event::MessageEnd(end)) = &event
+            && let Some(Message::Assistant(answer)) = end.message.get()
+        {
+            self.last_answer = Some(answer.clone());
+        }
+        let input = matches!(event, Some(Event::AgentSettled(_))).then_some(PromptInput::Settled);
+        match (&mut self.text, event) {
+            (None, _) => self.unwritten.add([OutputChunk::Out((line.text + "\n").into_bytes())]),
+            (Some(text), Some(event)) => self.unwritten.add(text.event(&event)),
+            (Some(_), None) => {}
+        }
+        input
+    }
+
+    /// The text of an event that asks the user something, or ends that.
+    fn question(&mut self, line: &EventLine) -> Option<String> {
+        if !matches!(line.kind.as_str(), "extension_ui_request" | "ui_request_resolved") {
+            return None;
+        }
+        match line.event()? {
+            Event::ExtensionUiRequest(request) => Some(self.dialogs.questions.take(request)),
+            Event::UiRequestResolved(resolved) => Some(self.dialogs.questions.resolved(&resolved)),
+            _ => None,
+        }
+    }
+
+    /// Takes a line of stdin while a question is asked. At its end nobody can answer any more, but other clients may.
+    pub(super) async fn typed(&mut self, line: Option<String>, client: &Client) -> Result<(), CallError> {
+        let Some(line) = line else {
+            self.dialogs.questions = PendingDialogs::default();
+            return Ok(());
+        };
+        let shown = match self.dialogs.questions.typed(&line) {
+            TypedOutcome::Answer(answer, next) => {
+                client.answer_question(&answer).await?;
+                next
+            }
+            TypedOutcome::More => return Ok(()),
+            TypedOutcome::Unclear(how) => how,
+        };
+        self.unwritten.add([OutputChunk::Err(shown.into_bytes())]);
+        Ok(())
+    }
+
+    /// The exit code and the last words.
+    pub(super) fn exit(&self, state: PromptState) -> PromptExit {
+        match state.stopped_by() {
+            Some(exit) => PromptExit { exit, message: Some("agentctl: stopped.".into()) },
+            None => {
+                let PromptExit { exit, message } =
+                    PromptProgram::Agentctl.after_run(self.last_answer.as_ref());
+                PromptExit { exit, message: message.map(|message| harmless(&message).into_owned()) }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{commands::prompt::state::Transition, exit::Exit};
+
+    fn view() -> PromptView {
+        PromptView {
+            text: None,
+            can_answer: false,
+            dialogs: TypedAnswers::default(),
+            unwritten: Unwritten { chunks: VecDeque::new(), bytes: 0, max_bytes: 1 },
+            last_answer: None,
+        }
+    }
+
+    #[test]
+    fn events_are_passed_on_and_the_last_answer_counts() {
+        let mut view = view();
+        let answer = |stop: &str| {
+            format!(
+                r#"{{"type":"message_end","message":{{"role":"assistant","content":[],"stopReason":"{stop}","errorMessage":"e"}}}}"#
+            )
+        };
+        let settled = r#"{"type":"agent_settled","aborted":false}"#;
+        for (line, input) in [
+            (answer("stop").as_str(), None),
+            (r#"{"type":"of_tomorrow"}"#, None),
+            (answer("error").as_str(), None),
+            (settled, Some(PromptInput::Settled)),
+        ] {
+            let kind: serde_json::Value = serde_json::from_str(line).unwrap();
+            let kind = kind["type"].as_str().unwrap().to_owned();
+            assert_eq!(view.event(EventLine { kind, text: line.to_owned() }), input, "{line}");
+            assert_eq!(
+                view.unwritten.chunks.pop_back(),
+                Some(OutputChunk::Out(format!("{line}\n").into_bytes()))
+            );
+        }
+        let failed = PromptExit::failed("Error: e");
+        assert_eq!(view.exit(PromptState::SUBMITTED), failed);
+        let Transition::To(stopped) = PromptState::SUBMITTED.next(PromptInput::Signal(Exit::Interrupted))
+        else {
+            panic!("abandoned")
+        };
+        let exit = PromptExit { exit: Exit::Interrupted, message: Some("agentctl: stopped.".into()) };
+        assert_eq!(view.exit(stopped), exit);
+    }
+}
