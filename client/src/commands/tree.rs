@@ -49,7 +49,7 @@ fn of_session(session: &SessionInfo) -> Result<OutlineEntries, Fault> {
             Ok(entries) => Ok(Some(entries)),
             // A session that is not open is read from its file.
             Err(CallError::Refused { .. }) if session.path.is_some() => Ok(None),
-            Err(error) => Err(Fault::from(&error)),
+            Err(error) => Err(error.into()),
         }
     })?;
     match (asked, &session.path) {

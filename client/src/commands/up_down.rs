@@ -110,7 +110,7 @@ pub(crate) fn down(options: &DownOptions) -> Exit {
         match connection.client.call::<Shutdown>(&params).await {
             // The daemon may be gone before its answer is read.
             Ok(()) | Err(CallError::Ended { .. }) => {}
-            Err(error) => return Err(Fault::from(&error)),
+            Err(error) => return Err(error.into()),
         }
         let remaining = status.ending.map(|ending| Duration::from_millis(ending.remaining_ms));
         let allowed = match (deadline, remaining) {
