@@ -145,7 +145,7 @@ impl<W: Write> Check<W> {
 
     /// Looks at a ledger. What its lines say is the daemon's business.
     fn ledger(&mut self, path: &Path) -> Result<(), FsckError> {
-        let mut found = file(path, FsckKind::Ledger);
+        let mut found = file(path, FsckKind::IntentLog);
         match unreadable_lines(path, self.max_line_bytes) {
             Ok((places, count)) => {
                 found.oddities = places

@@ -387,7 +387,8 @@ pub struct DaemonStatus {
     pub live_sessions: u32,
     /// Sessions that left memory because they were idle, and come back with the next command.
     #[serde(default)]
-    pub resting_sessions: u32,
+    #[serde(rename = "restingSessions")]
+    pub unloaded_sessions: u32,
     /// Sessions at work.
     pub running_sessions: u32,
     /// How the daemon is ending; absent while it is not. It takes no new work then.

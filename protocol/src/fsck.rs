@@ -63,7 +63,8 @@ pub enum FsckKind {
     /// A session file.
     Session,
     /// The ledger of what a session had in flight.
-    Ledger,
+    #[serde(rename = "ledger")]
+    IntentLog,
     /// The folder of a session's long outputs.
     Artifacts,
 }

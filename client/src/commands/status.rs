@@ -130,7 +130,7 @@ mod tests {
             agent_dir: "/a\x1b[2J".into(),
             clients: 1,
             live_sessions: 3,
-            resting_sessions: 4,
+            unloaded_sessions: 4,
             running_sessions: 2,
             ending: None,
             memory_bytes: Some(12_345_678),

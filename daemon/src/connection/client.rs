@@ -1,42 +1,65 @@
-//! Who the client is, and what it said that it can do.
+//! The client: its name, role and capabilities, and the lines that it gets.
 
 use agentd_protocol::{
     command::Command,
     daemon::{DaemonInfo, Hello, HelloParams, Limits, PROTOCOL, Role},
     error::{ErrorCode, Failure},
 };
+use agentd_session::{Audience, UiAbilities};
 
-use agentd_session::UiAbilities;
-
-use super::view::View;
 use crate::hub::SessionRegistry;
 
 const ANEW: &str = "Connect anew, and say hello with the role \"control\".";
 
-/// What a client told about itself. Before `hello`: the plain wire.
+/// The lines that a client said it understands. Without `hello`: those of pi's protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct ClientView {
+    /// The client said `hello`.
+    pub(super) is_introduced: bool,
+    /// Events carry `sessionId` and `seq`.
+    pub(super) names_sessions: bool,
+    /// The client answers the daemon's own questions.
+    pub(super) answers_questions: bool,
+    /// Updates carry the answer so far, and there are no system messages.
+    pub(super) is_cumulative: bool,
+}
+
+impl ClientView {
+    /// Whether this client gets an event for that audience. A client that counts events by `seq` gets all of them.
+    pub(super) fn shows(self, audience: Audience) -> bool {
+        self.names_sessions
+            || match audience {
+                Audience::Everyone => true,
+                Audience::Asked => self.answers_questions,
+                Audience::Introduced => self.is_introduced,
+                Audience::Counting => false,
+            }
+    }
+}
+
+/// A client as it introduced itself. Before `hello`, it speaks pi's protocol.
 #[derive(Debug, Clone)]
 pub(super) struct Client {
-    /// Which of the daemon's connections this is, counted from 1.
+    /// The number of its connection, counted from 1 in each daemon.
     number: u64,
     name: Option<String>,
-    /// How it sees what sessions say.
-    pub(super) view: View,
+    pub(super) view: ClientView,
     role: Role,
-    /// Whether it introduced itself.
+    /// Whether it said `hello`.
     is_introduced: bool,
     /// Whether no user is behind it who could be asked.
     pub(super) is_alone: bool,
-    /// Whether it is a command of ours, and so not the user.
+    /// Whether it is a command of a session, and so not the user.
     is_command: bool,
 }
 
 impl Client {
-    /// Somebody who has not said anything.
+    /// A client that has not said `hello` yet.
     pub(super) fn new(number: u64, is_command: bool) -> Self {
         Self {
             number,
             name: None,
-            view: View::default(),
+            view: ClientView::default(),
             role: Role::default(),
             is_introduced: false,
             is_alone: false,
@@ -44,7 +67,7 @@ impl Client {
         }
     }
 
-    /// What others are told that it is called.
+    /// Its name, as other clients see it.
     pub(super) fn name(&self) -> String {
         self.name.clone().unwrap_or_else(|| format!("client {}", self.number))
     }
@@ -54,7 +77,7 @@ impl Client {
         self.view.names_sessions
     }
 
-    /// Whether it introduced itself, and so knows more than the plain wire.
+    /// Whether it said `hello`, and so knows more than pi's protocol.
     pub(super) fn is_introduced(&self) -> bool {
         self.is_introduced
     }
@@ -64,23 +87,23 @@ impl Client {
         self.role == Role::Control && !self.is_command
     }
 
-    /// Whose questions it answers. A client of the plain wire: those of extensions, as in the reference.
+    /// The questions that it answers. Without `hello`, those of extensions, as in pi.
     pub(super) fn abilities(&self) -> Option<UiAbilities> {
         if self.is_alone {
             return None;
         }
         match (self.may_answer(), self.view.answers_questions) {
             (true, true) => Some(UiAbilities::All),
-            // A host behind the bridge as well, for which the bridge said hello.
+            // This includes a host behind the bridge, for which the bridge said `hello`.
             (true, false) if !self.names_sessions() => Some(UiAbilities::Extensions),
             _ => None,
         }
     }
 
-    /// Takes an introduction.
+    /// Takes a `hello`.
     ///
     /// # Errors
-    /// When the client speaks another version, and when an observer asks for more; it stays what it was.
+    /// When the client speaks another version, and when an observer asks for more. Nothing has changed then.
     pub(super) fn hello(
         &mut self,
         params: &HelloParams,
@@ -98,11 +121,11 @@ impl Client {
             return Err(Failure::new(ErrorCode::Forbidden, text).hint(ANEW));
         }
         let wanted = params.capabilities;
-        self.view = View {
+        self.view = ClientView {
             is_introduced: true,
             names_sessions: wanted.sessions,
             answers_questions: wanted.ui && params.role == Role::Control && !self.is_command,
-            // What a flag of the command line asked for stays.
+            // `--cumulative-updates` on the command line stays in force.
             is_cumulative: wanted.cumulative || self.view.is_cumulative,
         };
         self.name = params.client.as_ref().map(|client| client.name.clone()).filter(|name| !name.is_empty());
@@ -116,7 +139,7 @@ impl Client {
         })
     }
 
-    /// Whether the client may ask for that.
+    /// Whether the client's role allows the command.
     ///
     /// # Errors
     /// The refusal.
@@ -129,7 +152,7 @@ impl Client {
     }
 }
 
-/// Who we are.
+/// This daemon, as clients see it.
 pub(super) fn daemon_info(registry: &SessionRegistry) -> DaemonInfo {
     DaemonInfo {
         name: "agentd".into(),
@@ -144,10 +167,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dialogs_go_to_those_who_have_a_user() {
+    fn dialogs_go_to_clients_that_have_a_user() {
         let plain = Client::new(1, false);
         let alone = Client { is_alone: true, ..plain.clone() };
         assert_eq!((plain.abilities(), alone.abilities()), (Some(UiAbilities::Extensions), None));
         assert_eq!(Client::new(1, true).abilities(), None);
+    }
+
+    #[test]
+    fn events_that_pi_lacks_go_to_clients_that_said_hello() {
+        assert!(!ClientView::default().shows(Audience::Introduced));
+        assert!(ClientView { is_introduced: true, ..ClientView::default() }.shows(Audience::Introduced));
+    }
+
+    #[test]
+    fn questions_go_to_clients_that_answer_and_to_those_that_count() {
+        let check = |view: ClientView, asked: bool, counting: bool| {
+            assert!(view.shows(Audience::Everyone));
+            assert_eq!((view.shows(Audience::Asked), view.shows(Audience::Counting)), (asked, counting));
+        };
+        check(ClientView::default(), false, false);
+        check(ClientView { answers_questions: true, ..ClientView::default() }, true, false);
+        check(ClientView { names_sessions: true, ..ClientView::default() }, true, true);
     }
 }

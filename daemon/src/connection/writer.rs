@@ -1,4 +1,4 @@
-//! The writing half of a connection.
+//! The writing half of a connection: merges the connection's own answers with the streams of its sessions.
 
 use std::{
     collections::{HashMap, HashSet, hash_map::Entry},
@@ -19,58 +19,60 @@ use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    cumulative::Cumulative,
-    following::{Batch, Following},
-    view::View,
-    watching::{Told, Watching},
+    client::ClientView,
+    cumulative::CumulativeView,
+    feeds::{FollowedFeed, OutputBatch, SessionWatch, WatchOutput},
 };
 use crate::transport::Output;
 
-/// Lines that grow on their way are handed over when they are so many bytes.
+/// Cumulative updates grow in the writer; a batch of them is written once it has this many bytes.
 const BATCH_BYTES: usize = 256 << 10;
 
-/// What the reading half tells the writing half.
-pub(super) enum Out {
+/// A message from the reading half to the writing half.
+pub(super) enum WriterCommand {
     /// An answer of the connection itself, without LF.
     Line(Bytes),
-    /// From here on, follow this session too.
-    Follow(Box<Following>),
-    /// From here on, tell what happens to sessions.
-    Watch(Watching),
-    /// Write what is left of this session, which has ended, before anything else.
+    /// Follow this session, too.
+    Follow(Box<FollowedFeed>),
+    /// Write the changes of all sessions, too.
+    Watch(SessionWatch),
+    /// Write the remaining lines of this session, which has ended, before anything else.
     AwaitEnd(Arc<str>),
-    /// From here on, the client sees what sessions say so.
-    View(View),
-    /// Everything that was told before this counts from now on; nobody may be left to be told that.
+    /// From here on, write the lines that this view shows.
+    View(ClientView),
+    /// Confirm that all messages before this one are applied. The receiver may be gone.
     Settle(oneshot::Sender<()>),
 }
 
-/// Writes until the reading half has ended and every session that is followed has.
+/// Writes until the reading half and all streams have ended.
 ///
 /// # Errors
-/// When the client's end is gone, and when a plain client did not keep up, which could not understand being told.
-pub(super) async fn write(mut out: mpsc::Receiver<Out>, mut output: Output) -> std::io::Result<()> {
+/// When the client is gone.
+pub(super) async fn write(
+    mut commands: mpsc::Receiver<WriterCommand>,
+    mut output: Output,
+) -> std::io::Result<()> {
     let mut feeds = SelectAll::new();
     let mut reading = true;
-    let mut lines = Lines::default();
+    let mut lines = OutputLines::default();
     while reading || !feeds.is_empty() {
         tokio::select! {
-            told = out.recv(), if reading => match told {
-                Some(Out::Line(line)) => write_line(&line, &mut lines.batch),
-                Some(Out::View(view)) => lines.see(view),
-                Some(Out::Settle(settled)) => {
+            command = commands.recv(), if reading => match command {
+                Some(WriterCommand::Line(line)) => write_line(&line, &mut lines.batch),
+                Some(WriterCommand::View(view)) => lines.set_view(view),
+                Some(WriterCommand::Settle(settled)) => {
                     let _ = settled.send(());
                 }
-                Some(Out::Follow(following)) => {
+                Some(WriterCommand::Follow(following)) => {
                     lines.join(&following);
                     *lines.open.entry(Arc::clone(&following.session)).or_default() += 1;
                     feeds.push(following.batches().boxed());
                 }
-                Some(Out::Watch(watching)) => {
+                Some(WriterCommand::Watch(watching)) => {
                     lines.watchers += 1;
                     feeds.push(watching.batches().boxed());
                 }
-                Some(Out::AwaitEnd(session)) => {
+                Some(WriterCommand::AwaitEnd(session)) => {
                     while lines.open.contains_key(&session)
                         && let Some(batch) = feeds.next().await
                     {
@@ -81,13 +83,13 @@ pub(super) async fn write(mut out: mpsc::Receiver<Out>, mut output: Output) -> s
                 }
                 None => reading = false,
             },
-            // It gives nothing when the last one is over: then the loop looks again whether anything is left.
+            // `None` when the last stream is over: the loop then checks whether anything is left.
             batch = feeds.next(), if !feeds.is_empty() => if let Some(batch) = batch
                 && !lines.write(batch, &output).await
             {
                 break;
             },
-            // Noticed when it happens, not with the next line: there may be none.
+            // Noticed at once, not with the next line, which may never come.
             () = output.broken() => break,
         }
         if !lines.flush(&output).await || lines.is_over {
@@ -97,45 +99,45 @@ pub(super) async fn write(mut out: mpsc::Receiver<Out>, mut output: Output) -> s
     output.finish().await
 }
 
-/// Lines that are about to be written.
+/// The lines that are about to be written, and the state that they depend on.
 #[derive(Default)]
-struct Lines {
+struct OutputLines {
     batch: Vec<u8>,
-    view: View,
-    /// The answers that stream, for a client that wants them whole.
-    cumulative: Option<Cumulative>,
-    /// How many feeds of each session have not come to their end.
+    view: ClientView,
+    /// The streaming answers, for a client with cumulative updates.
+    cumulative: Option<CumulativeView>,
+    /// The number of feeds of each session that have not ended.
     open: HashMap<Arc<str>, usize>,
-    /// Sessions of whose end one side has heard, the feed or the watcher: it is told once, after the feed's last line.
-    half_told: HashSet<Arc<str>>,
-    /// How many watchers have not come to their end: two for a moment, when one takes the place of another.
+    /// Sessions whose end one of feed and watch has reported: `session_closed` is written once, after the feed's last line.
+    half_closed: HashSet<Arc<str>>,
+    /// The number of watches that have not ended: two for a moment, when one replaces another.
     watchers: usize,
-    /// A plain client that lagged is told and left.
+    /// Set when a client that does not name sessions has lagged: it gets an error, and the connection ends.
     is_over: bool,
 }
 
-impl Lines {
-    /// What the client sees changes.
-    fn see(&mut self, view: View) {
+impl OutputLines {
+    /// Changes the view.
+    fn set_view(&mut self, view: ClientView) {
         self.view = view;
         if !view.is_cumulative {
             self.cumulative = None;
         } else if self.cumulative.is_none() {
-            self.cumulative = Some(Cumulative::default());
+            self.cumulative = Some(CumulativeView::default());
         }
     }
 
-    /// A session is followed from here on.
-    fn join(&mut self, following: &Following) {
+    /// Starts a session's cumulative updates in the middle of an answer.
+    fn join(&mut self, following: &FollowedFeed) {
         if let (Some(cumulative), Some(so_far)) = (&mut self.cumulative, &following.so_far) {
             cumulative.joined(&following.session, so_far);
         }
     }
 
-    /// Writes a batch; false when writing has failed. Memory stays bounded also where lines grow on their way.
-    async fn write(&mut self, batch: Batch, output: &Output) -> bool {
+    /// Writes a batch; false when writing has failed. Memory stays bounded even when lines grow.
+    async fn write(&mut self, batch: OutputBatch, output: &Output) -> bool {
         match batch {
-            Batch::Items(session, items) if self.cumulative.is_some() => {
+            OutputBatch::Items(session, items) if self.cumulative.is_some() => {
                 for item in items {
                     self.item(&session, item);
                     if self.batch.len() >= BATCH_BYTES && !self.flush(output).await {
@@ -148,18 +150,20 @@ impl Lines {
         self.flush(output).await
     }
 
-    fn add(&mut self, batch: Batch) {
+    fn add(&mut self, batch: OutputBatch) {
         let (session, items) = match batch {
-            Batch::Items(session, items) => (session, items),
-            Batch::News(told) => return told.into_iter().for_each(|told| self.told(told)),
-            Batch::Unwatched => {
+            OutputBatch::Items(session, items) => (session, items),
+            OutputBatch::Changes(outputs) => {
+                return outputs.into_iter().for_each(|output| self.watched(output));
+            }
+            OutputBatch::Unwatched => {
                 self.watchers -= 1;
                 if self.watchers == 0 {
-                    self.half_told.clear();
+                    self.half_closed.clear();
                 }
                 return;
             }
-            Batch::End { session, has_ended } => return self.end(&session, has_ended),
+            OutputBatch::End { session, has_ended } => return self.end(&session, has_ended),
         };
         let bytes: usize = items.iter().map(length).sum();
         self.batch.reserve(bytes);
@@ -193,7 +197,7 @@ impl Lines {
         }
     }
 
-    /// A feed has come to its end.
+    /// Handles the end of a feed.
     fn end(&mut self, session: &Arc<str>, has_ended: bool) {
         if let Entry::Occupied(mut open) = self.open.entry(Arc::clone(session)) {
             *open.get_mut() -= 1;
@@ -204,24 +208,24 @@ impl Lines {
                 }
             }
         }
-        let waited_for = self.half_told.remove(session);
-        if waited_for || (has_ended && self.view.names_sessions) {
+        let watch_reported = self.half_closed.remove(session);
+        if watch_reported || (has_ended && self.view.names_sessions) {
             self.closed(session);
-            if self.watchers > 0 && !waited_for {
-                self.half_told.insert(Arc::clone(session));
+            if self.watchers > 0 && !watch_reported {
+                self.half_closed.insert(Arc::clone(session));
             }
         }
     }
 
-    /// What a watcher has heard.
-    fn told(&mut self, told: Told) {
-        match told {
-            Told::Line(line) => write_line(&line, &mut self.batch),
-            Told::Closed(session) if self.open.contains_key(&session) => {
-                self.half_told.insert(session);
+    /// Handles an output of a watch.
+    fn watched(&mut self, output: WatchOutput) {
+        match output {
+            WatchOutput::Line(line) => write_line(&line, &mut self.batch),
+            WatchOutput::Closed(session) if self.open.contains_key(&session) => {
+                self.half_closed.insert(session);
             }
-            Told::Closed(session) => {
-                if !self.half_told.remove(&session) {
+            WatchOutput::Closed(session) => {
+                if !self.half_closed.remove(&session) {
                     self.closed(&session);
                 }
             }
@@ -252,15 +256,15 @@ impl Lines {
         }
     }
 
-    /// Hands the lines over; false when writing has failed.
+    /// Hands the lines to the output; false when writing has failed.
     async fn flush(&mut self, output: &Output) -> bool {
         self.batch.is_empty() || output.write(std::mem::take(&mut self.batch)).await
     }
 }
 
-/// What an item adds to the batch, about.
+/// The approximate number of bytes that an item adds to the batch.
 fn length(item: &FeedItem) -> usize {
-    /// Room for the line break, and for the session's name.
+    /// For the line break, `sessionId` and `seq`.
     const MORE: usize = 80;
     match item {
         FeedItem::Event { line, .. } | FeedItem::Reply { line } | FeedItem::Addressed { line } => {
@@ -270,8 +274,8 @@ fn length(item: &FeedItem) -> usize {
     }
 }
 
-/// Puts the session's id and the event's number before the closing brace of the line that begins at `from` and ends the
-/// batch. Ids have no characters that JSON would escape.
+/// Inserts the session's id and the event's number before the closing brace of the line that begins at `from` and ends the batch.
+/// Ids have no characters that JSON would escape.
 fn name_session(batch: &mut Vec<u8>, from: usize, session: &str, seq: u64) {
     if batch[from..].ends_with(b"}\n") {
         batch.truncate(batch.len() - 2);
@@ -287,7 +291,7 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::connection::following::Pending;
+    use crate::connection::feeds::OwedReplies;
 
     fn event(seq: u64, line: &'static str) -> FeedItem {
         FeedItem::Event { seq, audience: Audience::Everyone, line: Bytes::from_static(line.as_bytes()) }
@@ -295,59 +299,71 @@ mod tests {
 
     #[test]
     fn events_name_their_session_when_asked_to() {
-        let mut lines = Lines { view: View { names_sessions: true, ..View::default() }, ..Lines::default() };
-        lines.add(Batch::Items("s".into(), vec![event(7, "{\"type\":\"x\"}")]));
+        let mut lines = OutputLines {
+            view: ClientView { names_sessions: true, ..ClientView::default() },
+            ..OutputLines::default()
+        };
+        lines.add(OutputBatch::Items("s".into(), vec![event(7, "{\"type\":\"x\"}")]));
         assert_eq!(
             String::from_utf8(lines.batch).unwrap(),
             "{\"type\":\"x\",\"sessionId\":\"s\",\"seq\":7}\n"
         );
-        let mut plain = Lines::default();
-        plain.add(Batch::Items("s".into(), vec![event(7, "{\"type\":\"x\"}")]));
+        let mut plain = OutputLines::default();
+        plain.add(OutputBatch::Items("s".into(), vec![event(7, "{\"type\":\"x\"}")]));
         assert_eq!(String::from_utf8(plain.batch).unwrap(), "{\"type\":\"x\"}\n");
     }
 
     #[test]
-    fn a_lag_is_told_or_ends_a_plain_client() {
-        let mut lines = Lines { view: View { names_sessions: true, ..View::default() }, ..Lines::default() };
-        lines.add(Batch::Items("s".into(), vec![FeedItem::Lagged { from_seq: 3 }]));
+    fn a_lag_is_reported_or_ends_a_client_without_hello() {
+        let mut lines = OutputLines {
+            view: ClientView { names_sessions: true, ..ClientView::default() },
+            ..OutputLines::default()
+        };
+        lines.add(OutputBatch::Items("s".into(), vec![FeedItem::Lagged { from_seq: 3 }]));
         let text = String::from_utf8(lines.batch).unwrap();
         assert_eq!(text, "{\"type\":\"lagged\",\"sessionId\":\"s\",\"fromSeq\":3}\n");
         assert!(!lines.is_over);
-        let mut plain = Lines::default();
-        plain.add(Batch::Items("s".into(), vec![FeedItem::Lagged { from_seq: 3 }]));
+        let mut plain = OutputLines::default();
+        plain.add(OutputBatch::Items("s".into(), vec![FeedItem::Lagged { from_seq: 3 }]));
         assert!(plain.is_over && String::from_utf8(plain.batch).unwrap().contains("did not keep up"));
     }
 
     /// A session that ended by itself, while an answer of another one is under way.
     #[tokio::test]
-    async fn nothing_is_awaited_of_a_session_that_is_over_already() {
+    async fn the_end_of_a_session_that_is_over_already_is_not_awaited() {
         let (ended, other) = (Feed::new(FeedLimits::default()), Feed::new(FeedLimits::default()));
-        let follow = |name: &str, feed: &Feed, pending: Pending| {
+        let follow = |name: &str, feed: &Feed, owed: OwedReplies| {
             let (feed, leaving) = (feed.attach(), CancellationToken::new());
-            Out::Follow(Box::new(Following { session: name.into(), feed, pending, leaving, so_far: None }))
+            WriterCommand::Follow(Box::new(FollowedFeed {
+                session: name.into(),
+                feed,
+                owed,
+                leaving,
+                so_far: None,
+            }))
         };
-        let (reader, pipe) = std::io::pipe().unwrap();
+        let (read_end, pipe) = std::io::pipe().unwrap();
         let (outbox, out) = mpsc::channel(8);
         let writing = tokio::spawn(write(out, Output::start(pipe).unwrap()));
-        let tell = async |told: Out| outbox.send(told).await.map_err(drop).unwrap();
-        tell(follow("ended", &ended, Pending::default())).await;
-        tell(follow("other", &other, Pending::default())).await;
+        let tell = async |command: WriterCommand| outbox.send(command).await.map_err(drop).unwrap();
+        tell(follow("ended", &ended, OwedReplies::default())).await;
+        tell(follow("other", &other, OwedReplies::default())).await;
         let (written, mut lines) = mpsc::channel(8);
         std::thread::spawn(move || {
-            for line in BufReader::new(reader).lines().map_while(Result::ok) {
+            for line in BufReader::new(read_end).lines().map_while(Result::ok) {
                 written.blocking_send(line).unwrap();
             }
         });
         ended.publish([Bytes::from_static(b"last")]);
         ended.close();
         assert_eq!(lines.recv().await.unwrap(), "last");
-        // What comes later is written later: by then the writer knows of the end.
+        // Once a later line is written, the writer knows of the end.
         for text in ["a", "b", "c"] {
             other.publish([Bytes::from_static(text.as_bytes())]);
             assert_eq!(lines.recv().await.unwrap(), text);
         }
-        tell(Out::AwaitEnd("ended".into())).await;
-        tell(Out::Line(Bytes::from_static(b"answer"))).await;
+        tell(WriterCommand::AwaitEnd("ended".into())).await;
+        tell(WriterCommand::Line(Bytes::from_static(b"answer"))).await;
         let answer = tokio::time::timeout(std::time::Duration::from_secs(10), lines.recv()).await;
         assert_eq!(answer.expect("the writer does not wait").unwrap(), "answer");
         other.close();

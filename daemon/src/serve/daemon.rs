@@ -32,7 +32,7 @@ use super::{
 use crate::{
     cli::ServeOptions,
     compose,
-    connection::{self, Connection, Origin, Reserved},
+    connection::{self, Connection, Origin, ReservedSlot},
     daemon_limits::DaemonLimits,
     hub::{DaemonContext, SessionRegistry, ShutdownSwitch, resource_limits},
     limits::{LAST_LINES, RESERVED_CLIENTS, STOP_GRACE},
@@ -243,7 +243,7 @@ impl Daemon {
     /// Serves a client beyond the limit, for commands about the daemon only: users must be able to look at a full daemon and to end it.
     fn serve_reserved(&self, stream: UnixStream, failure: Failure, clients: &mut JoinSet<io::Result<()>>) {
         match Arc::clone(&self.reserved).try_acquire_owned() {
-            Ok(permit) => self.begin(stream, Some(Reserved::new(permit, failure)), clients),
+            Ok(permit) => self.begin(stream, Some(ReservedSlot::new(permit, failure)), clients),
             Err(_) => self.refuse(&stream, failure),
         }
     }
@@ -264,7 +264,12 @@ impl Daemon {
         }
     }
 
-    fn begin(&self, stream: UnixStream, reserved: Option<Reserved>, clients: &mut JoinSet<io::Result<()>>) {
+    fn begin(
+        &self,
+        stream: UnixStream,
+        reserved: Option<ReservedSlot>,
+        clients: &mut JoinSet<io::Result<()>>,
+    ) {
         // Looked up at once: the process that has connected may pass the socket on and end.
         let peer = Peer::of(&stream, stream.peer_cred().ok().and_then(|peer| peer.pid()));
         let (lines, output) = split(stream, self.limits.max_line_bytes, self.lines.client());

@@ -6,16 +6,16 @@ use agentd_protocol::message::{AssistantMessage, ContentBlock, Message};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::arguments::Arguments;
+use super::arguments::StreamedArguments;
 
-/// An answer as far as it has come. What was written once is only copied from then on.
+/// An answer so far, as JSON. A part that was written once is only copied from then on.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct StreamedAnswer {
     blocks: Vec<Block>,
     /// From the end of the content to the usage.
     middle: String,
     usage: String,
-    /// From there to the end.
+    /// From the usage to the end.
     tail: String,
 }
 
@@ -24,28 +24,28 @@ pub(super) struct Answer {
 enum Block {
     /// Text or thinking: everything but [`TEXT_END`].
     Text(String),
-    /// A tool call: everything before its arguments, and these.
-    Call(String, Arguments),
-    /// All of a block that does not grow.
+    /// A tool call: everything before its arguments, and the arguments.
+    Call(String, StreamedArguments),
+    /// A complete block.
     Whole(String),
 }
 
-/// What ends a block of text or thinking.
+/// The end of a block of text or thinking.
 const TEXT_END: &str = "\"}";
 
-/// What an update says.
+/// A `message_update`, as far as it is needed here.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Update<'a> {
     #[serde(borrow)]
     usage: &'a RawValue,
     #[serde(borrow)]
-    assistant_message_event: Part<'a>,
+    assistant_message_event: UpdatePart<'a>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Part<'a> {
+struct UpdatePart<'a> {
     #[serde(rename = "type", borrow)]
     kind: Cow<'a, str>,
     content_index: usize,
@@ -59,9 +59,9 @@ struct Part<'a> {
     tool_call: Option<&'a RawValue>,
 }
 
-impl Answer {
-    /// An answer that begins, or one that is joined in the middle. Arguments that were under way then stand still until their
-    /// call is complete: what comes of them is JSON text, and the beginning of that is not known.
+impl StreamedAnswer {
+    /// An answer that begins, or one that is joined in the middle. Arguments that are streaming then stay unchanged until their call
+    /// is complete: their deltas continue a JSON text whose beginning is unknown.
     pub(super) fn of(message: &AssistantMessage) -> Option<Self> {
         let blocks: Option<Vec<Block>> = message.content.iter().map(Block::of).collect();
         let mut tail = format!(",\"stopReason\":\"stop\",\"timestamp\":{}", message.timestamp);
@@ -87,11 +87,11 @@ impl Answer {
         })
     }
 
-    /// Adds what an update says; false when it does not fit what came before.
+    /// Adds an update; false when it does not fit the answer so far.
     pub(super) fn add(&mut self, update: &Update<'_>) -> bool {
         self.usage.clear();
         self.usage.push_str(update.usage.get());
-        let Part { kind, content_index: at, delta, id, tool_name, tool_call } =
+        let UpdatePart { kind, content_index: at, delta, id, tool_name, tool_call } =
             &update.assistant_message_event;
         let begins = match (&**kind, id, tool_name) {
             ("text_start", ..) => Some(Block::Text("{\"type\":\"text\",\"text\":\"".into())),
@@ -162,7 +162,7 @@ impl Block {
 
     fn call(id: &RawValue, name: &RawValue) -> Self {
         let head = format!("{{\"type\":\"toolCall\",\"id\":{id},\"name\":{name},\"arguments\":");
-        Self::Call(head, Arguments::default())
+        Self::Call(head, StreamedArguments::default())
     }
 }
 
@@ -174,7 +174,7 @@ pub(super) fn assistant(text: &str) -> Option<AssistantMessage> {
     }
 }
 
-/// A string of JSON without its quotes: escaped, so that it can stand in another string as it is.
+/// A JSON string without its quotes, still escaped, to be inserted into another string.
 fn inner(string: &str) -> &str {
     string.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or_default()
 }

@@ -1,21 +1,21 @@
-//! The JSON of a tool call's arguments while it comes: at every moment an object, of what has come so far.
+//! The JSON of a tool call's arguments while it streams: at every moment a complete object of what has arrived.
 
-/// Nesting beyond this is not followed, as where the complete arguments are read.
+/// The deepest nesting that is followed, as when complete arguments are read.
 const MAX_DEPTH: usize = 128;
 
-/// An object that grows with the text of its JSON. Each character is looked at once.
+/// An object that grows with its JSON text. Each character is read once.
 ///
-/// It reads as `agentd_ai::partial_json::best_reading` does: a string that breaks off is kept as far as it goes, a member
-/// without a value is left out, and behind something that is no JSON nothing counts.
+/// It reads as `agentd_ai::partial_json::best_reading` does: a string that breaks off is kept as far as it goes, a member without a
+/// value is left out, and everything after invalid JSON is ignored.
 #[derive(Debug, Default)]
-pub(super) struct Arguments {
-    /// Valid JSON, if every bracket in `open` were closed, and the string that is open.
+pub(super) struct StreamedArguments {
+    /// JSON that is valid once the open string and every bracket in `open` are closed.
     text: String,
-    /// What closes the brackets that are open, innermost last.
+    /// The closing brackets of those that are open, innermost last.
     open: Vec<char>,
-    /// What goes before the next value, once there is one: a comma, a name.
+    /// The text before the next value, written with it: a comma, a name.
     before: String,
-    /// A number or a word that may go on, or an escape in a string.
+    /// An unfinished number, word, or escape in a string.
     token: String,
     state: State,
 }
@@ -31,11 +31,11 @@ enum State {
     },
     /// After a member's name.
     Colon,
-    /// Before a value; `or_end`: or the end of an empty list.
+    /// Before a value; with `or_end`, or before the end of an empty list.
     Value {
         or_end: bool,
     },
-    /// In a string; of a name or a value.
+    /// In a string: a name or a value.
     Text {
         is_name: bool,
     },
@@ -43,11 +43,11 @@ enum State {
     Word,
     /// After a value.
     After,
-    /// Behind the object, or behind something that is no JSON.
+    /// After the object, or after invalid JSON.
     Over,
 }
 
-impl Arguments {
+impl StreamedArguments {
     /// Adds text.
     pub(super) fn push(&mut self, text: &str) {
         for character in text.chars() {
@@ -91,7 +91,7 @@ impl Arguments {
             }
             State::Word => self.in_word(c),
             State::Over => {}
-            // A code fence around the object is forgiven.
+            // A code fence before the object is skipped.
             State::Start if matches!(c, '`' | 'j' | 's' | 'o' | 'n') => {}
             _ if matches!(c, ' ' | '\t' | '\n' | '\r') => {}
             State::Start if c == '{' => self.begin('{', '}', State::Member { is_first: true }),
@@ -161,7 +161,7 @@ impl Arguments {
         if is_number(&number) {
             self.whole(&number);
         } else if number.parse::<f64>().is_ok_and(f64::is_infinite) {
-            // As JavaScript writes what is too large for it.
+            // JavaScript writes a number that is too large as `null`.
             self.whole("null");
         } else {
             self.state = State::Over;
@@ -186,7 +186,7 @@ impl Arguments {
         self.state = State::After;
     }
 
-    /// A character of a string. What is no JSON, but what models write all the same, is mended.
+    /// Adds a character of a string. Repairs invalid characters that models write.
     fn in_text(&mut self, c: char, is_name: bool) {
         if !self.token.is_empty() {
             return self.in_escape(c, is_name);
@@ -269,7 +269,7 @@ impl Arguments {
         self.in_text(c, is_name);
     }
 
-    /// Half of a character, and what was taken for the other half.
+    /// Replaces a lone half of a surrogate pair, and reads on after it.
     fn lone_half(&mut self, c: char, is_name: bool) {
         let second = self.token.split_off(6);
         self.token.clear();
@@ -289,7 +289,7 @@ impl Arguments {
     }
 }
 
-/// The word of JSON that begins so.
+/// The JSON word with this prefix.
 fn word(beginning: &str) -> Option<&'static str> {
     ["true", "false", "null"].into_iter().find(|word| word.starts_with(beginning))
 }
@@ -312,7 +312,7 @@ mod tests {
     use super::*;
 
     fn read(pieces: &[&str]) -> Value {
-        let (mut arguments, mut text) = (Arguments::default(), String::new());
+        let (mut arguments, mut text) = (StreamedArguments::default(), String::new());
         pieces.iter().for_each(|piece| arguments.push(piece));
         arguments.write(&mut text);
         assert!(!text.contains('\n'), "{text:?} is one line");
@@ -374,7 +374,7 @@ mod tests {
         fn it_is_the_best_reading_of_every_beginning(map in object(value()), pretty: bool, cut in 0usize..400) {
             let text = if pretty { serde_json::to_string_pretty(&map) } else { serde_json::to_string(&map) };
             let text = text.unwrap();
-            // The other reading takes white space at the end away, also in a string.
+            // The other reading trims white space at the end, also in a string.
             let is_fair = |at: &usize| text.get(..*at).is_some_and(|text| !text.ends_with(char::is_whitespace));
             let cut = (0..=cut.min(text.len())).rev().find(is_fair).unwrap();
             prop_assert_eq!(read(&[&text[..cut]]), Value::Object(best_reading(&text[..cut])));

@@ -15,7 +15,7 @@ fn session() -> Arc<str> {
     "s".into()
 }
 
-fn shown(view: &mut Cumulative, line: &str) -> Option<Value> {
+fn shown(view: &mut CumulativeView, line: &str) -> Option<Value> {
     let line = view.event(&session(), line.as_bytes())?;
     Some(serde_json::from_slice(&line).unwrap_or_else(|error| panic!("{error}: {line:?}")))
 }
@@ -85,9 +85,9 @@ proptest! {
         deltas.extend(seals);
         let mut accumulator = Accumulator::new(model(), 7);
         let frame = AssistantMessage::pending("a", "p", "m\"", 7);
-        let start = shown(&mut Cumulative::default(), &line(MessageStart { message: message(frame.clone()) }));
+        let start = shown(&mut CumulativeView::default(), &line(MessageStart { message: message(frame.clone()) }));
         prop_assert_eq!(&start.unwrap()["message"]["stopReason"], "stop");
-        let (mut view, mut joined) = (Cumulative::default(), None::<Cumulative>);
+        let (mut view, mut joined) = (CumulativeView::default(), None::<CumulativeView>);
         shown(&mut view, &line(MessageStart { message: message(frame) }));
         let mut call_is_joined = false;
         for (at, (delta, of_call)) in deltas.into_iter().enumerate() {
@@ -108,7 +108,7 @@ proptest! {
                 prop_assert!(got["message"]["content"].is_array());
             }
             if at == joins_at {
-                let mut late = Cumulative::default();
+                let mut late = CumulativeView::default();
                 late.joined(&session(), &message(accumulator.so_far()));
                 (joined, call_is_joined) = (Some(late), of_call || side_by_side);
             }
@@ -118,7 +118,7 @@ proptest! {
 
 #[test]
 fn nobody_hears_of_system_messages() {
-    let mut view = Cumulative::default();
+    let mut view = CumulativeView::default();
     for kind in ["message_start", "message_end"] {
         assert_eq!(
             shown(&mut view, &format!(r#"{{"type":"{kind}","message":{{"role":"system","content":""}}}}"#)),
@@ -143,6 +143,6 @@ fn nobody_hears_of_system_messages() {
 #[test]
 fn an_update_without_a_beginning_is_passed_on() {
     let update = r#"{"type":"message_update","usage":{},"assistantMessageEvent":{"type":"text_delta","contentIndex":0,"delta":"x"}}"#;
-    let mut view = Cumulative::default();
+    let mut view = CumulativeView::default();
     assert_eq!(&*view.event(&session(), update.as_bytes()).unwrap(), update.as_bytes());
 }

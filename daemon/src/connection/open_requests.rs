@@ -1,4 +1,4 @@
-//! What a client asked for when it opened sessions, as far as that goes on to count for what this client does.
+//! The options that a client gave when it opened sessions, as far as they apply to what this client does there later.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -6,10 +6,10 @@ use agentd_config::Environment;
 use agentd_protocol::{error::Failure, model::ThinkingLevel};
 use agentd_session::{SessionOptions, Target, ToolSelection};
 
-/// What was asked for in one session.
+/// The options that a client gave for one session.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Wish {
-    /// The environment of what the client starts.
+pub(super) struct OpenRequest {
+    /// The environment of the commands that the client runs in the session.
     environment: Option<Environment>,
     provider: Option<String>,
     model: Option<String>,
@@ -17,8 +17,8 @@ pub(super) struct Wish {
     tools: ToolSelection,
 }
 
-impl Wish {
-    /// What `asked` says; the environment only where the client gave one.
+impl OpenRequest {
+    /// Takes them from `asked`; the environment only if the client sent one.
     pub(super) fn of(asked: &SessionOptions, has_environment: bool) -> Self {
         Self {
             environment: has_environment.then(|| asked.environment.clone()),
@@ -29,8 +29,8 @@ impl Wish {
         }
     }
 
-    /// What the session that follows on one with these `options` is opened with: the same flags, but for what was meant for that
-    /// one session, and what this client asked for over them.
+    /// The options for the session that replaces one with these `options`: the same, without name and target, overridden by what
+    /// this client asked for.
     pub(super) fn successor(&self, options: &SessionOptions) -> SessionOptions {
         let mut options = SessionOptions { name: None, target: Target::New, ..options.clone() };
         if let Some(environment) = &self.environment {
@@ -47,33 +47,33 @@ impl Wish {
     }
 }
 
-/// One for each session that the client opened and asked something for.
+/// The requests of one client, by session.
 #[derive(Debug, Default)]
-pub(super) struct Wishes(HashMap<Arc<str>, Wish>);
+pub(super) struct OpenRequests(HashMap<Arc<str>, OpenRequest>);
 
-impl Wishes {
-    /// What was asked for in a session.
-    pub(super) fn of(&self, session: &str) -> Option<&Wish> {
+impl OpenRequests {
+    /// The options that were given for a session.
+    pub(super) fn of(&self, session: &str) -> Option<&OpenRequest> {
         self.0.get(session)
     }
 
-    /// The environment of what the client starts in a session; `None` for the session's own.
+    /// The environment of the commands that the client runs in a session; `None` for the session's own.
     pub(super) fn environment(&self, session: &str) -> Option<Environment> {
         self.of(session)?.environment.clone()
     }
 
-    /// Keeps one, of at most `limit`; those of sessions that are not known any more make place.
+    /// Keeps a request, of at most `limit`. At the limit, requests for sessions that are not open any more are dropped.
     ///
     /// # Errors
-    /// `limit_reached` when there are so many.
+    /// `limit_reached` when there are as many for open sessions.
     pub(super) fn keep(
         &mut self,
         session: &Arc<str>,
-        wish: Wish,
+        request: OpenRequest,
         limit: usize,
         is_known: impl Fn(&str) -> bool,
     ) -> Result<(), Failure> {
-        if wish == Wish::default() {
+        if request == OpenRequest::default() {
             self.0.remove(session);
             return Ok(());
         }
@@ -87,7 +87,7 @@ impl Wishes {
                 return Err(Failure::limit(text, "daemon.maxFollowedSessions", instead));
             }
         }
-        self.0.insert(Arc::clone(session), wish);
+        self.0.insert(Arc::clone(session), request);
         Ok(())
     }
 }
@@ -97,20 +97,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_many_as_may_be_of_sessions_that_are_there() {
+    fn at_the_limit_requests_for_closed_sessions_are_dropped() {
         let (one, two, three): (Arc<str>, Arc<str>, Arc<str>) = ("1".into(), "2".into(), "3".into());
         let of = |value: &str| [("A", value)].into_iter().collect::<Environment>();
-        let wish = |value: &str| Wish { environment: Some(of(value)), ..Wish::default() };
-        let mut kept = Wishes::default();
-        kept.keep(&one, wish("a"), 2, |_| true).unwrap();
-        kept.keep(&two, wish("b"), 2, |_| true).unwrap();
-        kept.keep(&two, wish("c"), 2, |_| true).unwrap();
-        assert!(kept.keep(&three, wish("d"), 2, |_| true).is_err());
-        kept.keep(&three, Wish::default(), 2, |_| true).unwrap();
+        let request = |value: &str| OpenRequest { environment: Some(of(value)), ..OpenRequest::default() };
+        let mut kept = OpenRequests::default();
+        kept.keep(&one, request("a"), 2, |_| true).unwrap();
+        kept.keep(&two, request("b"), 2, |_| true).unwrap();
+        kept.keep(&two, request("c"), 2, |_| true).unwrap();
+        assert!(kept.keep(&three, request("d"), 2, |_| true).is_err());
+        kept.keep(&three, OpenRequest::default(), 2, |_| true).unwrap();
         assert_eq!((kept.environment("2"), kept.environment("3")), (Some(of("c")), None));
-        kept.keep(&three, wish("d"), 2, |session| session != "1").unwrap();
+        kept.keep(&three, request("d"), 2, |session| session != "1").unwrap();
         assert_eq!((kept.environment("1"), kept.environment("3")), (None, Some(of("d"))));
-        kept.keep(&two, Wish::default(), 2, |_| true).unwrap();
+        kept.keep(&two, OpenRequest::default(), 2, |_| true).unwrap();
         assert_eq!(kept.environment("2"), None);
     }
 }

@@ -5,31 +5,31 @@ use std::{collections::HashMap, sync::Arc};
 use agentd_session::{PresenceGuard, SubscriberId, ToolProvider, UiAbilities};
 use tokio_util::sync::CancellationToken;
 
-use super::following::Pending;
+use super::feeds::OwedReplies;
 use crate::hub::{ClientCount, SessionSlot};
 
 /// A session that the connection follows.
 pub(super) struct Attachment {
-    /// Our name in its feed.
-    pub(super) reader: SubscriberId,
-    pub(super) pending: Pending,
+    /// The connection's subscription to its feed.
+    pub(super) subscriber: SubscriberId,
+    pub(super) owed: OwedReplies,
     pub(super) leaving: CancellationToken,
     pub(super) session: Arc<SessionSlot>,
-    /// Counts us among the session's clients: until we leave, not until the last answer has come.
+    /// Counts the connection among the session's clients until it leaves, which may be before its last answer.
     pub(super) _count: ClientCount,
-    /// While we answer what it asks its user.
+    /// Set while the client answers the session's questions to the user.
     pub(super) present: Option<PresenceGuard>,
-    /// While we provide tools for it.
+    /// Set while the client provides tools for the session.
     pub(super) tools: Option<ToolProvider>,
 }
 
 impl Attachment {
-    /// Whether it is this session that is followed, not one that had its id before.
+    /// Whether this session is followed, and not an earlier one of the same id.
     pub(super) fn is_to(&self, session: &SessionSlot) -> bool {
         std::ptr::eq(&*self.session, session)
     }
 
-    /// Ends it, while the client is still there.
+    /// Stops following, and takes the client's tools back.
     pub(super) fn leave(self) {
         self.leaving.cancel();
         if let Some(tools) = self.tools {
@@ -38,47 +38,47 @@ impl Attachment {
     }
 }
 
-/// How many are followed before those that have ended are looked for.
-const FEW: usize = 16;
+/// The number of followed sessions from which those that have ended are looked for.
+const MIN_BEFORE_SWEEP: usize = 16;
 
-/// All of them, and the current one.
+/// The sessions that a connection follows, and the current one.
 #[derive(Default)]
 pub(super) struct Attachments {
     followed: HashMap<Arc<str>, Attachment>,
-    /// With so many, those that have ended are let go.
-    many: usize,
-    /// Where commands go that name no session. It need not be followed.
+    /// The number of followed sessions at which those that have ended are removed next.
+    sweep_at: usize,
+    /// The session for commands that name none. It need not be followed.
     pub(super) current: Option<Arc<SessionSlot>>,
 }
 
 impl Attachments {
-    /// Whether as many are followed as may be. Those that have ended do not count.
+    /// Whether `limit` sessions are followed, without those that have ended.
     pub(super) fn are_full(&mut self, limit: usize) -> bool {
         if self.followed.len() >= limit {
-            self.let_go_of_ended();
+            self.remove_ended();
         }
         self.followed.len() >= limit
     }
 
-    fn let_go_of_ended(&mut self) {
+    fn remove_ended(&mut self) {
         self.followed.retain(|_, attachment| !attachment.session.has_ended());
     }
 
-    /// How a session is followed. Another one of that id, which has ended since, is not it.
+    /// The attachment to a session; `None` also when an earlier session of the same id is followed.
     pub(super) fn get(&self, session: &SessionSlot) -> Option<&Attachment> {
         self.followed.get(&**session.id()).filter(|attachment| attachment.is_to(session))
     }
 
-    /// Whether a session of that id is followed, be it over.
+    /// Whether a session of that id is followed, ended or not.
     pub(super) fn has(&self, id: &str) -> bool {
         self.followed.contains_key(id)
     }
 
     pub(super) fn insert(&mut self, id: Arc<str>, attachment: Attachment) {
-        // A client may open and close sessions for as long as it lives; each look costs what was added since the last one.
-        if self.followed.len() >= self.many.max(FEW) {
-            self.let_go_of_ended();
-            self.many = 2 * self.followed.len();
+        // A client may open and close sessions forever. Doubling the threshold keeps the cost of a sweep constant for each insertion.
+        if self.followed.len() >= self.sweep_at.max(MIN_BEFORE_SWEEP) {
+            self.remove_ended();
+            self.sweep_at = 2 * self.followed.len();
         }
         self.followed.insert(id, attachment);
     }
@@ -87,22 +87,22 @@ impl Attachments {
         self.followed.get_mut(&**session.id()).filter(|attachment| attachment.is_to(session))
     }
 
-    /// Follows a session no longer; answers that are under way still come. False when it was not followed.
+    /// Stops following a session; answers that are owed still come. False when it was not followed.
     pub(super) fn leave(&mut self, id: &str) -> bool {
         self.take(id).map(Attachment::leave).is_some()
     }
 
-    /// Takes a session out, to be followed anew.
+    /// Removes an attachment, to be replaced by another one.
     pub(super) fn take(&mut self, id: &str) -> Option<Attachment> {
         self.followed.remove(id)
     }
 
-    /// Those that are followed.
+    /// The sessions that are followed.
     pub(super) fn all(&self) -> Vec<Arc<SessionSlot>> {
         self.followed.values().map(|attachment| Arc::clone(&attachment.session)).collect()
     }
 
-    /// From here on we answer so much of what they ask.
+    /// From here on the client answers the questions that `abilities` allow.
     pub(super) fn answer(&mut self, abilities: Option<UiAbilities>) {
         for attachment in self.followed.values_mut() {
             attachment.present =
@@ -110,7 +110,7 @@ impl Attachments {
         }
     }
 
-    /// Follows none but this one, if it is followed.
+    /// Stops following all sessions but this one.
     pub(super) fn leave_others(&mut self, id: &str) {
         let stays = self.followed.remove_entry(id);
         self.leave_all();
@@ -123,13 +123,16 @@ impl Attachments {
         }
     }
 
-    /// Our places as one that provides tools: in that session, or in all.
-    pub(super) fn seats<'a>(&'a self, id: Option<&'a str>) -> impl Iterator<Item = &'a ToolProvider> {
+    /// The client as a provider of tools: for that session, or for all.
+    pub(super) fn tool_providers<'a>(
+        &'a self,
+        id: Option<&'a str>,
+    ) -> impl Iterator<Item = &'a ToolProvider> {
         let meant = self.followed.iter().filter(move |(session, _)| id.is_none_or(|id| ***session == *id));
         meant.filter_map(|(_, attachment)| attachment.tools.as_ref())
     }
 
-    /// Provides no tools any more: the client cannot answer.
+    /// Ends the client's tools, whose calls it cannot answer any more.
     pub(super) fn disconnect_tools(&mut self) {
         for attachment in self.followed.values_mut() {
             attachment.tools = None;

@@ -1,26 +1,31 @@
-//! Commands about the daemon and its sessions.
+//! Commands of the connection and the daemon: `hello`, lists, watching, closing, status, shutdown.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use agentd_config::AgentDir;
+use agentd_process::{ProcessTable, RunningProcess};
 use agentd_protocol::{
-    command::DaemonCommand,
+    command::{DaemonCommand, WorkKind},
     daemon::{
         Amount, CloseSessionParams, Counters, DaemonEnding, DaemonStatus, DaemonUsage, HelloParams,
-        ListSessionsParams, SessionParams, ShutdownParams,
+        ListProcessesParams, ListSessionsParams, ProcessInfo, ProcessList, SessionParams, ShutdownParams,
     },
     error::{ErrorCode, Failure},
     frame::Response,
 };
+use agentd_session::SessionHandle;
+use agentd_store::iso_timestamp;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::{Origin, client::daemon_info, reader::Reader, watching::Watching, writer::Out};
+use super::{
+    client::daemon_info, dispatcher::Dispatcher, feeds::SessionWatch, options::Origin, writer::WriterCommand,
+};
 use crate::hub::{self, resource_limits, session_list::WithoutFile};
 
-impl Reader {
-    /// Does a command of the daemon.
-    pub(super) async fn manage(&mut self, command: DaemonCommand, id: Option<Value>) {
+impl Dispatcher {
+    /// Executes a command of the daemon.
+    pub(super) async fn execute_daemon(&mut self, command: DaemonCommand, id: Option<Value>) {
         let name = command.name();
         match command {
             DaemonCommand::Hello(params) => self.hello(&params, id).await,
@@ -44,9 +49,9 @@ impl Reader {
     async fn hello(&mut self, params: &HelloParams, id: Option<Value>) {
         match self.client.hello(params, &self.registry, self.connection.max_line_bytes) {
             Ok(hello) => {
-                self.tell(Out::View(self.client.view)).await;
+                self.tell_writer(WriterCommand::View(self.client.view)).await;
                 self.answer(&Response::done(id, "hello", Some(hello))).await;
-                // What is asked from here on must not pass by as something that this client does not see.
+                // The writer must show the client's new kinds of lines before sessions send them.
                 self.settle().await;
                 self.begin_answering().await;
             }
@@ -55,10 +60,10 @@ impl Reader {
     }
 
     async fn close_session(&mut self, params: CloseSessionParams, id: Option<Value>) {
-        match self.known(&params.session_id).await {
+        match self.find_session(&params.session_id).await {
             Ok(session) => {
                 let registry = Arc::clone(&self.registry);
-                self.beside(id, "close_session", async move {
+                self.in_background(id, "close_session", async move {
                     registry.close(&session, params.mode).await;
                     Ok(None::<()>)
                 })
@@ -75,12 +80,12 @@ impl Reader {
             Origin::Socket { .. } => WithoutFile::All,
         };
         let unwanted = self.gone.child_token();
-        // A command sees its own; the user all there are, in memory or not.
-        let ids = || self.visible().iter().map(|known| Arc::clone(known.id())).collect::<HashSet<_>>();
-        let only = self.caller.is_some().then(ids);
-        self.beside(id, "list_sessions", async move {
+        // A client that is a command sees its own sessions; the user sees all, loaded or not.
+        let ids = || self.visible().iter().map(|session| Arc::clone(session.id())).collect::<HashSet<_>>();
+        let only = self.command_peer.is_some().then(ids);
+        self.in_background(id, "list_sessions", async move {
             let agent_dir = agent_dir?;
-            // Also when this is given up.
+            // Stops the blocking listing when this future is dropped.
             let _guard = unwanted.clone().drop_guard();
             let listed = tokio::task::spawn_blocking(move || {
                 let only = (without_file, only.as_ref());
@@ -97,25 +102,25 @@ impl Reader {
     async fn delete_session(&mut self, params: SessionParams, id: Option<Value>) {
         const NAME: &str = "delete_session";
         let (registry, agent_dir) = (Arc::clone(&self.registry), self.agent_dir());
-        self.beside(id, NAME, async move {
+        self.in_background(id, NAME, async move {
             registry.delete(&params.session_id, agent_dir?).await?;
             Ok(None::<()>)
         })
         .await;
     }
 
-    /// Watched anew from here on, if they were watched already.
+    /// Watches all sessions. A second `watch_sessions` starts over.
     async fn watch_sessions(&mut self, id: Option<Value>) {
         let leaving = CancellationToken::new();
-        let watching = Watching {
+        let watching = SessionWatch {
             registry: Arc::clone(&self.registry),
             watcher: self.registry.watch_broker().subscribe(),
             leaving: leaving.clone(),
         };
         self.watching = Some(leaving.drop_guard());
-        // The answer first: what follows it is news.
+        // The answer goes out before the first change.
         self.answer(&Response::<()>::done(id, "watch_sessions", None)).await;
-        self.tell(Out::Watch(watching)).await;
+        self.tell_writer(WriterCommand::Watch(watching)).await;
     }
 
     async fn daemon_status(&mut self, id: Option<Value>) {
@@ -123,10 +128,10 @@ impl Reader {
             Ok(agent_dir) => agent_dir,
             Err(failure) => return self.fail(id, Some("daemon_status"), failure).await,
         };
-        let known = self.visible();
-        let live: Vec<_> = known.iter().filter_map(|known| known.loaded()).collect();
+        let sessions = self.visible();
+        let live: Vec<_> = sessions.iter().filter_map(|session| session.loaded()).collect();
         let running = live.iter().filter(|live| live.summary().is_streaming).count();
-        let resting = known.iter().filter(|known| known.is_unloaded()).count();
+        let unloaded = sessions.iter().filter(|session| session.is_unloaded()).count();
         let connections = &self.connection.daemon.connections;
         let status = DaemonStatus {
             daemon: daemon_info(&self.registry),
@@ -142,12 +147,12 @@ impl Reader {
                 mode: ending.mode,
                 remaining_ms: u64::try_from(ending.remaining().as_millis()).unwrap_or(u64::MAX),
             }),
-            resting_sessions: u32::try_from(resting).unwrap_or(u32::MAX),
+            unloaded_sessions: u32::try_from(unloaded).unwrap_or(u32::MAX),
             running_sessions: u32::try_from(running).unwrap_or(u32::MAX),
             memory_bytes: resource_limits::resident_bytes(),
             tasks: u32::try_from(tokio::runtime::Handle::current().metrics().num_alive_tasks())
                 .unwrap_or(u32::MAX),
-            usage: self.usage(known.len()).await,
+            usage: self.usage(sessions.len()).await,
             counters: Counters {
                 connections: connections.total(),
                 sessions_loaded: self.registry.loaded(),
@@ -164,7 +169,7 @@ impl Reader {
         };
         let limits = self.registry.limits();
         let (commands, most_commands) = self.registry.commands();
-        // Zero where it cannot be counted.
+        // Shown as zero where it cannot be counted.
         let open_files = tokio::task::spawn_blocking(resource_limits::open_files).await.ok().flatten();
         DaemonUsage {
             clients: Amount {
@@ -195,5 +200,53 @@ impl Reader {
         let options = &self.connection.options;
         AgentDir::find(&options.environment, options.compat, &options.cwd)
             .map_err(|error| Failure::new(ErrorCode::Io, error.to_string()))
+    }
+
+    /// `list_processes`. Works on a blocking thread, since it reads all of `/proc`.
+    pub(super) async fn list_processes(&mut self, params: ListProcessesParams, id: Option<Value>) {
+        const NAME: &str = "list_processes";
+        let sessions: Vec<SessionHandle> = match &params.session_id {
+            Some(session_id) => match self.find_session(session_id).await {
+                // An unloaded session has no processes: with any, it would not have been unloaded.
+                Ok(session) => session.loaded().into_iter().collect(),
+                Err(failure) => return self.fail(id, Some(NAME), failure).await,
+            },
+            None => self.visible().iter().filter_map(|session| session.loaded()).collect(),
+        };
+        self.in_background(id, NAME, async move {
+            let listed = tokio::task::spawn_blocking(move || list(sessions)).await;
+            listed.map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?.map(Some)
+        })
+        .await;
+    }
+}
+
+/// The processes of sessions, by session, then oldest first. Blocks.
+fn list(mut sessions: Vec<SessionHandle>) -> Result<ProcessList, Failure> {
+    sessions.sort_by(|one, other| one.id().cmp(other.id()));
+    let table = ProcessTable::read().map_err(|error| {
+        Failure::new(ErrorCode::Io, format!("The processes of the system cannot be read: {error}"))
+    })?;
+    let of = |session: &SessionHandle| {
+        let id = session.id().to_owned();
+        session.processes().list(&table).into_iter().map(move |process| info(id.clone(), process))
+    };
+    Ok(ProcessList { processes: sessions.iter().flat_map(of).collect() })
+}
+
+fn info(session_id: String, process: RunningProcess) -> ProcessInfo {
+    let RunningProcess { pid, parent, work, background, command, started_ms, cpu_time, memory_bytes } =
+        process;
+    let (kind, id) = work.map_or((WorkKind::Tool, None), |work| (work.kind, work.id));
+    ProcessInfo {
+        session_id,
+        pid,
+        parent_pid: parent,
+        kind: if background { WorkKind::Background } else { kind },
+        id,
+        command,
+        started: started_ms.map(iso_timestamp),
+        cpu_ms: cpu_time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+        memory_bytes,
     }
 }

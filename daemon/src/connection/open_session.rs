@@ -1,33 +1,29 @@
-//! Opening, following and leaving sessions.
+//! `open_session`: which session is meant, with which options, and whether the client may have it.
 
 use std::sync::Arc;
 
 use agentd_config::{AgentDir, Environment};
 use agentd_protocol::{
-    Json,
-    daemon::{
-        AttachSessionParams, AttachedSession, EndMode, OpenSessionParams, OpenedSession, SessionParams,
-    },
+    daemon::{OpenSessionParams, OpenedSession},
     error::{ErrorCode, Failure},
     frame::Response,
-    message::Message,
     resources::DiagnosticLevel,
 };
 use agentd_session::{Attached, ReopenError, SessionOptions, Target, locate};
 use serde_json::Value;
 
-use super::{reader::Reader, wishes::Wish, writer::Out};
+use super::{dispatcher::Dispatcher, follow::gone, open_requests::OpenRequest, writer::WriterCommand};
 use crate::{
     cli::{self, StdioOptions, field_of},
-    hub::{self, AcquiredSession, LoadedGuard, SessionSlot},
+    hub::{self, AcquiredSession},
 };
 
-impl Reader {
+impl Dispatcher {
     pub(super) async fn open_session(&mut self, params: OpenSessionParams, id: Option<Value>) {
         const NAME: &str = "open_session";
         let follows = params.attach != Some(false);
         let fields = Fields::of(&params);
-        // Which session it will be is known only when it is open.
+        // The session is known only once it is open.
         let admitted = if follows { self.may_follow("") } else { Ok(()) };
         let asked = match admitted.and_then(|()| self.options_of(params)) {
             Ok(asked) => self.may_open(&asked.session, fields.sends_environment).await.map(|()| asked),
@@ -43,7 +39,7 @@ impl Reader {
             }
             Err(failure) => Err(failure),
         };
-        // Until it is followed.
+        // `_expected` keeps the session from being closed until the client follows it.
         let (session, warnings, _expected) = match opened {
             Ok((
                 AcquiredSession { session, diagnostics, expected, .. },
@@ -54,7 +50,7 @@ impl Reader {
                 self.on_eof = on_eof;
                 if cumulative {
                     self.client.view.is_cumulative = true;
-                    self.tell(Out::View(self.client.view)).await;
+                    self.tell_writer(WriterCommand::View(self.client.view)).await;
                 }
                 let to_tell = diagnostics.iter().filter(|it| it.level > DiagnosticLevel::Info);
                 warnings.extend(to_tell.map(ToString::to_string));
@@ -63,21 +59,21 @@ impl Reader {
             Err(failure) => return self.fail(id, Some(NAME), failure).await,
         };
         let joined = self.join(session, None).await;
-        let (session, Attached { subscriber: reader, seq, state, in_flight, .. }) = match joined {
+        let (session, Attached { subscriber, seq, state, in_flight, .. }) = match joined {
             Ok(joined) => joined,
             Err(failure) => return self.fail(id, Some(NAME), failure).await,
         };
         let epoch = self.registry.epoch().to_owned();
         let data = OpenedSession { state, epoch, seq, warnings };
-        // The answer first: what follows it is after `seq`.
+        // The answer goes out before the events after `seq`.
         self.answer(&Response::done(id, NAME, Some(data))).await;
         if follows {
-            self.move_to(session, reader, in_flight.and_then(|in_flight| in_flight.message)).await;
+            self.move_to(session, subscriber, in_flight.and_then(|in_flight| in_flight.message)).await;
         }
     }
 
-    /// Opens a session. One that is open already becomes what is asked for, or the difference is refused; gives what to tell of
-    /// that, too.
+    /// Opens a session. A session that is open already takes on the requested options, or is refused for those that it cannot take
+    /// on. Gives warnings about that, too.
     async fn open_as_asked(
         &mut self,
         mut asked: SessionOptions,
@@ -91,13 +87,13 @@ impl Reader {
             self.has_opened(&joined.session);
         }
         asked.environment = self.registry.share_environment(asked.environment);
-        let wish = Wish::of(&asked, fields.has_environment);
+        let request = OpenRequest::of(&asked, fields.has_environment);
         let mut warnings = Vec::new();
         if joined.was_open {
-            let (session, awake) = self.awaken(Arc::clone(&joined.session)).await?;
+            let (session, guard) = self.load(Arc::clone(&joined.session)).await?;
             let id = Arc::clone(session.id());
             let asked_for = asked.cwd.display().to_string();
-            warnings = match awake.handle.reopen(asked, fields.if_idle).await {
+            warnings = match guard.handle.reopen(asked, fields.if_idle).await {
                 Some(Ok(warnings)) => warnings,
                 Some(Err(ReopenError::Differs(flags))) => {
                     let elsewhere = flags.contains(&"cwd").then(|| (session.info().cwd, asked_for));
@@ -108,20 +104,20 @@ impl Reader {
             };
             joined.session = session;
         }
-        self.keep_wish(joined.session.id(), wish)?;
+        self.keep_request(joined.session.id(), request)?;
         Ok((joined, warnings))
     }
 
-    /// An id that a client chose names one session of the daemon: one that has its file elsewhere is not begun a second time here.
+    /// Refuses an id that the client chose if a session of that id has its file in another folder: an id names one session.
     async fn check_folder(&self, asked: &SessionOptions) -> Result<(), Failure> {
         let Target::Id(id) = &asked.target else { return Ok(()) };
         if self.registry.get(id).is_some() {
-            // It is compared with what it was opened with.
+            // An open session is compared with the options that it was opened with.
             return Ok(());
         }
         let (agent_dir, asked, id) = (self.agent_dir()?, asked.clone(), id.clone());
         let looked = tokio::task::spawn_blocking(move || {
-            // None, or none that could be read: then there is nothing to mistake it for.
+            // Without a readable file there is no other session of that id.
             let (path, header) = hub::session_list::file_of(&agent_dir, &id).ok()?;
             let works_in = header.cwd().to_owned();
             let is_here = std::path::Path::new(&works_in) == asked.cwd
@@ -132,131 +128,13 @@ impl Reader {
         refused.map_or(Ok(()), Err)
     }
 
-    /// Keeps in mind what the client asked for in a session.
-    pub(super) fn keep_wish(&mut self, session: &Arc<str>, wish: Wish) -> Result<(), Failure> {
+    /// Keeps the options that the client gave for a session.
+    pub(super) fn keep_request(&mut self, session: &Arc<str>, request: OpenRequest) -> Result<(), Failure> {
         let (registry, limit) = (&self.registry, self.connection.limits.followed);
-        self.wishes.keep(session, wish, limit, |session| registry.get(session).is_some())
+        self.open_requests.keep(session, request, limit, |session| registry.get(session).is_some())
     }
 
-    pub(super) async fn attach_session(&mut self, params: AttachSessionParams, id: Option<Value>) {
-        const NAME: &str = "attach_session";
-        // Updates alone do not say what an answer was before them.
-        let replays = !self.client.view.is_cumulative;
-        let known = params.since.filter(|since| replays && since.epoch == self.registry.epoch());
-        let since = known.map(|since| since.seq);
-        let admitted = self.may_follow(&params.session_id);
-        let opened = match admitted {
-            Ok(()) => self.open_by_id(&params.session_id).await,
-            Err(failure) => Err(failure),
-        };
-        let joined = match opened {
-            Ok(session) => self.join(session, since).await,
-            Err(failure) => Err(failure),
-        };
-        let (session, Attached { subscriber: reader, seq, replayed, state, in_flight, pending_ui }) =
-            match joined {
-                Ok(joined) => joined,
-                Err(failure) => return self.fail(id, Some(NAME), failure).await,
-            };
-        let epoch = self.registry.epoch().to_owned();
-        let so_far = in_flight.as_ref().and_then(|in_flight| in_flight.message.clone());
-        let data = AttachedSession { state, epoch, seq, replayed, in_flight, pending_ui };
-        self.answer(&Response::done(id, NAME, Some(data))).await;
-        self.move_to(session, reader, so_far).await;
-    }
-
-    /// The session of that id: as it is open, else from its file.
-    pub(super) async fn open_by_id(&self, id: &str) -> Result<Arc<SessionSlot>, Failure> {
-        if let Some(session) = self.registry.get(id) {
-            return Ok(session);
-        }
-        // It would get the environment of the daemon.
-        if self.caller.is_some() {
-            return Err(hub::session_list::unknown(id));
-        }
-        let (agent_dir, wanted) = (self.agent_dir()?, id.to_owned());
-        let elsewhere = self.registry.evicted_file(id);
-        let found = tokio::task::spawn_blocking(move || match elsewhere {
-            Some(file) => hub::session_list::header_of(file, &wanted),
-            None => hub::session_list::file_of(&agent_dir, &wanted),
-        })
-        .await;
-        let (path, header) =
-            found.map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))??;
-        let mut options = self.connection.options.clone();
-        options.target = Target::Existing(path.display().to_string());
-        if !header.cwd().is_empty() {
-            options.cwd = header.cwd().into();
-        }
-        let session = self.registry.open(options).await?.session;
-        if **session.id() != *id {
-            // The file was deleted meanwhile: this is a new session in its place, which nobody has asked for.
-            if session.is_unattended() {
-                self.registry.close(&session, EndMode::Abort).await;
-            }
-            return Err(hub::session_list::unknown(id));
-        }
-        Ok(session)
-    }
-
-    /// Sees to it that a session is in memory, and stays there while what this gives is held. One that has just made place for
-    /// others is opened again.
-    pub(super) async fn awaken(
-        &self,
-        session: Arc<SessionSlot>,
-    ) -> Result<(Arc<SessionSlot>, LoadedGuard), Failure> {
-        match self.registry.ensure_loaded(&session).await {
-            Ok(awake) => Ok((session, awake)),
-            Err(failure)
-                if failure.code == ErrorCode::NoSession && self.registry.was_evicted(session.id()) =>
-            {
-                let session = self.open_by_id(session.id()).await?;
-                let awake = self.registry.ensure_loaded(&session).await?;
-                Ok((session, awake))
-            }
-            Err(failure) => Err(failure),
-        }
-    }
-
-    /// A place in what a session says, which is loaded if it left memory.
-    async fn join(
-        &self,
-        session: Arc<SessionSlot>,
-        since: Option<u64>,
-    ) -> Result<(Arc<SessionSlot>, Attached), Failure> {
-        let (session, awake) = self.awaken(session).await?;
-        let attached = awake.handle.attach(since).await.ok_or_else(|| gone(session.id()))?;
-        drop(awake);
-        Ok((session, attached))
-    }
-
-    pub(super) async fn detach_session(&mut self, params: SessionParams, id: Option<Value>) {
-        const NAME: &str = "detach_session";
-        if !self.sessions.leave(&params.session_id) {
-            let text = format!("This connection does not follow a session \"{}\".", params.session_id);
-            return self.fail(id, Some(NAME), Failure::new(ErrorCode::SessionNotFound, text)).await;
-        }
-        if self.sessions.current.as_ref().is_some_and(|current| **current.id() == *params.session_id) {
-            self.sessions.current = None;
-        }
-        self.answer(&Response::<()>::done(id, NAME, None)).await;
-    }
-
-    /// Follows a session as the current one, from the middle of the answer `so_far` if there is one. A plain client follows no
-    /// other beside it.
-    pub(super) async fn move_to(
-        &mut self,
-        session: Arc<SessionSlot>,
-        feed: agentd_session::Subscriber,
-        so_far: Option<Json<Message>>,
-    ) {
-        if !self.client.names_sessions() {
-            self.sessions.leave_others(session.id());
-        }
-        self.follow(session, feed, so_far).await;
-    }
-
-    /// What to open a session with: the connection's own options, the arguments over them, the fields over those.
+    /// The options for a session: the connection's own, overridden by the arguments, and those by the fields.
     fn options_of(&self, params: OpenSessionParams) -> Result<StdioOptions, Failure> {
         let base = &self.connection.options;
         let cwd = std::path::PathBuf::from(&params.cwd);
@@ -269,7 +147,7 @@ impl Reader {
         }
         let named = [("path", &params.path), ("sessionId", &params.session_id), ("model", &params.model)];
         if let Some((field, _)) = named.iter().find(|(_, value)| value.as_deref() == Some("")) {
-            // Left out, it means a new session, or the user's own model: nobody is given that for an empty text.
+            // Without the field it would be a new session, or the user's own model; an empty text does not ask for that.
             return Err(bad(format!(
                 "Invalid field \"{field}\": it is empty; give it a value, or leave it out"
             )));
@@ -280,7 +158,7 @@ impl Reader {
         }
         let agent_dir = AgentDir::find(&base.environment, base.compat, &base.cwd)
             .map_err(|error| Failure::new(ErrorCode::Io, error.to_string()))?;
-        // One daemon, one agent directory, whatever the environment of its clients says.
+        // All sessions of a daemon use its agent directory, whatever the environment of their clients says.
         environment.set("AGENTD_DIR", agent_dir.path().as_os_str());
         let parsed = cli::parse_session(&params.args, &cwd, environment);
         let mut parsed = parsed.map_err(|text| bad(format!("Invalid field \"args\": {text}")))?;
@@ -310,14 +188,14 @@ impl Reader {
     }
 }
 
-/// Which fields of `open_session` were given that mean the same as flags.
+/// The fields of `open_session` that were given and mean the same as flags.
 struct Fields {
     given: Vec<&'static str>,
-    /// Whether the client has an environment of its own.
+    /// Whether the session differs from others by its environment: one was sent, or `--offline` was given.
     has_environment: bool,
-    /// Whether it sent that.
+    /// Whether the client sent an environment.
     sends_environment: bool,
-    /// Whether a session that is at work is to be left alone.
+    /// Whether a session that is running is to be left as it is.
     if_idle: bool,
 }
 
@@ -336,9 +214,14 @@ impl Fields {
         }
     }
 
-    /// What to say to wishes that an open session cannot be given any more. `elsewhere`: the folder that it works in, and the one that
-    /// was asked for.
-    fn refusal(&self, flags: &[&str], session: &str, elsewhere: Option<(String, String)>) -> Failure {
+    /// The refusal of options that an open session cannot take on any more. `elsewhere`: the folder that it works in, and the
+    /// requested one.
+    pub(super) fn refusal(
+        &self,
+        flags: &[&str],
+        session: &str,
+        elsewhere: Option<(String, String)>,
+    ) -> Failure {
         let of = |flag: &&&str| field_of(flag).filter(|field| self.given.contains(field));
         let mut said: Vec<String> = Vec::new();
         let mut fields: Vec<&str> = Vec::new();
@@ -379,9 +262,4 @@ fn elsewhere(id: &str, works_in: &str, cwd: &std::path::Path, file: &std::path::
     );
     Failure::new(ErrorCode::InvalidField, text)
         .hint("Name the folder that the session works in, its file (path), or another id.")
-}
-
-fn gone(session: &str) -> Failure {
-    let text = format!("The session \"{session}\" ended meanwhile.");
-    Failure::new(ErrorCode::NoSession, text).hint("Attach or open it again.")
 }
