@@ -3,25 +3,12 @@
 
 use std::time::Duration;
 
-// Defaults of settings. The schema of the settings and `docs/` name them too; a test of `daemon_limits` compares them.
+pub use agentd_protocol::settings::defaults::{
+    DEFAULT_MAX_CLIENTS, DEFAULT_MAX_COMMANDS, DEFAULT_MAX_FOLLOWED_SESSIONS, DEFAULT_MAX_MEMORY_BYTES,
+    DEFAULT_MAX_PENDING_COMMANDS, DEFAULT_MAX_SESSIONS,
+};
 
-/// Clients at the same time (`daemon.maxClients`). The next one is told so and left.
-pub const DEFAULT_MAX_CLIENTS: usize = 512;
-
-/// Sessions that are known at the same time (`daemon.maxSessions`), in memory or not.
-pub const DEFAULT_MAX_SESSIONS: usize = 10_000;
-
-/// Commands of all sessions that run at the same time (`daemon.maxCommands`).
-pub const DEFAULT_MAX_COMMANDS: usize = 1024;
-
-/// Resident memory of the daemon in bytes (`daemon.maxMemoryBytes`); a quarter of the machine's memory where that is less.
-pub const DEFAULT_MAX_MEMORY_BYTES: u64 = 2 << 30;
-
-/// Sessions that one client follows (`daemon.maxFollowedSessions`).
-pub const DEFAULT_MAX_FOLLOWED_SESSIONS: usize = 1000;
-
-/// Commands about the daemon and the set-up that one client has under way (`daemon.maxPendingCommands`).
-pub const DEFAULT_MAX_PENDING_COMMANDS: usize = 64;
+// Defaults of settings. Those that the schema of the settings takes from a constant stand in the protocol. The schema of the settings and `docs/` name them too; a test of `daemon_limits` compares them.
 
 /// How long an idle session stays in memory (`daemon.idleUnloadMs`).
 pub const DEFAULT_IDLE_UNLOAD: Duration = Duration::from_secs(600);

@@ -29,7 +29,7 @@ pub struct RegisterToolsParams {
 pub struct ClientTool {
     /// The name: 1 to 64 letters, digits, `_` and `-`, and no other tool's of the session.
     pub name: String,
-    /// What it does, for the model.
+    /// Its description for the model.
     pub description: String,
     /// JSON Schema of the arguments: an object with `"type": "object"`. Calls are checked against it before the client is
     /// asked. References to other documents are not followed.
@@ -47,7 +47,7 @@ pub struct ClientTool {
     /// Whether calls may run beside others; default `parallel`.
     #[serde(default, deserialize_with = "null_as_default")]
     pub execution: ToolExecution,
-    /// How long the client may take for a call, in milliseconds; 0 for no limit. Default the setting
+    /// The time limit of a call in milliseconds; 0 for no limit. Default: the setting
     /// `clientTools.timeoutMs` (10 minutes).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
@@ -135,7 +135,7 @@ pub enum ToolCancelReason {
 pub struct ToolResponseParams {
     /// The request.
     pub request_id: String,
-    /// What the call gave.
+    /// The result of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<ClientToolResult>,
     /// Why the call failed, for the model to act on.
@@ -154,7 +154,7 @@ pub struct ToolProgressParams {
     pub partial_result: ClientToolResult,
 }
 
-/// What a client's tool gives back, whole or so far.
+/// The result of a client's tool, complete or so far.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

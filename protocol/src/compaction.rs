@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{number, usage::Usage};
 
-/// Why a context is compacted.
+/// The reason for a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -17,7 +17,7 @@ pub enum CompactionReason {
     Overflow,
 }
 
-/// What a compaction did.
+/// The result of a compaction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -32,7 +32,7 @@ pub struct CompactionResult {
     /// Estimated tokens of the context after.
     #[serde(default, deserialize_with = "number::lenient_u64")]
     pub estimated_tokens_after: u64,
-    /// What making the summary cost.
+    /// The tokens and cost of the summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     /// The files that the summarised part worked with.

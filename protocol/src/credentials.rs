@@ -41,9 +41,9 @@ pub struct Login {
     pub file: String,
     /// Whether there was an entry for the provider before.
     pub replaced: bool,
-    /// How many models of the provider are offered now.
+    /// The number of the provider's models that are offered now.
     pub models: u64,
-    /// What is to be known about it, such as a variable that is needed too. Sentences.
+    /// Notes about it, such as a variable that is needed too. Sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -54,7 +54,7 @@ pub struct Login {
 pub struct LoginStartParams {
     /// The provider, as models name it.
     pub provider: String,
-    /// How the login goes; default what is usual with the provider.
+    /// The flow of the login; default the usual one of the provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<LoginFlow>,
     /// Puts the login in the place of a stored key, too; default false.
@@ -71,18 +71,18 @@ pub struct LoginStarted {
     pub login_id: String,
     /// The provider.
     pub provider: String,
-    /// How the login goes.
+    /// The flow of the login.
     pub flow: LoginFlow,
-    /// What the user opens in a browser: an `http` or `https` address.
+    /// The address for the user to open in a browser: `http` or `https`.
     pub url: String,
-    /// What the user types there; of the flow `device`.
+    /// The code for the user to type there; only in the flow `device`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_code: Option<String>,
     /// Where the browser comes back to, on the daemon's machine; of the flow `browser`. From another machine it cannot: then
     /// the user pastes the address that the browser ended at, or the code that it shows (`login_finish` with `code`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redirect_uri: Option<String>,
-    /// How many seconds the login is waited for.
+    /// The time limit of the login in seconds.
     pub expires_in_seconds: u64,
 }
 
@@ -93,7 +93,7 @@ pub struct LoginStarted {
 pub struct LoginFinishParams {
     /// The login.
     pub login_id: String,
-    /// What the user pasted: an address or a code. One that is of no use is refused, and the login goes on.
+    /// The address or code that the user pasted. A useless one is refused, and the login continues.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -121,7 +121,7 @@ pub struct LoginCancelled {
     pub cancelled: bool,
 }
 
-/// What is known of a stored login.
+/// A stored login.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -150,7 +150,7 @@ pub struct Logout {
     pub provider: String,
     /// The path of `auth.json`.
     pub file: String,
-    /// Where the provider has a key from now; nothing when nowhere.
+    /// The source of the provider's key now; absent when there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub still_from: Option<KeyOrigin>,
 }
@@ -171,20 +171,20 @@ pub struct AuthStatusParams {
 pub struct AuthStatus {
     /// The path of `auth.json`, whether it is there or not.
     pub file: String,
-    /// What is wrong with it as a whole; nothing that is stored counts then.
+    /// A problem of the whole file; nothing that is stored has effect then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_error: Option<String>,
     /// The providers, by name.
     pub providers: Vec<ProviderAuth>,
 }
 
-/// Where a provider's key comes from.
+/// The source of a provider's key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProviderAuth {
     /// The provider.
     pub provider: String,
-    /// What counts; nothing when no key is configured.
+    /// The source in effect; absent when no key is configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<KeyOrigin>,
     /// Whether there is a key that can be used, as far as can be told without asking the provider or running commands.
@@ -195,7 +195,7 @@ pub struct ProviderAuth {
     /// The login that is stored, when that counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub login: Option<LoginState>,
-    /// What has a key too and does not count, because `source` comes first.
+    /// Other sources with a key, which have no effect because `source` takes precedence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shadowed: Vec<KeyOrigin>,
 }

@@ -1,4 +1,4 @@
-//! What `diagnose` finds, and what `setup_local` does about a model server on this machine.
+//! The findings of `diagnose`, and the actions of `setup_local` on model servers of this machine.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,31 +6,31 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Diagnosis {
-    /// What was looked at, always in the same order.
+    /// The checks, always in the same order.
     pub checks: Vec<Check>,
-    /// One sentence on all of them.
+    /// A sentence about all of them.
     pub summary: String,
 }
 
-/// One thing that was looked at.
+/// One check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Check {
-    /// Which check this is, for programs, such as `settings`. Checks of several things of one kind (keys, servers) share
+    /// The check's name, for programs, such as `settings`. Checks of several things of one kind (keys, servers) share
     /// an id.
     pub id: String,
     /// The same for people.
     pub title: String,
-    /// How it stands.
+    /// Its outcome.
     pub status: CheckStatus,
-    /// What was found. Never a key, nor a part of one.
+    /// The finding. Never a key, nor a part of one.
     pub detail: String,
-    /// What to do about it.
+    /// The remedy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
 }
 
-/// How a thing stands.
+/// The outcome of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -86,24 +86,24 @@ pub struct LocalSetup {
 pub struct LocalProvider {
     /// The provider's id in `models.json`.
     pub provider: String,
-    /// Where requests go.
+    /// The address for requests.
     pub base_url: String,
-    /// What the server probably is, by its port; absent when the port says nothing.
+    /// The probable server, by its port; absent for an unknown port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
-    /// Who listens there; absent for another machine, and where the system does not say.
+    /// The process that listens there; absent for another machine, and where the system does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listener: Option<Listener>,
     /// The ids of the models that the server has.
     pub models: Vec<String>,
-    /// What this means for `models.json`.
+    /// The consequence for `models.json`.
     pub change: SetupChange,
     /// Models that `models.json` has and the server does not name. They are left as they are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_served: Vec<String>,
 }
 
-/// Who listens on a port of this machine.
+/// The process that listens on a port of this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -123,7 +123,7 @@ pub struct Listener {
     pub program: Option<String>,
 }
 
-/// What a server means for `models.json`.
+/// The consequence of a server for `models.json`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]

@@ -66,7 +66,7 @@ pub struct EntryHead {
     pub timestamp: String,
 }
 
-/// What an entry holds, by its `type`. Stands beside the fields of [`EntryHead`] in one JSON object.
+/// The content of an entry, by its `type`, beside the fields of [`EntryHead`] in one JSON object.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
@@ -90,7 +90,7 @@ pub enum EntryBody {
     },
     /// Tokens spent outside of any message.
     Usage {
-        /// What for, such as `cache_warm`.
+        /// The purpose, such as `cache_warm`.
         #[serde(default)]
         kind: String,
         /// The provider.
@@ -118,7 +118,7 @@ pub enum EntryBody {
         /// Files read and modified in the summarised part.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         details: Option<Value>,
-        /// What making the summary cost.
+        /// The tokens and cost of the summary.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<Usage>,
         /// Whether an extension supplied it.
@@ -138,7 +138,7 @@ pub enum EntryBody {
         /// Files read and modified in the summarised part.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         details: Option<Value>,
-        /// What making the summary cost.
+        /// The tokens and cost of the summary.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<Usage>,
         /// Whether an extension supplied it.
@@ -213,7 +213,7 @@ pub struct SessionEntry {
     /// When the entry was made.
     #[serde(default)]
     pub timestamp: String,
-    /// What it holds.
+    /// The content.
     #[serde(flatten)]
     pub body: EntryBody,
 }

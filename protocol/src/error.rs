@@ -1,8 +1,8 @@
-//! Why a command failed, for programs (the code) and for people (the text and the hint).
+//! Failures of commands, for programs (the code) and for people (the text and the hint).
 
 use serde::{Deserialize, Serialize};
 
-/// What kind of failure a response reports. The list is closed and its names never change.
+/// The kind of failure that a response reports. The list is closed and its names never change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -21,11 +21,11 @@ pub enum ErrorCode {
     SessionLocked,
     /// The session is at work on something that excludes the command.
     Busy,
-    /// No model is chosen, or the one asked for is not there.
+    /// No model is chosen, or the requested one does not exist.
     NoModel,
     /// No usable credentials for the provider.
     NoCredentials,
-    /// The model or its provider failed, or did not do what it was asked for.
+    /// The model or its provider failed, or did not do what was requested.
     ModelFailed,
     /// The model, or a filter before or behind it, refused to answer.
     ModelRefused,
@@ -35,13 +35,13 @@ pub enum ErrorCode {
     Io,
     /// An entry or another named thing does not exist.
     NotFound,
-    /// Someone stopped it before it was done.
+    /// It was stopped before it was done.
     Aborted,
     /// The daemon is ending and takes no new work.
     ShuttingDown,
     /// The line is longer than the limit.
     TooLarge,
-    /// It would take more than a setting allows; the hint names the setting.
+    /// It would exceed a limit; the hint names the setting.
     LimitReached,
     /// The client may not do that.
     Forbidden,
@@ -54,11 +54,11 @@ pub enum ErrorCode {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[error("{error}")]
 pub struct Failure {
-    /// What happened to which thing, for people.
+    /// The failure, for people.
     pub error: String,
     /// The kind of failure, for programs.
     pub code: ErrorCode,
-    /// What to do about it.
+    /// The remedy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -82,5 +82,46 @@ impl Failure {
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+}
+
+/// The message, or the beginning and the end of one that has more than `most` bytes, with `…` between: a quotation may have megabytes,
+/// and the expected value often follows it.
+#[must_use]
+pub fn bounded(message: String, most: usize) -> String {
+    if message.len() <= most {
+        return message;
+    }
+    let is_between = |at: &usize| message.is_char_boundary(*at);
+    let end = (0..=most / 3 * 2).rev().find(is_between).unwrap_or_default();
+    let begin = (message.len() - most / 3..).find(is_between).unwrap_or(message.len());
+    format!("{}…{}", &message[..end], &message[begin..])
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_was_expected_stays() {
+        let said = format!("unknown mode `{}`, expected `a` or `b`", "x".repeat(100));
+        assert_eq!(bounded(said.clone(), 136), said);
+        assert_eq!(bounded(said, 66), "unknown mode `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…`, expected `a` or `b`");
+        assert_eq!(bounded("x".into(), 0), "…");
+        assert_eq!(bounded(String::new(), 0), "");
+    }
+
+    proptest! {
+        #[test]
+        fn a_message_is_a_beginning_and_an_end(text in "[aé😀]{0,40}", most in 0usize..60) {
+            let shown = bounded(text.clone(), most);
+            prop_assert!(shown.len() <= most + '…'.len_utf8());
+            match shown.split_once('…') {
+                None => prop_assert_eq!(shown, text),
+                Some((begin, end)) => prop_assert!(text.starts_with(begin) && text.ends_with(end) && text.len() > most),
+            }
+        }
     }
 }

@@ -11,20 +11,20 @@ pub struct ExplainSettingParams {
     pub key: String,
 }
 
-/// Where a setting's value comes from, as the files are now.
+/// The source of a setting's value, as the files are now.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SettingExplanation {
     /// The key that was asked for.
     pub key: String,
-    /// What it is for. Absent for a key that agentd has no use for.
+    /// The setting's purpose. Absent for a key that agentd does not use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The value that counts; absent where nothing is set and there is no default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
-    /// Where that value comes from. Of an object or a list to which several files add: the strongest of them.
+    /// The source of that value. For an object or a list to which several files add: the strongest of them.
     pub source: SettingSource,
     /// The file that it comes from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -32,19 +32,19 @@ pub struct SettingExplanation {
     /// The line in that file, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
-    /// What the session works with, where that is another value: it read the files before they were changed.
+    /// The session's value, if it differs: the session read the files before they were changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_session: Option<Value>,
     /// Everyone who could say something, the strongest first.
     pub layers: Vec<SettingLayer>,
 }
 
-/// What one place says of a setting.
+/// A setting's value in one source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SettingLayer {
-    /// Which place.
+    /// The source.
     pub source: SettingSource,
     /// The flag or the variable, such as `--thinking`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -55,7 +55,7 @@ pub struct SettingLayer {
     /// The line in it, from 1, if it says something.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
-    /// What it says, as it stands there; absent when it says nothing.
+    /// The value as it stands there; absent if the source has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
     /// Whether it has a part in the value that counts.
@@ -65,7 +65,7 @@ pub struct SettingLayer {
     pub note: Option<String>,
 }
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]

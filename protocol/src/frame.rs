@@ -1,4 +1,4 @@
-//! One record on the wire: a command comes in, a response goes out.
+//! One record of the protocol: a command comes in, a response goes out.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::{
     surrogates::{self, replace_lone_surrogates},
 };
 
-/// What every command line has, read before anything else of it.
+/// The fields that every command line has, read before all others.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Head {
     /// The `id`, of whatever type; it is repeated in the response.
@@ -23,14 +23,14 @@ pub struct Head {
     pub kind: Option<String>,
     /// The session that the command is for, where it says so.
     pub session_id: Option<String>,
-    /// What of these fields cannot be used: the command is to be refused with it, under its `id`.
+    /// A fault in these fields, for which the command is refused under its `id`.
     pub fault: Option<FieldError>,
 }
 
 impl Head {
     /// Reads the head of a line.
     ///
-    /// JSON that is no object has no `id` and no `type`, as in the reference. Of a field that is given twice, the later one is
+    /// As in pi, JSON that is no object has no `id` and no `type`. Of a field that is given twice, the later one is
     /// read, as JavaScript does, and [`Self::fault`] says so.
     ///
     /// # Errors
@@ -210,7 +210,7 @@ pub struct Response<T> {
     pub command: Option<String>,
     /// Whether the command was done.
     pub success: bool,
-    /// What it gave, where it gives anything.
+    /// The data, if the command gives any.
     #[serde(default = "none", skip_serializing_if = "Option::is_none")]
     pub data: Option<T>,
     /// Why it was not done.
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn responses_have_the_reference_shape() {
+    fn responses_have_the_shape_of_pi() {
         let text = |response: Response<Value>| serde_json::to_string(&response).unwrap();
         assert_eq!(
             text(Response::done(Some("1".into()), "abort", None)),

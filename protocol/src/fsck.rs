@@ -1,8 +1,8 @@
-//! What `agentctl fsck` asks `agentd` on its stdin, and what it is told: a line of JSON for each file, as it is looked at.
+//! The request of `agentctl fsck` to `agentd` on its stdin, and the answer: a line of JSON for each file, as it is checked.
 
 use serde::{Deserialize, Serialize};
 
-/// What is to be looked at. One line on stdin.
+/// The request: one line on stdin.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FsckRequest {
@@ -17,15 +17,15 @@ pub struct FsckRequest {
     pub repair: bool,
 }
 
-/// What was found about one file.
+/// The findings about one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FsckFile {
     /// The file, absolute; of `artifacts` the folder.
     pub path: String,
-    /// What it is.
+    /// Its kind.
     pub kind: FsckKind,
-    /// How it is.
+    /// Its state.
     pub state: FsckState,
     /// The session's id, where one is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -42,34 +42,34 @@ pub struct FsckFile {
     /// Whether a process has the session open, so that its end may be on its way.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub open: bool,
-    /// What is odd, in the order of the file: the first hundred places.
+    /// The oddities in the order of the file: the first hundred.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub oddities: Vec<FsckOddity>,
-    /// How many more there are.
+    /// The number of further oddities.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more: u64,
     /// Why the file cannot be read, or what is wrong with it as a whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What came of the repair that was asked for.
+    /// The outcome of the requested repair.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repair: Option<FsckRepair>,
 }
 
-/// What a file is.
+/// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FsckKind {
     /// A session file.
     Session,
-    /// The ledger of what a session had in flight.
+    /// A session's intent log.
     #[serde(rename = "ledger")]
     IntentLog,
     /// The folder of a session's long outputs.
     Artifacts,
 }
 
-/// How a file is.
+/// The state of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FsckState {
@@ -81,22 +81,22 @@ pub enum FsckState {
     Unreadable,
 }
 
-/// One place that is odd.
+/// An oddity in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FsckOddity {
-    /// What it is, for programs.
+    /// Its kind, for programs.
     pub kind: String,
     /// The line, from 1.
     pub line: u64,
     /// Its first byte, from 0.
     pub byte: u64,
-    /// How many bytes it has.
+    /// Its length in bytes.
     pub bytes: u64,
-    /// What it is, in words.
+    /// Its description.
     pub message: String,
 }
 
-/// What came of a repair.
+/// The outcome of a repair.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FsckRepair {

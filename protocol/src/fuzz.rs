@@ -1,4 +1,4 @@
-//! What holds for every line that a client or a daemon may send: for fuzz targets (`fuzz/` in the repository) and for the tests
+//! The laws of every line that a client or a daemon may send: for fuzz targets (`fuzz/` in the repository) and for the tests
 //! that read known inputs again. Only there with the feature `fuzzing`; no part of the interface.
 //!
 //! Each function takes any bytes and panics where a law is broken.
@@ -52,7 +52,7 @@ pub fn commands(input: &[u8]) {
     }
 }
 
-/// What a client makes of a daemon's lines: nothing, or an answer, or an event that reads as the same again from what it is written
+/// A client reads a daemon's line as nothing, as an answer, or as an event that reads as the same again from what it is written
 /// as.
 pub fn daemon_lines(input: &[u8]) {
     for line in lines(input) {
@@ -80,7 +80,7 @@ pub fn daemon_lines(input: &[u8]) {
 pub fn shown_urls(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     let shown = shown_url::shown(&text);
-    // What follows a password can look like another address once that is gone.
+    // The rest after a password can look like another address once that is gone.
     if text.matches("://").count() == 1 {
         assert_eq!(shown_url::shown(&shown), shown, "what is shown has no secret");
     }

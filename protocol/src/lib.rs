@@ -1,15 +1,13 @@
-//! Every type that crosses a process boundary of agentd: data only, no I/O.
+//! The types that cross a process boundary of agentd: data only, no I/O.
 //!
-//! The wire is JSON Lines: one JSON object per line, ended by LF. A client writes [`command`]s; the daemon answers
+//! The protocol is JSON Lines: one JSON object per line, ended by LF. A client writes [`command`]s; the daemon answers
 //! each with one [`frame::Response`] and sends [`event`]s in between. [`message`] and [`entry`] are the vocabulary of
 //! transcripts and of the session files that hold them.
 //!
-//! Two tables define the protocol: the one in [`command`] (name, parameters, result) and the one in [`event`] (name,
+//! Two tables define the protocol: the one in [`command`] (name, parameters, result, who may send it when) and the one in [`event`] (name,
 //! payload). Dispatch, name lists and the JSON Schema files in `schemas/` come from them, so that a command or an
 //! event exists in one place.
 
-pub mod artifact;
-mod bounded;
 pub mod client_tools;
 pub mod command;
 pub mod compaction;
@@ -31,7 +29,6 @@ mod json;
 pub mod lines;
 pub mod message;
 pub mod model;
-pub mod model_catalogue;
 pub mod model_list;
 pub mod models_file;
 pub mod number;
@@ -52,9 +49,9 @@ pub mod tool_list;
 pub mod ui;
 pub mod usage;
 
-pub use bounded::bounded;
+pub use error::bounded;
 pub use json::Json;
 pub use surrogates::parse as parse_json;
 
-/// The version of the reference wire (pi's `--mode rpc`) that every connection speaks before it asks for more.
+/// The version of pi's protocol (`--mode rpc`) that every connection speaks before `hello`.
 pub const WIRE_VERSION: &str = "1.5.2";

@@ -12,7 +12,7 @@ pub const DEFAULT_MAX_LINE_BYTES: usize = 64 << 20;
 /// A line up to this many bytes needs no leave to grow: [`LineSplitter::push_within`] asks for more than that alone.
 pub const SMALL_LINE_BYTES: usize = 64 << 10;
 
-/// What a reader found.
+/// A line, or why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
     /// A line without its LF, and without one CR before it. What is not UTF-8 in it reads as U+FFFD.
@@ -23,7 +23,7 @@ pub enum Line {
     Refused(Box<Failure>),
 }
 
-/// What becomes of the bytes up to the next LF.
+/// The treatment of the bytes up to the next LF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     /// They are kept.

@@ -1,11 +1,15 @@
 //! The neutral transcript vocabulary: messages, content blocks, usage, stop reasons.
 //!
-//! The same JSON is used on the wire, in session files, and between the parts of the daemon. Field order is the
-//! reference's.
+//! The same JSON is used in the protocol, in session files, and between the parts of the daemon. The order of fields is
+//! pi's.
+
+mod content;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub(crate) use self::content::null_as_default;
+pub use self::content::{ContentBlock, ImageContent, MessageContent, ToolCall};
 pub use crate::usage::{Cost, Usage};
 use crate::{error::ErrorCode, number, tool::ToolSpec};
 
@@ -14,13 +18,13 @@ use crate::{error::ErrorCode, number, tool::ToolSpec};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "role", rename_all = "camelCase")]
 pub enum Message {
-    /// What the model is told about itself, its tools and its surroundings; later ones change earlier ones.
+    /// Instructions for the model about itself, its tools and its environment; later ones change earlier ones.
     System(SystemMessage),
-    /// What a person, or a program in their name, said.
+    /// A message of the user, or of a program in their name.
     User(UserMessage),
-    /// What the model answered.
+    /// An answer of the model.
     Assistant(AssistantMessage),
-    /// What a tool gave back.
+    /// The result of a tool call.
     ToolResult(ToolResultMessage),
     /// A shell command that the user ran in the session.
     BashExecution(BashExecutionMessage),
@@ -32,7 +36,7 @@ pub enum Message {
     CompactionSummary(CompactionSummaryMessage),
 }
 
-/// A change of the system state: `content` is appended, sections are replaced by name, tools come and go.
+/// A change of the system state: `content` is appended, sections are replaced by name, tools are added and removed.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -54,7 +58,7 @@ pub struct SystemMessage {
     pub tools_removed: Option<Vec<ToolName>>,
 }
 
-/// The name of a tool that is no longer there.
+/// The name of a removed tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolName {
@@ -83,24 +87,24 @@ pub struct AssistantMessage {
     /// Text, thinking and tool calls in the order in which the model began them.
     #[serde(default, deserialize_with = "null_as_default")]
     pub content: Vec<ContentBlock>,
-    /// The wire API that was spoken.
+    /// The provider API that was used.
     #[serde(default)]
     pub api: String,
     /// The provider.
     #[serde(default)]
     pub provider: String,
-    /// The model asked.
+    /// The requested model.
     #[serde(default)]
     pub model: String,
     /// Tokens and their cost.
     #[serde(default)]
     pub usage: Usage,
-    /// Why the answer ended.
+    /// The reason why the answer ended.
     pub stop_reason: StopReason,
     /// Unix time in milliseconds at which the request was made.
     #[serde(default, deserialize_with = "number::lenient_i64")]
     pub timestamp: i64,
-    /// The model that answered, where it is not the one asked.
+    /// The model that answered, if it is not the requested one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_model: Option<String>,
     /// The provider's id of the answer.
@@ -109,21 +113,21 @@ pub struct AssistantMessage {
     /// The stop reason in the provider's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw_stop_reason: Option<String>,
-    /// What went wrong, with the stop reasons `error` and `aborted`.
+    /// The error, with the stop reasons `error` and `aborted`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
-    /// The kind of failure, with the stop reason `error`, where the model refused: `model_refused`. Not the reference's.
+    /// The kind of failure, with the stop reason `error`: `model_refused` if the model refused. pi does not have this field.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known_code")]
     pub code: Option<ErrorCode>,
     /// From request to end in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
-    /// The thinking level asked for.
+    /// The requested thinking level.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking_level: Option<String>,
 }
 
-/// What a tool call gave back.
+/// The result of a tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -139,13 +143,13 @@ pub struct ToolResultMessage {
     /// Facts for clients; their shape depends on the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
-    /// Tokens that the tool itself spent on models.
+    /// Tokens that the tool itself used on models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     /// Whether the tool failed.
     #[serde(default)]
     pub is_error: bool,
-    /// How long the tool worked, in milliseconds.
+    /// The tool's running time in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
     /// Unix time in milliseconds.
@@ -153,14 +157,14 @@ pub struct ToolResultMessage {
     pub timestamp: i64,
 }
 
-/// A shell command that the user ran, and what it printed.
+/// A shell command that the user ran, and its output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct BashExecutionMessage {
     /// The command line.
     pub command: String,
-    /// The end of what it printed.
+    /// The end of its output.
     #[serde(default)]
     pub output: String,
     /// The exit code; absent when the command was cancelled.
@@ -178,7 +182,7 @@ pub struct BashExecutionMessage {
     /// Unix time in milliseconds.
     #[serde(default, deserialize_with = "number::lenient_i64")]
     pub timestamp: i64,
-    /// Whether the model is spared it.
+    /// Whether it is kept from the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exclude_from_context: Option<bool>,
 }
@@ -234,134 +238,7 @@ pub struct CompactionSummaryMessage {
     pub timestamp: i64,
 }
 
-/// The content of a message: plain text, or a list of blocks.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(untagged)]
-pub enum MessageContent {
-    /// Plain text.
-    Text(String),
-    /// Blocks.
-    Blocks(Vec<ContentBlock>),
-    /// Nothing (`null`, found in files of other programs).
-    Nothing,
-}
-
-impl Default for MessageContent {
-    fn default() -> Self {
-        Self::Text(String::new())
-    }
-}
-
-impl MessageContent {
-    /// The text of all text blocks joined by LF, or the plain text.
-    #[must_use]
-    pub fn text(&self) -> String {
-        match self {
-            Self::Text(text) => text.clone(),
-            Self::Blocks(blocks) => {
-                blocks.iter().filter_map(ContentBlock::as_text).collect::<Vec<_>>().join("\n")
-            }
-            Self::Nothing => String::new(),
-        }
-    }
-
-    /// The content as blocks: plain text is one text block, empty text none.
-    #[must_use]
-    pub fn blocks(&self) -> std::borrow::Cow<'_, [ContentBlock]> {
-        match self {
-            Self::Text(text) if text.is_empty() => std::borrow::Cow::Owned(Vec::new()),
-            Self::Text(text) => std::borrow::Cow::Owned(vec![ContentBlock::text(text.clone())]),
-            Self::Blocks(blocks) => std::borrow::Cow::Borrowed(blocks),
-            Self::Nothing => std::borrow::Cow::Owned(Vec::new()),
-        }
-    }
-}
-
-/// A piece of content.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(tag = "type", rename_all = "camelCase")]
-pub enum ContentBlock {
-    /// Text.
-    #[serde(rename_all = "camelCase")]
-    Text {
-        /// The text.
-        text: String,
-        /// The provider's opaque signature.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        text_signature: Option<String>,
-    },
-    /// The model's reasoning, where the provider shows it.
-    #[serde(rename_all = "camelCase")]
-    Thinking {
-        /// The reasoning.
-        thinking: String,
-        /// The provider's opaque signature, needed to send the block back.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        thinking_signature: Option<String>,
-        /// Whether the provider withheld the text.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        redacted: Option<bool>,
-    },
-    /// An image.
-    Image(ImageContent),
-    /// A wish of the model to have a tool called.
-    ToolCall(ToolCall),
-}
-
-impl ContentBlock {
-    /// A text block.
-    #[must_use]
-    pub fn text(text: impl Into<String>) -> Self {
-        Self::Text { text: text.into(), text_signature: None }
-    }
-
-    /// The text of a text block.
-    #[must_use]
-    pub fn as_text(&self) -> Option<&str> {
-        match self {
-            Self::Text { text, .. } => Some(text),
-            _ => None,
-        }
-    }
-}
-
-/// A tool call of a model.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct ToolCall {
-    /// The call's id, unique in the session.
-    pub id: String,
-    /// The tool.
-    pub name: String,
-    /// The arguments, as the model gave them.
-    #[serde(default, deserialize_with = "null_as_default")]
-    pub arguments: Map<String, Value>,
-    /// The provider's opaque signature.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub thought_signature: Option<String>,
-    /// The provider's name space of the tool.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub namespace: Option<String>,
-    /// Why the arguments could not be read, when they could not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub arguments_error: Option<String>,
-}
-
-/// An image, inline.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct ImageContent {
-    /// The bytes in base64.
-    pub data: String,
-    /// Such as `image/png`.
-    pub mime_type: String,
-}
-
-/// Why an answer ended.
+/// The reason why an answer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -374,16 +251,16 @@ pub enum StopReason {
     Length,
     /// The model waits for tool results.
     ToolUse,
-    /// Something went wrong.
+    /// An error occurred.
     Error,
-    /// Someone stopped it.
+    /// It was stopped.
     Aborted,
-    /// The provider goes on in the background.
+    /// The provider continues in the background.
     Deferred,
 }
 
 impl Message {
-    /// The role's name on the wire.
+    /// The role's name in JSON.
     #[must_use]
     pub fn role(&self) -> &'static str {
         match self {
@@ -400,6 +277,27 @@ impl Message {
 }
 
 impl AssistantMessage {
+    /// The frame of an answer that is about to stream: no content, no tokens, `stopReason` pending.
+    #[must_use]
+    pub fn pending(api: &str, provider: &str, model: &str, timestamp: i64) -> Self {
+        Self {
+            content: Vec::new(),
+            api: api.to_owned(),
+            provider: provider.to_owned(),
+            model: model.to_owned(),
+            usage: Usage::default(),
+            stop_reason: StopReason::Pending,
+            timestamp,
+            response_model: None,
+            response_id: None,
+            raw_stop_reason: None,
+            error_message: None,
+            code: None,
+            duration_ms: None,
+            thinking_level: None,
+        }
+    }
+
     /// The tool calls in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.content.iter().filter_map(|block| match block {
@@ -423,16 +321,7 @@ impl ToolResultMessage {
     }
 }
 
-/// Reads `null` as the type's default: other programs write it where a list or an object is meant.
-pub(crate) fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: serde::Deserializer<'de>,
-    T: Deserialize<'de> + Default,
-{
-    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
-}
-
-/// Reads a code that is not known here as none: the message is still one.
+/// Reads an unknown code as none, so that the message can still be read.
 fn known_code<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<ErrorCode>, D::Error> {
     Ok(ErrorCode::deserialize(Value::deserialize(deserializer)?).ok())
 }
@@ -441,14 +330,14 @@ fn known_code<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Optio
 mod tests {
     use super::*;
 
-    /// Lines of the reference come back byte for byte.
+    /// Lines of pi are written back byte for byte.
     fn check_round_trip(line: &str) {
         let message: Message = serde_json::from_str(line).unwrap();
         assert_eq!(serde_json::to_string(&message).unwrap(), line);
     }
 
     #[test]
-    fn reference_messages_round_trip() {
+    fn messages_of_pi_round_trip() {
         check_round_trip(r#"{"role":"user","content":[{"type":"text","text":"TOOL please"}],"timestamp":0}"#);
         check_round_trip(
             r#"{"role":"assistant","content":[{"type":"text","text":"Running."},{"type":"toolCall","id":"call_1","name":"bash","arguments":{"command":"echo hi; exit 3"}}],"api":"openai-completions","provider":"fake","model":"fake","usage":{"input":100,"output":20,"cacheRead":0,"cacheWrite":0,"reasoning":0,"totalTokens":120,"cost":{"input":0,"output":0.000006,"cacheRead":0,"cacheWrite":0,"total":0.45,"totalFromProvider":false}},"stopReason":"toolUse","timestamp":0,"responseId":"r1","rawStopReason":"tool_calls","durationMs":0,"thinkingLevel":"off"}"#,

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::number;
 
-/// How much reasoning is asked of a model, weakest first. Which levels exist depends on the model.
+/// The amount of reasoning requested of a model, weakest first. A model has some of the levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -52,7 +52,7 @@ impl ThinkingLevel {
     }
 }
 
-/// What a model is called.
+/// The provider and id of a model.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ModelName {
@@ -83,19 +83,19 @@ pub struct Model {
     /// Whether the model can reason.
     #[serde(default)]
     pub reasoning: bool,
-    /// What each thinking level is called by the provider; `null` means that the level does not exist.
+    /// The provider's names of the thinking levels; `null` for a level that does not exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking_level_map: Option<Map<String, Value>>,
-    /// What a prompt may hold: `text`, `image`.
+    /// The kinds of content in a prompt: `text`, `image`.
     #[serde(default)]
     pub input: Vec<String>,
-    /// What images and requests may at most be, as the provider has it.
+    /// The provider's limits of images and requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_limits: Option<Map<String, Value>>,
     /// Prices.
     #[serde(default)]
     pub cost: ModelCost,
-    /// How many seconds the provider keeps a prompt cached: `short`, `long`.
+    /// The seconds that the provider keeps a prompt cached: `short`, `long`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt_cache: Option<Map<String, Value>>,
     /// Size of the context window in tokens; 0 if unknown.
@@ -180,7 +180,7 @@ impl Model {
         ModelName { provider: self.provider.clone(), id: self.id.clone() }
     }
 
-    /// What stands in where no usable model is configured: prompts to it fail with advice.
+    /// The placeholder where no usable model is configured: prompts to it fail with advice.
     #[must_use]
     pub fn placeholder() -> Self {
         Self {

@@ -12,6 +12,7 @@ use crate::{
     model::{CostTier, ModelCost},
     number,
     oauth_setting::OAuthSetting,
+    secret::ConfigValue,
 };
 
 /// The whole file.
@@ -30,7 +31,7 @@ pub struct ModelsFile {
 pub struct ProviderEntry {
     /// A name to show; default the id.
     pub name: Option<String>,
-    /// Where requests go, for all models that do not say it themselves.
+    /// The address for requests, for all models that do not set one.
     pub base_url: Option<String>,
     /// The key: a literal, `$NAME` or `${NAME}` for an environment variable, `!command` for the output of a command;
     /// `$$` and `$!` stand for the characters themselves. A server that needs no key still needs some text here.
@@ -76,7 +77,7 @@ impl<'de> Deserialize<'de> for ModelEntry {
     }
 }
 
-/// What can be said of a model besides its id.
+/// The fields of a model besides its id.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
@@ -85,19 +86,19 @@ pub struct ModelFields {
     pub name: Option<String>,
     /// The wire API; default that of the provider.
     pub api: Option<String>,
-    /// Where requests go; default that of the provider.
+    /// The address for requests; default that of the provider.
     pub base_url: Option<String>,
     /// Whether the model can reason; default false.
     pub reasoning: Option<bool>,
-    /// What each thinking level is called by the provider; `null` means that the level does not exist.
+    /// The provider's names of the thinking levels; `null` for a level that does not exist.
     pub thinking_level_map: Option<Map<String, Value>>,
-    /// What a prompt may hold: `text`, `image`; default only `text`.
+    /// The kinds of content in a prompt: `text`, `image`; default only `text`.
     pub input: Option<Vec<String>>,
-    /// What images and requests may at most be.
+    /// The limits of images and requests.
     pub input_limits: Option<Map<String, Value>>,
     /// Prices; default 0.
     pub cost: Option<CostFields>,
-    /// How many seconds the provider keeps a prompt cached: `short`, `long`.
+    /// The seconds that the provider keeps a prompt cached: `short`, `long`.
     pub prompt_cache: Option<Map<String, Value>>,
     /// Size of the context window in tokens; default 128000.
     #[serde(deserialize_with = "tokens")]
@@ -159,54 +160,6 @@ impl ModelFields {
             &mut self.compat,
         ];
         maps.into_iter().flatten().for_each(number::normalize_map);
-    }
-}
-
-/// A text that may be, or lead to, a secret: `Debug` does not show it, and no error quotes it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct ConfigValue(String);
-
-impl ConfigValue {
-    /// Wraps the text of a configuration file.
-    #[must_use]
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    /// The text as it stands in the file, for the one place that interprets it.
-    #[must_use]
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for ConfigValue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("[secret]")
-    }
-}
-
-impl<'de> Deserialize<'de> for ConfigValue {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match Value::deserialize(deserializer)? {
-            Value::String(text) => Ok(Self(text)),
-            _ => Err(de::Error::custom("expected a string")),
-        }
-    }
-}
-
-#[cfg(feature = "schema")]
-impl schemars::JsonSchema for ConfigValue {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "ConfigValue".into()
-    }
-
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        String::json_schema(generator)
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, de};
 use serde_json::Value;
 
-use crate::models_file::ConfigValue;
+use crate::secret::ConfigValue;
 
 /// The member: a description, or a word of another program's that has no effect here.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,11 +13,11 @@ use crate::models_file::ConfigValue;
 pub enum OAuthSetting {
     /// A word that other programs know.
     Word(String),
-    /// How a login works; over what is built in for the provider.
+    /// The login; overrides the built-in description of the provider.
     Fields(Box<OAuthFields>),
 }
 
-/// How a login with a provider works (RFC 6749, 7636, 8628). Endpoints of known providers are built in, client ids are not.
+/// The login with a provider (RFC 6749, 7636, 8628). Endpoints of known providers are built in, client ids are not.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
@@ -26,11 +26,11 @@ pub struct OAuthFields {
     pub client_id: Option<String>,
     /// The secret that belongs to it, for the few providers that give one to programs; a value as in `apiKey`.
     pub client_secret: Option<ConfigValue>,
-    /// Where the browser begins.
+    /// The address that the browser opens.
     pub authorize_url: Option<String>,
-    /// Where codes and refresh tokens become access tokens.
+    /// The endpoint that exchanges codes and refresh tokens for access tokens.
     pub token_url: Option<String>,
-    /// Where a login by a code on another device begins.
+    /// The endpoint where a login by a code on another device begins.
     pub device_url: Option<String>,
     /// The rights that are asked for: a list, or a text with blanks between them.
     pub scopes: Option<Scopes>,
@@ -40,9 +40,9 @@ pub struct OAuthFields {
     pub redirect_port: Option<u16>,
     /// Its path; default `/callback`.
     pub redirect_path: Option<String>,
-    /// What a login does unless it is told otherwise; default `browser` where there is an `authorizeUrl`.
+    /// The default flow of a login; `browser` if there is an `authorizeUrl`.
     pub flow: Option<LoginFlow>,
-    /// How the token endpoint takes its fields; default `form`.
+    /// The body format of the token endpoint; default `form`.
     pub token_format: Option<TokenFormat>,
     /// More members of the query of `authorizeUrl`.
     pub authorize_params: Option<BTreeMap<String, String>>,
@@ -50,7 +50,7 @@ pub struct OAuthFields {
     pub token_params: Option<BTreeMap<String, String>>,
 }
 
-/// How a login goes.
+/// The flow of a login.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -61,7 +61,7 @@ pub enum LoginFlow {
     Device,
 }
 
-/// How the fields of a request are written.
+/// The body format of a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

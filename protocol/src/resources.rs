@@ -1,4 +1,4 @@
-//! What a session is told by files: commands that expand to text (skills, prompt templates), and what is wrong with such
+//! Resources of a session: commands that expand to text (skills, prompt templates), and problems of such
 //! files.
 
 use std::fmt;
@@ -15,26 +15,26 @@ pub struct SlashCommands {
     pub commands: Vec<SlashCommand>,
 }
 
-/// What a message that starts with `/name` is expanded by.
+/// A command that expands a message that starts with `/name`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SlashCommand {
     /// Without the slash. That of a skill begins with `skill:`.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What a prompt template expects after its name, such as `<file> [focus]`, to be shown to the user.
+    /// The arguments of a prompt template, such as `<file> [focus]`, to be shown to the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub argument_hint: Option<String>,
-    /// What kind of thing it is.
+    /// Its kind.
     pub source: CommandSource,
-    /// Where it comes from.
+    /// Its source.
     pub source_info: SourceInfo,
 }
 
-/// What kind of thing a slash command is.
+/// The kind of a slash command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -47,16 +47,16 @@ pub enum CommandSource {
     Skill,
 }
 
-/// Where a resource comes from.
+/// The source of a resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SourceInfo {
     /// The file, absolute.
     pub path: String,
-    /// How it was found: `auto` in a folder that is always looked at, `local` by a setting or a flag.
+    /// The way it was found: `auto` in a default folder, `local` by a setting or a flag.
     pub source: String,
-    /// Whose it is.
+    /// Its scope.
     pub scope: SourceScope,
     /// Whether it stands by itself or belongs to a package.
     pub origin: SourceOrigin,
@@ -65,7 +65,7 @@ pub struct SourceInfo {
     pub base_dir: Option<String>,
 }
 
-/// Whose a resource is.
+/// The scope of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -74,7 +74,7 @@ pub enum SourceScope {
     User,
     /// The project's.
     Project,
-    /// Of this process alone, as by a flag.
+    /// This process alone, as by a flag.
     Temporary,
 }
 
@@ -106,9 +106,9 @@ pub struct Diagnostics {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// Its severity.
     pub level: DiagnosticLevel,
-    /// What it is about.
+    /// Its subject.
     pub kind: DiagnosticKind,
     /// The file, absolute, where it is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -116,17 +116,17 @@ pub struct Diagnostic {
     /// The line in it, from 1, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
-    /// Where that line begins in the file: the bytes before it. Known of session files alone.
+    /// The byte offset of that line. Only for session files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub byte: Option<u64>,
-    /// What is wrong, and what happens instead. Never a secret. Some lines at most: of what it quotes, the middle may be left out.
+    /// The problem and its consequence. Never a secret. Some lines at most: the middle of a quotation may be left out.
     pub message: String,
-    /// What to do about it.
+    /// The remedy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
 
-/// How bad a diagnostic is.
+/// The severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -139,7 +139,7 @@ pub enum DiagnosticLevel {
     Error,
 }
 
-/// What a diagnostic is about.
+/// The subject of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

@@ -6,7 +6,7 @@ mod wire;
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
-use self::rows::CommandRow;
+use self::rows::{CommandRow, OPTIONAL_DATA, UI_RESPONSE, tagged};
 use crate::{
     command::Command,
     entry::{SessionEntry, SessionHeader},
@@ -16,12 +16,6 @@ use crate::{
     settings::Settings,
     ui::UiResponse,
 };
-
-/// Commands that answer with `data` only when they are asked to.
-const OPTIONAL_DATA: [&str; 1] = ["abort"];
-
-/// What is said of the one line that clients send and that is no command.
-const UI_RESPONSE: &str = "Answers a question to the user. No command: it has no response.";
 
 fn generator() -> SchemaGenerator {
     SchemaSettings::draft2020_12().into_generator()
@@ -40,20 +34,6 @@ fn document(mut generator: SchemaGenerator, title: &str, body: Value) -> Value {
         document.insert("$defs".into(), Value::Object(definitions));
     }
     Value::Object(document)
-}
-
-/// An object that has a fixed `type` and, besides, what `body` says.
-fn tagged(name: &str, doc: &str, id: bool, body: &Schema) -> Value {
-    let mut properties = Map::new();
-    if id {
-        properties
-            .insert("id".into(), json!({"description": "Repeated in the response; by custom a string."}));
-    }
-    properties.insert("type".into(), json!({"const": name}));
-    json!({
-        "title": name, "description": doc, "type": "object", "properties": properties, "required": ["type"],
-        "allOf": [body],
-    })
 }
 
 fn commands() -> Value {

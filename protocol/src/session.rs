@@ -1,4 +1,4 @@
-//! What a session is doing, for clients that ask.
+//! The state of a session.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::{
     number,
 };
 
-/// How many queued messages are delivered at a time.
+/// The number of queued messages that are delivered at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -19,7 +19,7 @@ pub enum QueueMode {
     OneAtATime,
 }
 
-/// What a steering message does to tool calls that run.
+/// The effect of a steering message on running tool calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -50,11 +50,11 @@ pub struct SessionState {
     pub is_streaming: bool,
     /// Whether a compaction is at work.
     pub is_compacting: bool,
-    /// How steering messages are delivered.
+    /// The delivery of steering messages.
     pub steering_mode: QueueMode,
-    /// How follow-up messages are delivered.
+    /// The delivery of follow-up messages.
     pub follow_up_mode: QueueMode,
-    /// What a steering message does to tool calls that run; absent for `wait`.
+    /// The effect of a steering message on running tool calls; absent for `wait`.
     #[serde(default, skip_serializing_if = "InterruptMode::is_wait")]
     pub interrupt_mode: InterruptMode,
     /// The models that are asked when the chosen one fails, as they were named; absent where there are none.
@@ -84,7 +84,7 @@ pub struct SessionState {
     /// Whether an answer streams.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub has_streaming_message: Option<bool>,
-    /// What went wrong with the last answer; absent where it did not fail and was not aborted, and once a message of the user
+    /// The error of the last answer; absent if it did not fail and was not aborted, and once a message of the user
     /// follows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
@@ -116,7 +116,7 @@ pub struct SessionStats {
     #[serde(with = "number")]
     #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub cost: f64,
-    /// How full the context window is; absent when the window is unknown.
+    /// The use of the context window; absent when the window is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_usage: Option<ContextUsage>,
 }
@@ -138,7 +138,7 @@ pub struct TokenStats {
     pub total: u64,
 }
 
-/// How full the context window is.
+/// The use of the context window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

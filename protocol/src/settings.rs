@@ -1,10 +1,9 @@
 //! `settings.json`: what users configure. Unknown keys are kept.
 
-mod bash;
-mod child_environment;
-mod limits;
-mod patterns;
-mod storage;
+mod commands;
+mod daemon;
+pub mod defaults;
+mod models;
 
 use std::collections::BTreeMap;
 
@@ -17,11 +16,16 @@ use crate::{
     tool_list::ToolExecution,
 };
 
-pub use bash::{BashSettings, Intercept, InterceptRule};
-pub use child_environment::ChildEnvironmentSettings;
-pub use limits::LimitSettings;
-pub use patterns::matches_pattern;
-pub use storage::StorageSettings;
+pub use self::{
+    commands::{
+        BashSettings, ChildEnvironmentSettings, Intercept, InterceptRule, ProcessSettings, matches_pattern,
+    },
+    daemon::{ClientToolSettings, DaemonSettings, LimitSettings, StorageSettings},
+    models::{
+        BranchSummarySettings, CompactionOverride, CompactionSettings, DeadlineSettings, ImageSettings,
+        ProviderRetrySettings, RetrySettings, StallPolicy, ThinkingBudgetSettings, TimeLimit,
+    },
+};
 
 /// The settings that this version of agentd reads. Every key is optional; a key of another product is ignored.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -48,11 +52,11 @@ pub struct Settings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = [])))]
     pub fallback_models: Option<Vec<String>>,
-    /// How steering messages are delivered; default `one-at-a-time`.
+    /// The delivery of steering messages; default `one-at-a-time`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "one-at-a-time")))]
     pub steering_mode: Option<QueueMode>,
-    /// How follow-up messages are delivered; default `one-at-a-time`.
+    /// The delivery of follow-up messages; default `one-at-a-time`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "one-at-a-time")))]
     pub follow_up_mode: Option<QueueMode>,
@@ -102,10 +106,10 @@ pub struct Settings {
     /// A line put before every shell command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shell_command_prefix: Option<String>,
-    /// What the processes of a session's commands may use.
+    /// The limits of the processes of a session's commands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processes: Option<ProcessSettings>,
-    /// Which environment variables the programs get that a session starts. Only read from the user's settings.
+    /// The environment variables of the programs that a session starts. Only read from the user's settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub child_environment: Option<ChildEnvironmentSettings>,
     /// What the tools `write` and `edit` may write in the agent directory, which they leave alone else: paths relative to it, with
@@ -113,7 +117,7 @@ pub struct Settings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = [])))]
     pub agent_dir_writable: Option<Vec<String>>,
-    /// What the tool `bash` offers beyond its plain form.
+    /// Features of the tool `bash` beyond its plain form.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bash: Option<BashSettings>,
     /// The folder of session files; default `sessions/` in the agent directory, a folder for each working directory.
@@ -128,17 +132,17 @@ pub struct Settings {
     /// Summaries of branches that the conversation leaves.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch_summary: Option<BranchSummarySettings>,
-    /// What happens when a request fails for a reason that passes.
+    /// Retries of requests that failed for a transient reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<RetrySettings>,
     /// Tokens that each thinking level may use, where a provider takes a budget.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking_budgets: Option<ThinkingBudgetSettings>,
-    /// How long a provider may be silent, in milliseconds; 0 or `"disabled"` for no limit; default 300000.
+    /// The longest silence of a provider, in milliseconds; 0 or `"disabled"` for no limit; default 300000.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = 300_000)))]
     pub http_idle_timeout_ms: Option<Value>,
-    /// How long a provider may take, phase by phase.
+    /// The time limits of requests to providers, phase by phase.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadlines: Option<DeadlineSettings>,
     /// The proxy of requests to providers, such as `http://proxy.example:3128`, where the environment names none. Only read
@@ -161,103 +165,12 @@ pub struct Settings {
     /// The daemon itself. Only read from the user's settings, at its start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub daemon: Option<DaemonSettings>,
-    /// What one session may take. Only read from the user's settings.
+    /// The limits of one session. Only read from the user's settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<LimitSettings>,
-    /// What long outputs may take of the disk. Only read from the user's settings.
+    /// The disk space of long outputs. Only read from the user's settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage: Option<StorageSettings>,
-}
-
-/// Settings of tools that clients provide.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", default)]
-pub struct ClientToolSettings {
-    /// How long a client may take for a call, in milliseconds, where its tool does not say; 0 for no limit. Default 600000
-    /// (10 minutes).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = 600_000)))]
-    pub timeout_ms: Option<u64>,
-    /// The longest `tool_response` or `tool_progress` that is taken, in bytes of its line. Default 8388608 (8 MiB).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = 8_388_608)))]
-    pub max_result_bytes: Option<u64>,
-}
-
-/// Settings of the daemon, for all its sessions and clients.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", default)]
-pub struct DaemonSettings {
-    /// How long a session stays in memory with nothing to do, in milliseconds; the next command brings it back. 0: for
-    /// ever; default 600000 (10 minutes). A private daemon (`agentd --stdio`) keeps its session.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = 600_000)))]
-    pub idle_unload_ms: Option<u64>,
-    /// How long work has to finish when the daemon ends, in milliseconds; then it is stopped. Default 30000.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = 30_000)))]
-    pub shutdown_deadline_ms: Option<u64>,
-    /// How much waits for a client that reads too slowly, in bytes for each session that it follows; beyond that the
-    /// session waits for the client, or cuts it off if it is not the only one. Default 1048576.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = 1_048_576)))]
-    pub outbox_bytes: Option<u64>,
-    /// How long a full outbox is waited for before the client is cut off, in milliseconds; default 1000.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = 1000)))]
-    pub lag_grace_ms: Option<u64>,
-    /// How much of a session's last events is kept for clients that come back, in bytes; default 262144.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = 262_144)))]
-    pub replay_bytes: Option<u64>,
-    /// The longest line that a client may send, in bytes; default 67108864 (64 MiB).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = 67_108_864)))]
-    pub max_line_bytes: Option<u64>,
-    /// How long a client of the socket may pause in a line that it has begun, in milliseconds; then the line is given up, and
-    /// the client told. 0 for no limit; default 60000. A private daemon (`agentd --stdio`) has no such limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = 60_000)))]
-    pub line_idle_ms: Option<u64>,
-    /// How long a question to the user that sets no limit itself waits while no client is there that could answer, in
-    /// milliseconds; then its default is taken. Default 600000 (10 minutes).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = 600_000)))]
-    pub ui_timeout_ms: Option<u64>,
-    /// How many clients there can be at the same time; the next one is told so and left. Default 512.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = 512)))]
-    pub max_clients: Option<u64>,
-    /// How many sessions the daemon knows at the same time, in memory or not. To make room for another, those that nobody
-    /// follows and that left memory longest ago are known no more; a command that names one brings it back from its file.
-    /// 0 for no limit; default 10000.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = 10_000)))]
-    pub max_sessions: Option<u64>,
-    /// How many sessions one client can follow at the same time; 0 for no limit, default 1000.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = 1000)))]
-    pub max_followed_sessions: Option<u64>,
-    /// How many commands about the daemon and the set-up (`list_sessions`, `login_finish`, `close_session` and the like) one
-    /// client can have under way; 0 for no limit, default 64. Commands to sessions wait in order instead.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = 64)))]
-    pub max_pending_commands: Option<u64>,
-    /// How much memory the daemon may use, in bytes, children not counted. Above it, sessions with nothing to do leave memory at
-    /// once, those first that were used longest ago; while that is not enough, no session is opened and no message taken. An eighth of
-    /// it each is for lines that clients are sending, commands that wait, answers that run, and messages that wait. 0
-    /// for no limit; default 2147483648 (2 GiB), and at most a quarter of the machine's memory. A private daemon
-    /// (`agentd --stdio`) has no such limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = 2_147_483_648_u64)))]
-    pub max_memory_bytes: Option<u64>,
-    /// How many commands of all sessions can run at the same time, those in the background included; what a command itself starts
-    /// is not counted here (`processes.maxCount` does). 0 for no limit; default 1024.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = 1024)))]
-    pub max_commands: Option<u64>,
 }
 
 /// Whether a project's own settings and prompts are used.
@@ -265,7 +178,7 @@ pub struct DaemonSettings {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ProjectTrust {
-    /// The user is asked; where nobody can be asked, they are not used.
+    /// The user is asked; if no client can ask the user, they are not used.
     #[default]
     Ask,
     /// They are.
@@ -274,287 +187,21 @@ pub enum ProjectTrust {
     Never,
 }
 
-/// Settings of images.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", default)]
-pub struct ImageSettings {
-    /// Whether images of prompts and tools are made smaller where they are larger than 2000 by 2000 pixels or 4.5 MiB of
-    /// base64, and checked before a model gets them; default true.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = true)))]
-    pub auto_resize: Option<bool>,
-    /// Whether images are kept from the model; default false.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
-    pub block_images: Option<bool>,
-}
-
-/// Limits of the processes that commands start. A command that goes over one is killed with all that it started, and its
-/// result says so. 0 is no limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", default)]
-pub struct ProcessSettings {
-    /// How many processes all commands of a session may have together, those in the background included; default 2048. Over
-    /// it, the command with the most of them goes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = 2048)))]
-    pub max_count: Option<u64>,
-    /// How much memory they may have together, in bytes; default no limit. What mirrors files does not count. Over it, the
-    /// command with the most of it goes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_memory_bytes: Option<u64>,
-    /// How much processor time each command may use, with all that it starts, in seconds; default no limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_cpu_seconds: Option<u64>,
-    /// How much each command may write, with all that it starts, in bytes; default no limit. The result has what was written
-    /// until then.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_output_bytes: Option<u64>,
-}
-
-/// Settings of compaction.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", default)]
-pub struct CompactionSettings {
-    /// Whether long contexts are compacted by themselves; default true.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = true)))]
-    pub enabled: Option<bool>,
-    /// Tokens of the context window that are kept free: a context that leaves less is compacted. Default 16384, and at most
-    /// half of the window.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = 16_384)))]
-    pub reserve_tokens: Option<u64>,
-    /// Tokens at the end of the context, about, that a compaction leaves as they are. Default 20000, and at most half of
-    /// what is not kept free.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = 20_000)))]
-    pub keep_recent_tokens: Option<u64>,
-    /// Other values for single models, by `provider/model`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub model_overrides: Option<BTreeMap<String, CompactionOverride>>,
-}
-
-/// Settings of compaction for one model; what is not there is as for the others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", default)]
-pub struct CompactionOverride {
-    /// In the place of `compaction.enabled`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub enabled: Option<bool>,
-    /// In the place of `compaction.reserveTokens`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reserve_tokens: Option<u64>,
-    /// In the place of `compaction.keepRecentTokens`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub keep_recent_tokens: Option<u64>,
-}
-
-/// Settings of summaries of branches that the conversation leaves.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", default)]
-pub struct BranchSummarySettings {
-    /// Tokens of the context window that are kept free when a branch is summarised: what is older than fits is left out.
-    /// Default 16384, and at most half of the window.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = 16_384)))]
-    pub reserve_tokens: Option<u64>,
-    /// Whether clients that ask before a summary is made do not ask; default false. The daemon itself never asks.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
-    pub skip_prompt: Option<bool>,
-}
-
-/// Settings of retries: a failed answer is left out of the context, and the model is asked again.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", default)]
-pub struct RetrySettings {
-    /// Whether there are any; default true.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = true)))]
-    pub enabled: Option<bool>,
-    /// How often a model is asked again in a row; default 3.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = 3)))]
-    pub max_retries: Option<u32>,
-    /// The pause before the first retry in milliseconds; it doubles with each; default 2000.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = 2000)))]
-    pub base_delay_ms: Option<u64>,
-    /// The longest pause in milliseconds; default 60000.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = 60_000)))]
-    pub max_agent_delay_ms: Option<u64>,
-    /// Repetitions of a single HTTP request, below the retries above and unseen by clients.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub provider: Option<ProviderRetrySettings>,
-}
-
-/// Settings of repetitions of an HTTP request. Only what failed before its answer began is sent again.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", default)]
-pub struct ProviderRetrySettings {
-    /// How long a provider may take until its answer begins, in milliseconds; default `httpIdleTimeoutMs`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub timeout_ms: Option<u64>,
-    /// How often a request is sent again; default 0.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = 0)))]
-    pub max_retries: Option<u32>,
-    /// The longest pause that a provider may ask for, in milliseconds; a longer one fails the request for good. 0 for no
-    /// limit; default 60000.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = 60_000)))]
-    pub max_retry_delay_ms: Option<u64>,
-}
-
-/// Settings of how long a provider may take. Only the time counts in which it is waited for. Clients that said `hello` hear of
-/// a limit that was reached by `provider_stalled`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", default)]
-pub struct DeadlineSettings {
-    /// Until a connection stands; default 30000.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = 30_000)))]
-    pub connect_ms: Option<TimeLimit>,
-    /// Until the first byte of an answer, counted from the sending of the request; default none (`httpIdleTimeoutMs` counts
-    /// there, too).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = "disabled")))]
-    pub first_byte_ms: Option<TimeLimit>,
-    /// Between two pieces of content. What only keeps the connection alive (comments, pings, empty pieces) is none, other
-    /// than for `httpIdleTimeoutMs`. Default 1800000 (30 minutes), and none for servers on this machine.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = 1_800_000)))]
-    pub progress_ms: Option<TimeLimit>,
-    /// For a whole request, to the end of its answer; default none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = "disabled")))]
-    pub request_ms: Option<TimeLimit>,
-    /// What a limit that is reached means, `httpIdleTimeoutMs` included: `retry` (the default) makes it a failure that may
-    /// pass, so that the model is asked again as `retry` says; `fail` one for good.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = "retry")))]
-    pub on_stall: Option<StallPolicy>,
-}
-
-/// What a provider that takes too long means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum StallPolicy {
-    /// The model is asked again.
-    Retry,
-    /// The answer fails.
-    Fail,
-}
-
-/// A limit in milliseconds; 0 or `"disabled"` for none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TimeLimit {
-    /// This many milliseconds.
-    Millis(u64),
-    /// None.
-    Disabled,
-}
-
-impl TimeLimit {
-    /// The limit, if there is one.
-    #[must_use]
-    pub fn duration(self) -> Option<std::time::Duration> {
-        match self {
-            Self::Millis(millis) => Some(std::time::Duration::from_millis(millis)),
-            Self::Disabled => None,
-        }
-    }
-}
-
-impl Serialize for TimeLimit {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Millis(millis) => serializer.serialize_u64(*millis),
-            Self::Disabled => serializer.serialize_str("disabled"),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for TimeLimit {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let wrong =
-            || serde::de::Error::custom("expected a number of milliseconds, 0 or more, or \"disabled\"");
-        match Value::deserialize(deserializer)? {
-            Value::Number(number) => {
-                let millis = number.as_f64().filter(|millis| *millis >= 0.0).ok_or_else(wrong)?;
-                // A fraction of a millisecond is a limit all the same, and a float that is too large the largest limit.
-                let millis = millis.ceil() as u64;
-                Ok(if millis == 0 { Self::Disabled } else { Self::Millis(millis) })
-            }
-            Value::String(text) if text == "disabled" => Ok(Self::Disabled),
-            _ => Err(wrong()),
-        }
-    }
-}
-
-#[cfg(feature = "schema")]
-impl schemars::JsonSchema for TimeLimit {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "TimeLimit".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
-            "description": "A limit in milliseconds; 0 or `\"disabled\"` for none.",
-            "anyOf": [{ "type": "number", "minimum": 0 }, { "const": "disabled" }]
-        })
-    }
-}
-
-/// Tokens that each thinking level may use.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", default)]
-pub struct ThinkingBudgetSettings {
-    /// For `minimal`; default 1024.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = 1024)))]
-    pub minimal: Option<u64>,
-    /// For `low`; default 2048.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = 2048)))]
-    pub low: Option<u64>,
-    /// For `medium`; default 8192.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = 8192)))]
-    pub medium: Option<u64>,
-    /// For `high` and above; default 16384.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = 16_384)))]
-    pub high: Option<u64>,
-}
-
-/// What becomes of a turn that a crash interrupted.
+/// What happens to a turn that a crash interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum CrashRecovery {
-    /// It is over.
+    /// It ends.
     #[default]
     Close,
-    /// The user is asked; without an answer it is over.
+    /// The user is asked; without an answer it ends.
     Ask,
-    /// The model is asked again, at most twice.
+    /// The request is repeated, at most twice.
     Resume,
 }
 
-/// What a saved entry survives.
+/// The failures that a saved entry survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]

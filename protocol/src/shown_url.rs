@@ -1,10 +1,10 @@
-//! Addresses as clients are told them. People put secrets into them; clients show them and write them down.
+//! Addresses as clients see them, without the secrets that people put into them.
 
 use std::borrow::Cow;
 
 use serde::Serializer;
 
-/// What stands in the place of a secret.
+/// The text that replaces a secret.
 const REDACTED: &str = "[redacted]";
 
 /// Names of a query that are given to secrets.
@@ -45,7 +45,7 @@ pub fn shown(url: &str) -> Cow<'_, str> {
     shown
 }
 
-/// Where the password of an address is.
+/// The byte range of the password in an address.
 fn password(url: &str) -> Option<(usize, usize)> {
     let start = url.find("://")? + 3;
     let authority = url[start..].find(['/', '?', '#']).map_or(&url[start..], |end| &url[start..start + end]);

@@ -1,4 +1,4 @@
-//! Where the daemon of an agent directory listens: one rule for the daemon and its clients. Pure: variables and folders
+//! The socket path of an agent directory's daemon: one rule for the daemon and its clients. Pure: variables and folders
 //! come in, paths come out, and nothing is looked at.
 
 use std::{

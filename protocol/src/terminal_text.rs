@@ -1,4 +1,4 @@
-//! What a terminal may be shown of texts that others wrote: file names, names of models, answers of servers.
+//! Texts of others made safe for a terminal: file names, names of models, answers of servers.
 //!
 //! Everything that either program writes to its standard error passes [`harmless`] or [`Shown`], whether that is a terminal or a
 //! file: logs are looked at with `cat`.
@@ -41,7 +41,7 @@ impl Shown {
         clean(&all)
     }
 
-    /// What was held back when the bytes ended.
+    /// The rest that was held back at the end.
     #[must_use]
     pub fn finish(&mut self) -> Vec<u8> {
         clean(&std::mem::take(&mut self.held))

@@ -8,20 +8,20 @@ use crate::{
     number,
 };
 
-/// What a model is told about a tool.
+/// A tool, as a model sees it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ToolSpec {
     /// The name, case sensitive.
     pub name: String,
-    /// What it does, for the model.
+    /// Its description for the model.
     #[serde(default)]
     pub description: String,
     /// JSON Schema of the arguments.
     #[serde(default)]
     pub parameters: Value,
-    /// How providers should hold the model to the schema while it samples.
+    /// The provider's enforcement of the schema while the model samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub constrained_sampling: Option<ConstrainedSampling>,
 }
@@ -46,7 +46,7 @@ impl ConstrainedSampling {
     }
 }
 
-/// What a tool gives back, whole or so far.
+/// The result of a tool, complete or so far.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -60,7 +60,7 @@ pub struct ToolResult {
     /// The result for programs; its shape depends on the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured_content: Option<Value>,
-    /// Tokens that the tool itself spent on models.
+    /// Tokens that the tool itself used on models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     /// Present and true when the tool failed in a way that it reports itself.
@@ -85,7 +85,7 @@ impl ToolResult {
     }
 }
 
-/// What was left out of a long output, and by which limit.
+/// The part of a long output that was left out, and the limit that cut it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -120,7 +120,7 @@ pub struct Truncation {
     pub max_bytes: u64,
 }
 
-/// Which limit cut an output.
+/// The limit that cut an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]

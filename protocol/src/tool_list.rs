@@ -22,15 +22,15 @@ pub struct ToolInfo {
     pub name: String,
     /// The name that people see; where the tool has none, its `name`.
     pub label: String,
-    /// What it does, for the model.
+    /// Its description for the model.
     pub description: String,
     /// JSON Schema of the arguments.
     pub parameters: Value,
     /// Whether the model can call it, from the next turn on.
     pub active: bool,
-    /// Where it comes from.
+    /// Its source.
     pub source: ToolSource,
-    /// Who provides it, for `source` `client`: the name that the client said in `hello`, else its number.
+    /// Its client, for `source` `client`: the name from `hello`, else the client's number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
     /// Its line in the list of tools of the system prompt; without one it is not in that list.
@@ -40,15 +40,15 @@ pub struct ToolInfo {
     pub guidelines: Vec<String>,
     /// Whether calls may run beside others.
     pub execution: ToolExecution,
-    /// How long the client may take for a call, in milliseconds; absent for no limit, and for built-in tools.
+    /// The time limit of a call in milliseconds; absent for no limit, and for built-in tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// How providers should hold the model to the schema while it samples.
+    /// The provider's enforcement of the schema while the model samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub constrained_sampling: Option<ConstrainedSampling>,
 }
 
-/// Where a tool comes from.
+/// The source of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -103,9 +103,9 @@ pub struct ToolState {
     pub name: String,
     /// Whether the model can call it.
     pub active: bool,
-    /// Where it comes from.
+    /// Its source.
     pub source: ToolSource,
-    /// Who provides it, for `source` `client`.
+    /// Its client, for `source` `client`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
 }

@@ -25,9 +25,9 @@ pub enum UiMethod {
     Select {
         /// The question.
         title: String,
-        /// What there is to choose from; the answer is the `value` of one.
+        /// The options; the answer is the `value` of one.
         options: Vec<String>,
-        /// How long it can be answered, in milliseconds.
+        /// The time to answer it in milliseconds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         timeout: Option<u64>,
     },
@@ -37,24 +37,24 @@ pub enum UiMethod {
         title: String,
         /// More about it.
         message: String,
-        /// How long it can be answered, in milliseconds.
+        /// The time to answer it in milliseconds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         timeout: Option<u64>,
     },
     /// Asks for a line of text. Without an answer: none.
     Input {
-        /// What for.
+        /// The purpose.
         title: String,
         /// An example, shown while nothing is typed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         placeholder: Option<String>,
-        /// How long it can be answered, in milliseconds.
+        /// The time to answer it in milliseconds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         timeout: Option<u64>,
     },
     /// Asks for a text of any length. Without an answer: none.
     Editor {
-        /// What for.
+        /// The purpose.
         title: String,
         /// The text to begin with.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -62,15 +62,15 @@ pub enum UiMethod {
     },
     /// Tells the user something.
     Notify {
-        /// What.
+        /// The text.
         message: String,
-        /// How much it matters; default `info`.
+        /// The severity; default `info`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         notify_type: Option<NotifyType>,
     },
     /// Shows a short status, or takes it away.
     SetStatus {
-        /// Which one.
+        /// The key of the status.
         status_key: String,
         /// The text; absent: there is no such status any more.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -83,7 +83,7 @@ pub enum UiMethod {
         /// The lines; absent: there are none any more.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         widget_lines: Option<Vec<String>>,
-        /// Where; default `aboveEditor`.
+        /// The position; default `aboveEditor`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         widget_placement: Option<WidgetPlacement>,
     },
@@ -107,7 +107,7 @@ impl UiMethod {
         matches!(self, Self::Select { .. } | Self::Confirm { .. } | Self::Input { .. } | Self::Editor { .. })
     }
 
-    /// How long it can be answered, in milliseconds, where it says so.
+    /// The time to answer it in milliseconds, if limited.
     #[must_use]
     pub fn timeout(&self) -> Option<u64> {
         match self {
@@ -119,7 +119,7 @@ impl UiMethod {
     }
 }
 
-/// How much a notice matters.
+/// The severity of a notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -128,11 +128,11 @@ pub enum NotifyType {
     Info,
     /// Something may be wrong.
     Warning,
-    /// Something went wrong.
+    /// An error occurred.
     Error,
 }
 
-/// Where lines are shown.
+/// The position of shown lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -143,7 +143,7 @@ pub enum WidgetPlacement {
     BelowEditor,
 }
 
-/// What a client sends to answer a dialog: a line `extension_ui_response` with one of `value`, `confirmed` and `cancelled`.
+/// The answer of a client to a dialog: a line `extension_ui_response` with one of `value`, `confirmed` and `cancelled`.
 /// It has no response. `cancelled` wins over the others; an answer without the key that the dialog wants means its default,
 /// and a `value` is not checked against the options. The first answer wins; later ones, and those to a dialog that is over,
 /// are ignored.
@@ -178,7 +178,7 @@ impl UiResponse {
 pub struct UiRequestResolved {
     /// The dialog.
     pub id: String,
-    /// Who answered: the name that the client said in `hello`, else its number. Absent when nobody did and the dialog took
+    /// The client that answered: its name from `hello`, else its number. Absent when none did and the dialog took
     /// its default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
@@ -188,14 +188,14 @@ pub struct UiRequestResolved {
 mod tests {
     use crate::event::Event;
 
-    /// Read and written again, a line of the reference is the same line.
+    /// A line of pi, read and written again, is the same line.
     fn check(line: &str) {
         let event = Event::parse("extension_ui_request", line).unwrap().unwrap();
         assert_eq!(serde_json::to_string(&event).unwrap(), line);
     }
 
     #[test]
-    fn requests_have_the_keys_of_the_reference() {
+    fn requests_have_the_keys_of_pi() {
         for body in [
             r#""method":"select","title":"t","options":["a","b"],"timeout":5"#,
             r#""method":"confirm","title":"t","message":"m""#,

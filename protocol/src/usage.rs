@@ -39,23 +39,23 @@ pub struct Usage {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct Cost {
-    /// Of `input`.
+    /// The cost of `input`.
     #[serde(with = "number")]
     #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub input: f64,
-    /// Of `output`.
+    /// The cost of `output`.
     #[serde(with = "number")]
     #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub output: f64,
-    /// Of `cacheRead`.
+    /// The cost of `cacheRead`.
     #[serde(with = "number")]
     #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub cache_read: f64,
-    /// Of `cacheWrite`.
+    /// The cost of `cacheWrite`.
     #[serde(with = "number")]
     #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub cache_write: f64,
-    /// Of everything.
+    /// The total cost.
     #[serde(with = "number")]
     #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub total: f64,

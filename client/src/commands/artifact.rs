@@ -7,9 +7,9 @@ use std::{
 };
 
 use agentd_protocol::{
-    artifact::GetArtifactParams,
     command::NoParams,
     daemon::{ListSessionsParams, Role, SessionInfo},
+    storage::GetArtifactParams,
 };
 
 use super::{daemon_call, find_session};

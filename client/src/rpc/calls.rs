@@ -1,7 +1,6 @@
 //! The commands that `agentctl` sends, each with the types of its fields and its answer.
 
 use agentd_protocol::{
-    artifact::{ArtifactList, ArtifactPart, GetArtifactParams},
     command::{
         AbortParams, AbortReceipt, Accepted, Cancelled, Entries, ForkParams, Forked, GetEntriesParams,
         Messages, Models, NoParams, PromptParams, QueueParams, SetModelParams,
@@ -18,11 +17,10 @@ use agentd_protocol::{
     doctor::{Diagnosis, LocalSetup, SetupLocalParams},
     explain::{ExplainSettingParams, SettingExplanation},
     model::Model,
-    model_catalogue::{CatalogueUpdate, UpdateModelsParams},
-    model_list::{ListModelsParams, ModelList},
+    model_list::{CatalogueUpdate, ListModelsParams, ModelList, UpdateModelsParams},
     resources::Diagnostics,
     session::SessionState,
-    storage::{CleanOutputsParams, CleanedOutputs},
+    storage::{ArtifactList, ArtifactPart, CleanOutputsParams, CleanedOutputs, GetArtifactParams},
     tool_list::{ActiveTools, SetActiveToolsParams, ToolList},
 };
 use serde::{Serialize, de::DeserializeOwned};

@@ -10,8 +10,10 @@ use agentd_config::models::{
 use agentd_protocol::{
     error::{ErrorCode, Failure},
     model::Model,
-    model_catalogue::{CatalogueUpdate, UpdateModelsParams},
-    model_list::{ListModelsParams, ListedModel, ListedProvider, ModelList, NotSpoken},
+    model_list::{
+        CatalogueUpdate, ListModelsParams, ListedModel, ListedProvider, ModelList, NotSpoken,
+        UpdateModelsParams,
+    },
 };
 
 use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenProblem, OpenRules};

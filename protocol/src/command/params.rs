@@ -7,8 +7,7 @@ use crate::{
     Json,
     entry::SessionEntry,
     message::{ImageContent, Message, null_as_default},
-    model::{Model, ThinkingLevel},
-    session::{InterruptMode, QueueMode},
+    session::InterruptMode,
 };
 
 /// The result of a command that answers without `data`.
@@ -16,14 +15,14 @@ use crate::{
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NoData;
 
-/// The fields of a command whose answer depends on who asks: none on the wire.
+/// The fields of a command whose answer depends on the client. It has no fields in JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LookParams {
-    /// Whether the client said `hello`, which the connection knows.
+    /// Whether the client said `hello`. Set by the connection.
     #[serde(skip)]
     pub introduced: bool,
-    /// Whether it said that with `sessions`, and so knows what is in flight from when it joined.
+    /// Whether it said that with `sessions`, and so has the answer in progress from when it joined. Set by the connection.
     #[serde(skip)]
     pub names_sessions: bool,
 }
@@ -37,13 +36,13 @@ pub struct NoParams {}
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AbortParams {
-    /// What to stop. Without it the run is stopped, as with `turn`, and the answer has no `data` unless
+    /// The work to stop. Without it the run is stopped, as with `turn`, and the answer has no `data` unless
     /// a tool call does not end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<AbortScope>,
 }
 
-/// How much an `abort` stops.
+/// The work that an `abort` stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -53,26 +52,26 @@ pub enum AbortScope {
     /// The tool calls of the current answer; the run goes on with the next turn. Each call that did not succeed has the
     /// result `Operation aborted`.
     Tools,
-    /// The run, the user's `bash` commands, and what finished commands left running in the background.
+    /// The run, the user's `bash` commands, and processes that finished commands left running in the background.
     All,
 }
 
-/// The answer to `abort` with a `scope`, and where a tool call does not end: what it did.
+/// The answer to `abort` with a `scope`, or if a tool call does not end.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AbortReceipt {
-    /// What was at work and was stopped by this.
+    /// The work that was stopped.
     pub ended: Vec<Work>,
-    /// What is still at work: what the scope leaves alone, and what has not ended within a second. A tool call among this has
-    /// its result already; what it still gives is lost.
+    /// The work that continues: work outside of the scope, and work that has not ended within a second. A tool call in this list has
+    /// its result already; later output of it is lost.
     pub survives: Vec<Work>,
 }
 
-/// Something that works for a session.
+/// A piece of work for a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Work {
-    /// What it is.
+    /// Its kind.
     pub kind: WorkKind,
     /// The id of a tool call, or of the `bash` command if it had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -82,7 +81,7 @@ pub struct Work {
     pub name: Option<String>,
 }
 
-/// What works for a session.
+/// The kind of a piece of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -93,7 +92,7 @@ pub enum WorkKind {
     Tool,
     /// A `bash` command of the user.
     Bash,
-    /// What a finished command left running.
+    /// A process that a finished command left running.
     Background,
     /// A compaction that the command `compact` began.
     Compaction,
@@ -106,10 +105,10 @@ pub enum WorkKind {
 pub struct PromptParams {
     /// The text.
     pub message: String,
-    /// Images that go with it.
+    /// Images of the message.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
-    /// Where the message goes while a run is active: `followUp`, or `steer` (which any other word means as well).
+    /// The queue for the message while a run is active: `followUp`, or `steer` (which any other word means as well).
     #[serde(default, deserialize_with = "streaming_behavior", skip_serializing_if = "Option::is_none")]
     pub streaming_behavior: Option<StreamingBehavior>,
     /// Makes a repetition safe: a command with a key that the session knows already (of its last 1,000) is answered as
@@ -131,7 +130,7 @@ fn request_key<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Stri
     }
 }
 
-/// Where a prompt goes while a run is active.
+/// The queue for a prompt while a run is active.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -142,7 +141,7 @@ pub enum StreamingBehavior {
     FollowUp,
 }
 
-/// As the reference reads it: any truthy value but `followUp` means `steer`.
+/// As in pi, any truthy value but `followUp` means `steer`.
 fn streaming_behavior<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<StreamingBehavior>, D::Error> {
@@ -182,7 +181,7 @@ impl From<Image> for ImageContent {
 pub struct QueueParams {
     /// The text.
     pub message: String,
-    /// Images that go with it.
+    /// Images of the message.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
     /// Makes a repetition safe: a command with a key that the session knows already (of its last 1,000) is answered as
@@ -192,15 +191,15 @@ pub struct QueueParams {
     pub request_key: Option<String>,
 }
 
-/// What became of a message.
+/// The outcome of sending a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Accepted {
-    /// What became of it.
+    /// The outcome.
     pub disposition: Disposition,
 }
 
-/// What became of a message.
+/// The outcome of sending a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -279,106 +278,6 @@ pub struct LastText {
     pub text: Option<String>,
 }
 
-/// The fields of `set_model`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct SetModelParams {
-    /// The provider.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub provider: Option<String>,
-    /// The model's id.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model_id: Option<String>,
-}
-
-/// The answer to `cycle_model`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct CycledModel {
-    /// The model.
-    pub model: Model,
-    /// The thinking level that goes with it.
-    pub thinking_level: ThinkingLevel,
-    /// Whether the models to cycle through were limited by `--models` or the settings.
-    pub is_scoped: bool,
-}
-
-/// The answer to `get_available_models`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Models {
-    /// The models.
-    pub models: Vec<Model>,
-}
-
-/// The fields of `set_thinking_level`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct SetThinkingLevelParams {
-    /// The level's name.
-    pub level: String,
-}
-
-/// The answer to `cycle_thinking_level`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct CycledLevel {
-    /// The level.
-    pub level: ThinkingLevel,
-}
-
-/// The answer to `get_available_thinking_levels`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Levels {
-    /// The levels, weakest first.
-    pub levels: Vec<ThinkingLevel>,
-}
-
-/// The fields of `set_steering_mode` and `set_follow_up_mode`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct QueueModeParams {
-    /// The mode.
-    pub mode: QueueMode,
-}
-
-/// The fields of `set_fallback_models`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct SetFallbackModelsParams {
-    /// Models as `--models` names them, in the order in which they are asked; an empty list for none.
-    pub models: Vec<String>,
-}
-
-/// The answer to `set_fallback_models` and `get_fallback_models`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct FallbackModels {
-    /// The models as they were named.
-    pub models: Vec<String>,
-    /// What the names stand for at the moment, without models that there are no credentials for.
-    pub resolved: Vec<FallbackModel>,
-    /// What is wrong with the names, a sentence each.
-    pub warnings: Vec<String>,
-}
-
-/// A model that is asked when the chosen one fails for good.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct FallbackModel {
-    /// The provider.
-    pub provider: String,
-    /// The id of the model.
-    pub id: String,
-    /// The thinking level that its name pins; absent where it goes on with the session's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub thinking_level: Option<ThinkingLevel>,
-}
-
 /// The fields of `set_interrupt_mode`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -400,7 +299,7 @@ pub struct SwitchParams {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CompactParams {
-    /// What the summary should look at above all.
+    /// The focus of the summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub custom_instructions: Option<String>,
 }

@@ -75,20 +75,20 @@ pub struct ForkMessage {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Tree {
-    /// The entries that follow no other, with all that follows them.
+    /// The entries that follow no other, with their descendants.
     pub tree: Json<Vec<TreeNode>>,
     /// The entry that the next one will follow; `null` when it will follow none.
     pub leaf_id: Option<String>,
 }
 
-/// An entry with what follows it.
+/// An entry with those that follow it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TreeNode {
     /// The entry.
     pub entry: Json<SessionEntry>,
-    /// What follows it, the oldest first.
+    /// The entries that follow it, oldest first.
     pub children: Vec<TreeNode>,
     /// Its label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -103,12 +103,12 @@ pub struct TreeNode {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct NavigateTreeParams {
-    /// Where to go on: after this entry, or before it when it is a message of the user.
+    /// The entry to continue after, or before if it is a message of the user.
     pub entry_id: String,
-    /// Whether a model sums up what is left behind; default false.
+    /// Whether a model summarises the branch that is left; default false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summarize: Option<bool>,
-    /// What the summary is to look at in particular.
+    /// The focus of the summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub custom_instructions: Option<String>,
 }
@@ -118,9 +118,9 @@ pub struct NavigateTreeParams {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Navigated {
-    /// Whether it was stopped before it was done: then nothing has changed.
+    /// Whether it was stopped before it was done. Nothing has changed then.
     pub cancelled: bool,
-    /// The text of the message of the user that was gone back to, to be changed and sent again.
+    /// The text of the user's message that the leaf moved before, to be changed and sent again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub editor_text: Option<String>,
     /// The entry with the summary.

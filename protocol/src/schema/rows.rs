@@ -3,6 +3,7 @@
 use std::any::TypeId;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::{Map, Value, json};
 
 use crate::command::NoData;
 
@@ -24,4 +25,24 @@ pub(crate) struct EventRow {
 /// The schema of a command's `data`; `None` when it answers without.
 pub(crate) fn data_schema<T: JsonSchema + 'static>(generator: &mut SchemaGenerator) -> Option<Schema> {
     (TypeId::of::<T>() != TypeId::of::<NoData>()).then(|| generator.subschema_for::<T>())
+}
+
+/// Commands that answer with `data` only when they are asked to.
+pub(crate) const OPTIONAL_DATA: [&str; 1] = ["abort"];
+
+/// The description of the one line that clients send and that is no command.
+pub(crate) const UI_RESPONSE: &str = "Answers a question to the user. No command: it has no response.";
+
+/// An object that has a fixed `type` and, besides, what `body` says.
+pub(crate) fn tagged(name: &str, doc: &str, id: bool, body: &Schema) -> Value {
+    let mut properties = Map::new();
+    if id {
+        properties
+            .insert("id".into(), json!({"description": "Repeated in the response; by custom a string."}));
+    }
+    properties.insert("type".into(), json!({"const": name}));
+    json!({
+        "title": name, "description": doc, "type": "object", "properties": properties, "required": ["type"],
+        "allOf": [body],
+    })
 }

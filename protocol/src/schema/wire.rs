@@ -1,4 +1,4 @@
-//! One schema of everything, in the form that generators of types for other languages make good types of.
+//! One schema of everything, for generators of types in other languages.
 //!
 //! The other schemas say what may be sent, in the terms of JSON Schema. Here every object stands on its own: no inheritance by
 //! `allOf`, every member of a union is a named object with a constant that tells it from the others, optional fields are
@@ -9,11 +9,7 @@ use std::collections::BTreeSet;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use super::{
-    OPTIONAL_DATA, UI_RESPONSE,
-    rows::{CommandRow, EventRow},
-    tagged,
-};
+use super::rows::{CommandRow, EventRow, OPTIONAL_DATA, UI_RESPONSE, tagged};
 use crate::{
     command::Command,
     entry::{SessionEntry, SessionHeader},
@@ -22,7 +18,7 @@ use crate::{
     ui::UiResponse,
 };
 
-/// What the members of a union are called after their constant, where the union's own name is too long for that.
+/// The names of union members after their constant, where the union's own name is too long.
 const MEMBERS: [(&str, &str); 4] = [
     ("AssistantMessageEvent", "Update"),
     ("ContentBlock", "Content"),
@@ -107,7 +103,7 @@ pub(super) fn wire() -> Value {
 /// A field that the connection reads or adds: name, type, description.
 type Added = (&'static str, fn() -> Value, &'static str);
 
-/// What an `id` may be in these types; the wire repeats anything.
+/// The types of `id` here; the daemon repeats any value.
 fn id() -> Value {
     json!({"type": ["string", "integer"]})
 }
@@ -308,7 +304,7 @@ impl Types {
             include(parts.into_iter().map(included).collect());
         }
         for part in schema["allOf"].as_array().into_iter().flatten() {
-            // What a row of a table has beside its `type` is no type of its own.
+            // The fields of a row besides its `type` are no type of their own.
             let parts = match definition(part) {
                 Some(name) => self.flat(&self.source[name]),
                 None => self.flat(part),
@@ -412,107 +408,4 @@ fn pascal(name: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::LazyLock;
-
-    use super::*;
-
-    static WIRE: LazyLock<Value> = LazyLock::new(wire);
-
-    fn types() -> &'static Map<String, Value> {
-        WIRE["$defs"].as_object().unwrap()
-    }
-
-    /// Every schema within a schema, itself included.
-    fn parts(schema: &Value) -> Vec<&Value> {
-        let mut all = vec![schema];
-        for list in ["anyOf", "allOf"] {
-            all.extend(schema[list].as_array().into_iter().flatten().flat_map(parts));
-        }
-        all.extend(schema["properties"].as_object().into_iter().flatten().flat_map(|(_, part)| parts(part)));
-        for one in ["items", "additionalProperties"] {
-            all.extend(schema.get(one).into_iter().flat_map(parts));
-        }
-        all
-    }
-
-    /// The named objects of a union, through unions within it.
-    fn members(name: &str) -> Vec<&'static Value> {
-        let schema = &types()[name];
-        match schema["anyOf"].as_array() {
-            Some(list) => list.iter().flat_map(|member| members(definition(member).unwrap())).collect(),
-            None => vec![schema],
-        }
-    }
-
-    #[test]
-    fn every_reference_has_its_type() {
-        for (name, schema) in types() {
-            for target in parts(schema).into_iter().filter_map(definition) {
-                assert!(types().contains_key(target), "{name} refers to {target}");
-            }
-        }
-    }
-
-    #[test]
-    fn there_is_a_type_for_every_command_response_and_event() {
-        let constants = |name: &str, field: &str| -> Vec<&str> {
-            members(name)
-                .into_iter()
-                .filter_map(|schema| schema["properties"][field]["const"].as_str())
-                .collect()
-        };
-        assert_eq!(constants("Command", "type"), Command::NAMES);
-        assert_eq!(constants("Response", "command"), Command::NAMES);
-        let mut events = constants("Event", "type");
-        events.dedup();
-        assert_eq!(events, Event::NAMES);
-    }
-
-    #[test]
-    fn members_of_unions_are_told_apart_by_constants() {
-        for name in [
-            "Command",
-            "Event",
-            "Message",
-            "ContentBlock",
-            "SessionEntry",
-            "AssistantMessageEvent",
-            "ExtensionUiRequest",
-        ] {
-            let tags: Vec<String> = members(name)
-                .iter()
-                .map(|schema| {
-                    let fields = schema["properties"].as_object().unwrap();
-                    let required = strings(&schema["required"]);
-                    let constants = fields
-                        .iter()
-                        .filter(|(field, part)| part.get("const").is_some() && required.contains(field));
-                    constants.map(|(field, part)| format!("{field}={} ", part["const"])).collect()
-                })
-                .collect();
-            let distinct: BTreeSet<&String> = tags.iter().collect();
-            assert_eq!(distinct.len(), tags.len(), "{name}: {tags:?}");
-        }
-    }
-
-    #[test]
-    fn what_is_absent_is_not_null() {
-        for (name, schema) in types() {
-            for (field, part) in schema["properties"].as_object().into_iter().flatten() {
-                let nullable =
-                    part["type"].as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == "null"));
-                let required = strings(&schema["required"]).contains(field);
-                assert!(required || !nullable, "{name}.{field}");
-            }
-        }
-    }
-
-    #[test]
-    fn what_is_always_written_is_required() {
-        let required = |name: &str| strings(&types()[name]["required"]);
-        assert!(required("MessageEntry").contains(&"parentId".to_owned()));
-        assert!(required("Entries").contains(&"leafId".to_owned()));
-        assert!(!required("SessionState").contains(&"sessionFile".to_owned()));
-    }
-}
+mod tests;

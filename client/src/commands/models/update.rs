@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use agentd_protocol::model_catalogue::{CatalogueUpdate, UpdateModelsParams};
+use agentd_protocol::model_list::{CatalogueUpdate, UpdateModelsParams};
 
 use crate::{
     cli::ModelsOptions,
@@ -113,10 +113,7 @@ fn counted(count: u64, one: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use agentd_protocol::{
-        model_catalogue::{CatalogueInfo, CatalogueKind, DroppedHeader},
-        model_list::NotSpoken,
-    };
+    use agentd_protocol::model_list::{CatalogueInfo, CatalogueKind, DroppedHeader, NotSpoken};
 
     use super::*;
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use agentd_protocol::{
-    model::Model, model_catalogue::CatalogueInfo, models_file::ConfigValue, resources::Diagnostic,
+    model::Model, model_list::CatalogueInfo, models_file::ConfigValue, resources::Diagnostic,
 };
 use serde_json::Value;
 

@@ -6,10 +6,10 @@ use agentd_config::resolve_path;
 use agentd_export_html::{ExportError, default_file_name, write_file};
 use agentd_process::{ArtifactFolder, ArtifactPart as Part, BackgroundProcess, EndedBy};
 use agentd_protocol::{
-    artifact::{ArtifactInfo, ArtifactList, ArtifactPart, GetArtifactParams},
     command::{ExportHtmlParams, Exported, Work, WorkKind},
     error::{ErrorCode, Failure},
     event::{Event, ProcessEnd, ProcessEndedBy},
+    storage::{ArtifactInfo, ArtifactList, ArtifactPart, GetArtifactParams},
 };
 
 use super::session_actor::Actor;

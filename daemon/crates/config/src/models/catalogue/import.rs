@@ -7,8 +7,7 @@ use std::{
 
 use agentd_protocol::{
     model::Model,
-    model_catalogue::{CatalogueUpdate, DroppedHeader},
-    model_list::NotSpoken,
+    model_list::{CatalogueUpdate, DroppedHeader, NotSpoken},
     number,
 };
 use serde::Deserialize;

@@ -11,7 +11,7 @@ use std::{
 
 use agentd_protocol::{
     model::Model,
-    model_catalogue::{CatalogueInfo, CatalogueKind},
+    model_list::{CatalogueInfo, CatalogueKind},
 };
 
 use super::packing;

@@ -9,7 +9,7 @@ use std::{
 };
 
 use agentd_protocol::{
-    model_catalogue::{CatalogueInfo, CatalogueKind},
+    model_list::{CatalogueInfo, CatalogueKind},
     resources::{Diagnostic, DiagnosticKind, DiagnosticLevel},
 };
 use agentd_safe_open::{LinkPolicy, OpenRules};

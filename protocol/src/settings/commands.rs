@@ -1,10 +1,10 @@
-//! What the tool `bash` offers beyond its plain form.
+//! Settings of the commands that sessions start: the tool `bash`, their environment, their processes.
 
 use std::num::{NonZeroU16, NonZeroU32};
 
 use serde::{Deserialize, Serialize};
 
-/// What the tool `bash` offers beyond its plain form; models are told of nothing that is not on.
+/// Features of the tool `bash` beyond its plain form. Models are told only of those that are on.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
@@ -39,7 +39,7 @@ pub struct BashSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = 80)))]
     pub cols: Option<NonZeroU16>,
-    /// How many background processes of a session may run at a time; default 8.
+    /// The most background processes of a session at a time; default 8.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = 8)))]
     pub max_background: Option<NonZeroU32>,
@@ -55,14 +55,14 @@ pub struct BashSettings {
     pub file_bytes: Option<u64>,
 }
 
-/// Which commands are refused in favour of another tool.
+/// The commands that are refused in favour of another tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Intercept {
-    /// Those of the built-in rules, or none.
+    /// `true` for the built-in rules, `false` for none.
     BuiltIn(bool),
-    /// Those that one of these rules fits, tried in order.
+    /// Commands that match one of these rules, tried in order.
     Rules(Vec<InterceptRule>),
 }
 
@@ -76,7 +76,64 @@ pub struct InterceptRule {
     /// The tool to use. The rule counts only while that is active; without one it always counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// What the model is told; by default, to use the tool.
+    /// The message to the model; by default, to use the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+}
+
+/// Which environment variables commands of the tool `bash` and of the user, and `ssh`, get. Names of variables, with `*` for any part of
+/// one.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct ChildEnvironmentSettings {
+    /// What they do not get, besides the keys of model providers, which they never get unasked; default none. With `*`, only
+    /// what `pass` names stays.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = [])))]
+    pub withhold: Option<Vec<String>>,
+    /// What they get all the same, and comes before `withhold`; default none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = [])))]
+    pub pass: Option<Vec<String>>,
+}
+
+/// Limits of the processes that commands start. A command that exceeds one is killed with its descendants, and its
+/// result says so. 0 is no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct ProcessSettings {
+    /// The most processes of all commands of a session, those in the background included; default 2048. Over
+    /// it, the command with the most processes is killed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 2048)))]
+    pub max_count: Option<u64>,
+    /// Their most memory together, in bytes; default no limit. Memory that maps files does not count. Over it, the
+    /// command with the most memory is killed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_memory_bytes: Option<u64>,
+    /// The most processor time of each command with its descendants, in seconds; default no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_cpu_seconds: Option<u64>,
+    /// The most output of each command with its descendants, in bytes; default no limit. The result has the output
+    /// up to the limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output_bytes: Option<u64>,
+}
+
+/// Whether a pattern, in which `*` stands for any text, matches a name.
+#[must_use]
+pub fn matches_pattern(pattern: &str, name: &str) -> bool {
+    let Some((prefix, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(mut name) = name.strip_prefix(prefix) else { return false };
+    let mut parts = rest.split('*').peekable();
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return name.ends_with(part);
+        }
+        let Some(at) = name.find(part) else { return false };
+        name = &name[at + part.len()..];
+    }
+    true
 }
