@@ -8,7 +8,8 @@ pub use agentd_protocol::settings::defaults::{
     DEFAULT_MAX_PENDING_COMMANDS, DEFAULT_MAX_SESSIONS,
 };
 
-// Defaults of settings. Those that the schema of the settings takes from a constant stand in the protocol. The schema of the settings and `docs/` name them too; a test of `daemon_limits` compares them.
+// Defaults of settings; those above stand in the protocol, for the schema. The schema of the settings and `docs/` name the others,
+// too; a test of `daemon_limits` compares them.
 
 /// How long an idle session stays in memory (`daemon.idleUnloadMs`).
 pub const DEFAULT_IDLE_UNLOAD: Duration = Duration::from_secs(600);

@@ -8,11 +8,11 @@ use serde::{
 };
 use serde_json::{Map, Value};
 
+pub use crate::secret::ConfigValue;
 use crate::{
     model::{CostTier, ModelCost},
     number,
     oauth_setting::OAuthSetting,
-    secret::ConfigValue,
 };
 
 /// The whole file.
