@@ -211,8 +211,8 @@ fn result(events: &[Value]) -> Value {
 /// The daemon, its guard, and its supervisors.
 fn everything_of(daemon: &Daemon) -> Vec<u32> {
     let guards = processes::children(daemon.id());
-    let scopes = guards.iter().flat_map(|guard| processes::children(guard.unsigned_abs()));
-    let helpers: Vec<u32> = guards.iter().copied().chain(scopes).map(i32::unsigned_abs).collect();
+    let supervisors = guards.iter().flat_map(|guard| processes::children(guard.unsigned_abs()));
+    let helpers: Vec<u32> = guards.iter().copied().chain(supervisors).map(i32::unsigned_abs).collect();
     assert!(helpers.len() >= 2, "a guard and a supervisor: {helpers:?}");
     [vec![daemon.id()], helpers].concat()
 }

@@ -251,7 +251,7 @@ fn the_state_in_the_middle_of_a_run() {
     let state = json!({"type": "get_state"});
     let plain = daemon.done(state.clone());
     for field in ["pendingToolCalls", "hasStreamingMessage", "errorMessage"] {
-        assert!(plain.get(field).is_none(), "{field} is not of the plain wire");
+        assert!(plain.get(field).is_none(), "{field} is not part of the plain protocol");
     }
     daemon.done(json!({"type": "hello", "protocol": 1}));
     daemon.send(&prompt("Go."));

@@ -343,15 +343,15 @@ fn a_client_refused_an_evicted_session_finds_it_later_as_it_was() {
     let (home, service) = daemon(&server, json!({"daemon": {"maxSessions": 1}}));
     let mut client = service.client();
     hello(&mut client);
-    let forgotten = open(&mut client, &home);
+    let evicted = open(&mut client, &home);
     client.done(json!({"type": "prompt", "message": "Hi"}));
     client.settled();
-    let attached = client.done(json!({"type": "attach_session", "sessionId": forgotten}));
-    client.done(json!({"type": "detach_session", "sessionId": forgotten}));
+    let attached = client.done(json!({"type": "attach_session", "sessionId": evicted}));
+    client.done(json!({"type": "detach_session", "sessionId": evicted}));
     let other = open(&mut client, &home);
-    refused(&mut client, json!({"type": "attach_session", "sessionId": forgotten}), "daemon.maxSessions");
+    refused(&mut client, json!({"type": "attach_session", "sessionId": evicted}), "daemon.maxSessions");
     client.done(json!({"type": "close_session", "sessionId": other}));
-    let again = client.done(json!({"type": "attach_session", "sessionId": forgotten}));
+    let again = client.done(json!({"type": "attach_session", "sessionId": evicted}));
     let last = attached["seq"].as_u64().unwrap();
     assert_eq!(again["seq"].as_u64(), Some(last + 1), "events count on");
 }

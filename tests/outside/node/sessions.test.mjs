@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 
 import { home, packages, repository } from "./support.mjs";
-import { connect } from "./wire.mjs";
+import { connect } from "./client.mjs";
 
 const { SessionManager } = await import(
   join(packages, "pi-1.5/node_modules/@earendil-works/pi-coding-agent/dist/bundle/index.js")
@@ -16,11 +16,11 @@ const { SessionManager } = await import(
 const plain = (value) => JSON.parse(JSON.stringify(value));
 
 /// That pi, which opens the file, and agentd, which has it open, see the same.
-async function agree(wire, what) {
-  const { sessionFile, sessionId, sessionName } = await wire.done({ type: "get_state" });
-  const { messages } = await wire.done({ type: "get_messages" });
-  const { entries, leafId } = await wire.done({ type: "get_entries" });
-  const { tree } = await wire.done({ type: "get_tree" });
+async function agree(client, what) {
+  const { sessionFile, sessionId, sessionName } = await client.done({ type: "get_state" });
+  const { messages } = await client.done({ type: "get_messages" });
+  const { entries, leafId } = await client.done({ type: "get_entries" });
+  const { tree } = await client.done({ type: "get_tree" });
   const opened = SessionManager.open(sessionFile);
   assert.deepEqual(plain(opened.getEntries()), entries, `${what}: entries`);
   assert.equal(opened.getSessionId(), sessionId, `${what}: id`);
@@ -37,22 +37,22 @@ const message = (entries, text) =>
 
 test("what agentd wrote opens in SessionManager, which appends, and opens in agentd again", async (t) => {
   const place = home(t);
-  const wire = connect(place);
-  await wire.done({ type: "set_session_name", name: "all kinds" });
-  await wire.prompt("hello");
-  await wire.prompt("use a tool");
-  await wire.done({ type: "bash", command: "echo seen" });
-  await wire.done({ type: "bash", command: "echo hidden", excludeFromContext: true });
-  await wire.prompt("fail"); // its retry drops the failed answer by a context_edit
-  await wire.done({ type: "set_model", provider: "script", modelId: "two" });
-  const first = await agree(wire, "a branch");
-  await wire.done({ type: "set_label", entryId: message(first.entries, "use a tool").id, label: "here" });
-  await wire.done({ type: "navigate_tree", entryId: message(first.entries, "fail").id, summarize: true });
-  await wire.prompt("hello");
-  await agree(wire, "after a summary of a branch");
-  await wire.done({ type: "compact" });
-  await wire.prompt("hello");
-  const whole = await agree(wire, "after a compaction");
+  const client = connect(place);
+  await client.done({ type: "set_session_name", name: "all kinds" });
+  await client.prompt("hello");
+  await client.prompt("use a tool");
+  await client.done({ type: "bash", command: "echo seen" });
+  await client.done({ type: "bash", command: "echo hidden", excludeFromContext: true });
+  await client.prompt("fail"); // its retry drops the failed answer by a context_edit
+  await client.done({ type: "set_model", provider: "script", modelId: "two" });
+  const first = await agree(client, "a branch");
+  await client.done({ type: "set_label", entryId: message(first.entries, "use a tool").id, label: "here" });
+  await client.done({ type: "navigate_tree", entryId: message(first.entries, "fail").id, summarize: true });
+  await client.prompt("hello");
+  await agree(client, "after a summary of a branch");
+  await client.done({ type: "compact" });
+  await client.prompt("hello");
+  const whole = await agree(client, "after a compaction");
   assert.deepEqual(
     [...kinds(whole.entries)].sort(),
     ["branch_summary", "compaction", "context_edit", "label", "message", "model_change", "session_info", "thinking_level_change"],
@@ -62,16 +62,16 @@ test("what agentd wrote opens in SessionManager, which appends, and opens in age
     ["assistant", "bashExecution", "system", "toolResult", "user"],
   );
 
-  const original = await wire.done({ type: "get_state" });
-  await wire.done({ type: "fork", entryId: message(whole.entries, "use a tool").id });
-  await wire.prompt("hello");
-  const fork = await agree(wire, "a fork");
+  const original = await client.done({ type: "get_state" });
+  await client.done({ type: "fork", entryId: message(whole.entries, "use a tool").id });
+  await client.prompt("hello");
+  const fork = await agree(client, "a fork");
   assert.equal(fork.opened.getHeader().parentSession, original.sessionFile);
-  await wire.done({ type: "switch_session", sessionPath: original.sessionFile });
-  await wire.done({ type: "clone" });
-  const clone = await agree(wire, "a clone");
+  await client.done({ type: "switch_session", sessionPath: original.sessionFile });
+  await client.done({ type: "clone" });
+  const clone = await agree(client, "a clone");
   assert.deepEqual(clone.messages, whole.messages);
-  await wire.end();
+  await client.end();
 
   // pi goes on with the file, and agentd after it.
   const opened = SessionManager.open(original.sessionFile);
@@ -134,17 +134,17 @@ test("what SessionManager wrote opens in agentd, which appends, and opens there 
   written.appendContextEdit(edited, { content: "Certainly." });
 
   const file = written.getSessionFile();
-  const wire = connect(place, ["--session", file]);
-  const seen = await agree(wire, "as written");
+  const client = connect(place, ["--session", file]);
+  const seen = await agree(client, "as written");
   assert.deepEqual(seen.messages, plain(written.buildSessionContext().messages));
-  const state = await wire.done({ type: "get_state" });
+  const state = await client.done({ type: "get_state" });
   assert.deepEqual([state.model.id, state.thinkingLevel, state.sessionName], ["one", "off", "of pi"]);
-  await wire.prompt("hello");
-  await agree(wire, "after agentd appended");
-  await wire.done({ type: "fork", entryId: left });
-  await wire.prompt("hello");
-  await agree(wire, "a fork of the branch that was left");
-  await wire.end();
+  await client.prompt("hello");
+  await agree(client, "after agentd appended");
+  await client.done({ type: "fork", entryId: left });
+  await client.prompt("hello");
+  await agree(client, "a fork of the branch that was left");
+  await client.end();
 
   const reopened = SessionManager.open(file);
   const branched = reopened.createBranchedSession(kept);
@@ -174,16 +174,16 @@ test("pi opens what a kill interrupted, and again what agentd made of it", async
     assert.ok(before > 0, `${at}: pi reads what was stored`);
     opened.buildSessionContext();
 
-    const wire = connect(place, ["--session", sessionFile]);
-    const made = await agree(wire, `${at}: made whole`);
+    const client = connect(place, ["--session", sessionFile]);
+    const made = await agree(client, `${at}: made whole`);
     assert.ok(made.entries.length >= before, `${at}: nothing was lost`);
     const calls = made.messages.flatMap((message) => message.role === "assistant" ? message.content : []).filter((block) => block.type === "toolCall");
     const results = made.messages.filter((message) => message.role === "toolResult");
     assert.deepEqual(results.map((result) => result.toolCallId), calls.map((call) => call.id), `${at}: every call has a result`);
-    await wire.prompt("hello");
-    const { opened: after } = await agree(wire, `${at}: after another prompt`);
+    await client.prompt("hello");
+    const { opened: after } = await agree(client, `${at}: after another prompt`);
     after.appendMessage({ role: "user", content: [{ type: "text", text: "from over there" }], timestamp: 1 });
-    await wire.end();
+    await client.end();
     const again = connect(place, ["--continue"]);
     const back = await agree(again, `${at}: after pi appended`);
     assert.ok(JSON.stringify(back.messages).includes("from over there"));
@@ -203,10 +203,10 @@ test("old and foreign files give both the same context", async (t) => {
     writeFileSync(ours, moved);
     copyFileSync(ours, theirs);
     const expected = plain(SessionManager.open(theirs).buildSessionContext().messages);
-    const wire = connect(place, ["--session", ours]);
-    const { messages } = await wire.done({ type: "get_messages" });
+    const client = connect(place, ["--session", ours]);
+    const { messages } = await client.done({ type: "get_messages" });
     assert.deepEqual(messages, expected, name);
-    await wire.end();
+    await client.end();
     assert.deepEqual(plain(SessionManager.open(ours).buildSessionContext().messages), expected, `${name}, after agentd`);
   }
 });

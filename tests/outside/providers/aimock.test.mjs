@@ -1,4 +1,4 @@
-// Conversations over every wire API that the mock server @copilotkit/aimock speaks: what clients are told, what the session file
+// Conversations over every provider API that the mock server @copilotkit/aimock speaks: what clients are told, what the session file
 // keeps, and what the server gets.
 
 import assert from "node:assert/strict";
@@ -9,7 +9,7 @@ import { describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
 
 import { home, packages } from "../node/support.mjs";
-import { connect } from "../node/wire.mjs";
+import { connect } from "../node/client.mjs";
 import { apis } from "./apis.mjs";
 import { answers, calls, text, thinking } from "./events.mjs";
 import { record } from "./proxy.mjs";
@@ -82,11 +82,11 @@ for (const row of apis) {
         await mock.stop();
       });
       const own = configured(t, row, proxy.url);
-      const wire = connect(own);
+      const client = connect(own);
       const ask = async (message, more) => {
         const events = [];
-        const stop = wire.listen((event) => events.push(event));
-        await wire.prompt(message, more);
+        const stop = client.listen((event) => events.push(event));
+        await client.prompt(message, more);
         stop();
         return { events, said: answers(events) };
       };
@@ -134,11 +134,11 @@ for (const row of apis) {
       await t.test("an abort", async () => {
         const events = [];
         let asked;
-        const stop = wire.listen((event) => {
+        const stop = client.listen((event) => {
           events.push(event);
-          if (event.assistantMessageEvent?.type === "text_delta") asked ??= wire.done({ type: "abort" });
+          if (event.assistantMessageEvent?.type === "text_delta") asked ??= client.done({ type: "abort" });
         });
-        await wire.prompt("slowly");
+        await client.prompt("slowly");
         stop();
         await asked;
         const [answer] = answers(events);
@@ -165,7 +165,7 @@ for (const row of apis) {
 
       await t.test("a wrong key", async () => {
         const before = proxy.requests.length;
-        await wire.done({ type: "set_model", provider: "wrong", modelId: "model" });
+        await client.done({ type: "set_model", provider: "wrong", modelId: "model" });
         const { events, said: [answer] } = await ask("hello");
         assert.equal(answer.stopReason, "error");
         assert.ok(answer.errorMessage.includes("401") && answer.errorMessage.includes("Invalid API key"), answer.errorMessage);
@@ -174,7 +174,7 @@ for (const row of apis) {
       });
 
       await t.test("what the server got and what the file keeps", async () => {
-        await wire.end();
+        await client.end();
         for (const request of proxy.requests) {
           assert.match(request.path, row.path);
           assert.equal(request.method, "POST");

@@ -1,4 +1,4 @@
-// The wire APIs: how agentd is told of a server, and what a request has to be for a strict one.
+// The provider APIs: their configuration in agentd, and what a strict server requires of a request.
 
 import assert from "node:assert/strict";
 

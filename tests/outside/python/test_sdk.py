@@ -1,4 +1,4 @@
-"""pi-py-sdk, a client of the wire for Python, drives agentd."""
+"""pi-py-sdk, a Python client of the protocol, drives agentd."""
 
 import inspect
 import subprocess

@@ -258,17 +258,17 @@ pub(crate) fn look(
             }
             let mut session = model.sessions.get_mut(&id);
             if let Some(session) = session.as_deref_mut().filter(|session| session.messages.is_empty()) {
-                session.forgotten.extend(session.keyed.keys().cloned());
+                session.unkept_keys.extend(session.keyed.keys().cloned());
             }
             for keyed in session.iter().flat_map(|session| session.keyed.values()).take(KEYS) {
                 let key = &keyed.command["requestKey"];
                 let is_entry = after.entries.iter().any(|entry| entry.value["requestKey"] == *key);
                 let waits = keyed.data["disposition"] == "queued";
                 let is_forgotten = |it: &Session| {
-                    it.may_forget || key.as_str().is_some_and(|key| it.forgotten.contains(key))
+                    it.may_be_cleared || key.as_str().is_some_and(|key| it.unkept_keys.contains(key))
                 };
-                let may_forget = session.as_deref().is_none_or(is_forgotten);
-                if !is_entry && (!waits || may_forget) {
+                let may_be_cleared = session.as_deref().is_none_or(is_forgotten);
+                if !is_entry && (!waits || may_be_cleared) {
                     // It had no effect and was not acknowledged: it can be sent again.
                     counts.add(free(&keyed.data), 1);
                     continue;

@@ -271,7 +271,7 @@ impl Life<'_> {
         if with_guard {
             self.is_swept = false;
             self.left.extend(daemon::processes_of(self.home, self.model.token()));
-            self.shared.counts.add("kills together with the guard and all scopes", 1);
+            self.shared.counts.add("kills together with the guard and all supervisors", 1);
         } else if self.is_swept {
             let begun = Instant::now();
             let left = daemon::wait_for_none(self.home, self.model.token(), AFTERLIFE + BUSY);

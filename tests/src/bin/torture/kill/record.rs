@@ -172,10 +172,10 @@ pub(crate) struct Session {
     pub(crate) entries: Vec<(&'static str, &'static str, Value)>,
     pub(crate) keyed: BTreeMap<String, Keyed>,
     /// The queue was cleared: queued messages may be gone.
-    pub(crate) may_forget: bool,
+    pub(crate) may_be_cleared: bool,
     /// Keys of messages that were queued when it was killed before its first message: only from there on the queue is
     /// kept.
-    pub(crate) forgotten: HashSet<String>,
+    pub(crate) unkept_keys: HashSet<String>,
     /// Its deletion was requested: it may be gone.
     pub(crate) may_be_gone: bool,
     /// Its deletion was acknowledged.
@@ -248,7 +248,7 @@ impl Acknowledged {
                 if let (Some("close_session" | "clear_queue"), Some(id)) =
                     (command["type"].as_str(), command["sessionId"].as_str())
                 {
-                    self.session(id).may_forget = true;
+                    self.session(id).may_be_cleared = true;
                 }
             }
             let mut refused: Vec<String> = Vec::new();

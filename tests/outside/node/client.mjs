@@ -21,7 +21,7 @@ export function connect(home, args = [], env = {}) {
     for (const listener of [...listeners]) listener(record);
   });
   let next = 0;
-  const wire = {
+  const client = {
     /// Calls `listener` with every line from now on, until the function that it gives back is called.
     listen,
     /// Waits for an event of that type.
@@ -35,14 +35,14 @@ export function connect(home, args = [], env = {}) {
     },
     /// Sends a command that has to succeed, and gives back its data.
     async done(command) {
-      const response = await wire.send(command);
+      const response = await client.send(command);
       assert.ok(response.success, JSON.stringify(response));
       return response.data;
     },
     /// Sends a prompt and waits for the end of its run.
     async prompt(message, more = {}) {
-      const settled = wire.event("agent_settled");
-      await wire.done({ type: "prompt", message, ...more });
+      const settled = client.event("agent_settled");
+      await client.done({ type: "prompt", message, ...more });
       await settled;
     },
     /// Sends a command that agentd does not survive, and waits for its death by a signal.
@@ -59,6 +59,6 @@ export function connect(home, args = [], env = {}) {
       assert.equal(await exit, 0, "agentd's exit code at the end of its input");
     },
   };
-  home.cleanups.push(() => wire.end());
-  return wire;
+  home.cleanups.push(() => client.end());
+  return client;
 }
