@@ -2,7 +2,7 @@
 
 use agentd_config::Environment;
 
-/// Whether an address has such parts.
+/// Returns whether an address has such parts.
 pub(crate) fn has_variables(url: &str) -> bool {
     next(url).is_some()
 }

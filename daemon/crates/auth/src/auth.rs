@@ -16,12 +16,12 @@ use crate::{
     register_secrets::{register_configured_secrets, register_one, register_stored_secrets},
 };
 
-/// What all [`Auth`]s of a daemon share, for its life; cheap to clone.
+/// The services that all [`Auth`]s of a daemon share, for its life; cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct AuthServices {
     /// Outputs of commands that print keys.
     pub commands: CommandCache,
-    /// What token endpoints are asked with.
+    /// The clients for token endpoints.
     pub http: Arc<HttpClients>,
     /// Tokens of clouds.
     pub tokens: TokenCache,
@@ -31,7 +31,7 @@ pub struct AuthServices {
     pub aws: AwsCache,
 }
 
-/// Where a session's credentials come from.
+/// The sources of a session's credentials.
 #[derive(Debug, Clone)]
 pub struct AuthSources {
     /// Holds `auth.json`, and is named in advice.
@@ -40,7 +40,7 @@ pub struct AuthSources {
     pub environment: Environment,
     /// The models and their providers' keys and headers.
     pub registry: Arc<ModelRegistry>,
-    /// What is shared with all other sessions of the daemon.
+    /// The services that the daemon's sessions share.
     pub services: AuthServices,
 }
 
@@ -53,7 +53,7 @@ struct Inner {
     sources: AuthSources,
     store: AuthStore,
     overrides: RwLock<HashMap<String, Secret>>,
-    /// What `auth.json` said when it was last read.
+    /// The content of `auth.json` when it was last read.
     stored: RwLock<Arc<Snapshot>>,
 }
 
@@ -82,7 +82,7 @@ impl Auth {
         auth
     }
 
-    /// The same with other models: the keys of [`Auth::set_override`] stay, and what `auth.json` says.
+    /// The same credentials with other models: the keys of [`Auth::set_override`] and the content of `auth.json` stay.
     #[must_use]
     pub fn with_registry(&self, registry: Arc<ModelRegistry>) -> Self {
         let Inner { sources, store: _, overrides, stored: _ } = &*self.0;
@@ -106,13 +106,13 @@ impl Auth {
         self.remember(&self.0.store.read());
     }
 
-    /// What was wrong with `auth.json` when it was last read, for the user.
+    /// The fault in `auth.json` when it was last read, for the user.
     #[must_use]
     pub fn load_error(&self) -> Option<String> {
         self.stored().error.clone()
     }
 
-    /// What is shared with all other sessions of the daemon.
+    /// The services that the daemon's sessions share.
     #[must_use]
     pub fn services(&self) -> &AuthServices {
         &self.0.sources.services
@@ -164,7 +164,7 @@ impl Auth {
         let store = self.0.store.clone();
         let read = match tokio::task::spawn_blocking(move || store.read()).await {
             Ok(read) => read,
-            // Only when the runtime ends; nobody is left to ask a model.
+            // Only when the runtime ends; no model will be asked then.
             Err(_) => self.0.store.read(),
         };
         self.remember(&read);

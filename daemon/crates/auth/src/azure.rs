@@ -1,4 +1,4 @@
-//! Where a model of Azure is: its address and deployment, which are the user's own.
+//! The address and deployment of a model on Azure, which are the user's own.
 
 use agentd_config::Environment;
 use agentd_http::Account;
@@ -19,7 +19,7 @@ const DOMAINS: [&str; 3] = [".openai.azure.com", ".cognitiveservices.azure.com",
 /// Paths under which the address of a resource is handed around, and that all mean [`PATH`].
 const OTHER_PATHS: [&str; 3] = ["", "/openai", "/openai/v1/responses"];
 
-/// Where requests for a model go.
+/// The address and account of a model on Azure.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     /// The address of the API.
@@ -28,16 +28,16 @@ pub(crate) struct Place {
     pub(crate) account: Account,
 }
 
-/// Whether a model is on Azure.
+/// Returns whether a model is on Azure.
 pub(crate) fn has(model: &Model) -> bool {
     model.api == API || PROVIDERS.contains(&model.provider.as_str())
 }
 
-/// Where `model` is, whose configured address is `configured`. Of the catalogue's provider the environment decides first, as Azure's own programs do it; a provider
-/// of `models.json` has its own address.
+/// The address and account of `model`, whose configured address is `configured`. For the catalogue's provider the environment
+/// takes precedence, as in Azure's own programs; a provider of `models.json` keeps its own address.
 ///
 /// # Errors
-/// Says what is missing or wrong, for the user.
+/// The missing or wrong setting, for the user.
 pub(crate) fn place(model: &Model, configured: &str, environment: &Environment) -> Result<Place, String> {
     let variable = |name: &str| environment.non_empty(name).map(str::trim).filter(|value| !value.is_empty());
     let from_variables = || match (variable("AZURE_OPENAI_BASE_URL"), variable("AZURE_OPENAI_RESOURCE_NAME"))
@@ -131,7 +131,7 @@ mod tests {
             ),
             ("https://r.services.ai.azure.com:443", "https://r.services.ai.azure.com:443/openai/v1"),
             ("https://r.cognitiveservices.azure.com/", "https://r.cognitiveservices.azure.com/openai/v1"),
-            // What somebody put there on purpose stays.
+            // A part that the user put there on purpose stays.
             (
                 "https://r.openai.azure.com/openai/deployments/d",
                 "https://r.openai.azure.com/openai/deployments/d",

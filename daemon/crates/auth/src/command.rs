@@ -19,7 +19,7 @@ use tokio::{
 
 use crate::Secret;
 
-/// How long a command may take; as in the reference.
+/// The timeout of a command, as in pi.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 /// The longest output: no key or header is nearly as long.
@@ -111,7 +111,7 @@ pub(crate) async fn run(command: &str, environment: &Environment) -> Result<Secr
     })
     .await
     .map_err(|_| CommandError::TimedOut)??;
-    // What it left running on purpose (an agent that keeps keys) stays.
+    // Processes that the command left running on purpose, such as an agent that keeps keys, stay.
     group.release();
     if !status.success() {
         return Err(CommandError::Failed(status.to_string()));

@@ -10,25 +10,25 @@ use crate::{
     store::{MAX_KEY_BYTES, stored},
 };
 
-/// How long to wait for another program that has the file.
-const PATIENCE: Duration = Duration::from_secs(15);
+/// The timeout for another program that holds the file.
+const EDIT_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// The same, for those who wait for another program that renews a login.
-const RENEWAL_PATIENCE: Duration = Duration::from_secs(45);
+/// The timeout for another program that renews a login.
+const RENEWAL_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// A key to store.
 #[derive(Debug, Clone)]
 pub struct NewKey {
     /// The key itself; it is stored so that nothing in it is taken for a variable or a command.
     pub key: Secret,
-    /// Variables that belong to it, such as an account. Those that are stored already and not named here stay.
+    /// Variables that belong to the key, such as an account. Stored variables that are not named here stay.
     pub env: Vec<(String, Secret)>,
     /// Replaces an entry of another kind too.
     pub force: bool,
 }
 
 impl NewKey {
-    /// Whether it could be a key at all.
+    /// Returns whether the text could be a key.
     ///
     /// # Errors
     /// [`KeyProblem`].
@@ -121,7 +121,7 @@ impl AuthStore {
         })
     }
 
-    /// Whether a login may be stored here.
+    /// Returns whether a login may be stored here.
     ///
     /// # Errors
     /// [`StoreError::Occupied`], or when the file cannot be read.
@@ -144,9 +144,9 @@ impl AuthStore {
         Err(StoreError::Occupied { provider: provider.to_owned(), path: self.path().to_owned(), what })
     }
 
-    /// Renews a login: `renew` sees what the entry says once nobody else is at it, and gives the members to set, if any,
-    /// with what it wants to pass on. It may take its time, though less than 30 s. Blocks for up to 45 s for others who do
-    /// the same. Everything else of the entry stays, byte for byte.
+    /// Renews a login. `renew` sees the entry once no other process works on it, and returns the members to set, if any, with a
+    /// value to pass on; it may take up to 30 s. Blocks for up to 45 s while another process renews. The rest of the entry
+    /// stays, byte for byte.
     ///
     /// # Errors
     /// [`StoreError`]; then the file is unchanged.
@@ -155,7 +155,7 @@ impl AuthStore {
         provider: &str,
         renew: impl FnOnce(Option<StoredEntry>) -> (Vec<(&'static str, Value)>, T),
     ) -> Result<T, StoreError> {
-        self.edit_within(RENEWAL_PATIENCE, |entries| {
+        self.edit_within(RENEWAL_TIMEOUT, |entries| {
             let (members, passed_on) = renew(entries.get(provider).cloned().map(stored));
             let set = |(name, value): (&str, Value)| {
                 MemberChange::Set(vec![provider.to_owned(), name.to_owned()], value)
@@ -168,17 +168,17 @@ impl AuthStore {
         &self,
         plan: impl FnOnce(&Map<String, Value>) -> Result<(Vec<MemberChange>, T), StoreError>,
     ) -> Result<T, StoreError> {
-        self.edit_within(PATIENCE, plan)
+        self.edit_within(EDIT_TIMEOUT, plan)
     }
 
     fn edit_within<T>(
         &self,
-        patience: Duration,
+        timeout: Duration,
         plan: impl FnOnce(&Map<String, Value>) -> Result<(Vec<MemberChange>, T), StoreError>,
     ) -> Result<T, StoreError> {
         let folder = AgentDir::at(self.path().parent().unwrap_or_else(|| Path::new(".")));
         let lock = folder.run_dir().join("auth.lock");
-        let object = PrivateObject { path: self.path(), lock: &lock, patience };
+        let object = PrivateObject { path: self.path(), lock: &lock, timeout };
         object.edit(plan).map(|(_, passed_on)| passed_on)
     }
 }

@@ -20,7 +20,7 @@ pub enum AuthError {
     NoModel {
         /// Variables that hold keys, and are set without one.
         empty_variables: Vec<String>,
-        /// Where models are configured.
+        /// The file that configures models.
         models_file: PathBuf,
     },
     /// No source has a key.
@@ -28,7 +28,7 @@ pub enum AuthError {
     NoKey {
         /// The provider.
         provider: String,
-        /// Where a key could be put.
+        /// Advice on where to put a key.
         advice: String,
     },
     /// A key is configured and does not resolve.
@@ -48,7 +48,7 @@ pub enum AuthError {
         provider: String,
         /// The file of stored credentials.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         problem: String,
     },
     /// The tokens of a login have ended, or are refused, and there are no new ones.
@@ -64,7 +64,7 @@ pub enum AuthError {
         file: PathBuf,
         /// Why.
         problem: Box<RenewError>,
-        /// What to do about it. Sentences.
+        /// The advice, in sentences.
         advice: String,
     },
     /// Google's credentials of this machine give no token.
@@ -106,7 +106,7 @@ pub enum AuthError {
     BadAddress {
         /// The provider.
         provider: String,
-        /// What is missing or wrong, and what to do.
+        /// The fault and the advice.
         problem: String,
     },
     /// The keys of AWS cannot be had.
@@ -114,7 +114,7 @@ pub enum AuthError {
     Aws {
         /// The provider.
         provider: String,
-        /// What is missing or wrong, and what to do.
+        /// The fault and the advice.
         problem: AwsProblem,
     },
     /// A configured header does not resolve.

@@ -13,7 +13,7 @@ use crate::{
     tokens::{ShortToken, TokenCache},
 };
 
-/// What makes a provider one of these; all must be set.
+/// The variables of a federated login; all must be set.
 const NEEDED: [&str; 3] =
     ["ANTHROPIC_FEDERATION_RULE_ID", "ANTHROPIC_ORGANIZATION_ID", "ANTHROPIC_IDENTITY_TOKEN_FILE"];
 
@@ -33,7 +33,7 @@ pub enum FederationError {
     Identity {
         /// The file.
         path: String,
-        /// What is wrong.
+        /// The fault.
         problem: String,
     },
     /// The endpoint gave nothing.
@@ -44,7 +44,7 @@ pub enum FederationError {
     NoToken,
 }
 
-/// Whether the environment has what it takes, for this provider.
+/// Returns whether the environment configures a federated login for this provider.
 pub(crate) fn is_configured(provider: &str, environment: &Environment) -> bool {
     provider == "anthropic" && NEEDED.iter().all(|name| environment.non_empty(name).is_some())
 }

@@ -1,7 +1,7 @@
-//! What holds for every file and address that keys come from: for fuzz targets (`fuzz/` in the repository) and for the tests that read
-//! known inputs again. Only there with the feature `fuzzing`; no part of the interface.
+//! Laws for every file and address that keys come from: for fuzz targets (`fuzz/` in the repository) and for the tests that
+//! read known inputs again. Present only with the feature `fuzzing`; no part of the interface.
 //!
-//! Each function takes any bytes and panics where a law is broken.
+//! Each function takes any bytes and panics when they break the law.
 
 use agentd_config::Environment;
 use agentd_protocol::models_file::ConfigValue;

@@ -35,14 +35,14 @@ const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
 /// The largest file that is read.
 const MAX_FILE_BYTES: u64 = 256 * 1024;
 
-/// Other programs put these files there, whoever runs them.
+/// Files of any user are accepted: other programs put them there.
 const FILE: OpenRules<'_> =
     OpenRules::new(LinkPolicy::Followed).owner(AcceptedOwner::Anybody).max_bytes(MAX_FILE_BYTES);
 
-/// How long an assertion is good for, in seconds; the most that is allowed.
+/// The life of an assertion, in seconds; the allowed maximum.
 const ASSERTION_LIFE_S: i64 = 3600;
 
-/// Whether a provider takes such credentials.
+/// Returns whether a provider takes such credentials.
 pub(crate) fn has(provider: &str) -> bool {
     provider == PROVIDER
 }
@@ -63,7 +63,7 @@ pub enum GoogleError {
     Content {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         problem: String,
     },
     /// Something is missing beside it.
@@ -77,7 +77,7 @@ pub enum GoogleError {
     NoToken,
 }
 
-/// Where credentials are.
+/// A kind of credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Source {
     /// A file, which the variable names or `gcloud` wrote.
@@ -114,7 +114,7 @@ fn project(environment: &Environment, file: Option<&Map<String, Value>>) -> Opti
     named.map(str::to_owned).or_else(of_file)
 }
 
-/// Whether credentials, project and location are there, as far as files say.
+/// Returns whether credentials, project and location are there, as far as files say.
 pub(crate) fn is_configured(environment: &Environment) -> bool {
     let is_there = |source: Source| match source {
         Source::File(path) => read(&path).is_ok_and(|file| project(environment, Some(&file)).is_some()),
@@ -123,7 +123,7 @@ pub(crate) fn is_configured(environment: &Environment) -> bool {
     location(environment).is_some() && source(environment).is_some_and(is_there)
 }
 
-/// Whether somebody meant to use them: the variable names a file.
+/// Returns whether the user configured credentials: the variable names a file.
 pub(crate) fn is_meant(environment: &Environment) -> bool {
     environment.non_empty("GOOGLE_APPLICATION_CREDENTIALS").is_some() || is_configured(environment)
 }
@@ -261,7 +261,7 @@ fn short(answer: &Map<String, Value>) -> Result<ShortToken, GoogleError> {
     Ok(ShortToken { token, ends_ms: expires(answer) })
 }
 
-/// What proves that we have the key of a service account (RFC 7523).
+/// An assertion that proves possession of a service account's key (RFC 7523).
 fn assertion(email: &str, key: &str, file: &Map<String, Value>, audience: &str) -> Result<String, String> {
     let wrong = "its \"private_key\" is no RSA key in PKCS #8 form";
     let lines = key.lines().map(str::trim).filter(|line| !line.starts_with("-----"));

@@ -1,4 +1,4 @@
-//! Which environment variables hold keys of models, so that they can be kept from the programs that models start.
+//! The environment variables that hold keys of models, which are withheld from the programs that models start.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +30,7 @@ impl Auth {
         names
     }
 
-    /// Those of [`Auth::key_variables`] that are set and empty, which counts as not set. Reads no files.
+    /// The variables of [`Auth::key_variables`] that are set and empty, which counts as not set. Reads no files.
     #[must_use]
     pub fn empty_key_variables(&self) -> Vec<String> {
         let mut names: Vec<String> = self.key_variables().into_iter().collect();

@@ -1,7 +1,7 @@
-//! What authorises requests to providers: where keys come from, and in which order.
+//! Authorisation of requests to providers: the sources of keys, and their order.
 //!
-//! A crate of its own because finding a key can run a command or ask a token endpoint. Nothing here talks to a model or knows
-//! sessions, and no key, token, header value or command of the user's shows up in an error or in `Debug` output.
+//! A crate of its own because finding a key can run a command or ask a token endpoint. It talks to no model and knows no
+//! sessions, and no key, token, header value or command of the user appears in an error or in `Debug` output.
 
 mod address;
 mod auth;

@@ -1,4 +1,4 @@
-//! Which environment variables the programs do not get that agentd starts: commands, and what prints keys.
+//! The environment variables that agentd withholds from the programs that it starts: commands, and commands that print keys.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,8 @@ use agentd_protocol::{
 
 use crate::{Auth, Secret, ValueError, value};
 
-/// What programs need for their own work, and get though a model's key may be made of it: only `withhold` takes it away.
+/// Variables that programs need for their own work. They are passed although a model's key may come from them; only `withhold`
+/// takes them away.
 const OF_PROGRAMS: [&str; 22] = [
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
@@ -36,17 +37,17 @@ const OF_PROGRAMS: [&str; 22] = [
     "XDG_*",
 ];
 
-/// Which variables programs get.
+/// The variables that programs get.
 #[derive(Debug, Clone, Copy)]
 pub struct PassedVariables<'a> {
-    /// Those that hold keys of models ([`Auth::key_variables`]).
+    /// The variables that hold keys of models ([`Auth::key_variables`]).
     pub keys: &'a BTreeSet<String>,
     /// The user's setting `childEnvironment`.
     pub settings: Option<&'a ChildEnvironmentSettings>,
 }
 
 impl PassedVariables<'_> {
-    /// Whether programs get the variable of that name.
+    /// Returns whether programs get the variable of that name.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         let is_one_of =
@@ -62,8 +63,8 @@ impl PassedVariables<'_> {
 }
 
 impl Auth {
-    /// What a value of a file stands for. A command gets the variables that commands get: whoever can write the file could else
-    /// read all keys.
+    /// Resolves a value of a file. A command gets only the variables that commands get: otherwise anyone who can write the file
+    /// could read all keys.
     ///
     /// # Errors
     /// [`ValueError`]. Cancel safety: a command that runs for this call alone is killed when it is dropped.
@@ -80,7 +81,7 @@ impl Auth {
         value::resolve(value, environment, commands).await
     }
 
-    /// What of `environment` programs get that print keys. Reads the user's settings.
+    /// The part of `environment` for programs that print keys. Reads the user's settings.
     pub(crate) async fn environment_of_commands(&self, environment: &Environment) -> Environment {
         let agent_dir = self.agent_dir().clone();
         let settings = tokio::task::spawn_blocking(move || load_user(&agent_dir)).await.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Which environment variables hold a provider's key. From the providers' documentation, by way of the reference's table.
+//! The environment variables that hold a provider's key. From the providers' documentation, by way of pi's table.
 
 use agentd_config::Environment;
 use agentd_http::Account;
@@ -16,12 +16,12 @@ pub(crate) enum ProviderKey {
     Cloud(Secret, Account),
 }
 
-/// What a provider reads.
+/// The variables of a provider.
 struct Row {
     provider: &'static str,
     /// The variables that hold the key, in order.
     keys: &'static [&'static str],
-    /// Of each of these groups one variable must be set too, else the key is of no use.
+    /// Groups of which one variable each must be set too, or the key is of no use.
     with: &'static [&'static [&'static str]],
 }
 
@@ -122,7 +122,7 @@ fn key_variable_of(provider: &str, environment: &Environment) -> Option<&'static
     row_of(provider)?.keys.iter().find(is_set).copied()
 }
 
-/// What a provider needs beside its key and the environment does not have, each as `A or B`.
+/// The variables that a provider needs beside its key and the environment lacks, each as `A or B`.
 pub(crate) fn missing_beside_key(provider: &str, environment: &Environment) -> Vec<String> {
     let is_set = |name: &&str| environment.non_empty(name).is_some();
     let groups = row_of(provider).map_or(&[][..], |row| row.with);
@@ -139,7 +139,7 @@ pub(crate) fn key_variables() -> impl Iterator<Item = &'static str> {
     TABLE.iter().flat_map(|row| row.keys.iter().copied())
 }
 
-/// What the user would set for a provider, in words; `None` for a provider that reads no variable.
+/// The variables that a user would set for a provider, in words; `None` for a provider that reads none.
 #[must_use]
 pub fn advice_for(provider: &str) -> Option<String> {
     let row = row_of(provider)?;

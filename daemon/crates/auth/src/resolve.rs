@@ -18,7 +18,7 @@ mod login;
 use login::Refused;
 pub use login::StartError;
 
-/// What authorises requests to a model, and where they go.
+/// The credentials of requests to a model, and their address.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProviderCredentials {
     /// Keys and headers. A header that is empty takes that of the adapter away.
@@ -28,7 +28,7 @@ pub struct ProviderCredentials {
 }
 
 impl Auth {
-    /// Whether a key is configured for a provider, as far as that can be told without running commands or asking the
+    /// Returns whether a key is configured for a provider, as far as that can be told without running commands or asking the
     /// network. Reads no files.
     #[must_use]
     pub fn is_configured(&self, provider: &str) -> bool {
@@ -212,7 +212,7 @@ impl Auth {
         found.map(Some).ok_or_else(|| self.no_key(model))
     }
 
-    /// What the environment has: a key, or else a token made of a cloud's credentials.
+    /// The key of the environment, or else a token made of a cloud's credentials.
     async fn environment_key(
         &self,
         model: &Model,
@@ -252,7 +252,7 @@ impl Auth {
             StoredEntry::ApiKey { key, env } => (key, env),
             StoredEntry::OAuth(login) => {
                 let key = self.login_key(model, login, refused).await;
-                // What was renewed says where requests go.
+                // The renewed login may change the address of requests.
                 self.reread().await?;
                 return key;
             }
@@ -289,12 +289,12 @@ impl Auth {
         Ok(headers)
     }
 
-    /// Whether this is the built-in demo, and not a provider of the user's by that name.
+    /// Returns whether this is the built-in demo, and not a provider of the user's by that name.
     fn needs_no_key(&self, provider: &str) -> bool {
         provider == DEMO_PROVIDER && self.registry().provider(provider).is_none()
     }
 
-    /// Whether nothing at all says that a provider is to be used: no stored credential, no variable of any provider (not even an
+    /// Returns whether no provider is configured in any way: no stored credential, no variable of any provider (not even an
     /// empty one), no key of a flag. Reads no files.
     #[must_use]
     pub fn is_blank(&self) -> bool {
@@ -332,13 +332,13 @@ impl Auth {
     }
 }
 
-/// Whether the environment has a key, or what a cloud's credentials take.
+/// Returns whether the environment has a key, or what a cloud's credentials take.
 fn has_key(provider: &str, environment: &Environment) -> bool {
     provider_keys::variable_of(provider, environment).is_some()
         || provider_keys::cloud_variable_of(provider, environment).is_some()
 }
 
-/// Whether a header is among these.
+/// Returns whether a header is among these.
 fn sets(headers: &[(String, Secret)], name: &str) -> bool {
     headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name))
 }
@@ -352,7 +352,7 @@ pub(crate) fn overlay(environment: &Environment, env: &[(String, ConfigValue)]) 
     environment
 }
 
-/// Whether a URL leads to this machine or its local network, where servers often want no key.
+/// Returns whether a URL leads to this machine or its local network, where servers often want no key.
 fn is_local(url: &str) -> bool {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Where a provider's key comes from, for people who wonder.
+//! The source of a provider's key, for display.
 
 use agentd_config::Environment;
 
@@ -23,7 +23,7 @@ pub enum KeySource {
     Variable(&'static str),
 }
 
-/// Where a provider's key comes from.
+/// The source of a provider's key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyStatus {
     /// The place that counts.
@@ -34,12 +34,12 @@ pub struct KeyStatus {
     pub shadowed: Vec<KeySource>,
 }
 
-/// What is known of a stored login.
+/// The facts about a stored login.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoginStatus {
     /// In how many milliseconds its token ends; negative when it has.
     pub ends_in: Option<i64>,
-    /// Whether agentd has what it takes to renew it.
+    /// True if agentd can renew it.
     pub renewable: bool,
 }
 
@@ -47,7 +47,7 @@ pub struct LoginStatus {
 const FAR_MS: i64 = 100_000_000_000_000;
 
 impl Auth {
-    /// Where a provider's key comes from; `None` when nothing is configured. Reads no files and runs nothing.
+    /// The source of a provider's key; `None` when none is configured. Reads no files and runs nothing.
     #[must_use]
     pub fn status(&self, provider: &str) -> Option<KeyStatus> {
         let environment = self.environment();
@@ -79,7 +79,7 @@ impl Auth {
         Some(KeyStatus { source, problem, shadowed: sources.map(|(source, _)| source).collect() })
     }
 
-    /// What is known of the login that is stored for a provider, if there is one. Reads no files.
+    /// The facts about a provider's stored login, if there is one. Reads no files.
     #[must_use]
     pub fn login(&self, provider: &str) -> Option<LoginStatus> {
         let StoredEntry::OAuth(login) = self.stored_entry(provider)? else { return None };
@@ -119,7 +119,7 @@ fn problem_of(stored: &StoredEntry, provider: &str, environment: &Environment) -
                 .or_else(|| provider_keys::cloud_variable_of(provider, &environment));
             has_key.is_none().then(|| "it has no \"key\"".to_owned())
         }
-        // Whoever knows how logins are renewed has looked at it.
+        // The login's own check has looked at it.
         StoredEntry::OAuth(_) => None,
         StoredEntry::Unusable(why) => Some(why.clone()),
     }

@@ -17,16 +17,16 @@ pub struct AuthStore {
     path: PathBuf,
 }
 
-/// What the file holds.
+/// The entries of `auth.json`.
 #[derive(Debug, Clone, Default)]
 pub struct StoredCredentials(BTreeMap<String, StoredEntry>);
 
-/// What is stored for a provider.
+/// An entry of a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoredEntry {
     /// A key.
     ApiKey {
-        /// Where the key comes from: a literal, a variable, a command.
+        /// The key: a literal, a variable or a command.
         key: Option<ConfigValue>,
         /// Variables that belong to the credential and come before those of the environment.
         env: Vec<(String, ConfigValue)>,
@@ -81,7 +81,7 @@ pub enum StoreError {
     /// It could not be written.
     #[error("the stored credentials were not changed: {0}")]
     NotChanged(#[source] PrivateObjectError),
-    /// What is to be stored can be no key.
+    /// The new entry can be no key.
     #[error("Nothing was stored: {0}.")]
     Key(#[source] KeyProblem),
     /// The provider has an entry that a key would destroy.
@@ -91,7 +91,7 @@ pub enum StoreError {
         provider: String,
         /// The file.
         path: PathBuf,
-        /// What is there.
+        /// The kind of file.
         what: &'static str,
     },
 }
@@ -135,7 +135,7 @@ impl StoredCredentials {
         self.0.values()
     }
 
-    /// What is stored for a provider.
+    /// The entry of a provider.
     #[must_use]
     pub fn get(&self, provider: &str) -> Option<&StoredEntry> {
         self.0.get(provider)

@@ -13,7 +13,7 @@ use crate::{
     oauth::{EARLY, now_ms},
 };
 
-/// How many sources are remembered. A daemon knows a few.
+/// The number of sources that are cached. A daemon has few.
 const MOST: usize = 64;
 
 /// A token, and when it ends in milliseconds since 1970.
@@ -35,11 +35,11 @@ impl fmt::Debug for TokenCache {
 }
 
 impl TokenCache {
-    /// The token that was made of `source`, or a new one where there is none, it is about to end, or it was refused. Those who
-    /// ask at the same time wait for the same one.
+    /// The cached token of `source`, or a new one when there is none, it is about to end, or it was refused. Concurrent callers
+    /// wait for the same one.
     ///
     /// # Errors
-    /// What `make` says. Cancel safety: the next one who asks makes it.
+    /// Those of `make`. Cancel safety: the next caller makes it.
     pub(crate) async fn get<E>(
         &self,
         source: &str,

@@ -1,4 +1,4 @@
-//! What the user keeps secret, as far as files and variables say it: nothing is run and nobody is asked.
+//! The user's secrets, as far as files and variables show them. Nothing is run and no server is asked.
 
 use std::path::Path;
 
@@ -10,16 +10,16 @@ use serde_json::Value;
 
 use crate::Secret;
 
-/// What is shorter is no key, and taking it out would only garble texts.
+/// The shortest text that counts as a key; removing shorter ones would only garble texts.
 const MIN_BYTES: usize = 8;
 
-/// What is shorter is no secret in a file that cannot be read as JSON.
+/// The shortest text that counts as a secret in a file that is not valid JSON.
 const MIN_BROKEN_BYTES: usize = 12;
 
-/// How often texts with secrets may be strings in JSON in strings.
+/// The depth of JSON inside of JSON strings in which secrets are found.
 const DEPTH: usize = 4;
 
-/// What stands in the place of what is hidden for its name.
+/// The text in place of a value that is hidden for its name.
 const REDACTED: &str = "[redacted]";
 
 /// Takes the user's secrets out of texts that are to leave the machine. `Debug` shows none of them.
@@ -29,8 +29,8 @@ pub struct UserSecrets {
 }
 
 impl UserSecrets {
-    /// Gathers what stands in the file of credentials, in these files of settings and models, and in variables whose names speak
-    /// of secrets. Blocks on the file system.
+    /// Gathers the secrets of the credentials file, of these settings and models files, and of variables with secret names.
+    /// Blocks on the file system.
     #[must_use]
     pub fn gather(auth_file: &Path, settings: &[&Path], environment: &Environment) -> Self {
         let mut found = Found { environment, secrets: Vec::new(), names: Vec::new() };
@@ -111,7 +111,7 @@ fn speaks_of_secrets(name: &str) -> bool {
     name.eq_ignore_ascii_case("headers") || Redactor::hides(name)
 }
 
-/// What was found so far.
+/// The secrets found so far.
 struct Found<'a> {
     environment: &'a Environment,
     secrets: Vec<String>,
@@ -126,7 +126,7 @@ impl Found<'_> {
             self.secrets.extend(text.strip_prefix(scheme).map(|token| token.trim().to_owned()));
         }
         self.secrets.push(text.to_owned());
-        // What is only named stands elsewhere.
+        // The value of a named variable is a secret, too.
         for part in text.split('$').skip(1) {
             let name = part.trim_start_matches('{');
             let end = name.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(name.len());
@@ -134,7 +134,7 @@ impl Found<'_> {
         }
     }
 
-    /// What the file of credentials holds: all of it, but for what kind of credentials they are.
+    /// Adds the credentials file: all of it but the types of the entries.
     fn stored(&mut self, value: &Value) {
         match value {
             Value::String(text) => self.add(text),
@@ -152,7 +152,7 @@ impl Found<'_> {
         }
     }
 
-    /// What settings and models hold: values of members whose names speak of secrets, and secret parts of addresses.
+    /// Adds the secrets of settings and models: values of members with secret names, and secret parts of addresses.
     fn configured(&mut self, value: &Value, is_secret: bool) {
         match value {
             Value::String(text) if is_secret => self.add(text),

@@ -46,12 +46,12 @@ pub(crate) async fn resolve(
     }
 }
 
-/// Whether a value is the output of a command.
+/// Returns whether a value is the output of a command.
 pub(crate) fn is_command(value: &ConfigValue) -> bool {
     matches!(parse(value.expose()), Template::Command(_))
 }
 
-/// The variables that a value is made of. What a command reads is not known.
+/// The variables that a value is made of. The variables that a command reads are unknown.
 pub(crate) fn variables(value: &ConfigValue) -> Vec<String> {
     let Template::Parts(parts) = parse(value.expose()) else { return Vec::new() };
     let names = parts.into_iter().filter_map(|part| match part {
@@ -61,7 +61,7 @@ pub(crate) fn variables(value: &ConfigValue) -> Vec<String> {
     names.collect()
 }
 
-/// The parts of a value that stand there as they are; a command as a whole.
+/// The literal parts of a value; a command as a whole.
 pub(crate) fn literals(value: &ConfigValue) -> Vec<String> {
     match parse(value.expose()) {
         Template::Command(command) => vec![command],
@@ -75,7 +75,7 @@ pub(crate) fn literals(value: &ConfigValue) -> Vec<String> {
     }
 }
 
-/// Whether [`resolve`] could succeed, without running anything: a command counts as a value.
+/// Returns whether [`resolve`] could succeed, without running anything: a command counts as a value.
 pub(crate) fn is_resolvable(value: &ConfigValue, environment: &Environment) -> bool {
     match parse(value.expose()) {
         Template::Command(command) => !command.trim().is_empty(),
@@ -140,7 +140,7 @@ fn variable(text: &str) -> Option<(&str, &str)> {
     (length > 0).then(|| text.split_at(length))
 }
 
-/// How many bytes at the beginning can be the name of a variable.
+/// The number of bytes at the beginning that can be the name of a variable.
 fn name_length(text: &str) -> usize {
     if text.starts_with(|first: char| first.is_ascii_digit()) {
         return 0;

@@ -1,7 +1,7 @@
-//! What holds for every file that configures a session, whoever wrote it: for fuzz targets (`fuzz/` in the repository) and for the
-//! tests that read known inputs again. Only there with the feature `fuzzing`; no part of the interface.
+//! Laws for every file that configures a session: for fuzz targets (`fuzz/` in the repository) and for the tests that read
+//! known inputs again. Present only with the feature `fuzzing`; no part of the interface.
 //!
-//! Each function takes any bytes and panics where a law is broken.
+//! Each function takes any bytes and panics when they break the law.
 
 use agentd_protocol::resources::Diagnostic;
 use serde_json::{Map, Value};
@@ -85,7 +85,7 @@ fn put(object: &mut Map<String, Value>, path: &[&str], value: Value) {
     }
 }
 
-/// What people are told names a line of the file, is no longer than a screen, and quotes no secret.
+/// A diagnostic names a line of the file, is no longer than a screen, and quotes no secret.
 pub(crate) fn check_told(diagnostics: &[Diagnostic], input: &[u8]) {
     let lines = input.iter().filter(|byte| **byte == b'\n').count() + 1;
     let secret = keeps_a_secret(input);
@@ -96,7 +96,7 @@ pub(crate) fn check_told(diagnostics: &[Diagnostic], input: &[u8]) {
     }
 }
 
-/// Whether the secret stands nowhere but in values of JSON, where nobody may see it. Names are shown.
+/// Returns whether the secret stands only in values of JSON, which must not be shown. Names are shown.
 pub(crate) fn keeps_a_secret(input: &[u8]) -> bool {
     fn in_a_name(value: &Value) -> bool {
         match value {

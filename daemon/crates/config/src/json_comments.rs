@@ -10,7 +10,7 @@ pub(crate) fn strip(text: &str) -> Cow<'_, str> {
     // A comma that may turn out to be a trailing one. One that follows no value is a mistake and stays.
     let mut comma = None;
     let mut after_value = false;
-    // Where one comment is not closed, no later one is: looking again would read the rest of the text again.
+    // When one comment is not closed, no later one is: searching again would read the rest of the text again.
     let mut is_left_open = false;
     let mut at = 0;
     while at < bytes.len() {

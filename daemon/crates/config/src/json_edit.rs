@@ -64,7 +64,7 @@ fn set_in(
     }
 }
 
-/// What stands between a comma and the next member: as before the member at `start`.
+/// The blanks between a comma and the next member: those before the member at `start`.
 fn gap_before(json: &str, start: usize, depth: usize) -> String {
     let before = &json[..start];
     let blanks = &before[before.trim_end_matches([' ', '\t']).len()..];

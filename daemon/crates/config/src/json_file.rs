@@ -16,9 +16,9 @@ pub const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 pub struct JsonDocument {
     /// The text, without a byte order mark, with its comments.
     pub text: String,
-    /// What it says.
+    /// The value of the text.
     pub value: Value,
-    /// Whether the file begins with a byte order mark.
+    /// True if the file begins with a byte order mark.
     pub has_mark: bool,
 }
 
@@ -45,13 +45,13 @@ pub enum JsonFileError {
         line: usize,
         /// The column in bytes, from 1; 0 at the end of the line before.
         column: usize,
-        /// What the parser met or missed.
+        /// The parser's message.
         what: String,
     },
 }
 
 impl JsonFileError {
-    /// The same with file and line apart: an error, since nothing of the file can be used.
+    /// The error as a diagnostic with file and line: nothing of the file can be used.
     #[must_use]
     pub fn diagnostic(&self, kind: DiagnosticKind) -> Diagnostic {
         let of = |path: &Path, line: Option<u32>, message: String| {
@@ -69,25 +69,25 @@ impl JsonFileError {
     }
 }
 
-/// What is accepted of a file of the user's own: it may be a link, as programs that manage such files make them.
+/// The rules for a file of the user's own: it may be a link, as programs that manage such files make them.
 pub(crate) const OF_USER: OpenRules<'_> = OpenRules::new(LinkPolicy::Followed).max_bytes(MAX_FILE_BYTES);
 
-/// Reads a JSON file of the user's with an optional byte order mark, comments and trailing commas; `None` when there is none.
-/// A file that holds nothing but blanks is an empty object.
+/// Reads a JSON file of the user with an optional byte order mark, comments and trailing commas; `None` when there is none. A
+/// file of blanks is an empty object.
 ///
 /// # Errors
-/// [`JsonFileError`]; the message names the file and the place in it. What is no regular file, or one of another user's, is
-/// not read.
+/// [`JsonFileError`]; the message names the file and the place in it. A file that is not regular, or is another user's, is not
+/// read.
 pub fn read_json(path: &Path) -> Result<Option<JsonDocument>, JsonFileError> {
     read(path, &OF_USER)
 }
 
-/// As [`read_json`], for a file in a configuration folder of a project (`<cwd>/.agentd/settings.json`): links that lead out of
-/// the project are not followed, and the file may also belong to the owner of the project. The project is the repository
-/// around `<cwd>`, or `<cwd>` itself where there is none.
+/// [`read_json`] for a file in a configuration folder of a project (`<cwd>/.agentd/settings.json`): links that lead out of the
+/// project are not followed, and the file may also belong to the owner of the project. The project is the repository around
+/// `<cwd>`, or `<cwd>` itself where there is none.
 ///
 /// # Errors
-/// As [`read_json`].
+/// Those of [`read_json`].
 pub fn read_project_json(path: &Path) -> Result<Option<JsonDocument>, JsonFileError> {
     let cwd = path.parent().and_then(Path::parent).unwrap_or(path);
     let root = cwd.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(cwd);

@@ -1,10 +1,10 @@
-//! What configures a session: environment, directories, settings, models, instruction files.
+//! The configuration of a session: environment, directories, settings, models, instruction files.
 //!
-//! Everything here is synchronous and reads only what it is told to: an [`Environment`] and paths come in as arguments.
-//! Only [`Environment::from_process`] looks at the process, once, from `main`. Callers in async code run these functions
-//! on a blocking thread.
+//! Everything here is synchronous and gets its inputs as arguments: an [`Environment`] and paths. Only
+//! [`Environment::from_process`] looks at the process, once, from `main`. Async callers run these functions on a blocking
+//! thread.
 //!
-//! Nothing here knows credentials: which providers can be used is a predicate that the caller passes in.
+//! The crate knows no credentials: the caller passes a predicate for the providers that can be used.
 
 mod environment;
 #[cfg(any(test, feature = "fuzzing"))]

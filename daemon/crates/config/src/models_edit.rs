@@ -1,4 +1,4 @@
-//! Adding to `models.json`, of which everything else stays byte for byte.
+//! Adds to `models.json`; the rest of the file stays byte for byte.
 
 use std::{io, path::PathBuf};
 
@@ -19,7 +19,7 @@ pub enum ModelsChange {
     AddProvider {
         /// Its id.
         id: String,
-        /// What stands under the id.
+        /// The entry of the id.
         entry: Value,
     },
     /// Models at the end of a provider's list.
@@ -67,7 +67,7 @@ pub enum ModelsEditError {
     },
 }
 
-/// Whether to write.
+/// Whether the change is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteMode {
     /// Yes.
@@ -76,15 +76,14 @@ pub enum WriteMode {
     DryRun,
 }
 
-/// Adds what `plan` says to the user's `models.json`. `plan` sees what the file says; nobody else who edits this way
-/// writes between that and the writing. Comments, order, number forms and unknown members stay, the mode of the file
-/// too; a new file is private. A reader sees the file before or after. The result says whether the file was written, and
-/// has what `plan` wants to pass on.
+/// Adds the changes of `plan` to the user's `models.json`. `plan` sees the content of the file, and no other edit comes between
+/// that and the write. Comments, order, number forms, unknown members and the file's mode stay; a new file is private. A reader
+/// sees the file before or after. Returns whether the file was written, and the value that `plan` passes on.
 ///
 /// Blocks on the file system.
 ///
 /// # Errors
-/// [`ModelsEditError`], or what `plan` says; then the file is unchanged.
+/// [`ModelsEditError`], or the error of `plan`; then the file is unchanged.
 pub fn edit_models<T, E: From<ModelsEditError>>(
     agent_dir: &AgentDir,
     writing: WriteMode,
@@ -142,7 +141,7 @@ impl ModelsChange {
         }
     }
 
-    /// The same change of what the text says; false where it would take something away.
+    /// Makes the same change to the parsed value; false when it would remove something.
     fn expect(&self, value: &mut Value) -> bool {
         let Some(root) = value.as_object_mut() else { return false };
         let Some(providers) = root.entry("providers").or_insert_with(|| json!({})).as_object_mut() else {

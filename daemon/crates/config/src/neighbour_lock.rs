@@ -1,8 +1,8 @@
-//! The lock that the reference takes on its own files: a folder beside the file. Who makes it has it; taking it as well
-//! keeps two different programs from losing each other's changes.
+//! The lock that pi takes on its own files: a folder beside the file, held by its maker. Taking it keeps the two programs from
+//! losing each other's changes.
 //!
-//! A folder stays when its maker is killed. Ours is only ever made under a lock of our own, which the system takes off, and what
-//! is noted there says when it was made; so the next of us knows a dead one of ours at once.
+//! A folder stays when its maker is killed. agentd makes it only under a lock of its own, which the system releases, and notes
+//! there when it was made; so the next agentd recognises the folder of a dead one at once.
 
 use std::{
     fs::{self, DirBuilder},
@@ -18,10 +18,10 @@ use crate::private_file::Lock;
 /// Its holder renews the folder's time while it lives; after this long it is taken for dead.
 const STALE: Duration = Duration::from_secs(30);
 
-/// How often to look again while another program has it. The file system tells nobody.
+/// The pause between two attempts while another program has the lock: the file system sends no notification.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// How far the time of a folder may be from the note about it: clocks of files go in steps, and the maker may be held up.
+/// The difference between the time of a folder and the note about it: file times are coarse, and the maker may be delayed.
 const NOTED: Duration = Duration::from_millis(20);
 
 /// Holds the lock until it is dropped.
@@ -39,7 +39,7 @@ impl<'a> NeighbourLock<'a> {
     /// [`ErrorKind::TimedOut`] when another program has it until `deadline`; else what the file system says.
     pub(crate) fn take(path: &Path, ours: &'a Lock, deadline: Instant) -> io::Result<Self> {
         let lock = Self::path_for(path);
-        // Whoever noted that did not live to take it back.
+        // The process that noted that was killed before it removed the note.
         let left = ours.note().and_then(|note| Some(UNIX_EPOCH + Duration::from_nanos(note.parse().ok()?)));
         if left.is_some_and(|noted| is_of(&lock, noted)) {
             // Somebody else may take it for stale at the same moment.
@@ -58,7 +58,7 @@ impl<'a> NeighbourLock<'a> {
                 }
             }
             if is_stale(&lock)? {
-                // Whoever is next to make it has it; that it is gone already is as good.
+                // The next process to make it has it; a folder that is gone already is as good.
                 match fs::remove_dir(&lock) {
                     Ok(()) => {}
                     Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -72,7 +72,7 @@ impl<'a> NeighbourLock<'a> {
         }
     }
 
-    /// Where the lock of a file is: beside the file itself, not beside a link to it.
+    /// The path of a file's lock: beside the file itself, not beside a link to it.
     pub(crate) fn path_for(path: &Path) -> PathBuf {
         let file = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
         let mut lock = file.into_os_string();
@@ -89,7 +89,7 @@ impl Drop for NeighbourLock<'_> {
     }
 }
 
-/// Whether the lock was made when that was noted.
+/// Returns whether the lock was made when that was noted.
 fn is_of(lock: &Path, noted: SystemTime) -> bool {
     let made = fs::symlink_metadata(lock).and_then(|about| about.modified());
     made.is_ok_and(|made| made >= noted - NOTED && made <= noted + NOTED)
@@ -139,7 +139,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (file, lock) = (folder.path().join("auth.json"), folder.path().join("ours"));
         let ours = private_file::lock(&lock).unwrap();
-        // What a kill leaves: the folder and the note.
+        // A kill leaves the folder and the note.
         std::mem::forget(NeighbourLock::take(&file, &ours, Instant::now()).unwrap());
         drop(ours);
         let ours = private_file::lock(&lock).unwrap();

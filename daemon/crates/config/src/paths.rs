@@ -68,7 +68,7 @@ impl AgentDir {
         self.0.join("auth.json")
     }
 
-    /// Which projects are trusted.
+    /// The file with the trusted projects.
     #[must_use]
     pub fn trust_file(&self) -> PathBuf {
         self.0.join("trust.json")
@@ -86,7 +86,7 @@ impl AgentDir {
         self.0.join("sessions")
     }
 
-    /// What belongs to running daemons: sockets, locks, notes on who holds what.
+    /// The folder for running daemons: sockets, locks, notes on who holds what.
     #[must_use]
     pub fn run_dir(&self) -> PathBuf {
         self.0.join("run")
@@ -99,7 +99,7 @@ impl AgentDir {
     }
 }
 
-/// Where the sessions of a working directory are.
+/// The folder for the sessions of a working directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionDir {
     /// Under this root, in a folder for each working directory.
@@ -169,21 +169,21 @@ impl ProjectFolders {
         Self(folders.into_iter().filter(|folder| canonical(folder) != own).collect())
     }
 
-    /// The folders themselves, ours before the reference's.
+    /// The folders, agentd's before pi's.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Path> {
         self.0.iter().map(PathBuf::as_path)
     }
 
-    /// The first existing one of these entries, ours before the reference's.
+    /// The first existing one of these entries, agentd's before pi's.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<PathBuf> {
         self.0.iter().map(|folder| folder.join(name)).find(|path| path.exists())
     }
 }
 
-/// Whether a file is one of the project in `cwd`, so that whoever made that may have written it: it lies below the outermost
-/// repository around `cwd`, or below `cwd` where there is none, as its path has it or behind symbolic links. What is in the
-/// agent directory is the user's, wherever that is, and so is the home directory, though it may be a repository.
+/// Returns whether a file is one of the project in `cwd`, so that the project's maker may have written it: it lies below the
+/// outermost repository around `cwd`, or below `cwd` where there is none, by its path or behind symbolic links. The agent
+/// directory is always the user's, and so is the home directory, though it may be a repository.
 #[must_use]
 pub fn is_of_project(file: &Path, cwd: &Path, agent_dir: &AgentDir, environment: &Environment) -> bool {
     let home = environment.non_empty("HOME").map(|home| canonical(Path::new(home)));
@@ -308,7 +308,7 @@ mod tests {
         // A link of the project's leads out of it, and dots lead into it.
         check("home/code/project/link/s.jsonl", "home/code/project", true);
         check("home/mine/../code/project/s.jsonl", "home/code/project/sub", true);
-        // The home directory is no project of somebody else's, though it is a repository.
+        // The home directory is the user's, though it is a repository.
         check("home/mine/s.jsonl", "home/agent", false);
         check("home/mine/s.jsonl", "home", false);
         check("home/agent/sessions/s.jsonl", "home", false);

@@ -23,7 +23,7 @@ const FILE_MODE: u32 = 0o600;
 /// No note in a lock file is longer.
 const MAX_NOTE_BYTES: usize = 64;
 
-/// How often to try again while someone else has the lock.
+/// The pause between two attempts while another process has the lock.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Creates a directory and its parents, private to the user; nothing happens to one that exists.
@@ -36,7 +36,7 @@ pub(crate) fn create_dir(path: &Path) -> io::Result<()> {
 pub(crate) struct Lock(File);
 
 impl Lock {
-    /// What a holder noted in the lock file, the last one or this one; `None` where there is nothing.
+    /// The note of the last holder or of this one; `None` without one.
     pub(crate) fn note(&self) -> Option<String> {
         let mut bytes = [0; MAX_NOTE_BYTES];
         let length = self.0.read_at(&mut bytes, 0).ok()?;
@@ -57,10 +57,10 @@ pub(crate) fn lock(path: &Path) -> io::Result<Lock> {
     Ok(Lock(file))
 }
 
-/// As [`lock`], waiting no longer than until `deadline`.
+/// [`lock`] with a deadline.
 ///
 /// # Errors
-/// [`ErrorKind::TimedOut`] when someone else has it until then; else what the file system says.
+/// [`ErrorKind::TimedOut`] when another process has the lock until then; else the system's.
 pub(crate) fn lock_until(path: &Path, deadline: Instant) -> io::Result<Lock> {
     let file = lock_file(path)?;
     loop {
@@ -94,7 +94,7 @@ pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     replace_with_mode(path, text.as_bytes(), mode)
 }
 
-/// As [`replace`], and only the user may read the file afterwards.
+/// [`replace`] for a file that only the user may read afterwards.
 pub(crate) fn replace_private(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
     replace_with_mode(path, content.as_ref(), FILE_MODE)
 }
@@ -133,7 +133,7 @@ fn temporary(folder: &Path, target: &Path) -> io::Result<Replacement> {
             Ok(()) => {}
             // Another process is about to remove it as a dead writer's.
             Err(TryLockError::WouldBlock) => continue,
-            // On a file system without locks nobody removes anything.
+            // On a file system without locks no process removes anything.
             Err(TryLockError::Error(_)) => return Ok(new),
         }
         if new.file_mut().metadata()?.nlink() > 0 {

@@ -1,4 +1,4 @@
-//! Changing a JSON object in a file that nobody but the user may read, a member at a time.
+//! Changes members of a JSON object in a private file of the user.
 
 use std::{
     io::{self, ErrorKind},
@@ -24,15 +24,15 @@ pub enum MemberChange {
     Remove(String),
 }
 
-/// Where a file is, and how its changers keep out of each other's way.
+/// The path of a file, and the locks of its writers.
 #[derive(Debug, Clone, Copy)]
 pub struct PrivateObject<'a> {
     /// The file.
     pub path: &'a Path,
     /// The lock file of our own; made when it is not there.
     pub lock: &'a Path,
-    /// How long to wait for another changer.
-    pub patience: Duration,
+    /// The timeout for another writer.
+    pub timeout: Duration,
 }
 
 /// Why nothing was changed. The file is as it was.
@@ -64,18 +64,18 @@ pub enum PrivateObjectError {
 }
 
 impl PrivateObject<'_> {
-    /// Changes the object as `plan` says, which sees it as it is now; nobody else who takes one of the locks writes
-    /// between that and the writing. Comments, order, number forms and other members stay. The file's mode becomes 0600
-    /// with every write; a reader sees the file before or after. The result says whether the file was written, and has
-    /// what `plan` wants to pass on. Blocks on the file system.
+    /// Changes the object as `plan` says. `plan` sees it as it is now, and no writer that takes one of the locks comes between
+    /// that and the write. Comments, order, number forms and other members stay. The file's mode becomes 0600 with every write;
+    /// a reader sees the file before or after. Returns whether the file was written, and the value that `plan` passes on.
+    /// Blocks on the file system.
     ///
     /// # Errors
-    /// [`PrivateObjectError`], or what `plan` says; then the file is unchanged.
+    /// [`PrivateObjectError`], or the error of `plan`; then the file is unchanged.
     pub fn edit<T, E: From<PrivateObjectError>>(
         &self,
         plan: impl FnOnce(&Map<String, Value>) -> Result<(Vec<MemberChange>, T), E>,
     ) -> Result<(bool, T), E> {
-        let deadline = Instant::now() + self.patience;
+        let deadline = Instant::now() + self.timeout;
         let ours = lock_until(self.lock, deadline).map_err(locking(self.lock.to_path_buf()))?;
         if let Some(folder) = self.path.parent() {
             crate::private_file::create_dir(folder).map_err(self.io())?;
@@ -96,7 +96,7 @@ impl PrivateObject<'_> {
         for change in changes {
             let changed = change.apply_to_text(&after).ok_or_else(not_an_object)?;
             change.apply(&mut expected);
-            // What is about to be written is read first: no edit may take a key away that it should not.
+            // The new text is parsed before it is written: no edit may remove a key that it should not.
             if parse(&changed).ok().as_ref().and_then(Value::as_object) != Some(&expected) {
                 return Err(not_an_object().into());
             }
@@ -183,9 +183,9 @@ mod tests {
             self.0.path().join("agent/auth.json")
         }
 
-        fn change(&self, patience: Duration, changes: Vec<MemberChange>) -> Result<bool, PrivateObjectError> {
+        fn change(&self, timeout: Duration, changes: Vec<MemberChange>) -> Result<bool, PrivateObjectError> {
             let (path, lock) = (self.file(), self.0.path().join("agent/run/auth.lock"));
-            let object = PrivateObject { path: &path, lock: &lock, patience };
+            let object = PrivateObject { path: &path, lock: &lock, timeout };
             object.edit(|_| Ok::<_, PrivateObjectError>((changes, ()))).map(|(written, ())| written)
         }
     }

@@ -59,7 +59,7 @@ impl TextFileError {
         }
     }
 
-    /// What is wrong with it, as the end of a sentence that begins with its name.
+    /// The fault, as the end of a sentence that begins with the file's name.
     #[must_use]
     pub fn problem(&self) -> String {
         match self {
@@ -88,8 +88,7 @@ impl From<OpenError> for TextFileError {
     }
 }
 
-/// Reads a regular file of at most `limit` bytes, whoever has made it, and behind links; `None` when there is nothing at that
-/// path.
+/// Reads a regular file of any user with at most `limit` bytes, following links; `None` when it does not exist.
 pub(crate) fn read_bytes(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, TextFileError> {
     Ok(OpenRules::new(LinkPolicy::Followed).owner(AcceptedOwner::Anybody).max_bytes(limit).read(path)?)
 }

@@ -1,4 +1,5 @@
-//! Whether a project's own settings and prompts are used: they come with the code and could have been written by anyone.
+//! Decides whether a project's own settings and prompts are used: they come with the code and could have been written by
+//! anyone.
 
 mod records;
 mod starting;
@@ -23,7 +24,7 @@ use records::{SAVE_TIMEOUT, SavedDecision, TrustedFiles, saved_decision};
 use starting::FolderIdentity;
 pub use starting::StartingFiles;
 
-/// What in a project folder configures us, and so needs trust.
+/// The entries of a project folder that configure agentd, and so need trust.
 const CONFIGURING: [&str; 8] = [
     "settings.json",
     "mcp.json",
@@ -35,7 +36,7 @@ const CONFIGURING: [&str; 8] = [
     "APPEND_SYSTEM.md",
 ];
 
-/// What the decision depends on.
+/// The inputs of the decision.
 #[derive(Debug, Clone, Copy)]
 pub struct TrustQuestion<'a> {
     /// The working directory.
@@ -57,20 +58,20 @@ pub struct TrustQuestion<'a> {
 /// The decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustDecision {
-    /// Whether the project's own settings and prompts are used.
+    /// True if the project's own settings and prompts are used.
     pub trusted: bool,
     /// Why.
     pub basis: TrustBasis,
-    /// What is wrong with `trust.json`, for the user.
+    /// The fault in `trust.json`, for the user.
     pub warning: Option<Diagnostic>,
     /// The files that it is about, as they were looked at.
     pub files: StartingFiles,
-    /// Folders that `trust.json` is about, and of which nobody noted the files: the reference or an older version wrote it, or
-    /// it is about a folder above. It is about them as they are here, from now on.
+    /// Folders of `trust.json` without a record of their files: pi or an older version wrote the decision, or it is for a
+    /// folder above. From now on the decision is for the files as they are here.
     pub first_sight: Vec<(PathBuf, StartingFiles)>,
 }
 
-/// What decided.
+/// The basis of a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TrustBasis {
     /// A flag of the command line.
@@ -85,7 +86,7 @@ pub enum TrustBasis {
     Replaced(PathBuf),
     /// The setting `defaultProjectTrust`.
     Setting,
-    /// Someone would have to be asked, and nobody was.
+    /// A question was due, and none was asked.
     Unasked,
 }
 
@@ -139,7 +140,7 @@ pub fn decide_trust(question: TrustQuestion<'_>) -> TrustDecision {
     }
 }
 
-/// What has become of a project since it was trusted.
+/// The changes to a project since it was trusted.
 enum Since {
     /// It is as it was; these folders are seen for the first time.
     Same(Vec<(PathBuf, StartingFiles)>),
@@ -179,7 +180,7 @@ fn since(question: &TrustQuestion<'_>, folder: &Path, files: &StartingFiles) -> 
     Ok(Since::Same(first_sight))
 }
 
-/// What is not as it was when the user trusted it.
+/// The difference between a project and its record.
 fn difference(files: &StartingFiles, then: &StartingFiles, cwd: &Path) -> Option<TrustBasis> {
     if files.is_elsewhere(then) {
         return Some(TrustBasis::Replaced(cwd.to_path_buf()));
@@ -201,7 +202,7 @@ pub fn save_trust(
     // First: a yes without them would be for whatever is found next.
     note_trusted_files(agent_dir, [(directory, trusted)])?;
     let (path, lock) = (agent_dir.trust_file(), agent_dir.run_dir().join("trust.lock"));
-    let object = PrivateObject { path: &path, lock: &lock, patience: SAVE_TIMEOUT };
+    let object = PrivateObject { path: &path, lock: &lock, timeout: SAVE_TIMEOUT };
     let key = canonical(directory).display().to_string();
     let change = vec![MemberChange::Set(vec![key], Value::Bool(trusted.is_some()))];
     object.edit(|_| Ok::<_, PrivateObjectError>((change, ()))).map(|_| ())
@@ -218,7 +219,7 @@ pub struct TrustSubject {
     pub note: Option<String>,
 }
 
-/// What in a project configures us, and so needs trust, and instructions that do. Reads its settings; blocks.
+/// The entries of a project that configure agentd and so need trust, and instructions that do. Reads its settings; blocks.
 #[must_use]
 pub fn trust_subjects(
     cwd: &Path,
@@ -242,7 +243,7 @@ fn told_settings(path: &Path) -> Vec<String> {
     if path.file_name().is_none_or(|name| name != "settings.json") {
         return Vec::new();
     }
-    // What cannot be read is not used either, and is told once it is trusted.
+    // An unreadable file is not used either, and is reported once the project is trusted.
     let Some(Value::Object(settings)) = read_project_json(path).ok().flatten().map(|document| document.value)
     else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Keys of a configuration file that nobody reads: the schema of the file has no such member.
+//! Keys of a configuration file that the schema of the file does not have.
 
 use std::{collections::BTreeMap, fmt, path::Path};
 
@@ -14,7 +14,7 @@ use crate::{
     models::slips,
 };
 
-/// So many are told one by one: each line is looked for in the whole text.
+/// The limit for keys that are reported one by one: each line is searched in the whole text.
 const MOST_TOLD: usize = 40;
 
 /// Other names that are proposed at most.
@@ -30,7 +30,7 @@ pub(crate) static SETTINGS: Keys = Keys(include_str!("../../../../schemas/settin
 /// The members of `models.json`.
 pub(crate) static MODELS: Keys = Keys(include_str!("../../../../schemas/models.json"));
 
-/// What a JSON Schema says of members. All else in it, such as descriptions, is skipped.
+/// The members of a JSON Schema. The rest of it, such as descriptions, is skipped.
 #[derive(Debug, Default)]
 struct Schema(Members);
 
@@ -96,7 +96,7 @@ impl Unknown {
         dotted(&self.steps)
     }
 
-    /// Whether it stands at the top of the file.
+    /// Returns whether it stands at the top of the file.
     pub(crate) fn is_top(&self) -> bool {
         self.steps.len() == 1
     }
@@ -177,7 +177,7 @@ impl<'s> Search<'s> {
             .filter(|schema| schema.properties.is_some() || schema.additional_properties.is_some())
             .collect();
         if objects.is_empty() {
-            // What may be anything has no members to get wrong; what may be no object is told of as a wrong value.
+            // A value without a schema has no members to check, and a value that may be no object is reported as a wrong value.
             return;
         }
         // `$schema` is for editors; the others are what people write who know no better comments.
@@ -222,7 +222,7 @@ impl<'s> Search<'s> {
         }
     }
 
-    /// What a schema allows: behind references, each alternative by itself.
+    /// The objects that a schema allows: behind references, each alternative by itself.
     fn choices(&self, schema: &'s Schema) -> Vec<&'s Members> {
         let Schema(members) = schema;
         let name = members.reference.and_then(|it| it.strip_prefix("#/$defs/"));

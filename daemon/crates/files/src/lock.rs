@@ -17,7 +17,7 @@ use rustix::{
     process::{Pid, test_kill_process},
 };
 
-/// How long to wait for the lock of a dead holder. A child becomes another program within milliseconds.
+/// The timeout for the lock of a dead holder. A child becomes another program within milliseconds.
 const LAST_HOLD: Duration = Duration::from_secs(2);
 
 /// The time between two attempts: the system has no wait for a file's lock with a timeout.

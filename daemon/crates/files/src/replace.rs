@@ -15,7 +15,7 @@ use std::{
 
 use crate::fail_point::{self, Point};
 
-/// How many taken names are passed over before giving up.
+/// The number of taken names that are skipped before giving up.
 const ATTEMPTS: u32 = 1 << 16;
 
 /// The system calls of a replacement. A caller with a file system of its own for tests implements it.
@@ -179,7 +179,7 @@ impl<C: ReplaceCalls> Drop for Replacement<C> {
     }
 }
 
-/// Letters that nobody can guess: a stranger who may write to the folder cannot take the names beforehand.
+/// Unguessable letters: another user with write access to the folder cannot take the names beforehand.
 fn random_letters() -> String {
     const LETTERS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
     let mut number = RandomState::new().build_hasher().finish();

@@ -13,13 +13,13 @@ use crate::{
     network::{NamedProxy, Network, NetworkError},
 };
 
-/// How long an unused connection is kept.
+/// The time for which an unused connection is kept.
 const POOL_IDLE: Duration = Duration::from_secs(60);
 
 /// Unused connections kept for one host.
 const POOL_PER_HOST: usize = 2;
 
-/// How many clients are kept. Sessions with the same network share theirs; the one that was made first goes first.
+/// The number of clients that are kept. Sessions with the same network share theirs; the one that was made first goes first.
 const MAX_CLIENTS: usize = 16;
 
 /// A client for each network and kind of destination; a daemon that only talks to a local server never loads root
@@ -45,16 +45,16 @@ struct Entry {
 }
 
 impl Entry {
-    /// Whether nobody is left of those it is for.
+    /// Returns whether all callers that the client was made for are gone.
     fn is_abandoned(&self) -> bool {
         self.kind.server.is_some() && self.users.iter().all(|user| user.strong_count() == 0)
     }
 }
 
-/// What one client is for.
+/// The key of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Kind {
-    /// The settings, and none of the callers' own: a caller's is known to be gone when nobody holds it.
+    /// The settings, in a copy of their own: a caller is gone when its own network is no longer held.
     network: Network,
     /// The only server, as scheme, host and port; `None` for a client to many.
     server: Option<String>,
@@ -99,7 +99,7 @@ impl HttpClients {
         Self { network: Arc::new(network), clients: Mutex::default(), clocks: Clocks::default() }
     }
 
-    /// What is known of the clocks of servers.
+    /// The known clocks of servers.
     #[must_use]
     pub fn clocks(&self) -> &Clocks {
         &self.clocks
@@ -113,11 +113,11 @@ impl HttpClients {
         self.find_or_build(url, &self.network, None)
     }
 
-    /// The client for the server of `url` by this network. Who shares the network shares the client, and so do others whose networks are
-    /// alike; it is kept until [`HttpClients::release`] was called for each, or their networks are gone.
+    /// The client for the server of `url` by this network. Callers with the same or an equal network share the client; it is
+    /// kept until [`HttpClients::release`] was called for each, or their networks are gone.
     ///
     /// # Errors
-    /// As [`HttpClients::get`].
+    /// Those of [`HttpClients::get`].
     pub fn get_by(&self, url: &Url, network: &Arc<Network>) -> Result<Client, ClientError> {
         self.find_or_build(url, network, Some(network))
     }
@@ -160,7 +160,7 @@ impl HttpClients {
         if let Some(other) = find(&mut clients, &kind, user) {
             return Ok(other);
         }
-        // Those of callers that are gone and did not say so.
+        // Clients of callers that are gone without releasing them.
         clients.retain(|entry| !entry.is_abandoned());
         if clients.len() >= MAX_CLIENTS {
             clients.remove(0);
@@ -227,12 +227,12 @@ fn build(Kind { network, secure, local, .. }: &Kind) -> Result<Client, ClientErr
     Ok(builder.build()?)
 }
 
-/// Whether no proxy is ever asked for `url`.
+/// Returns whether no proxy is ever asked for `url`.
 fn is_local(url: &Url) -> bool {
     is_loopback(url) || is_link_local(url)
 }
 
-/// Whether `url` names this machine.
+/// Returns whether `url` names this machine.
 #[must_use]
 pub fn is_loopback(url: &Url) -> bool {
     match url.host_str() {
@@ -246,7 +246,7 @@ pub fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// Whether `url` names something that is on this machine's own link, such as the metadata service of a cloud: no proxy can reach it
+/// Returns whether `url` names something that is on this machine's own link, such as the metadata service of a cloud: no proxy can reach it
 /// in its place.
 fn is_link_local(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
@@ -331,7 +331,7 @@ mod tests {
         assert_eq!(count(), 2, "the third user is left");
         clients.release(&users[2]);
         assert_eq!(count(), 1);
-        // Whoever goes without a word is noticed with the next client.
+        // A caller that is gone without a release is noticed with the next client.
         clients.get_by(&url("http://127.0.0.1:82/"), &Arc::new(Network::default())).unwrap();
         clients.get_by(&url("http://127.0.0.1:83/"), &users[0]).unwrap();
         assert_eq!(count(), 2);

@@ -8,17 +8,17 @@ use std::{
 
 use reqwest::Url;
 
-/// How far apart two clocks may be before a server refuses a signature for it: AWS allows five minutes.
+/// The difference of two clocks at which a server refuses a signature: AWS allows five minutes.
 const TOLERANCE: Duration = Duration::from_secs(4 * 60);
 
-/// What is known of the clocks of servers. A server by which nothing was learnt has the time of this machine.
+/// The known clocks of servers. An unknown server has the time of this machine.
 #[derive(Debug, Default)]
 pub struct Clocks {
     /// By host and port: the seconds that the server's clock is ahead.
     ahead: Mutex<HashMap<String, i64>>,
 }
 
-/// How far the clock of this machine is off.
+/// The error of this machine's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockSkew {
     /// The seconds that the server's clock is ahead of ours.

@@ -1,10 +1,10 @@
-//! What authorises a request, and whose account it is on.
+//! The authorisation of a request, and its account.
 
 use std::fmt;
 
 use agentd_protocol::secret::Secret;
 
-/// What authorises a request. `Debug` shows none of the secrets.
+/// The authorisation of a request. `Debug` shows none of the secrets.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Credentials {
     /// The API key, or the access token of a login: sent as the API wants it.
@@ -14,7 +14,7 @@ pub struct Credentials {
     pub headers: Vec<(String, Secret)>,
     /// Keys that sign requests instead of being sent (AWS).
     pub aws: Option<AwsKeys>,
-    /// Where in the provider's world the request belongs.
+    /// The region, project or deployment that the request belongs to.
     pub account: Account,
 }
 
@@ -29,12 +29,12 @@ pub struct AwsKeys {
     pub session_token: Option<Secret>,
 }
 
-/// What providers with regions, projects or deployments want to know beside a key. No secrets.
+/// The settings that some providers need beside a key: region, project, deployment. No secrets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Account {
     /// The region of AWS, such as `eu-central-1`.
     pub region: Option<String>,
-    /// Whether Bedrock is to be asked to cache prompts of models that are not known to (`AWS_BEDROCK_FORCE_CACHE`).
+    /// True if Bedrock is asked to cache prompts also of models that are not known to (`AWS_BEDROCK_FORCE_CACHE`).
     pub force_cache: bool,
     /// The project of Google Cloud.
     pub project: Option<String>,

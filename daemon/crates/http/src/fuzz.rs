@@ -1,7 +1,7 @@
-//! What holds for every text that secrets are taken out of: for fuzz targets (`fuzz/` in the repository) and for the tests that read
-//! known inputs again. Only there with the feature `fuzzing`; no part of the interface.
+//! Laws for every text that secrets are taken out of: for fuzz targets (`fuzz/` in the repository) and for the tests that read
+//! known inputs again. Present only with the feature `fuzzing`; no part of the interface.
 //!
-//! Each function takes any bytes and panics where a law is broken.
+//! Each function takes any bytes and panics when they break the law.
 
 use crate::{Redactor, Secret};
 
@@ -32,7 +32,7 @@ pub fn redaction(input: &[u8]) {
     let said = String::from_utf8_lossy(&text).into_owned();
     let redacted = redactor.redact(said.clone());
     for secret in secrets.iter().filter(|secret| secret.len() >= 4) {
-        // What stands in its place may make the text hold it.
+        // The mark in its place may make the text hold it.
         if !"[redacted]".contains(secret.as_str()) && !secret.contains(['[', ']']) && !may_meet(secret) {
             assert!(!redacted.contains(secret.as_str()), "{secret:?} in {redacted:?} of {said:?}");
             assert!(
@@ -46,7 +46,7 @@ pub fn redaction(input: &[u8]) {
     }
 }
 
-/// Whether the mark that stands for a secret can be a part of this one.
+/// Returns whether the mark that stands for a secret can be a part of this one.
 fn may_meet(secret: &str) -> bool {
     (1..10).any(|length| {
         let (start, end) = (&"[redacted]"[..length], &"[redacted]"[10 - length..]);

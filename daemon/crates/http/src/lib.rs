@@ -1,7 +1,6 @@
-//! What everything that speaks HTTP in the daemon shares: the clients, what authorises a request, and the way secrets are
-//! kept out of texts.
+//! HTTP for the whole daemon: the clients, the authorisation of requests, and the removal of secrets from texts.
 //!
-//! Knows neither models nor sessions, and reads no files of the user's.
+//! Knows neither models nor sessions, and reads no files of the user.
 
 mod client;
 mod clock;

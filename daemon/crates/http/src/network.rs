@@ -1,4 +1,4 @@
-//! How connections come about: through which proxy, trusting which certificates, within which time.
+//! The settings of connections: proxy, certificates and timeouts.
 
 use std::{error::Error as _, fmt, io, path::PathBuf, time::Duration};
 
@@ -7,7 +7,7 @@ use reqwest::{NoProxy, Proxy};
 
 use crate::{Secret, register_secret};
 
-/// How long a connection may take to come about where nothing else says so.
+/// The default timeout of connecting.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The longest file of certificates that is read: 64 MiB.
@@ -21,11 +21,11 @@ const NO_PROXY: [&str; 2] = ["no_proxy", "NO_PROXY"];
 /// The variable that names certificates.
 const CERTIFICATES: &str = "SSL_CERT_FILE";
 
-/// How connections to servers come about. Hosts on this machine are never reached through a proxy. `Debug` shows no proxy's
+/// The settings of connections to servers. Hosts on this machine are never reached through a proxy. `Debug` shows no proxy's
 /// password.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Network {
-    /// How long a connection may take to come about; `None` for no limit. Default [`CONNECT_TIMEOUT`].
+    /// The timeout of connecting; `None` for no limit. Default [`CONNECT_TIMEOUT`].
     pub connect_timeout: Option<Duration>,
     /// The proxy for plain HTTP.
     pub http_proxy: Option<NamedProxy>,
@@ -75,7 +75,7 @@ impl NamedProxy {
         format!("{scheme}://{host}")
     }
 
-    /// What must not be shown of it.
+    /// The secrets of the proxy's address.
     fn secrets(&self) -> Vec<Secret> {
         let rest = self.url.split_once("://").map_or(&*self.url, |(_, rest)| rest);
         let user_info = rest.split(['/', '?', '#']).next().and_then(|authority| authority.rsplit_once('@'));
@@ -98,7 +98,7 @@ impl fmt::Debug for NamedProxy {
 /// A file with certificates, and who named it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CertificateFile {
-    /// Where it is.
+    /// The path of the file.
     pub path: PathBuf,
     /// The setting or variable.
     pub source: String,
@@ -128,7 +128,7 @@ pub enum NetworkError {
 }
 
 impl Network {
-    /// What an environment says: `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY` (in small letters first) and
+    /// The settings of an environment: `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY` (lower case first) and
     /// `SSL_CERT_FILE`.
     #[must_use]
     pub fn of_environment<'a>(variable: impl Fn(&str) -> Option<&'a str>) -> Self {
@@ -153,7 +153,7 @@ impl Network {
         }
     }
 
-    /// What the environment of this process says.
+    /// The settings of this process's environment.
     #[must_use]
     pub fn of_process() -> Self {
         let names = HTTP_PROXY.into_iter().chain(HTTPS_PROXY).chain(NO_PROXY).chain([CERTIFICATES]);
@@ -178,13 +178,13 @@ impl Network {
         if secure { self.https_proxy.as_ref() } else { self.http_proxy.as_ref() }
     }
 
-    /// What must not be shown: users and passwords of proxies.
+    /// The secrets: users and passwords of proxies.
     #[must_use]
     pub fn secrets(&self) -> Vec<Secret> {
         self.http_proxy.iter().chain(&self.https_proxy).flat_map(NamedProxy::secrets).collect()
     }
 
-    /// Whether even plain HTTP goes over TLS, to the proxy.
+    /// Returns whether even plain HTTP goes over TLS, to the proxy.
     pub(crate) fn plain_wants_tls(&self) -> bool {
         self.http_proxy.as_ref().is_some_and(NamedProxy::wants_tls)
     }

@@ -14,7 +14,7 @@ pub use registered::{register_secret, scrub, scrub_diagnostic, scrub_failure};
 /// Keys shorter than this are put in because some key is required; taking them out would only garble messages.
 const MIN_KEY_BYTES: usize = 4;
 
-/// The same for headers, many of which are no secrets.
+/// The shortest header value that counts as a secret; many headers are none.
 const MIN_HEADER_BYTES: usize = 8;
 
 /// Takes the key and the secret parts of headers out of texts.
@@ -30,8 +30,7 @@ impl fmt::Debug for Redactor {
 }
 
 impl Redactor {
-    /// For requests with these credentials to an address, which can hold secrets as well: a password, and what stands in
-    /// its query.
+    /// A redactor for requests with these credentials to an address, which can hold secrets as well: a password, and its query.
     #[must_use]
     pub fn new(credentials: &Credentials, url: &Url) -> Self {
         let mut secrets = Vec::new();
@@ -100,7 +99,7 @@ const SECRET_NAMES: [&str; 11] = [
 ];
 
 impl Redactor {
-    /// Whether the value of this header, or of this part of a query, is never shown.
+    /// Returns whether the value of this header, or of this part of a query, is never shown.
     #[must_use]
     pub fn hides(name: &str) -> bool {
         let name = name.to_ascii_lowercase();
@@ -116,7 +115,7 @@ impl Redactor {
         self
     }
 
-    /// Also takes out what these are in JSON that stands in a string of JSON, and so on, so many times.
+    /// Also removes the forms that these secrets take in JSON inside of JSON strings, down to this depth.
     #[must_use]
     pub fn and_nested(mut self, secrets: impl IntoIterator<Item = Secret>, depth: usize) -> Self {
         for secret in secrets {
@@ -158,7 +157,7 @@ impl StreamRedactor {
         self.pass(&all, false)
     }
 
-    /// What was held back when the stream ended.
+    /// The bytes that were held back when the stream ended.
     #[must_use]
     pub fn finish(&mut self) -> Vec<u8> {
         let held = std::mem::take(&mut self.held);

@@ -1,7 +1,6 @@
-//! Signatures of AWS, version 4: a request is signed with a key that never goes over the wire.
+//! AWS signatures, version 4: a request is signed with a key that is never sent.
 //!
-//! Checked against the vendor's published test vectors. What is here is for services that encode paths twice in what they sign, which
-//! are all but S3.
+//! Checked against the vendor's published test vectors. For services that encode paths twice in what they sign: all but S3.
 
 use std::{
     fmt::Write as _,
@@ -20,7 +19,7 @@ use crate::AwsKeys;
 /// The algorithm's name.
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 
-/// What a signature is for, beside the request itself.
+/// The scope of a signature beside the request itself.
 #[derive(Debug, Clone, Copy)]
 pub struct SigningScope<'a> {
     /// The region, such as `eu-central-1`.
@@ -276,7 +275,7 @@ mod tests {
             let url = Url::parse(&format!("http://127.0.0.1:99{path}{query}")).unwrap();
             (canonical_path(url.path()), canonical_query(&url), host(&url))
         };
-        // What is encoded already is encoded again.
+        // A path that is encoded already is encoded again.
         assert_eq!(of("/model/a.b-v1%3A0/x", "").0, "/model/a.b-v1%253A0/x");
         assert_eq!(of("", "?b=2&a=%2F&a=1&c").1, "a=%2F&a=1&b=2&c=");
         assert_eq!(of("/", "").2, "127.0.0.1:99");

@@ -34,7 +34,8 @@ enum State {
     Deferred {
         path: PathBuf,
         pending: Vec<u8>,
-        /// What an attempt to make the file left, when it could not be removed either. Held, so that it is nobody else's.
+        /// The remains of an attempt to make the file that could not be removed either. Held open, so that no other session
+        /// takes them.
         left: Option<Box<dyn FileIo>>,
     },
     Open(OpenFile),
@@ -45,12 +46,12 @@ struct OpenFile {
     /// Before the file, so that the note goes while the lock still holds: the next one's note must not be taken away.
     _note: Option<Note>,
     file: Box<dyn FileIo>,
-    /// The bytes that are in the file for certain: what was read or written. With fewer, somebody else cut it.
+    /// The bytes that are certainly in the file: those read or written. If the file is shorter, another program cut it.
     saved: u64,
     tail: Tail,
 }
 
-/// What stands at the end of the file.
+/// The end of the file.
 enum Tail {
     /// A whole line.
     Clean,
@@ -93,7 +94,7 @@ impl SessionWriter {
         // One that cannot be looked at now is looked at before the first write.
         let saved = file.state().map_or(0, |state| state.len);
         let mut open = OpenFile { path, file, saved, tail, _note: note };
-        // Where the disk is full, the line break goes out with the next entry.
+        // When the disk is full, the line break goes out with the next entry.
         if lacks_newline
             && open.file.is_writable()
             && let Err(error) = open.write(b"", &with)
@@ -113,19 +114,19 @@ impl SessionWriter {
         }
     }
 
-    /// Whether there is a file.
+    /// Returns whether there is a file.
     #[must_use]
     pub fn is_on_disk(&self) -> bool {
         matches!(self.state, State::Open(_))
     }
 
-    /// Whether this user may not write to the file: every append fails.
+    /// Returns whether this user may not write to the file: every append fails.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         matches!(&self.state, State::Open(open) if !open.file.is_writable())
     }
 
-    /// What says which work is under way in this session.
+    /// The log of the work that is under way in this session.
     #[must_use]
     pub fn intent_log(&self) -> IntentLog {
         let path = self.path().map(intent_log_path);
@@ -232,8 +233,8 @@ impl std::fmt::Debug for SessionWriter {
     }
 }
 
-/// How many folders' lists of names are brought to the disk with a new file: its own, that of the folder (the sessions), and that
-/// of the sessions (the agent directory).
+/// The number of folders whose lists of names are synced with a new file: its own, that folder's parent (the sessions), and the
+/// parent's parent (the agent directory).
 const NEW_FOLDERS: usize = 3;
 
 /// Makes a file, takes it and writes its first lines. When that fails there is no file again; if it cannot be removed, it is

@@ -1,4 +1,4 @@
-//! What the model is shown of a session: the messages from the root to the leaf, compactions and edits applied.
+//! The context that the model gets: the messages from the root to the leaf, with compactions and edits applied.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -25,7 +25,7 @@ pub struct Context {
     model: Option<ModelRef>,
     /// The leaf that this is the context of.
     leaf: Option<u32>,
-    /// How often it was made anew since the session was opened.
+    /// The number of times that the context was rebuilt since the session was opened.
     remakes: u64,
 }
 
@@ -39,7 +39,7 @@ pub struct Contribution<'a> {
 }
 
 impl Contribution<'_> {
-    /// Whether the entry holds a message that an edit leaves out of the context.
+    /// Returns whether the entry holds a message that an edit leaves out of the context.
     #[must_use]
     pub fn is_omitted(&self) -> bool {
         let holds_message = self.entry.message().is_some() || self.entry.kind() == EntryKind::CustomMessage;
@@ -89,7 +89,7 @@ impl Context {
     pub fn follow(&mut self, tree: &SessionTree) {
         let mut added = Vec::new();
         for at in tree.upwards(tree.leaf_index()).take_while(|at| Some(*at) != self.leaf) {
-            // What changes messages that are there already, and paths that do not come by here.
+            // Compactions, edits and other paths change messages that are there already.
             let rewrites = matches!(tree.entry(at).kind(), EntryKind::Compaction | EntryKind::ContextEdit);
             if rewrites || (tree.parent(at).is_none() && self.leaf.is_some()) {
                 *self = Self { remakes: self.remakes + 1, ..Self::new(tree) };
@@ -108,7 +108,7 @@ impl Context {
         self.leaf = tree.leaf_index();
     }
 
-    /// The messages, oldest first. Those of message entries have the text that is in the file.
+    /// The messages, oldest first. Those of message entries keep the text of the file.
     #[must_use]
     pub fn messages(&self) -> &[Json<Message>] {
         &self.messages

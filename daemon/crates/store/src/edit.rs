@@ -24,11 +24,11 @@ pub enum EditTargetError {
     NotEditable(String),
 }
 
-/// Checks that the message of the entry `id` can be edited at the leaf of `tree`, and brings the new content to the
-/// form in which it is stored: plain text for an answer or a tool result becomes one text block.
+/// Checks that the message of the entry `id` can be edited at the leaf of `tree`, and brings the new content to the form in
+/// which it is stored: plain text for an answer or a tool result becomes one text block.
 ///
 /// # Errors
-/// [`EditTargetError`], with the reference's texts.
+/// [`EditTargetError`], with pi's texts.
 pub fn check_edit_target(
     tree: &SessionTree,
     id: &str,
@@ -51,7 +51,7 @@ pub fn check_edit_target(
     }))
 }
 
-/// What an edit puts in the place of a message.
+/// The replacement of a message by an edit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Replacement<'a> {
     /// The message is left out.

@@ -16,7 +16,7 @@ use crate::{
     time::parse_timestamp,
 };
 
-/// What an entry is, as far as the store cares.
+/// The kind of an entry, as far as the store distinguishes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EntryKind {
@@ -46,7 +46,7 @@ pub enum EntryKind {
     Unknown,
 }
 
-/// Who speaks in a message entry.
+/// The speaker of a message entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Role {
@@ -126,7 +126,7 @@ pub struct Entry {
     pub(crate) frame: Box<str>,
     /// The message and its place in the frame.
     pub(crate) message: Option<(Json<Message>, usize)>,
-    /// Where in the frame the time stamp stands, without its quotes.
+    /// The range of the time stamp in the frame, without its quotes.
     pub(crate) timestamp: Range<usize>,
 }
 
@@ -178,13 +178,13 @@ impl Entry {
         self.parent_id.as_deref()
     }
 
-    /// What it is.
+    /// The kind of the entry.
     #[must_use]
     pub fn kind(&self) -> EntryKind {
         self.kind
     }
 
-    /// When it was made, as the line says; empty when it does not.
+    /// The time stamp of the line; empty when it has none.
     #[must_use]
     pub fn timestamp(&self) -> &str {
         self.frame.get(self.timestamp.clone()).unwrap_or_default()
@@ -202,7 +202,7 @@ impl Entry {
         self.message.as_ref().map(|(message, _)| message)
     }
 
-    /// Whether this is what makes a session worth a file: a message of the user or of the model.
+    /// Returns whether the entry makes a session worth a file: a message of the user or of the model.
     #[must_use]
     pub fn starts_the_file(&self) -> bool {
         matches!(self.kind, EntryKind::Message(Role::User | Role::Assistant))
@@ -227,12 +227,12 @@ impl Entry {
         self.parts().concat()
     }
 
-    /// Whether another entry has the same line.
+    /// Returns whether another entry has the same line.
     pub(crate) fn is_same_line(&self, other: &Self) -> bool {
         self.parts() == other.parts()
     }
 
-    /// Whether it is what a session file is made of, and not an object of another kind that has an id.
+    /// Returns whether the entry is linked, as session files have them, and not an object of another kind that has an id.
     pub(crate) fn is_linked(&self) -> bool {
         self.kind != EntryKind::Unknown && !self.timestamp().is_empty()
     }
@@ -255,9 +255,9 @@ impl Entry {
         Ok(Json::from_raw(RawValue::from_string(self.line())?))
     }
 
-    /// What the entry holds, parsed now; `None` when it is of an unknown kind or its fields make no sense.
+    /// The entry parsed now; `None` when its kind is unknown or its fields make no sense.
     ///
-    /// [`Self::message`] is the better way to a message.
+    /// For messages, [`Self::message`] is cheaper.
     #[must_use]
     pub fn body(&self) -> Option<EntryBody> {
         match self.message() {
@@ -270,7 +270,7 @@ impl Entry {
     /// at the line without its message.
     #[must_use]
     pub fn extra(&self, field: &str) -> Option<String> {
-        // Few entries have any. A field name that is written with escapes is not found; nobody writes one so.
+        // Few entries have extra fields. A field name written with escapes is not found; no program writes one.
         if !self.frame.contains(&quoted(field)) {
             return None;
         }
@@ -294,20 +294,20 @@ impl Entry {
         found
     }
 
-    /// Reads some fields of an entry that is no message; `None` when they are not of that shape, and of a message.
-    /// [`Self::extra`] finds what stands beside a message.
+    /// Reads some fields of an entry that is no message; `None` when they do not have that shape, and for a message.
+    /// [`Self::extra`] finds fields beside a message.
     #[must_use]
     pub fn read<T: DeserializeOwned>(&self) -> Option<T> {
         agentd_protocol::parse_json(&self.frame).ok()
     }
 
-    /// The line of an entry that is no message; else the line without its message.
+    /// The line of an entry that is no message; for a message, the line without it.
     pub(crate) fn frame(&self) -> &str {
         &self.frame
     }
 }
 
-/// What is known of a line before its text is stored.
+/// The facts about a line before its text is stored.
 struct Parts {
     kind: EntryKind,
     id: Arc<str>,
@@ -337,13 +337,13 @@ impl Parts {
     }
 }
 
-/// Where `part`, a sub-slice of `whole`, lies in it.
+/// The range of `part`, a sub-slice of `whole`, in it.
 fn range_in(whole: &str, part: &str) -> Option<Range<usize>> {
     let start = (part.as_ptr() as usize).checked_sub(whole.as_ptr() as usize)?;
     (start + part.len() <= whole.len()).then(|| start..start + part.len())
 }
 
-/// The range of a string without its quotes. What is no string is taken for an empty one.
+/// The range of a string without its quotes. Anything else counts as an empty string.
 fn unquoted(range: Option<Range<usize>>) -> Range<usize> {
     range.filter(|range| range.len() >= 2).map_or(0..0, |range| range.start + 1..range.end - 1)
 }

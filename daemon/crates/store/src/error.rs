@@ -1,12 +1,12 @@
-//! What can go wrong with session files.
+//! Errors of session files.
 
 use std::{io, path::PathBuf};
 
 use agentd_protocol::entry::SESSION_VERSION;
 use serde::{Deserialize, Serialize};
 
-/// Who has a session file open. Kept beside the sessions' folder, for the words of an error alone: the lock is what
-/// counts, so a note that its writer left behind does no harm.
+/// The process that has a session file open. Kept beside the sessions' folder for the error text alone: the lock is what
+/// counts, so a stale note does no harm.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
     /// The process.
@@ -49,7 +49,7 @@ pub enum StoreError {
     Locked {
         /// The file.
         path: PathBuf,
-        /// Who holds it, if they left a note.
+        /// The holder, if it left a note.
         holder: Option<Holder>,
     },
     /// A file that was to be made is there already.
@@ -105,9 +105,9 @@ pub enum StoreError {
     /// A chosen session id is too long for the name of a file.
     #[error("Session id must have at most {limit} characters, not {length}")]
     LongSessionId {
-        /// How long it is.
+        /// The length of the id.
         length: usize,
-        /// How long it may be.
+        /// The limit.
         limit: usize,
     },
     /// A value cannot be written as JSON.
@@ -116,7 +116,7 @@ pub enum StoreError {
     /// The file system refused.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was tried, in words.
+        /// The attempted action, in words.
         action: &'static str,
         /// On what.
         path: PathBuf,

@@ -1,4 +1,4 @@
-//! How many tokens messages are, as far as one can tell without asking a model.
+//! Estimates how many tokens messages have, without asking a model.
 
 use agentd_protocol::{
     Json,
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{Context, EntryKind, Role, SessionTree};
 
-/// What an image counts as, in characters.
+/// The characters that an image counts as.
 const IMAGE_CHARS: u64 = 4800;
 
 /// The estimated tokens of a message: a quarter of its characters (UTF-16 units), rounded up.
@@ -78,11 +78,11 @@ fn total(usage: &Usage) -> u64 {
     }
 }
 
-/// How full the window of `window` tokens is at the leaf; `None` when the window is not known (0).
+/// The fill of a window of `window` tokens at the leaf; `None` when the window is not known (0).
 ///
-/// The last answer says how many tokens it and what came before were; what came after is estimated. An answer from
-/// before the last compaction or edit says nothing of the context as it is now: after an edit all of it is estimated,
-/// after a compaction the number is not known until the next answer.
+/// The last answer reports the tokens of itself and everything before it; later messages are estimated. An answer from before
+/// the last compaction or edit does not describe the present context: after an edit all of it is estimated, after a compaction
+/// the number is unknown until the next answer.
 #[must_use]
 pub fn context_usage(tree: &SessionTree, context: &Context, window: u64) -> Option<ContextUsage> {
     if window == 0 {
@@ -118,7 +118,7 @@ fn tokens(tree: &SessionTree, context: &Context) -> Option<u64> {
     Some(estimate_collapsed(context.messages()))
 }
 
-/// What an answer says that the context was; `None` for one that failed or says nothing.
+/// The context size that an answer reports; `None` for an answer that failed or reports nothing.
 pub(crate) fn reported(message: &Json<Message>) -> Option<u64> {
     let Some(Message::Assistant(answer)) = message.get() else { return None };
     let ended = !matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted);

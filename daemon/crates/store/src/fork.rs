@@ -27,7 +27,7 @@ pub enum ForkError {
     Store(#[from] StoreError),
 }
 
-/// Where a fork begins: before a message of the user, whose text is handed back to be sent again.
+/// The point at which a fork begins: before a message of the user, whose text is handed back to be sent again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForkPoint {
     /// The text of the message.
@@ -319,7 +319,7 @@ mod tests {
             ("b", Some("b"), None),
             ("c", Some("b"), Some("two")),
             ("d", Some("c"), Some("aside")),
-            // Where a line was lost, what comes next goes on behind the gap.
+            // After a lost line, the next entry continues behind the gap.
             ("e", Some("d"), Some("lost")),
         ] {
             let expected = NavigationTarget { leaf: leaf.map(str::to_owned), text: text.map(str::to_owned) };

@@ -1,7 +1,7 @@
-//! What holds for every file that is taken for a session: for fuzz targets (`fuzz/` in the repository) and for the tests that read
-//! known inputs again. Only there with the feature `fuzzing`; no part of the interface.
+//! Laws for every file that is read as a session: for fuzz targets (`fuzz/` in the repository) and for the tests that read
+//! known inputs again. Present only with the feature `fuzzing`; no part of the interface.
 //!
-//! Each function takes any bytes and panics where a law is broken.
+//! Each function takes any bytes and panics when they break the law.
 
 use std::{
     collections::HashSet,
@@ -138,13 +138,13 @@ fn reads_as_it_is(tree: &SessionTree) {
     assert_eq!(lines(&again), lines(tree));
 }
 
-/// Whether its JSON may be deeper than parsers read.
+/// Returns whether its JSON may be deeper than parsers read.
 fn is_deep(tree: &SessionTree) -> bool {
     let opens = |entry: &Entry| entry.line().bytes().filter(|byte| matches!(byte, b'[' | b'{')).count();
     tree.entries().len() > 20 || tree.entries().iter().any(|entry| opens(entry) > 40)
 }
 
-/// What a session file of the current version holds, read line by line.
+/// The entries of a session file of the current version, read line by line.
 fn entries(input: &[u8]) -> Vec<Entry> {
     let (mut splitter, mut lines) = (LineSplitter::new(input.len()), Vec::new());
     splitter.push(input, &mut lines);

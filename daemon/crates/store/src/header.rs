@@ -16,7 +16,7 @@ pub struct Header {
     version: Version,
 }
 
-/// What a header says of its version.
+/// The version that a header names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Version {
     Missing,
@@ -76,7 +76,7 @@ impl Header {
         Some(Self { typed, line: line.into(), version })
     }
 
-    /// What the header says.
+    /// The typed header.
     #[must_use]
     pub fn typed(&self) -> &SessionHeader {
         &self.typed
@@ -94,12 +94,12 @@ impl Header {
         &self.typed.cwd
     }
 
-    /// Whether it names a version that could be one.
+    /// Returns whether the header names a valid version number.
     pub(crate) fn names_version(&self) -> bool {
         self.version == Version::Named
     }
 
-    /// Whether it says nothing of a version, as those of version 1.
+    /// Returns whether the header names no version, as in version 1.
     pub(crate) fn lacks_version(&self) -> bool {
         self.version == Version::Missing
     }
@@ -117,7 +117,7 @@ impl Header {
     }
 }
 
-/// What a new session begins with.
+/// The beginning of a new session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewSession {
     /// The folder to work in, absolute.

@@ -6,7 +6,7 @@ use uuid::{Builder, Uuid};
 
 use crate::StoreError;
 
-/// How often a short entry id is tried before a whole UUID is taken.
+/// The number of short entry ids that are tried before a whole UUID is taken.
 const SHORT_ID_ATTEMPTS: usize = 100;
 
 /// The longest id that a person can choose: it is part of a file's name, which has 255 bytes for all.

@@ -12,7 +12,7 @@ use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenProblem, OpenRules};
 
 use crate::StoreError;
 
-/// Whoever names a session file means it: it may be a link, and somebody else's.
+/// Session files are named by the user, so links and files of other users are accepted.
 pub(crate) const SESSION: OpenRules<'_> =
     OpenRules::new(LinkPolicy::Followed).owner(AcceptedOwner::Anybody).max_bytes(MAX_SESSION_FILE_BYTES);
 
@@ -22,7 +22,7 @@ pub(crate) const INTENT_LOG: OpenRules<'_> = OpenRules::new(LinkPolicy::Refused)
 /// A note has a path in it.
 pub(crate) const NOTE: OpenRules<'_> = OpenRules::new(LinkPolicy::Refused).max_bytes(64 << 10);
 
-/// Opens a session file to be read alone. Waits for nobody.
+/// Opens a session file for reading, without waiting for a pipe's writer.
 ///
 /// # Errors
 /// [`StoreError::NotAFile`], and [`StoreError::Io`], also for a file that is too long.
@@ -33,15 +33,15 @@ pub(crate) fn open_to_read(path: &Path) -> Result<File, StoreError> {
     })
 }
 
-/// As [`open_to_read`], for callers that name the file themselves.
+/// [`open_to_read`] for callers that name the file in their own errors.
 ///
 /// # Errors
-/// Those of the system, and what is wrong with the file.
+/// The system's, and the violated rule.
 pub(crate) fn open_named(path: &Path) -> io::Result<File> {
     SESSION.open(path).map_err(|error| error.into_problem().into())
 }
 
-/// When an entry counts as saved.
+/// The moment at which an entry counts as saved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
     /// Once the system has it: it survives a kill of this process, not a loss of power.
@@ -51,7 +51,7 @@ pub enum Durability {
     Fsync,
 }
 
-/// What the store asks of a file system. Blocks.
+/// The file system calls of the store. Blocks.
 pub(crate) trait Io: Send + Sync {
     /// Opens a file to be read and appended to; to be read alone where this user may not write to it.
     fn open(&self, path: &Path) -> io::Result<Box<dyn FileIo>>;
@@ -79,7 +79,7 @@ pub(crate) trait Io: Send + Sync {
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Brings a folder's list of names to the disk.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
-    /// What a path leads to; links are followed.
+    /// The facts about the file at a path; links are followed.
     fn stat(&self, path: &Path) -> io::Result<FileState>;
 }
 
@@ -97,7 +97,7 @@ pub(crate) trait FileIo: Read + Send {
     fn copy_mode(&self, of: &Path) -> io::Result<()>;
     /// Takes the file for this handle alone; false when another handle has it.
     fn try_lock(&self) -> io::Result<bool>;
-    /// Whether the file was opened to be written to.
+    /// Returns whether the file was opened to be written to.
     fn is_writable(&self) -> bool {
         true
     }
@@ -110,9 +110,9 @@ pub(crate) struct FileState {
     pub(crate) len: u64,
     /// A regular file, no folder and no device.
     pub(crate) is_file: bool,
-    /// Whether the file has a name; where the system does not say, it has.
+    /// True if the file has a name, or the system does not tell.
     pub(crate) has_name: bool,
-    /// What tells the file from all others, where the system says.
+    /// The device and number of the file, where the system tells them.
     pub(crate) identity: Option<(u64, u64)>,
 }
 
@@ -246,7 +246,7 @@ impl FileIo for DiskFile {
         match self.file.try_lock() {
             Ok(()) => Ok(true),
             Err(TryLockError::WouldBlock) => Ok(false),
-            // File systems without locks: the session is as safe as the reference's, which takes none.
+            // A file system without locks: the session is as safe as pi's, which takes none.
             Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {
                 tracing::warn!(%error, "the file system has no locks: nothing keeps other programs from this session");
                 Ok(true)
@@ -265,7 +265,7 @@ impl FileIo for DiskFile {
     }
 }
 
-/// An intent log: never locked, since the session file is; its fail points are with whoever knows what is written.
+/// An intent log. It is never locked, since the session file is, and its fail points lie in the intent log's own code.
 struct IntentLogFile(File);
 
 impl Read for IntentLogFile {
@@ -346,7 +346,7 @@ mod tests {
         let file = OpenOptions::new().append(true).open(&path).unwrap();
         let held = DiskFile { file, is_writable: true };
         assert!(held.try_lock().unwrap());
-        // What a fork leaves in the child until it executes something.
+        // A fork leaves such a copy in the child until it executes a program.
         let copy = held.file.try_clone().unwrap();
         let next = Disk.open(&path).unwrap();
         assert!(!next.try_lock().unwrap());

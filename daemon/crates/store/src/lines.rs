@@ -4,17 +4,17 @@ use std::io::{self, Read};
 
 use memchr::memchr2;
 
-/// How much is read at once: enough to make a system call worth it, little enough for the cache.
+/// The bytes that are read at once: enough to make a system call worth it, little enough for the cache.
 const CHUNK_BYTES: usize = 256 << 10;
 
-/// Where something stands in a file.
+/// The position of a line in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LinePosition {
     /// The line, from 1: one more than the LFs before it.
     pub line: u64,
     /// Its first byte, from 0.
     pub byte: u64,
-    /// How many bytes it has; its LF is not counted.
+    /// The length of the line without its LF.
     pub bytes: u64,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct Line<'a> {
     pub(crate) content: Content<'a>,
 }
 
-/// What a line holds.
+/// The content of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content<'a> {
     /// At least one byte, without the LF.
@@ -37,7 +37,7 @@ pub(crate) enum Content<'a> {
     Zeros,
 }
 
-/// How a file ended.
+/// The end of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// There was not one byte.
@@ -77,7 +77,7 @@ pub(crate) fn each_line(
 
 const START: LinePosition = LinePosition { line: 1, byte: 0, bytes: 0 };
 
-/// What the bytes in hand are part of.
+/// The line that the bytes in hand belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Run {
     Text,
@@ -193,7 +193,7 @@ mod tests {
         (lines, ending.unwrap())
     }
 
-    /// The same by looking at every byte.
+    /// The same result by looking at every byte.
     fn expected(bytes: &[u8], max: usize) -> Vec<Kept> {
         let mut lines = Vec::new();
         let mut number = 1;

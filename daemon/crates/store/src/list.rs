@@ -23,7 +23,7 @@ use crate::{
 pub use self::folder::is_own_file;
 use self::folder::{SessionFile, files, modified_ms, subfolders};
 
-/// How much of a file is looked at for its header.
+/// The part of a file that is searched for its header, in bytes.
 const HEADER_BYTES: u64 = 1 << 20;
 
 /// Longer lines are passed over when a session is summarised.
@@ -74,12 +74,12 @@ pub enum FoundSession {
     Elsewhere {
         /// The file.
         path: PathBuf,
-        /// Where it works.
+        /// The working directory of the session.
         cwd: String,
     },
 }
 
-/// Whether the argument of `--session` is a path, and not an id or the beginning of one.
+/// Returns whether the argument of `--session` is a path, and not an id or the beginning of one.
 #[must_use]
 pub fn looks_like_path(text: &str) -> bool {
     text.contains(['/', '\\']) || text.ends_with(".jsonl")
@@ -120,7 +120,7 @@ pub fn find(id: &str, dir: &SessionDir, root: &Path, cwd: &str) -> io::Result<Op
     if let Some(path) = find_by_id(id, dir, cwd)? {
         return Ok(Some(FoundSession::Local(path)));
     }
-    // An empty text is the beginning of every id; nobody means that.
+    // An empty text is the beginning of every id, and no user means that.
     if id.is_empty() {
         return Ok(None);
     }
@@ -157,20 +157,20 @@ pub fn find(id: &str, dir: &SessionDir, root: &Path, cwd: &str) -> io::Result<Op
     Ok(ranks.into_iter().flatten().next())
 }
 
-/// What lists show of a session.
+/// The facts of a session that lists show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionSummary {
     /// The file.
     pub path: PathBuf,
     /// The session's id.
     pub id: String,
-    /// Where it works.
+    /// The working directory.
     pub cwd: String,
     /// Its name.
     pub name: Option<String>,
     /// The file that it was forked from.
     pub parent_session_path: Option<String>,
-    /// When it was made, in Unix milliseconds: the header's time, else the file's.
+    /// The time of creation in Unix milliseconds: the header's, else the file's.
     pub created_ms: i64,
     /// The time of the last message of the user or of the model, else the header's, else the file's.
     pub modified_ms: i64,
@@ -182,7 +182,7 @@ pub struct SessionSummary {
     pub all_messages_text: String,
 }
 
-/// Whether a summary holds all texts.
+/// The texts that a summary holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ListText {
     /// Only the first message of the user.
@@ -192,7 +192,7 @@ pub enum ListText {
     All,
 }
 
-/// What is in a folder of sessions.
+/// The sessions of a folder.
 #[derive(Debug, Default)]
 pub struct SessionList {
     /// The sessions, the last modified first.
@@ -201,11 +201,11 @@ pub struct SessionList {
     pub unreadable: Vec<(PathBuf, io::Error)>,
 }
 
-/// The sessions in a folder, the last modified first; only those of `cwd` in a shared one, unless `cwd` is `None`.
+/// Lists the sessions of a folder, last modified first; in a shared folder only those of `cwd`, unless `cwd` is `None`.
 ///
 /// # Errors
-/// When the folder cannot be read; one that is not there holds nothing. Also once
-/// `is_wanted` says that nobody waits for the list any more.
+/// When the folder cannot be read (a missing one is empty), and once `is_wanted` returns false because no client waits for the
+/// list any more.
 pub fn list(
     dir: &SessionDir,
     cwd: Option<&str>,
@@ -228,11 +228,10 @@ pub fn list(
     Ok(SessionList { sessions, unreadable })
 }
 
-/// Reads a session file for a list; `None` for what is no session. Nothing is locked, and nothing but the result is
-/// kept.
+/// Reads a session file for a list; `None` when it is no session. Locks nothing and keeps nothing but the result.
 ///
 /// # Errors
-/// When the file cannot be read, and once `is_wanted` says that nobody waits for it any more.
+/// When the file cannot be read, and once `is_wanted` returns false.
 pub fn summarize(
     path: &Path,
     text: ListText,
@@ -250,7 +249,7 @@ pub fn summarize(
     Ok(gathered.finish(path, file_ms))
 }
 
-/// A file that is read for as long as somebody waits for what is in it.
+/// A file that is read only while its content is wanted.
 struct WhileWanted<'a> {
     file: File,
     is_wanted: &'a dyn Fn() -> bool,

@@ -19,10 +19,10 @@ use crate::{
 };
 use agentd_protocol::entry::SESSION_VERSION;
 
-/// What some editors put before a text in UTF-8.
+/// The mark that some editors put before a text in UTF-8.
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
-/// What a file held.
+/// The content of a session file.
 pub(crate) enum Loaded {
     /// Nothing at all.
     Empty,
@@ -38,7 +38,7 @@ pub(crate) enum Loaded {
 pub(crate) struct Session {
     pub(crate) tree: SessionTree,
     pub(crate) report: LoadReport,
-    /// Whether the file's last byte is no LF.
+    /// True if the file's last byte is no LF.
     pub(crate) lacks_newline: bool,
 }
 
@@ -53,10 +53,10 @@ pub(crate) fn load(reader: &mut dyn Read, max_line_bytes: usize) -> io::Result<L
 /// Makes a header from one that cannot be used, or from none.
 pub(crate) type StandIn<'a> = dyn Fn(Option<&Header>) -> Option<Header> + 'a;
 
-/// Reads a session though its header may be missing or of a later version: then `header` stands in its place.
+/// Reads a session whose header may be missing or of a later version: `header` then makes one.
 ///
 /// # Errors
-/// What `reader` reports.
+/// Those of `reader`.
 pub(crate) fn salvage(
     reader: &mut dyn Read,
     max_line_bytes: usize,
@@ -86,7 +86,7 @@ struct OldFile {
     header: Header,
     version: u32,
     lines: Vec<String>,
-    /// Where they stand, from version 2 on: the lines of version 1 are linked here, and have nothing odd about them.
+    /// The positions of the lines, from version 2 on. The lines of version 1 are linked here and have no oddities.
     places: Vec<LinePosition>,
 }
 
@@ -99,9 +99,9 @@ struct Collector<'a> {
     broken: Option<LinePosition>,
     /// Entries that follow one that was not there yet, as far as the report has a place for them.
     orphans: Vec<(LinePosition, u32)>,
-    /// Whether a header is yet to come, behind entries.
+    /// True if a header is yet to come, behind entries.
     lacks_header: bool,
-    /// What makes a header where there is none that can be used.
+    /// Makes a header when the file has none that can be used.
     stand_in: Option<&'a StandIn<'a>>,
 }
 
@@ -147,7 +147,7 @@ impl Collector<'_> {
         }
     }
 
-    /// Takes the text of a line. Whether anything of it was read.
+    /// Takes the text of a line. Returns whether any of it was read.
     fn record(&mut self, text: &str, place: LinePosition) -> bool {
         work(text);
         match &mut self.state {
@@ -160,7 +160,7 @@ impl Collector<'_> {
                 None => self.odd(text, place),
             },
             State::Old(old) => {
-                // What has no place in the tree counts all the same where old versions number their records.
+                // Records without a place in the tree count too where old versions number their records.
                 let fields = Object::parse(text);
                 let is_header =
                     fields.as_ref().and_then(|it| it.string("type")).as_deref() == Some("session");
@@ -243,7 +243,7 @@ impl Collector<'_> {
         }
     }
 
-    /// Takes a line that is no entry: names what it is, and reads what there is to be read. Whether there was anything.
+    /// Takes a line that is no entry: notes the oddity, and reads what it can. Returns whether it read anything.
     fn odd(&mut self, text: &str, place: LinePosition) -> bool {
         work(text);
         let mut values = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
@@ -301,7 +301,7 @@ impl Collector<'_> {
         };
         let mut tree = SessionTree::new(header);
         let places = old.places.into_iter().map(Some).chain(std::iter::repeat(None));
-        // What is no entry was noted when it was read.
+        // Lines that are no entries were noted when they were read.
         for (line, place) in lines.iter().zip(places) {
             let Some(entry) = Entry::parse(line) else { continue };
             let taken = tree.take(entry);
@@ -354,7 +354,7 @@ impl OldFile {
     }
 }
 
-/// Whether a text is JSON of any kind.
+/// Returns whether a text is JSON of any kind.
 fn is_json(text: &str) -> bool {
     serde_json::from_str::<&RawValue>(text).is_ok()
 }

@@ -14,10 +14,10 @@ use crate::{
     io::{Durability, FileIo, Io, NOTE},
 };
 
-/// How often an opened file is looked for again when it was replaced at the same time.
+/// The number of attempts to open a file that is replaced at the same time.
 const OPEN_ATTEMPTS: usize = 8;
 
-/// What it takes to leave notes.
+/// The folder and the content of notes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Notes {
     /// The folder of the notes; without one, none are left.
@@ -25,7 +25,7 @@ pub(crate) struct Notes {
     pub(crate) epoch: String,
 }
 
-/// What writers of one store have in common.
+/// The context that the writers of one store share.
 #[derive(Clone)]
 pub(crate) struct StoreContext {
     pub(crate) io: Arc<dyn Io>,
@@ -100,7 +100,7 @@ pub(crate) fn open_locked(io: &dyn Io, notes: &Notes, path: &Path) -> Result<Box
         if !is_ours.map_err(StoreError::io("lock the session file", path))? {
             return Err(notes.locked(path));
         }
-        // Whoever had it may have put another file in its place just before, and a lock on the old one is no lock.
+        // The last holder may have replaced the file just before, and a lock on the old one is no lock.
         let opened = file.state().map_err(StoreError::io("read the state of", path))?;
         let named = io.stat(path).map_err(StoreError::io("open the session file", path))?;
         if opened.identity == named.identity {

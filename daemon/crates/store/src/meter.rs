@@ -1,4 +1,4 @@
-//! How many tokens a context has that grows: asked at every turn, so that a turn costs what it added.
+//! Counts the tokens of a growing context: asked at every turn, it costs only the messages that the turn added.
 
 use agentd_protocol::{Json, message::Message};
 
@@ -8,22 +8,21 @@ use crate::{
     estimate_tokens,
 };
 
-/// Estimates one session's context again and again; each message is looked at once.
+/// Estimates one session's context repeatedly, looking at each message once.
 ///
-/// What the last answer reported counts, and what came after it is estimated. What was reported before the last compaction
-/// or edit says nothing of the context as it is now: without a later report all of it is estimated, its system messages
-/// taken together.
+/// The last answer's report counts, and later messages are estimated. A report from before the last compaction or edit does not
+/// describe the present context: without a later report all of it is estimated, with its system messages taken together.
 #[derive(Debug, Clone, Default)]
 pub struct ContextMeter {
-    /// Which making of the context the counts are of; `None` before the first look.
+    /// The number of the context's rebuild that the counts belong to; `None` before the first look.
     remakes: Option<u64>,
-    /// How many messages are in `reported` and `since`.
+    /// The number of messages in `reported` and `since`.
     seen: usize,
-    /// What the last answer says that the context was with it.
+    /// The context size that the last answer reported.
     reported: Option<u64>,
     /// Estimated tokens after that answer.
     since: u64,
-    /// How many messages are in `all`.
+    /// The number of messages in `all`.
     summed: usize,
     /// The estimate of everything. Made only where nothing was reported.
     all: CollapsedSum,

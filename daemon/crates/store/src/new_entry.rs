@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{Entry, EntryKind, Role, StoreError, object::quoted};
 
-/// What a new entry is to hold, before it has an id and a place in the tree.
+/// A new entry before it has an id and a place in the tree.
 #[derive(Debug, Clone)]
 pub struct NewEntry {
     kind: EntryKind,
@@ -18,7 +18,7 @@ pub struct NewEntry {
     message: Option<Json<Message>>,
     /// Further members, each after a comma.
     extra: String,
-    /// Whether id, parent and time stamp stand behind the payload.
+    /// True if id, parent and time stamp follow the payload.
     payload_first: bool,
 }
 

@@ -31,7 +31,7 @@ pub(crate) fn each_member<'a>(text: &'a str, member: impl FnMut(&'a str, &'a str
     json.deserialize_map(Members(member)).and_then(|()| json.end()).is_ok()
 }
 
-/// What a member's name reads as, without its quotes.
+/// The name of a member, unescaped and without its quotes.
 pub(crate) fn name(raw: &str) -> Cow<'_, str> {
     string(raw).unwrap_or(Cow::Borrowed(raw))
 }

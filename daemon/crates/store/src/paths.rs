@@ -1,4 +1,4 @@
-//! Where session files are.
+//! The folders of session files, and the file systems that they lie on.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::{
 pub struct SessionDir {
     /// The folder.
     pub path: PathBuf,
-    /// Whether sessions of other working directories lie there too, so that one looks at headers.
+    /// True if sessions of other working directories lie there too, so that headers must be read.
     pub is_shared: bool,
 }
 
@@ -57,8 +57,7 @@ pub fn create_dirs(path: &Path) -> Result<(), StoreError> {
     Disk.create_dirs(path).map_err(StoreError::io("create the folder", path))
 }
 
-/// Linux's numbers of file systems that lie on other machines, with what they are called. What a program of the user's serves
-/// (FUSE) may be anything, and is not among them.
+/// Linux's numbers of network file systems, with their names. FUSE may be anything, and is not among them.
 const ON_OTHER_MACHINES: &[(u64, &str)] = &[
     (0x6969, "NFS"),
     (0x517B, "SMB"),
@@ -70,13 +69,13 @@ const ON_OTHER_MACHINES: &[(u64, &str)] = &[
     (0x0BD0_0BD0, "Lustre"),
 ];
 
-/// What the network file system is called that a path lies on; `None` for a local one, and where the system does not say. Blocks.
+/// The name of the network file system of a path; `None` for a local one, and where the system does not tell. Blocks.
 #[must_use]
 pub fn network_file_system(path: &Path) -> Option<&'static str> {
     name_of(kind(path)?)
 }
 
-/// What is to be told of sessions in a folder; `None` where nothing is.
+/// A warning about sessions in a folder on a network file system; `None` on a local one.
 #[must_use]
 pub fn network_warning(folder: &Path) -> Option<String> {
     let name = network_file_system(folder)?;

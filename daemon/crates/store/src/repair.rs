@@ -22,20 +22,20 @@ use crate::{
     replace::with_end,
 };
 
-/// What was found out about a session file.
+/// The result of checking a session file.
 #[derive(Debug)]
 pub struct FileCheck {
     /// The session's id; `None` where no header names one.
     pub id: Option<String>,
     /// The entries that can be read.
     pub entries: usize,
-    /// What is odd.
+    /// The oddities.
     pub report: LoadReport,
     /// The version that its header names, when it is later than ours: then entries may mean what this program cannot know.
     pub too_new: Option<u32>,
 }
 
-/// What a repair made.
+/// The result of a repair.
 #[derive(Debug)]
 pub struct RepairResult {
     /// The copy.
@@ -68,13 +68,13 @@ impl Store {
         })
     }
 
-    /// Writes what can be read of a session file into `<its name>.repaired.jsonl` beside it: a session of its own, with the
-    /// original as `parentSession`, in which nothing is odd. The original stays as it is, and is locked meanwhile. Where its
-    /// header is lost, it works where the sessions beside it do, else in the folder of `new`.
+    /// Writes the readable part of a session file into `<its name>.repaired.jsonl` beside it: a session of its own, with the
+    /// original as `parentSession`, and without oddities. The original is locked meanwhile and stays as it is. If its header is
+    /// lost, the copy gets the working directory of the sessions beside it, else that of `new`.
     ///
     /// # Errors
-    /// [`StoreError::Locked`] while somebody has the session open, [`StoreError::Exists`] when the copy is there already,
-    /// [`StoreError::TooNew`] for a session of a later version, and as [`Self::check`]; there is no copy then.
+    /// [`StoreError::Locked`] while the session is open, [`StoreError::Exists`] when the copy exists already,
+    /// [`StoreError::TooNew`] for a session of a later version, and those of [`Self::check`]; there is no copy then.
     pub fn repair(&self, path: &Path, new: NewSession) -> Result<RepairResult, StoreError> {
         let _held = self.hold(path)?;
         let Salvaged { session, too_new, .. } = self.salvage(path)?;
@@ -106,7 +106,7 @@ impl Store {
         })
     }
 
-    /// Whether a process has the session open.
+    /// Returns whether a process has the session open.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -160,7 +160,7 @@ impl Store {
         let temporary = with_end(target, ".writing");
         let error = || StoreError::io("write the repaired copy", target);
         if temporary.symlink_metadata().is_ok() {
-            // A crash left it: whoever repairs holds the session's lock.
+            // A crash left it: only one repair at a time holds the session's lock.
             io.remove(&temporary).map_err(error())?;
         }
         let written = (|| {
@@ -195,7 +195,7 @@ impl Store {
     }
 }
 
-/// Where a line of a JSON Lines file is no object. Places are bounded, the second number counts all of them.
+/// The lines of a JSON Lines file that are no objects, and their number. The list is bounded, the number counts all.
 ///
 /// # Errors
 /// When the file cannot be read.
@@ -229,7 +229,7 @@ pub fn unreadable_lines(
 struct Salvaged {
     session: Session,
     too_new: Option<u32>,
-    /// Whether a header came behind the first entry.
+    /// True if a header came behind the first entry.
     has_late_header: bool,
 }
 
@@ -282,7 +282,8 @@ fn give_name(io: &dyn Io, file: &Path, name: &Path) -> Result<(), StoreError> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             Err(StoreError::Exists { path: name.to_owned() })
         }
-        // Where files have one name alone. Between these two lines somebody would have to take just this name.
+        // The file system has no hard links. A race could only be lost to a program that takes just this name between these two
+        // calls.
         Err(_) if !name.exists() => {
             io.rename(file, name).map_err(StoreError::io("write the repaired copy", name))
         }

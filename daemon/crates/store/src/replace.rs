@@ -13,18 +13,18 @@ use crate::{
     io::{FileIo, Io, open_named},
 };
 
-/// How many originals of one session are kept: each is an attempt that a later program undid.
+/// The number of originals of one session that are kept: each is an attempt that a later program undid.
 const ORIGINALS: u32 = 100;
 
 const ACTION: &str = "rewrite in the current format the session file";
 
-/// Puts a file with the whole tree in the place of `path`, in one step: a crash leaves the old file or the new one. What was
-/// there stays as it was, and is `<path>.v<version>.bak` from then on; that name is the second thing returned.
+/// Replaces the file at `path` by one with the whole tree, in one step: a crash leaves the old file or the new one. The old
+/// file keeps its content as `<path>.v<version>.bak`, which is the second value returned.
 ///
-/// The new file is locked before it gets its name, so that there is no moment at which the session is free.
+/// The new file is locked before it gets its name, so the session is never unlocked.
 ///
 /// # Errors
-/// [`StoreError::Io`]; the session file is as it was then.
+/// [`StoreError::Io`]; the session file is then as it was.
 pub(crate) fn replace(
     io: &dyn Io,
     path: &Path,
@@ -32,7 +32,7 @@ pub(crate) fn replace(
     version: u32,
 ) -> Result<(Box<dyn FileIo>, PathBuf), StoreError> {
     let real = fs::canonicalize(path).map_err(StoreError::io(ACTION, path))?;
-    // Not a `.jsonl`, so that nobody takes it for a session. One that a crash left is made anew: the lock on the
+    // The name is no `.jsonl`, so that no program takes it for a session. A leftover of a crash is made anew: the lock on the
     // session is ours.
     let temporary = with_end(&real, ".migrating");
     if temporary.exists() {

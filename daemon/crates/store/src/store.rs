@@ -15,12 +15,12 @@ use crate::{
     session_file_name,
 };
 
-/// How sessions are kept.
+/// The options of a store.
 #[derive(Debug, Clone)]
 pub struct StoreOptions {
-    /// When an entry counts as saved.
+    /// The moment at which an entry counts as saved.
     pub durability: Durability,
-    /// Where to note who has a session open (`<agent dir>/run`); `None`: nowhere.
+    /// The folder for notes on who has a session open (`<agent dir>/run`); `None`: no notes.
     pub run_dir: Option<PathBuf>,
     /// The run of the daemon, for those notes.
     pub epoch: String,
@@ -37,11 +37,11 @@ impl Default for StoreOptions {
 /// An open session.
 #[derive(Debug)]
 pub struct OpenSession {
-    /// What it says.
+    /// Its tree.
     pub tree: SessionTree,
-    /// What brings further entries to disk.
+    /// The writer of further entries.
     pub writer: SessionWriter,
-    /// What was odd about its file.
+    /// The oddities of its file.
     pub report: LoadReport,
 }
 
@@ -103,10 +103,10 @@ impl Store {
         self.open_there(path, Some(new))
     }
 
-    /// As [`Self::open`] for a session that was in this file before: one that is empty now is no session.
+    /// [`Self::open`] for a session that was in this file before: an empty file is no session then.
     ///
     /// # Errors
-    /// As [`Self::open`]; a file that is gone is [`StoreError::Io`].
+    /// Those of [`Self::open`]; a missing file is [`StoreError::Io`].
     pub fn reopen(&self, path: &Path) -> Result<OpenSession, StoreError> {
         self.open_there(path, None)
     }
@@ -216,7 +216,7 @@ impl Store {
     }
 }
 
-/// When an adopted session gets its file.
+/// The moment at which an adopted session gets its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileCreation {
     /// With the first message of the user or of the model.

@@ -53,24 +53,24 @@ pub(crate) fn ids<'a>(entries: &[&'a Entry]) -> Vec<&'a str> {
 #[derive(Clone, Default)]
 pub(crate) struct FaultyDisk(Arc<Mutex<Plan>>);
 
-/// What happens next.
+/// The faults to come.
 #[derive(Default)]
 pub(crate) struct Plan {
     /// For each append to come: what it does instead of its work. None left: it works.
     pub(crate) appends: VecDeque<Fault>,
-    /// How many cuts fail.
+    /// The number of cuts that fail.
     pub(crate) failing_cuts: usize,
-    /// How many syncs fail.
+    /// The number of syncs that fail.
     pub(crate) failing_syncs: usize,
     /// Once set: the bytes until the process is "killed". From then on nothing reaches the disk.
     pub(crate) bytes_to_live: Option<usize>,
-    /// Whether files have one name alone.
+    /// True if files have one name alone.
     pub(crate) no_links: bool,
-    /// How often a file is replaced by another right after it was opened.
+    /// The number of times that a file is replaced right after it was opened.
     pub(crate) replacements: usize,
-    /// How many appends there were.
+    /// The number of appends.
     pub(crate) append_calls: usize,
-    /// How often content or names were brought to the disk.
+    /// The number of syncs of content or names.
     pub(crate) syncs: usize,
 }
 

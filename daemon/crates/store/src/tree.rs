@@ -25,7 +25,7 @@ pub struct SessionTree {
     labels: HashMap<Arc<str>, Label>,
 }
 
-/// What became of an entry of a file.
+/// The outcome of adding an entry of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Taken {
     /// It was there already, and was left out.
@@ -39,9 +39,9 @@ pub(crate) struct Taken {
 /// A bookmark on an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Label {
-    /// What it says.
+    /// The text of the label.
     pub text: String,
-    /// When it was set, as the label's entry says.
+    /// The time stamp of the label's entry.
     pub timestamp: String,
 }
 
@@ -79,7 +79,7 @@ impl SessionTree {
         self.header = header;
     }
 
-    /// What the header says.
+    /// The typed header.
     #[must_use]
     pub fn info(&self) -> &SessionHeader {
         self.header.typed()
@@ -91,7 +91,7 @@ impl SessionTree {
         &self.entries
     }
 
-    /// How long its entries are as lines, together.
+    /// The length of its entries as lines, together.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.entries.iter().map(Entry::line_len).sum()
@@ -301,7 +301,7 @@ impl SessionTree {
         &self.entries[at as usize]
     }
 
-    /// Where the parent of an entry is.
+    /// The index of an entry's parent.
     pub(crate) fn parent(&self, at: u32) -> Option<u32> {
         self.parents[at as usize]
     }

@@ -5,8 +5,8 @@ use crate::{SessionTree, object::quoted};
 impl SessionTree {
     /// The JSON array of root nodes: `{"entry":…,"children":[…],"label"?,"labelTimestamp"?}`, children sorted by time.
     ///
-    /// Written without recursion: a conversation is a chain, one node deeper with each message. Who reads such JSON has
-    /// to mind its depth.
+    /// Written without recursion: a conversation is a chain, one node deeper with each message. Readers of such JSON must mind
+    /// its depth.
     #[must_use]
     pub fn to_json(&self) -> String {
         let (roots, children) = self.nodes();

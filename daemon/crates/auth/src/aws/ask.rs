@@ -12,21 +12,21 @@ use tokio::time::timeout;
 
 use super::AwsProblem;
 
-/// How long a service may take for all of its answer.
+/// The timeout for the whole answer of a service.
 const TIME_LIMIT: Duration = Duration::from_secs(20);
 
-/// The same for the machine's own metadata service, which answers at once where there is one.
+/// The timeout for the machine's metadata service, which answers at once where there is one.
 pub(super) const METADATA_TIME_LIMIT: Duration = Duration::from_secs(3);
 
 /// The most that an answer may have, in bytes.
 const MAX_BYTES: usize = 256 * 1024;
 
-/// How agentd presents itself.
+/// The user agent of agentd.
 const IDENTITY: &str = concat!("agentd/", env!("CARGO_PKG_VERSION"));
 
 /// A question.
 pub(super) struct Question<'a> {
-    /// What is asked, in messages: `STS`, `the container's credentials endpoint`.
+    /// The service as messages name it: `STS`, `the container's credentials endpoint`.
     pub(super) service: &'a str,
     pub(super) method: Method,
     pub(super) url: Url,
@@ -106,7 +106,7 @@ impl Reply {
             .map_err(|_| AwsProblem::new(format!("{service} answered with something that is no JSON.")))
     }
 
-    /// What a refusal says.
+    /// The error for a refusal.
     pub(super) fn refusal(&self, service: &str) -> AwsProblem {
         let value: Value = serde_json::from_str(&self.text).unwrap_or_default();
         let member =

@@ -22,7 +22,7 @@ pub struct AwsCache(Arc<Mutex<Cells>>);
 
 type Cells = HashMap<Vec<(String, String)>, Cell>;
 
-/// Whoever holds it may ask for new keys; all others wait for what comes of it.
+/// The task that holds the lock may ask for new keys; all others wait for its result.
 type Cell = Arc<TurnMutex<Option<Found>>>;
 
 impl fmt::Debug for AwsCache {
@@ -73,13 +73,13 @@ impl AwsCache {
     }
 }
 
-/// How long keys are good yet.
+/// The time for which keys are still good.
 fn left(found: &Found) -> Duration {
     let end = found.expires.map(|end| end.duration_since(SystemTime::now()).unwrap_or_default());
     end.unwrap_or(Duration::MAX)
 }
 
-/// What an environment says about AWS.
+/// The settings of AWS in an environment.
 fn place(environment: &Environment) -> Vec<(String, String)> {
     let counts = |name: &str| name.starts_with("AWS_") || name == "HOME" || name == "PATH";
     let pairs = environment.iter().map(|(name, value)| (name.to_string_lossy(), value.to_string_lossy()));

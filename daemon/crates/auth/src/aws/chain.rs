@@ -1,4 +1,4 @@
-//! Which source counts, and what it says.
+//! The order of AWS's credential sources, and their keys.
 
 use agentd_config::Environment;
 use agentd_http::AwsKeys;
@@ -14,10 +14,10 @@ use super::{
 };
 use crate::{Auth, Secret, command};
 
-/// How many profiles may follow from each other: nobody has nearly as many, but a circle would have no end.
+/// The number of profiles that may refer to each other in a row: far more than anyone configures, and an end to a circle.
 const MAX_PROFILES: usize = 16;
 
-/// What several sources need.
+/// The context that several sources need.
 struct Context<'a> {
     environment: &'a Environment,
     profiles: &'a Profiles,

@@ -8,7 +8,7 @@ use std::{
 use agentd_files::replace::Replacement;
 use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenRules};
 
-/// The most that a file may have, in bytes: nobody's configuration is nearly as long.
+/// The length limit for a file, in bytes: no configuration is nearly as long.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 /// The text of a file, with what is no UTF-8 replaced; `None` where there is no such file.
@@ -18,7 +18,7 @@ const MAX_BYTES: u64 = 4 * 1024 * 1024;
 pub(super) async fn read(path: &Path) -> io::Result<Option<String>> {
     let path = path.to_owned();
     blocking(move || {
-        // Of anybody: other programs put these files there.
+        // Files of any user are accepted: other programs put them there.
         let rules = OpenRules::new(LinkPolicy::Followed).owner(AcceptedOwner::Anybody).max_bytes(MAX_BYTES);
         let bytes = rules.read(&path).map_err(|error| io::Error::from(error.into_problem()))?;
         Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))

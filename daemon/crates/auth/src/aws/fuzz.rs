@@ -2,7 +2,8 @@
 
 use super::ini;
 
-/// Any text is sections of values: names in small letters, values of one line. What is written in the file's form reads as the same.
+/// Any text reads as sections of values: names in lower case, values of one line. The parsed form, written again, reads as the
+/// same.
 pub(crate) fn aws_files(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     let sections = ini::read(&text);

@@ -8,8 +8,8 @@ pub(super) type Sections = BTreeMap<String, Section>;
 /// The values of a section, by name in small letters.
 pub(super) type Section = BTreeMap<String, String>;
 
-/// Reads a file. Nothing makes it fail: what is no section and no value is passed over, as AWS's own programs do it. Lines that begin with
-/// white space belong to the value before them, of which nothing is needed here.
+/// Reads a file. It never fails: lines that are neither section nor value are skipped, as AWS's own programs do. Lines that
+/// begin with white space continue the value before them, and none of those is needed here.
 pub(super) fn read(text: &str) -> Sections {
     let mut sections = Sections::new();
     let mut current: Option<&mut Section> = None;

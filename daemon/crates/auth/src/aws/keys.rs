@@ -14,7 +14,7 @@ pub(super) struct Found {
     pub(super) keys: AwsKeys,
     /// `None` for keys that do not expire by themselves.
     pub(super) expires: Option<SystemTime>,
-    /// Whether getting them again costs nothing and may give others: they were read off the environment or a file.
+    /// True if getting them again costs nothing and may give others: they were read off the environment or a file.
     pub(super) is_at_hand: bool,
 }
 

@@ -20,13 +20,13 @@ use super::{
 const CONTAINER: &str = "The container's credentials endpoint";
 const INSTANCE: &str = "The instance's metadata service";
 
-/// Where the service of ECS is, to which the relative address belongs.
+/// The host of the ECS service that relative addresses belong to.
 const ECS: &str = "http://169.254.170.2";
 
 /// Hosts that may be asked without TLS, besides this machine: the services of ECS and of EKS.
 const PLAIN_HOSTS: [&str; 3] = ["169.254.170.2", "169.254.170.23", "fd00:ec2::23"];
 
-/// Whether the environment names a container's endpoint.
+/// Returns whether the environment names a container's endpoint.
 pub(super) fn has_container(environment: &Environment) -> bool {
     ["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"]
         .iter()
@@ -61,7 +61,8 @@ pub(super) async fn container(environment: &Environment, http: &HttpClients) -> 
     Found::in_json(&ask(question, http).await?.json(CONTAINER)?, CONTAINER)
 }
 
-/// The endpoint's address. A token goes to nobody else: hosts of others are asked by TLS only.
+/// The address of the container's credentials endpoint. A token goes to no other host, and hosts elsewhere are asked only with
+/// TLS.
 fn container_address(environment: &Environment) -> Result<Url, AwsProblem> {
     if let Some(path) = environment.non_empty("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI") {
         let joint = if path.starts_with('/') { "" } else { "/" };

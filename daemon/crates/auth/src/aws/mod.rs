@@ -30,7 +30,7 @@ const API: &str = "bedrock-converse-stream";
 /// The provider of the catalogue.
 const PROVIDER: &str = "amazon-bedrock";
 
-/// What a request to AWS needs.
+/// The keys, account and address of a request to AWS.
 pub(crate) struct Place {
     /// Keys that sign; `None` where something else authorises.
     pub(crate) keys: Option<AwsKeys>,
@@ -40,7 +40,7 @@ pub(crate) struct Place {
     pub(crate) base_url: Option<String>,
 }
 
-/// Whether a model is on AWS.
+/// Returns whether a model is on AWS.
 pub(crate) fn has(model: &Model) -> bool {
     model.api == API || model.provider == PROVIDER
 }
@@ -60,13 +60,13 @@ pub(crate) fn variable_of(provider: &str, environment: &Environment) -> Option<&
     found.filter(|_| provider == PROVIDER).and_then(|group| group.first().copied())
 }
 
-/// What may be set in the place of a key, in words; `None` for other providers.
+/// The variables that can replace a key, in words; `None` for other providers.
 pub(crate) fn other_variables(provider: &str) -> Option<&'static str> {
     (provider == PROVIDER).then_some("AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
 }
 
-/// What requests to `model` need. `has_key` says that something else authorises them already; `refused` are credentials in whose place
-/// others are wanted.
+/// Finds keys, region and address for requests to `model`. `has_key` tells that the request is already authorised; `refused`
+/// are credentials that are to be replaced.
 ///
 /// # Errors
 /// [`AwsProblem`]. Cancel safety: dropping the future closes connections and kills commands.

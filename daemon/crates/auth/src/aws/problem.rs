@@ -19,7 +19,7 @@ impl AwsProblem {
     }
 }
 
-/// How addresses of a region end behind `amazonaws.com`.
+/// The end of a region's host names behind `amazonaws.com`.
 pub(super) fn domain_end(region: &str) -> &'static str {
     if region.starts_with("cn-") { ".cn" } else { "" }
 }

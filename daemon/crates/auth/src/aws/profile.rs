@@ -18,7 +18,7 @@ pub(super) const DEFAULT: &str = "default";
 pub(super) struct Profiles {
     config: Sections,
     credentials: Sections,
-    /// Where they are, for messages.
+    /// The paths of the files, for messages.
     places: String,
 }
 
@@ -80,12 +80,12 @@ impl<'a> Profile<'a> {
         of(self.credentials).or_else(|| of(self.config)).filter(|value| !value.is_empty())
     }
 
-    /// The same for a secret.
+    /// [`Self::get`] for a secret.
     pub(super) fn secret(&self, name: &str) -> Option<Secret> {
         self.get(name).map(Secret::new)
     }
 
-    /// Whether it says anything of where keys come from.
+    /// Returns whether the profile configures a source of keys.
     pub(super) fn has_credentials(&self) -> bool {
         let names = [
             "aws_access_key_id",

@@ -21,14 +21,14 @@ use super::{
 /// A token is renewed when it has less than this left.
 const MARGIN: Duration = Duration::from_secs(5 * 60);
 
-/// What a profile says of its login.
+/// The login settings of a profile.
 struct Login<'a> {
     /// The name that the token's file is called after.
     name: &'a str,
     region: &'a str,
     account: &'a str,
     role: &'a str,
-    /// What the user does for a new one.
+    /// The advice on how to log in again.
     advice: String,
 }
 
@@ -131,7 +131,7 @@ async fn token(
     };
     let renewed = match (renewed, token, left) {
         (Ok(renewed), _, _) => renewed,
-        // What is good for some minutes yet is good enough.
+        // A token that is good for some more minutes is good enough.
         (Err(problem), Some(token), Some(_)) => {
             tracing::warn!(%problem, "an SSO login could not be renewed in time");
             return Ok(token);

@@ -1,4 +1,4 @@
-//! Roles, which STS lets somebody take on for a while.
+//! Temporary keys of roles, from STS.
 
 use std::time::SystemTime;
 
@@ -20,7 +20,7 @@ use crate::Secret;
 
 const SERVICE: &str = "STS";
 
-/// Where STS is.
+/// The address of STS.
 pub(super) struct Endpoint {
     pub(super) url: Url,
     pub(super) region: String,

@@ -220,7 +220,7 @@ async fn roles_are_taken_on_one_after_the_other() {
          [profile odd]\ncredential_source = Moon\n[profile empty]\nregion = x\n",
     );
     home.check("ID-rc hush-rc hush-t&rc").await;
-    // Kept: nobody is asked again.
+    // The keys are cached: no service is asked again.
     home.check("ID-rc hush-rc hush-t&rc").await;
     let asked = server.asked();
     assert_eq!(asked.len(), 2);
@@ -457,7 +457,7 @@ async fn logins_of_sso() {
     }
 }
 
-/// As a session finds its keys.
+/// The way of a session to its keys.
 #[tokio::test]
 async fn sessions_find_them() {
     let home = Home::new(&[]);

@@ -1,4 +1,4 @@
-//! Where the browser comes back to: a port of this machine, open for one login.
+//! The callback address of a browser login: a port of this machine, open for one login.
 
 use std::{collections::VecDeque, io, net::SocketAddr, time::Duration};
 
@@ -16,13 +16,13 @@ use crate::Secret;
 /// The longest head of a request.
 const MAX_HEAD_BYTES: usize = 16 * 1024;
 
-/// How long a request may take to come.
+/// The timeout of a request.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 /// Browsers open connections ahead. One more than these takes the place of the oldest that has not said what it wants.
 const MAX_CONNECTIONS: usize = 16;
 
-/// What the provider sends along with the browser.
+/// The result that the provider sends with the browser.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Callback {
     /// A code, to be exchanged.
@@ -31,7 +31,7 @@ pub(super) enum Callback {
     Denied(String),
 }
 
-/// What a browser must bring.
+/// The path and state that a browser must bring.
 #[derive(Debug, Clone)]
 pub(super) struct Expected {
     /// The path that belongs to the login.
@@ -40,8 +40,7 @@ pub(super) struct Expected {
     pub(super) state: Option<String>,
 }
 
-/// Waits until the browser comes back. Whatever else knocks is turned away and changes nothing; half a request holds up nobody,
-/// however many there are.
+/// Waits until the browser comes back. Other requests are refused without effect, and incomplete ones block no other request.
 ///
 /// Cancel safety: dropping the future closes the port with all connections.
 pub(super) async fn wait(listener: TcpListener, expected: Expected) -> io::Result<Callback> {
@@ -50,7 +49,7 @@ pub(super) async fn wait(listener: TcpListener, expected: Expected) -> io::Resul
     let mut reading: VecDeque<oneshot::Sender<()>> = VecDeque::new();
     loop {
         tokio::select! {
-            // One that has brought what is waited for is heard before anybody takes its place.
+            // A connection that has brought the expected request is served before new ones.
             biased;
             Some(visited) = visits.join_next() => {
                 if let Ok(Some(callback)) = visited {
@@ -143,7 +142,7 @@ async fn read_head(stream: &mut TcpStream) -> Option<Vec<u8>> {
     }
 }
 
-/// What a request brings, or the status that turns it away.
+/// The result that a request brings, or the status that refuses it.
 pub(super) fn read_target(target: &str, expected: &Expected) -> Result<Callback, &'static str> {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     if path != expected.path {
@@ -263,7 +262,7 @@ mod tests {
             stream.read_to_string(&mut answer).await.unwrap();
             answer
         };
-        // One that says nothing keeps nobody.
+        // A silent connection blocks no other.
         let _silent = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
         let refused = say(b"GET /cb?code=a&state=bad HTTP/1.1\r\n\r\n").await;
         assert!(refused.starts_with("HTTP/1.1 400 ") && !refused.contains("bad"), "{refused}");

@@ -14,15 +14,15 @@ use crate::Secret;
 /// The server wants to know which program asks; it is this one.
 const HEADERS: &[(&str, &str)] = &[("editor-version", concat!("agentd/", env!("CARGO_PKG_VERSION")))];
 
-/// How long the list of models may take; a login works without it.
+/// The timeout for the list of models; a login works without it.
 const MODELS_LIMIT: Duration = Duration::from_secs(5);
 
-/// Where short tokens come from, for the host of a login.
+/// The endpoint for short tokens, for the host of a login.
 pub(super) fn token_url(enterprise: Option<&str>) -> String {
     format!("https://api.{}/copilot_internal/v2/token", enterprise.and_then(host).unwrap_or("github.com"))
 }
 
-/// Where requests go: the token says it, else the host of the login. `None` for the address of the catalogue.
+/// The base URL of requests: from the token, else from the host of the login. `None` for the address of the catalogue.
 pub(crate) fn base_url(login: &StoredLogin) -> Option<String> {
     let token = login.access.as_ref().map(Secret::expose).unwrap_or_default();
     let of_token = token.split(';').find_map(|part| part.strip_prefix("proxy-ep=")).and_then(host);
@@ -72,7 +72,7 @@ pub(super) async fn models(http: &HttpClients, base_url: &str, token: &Secret) -
     }
 }
 
-/// What of a list of models can be used: those that the provider offers to choose, and that call tools.
+/// The usable models of a list: those that the provider offers to choose, and that call tools.
 fn available(answer: &Map<String, Value>) -> Option<Vec<String>> {
     let usable = |model: &&Value| {
         model["model_picker_enabled"] == true

@@ -1,11 +1,11 @@
-//! How a login works: what is built in for a provider, and over it what the user says.
+//! The description of a provider's login: the built-in part, overridden by the user's.
 
 use agentd_protocol::{
     models_file::ConfigValue,
     oauth_setting::{LoginFlow, OAuthFields, TokenFormat},
 };
 
-/// How a login with a provider works. Without a client id none of it is built in: that is the user's.
+/// The description of a provider's login. The client id is never built in: it is the user's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Description {
     pub(crate) kind: Kind,
@@ -24,12 +24,12 @@ pub(crate) struct Description {
     pub(crate) token_params: Vec<(String, String)>,
 }
 
-/// What a provider does its own way.
+/// A provider's own kind of login.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Nothing.
     Standard,
-    /// The code is exchanged for a key, and nobody has a client id.
+    /// The code is exchanged for a key, and there is no client id.
     KeyExchange,
     /// The token of the login is exchanged for a short one, again and again.
     Copilot,
@@ -113,7 +113,7 @@ const TABLE: &[Row] = &[
 ];
 
 impl Description {
-    /// How a login with a provider works; `None` when nobody says anything of it.
+    /// The description of a provider's login; `None` when neither agentd nor the user has one.
     pub(crate) fn of(provider: &str, own: Option<&OAuthFields>) -> Option<Self> {
         let row = TABLE.iter().find(|row| row.provider == provider);
         if row.is_none() && own.is_none() {
@@ -155,7 +155,7 @@ impl Description {
         })
     }
 
-    /// Whether a login needs a client id that nobody has given.
+    /// Returns whether a login needs a client id that is not configured.
     pub(crate) fn lacks_client_id(&self) -> bool {
         self.client_id.is_none() && self.kind != Kind::KeyExchange
     }

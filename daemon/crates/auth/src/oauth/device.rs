@@ -14,7 +14,7 @@ use crate::Secret;
 
 const GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
 
-/// How often a server is asked unless it says otherwise, and what `slow_down` adds (RFC 8628, 3.2 and 3.5).
+/// The default poll interval, and the time that `slow_down` adds (RFC 8628, 3.2 and 3.5).
 const USUAL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The bounds of what servers can ask for.
@@ -23,10 +23,10 @@ const INTERVALS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_
 /// The longest that a login can take, whatever the server says.
 const MAX_LIFE: Duration = Duration::from_secs(30 * 60);
 
-/// How many questions in a row may get no answer.
+/// The number of polls in a row that may get no answer.
 const MAX_SILENCE: u32 = 5;
 
-/// Who asks, and for what.
+/// The client and the endpoint of a device login.
 pub(super) struct Client<'a> {
     pub(super) http: &'a HttpClients,
     pub(super) token_url: &'a str,
@@ -36,7 +36,7 @@ pub(super) struct Client<'a> {
     pub(super) format: agentd_protocol::oauth_setting::TokenFormat,
 }
 
-/// What the user is shown, and what is asked with meanwhile.
+/// The code for the user, and the one to poll with.
 pub(super) struct DeviceCode {
     pub(super) url: String,
     pub(super) user_code: String,
@@ -68,7 +68,7 @@ pub(super) async fn begin(
     else {
         return Err(LoginError::Incomplete("a device code, a code for the user and an address"));
     };
-    // What is opened in the user's browser must be an address, and nothing else that a browser would start.
+    // The user's browser opens this: it must be an address, and nothing else that a browser would start.
     let url = address(&url).map_err(|_| LoginError::Incomplete("an address that can be opened"))?;
     let seconds = |name: &str| {
         let given = answer.get(name).and_then(number).filter(|seconds| *seconds > 0.0 && *seconds < 1e9);
@@ -83,10 +83,10 @@ pub(super) async fn begin(
     })
 }
 
-/// Asks again and again until the user has typed the code.
+/// Polls until the user has typed the code.
 ///
 /// # Errors
-/// When the user says no, nobody comes in time, or the server breaks. Cancel safety: nothing is left.
+/// When the user refuses, the code expires, or the server fails. Cancel safety: nothing is left.
 pub(super) async fn wait(client: &Client<'_>, device: &DeviceCode) -> Result<Map<String, Value>, LoginError> {
     let end = Instant::now() + device.life;
     let (mut interval, mut silent) = (device.interval, 0);
@@ -117,7 +117,7 @@ pub(super) async fn wait(client: &Client<'_>, device: &DeviceCode) -> Result<Map
             _ if error.may_pass() && silent < MAX_SILENCE => {
                 silent += 1;
                 if matches!(error, EndpointError::Unreachable { .. }) {
-                    // RFC 8628, 3.5: whoever gets no answer asks less often.
+                    // RFC 8628, 3.5: a client that gets no answer polls less often.
                     interval = (interval * 2).min(INTERVALS.1);
                 }
             }

@@ -12,16 +12,16 @@ use serde_json::{Map, Value};
 
 use crate::Secret;
 
-/// How long one answer may take.
+/// The timeout of one answer.
 const TIME_LIMIT: Duration = Duration::from_secs(15);
 
 /// The longest answer. Real ones have a few kilobytes; lists of models some hundred.
 const MAX_BYTES: usize = 1 << 20;
 
-/// What of a server's words is told.
+/// The characters of a server's text that are shown.
 const MAX_SHOWN: usize = 300;
 
-/// The shortest secret that is looked for in what is told.
+/// The shortest secret that is searched for in shown text.
 const MIN_SECRET_BYTES: usize = 6;
 
 /// A request to such an endpoint.
@@ -34,10 +34,10 @@ pub(crate) struct Ask<'a> {
     pub(crate) headers: &'a [(&'a str, &'a str)],
 }
 
-/// What is asked.
+/// A request.
 pub(crate) enum What<'a> {
     Get,
-    /// The same without TLS, from a server of the network that this machine is in: nothing secret is sent.
+    /// A GET without TLS, from a server of this machine's network: nothing secret is sent.
     GetNearby,
     Post(TokenFormat, &'a [(&'a str, &'a str)]),
 }
@@ -56,7 +56,7 @@ pub enum EndpointError {
     /// No answer came.
     #[error("{host} gave no answer: {cause}")]
     Unreachable {
-        /// Whom we asked.
+        /// The host that was asked.
         host: String,
         /// Why, as far as it is known.
         cause: String,
@@ -64,17 +64,17 @@ pub enum EndpointError {
     /// The answer is none that could be understood.
     #[error("{host} answered with {status}, and with something else than was asked for: {why}")]
     Unusable {
-        /// Whom we asked.
+        /// The host that was asked.
         host: String,
         /// The status.
         status: u16,
-        /// What is wrong.
+        /// The fault.
         why: String,
     },
     /// It said no.
     #[error("{host} refused with {status}{}", says(.error.as_deref(), .description.as_deref()))]
     Refused {
-        /// Whom we asked.
+        /// The host that was asked.
         host: String,
         /// The status.
         status: u16,
@@ -99,7 +99,7 @@ impl EndpointError {
         }
     }
 
-    /// Whether the same may work a while later.
+    /// Returns whether the same request may work later.
     pub(crate) fn may_pass(&self) -> bool {
         match self {
             Self::Unreachable { .. } => true,
@@ -109,7 +109,7 @@ impl EndpointError {
     }
 }
 
-/// What is secret of what is sent.
+/// The secret fields of a request.
 const SECRET_FIELDS: [&str; 7] =
     ["assertion", "client_secret", "code", "code_verifier", "device_code", "refresh_token", "subject_token"];
 
@@ -247,7 +247,7 @@ fn words(value: &Value, hidden: &[&str]) -> (Option<String>, Option<String>) {
     (name, description)
 }
 
-/// What a server said, fit to be told: on one line, not too long, without what was sent.
+/// A server's text, fit to be shown: on one line, not too long, without the secrets that were sent.
 pub(crate) fn shown(text: &str, hidden: &[&str]) -> String {
     let mut text = text.to_owned();
     for secret in hidden.iter().filter(|secret| secret.len() >= MIN_SECRET_BYTES) {

@@ -4,7 +4,7 @@ use agentd_protocol::oauth_setting::LoginFlow;
 
 use super::endpoint::EndpointError;
 
-/// How many logins can be under way in a daemon.
+/// The number of logins that can be under way in a daemon.
 pub(super) const MAX_LOGINS: usize = 8;
 
 /// Why there is no login. No message holds a secret.
@@ -31,7 +31,7 @@ pub enum LoginError {
     /// The port for the browser cannot be had.
     #[error("the browser could not come back: {address} cannot be listened at: {problem}")]
     Listen {
-        /// Where.
+        /// The address.
         address: String,
         /// Why not.
         problem: String,
@@ -54,7 +54,7 @@ pub enum LoginError {
     /// The provider or the user said no.
     #[error("the provider said no ({0})")]
     Denied(String),
-    /// What was pasted is of no use; the login goes on.
+    /// The pasted text is of no use; the login goes on.
     #[error("what was pasted is of no use: {0}")]
     Pasted(&'static str),
     /// An answer lacks something.

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::AuthStore;
 
-/// How long a browser may take to come back.
+/// The time that the user has to come back with the browser.
 pub(super) const BROWSER_LIFE: Duration = Duration::from_secs(10 * 60);
 
 /// A login that has begun.
@@ -29,34 +29,34 @@ pub(super) const BROWSER_LIFE: Duration = Duration::from_secs(10 * 60);
 pub struct StartedLogin {
     /// Names it.
     pub id: String,
-    /// How it goes.
+    /// The flow.
     pub flow: LoginFlow,
-    /// What the user opens.
+    /// The address that the user opens.
     pub url: String,
-    /// What the user types there.
+    /// The code that the user types there.
     pub user_code: Option<String>,
-    /// Where the browser comes back to.
+    /// The address that the browser comes back to.
     pub redirect_uri: Option<String>,
-    /// How long it is waited for.
+    /// The time until the login expires.
     pub life: Duration,
 }
 
-/// What a login is begun with.
+/// The request to begin a login.
 pub(crate) struct LoginRequest {
     pub(crate) provider: String,
     pub(crate) description: Description,
     pub(crate) client_secret: Option<Secret>,
     pub(crate) flow: Option<LoginFlow>,
-    /// Where to listen (`PI_OAUTH_CALLBACK_HOST`).
+    /// The host to listen at (`PI_OAUTH_CALLBACK_HOST`).
     pub(crate) listen_host: String,
-    /// Where models of the provider are asked, if the user says it.
+    /// The address of the provider's models, if the user configured one.
     pub(crate) own_base_url: Option<String>,
     pub(crate) store: AuthStore,
     pub(crate) force: bool,
     pub(crate) http: Arc<HttpClients>,
 }
 
-/// How a login gets its code or its tokens.
+/// The pending part of a login: the way to its code or its tokens.
 pub(super) enum LoginSteps {
     Browser {
         listener: TcpListener,
@@ -104,7 +104,7 @@ pub(super) async fn browser(
     let listener = listener.map_err(listen)?;
     let port = listener.local_addr().map_err(listen)?.port();
     let by_path = description.kind == Kind::KeyExchange;
-    // Where the provider brings no state back, the address itself is what cannot be guessed.
+    // Where the provider brings no state back, the address itself must be unguessable.
     let path = if by_path {
         format!("{}/{state}", description.redirect_path)
     } else {

@@ -38,7 +38,7 @@ const NEVER_MS: i64 = 9_007_199_254_740_991;
 pub struct FinishedLogin {
     /// The provider.
     pub provider: String,
-    /// Whether there was an entry before.
+    /// True if there was an entry before.
     pub replaced: bool,
 }
 
@@ -54,7 +54,7 @@ impl fmt::Debug for Logins {
 
 struct Open {
     provider: String,
-    /// What can be pasted; `None` for a flow that takes nothing.
+    /// The code that can be pasted; `None` for a flow that takes none.
     expected: Option<Expected>,
     pasted: mpsc::Sender<Callback>,
     outcome: watch::Receiver<Option<Result<FinishedLogin, LoginError>>>,
@@ -111,7 +111,7 @@ impl Logins {
                 Ok(Err(error)) => Err(error),
                 Err(_) => Err(LoginError::Expired),
             };
-            // Whoever waits has it; a login that nobody asks for any more is forgotten with its outcome.
+            // A waiting client has the outcome now; without one, the login and its outcome are removed later.
             tell.send_replace(Some(done));
             tokio::time::sleep(BROWSER_LIFE).await;
             forget(&all, &own);
@@ -237,7 +237,7 @@ async fn entry(begin: &LoginRequest, answer: &Map<String, Value>) -> Result<Map<
         Kind::Standard => {
             let access = text(answer, "access_token").ok_or(LoginError::Incomplete("a token"))?;
             let refresh = text(answer, "refresh_token").unwrap_or_default();
-            // Without a way to a next one, a token whose end nobody says is used until it is refused.
+            // Without a refresh token, a token of unknown end is used until it is refused.
             let lasts = refresh.is_empty() && !answer.contains_key("expires_in");
             let expires = if lasts { NEVER_MS } else { expires(answer) };
             let mut entry =

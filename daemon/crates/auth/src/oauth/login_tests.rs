@@ -217,7 +217,7 @@ async fn a_code_is_typed_somewhere_else() {
 }
 
 #[tokio::test]
-async fn whoever_says_no_is_heard() {
+async fn a_refusal_by_the_user_is_reported() {
     for (refusals, expected) in [
         (&[(400, "access_denied")], LoginError::Denied("access_denied".into())),
         (&[(200, "expired_token")], LoginError::Expired),

@@ -1,4 +1,4 @@
-//! Logins: tokens of an account in the place of a key, how they are had, and how they are renewed.
+//! Logins: tokens of an account in place of a key, how to get them and how to renew them.
 //!
 //! Client ids come from the user: agentd presents no other program's.
 

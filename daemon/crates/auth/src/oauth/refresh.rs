@@ -13,10 +13,10 @@ use super::{
 };
 use crate::Secret;
 
-/// What a token without a known end is taken to last. It counts for the time of the next renewal alone.
+/// The assumed life of a token without a known end. It only decides when the token is renewed next.
 const USUAL_LIFE_MS: i64 = 60 * 60 * 1000;
 
-/// What is new of a login.
+/// The changed parts of a login.
 pub(crate) struct Renewed {
     /// The token to send.
     pub(crate) access: Secret,
@@ -57,7 +57,7 @@ pub(crate) async fn renew(
     Ok(Renewed { access: Secret::new(access), members })
 }
 
-/// How a login is renewed.
+/// The way to renew a login.
 struct Way<'a> {
     refresh: &'a Secret,
     /// The token endpoint and the client id; none where the provider has an exchange of its own.
@@ -84,7 +84,7 @@ fn way<'a>(description: Option<&'a Description>, login: &'a StoredLogin) -> Resu
     Ok(Way { refresh, endpoint: Some((url, client_id)) })
 }
 
-/// When a token ends, by the answer that brings it.
+/// The end of a token, from the answer that brings it.
 pub(crate) fn expires(answer: &Map<String, Value>) -> i64 {
     let life = answer.get("expires_in").and_then(number).filter(|seconds| *seconds > 0.0);
     // No token lives for a hundred years; what says so must not overflow.

@@ -24,9 +24,9 @@ pub(crate) fn now_ms() -> i64 {
 pub struct StoredLogin {
     /// The token that is sent.
     pub access: Option<Secret>,
-    /// What gives the next one.
+    /// The refresh token.
     pub refresh: Option<Secret>,
-    /// When `access` ends, in milliseconds since 1970; `None` when nobody knows.
+    /// The end of `access`, in milliseconds since 1970; `None` when unknown.
     pub expires: Option<i64>,
     /// The account that the token is for (`accountId`).
     pub account_id: Option<String>,
@@ -34,11 +34,11 @@ pub struct StoredLogin {
     pub enterprise_url: Option<String>,
     /// The models that the account may use, where the provider says so (`availableModelIds`).
     pub available_models: Option<Arc<[String]>>,
-    /// Where tokens of this login are renewed (`tokenUrl`); an extension of ours, over what is configured.
+    /// The endpoint that renews tokens of this login (`tokenUrl`); an extension of ours, which overrides the configured one.
     pub token_url: Option<String>,
     /// With whose id (`clientId`); as `token_url`.
     pub client_id: Option<String>,
-    /// How the endpoint takes fields (`tokenFormat`); as `token_url`.
+    /// The encoding of the endpoint's fields (`tokenFormat`); an extension like `token_url`.
     pub token_format: Option<TokenFormat>,
 }
 

@@ -20,7 +20,7 @@ pub enum StartError {
     /// The login itself.
     #[error(transparent)]
     Login(#[from] LoginError),
-    /// What it would be stored in.
+    /// The file of credentials.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The secret that belongs to the client id.
@@ -28,12 +28,12 @@ pub enum StartError {
     Secret(#[from] AuthError),
 }
 
-/// What a provider refused; nothing, when it was not asked yet.
+/// The credentials that a provider refused; `None` before the first request.
 #[derive(Clone, Copy)]
 pub(super) struct Refused<'a>(pub(super) Option<&'a Credentials>);
 
 impl Refused<'_> {
-    /// Whether this secret is among what was refused.
+    /// Returns whether this secret is among what was refused.
     pub(super) fn holds(self, secret: &Secret) -> bool {
         self.0.is_some_and(|refused| {
             let is_it = |sent: &Secret| {
@@ -46,13 +46,13 @@ impl Refused<'_> {
 }
 
 impl Auth {
-    /// How a login with a provider works.
+    /// The description of a provider's login.
     pub(crate) fn description(&self, provider: &str) -> Option<Description> {
         let own = self.registry().provider(provider).and_then(|config| config.oauth.as_deref());
         Description::of(provider, own)
     }
 
-    /// Why a login cannot be used, as far as that can be told without asking anybody.
+    /// The reason why a login cannot be used, as far as it is known without asking a server.
     pub(crate) fn login_problem(&self, provider: &str, login: &StoredLogin) -> Option<String> {
         if login.living(now_ms(), |_| false).is_some() {
             return None;
@@ -136,8 +136,8 @@ impl Auth {
         let (store, name) = (self.store().clone(), provider.to_owned());
         let refused_token = login.access.clone().filter(|access| refused.holds(access));
         let runtime = tokio::runtime::Handle::current();
-        // On a thread of its own, since locks of files are waited for. It goes on when nobody waits for it any more: a token
-        // that was given is always stored.
+        // Runs on a thread of its own, since file locks block. It continues when the caller is gone: a token that was given is
+        // always stored.
         let renewing = tokio::task::spawn_blocking(move || {
             store.renew_login(&name, |stored| {
                 let Some(StoredEntry::OAuth(login)) = stored else {
@@ -175,7 +175,7 @@ impl Auth {
         });
         let renewed: Result<Result<Secret, RenewError>, StoreError> = match renewing.await {
             Ok(renewed) => renewed,
-            // Only when the runtime ends; nobody is left to ask a model.
+            // Only when the runtime ends; no model will be asked then.
             Err(_) => Ok(Err(RenewError::NoWay("agentd is ending"))),
         };
         renewed?.map_err(|problem| self.login_ended(provider, problem))

@@ -47,7 +47,7 @@ impl Place {
         serde_json::from_str::<Value>(&text).unwrap()[provider].clone()
     }
 
-    /// As one process has it.
+    /// The credentials of one process.
     fn auth(&self) -> Auth {
         let agent_dir = AgentDir::at(self.0.path());
         let registry = ModelRegistry::load(&agent_dir.models_file());
@@ -160,7 +160,7 @@ async fn refused_tokens_are_renewed_unless_somebody_has() {
     let first = auth.credentials(&model).await.unwrap().credentials;
     let renewed = auth.renew(&model, &first).await.unwrap().unwrap().credentials;
     assert_eq!(renewed.api_key, Some(Secret::new("hush-2")));
-    // Who was refused with the old one gets what is there.
+    // A caller whose old token was refused gets the stored one.
     assert_eq!(auth.renew(&model, &first).await.unwrap().unwrap().credentials, renewed);
     assert_eq!(server.asked().len(), 1);
 }

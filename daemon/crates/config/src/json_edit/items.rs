@@ -25,7 +25,7 @@ pub(crate) fn append(text: &str, path: &[&str], items: &[Value]) -> Option<Strin
     };
     let before = &stripped[..last.start];
     let blanks = &before[before.trim_end_matches([' ', '\t']).len()..];
-    // As the item before it: in a line of its own, and over several lines.
+    // In the form of the item before it: on its own line, and over several lines.
     let own_line = before[..before.len() - blanks.len()].ends_with('\n');
     let gap = if own_line { format!("\n{blanks}") } else { " ".to_owned() };
     let tall = own_line && stripped[last.clone()].contains('\n');

@@ -1,4 +1,4 @@
-//! Where the members and items of a JSON text stand.
+//! The positions of members and items in a JSON text.
 
 use std::ops::Range;
 
@@ -36,7 +36,7 @@ pub(super) fn members(json: &str, start: usize) -> Option<Object> {
     (bytes[at] == b'}').then_some(Object { members, end: at })
 }
 
-/// Whether there is nothing but what JSON has for blanks.
+/// Returns whether the text is only JSON's white space.
 pub(crate) fn is_blank(json: &str) -> bool {
     skip_blanks(json.as_bytes(), 0) == json.len()
 }
@@ -139,7 +139,7 @@ mod tests {
         check(&[Key("b"), Key("c"), Item(0)], 6);
         check(&[Key("b"), Key("c"), Item(1), Key("d")], 7);
         check(&[Key("b"), Key("c"), Item(2), Item(0)], 8);
-        // What is not there.
+        // Steps to members and items that do not exist.
         check(&[Key("b"), Key("x")], 4);
         check(&[Key("b"), Key("c"), Item(3)], 5);
         check(&[Key("a"), Key("c"), Item(3)], 3);

@@ -6,14 +6,14 @@ use agentd_protocol::model::{Model, ThinkingLevel};
 
 use super::{ScopedModel, UsableModels};
 
-/// What `cycle_model` comes to.
+/// The result of `cycle_model`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CycledModel {
     /// The model.
     pub model: Arc<Model>,
     /// The level that the scope pins, not yet clamped.
     pub level: Option<ThinkingLevel>,
-    /// Whether it comes from the scope rather than from all available models.
+    /// True if it comes from the scope rather than from all available models.
     pub is_scoped: bool,
 }
 

@@ -4,32 +4,31 @@ use agentd_protocol::settings::Settings;
 
 use super::{DEMO_PROVIDER, UsableModels, names::did_you_mean};
 
-/// What `defaultProvider` and `defaultModel` say together.
+/// The model of `defaultProvider` and `defaultModel`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DefaultModel {
     /// Provider and id; `None` where they name no model.
     pub name: Option<(String, String)>,
-    /// What is wrong with them.
+    /// The fault in these settings.
     pub problem: Option<DefaultProblem>,
 }
 
-/// What is wrong with the default of the settings.
+/// A fault in the default of the settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DefaultProblem {
     /// The setting that it is about.
     pub key: &'static str,
-    /// What is wrong, and what happens instead.
+    /// The fault, and its effect.
     pub message: String,
-    /// What to do about it.
+    /// The remedy.
     pub hint: Option<String>,
 }
 
 const PROVIDER: &str = "defaultProvider";
 const MODEL: &str = "defaultModel";
 
-/// Reads `defaultModel` as an id of `defaultProvider`, or as `provider/id`: ids can hold slashes, so that the former comes first
-/// where there is such a model. Whether there is a key does not matter. Unpacks the provider, and where something is wrong
-/// may look at all.
+/// Reads `defaultModel` as an id of `defaultProvider`, or as `provider/id`. Ids can hold slashes, so the former takes
+/// precedence where such a model exists. A key is not needed. Unpacks the provider, and on a fault possibly all providers.
 #[must_use]
 pub fn default_model(usable_models: &UsableModels<'_>, settings: &Settings) -> DefaultModel {
     let said = |text: &Option<String>| {

@@ -22,9 +22,9 @@ const KIND: DiagnosticKind = DiagnosticKind::Models;
 /// Why nothing of the file is used.
 #[derive(Debug, Clone)]
 pub(super) struct FileProblem {
-    /// A text for the user, in the reference's words: what is wrong where, and in which file.
+    /// A text for the user, in pi's words: the fault, its position, and the file.
     pub(super) text: String,
-    /// The same with file and line apart.
+    /// The fault as a diagnostic with file and line.
     pub(super) diagnostic: Diagnostic,
 }
 
@@ -46,12 +46,12 @@ impl FileProblem {
     }
 }
 
-/// What a file says.
+/// The content of the file.
 #[derive(Debug, Default)]
 pub(super) struct Read {
     /// Its providers.
     pub(super) providers: Vec<FileProvider>,
-    /// What of it nobody reads.
+    /// The keys of the file that no code reads.
     pub(super) unread: Vec<Diagnostic>,
 }
 
@@ -87,7 +87,7 @@ pub(super) fn of(
         return Err(invalid("expected an object with \"providers\"", line_of(&text, &[])));
     }
     let unknown = document.value.as_object().map(|members| MODELS.unknown(members)).unwrap_or_default();
-    // What resembles no key may be one of another version of the reference.
+    // A key that resembles no known one may be of another version of pi.
     let unread = diagnostics(unknown, KIND, DiagnosticLevel::Info, (path, &text));
     let file: ModelsFile = serde_path_to_error::deserialize(document.value).map_err(|error| {
         let what = without_value(&error.inner().to_string());
@@ -106,7 +106,7 @@ pub(super) fn of(
     Ok(Read { providers, unread })
 }
 
-/// The way to what is wrong. What is wrong inside of a model, the message begins with: `cost.input: expected …`.
+/// The path to a fault. Inside of a model, the message itself begins with the rest of the path: `cost.input: expected …`.
 fn steps<'a>(path: &'a serde_path_to_error::Path, what: &'a str) -> Vec<JsonStep<'a>> {
     let mut steps: Vec<JsonStep<'a>> = path
         .iter()

@@ -18,10 +18,10 @@ const DEFAULT_MAX_TOKENS: u64 = 16_384;
 /// The API that nearly every server speaks, among others or alone.
 const COMMON_API: &str = "openai-completions";
 
-/// What the file says of a provider.
+/// A provider of the file.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FileProvider {
-    /// How it is reached.
+    /// The provider's address, key and headers.
     pub(super) config: ProviderConfig,
     api: Option<String>,
     base_url: Option<String>,
@@ -38,9 +38,9 @@ pub(super) struct FileProvider {
 /// The models of a built-in provider once the file is laid over them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Patched {
-    /// Those of the catalogue, changed or replaced.
+    /// The models of the catalogue, changed or replaced.
     pub(super) known: Vec<Arc<Model>>,
-    /// Those that only the file has.
+    /// The models that only the file has.
     pub(super) added: Vec<Arc<Model>>,
 }
 
@@ -132,24 +132,24 @@ impl FileProvider {
         providers
     }
 
-    /// Whether it has models of its own, new ones or in the place of built-in ones.
+    /// Returns whether it has models of its own, new ones or in the place of built-in ones.
     pub(super) fn has_models(&self) -> bool {
         !self.models.is_empty()
     }
 
-    /// Whether the file gives any model an id or a name.
+    /// Returns whether the file gives any model an id or a name.
     pub(super) fn names_models(&self) -> bool {
         !self.models.is_empty() || !self.own.is_empty() || !self.overrides.is_empty()
     }
 
-    /// Whether it has a model of its own with this id, in any case.
+    /// Returns whether it has a model of its own with this id, in any case.
     pub(super) fn has_model(&self, id: &str) -> bool {
         let id = id.to_lowercase();
         let mut ids = self.models.iter().map(|(id, _)| id).chain(self.own.iter().map(|model| &model.id));
         ids.any(|own| own.to_lowercase() == id)
     }
 
-    /// Whether the file only says how the provider is reached.
+    /// Returns whether the file only says how the provider is reached.
     pub(super) fn leaves_models_alone(&self) -> bool {
         self.base_url.is_none()
             && self.compat.is_none()
@@ -164,7 +164,7 @@ impl FileProvider {
         fields.chain([self.api.as_ref()]).flatten().map(String::as_str)
     }
 
-    /// Whether it wants to change single built-in models.
+    /// Returns whether it wants to change single built-in models.
     pub(super) fn has_overrides(&self) -> bool {
         !self.overrides.is_empty()
     }

@@ -7,12 +7,12 @@ use globset::{GlobBuilder, GlobMatcher};
 #[derive(Debug, Clone)]
 pub struct ModelGlob(GlobMatcher);
 
-/// What is wrong with a glob.
+/// The fault in a glob.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct GlobError(String);
 
-/// Whether a text is meant as a glob.
+/// Returns whether a text is meant as a glob.
 #[must_use]
 pub fn is_glob(text: &str) -> bool {
     text.contains(['*', '?', '['])
@@ -28,7 +28,7 @@ impl ModelGlob {
         glob.map(|glob| Self(glob.compile_matcher())).map_err(|error| GlobError(error.kind().to_string()))
     }
 
-    /// Whether it matches a model.
+    /// Returns whether it matches a model.
     #[must_use]
     pub fn fits(&self, model: &Model) -> bool {
         self.0.is_match(&model.id) || self.0.is_match(format!("{}/{}", model.provider, model.id))

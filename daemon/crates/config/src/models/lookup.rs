@@ -9,14 +9,14 @@ use super::{
     names::{did_you_mean, is_alias, split_level},
 };
 
-/// What a text means.
+/// The model that a text means.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResolvedModel {
     /// The model.
     pub model: Arc<Model>,
     /// The level of a `:level` suffix, not yet clamped.
     pub level: Option<ThinkingLevel>,
-    /// What to tell the user.
+    /// A warning for the user.
     pub warning: Option<String>,
 }
 
@@ -158,7 +158,7 @@ impl<'a> Lookup<'a> {
         let is_default = |model: &&Arc<Model>| Some(model.id.as_str()) == default;
         let base = spoken.iter().find(is_default).or(spoken.first()).or(silent.first()).cloned();
         let Some(base) = base.filter(|_| !id.is_empty()) else { return Ok(None) };
-        // Who asks for a level knows a model that has some.
+        // A user who asks for a level knows that the model has some.
         let reasoning = base.reasoning || level.is_some_and(|level| level != ThinkingLevel::Off);
         let model = Model { id: id.to_owned(), name: id.to_owned(), reasoning, ..Model::clone(&base) };
         let model = self.spoken(Arc::new(model))?;
@@ -224,7 +224,7 @@ impl<'a> Lookup<'a> {
         usable_models.registry.select(&wanted).filter(|model| fits(model) && usable(model)).cloned().collect()
     }
 
-    /// Those that are offered, and the others.
+    /// Splits the models into offered ones and others.
     fn split(&self, models: Vec<Arc<Model>>) -> (Vec<Arc<Model>>, Vec<Arc<Model>>) {
         models.into_iter().partition(|model| self.usable_models.offers(model))
     }
@@ -254,7 +254,7 @@ fn best(models: Vec<Arc<Model>>) -> Option<Arc<Model>> {
     models.into_iter().rev().max_by_key(|model| (is_alias(&model.id), model.id.to_lowercase()))
 }
 
-/// Whether id or name holds a text of small letters.
+/// Returns whether id or name holds a text of small letters.
 fn holds(model: &Model, text: &str) -> bool {
     let holds = |field: &str| field.to_lowercase().contains(text);
     !text.is_empty() && (holds(&model.id) || holds(&model.name))

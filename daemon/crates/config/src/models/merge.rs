@@ -1,4 +1,4 @@
-//! How what `models.json` says is laid over what is there.
+//! Merges `models.json` over the catalogue.
 
 use agentd_protocol::{model::Model, models_file::ModelFields};
 use serde_json::{Map, Value};

@@ -2,7 +2,7 @@
 
 use agentd_protocol::model::ThinkingLevel;
 
-/// Letters for each of which one may be wrong.
+/// The number of letters per allowed slip.
 const LETTERS_PER_SLIP: usize = 5;
 
 /// More slips make another word.
@@ -11,7 +11,7 @@ const MAX_SLIPS: usize = 3;
 /// Longer texts are no names of anything, in letters; they are compared with thousands of names, letter by letter.
 pub(super) const LONGEST: usize = 200;
 
-/// How many letters have to be changed, left out, added or swapped with their neighbour to find `text` somewhere in
+/// The number of letters that have to be changed, left out, added or swapped with their neighbour to find `text` somewhere in
 /// `within`; `None` when they are too many for its length.
 pub(crate) fn slips(text: &str, within: &str) -> Option<usize> {
     let (text, within): (Vec<char>, Vec<char>) = (text.chars().collect(), within.chars().collect());
@@ -57,7 +57,7 @@ pub(super) fn split_level(text: &str) -> Option<(&str, ThinkingLevel)> {
     Some((before, ThinkingLevel::from_name(&level.to_lowercase())?))
 }
 
-/// Whether an id names the newest of a family: `-latest`, or not ending in a date (`-20250101`).
+/// Returns whether an id names the newest of a family: `-latest`, or not ending in a date (`-20250101`).
 pub(super) fn is_alias(id: &str) -> bool {
     let dated = id
         .rsplit_once('-')

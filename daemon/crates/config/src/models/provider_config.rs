@@ -1,25 +1,26 @@
-//! How providers are reached. Kept apart from the models, which clients see, since all of this can be secret.
+//! The addresses, keys and headers of providers. Kept apart from the models, which clients see, since all of this can be
+//! secret.
 
 use std::collections::HashMap;
 
 use agentd_protocol::{models_file::ConfigValue, oauth_setting::OAuthFields};
 
-/// How a provider is reached.
+/// The address, key and headers of a provider.
 #[derive(Debug, Clone, Default)]
 pub struct ProviderConfig {
     /// The id that models name.
     pub id: String,
     /// A name to show.
     pub name: String,
-    /// Where the provider's requests go, unless a model says otherwise.
+    /// The address of the provider's requests, unless a model has its own.
     pub base_url: Option<String>,
-    /// Where the key comes from.
+    /// The source of the key.
     pub api_key: Option<ConfigValue>,
     /// Headers of every request; without a value where one that is built in is not sent.
     pub headers: Headers,
-    /// Whether `Authorization: Bearer <key>` is sent besides.
+    /// True if `Authorization: Bearer <key>` is sent besides.
     pub auth_header: bool,
-    /// How a login works, as far as the user says it.
+    /// The user's settings for a login.
     pub oauth: Option<Box<OAuthFields>>,
     /// Headers of single models, by model id.
     pub(super) model_headers: HashMap<String, Headers>,

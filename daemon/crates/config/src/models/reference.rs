@@ -1,4 +1,4 @@
-//! Which model a text means: `--model`, and patterns of `--models`. Upper and lower case are the same.
+//! Finds the model that a text means: `--model`, and patterns of `--models`. Case does not matter.
 
 use super::{
     ReferenceError, UsableModels,
@@ -220,7 +220,7 @@ mod tests {
         assert!(resolve(&[], Some("demo"), "dem").is_err());
     }
 
-    /// A model of each id that `MODELS` has, of which only those of `local` speak an API of this build.
+    /// The result for models of each id in `MODELS`, where only those of `local` have an API of this build.
     fn with_silent(auth: &'static [&'static str], text: &str) -> Result<String, String> {
         let models = [
             "silent/gpt-9",
@@ -247,7 +247,7 @@ mod tests {
             let model = if text.contains("gpt") { "silent/gpt-9" } else { "silent/opus" };
             assert_eq!(with_silent(&[], text), error(model), "{text}");
         }
-        // An id of a provider of which we know nothing that we can speak to.
+        // An id of a provider without a known model of this build's APIs.
         assert_eq!(with_silent(&[], "silent/next"), error("silent/next"));
         // Somebody else can be spoken to.
         assert_eq!(with_silent(&["router"], "silent/gpt-9"), Ok("router/silent/gpt-9".into()));

@@ -17,7 +17,7 @@ pub enum ReferenceError {
         text: String,
         /// The models as `provider/id`.
         candidates: Vec<String>,
-        /// Whether there are credentials for several of them; else there are for none.
+        /// True if several of them have credentials; else none has.
         can_use_several: bool,
     },
     /// The model is known, but not spoken to.
@@ -53,7 +53,7 @@ pub enum ReferenceError {
         did_you_mean(similar)
     )]
     UnknownProvider {
-        /// What it names.
+        /// The given name.
         name: String,
         /// Providers with nearly this name.
         similar: Vec<String>,
@@ -69,12 +69,12 @@ pub enum ReferenceError {
     NotFound {
         /// The text.
         text: String,
-        /// What is nearly like it, as `provider/id`.
+        /// Similar models, as `provider/id`.
         similar: Vec<String>,
     },
 }
 
-/// What a plan has, in words; a long one by its beginning.
+/// The models of a plan, in words; a long list is cut.
 fn offered(plan: &[String]) -> String {
     const SHOWN: usize = 12;
     match plan {

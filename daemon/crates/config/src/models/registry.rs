@@ -33,18 +33,18 @@ pub struct ModelRegistry {
     /// In the order of the file.
     file: Vec<FileProvider>,
     problem: Option<Box<FileProblem>>,
-    /// What of the file nobody reads.
+    /// The keys of the file that no code reads.
     unread: Vec<Diagnostic>,
     /// Why the stored catalogue is not used.
     catalogue_problem: Option<catalogue::StoredCatalogueProblem>,
-    /// Whether no model is to be preferred for its place in the catalogue.
+    /// True if no model is to be preferred for its place in the catalogue.
     in_order: bool,
 }
 
 /// The models of a provider of the catalogue.
 #[derive(Debug)]
 enum Unpacked {
-    /// As they are there.
+    /// The models of the catalogue, unchanged.
     Plain(Arc<Vec<Arc<Model>>>),
     /// With the file over them.
     Patched(Patched),
@@ -68,8 +68,8 @@ impl Unpacked {
 
 impl ModelRegistry {
     /// The catalogue of the agent directory (the one that an update stored there, else the built-in one), and its
-    /// `models.json`. Never fails: a stored catalogue that cannot be used gives way to the built-in one, and
-    /// [`ModelRegistry::catalogue_problem`] says why; for `models.json` see [`ModelRegistry::load`]. Unpacks nothing.
+    /// `models.json`. Never fails: an unusable stored catalogue gives way to the built-in one, and
+    /// [`ModelRegistry::catalogue_problem`] tells why; for `models.json` see [`ModelRegistry::load`]. Unpacks nothing.
     #[must_use]
     pub fn of_agent_dir(agent_dir: &AgentDir) -> Self {
         Self::with_catalogue(catalogue::load(agent_dir), &agent_dir.models_file())
@@ -123,7 +123,7 @@ impl ModelRegistry {
         }
     }
 
-    /// Whether it was made of this.
+    /// Returns whether the registry was made of this catalogue.
     pub(super) fn is_of(
         &self,
         catalogue: &Result<Arc<Catalogue>, catalogue::StoredCatalogueProblem>,
@@ -139,7 +139,7 @@ impl ModelRegistry {
         self.catalogue
     }
 
-    /// Which catalogue it is, and from when.
+    /// The kind and date of the catalogue.
     #[must_use]
     pub fn catalogue(&self) -> &CatalogueInfo {
         self.catalogue.info()
@@ -200,7 +200,7 @@ impl ModelRegistry {
         configured.cloned().or_else(demo)
     }
 
-    /// How a provider is reached, of the file or of the catalogue. Unpacks nothing.
+    /// The configuration of a provider, from the file or else the catalogue. Unpacks nothing.
     #[must_use]
     pub fn provider(&self, id: &str) -> Option<&ProviderConfig> {
         let listed = self.file.iter().map(|provider| &provider.config).find(|config| config.id == id);
@@ -212,8 +212,8 @@ impl ModelRegistry {
         self.file.iter().map(|provider| &provider.config)
     }
 
-    /// The headers of requests to a model: the catalogue's, over them the user's for the provider, over them the user's
-    /// for the model. `None` for one that the user takes away, whoever else would set it.
+    /// The headers of requests to a model: the catalogue's, overridden by the user's for the provider, overridden by the user's
+    /// for the model. `None` for a header that the user removes, wherever it comes from.
     #[must_use]
     pub fn headers_of(&self, model: &Model) -> Vec<(String, Option<ConfigValue>)> {
         let configured = self.provider(&model.provider).map(|provider| provider.headers_of(&model.id));
@@ -225,7 +225,7 @@ impl ModelRegistry {
         builtin.chain(configured).collect()
     }
 
-    /// Whether a provider has models of any of these APIs, as far as that is known without unpacking: never `false` when
+    /// Returns whether a provider has models of any of these APIs, as far as that is known without unpacking: never `false` when
     /// it has. Unpacks nothing.
     #[must_use]
     pub fn may_speak(&self, provider: &str, apis: &[&str]) -> bool {
@@ -237,7 +237,7 @@ impl ModelRegistry {
             || listed.is_some_and(|listed| own(listed) || listed.apis().any(|api| apis.contains(&api)))
     }
 
-    /// Whether a provider may have a model with this id, in any case: never `false` when it has. Unpacks nothing.
+    /// Returns whether a provider may have a model with this id, in any case: never `false` when it has. Unpacks nothing.
     #[must_use]
     pub fn may_have(&self, provider: &str, id: &str) -> bool {
         let listed = self.file.iter().find(|listed| listed.config.id == provider);
@@ -246,7 +246,7 @@ impl ModelRegistry {
             || listed.is_some_and(|listed| listed.has_model(id))
     }
 
-    /// Whether id or name of one of a provider's models may hold this text: never `false` when one does. Unpacks nothing.
+    /// Returns whether id or name of one of a provider's models may hold this text: never `false` when one does. Unpacks nothing.
     #[must_use]
     pub fn may_hold(&self, provider: &str, text: &str) -> bool {
         let listed = self.file.iter().find(|listed| listed.config.id == provider);
@@ -302,19 +302,19 @@ impl ModelRegistry {
         places.filter(|(slot, _)| slot.get().is_some()).map(|(_, provider)| &*provider.id)
     }
 
-    /// What is wrong with `models.json`, for the user.
+    /// The fault in `models.json`, for the user.
     #[must_use]
     pub fn load_error(&self) -> Option<&str> {
         self.problem.as_ref().map(|problem| problem.text.as_str())
     }
 
-    /// The same with file and line apart.
+    /// The fault in `models.json` as a diagnostic with file and line.
     #[must_use]
     pub fn diagnostic(&self) -> Option<&Diagnostic> {
         self.problem.as_ref().map(|problem| &problem.diagnostic)
     }
 
-    /// What of the file nobody reads.
+    /// The keys of the file that no code reads.
     #[must_use]
     pub fn unread(&self) -> &[Diagnostic] {
         &self.unread

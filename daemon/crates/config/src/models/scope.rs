@@ -10,10 +10,10 @@ use super::{
     names::{did_you_mean, split_level},
 };
 
-/// What the patterns of a scope are called in warnings, whichever of the two they come from.
+/// The name of a scope in warnings, whichever of its two sources it has.
 const SCOPE: &str = "models to go through";
 
-/// What the names of models are called that take the place of one that fails.
+/// The name of fallback models in warnings.
 const FALLBACKS: &str = "fallback models";
 
 /// A model of the scope.
@@ -25,7 +25,7 @@ pub struct ScopedModel {
     pub level: Option<ThinkingLevel>,
 }
 
-/// What patterns select.
+/// The models that patterns select.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ModelScope {
     /// The models, in the order of the patterns, each once.
@@ -41,8 +41,7 @@ pub fn resolve_scope(usable_models: &UsableModels<'_>, patterns: &[impl AsRef<st
     resolve(SCOPE, usable_models, patterns)
 }
 
-/// As [`resolve_scope`], for the models that take the place of one that fails (`--fallback-models` and the setting
-/// `fallbackModels`).
+/// [`resolve_scope`] for the models that replace a failing one (`--fallback-models` and the setting `fallbackModels`).
 #[must_use]
 pub fn resolve_fallbacks(usable_models: &UsableModels<'_>, patterns: &[impl AsRef<str>]) -> ModelScope {
     resolve(FALLBACKS, usable_models, patterns)
@@ -122,7 +121,7 @@ fn select_one(
     Ok(found)
 }
 
-/// What is in the way of the model that a pattern means among all models.
+/// The reason why the model that a pattern means among all models cannot be used.
 fn why_none(usable_models: &UsableModels<'_>, pattern: &str) -> Option<String> {
     match Lookup::everywhere(usable_models).with_suffix(None, pattern) {
         Ok(Some((model, _))) => usable_models.why_not(&model.provider, &model.id),

@@ -16,13 +16,13 @@ pub struct SharedModels {
     fixed: Option<Arc<ModelRegistry>>,
 }
 
-/// What was loaded last.
+/// The registry that was loaded last.
 #[derive(Debug)]
 struct Last {
     path: PathBuf,
-    /// What the file said; `None`: it could not be read.
+    /// The content of the file; `None` when it could not be read.
     text: Option<Vec<u8>>,
-    /// Gone when nobody uses it any more.
+    /// Gone with its last user.
     registry: Weak<ModelRegistry>,
 }
 
@@ -57,7 +57,7 @@ impl SharedModels {
     }
 }
 
-/// What is no regular file of the user's counts as none.
+/// A file that is not a regular file of the user counts as none.
 fn text_of(path: &Path) -> Option<Vec<u8>> {
     OF_USER.read(path).ok().flatten()
 }

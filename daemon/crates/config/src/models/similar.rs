@@ -1,4 +1,4 @@
-//! What a user may have meant by a name that fits nothing.
+//! Suggestions for a name that fits nothing.
 
 use std::{cmp::Reverse, sync::Arc};
 
@@ -20,7 +20,7 @@ impl UsableModels<'_> {
         self.similar_among(text, &|_| true, &full_id)
     }
 
-    /// The same for the models of one provider.
+    /// [`Self::similar`] for the models of one provider.
     #[must_use]
     pub fn similar_in(&self, provider: &str, text: &str) -> Vec<String> {
         self.similar_among(text, &|other| other == provider, &|model| model.id.clone())

@@ -1,10 +1,10 @@
-//! Whether `models.json` may have changed, without reading it.
+//! Detects that `models.json` may have changed, without reading it.
 
 use std::os::unix::fs::MetadataExt;
 
 use crate::AgentDir;
 
-/// Which file stood there, how long it was and when it was written. Nothing for a file that is not there.
+/// Identity, length and time of the file. Empty for a file that does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ModelsStamp(Option<(u64, u64, u64, i64, i64)>);
 
@@ -32,7 +32,7 @@ mod tests {
         fs::write(agent_dir.models_file(), "{}").unwrap();
         let one = ModelsStamp::of(&agent_dir);
         assert_eq!((one, one == none), (ModelsStamp::of(&agent_dir), false));
-        // As editors do it: another file of the same length takes the place.
+        // Editors replace a file by another one of the same length.
         fs::write(dir.path().join("new"), "[]").unwrap();
         fs::rename(dir.path().join("new"), agent_dir.models_file()).unwrap();
         assert_ne!(ModelsStamp::of(&agent_dir), one);

@@ -9,7 +9,7 @@ use agentd_protocol::{
 
 use super::{DefaultModel, ReferenceError, ScopedModel, UsableModels, default_model, resolve_reference};
 
-/// What the choice depends on.
+/// The inputs of the choice.
 #[derive(Debug, Clone, Copy)]
 pub struct StartupRequest<'a> {
     /// `--provider`.
@@ -18,7 +18,7 @@ pub struct StartupRequest<'a> {
     pub model: Option<&'a str>,
     /// `--thinking`.
     pub thinking: Option<ThinkingLevel>,
-    /// `--models`, else the setting `enabledModels`, resolved.
+    /// The resolved scope: `--models`, else the setting `enabledModels`.
     pub scope: &'a [ScopedModel],
     /// For an existing session: what its file says. `None` for a new one.
     pub session: Option<&'a RestoredChoice>,
@@ -26,7 +26,7 @@ pub struct StartupRequest<'a> {
     pub settings: &'a Settings,
 }
 
-/// What an existing session was last used with.
+/// The model and level that an existing session used last.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RestoredChoice {
     /// Provider and id of the model.
@@ -42,15 +42,15 @@ pub struct StartupChoice {
     pub model: Arc<Model>,
     /// The level, one of the model's.
     pub level: ThinkingLevel,
-    /// Whether the command line asked for a level.
+    /// True if the command line asked for a level.
     pub level_is_asked: bool,
-    /// What to tell the user.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
 }
 
-/// Chooses: `--model`; for a new session the default of the settings if it is in the scope, else the first of the scope;
-/// the model that an existing session was used with; the default of the settings; the first provider with credentials
-/// whose default model is there; the first available model; else the placeholder.
+/// Chooses the first of these: `--model`; for a new session the default of the settings if it is in the scope, else the first
+/// model of the scope; the model that an existing session used; the default of the settings; the default model of the first
+/// provider with credentials that has it; the first available model; the placeholder.
 ///
 /// # Errors
 /// [`ReferenceError`] when `--model` or `--provider` cannot be resolved.

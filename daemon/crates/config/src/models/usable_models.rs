@@ -1,4 +1,4 @@
-//! Which of the models this build and this user can use.
+//! The models that this build and this user can use.
 
 use std::{fmt, sync::Arc};
 
@@ -18,26 +18,26 @@ pub struct UsableModels<'a> {
     pub registry: &'a ModelRegistry,
     /// The wire APIs that this build speaks; models of others are not offered.
     pub apis: &'a [&'a str],
-    /// Whether credentials of a provider are configured. Must be cheap: it is asked often, and without the network.
+    /// Tells whether credentials of a provider are configured. Called often, so it must be cheap and use no network.
     pub has_auth: &'a dyn Fn(&str) -> bool,
-    /// The models that the account of a provider may use; `None` where the provider does not say. As cheap.
+    /// The models that the account of a provider may use; `None` when the provider does not say. Must be as cheap.
     pub plan: &'a dyn Fn(&str) -> Option<Arc<[String]>>,
 }
 
 impl UsableModels<'_> {
-    /// Whether this build speaks the model's API.
+    /// Returns whether this build speaks the model's API.
     #[must_use]
     pub fn speaks(&self, model: &Model) -> bool {
         self.apis.contains(&model.api.as_str())
     }
 
-    /// Whether the account may use the model, as far as its provider says so.
+    /// Returns whether the account may use the model, as far as its provider says so.
     #[must_use]
     pub fn is_in_plan(&self, model: &Model) -> bool {
         (self.plan)(&model.provider).is_none_or(|ids| ids.contains(&model.id))
     }
 
-    /// Whether nothing but a key can be in the model's way.
+    /// Returns whether the model could be used with a key.
     #[must_use]
     pub fn offers(&self, model: &Model) -> bool {
         self.speaks(model) && self.is_in_plan(model)
@@ -72,7 +72,7 @@ impl UsableModels<'_> {
         may_be.then(|| self.registry.find(provider, id)).flatten().filter(|model| self.speaks(model))
     }
 
-    /// What to tell a user who wants a model whose API this build does not speak; `None` for one that it does.
+    /// The error for a model whose API this build does not speak; `None` for other models.
     #[must_use]
     pub fn not_spoken(&self, model: &Model) -> Option<ReferenceError> {
         // The test API is nothing to offer.
@@ -84,7 +84,7 @@ impl UsableModels<'_> {
         })
     }
 
-    /// What to tell a user who wants a model that is not offered; `None` for one that is.
+    /// The error for a model that is not offered; `None` for one that is.
     #[must_use]
     pub fn not_offered(&self, model: &Model) -> Option<ReferenceError> {
         self.not_spoken(model).or_else(|| self.not_in_plan(model))
@@ -115,7 +115,7 @@ impl UsableModels<'_> {
         keyless.then(|| format!("There is no key for {provider}: `agentctl login {provider}` stores one."))
     }
 
-    /// Whether a provider has credentials, and models that this build can speak to.
+    /// Returns whether a provider has credentials, and models that this build can speak to.
     pub(super) fn is_usable(&self, provider: &str) -> bool {
         (self.has_auth)(provider) && self.registry.may_speak(provider, self.apis)
     }

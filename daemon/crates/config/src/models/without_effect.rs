@@ -48,7 +48,7 @@ fn without_models<'a>(usable_models: &'a UsableModels<'_>) -> impl Iterator<Item
     })
 }
 
-/// Models of the file whose API nobody here speaks, which may be a slip of the pen.
+/// The models of the file whose API this build does not know, which may be a slip of the pen.
 fn unknown_apis<'a>(usable_models: &'a UsableModels<'_>) -> impl Iterator<Item = Found<'a>> {
     let mut silent: Vec<(&Model, usize)> = Vec::new();
     for model in usable_models.registry.of_file().filter(|model| !usable_models.speaks(model)) {

@@ -1,4 +1,4 @@
-//! What follows the name of a prompt template: arguments, split as a shell would, but for what people type as text.
+//! The arguments of a prompt template: split as a shell would, except for what people type as text.
 
 /// Splits a text at white space. A quote (`"` or `'`) that begins an argument holds it together up to the next one of its
 /// kind, where `\` before such a quote keeps it as text; without a next one it is text, as is a quote anywhere else.
@@ -22,7 +22,7 @@ pub(super) fn split(text: &str) -> Vec<String> {
     arguments
 }
 
-/// What is before the closing quote, and what is after it; `None` without one.
+/// The text before the closing quote, and the text after it; `None` without one.
 fn quoted(text: &str, quote: char) -> Option<(String, &str)> {
     let mut inside = String::new();
     let mut rest = text;

@@ -22,7 +22,7 @@ const KIND: DiagnosticKind = DiagnosticKind::ContextFile;
 pub struct ContextFile {
     /// Its absolute path.
     pub path: PathBuf,
-    /// What it says, without a byte order mark.
+    /// The content without a byte order mark.
     pub content: String,
 }
 
@@ -31,7 +31,7 @@ pub struct ContextFile {
 pub struct ContextFiles {
     /// The most general first: that of the agent directory, then from the root down to the working directory.
     pub files: Vec<ContextFile>,
-    /// What is wrong with them.
+    /// The faults of the files.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -44,7 +44,7 @@ pub struct ContextQuery<'a> {
     pub cwd: &'a Path,
     /// Names the home directory, which is no project though it may be a repository.
     pub environment: &'a Environment,
-    /// What the user trusted of the project in `cwd`; `None` where it is not trusted.
+    /// The trusted files of the project in `cwd`; `None` when it is not trusted.
     pub trusted: Option<&'a StartingFiles>,
 }
 
@@ -99,7 +99,7 @@ fn read(candidate: &Candidate, diagnostics: &mut Vec<Diagnostic>) -> Option<Stri
     let (rules, from) = match standing {
         Standing::User => (OpenRules::new(LinkPolicy::Followed).owner(AcceptedOwner::Anybody), path),
         Standing::Project { root, owner } => (OpenRules::new(LinkPolicy::Beneath(root)).owner(*owner), real),
-        // What it leads to was looked at: nothing else may be in its place by now.
+        // Its target was checked: no other file may be in its place by now.
         _ => (OpenRules::new(LinkPolicy::Refused).owner(AcceptedOwner::Anybody), real),
     };
     resource_file::read_by(rules, from, path, KIND, diagnostics)

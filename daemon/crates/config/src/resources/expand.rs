@@ -1,4 +1,4 @@
-//! What becomes of a message that calls a skill or a prompt template.
+//! Expands a message that calls a skill or a prompt template.
 
 use agentd_protocol::resources::DiagnosticKind;
 
@@ -25,7 +25,7 @@ pub enum ExpandError {
     Unreadable {
         /// The name after the slash.
         name: String,
-        /// What is wrong with which file.
+        /// The fault, with the file.
         problem: String,
     },
     /// More than any template has use for.
@@ -56,7 +56,7 @@ pub fn expand(message: &str, query: &ResourceQuery<'_>) -> Result<Option<String>
     let Some(call) = message.strip_prefix('/') else { return Ok(None) };
     let (name, typed) = call.split_at(call.find(is_space).unwrap_or(call.len()));
     let typed = typed.trim_matches(is_space);
-    // What is wrong with files is told elsewhere; here counts which ones there are.
+    // Faults of files are reported elsewhere; here only their existence counts.
     let ignored = &mut Vec::new();
     if let Some(skill) = name.strip_prefix("skill:") {
         let found = skills::load(query, ignored).into_iter().find(|it| it.name == skill);
@@ -90,7 +90,7 @@ fn with_instructions(skill: &Skill, called: &str, typed: &str) -> Result<String,
     Ok(text)
 }
 
-/// What a file says after its front matter.
+/// The text of a file after its front matter.
 fn body(file: &std::path::Path, name: &str, kind: DiagnosticKind) -> Result<String, ExpandError> {
     let mut said = Vec::new();
     let text = resource_file::read(file, kind, &mut said).ok_or_else(|| ExpandError::Unreadable {

@@ -9,7 +9,7 @@ use super::{
     walk::Walk,
 };
 
-/// How many resources of a kind there can be.
+/// The limit for resources of a kind.
 const MAX_RESOURCES: usize = 1000;
 
 /// A file that may hold a resource.
@@ -17,7 +17,7 @@ const MAX_RESOURCES: usize = 1000;
 pub(super) struct FoundFile {
     pub(super) path: PathBuf,
     pub(super) source: SourceInfo,
-    /// Whether a user named this very file.
+    /// True if a user named this very file.
     pub(super) is_named: bool,
 }
 

@@ -1,7 +1,7 @@
 //! The block of YAML between two lines of `---` at the beginning of a Markdown file.
 //!
-//! Such files are written by hand and were often only tried with programs that forgive much. What is almost YAML is read as
-//! it was meant, and reported.
+//! Such files are written by hand and were often only tried with forgiving programs. Almost valid YAML is read as it was meant,
+//! and reported.
 
 mod field;
 
@@ -25,14 +25,14 @@ const MAX_BYTES: usize = 32 * 1024;
 /// The longest quotation of what is wrong, in bytes: a problem says the value, which may be all there is.
 const MAX_SAID: usize = 200;
 
-/// How much an alias may blow up what is written there.
+/// The limit for the expansion of aliases, in events.
 const MAX_EVENTS: usize = 10_000;
 
 /// A file in its two parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Parts<'a> {
-    /// What is between the lines of `---`; `None` when the file does not begin with one, or has no second one. Its first
-    /// line is the rest of the file's first line, so that its line numbers are those of the file.
+    /// The text between the lines of `---`; `None` when the file does not begin with one, or has no second one. Its first line
+    /// is the rest of the file's first line, so that its line numbers are those of the file.
     pub(super) yaml: Option<&'a str>,
     /// All that follows, trimmed; without front matter the whole text as it is.
     pub(super) body: &'a str,
@@ -48,7 +48,7 @@ pub(super) fn split(text: &str) -> Parts<'_> {
     }
 }
 
-/// What the front matter of a skill or a prompt template says.
+/// The front matter of a skill or a prompt template.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Attributes {
     /// `name`.
@@ -59,7 +59,7 @@ pub(super) struct Attributes {
     pub(super) argument_hint: Option<String>,
     /// `disable-model-invocation`.
     pub(super) disable_model_invocation: bool,
-    /// What is not as it should be, though it does not keep the rest from being used.
+    /// Faults that do not keep the rest from being used.
     pub(super) problems: Vec<FrontMatterProblem>,
 }
 
@@ -118,7 +118,7 @@ fn not_yaml(error: &Error) -> FrontMatterProblem {
     FrontMatterProblem { line: line.and_then(|line| u32::try_from(line).ok()), message }
 }
 
-/// Whether the limits were met, which the text itself says nothing of.
+/// Returns whether the text exceeds the limits, which it does not show itself.
 fn is_too_much(error: &Error) -> bool {
     match error {
         Error::Budget { .. }
@@ -137,7 +137,7 @@ struct Fields {
     description: Option<Spanned<Field>>,
     argument_hint: Option<Spanned<Field>>,
     disable_model_invocation: Option<Spanned<Field>>,
-    /// Whether there are no keys at all: it is a list, or a plain text.
+    /// True if there are no keys at all: it is a list, or a plain text.
     is_something_else: bool,
 }
 
@@ -240,8 +240,8 @@ fn quote_value(line: &str) -> String {
     let is_key = key.starts_with(|first: char| first.is_ascii_alphabetic())
         && key.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_'));
     let value = value.trim();
-    // What is in quotes, or goes on in the lines below, is YAML that its author knew; so is a list that lacks its end, but
-    // not a text that begins with a word in brackets.
+    // A value that is quoted or continues below is YAML that its author knew. So is a list without its end, but not a text that
+    // begins with a word in brackets.
     let is_list = match value.chars().next() {
         Some('[') => !value.trim_end_matches(']').contains(']'),
         Some('{') => !value.trim_end_matches('}').contains('}'),

@@ -48,7 +48,7 @@ impl IgnoreRules {
         self.0.pop();
     }
 
-    /// Whether something in the innermost folder is ignored. The innermost rule counts.
+    /// Returns whether something in the innermost folder is ignored. The innermost rule counts.
     pub(super) fn ignore(&self, path: &Path, is_folder: bool) -> bool {
         let found = self.0.iter().rev().map(|rules| rules.matched(path, is_folder));
         found

@@ -11,7 +11,7 @@ pub struct Resources {
     pub prompts: Vec<PromptTemplate>,
     /// Each name once, in the order in which they were found.
     pub skills: Vec<Skill>,
-    /// What is wrong with files, settings and flags that are about them.
+    /// The faults of files, and of settings and flags that name them.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -31,7 +31,7 @@ pub fn load_skills(query: &ResourceQuery<'_>) -> Vec<Skill> {
 }
 
 impl Resources {
-    /// What a message can begin with: prompt templates, then skills, unless those are not to be shown.
+    /// The slash commands: prompt templates, then skills, unless those are hidden.
     #[must_use]
     pub fn commands(self, with_skills: bool) -> Vec<SlashCommand> {
         let prompts = self.prompts.into_iter().map(|template| SlashCommand {

@@ -1,4 +1,4 @@
-//! What a list of resources in the settings takes out, and in again: `!glob`, `-path`, `+path`.
+//! The patterns in a list of resources that exclude and include files: `!glob`, `-path`, `+path`.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ pub(super) struct Patterns {
     out: GlobSet,
     exactly_out: Vec<String>,
     exactly_in: Vec<String>,
-    /// What is wrong with them.
+    /// The faults of the patterns.
     pub(super) diagnostics: Vec<Diagnostic>,
 }
 
@@ -50,7 +50,7 @@ impl Patterns {
         self.diagnostics.push(diagnostic.at(self.base.join("settings.json")));
     }
 
-    /// Whether a file stays.
+    /// Returns whether a file stays.
     pub(super) fn keep(&self, file: &Path) -> bool {
         let names = self.names(file);
         let exactly = |list: &[String]| list.iter().any(|entry| names.contains(entry));
@@ -60,8 +60,8 @@ impl Patterns {
         exactly(&self.exactly_in) || !names.iter().any(|name| self.out.is_match(name))
     }
 
-    /// What a pattern can call a file: its path, its path from the settings file, its name; and for a skill those of its
-    /// folder.
+    /// The names by which a pattern can match a file: its path, its path from the settings file, its name; and for a skill
+    /// those of its folder.
     fn names(&self, file: &Path) -> Vec<String> {
         let is_skill = file.file_name().is_some_and(|name| name == SKILL_FILE);
         let folder = file.parent().filter(|_| is_skill);

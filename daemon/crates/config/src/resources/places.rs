@@ -1,4 +1,4 @@
-//! Where skills and prompt templates are looked for, in which order, and what is said of where one comes from.
+//! The folders that are searched for skills and prompt templates, their order, and the source that a file is listed with.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use crate::{
     AgentDir, Environment, ProjectFolders, paths::without_dots, project_skill_folders, resolve_path,
 };
 
-/// What the resources of a session depend on.
+/// The inputs for a session's resources.
 #[derive(Debug, Clone, Copy)]
 pub struct ResourceQuery<'a> {
     /// The user's own are in it.
@@ -18,13 +18,13 @@ pub struct ResourceQuery<'a> {
     pub cwd: &'a Path,
     /// Its project folders.
     pub folders: &'a ProjectFolders,
-    /// Whether those of the project count.
+    /// True if those of the project count.
     pub trusted: bool,
     /// Names the home directory.
     pub environment: &'a Environment,
-    /// What the settings name.
+    /// The paths of the settings.
     pub lists: &'a ResourceLists,
-    /// What the flags of the session name.
+    /// The paths of the session's flags.
     pub flags: &'a ResourceFlags,
 }
 
@@ -44,14 +44,13 @@ pub struct ResourceFlags {
 /// The settings `skills` and `prompts`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ResourceLists {
-    /// Those of the user.
+    /// The paths of the user's settings.
     pub user: ListedPaths,
-    /// Those of the project; empty where it is not trusted.
+    /// The paths of the project's settings; empty when it is not trusted.
     pub project: ListedPaths,
 }
 
-/// What one settings file says. Each entry is a file or a folder, or takes something out or in again: `!glob`, `+path`,
-/// `-path`.
+/// The paths of one settings file. Each entry is a file or a folder, or excludes or includes files: `!glob`, `+path`, `-path`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ListedPaths {
     /// The folder of the settings file, from which relative paths count.
@@ -90,9 +89,9 @@ impl Kind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) path: PathBuf,
-    /// What counts in it, if it is a folder.
+    /// The files that count, if it is a folder.
     pub(super) layout: Layout,
-    /// Who wants it to be there; `None` for a folder that need not.
+    /// The setting or flag that names it; `None` for a folder that may be missing.
     pub(super) named_by: Option<String>,
     source: &'static str,
     base: Base,
@@ -111,12 +110,12 @@ enum Base {
 pub(super) struct Group {
     pub(super) scope: SourceScope,
     pub(super) places: Vec<Place>,
-    /// What is taken out of all of them.
+    /// The patterns that apply to all of them.
     pub(super) patterns: Patterns,
 }
 
 impl ResourceQuery<'_> {
-    /// Where to look, in order: of two resources with one name the first counts.
+    /// The places to search, in order: of two resources with one name the first counts.
     pub(super) fn groups(&self, kind: Kind) -> Vec<Group> {
         let (none, flags) = match kind {
             Kind::Skill => (self.flags.no_skills, &self.flags.skills),
@@ -161,7 +160,7 @@ impl ResourceQuery<'_> {
         Group { scope: SourceScope::User, places, patterns }
     }
 
-    /// What a settings file names, and what it takes out.
+    /// The paths that a settings file names, and its patterns.
     fn listed(&self, kind: Kind, listed: &ListedPaths) -> (Vec<Place>, Patterns) {
         let entries = match kind {
             Kind::Skill => &listed.skills,
@@ -201,7 +200,7 @@ fn shared(folder: &Path) -> Place {
 }
 
 impl Place {
-    /// What is said of a file that was found here.
+    /// The source that a file found here is listed with.
     pub(super) fn source_info(&self, file: &Path, scope: SourceScope) -> SourceInfo {
         let base = match &self.base {
             Base::None => None,

@@ -8,14 +8,14 @@ use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenRules};
 
 use crate::text_file::{MAX_TEXT_BYTES, TextFileError, without_mark};
 
-/// Reads a file without its byte order mark; `None` when it is not there, or is of no use. Bytes that are no UTF-8 become
-/// U+FFFD. What is wrong is added to `diagnostics`.
+/// Reads a file without its byte order mark; `None` when it does not exist or cannot be used. Invalid UTF-8 becomes U+FFFD.
+/// Faults are added to `diagnostics`.
 pub(super) fn read(path: &Path, kind: DiagnosticKind, diagnostics: &mut Vec<Diagnostic>) -> Option<String> {
     let rules = OpenRules::new(LinkPolicy::Followed).owner(AcceptedOwner::Anybody);
     read_by(rules, path, path, kind, diagnostics)
 }
 
-/// As [`read`], by these rules. `shown` is the path that the user knows, and `path` where the file is.
+/// [`read`] by these rules. `shown` is the path that the user knows, and `path` the real one.
 pub(super) fn read_by(
     rules: OpenRules<'_>,
     path: &Path,

@@ -24,15 +24,15 @@ const MAX_DESCRIPTION: usize = 1024;
 /// A skill, without its instructions: those are read when they are needed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skill {
-    /// What it is called by.
+    /// The name.
     pub name: String,
-    /// What it does and when to use it.
+    /// The skill's purpose, and when to use it.
     pub description: String,
     /// Its file, absolute.
     pub file: PathBuf,
-    /// Whether models are not told of it; the user can still call it.
+    /// True if models are not told of it; the user can still call it.
     pub only_by_user: bool,
-    /// Where it comes from.
+    /// The source.
     pub source: SourceInfo,
 }
 

@@ -41,13 +41,13 @@ pub(super) fn substitute(template: &str, arguments: &[String], limit: usize) -> 
     add(rest).then_some(result)
 }
 
-/// What was typed after the name of the template.
+/// The text after the name of the template.
 struct Arguments<'a> {
     each: &'a [String],
     all: String,
 }
 
-/// What takes the place of a placeholder, and what follows that.
+/// The replacement of a placeholder, and the text after it.
 type Replacement<'a> = (Cow<'a, str>, &'a str);
 
 impl Arguments<'_> {
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(substitute(&"$@".repeat(1 << 20), &vec!["a".repeat(1000); 1000], LIMIT), None);
     }
 
-    /// What a template becomes without arguments, with `a`, and with `a "b c" d`.
+    /// Checks a template without arguments, with `a`, and with `a "b c" d`.
     fn check(template: &str, none: &str, one: &str, three: &str) {
         for (typed, expected) in [("", none), ("a", one), (r#"a "b c" d"#, three)] {
             assert_eq!(with(template, typed), expected, "{template:?} with {typed:?}");

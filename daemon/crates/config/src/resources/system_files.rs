@@ -16,7 +16,7 @@ use crate::{
 pub struct PromptFile {
     /// Its path.
     pub path: PathBuf,
-    /// What it says, without a byte order mark.
+    /// The content without a byte order mark.
     pub content: String,
 }
 
@@ -56,11 +56,11 @@ fn find(
     Some(PromptFile { path, content })
 }
 
-/// The value of `--system-prompt` and `--append-system-prompt`: the content of the file that it names, if there is one,
-/// else the value itself.
+/// The value of `--system-prompt` and `--append-system-prompt`: the content of the file that it names, if that exists, else the
+/// value itself.
 ///
 /// # Errors
-/// [`TextFileError`] when the file is there and cannot be read.
+/// [`TextFileError`] when the file exists and cannot be read.
 pub fn text_or_file(value: &str, cwd: &Path, environment: &Environment) -> Result<String, TextFileError> {
     let path = resolve_path(value, cwd, environment);
     // Also false for texts that no path can be: with line breaks, too long, empty.

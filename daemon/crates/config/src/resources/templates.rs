@@ -14,21 +14,21 @@ use super::{
 
 const KIND: DiagnosticKind = DiagnosticKind::Prompt;
 
-/// How much of the first line describes a template that has no description, in characters.
+/// The characters of the first line that describe a template without a description.
 const DESCRIPTION: usize = 60;
 
 /// A prompt template, without its text: that is read when it is needed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromptTemplate {
-    /// What it is called by.
+    /// The name.
     pub name: String,
-    /// What it is for; its first line where it does not say.
+    /// The description; the first line for a template without one.
     pub description: String,
-    /// What it expects after its name, as it is shown to a user.
+    /// The expected arguments, as shown to a user.
     pub argument_hint: Option<String>,
     /// Its file, absolute.
     pub file: PathBuf,
-    /// Where it comes from.
+    /// The source.
     pub source: SourceInfo,
 }
 

@@ -62,7 +62,7 @@ impl Session {
         assert_eq!(found, prompts, "{:?}", loaded.diagnostics);
     }
 
-    /// What is said, without the path of the temporary folder.
+    /// The diagnostics, without the path of the temporary folder.
     fn said(&self) -> Vec<String> {
         let root = self.place.path("").display().to_string();
         self.load().diagnostics.iter().map(|it| it.to_string().replace(&root, "")).collect()

@@ -12,13 +12,13 @@ use agentd_protocol::resources::{Diagnostic, DiagnosticKind};
 use super::ignore_rules::IgnoreRules;
 use crate::paths::canonical;
 
-/// How many files and folders are looked at for all resources of a kind.
+/// The number of files and folders that are looked at for all resources of a kind.
 const MAX_ENTRIES: usize = 20_000;
 
-/// How deep folders are looked into.
+/// The depth to which folders are searched.
 const MAX_DEPTH: usize = 24;
 
-/// Which files of a folder count.
+/// The files of a folder that count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Layout {
     /// Skills: folders with `SKILL.md` at any depth, and files `*.md` of the folder itself.
@@ -38,11 +38,11 @@ pub(super) const SKILL_FILE: &str = "SKILL.md";
 #[derive(Debug)]
 pub(super) struct Walk {
     kind: DiagnosticKind,
-    /// How many more files and folders are looked at.
+    /// The number of further files and folders that are looked at.
     left: usize,
-    /// Where it has been, without symbolic links.
+    /// The folders that were searched, with links resolved.
     seen: HashSet<PathBuf>,
-    /// What was wrong on the way.
+    /// The faults on the way.
     pub(super) diagnostics: Vec<Diagnostic>,
 }
 
@@ -63,7 +63,7 @@ impl Walk {
         found
     }
 
-    /// Whether a file that was named by itself has not been found before.
+    /// Returns whether a file that was named by itself has not been found before.
     pub(super) fn is_new_file(&mut self, file: &Path) -> bool {
         self.seen.insert(canonical(file))
     }

@@ -1,4 +1,4 @@
-//! Where a setting's value comes from.
+//! Explains where a setting's value comes from.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ use crate::{
 /// The settings that are proposed at most where a key is none.
 const MOST_SIMILAR: usize = 3;
 
-/// What an explanation depends on.
+/// The inputs of an explanation.
 #[derive(Debug, Clone, Copy)]
 pub struct ExplainQuestion<'a> {
     /// The key, members of objects after a dot.
@@ -38,9 +38,9 @@ pub struct ExplainQuestion<'a> {
     pub environment: &'a Environment,
     /// `--approve` (true) or `--no-approve` (false).
     pub approve: Option<bool>,
-    /// What flags and variables say, the strongest first: they come before all files.
+    /// The layers of flags and variables, the strongest first: they override all files.
     pub over: &'a [SettingLayer],
-    /// What the session works with.
+    /// The settings that the session works with.
     pub in_use: Option<&'a Settings>,
 }
 
@@ -48,7 +48,7 @@ pub struct ExplainQuestion<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("There is no setting \"{key}\".")]
 pub struct UnknownSetting {
-    /// What was asked for.
+    /// The requested key.
     pub key: String,
     /// Settings with almost that name, the best first.
     pub similar: Vec<String>,
@@ -74,7 +74,7 @@ pub fn explain(question: ExplainQuestion<'_>) -> Result<SettingExplanation, Unkn
         return Err(UnknownSetting { key: key.to_owned(), similar: similar(&schema, key) });
     }
 
-    // What of the project's file counts at all.
+    // The part of the project's file that counts.
     let top = keys.first().map(String::as_str).unwrap_or_default();
     let not_from_project = if !counts_from_project(top) {
         Some("only the user's own settings count for this key".to_owned())
@@ -150,7 +150,7 @@ pub fn explain(question: ExplainQuestion<'_>) -> Result<SettingExplanation, Unkn
     })
 }
 
-/// What a session works with, where the files say something else by now.
+/// The value that a session works with, when the files differ from it by now.
 fn differs(in_use: &Settings, now: &Settings, keys: &[String], default: Option<&Value>) -> Option<Value> {
     let value = |settings: &Settings| {
         let all = serde_json::to_value(settings).unwrap_or_default();
@@ -168,14 +168,14 @@ fn said(source: SettingSource, value: Option<Value>) -> SettingLayer {
 /// Reads a file of the user's, or one of a project.
 type ReadJson = fn(&Path) -> Result<Option<JsonDocument>, JsonFileError>;
 
-/// What a file says of one setting.
+/// A file's value of one setting.
 struct File {
     path: PathBuf,
     /// Everything usable in it.
     values: Map<String, Value>,
-    /// As it stands there, with its line.
+    /// The value as written, with its line.
     written: Option<(Value, u32)>,
-    /// What of that can be used.
+    /// The usable part of it.
     usable: Option<Value>,
     /// Why not all of it.
     problem: Option<String>,
@@ -328,7 +328,7 @@ mod tests {
                 "Default - - no",
             ],
         );
-        // Where sessions are read from is no business of a project that is not trusted.
+        // A project that is not trusted cannot set the folder of sessions.
         place.check(
             "sessionDir",
             false,

@@ -14,8 +14,8 @@ use crate::fuzz::{check_told, document};
 /// Problems that are told of one file at most: each is looked for in the whole text.
 const MOST_TOLD: usize = 60;
 
-/// Of any file what can be used is used, and what is wrong is told with its line. All that is left fits together, also over another
-/// file, and says nothing more when it is read again.
+/// The usable part of any file is used, and faults are reported with their lines. The usable part merges with another file's,
+/// and yields no diagnostics when it is read again.
 pub(crate) fn settings(input: &[u8]) {
     let path = Path::new("x.json");
     let layer = Layer::of(path, document(input));
@@ -41,7 +41,7 @@ pub(crate) fn settings(input: &[u8]) {
     {
         assert_eq!(again.values, layer.values, "{text}");
     }
-    // What nobody reads is told each time: with a warning, or with a note where pi knows it.
+    // An unread key is reported each time: with a warning, or with a note where pi knows it.
     let is_fault =
         |told: &&Diagnostic| told.level > DiagnosticLevel::Info && !told.message.contains("has no effect");
     let faults = again.diagnostics.iter().filter(is_fault).count();

@@ -18,7 +18,7 @@ pub(super) fn take_out_bad_rules(bash: &mut Value) -> Vec<(usize, String)> {
     bad
 }
 
-/// What is wrong with a rule.
+/// The fault in a rule.
 fn problem(rule: &Value) -> Option<String> {
     let Some(members) = rule.as_object() else {
         return Some("expected a rule: an object with a \"pattern\"".into());

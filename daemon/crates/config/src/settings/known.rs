@@ -10,7 +10,7 @@ const SCHEMA: &str = include_str!("../../../../../schemas/settings.json");
 pub(super) struct Known {
     /// The keys on the way to it. An id in the place of a key, as `provider/model.1`, may hold dots.
     pub(super) keys: Vec<String>,
-    /// What it is for.
+    /// The purpose of the setting.
     pub(super) description: String,
     /// Its default.
     pub(super) default: Option<Value>,
@@ -92,7 +92,7 @@ impl Schema {
         }
     }
 
-    /// What a schema says of an object: behind references and beside `null`.
+    /// The schema of an object: behind references and beside `null`.
     fn resolve<'a>(&'a self, schema: &'a Value) -> Option<&'a Value> {
         if let Some(reference) = schema["$ref"].as_str() {
             return self.resolve(self.0.pointer(reference.strip_prefix('#')?)?);

@@ -9,7 +9,7 @@ use agentd_protocol::{
 use serde_json::{Map, Value};
 use serde_path_to_error::Segment;
 
-use super::{intercept::take_out_bad_rules, of_reference::is_of_reference};
+use super::{intercept::take_out_bad_rules, pi_settings::is_pi_setting};
 use crate::{
     json_edit::{JsonStep, line_of},
     json_file::{JsonDocument, JsonFileError, read_json, read_project_json, without_value},
@@ -37,7 +37,7 @@ impl Layer {
         Self::of(path, read_json(path))
     }
 
-    /// As [`Self::read`], for the settings file of a project.
+    /// [`Self::read`] for the settings file of a project.
     pub(super) fn read_of_project(path: &Path) -> Self {
         Self::of(path, read_project_json(path))
     }
@@ -97,7 +97,7 @@ impl Layer {
         }
     }
 
-    /// Answers come as event streams whatever `transport` says; whoever chose something else is told so.
+    /// Answers come as event streams whatever `transport` says; a user who chose another value gets a diagnostic.
     fn name_transport(&mut self, path: &Path, text: &str) {
         if let Some(Value::String(transport)) = self.values.get("transport")
             && matches!(transport.as_str(), "websocket" | "websocket-cached")
@@ -110,14 +110,14 @@ impl Layer {
         }
     }
 
-    /// A key that nobody reads is most likely a slip of the pen.
+    /// An unread key is most likely a slip of the pen.
     fn name_unknown(&mut self, path: &Path, text: &str) {
         let mut unknown = SETTINGS.unknown(&self.values);
         unknown.retain(|key| !(key.is_top() && READ_HERE.contains(&key.name().as_str())));
-        let (of_reference, unknown): (Vec<_>, Vec<_>) =
-            unknown.into_iter().partition(|key| key.is_top() && is_of_reference(&key.name()));
+        let (pi_settings, unknown): (Vec<_>, Vec<_>) =
+            unknown.into_iter().partition(|key| key.is_top() && is_pi_setting(&key.name()));
         self.diagnostics.extend(diagnostics(unknown, KIND, DiagnosticLevel::Warning, (path, text)));
-        let names: Vec<String> = of_reference.iter().map(|key| format!("\"{}\"", key.name())).collect();
+        let names: Vec<String> = pi_settings.iter().map(|key| format!("\"{}\"", key.name())).collect();
         if !names.is_empty() {
             let message =
                 format!("pi knows these settings, and agentd does not use them: {}", names.join(", "));
@@ -153,10 +153,10 @@ impl Layer {
 struct Problem {
     /// The keys on the way to the value.
     at: Vec<String>,
-    /// Which item of the list there it is.
+    /// The index in the list.
     item: Option<usize>,
     what: String,
-    /// Whether the whole top-level key is of no use.
+    /// True if the whole top-level key is of no use.
     whole_key: bool,
 }
 
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_nobody_reads_is_told_and_one_of_the_reference_is_not_taken_for_a_slip() {
+    fn an_unread_key_is_reported_and_one_of_pi_is_not_taken_for_a_slip() {
         check(
             "{\"defaultModel\": \"m\",\n\"theme\": 7, \"terminal\": {\"showImages\": true},\n\"steeringMod\": \"all\",\n\
              \"nobody\": 1}",

@@ -18,18 +18,18 @@ use crate::{
     resources::{ListedPaths, ResourceLists},
 };
 
-/// What the settings files say for a working directory.
+/// The settings for a working directory.
 #[derive(Debug, Clone)]
 pub struct LoadedSettings {
     /// The keys that we know.
     pub settings: Settings,
     /// The project folders of the working directory.
     pub folders: ProjectFolders,
-    /// Whether the project's own settings and prompts are used.
+    /// True if the project's own settings and prompts are used.
     pub trust: TrustDecision,
     /// The resources that they name, each list with the folder that it counts from.
     pub resources: ResourceLists,
-    /// What is wrong with the files.
+    /// The faults of the files.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -47,7 +47,7 @@ pub fn load(
     load_as_given(agent_dir, cwd, environment, approve, None)
 }
 
-/// As [`load`], where `approve` was given before: for the project's files as they were then.
+/// [`load`] with an earlier `approve`: for the project's files as they were then.
 #[must_use]
 pub fn load_as_given(
     agent_dir: &AgentDir,
@@ -84,7 +84,7 @@ pub fn load_as_given(
     LoadedSettings { settings, folders, trust, resources, diagnostics }
 }
 
-/// That the project's own settings, prompts and skills are not used.
+/// The diagnostic that the project's own settings, prompts and skills are not used.
 fn not_used(cwd: &Path, basis: &TrustBasis) -> Vec<Diagnostic> {
     if let TrustBasis::Replaced(folder) = basis {
         let message = "is another folder than the one that was trusted, so that the project's own settings, prompts and skills \
@@ -122,7 +122,7 @@ fn listed(file: &Path, values: &Map<String, Value>) -> ListedPaths {
     ListedPaths { base, skills: list("skills"), prompts: list("prompts") }
 }
 
-/// The user's own settings, for what is no session's business. What cannot be used is left out.
+/// The user's own settings, for work outside of sessions. Unusable values are left out.
 #[must_use]
 pub fn load_user(agent_dir: &AgentDir) -> Settings {
     let Layer { values, .. } = Layer::read(&agent_dir.settings_file());
@@ -138,7 +138,7 @@ fn typed(values: Map<String, Value>, diagnostics: &mut Vec<Diagnostic>) -> Setti
     })
 }
 
-/// How long a provider may be silent (`httpIdleTimeoutMs`, default 5 minutes); `None` for no limit.
+/// The time for which a provider may be silent (`httpIdleTimeoutMs`, default 5 minutes); `None` for no limit.
 #[must_use]
 pub fn http_idle_timeout(settings: &Settings) -> Option<Duration> {
     const DEFAULT: Duration = Duration::from_secs(300);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn our_folder_hides_that_of_the_reference() {
+    fn the_folder_of_agentd_hides_that_of_pi() {
         let place = Place::new(&[
             ("cwd/.agentd/settings.json", r#"{"defaultModel":"ours"}"#),
             ("cwd/.pi/settings.json", r#"{"defaultModel":"theirs","defaultProvider":"p"}"#),

@@ -8,7 +8,7 @@ mod known;
 mod layer;
 mod load;
 mod merge;
-mod of_reference;
+mod pi_settings;
 mod place;
 mod reach;
 mod save;

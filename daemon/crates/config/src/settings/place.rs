@@ -1,4 +1,4 @@
-//! Where a setting stands, for what is found wrong with its value later.
+//! The position of a setting, for faults in its value that are found later.
 
 use std::path::PathBuf;
 

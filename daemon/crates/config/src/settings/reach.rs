@@ -1,12 +1,12 @@
-//! What each setting can do, and so whether a project may say anything of it.
+//! The effect of each setting, which decides whether a project may set it.
 //!
-//! Of a project that is not trusted no setting counts at all. What a trusted one may say stands in one
-//! table, which has a row for every setting: a test walks the schema.
+//! A project that is not trusted can set nothing. The settings of a trusted one are in one table, which has a row for every
+//! setting: a test walks the schema.
 
-/// What a setting decides.
+/// The effect of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettingEffect {
-    /// How a session works. Nothing is started, read, written or addressed by it.
+    /// The session's conduct. The setting starts, reads, writes and addresses nothing.
     Conduct,
     /// The tools that a model has, and what they take.
     Tools,
@@ -21,13 +21,13 @@ pub enum SettingEffect {
 }
 
 impl SettingEffect {
-    /// Whether the user is told by name, before he trusts the project.
+    /// Returns whether the user is shown the setting's name before trusting the project.
     fn is_told(self) -> bool {
         matches!(self, Self::Model | Self::Place | Self::Program)
     }
 }
 
-/// Who may say something of a setting.
+/// The files that may set a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettingReach {
     /// The user, and a project that the user trusts.
@@ -79,22 +79,22 @@ const SETTINGS: &[(&str, SettingReach)] = &[
     ("daemon", UserOnly),
     ("limits", UserOnly),
     ("storage", UserOnly),
-    // Of the reference; read by nobody here.
+    // A setting of pi; agentd does not read it.
     ("cacheWarming", UserOnly),
 ];
 
-/// The reach of a top-level key; `None` for one that is no setting of ours, and is read by nobody.
+/// The reach of a top-level key; `None` for a key that is no setting of agentd.
 #[must_use]
 pub fn reach(key: &str) -> Option<SettingReach> {
     SETTINGS.iter().find(|(name, _)| *name == key).map(|(_, reach)| *reach)
 }
 
-/// Whether a trusted project may say something of a top-level key.
+/// Returns whether a trusted project may set a top-level key.
 pub(super) fn counts_from_project(key: &str) -> bool {
     reach(key) != Some(UserOnly)
 }
 
-/// Whether the user is told that a project sets this top-level key, before he trusts it.
+/// Returns whether the user is shown that a project sets this top-level key, before trusting it.
 pub(crate) fn is_told(key: &str) -> bool {
     matches!(reach(key), Some(Project(effect)) if effect.is_told())
 }

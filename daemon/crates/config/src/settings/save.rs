@@ -66,7 +66,7 @@ pub fn save(agent_dir: &AgentDir, changes: &[SettingChange<'_>]) -> Result<(), S
     replace(&path, &format!("{mark}{after}")).map_err(|source| SaveError::Io { path, source })
 }
 
-/// Whether the text, read again, says what was to be set.
+/// Returns whether the text, parsed again, has the value that was set.
 fn holds(text: &str, change: &SettingChange<'_>) -> bool {
     let Ok(value) = parse(text) else { return false };
     change.path.iter().try_fold(&value, |value, key| value.get(key)) == Some(change.value)

@@ -19,14 +19,14 @@ use crate::{
 
 pub(super) const KIND: DiagnosticKind = DiagnosticKind::Trust;
 
-/// How long saving waits for another program that changes `trust.json`.
+/// The timeout of saving while another program changes `trust.json`.
 pub(super) const SAVE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The members that say which folder it is. No file that starts something has such a name.
 const FOLDER: &str = ".";
 const REPOSITORY: &str = ".git";
 
-/// What was noted of all folders.
+/// The recorded files of all folders.
 pub(super) struct TrustedFiles {
     path: PathBuf,
     folders: Map<String, Value>,
@@ -46,7 +46,7 @@ impl TrustedFiles {
         Ok(notes)
     }
 
-    /// The files as they were when the user trusted this folder; `None` where nobody noted that.
+    /// The files as they were when the user trusted this folder; `None` without a record.
     pub(super) fn of(&self, folder: &Path) -> Result<Option<StartingFiles>, Diagnostic> {
         let Some(noted) = self.folders.get(&key(folder)) else { return Ok(None) };
         let mut texts = noted.as_object().ok_or_else(|| self.wrong())?.clone();
@@ -81,7 +81,7 @@ pub fn note_trusted_files<'a>(
     folders: impl IntoIterator<Item = (&'a Path, Option<&'a StartingFiles>)>,
 ) -> Result<(), PrivateObjectError> {
     let (path, lock) = (agent_dir.trusted_files_file(), agent_dir.run_dir().join("trust.lock"));
-    let object = PrivateObject { path: &path, lock: &lock, patience: SAVE_TIMEOUT };
+    let object = PrivateObject { path: &path, lock: &lock, timeout: SAVE_TIMEOUT };
     let folders: Vec<_> = folders.into_iter().map(|(folder, files)| (key(folder), files)).collect();
     object
         .edit(|noted| {
@@ -119,8 +119,8 @@ pub(super) enum SavedDecision {
     No(PathBuf),
 }
 
-/// The entry for the nearest ancestor of `cwd`, itself included. A yes does not reach into a repository below its folder, such as
-/// a clone, a submodule or another worktree: somebody else may have made that. A no reaches everything below.
+/// The entry for the nearest ancestor of `cwd`, itself included. A yes does not reach into a repository below its folder, such
+/// as a clone, a submodule or another worktree: another user may have made that. A no reaches everything below.
 pub(super) fn saved_decision(file: &Path, cwd: &Path) -> Result<SavedDecision, Diagnostic> {
     let Some(document) = read_json(file).map_err(|error| error.diagnostic(KIND))? else {
         return Ok(SavedDecision::Nothing);

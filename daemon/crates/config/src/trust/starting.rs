@@ -23,10 +23,10 @@ use crate::{
 /// The files of a project folder that can start something.
 const STARTING: [&str; 2] = ["settings.json", "mcp.json"];
 
-/// How much of a program is read; its length counts, too.
+/// The bytes of a program that are hashed; its length counts, too.
 const MAX_HASHED: u64 = 64 << 20;
 
-/// The hash of what cannot be read: nobody uses it either.
+/// The hash of an unreadable file, which is not used either.
 const UNREADABLE: &str = "unreadable";
 
 /// The files of a project that can start something or say where data goes: a hash of each, by its path below the project. Of
@@ -45,7 +45,7 @@ impl StartingFiles {
         Self::with(&context_candidates(agent_dir, cwd, environment), cwd, folders, environment)
     }
 
-    /// The same, with the instructions that there are for the folder.
+    /// [`Self::of`] with the instructions for the folder.
     pub(super) fn with(
         instructions: &[Candidate],
         cwd: &Path,
@@ -74,14 +74,14 @@ impl StartingFiles {
         changed.chain(gone).map(|name| cwd.join(name)).collect()
     }
 
-    /// Whether another folder is in the place of the one that was there then.
+    /// Returns whether another folder is in the place of the one that was there then.
     pub(super) fn is_elsewhere(&self, then: &Self) -> bool {
         then.identity
             .as_ref()
             .is_some_and(|then| self.identity.as_ref().is_none_or(|now| !now.is_that_of(then)))
     }
 
-    /// Whether a file of instructions led there when it was trusted.
+    /// Returns whether a file of instructions led there when it was trusted.
     pub(crate) fn covers(&self, cwd: &Path, path: &Path, real: &Path) -> bool {
         self.files.get(&name(cwd, path)) == Some(&leads_to(real))
     }
@@ -139,13 +139,13 @@ pub(super) struct FolderIdentity {
 }
 
 impl FolderIdentity {
-    /// What is at that path now; `None` when nothing is.
+    /// The identity of the folder at that path now; `None` when there is none.
     pub(super) fn of(folder: &Path) -> Option<Self> {
         let repository = folder.join(".git").symlink_metadata().ok();
         Some(Self { folder: mark(&folder.metadata().ok()?), repository: repository.as_ref().map(mark) })
     }
 
-    /// Whether this is the folder that was there then. One that has become a repository since is the same.
+    /// Returns whether this is the folder that was there then. One that has become a repository since is the same.
     pub(super) fn is_that_of(&self, then: &Self) -> bool {
         self.folder == then.folder && (then.repository.is_none() || self.repository == then.repository)
     }

@@ -163,7 +163,7 @@ fn trust_is_for_the_files_as_they_were() {
     }
     fs::remove_file(project.join(".pi/mcp.json")).unwrap();
     place.check(ProjectTrust::Ask, false, TrustBasis::Changed(vec![project.join(".pi/mcp.json")]));
-    // What starts nothing is not asked about.
+    // Entries that start nothing are not asked about.
     trust();
     place.write("home/code/project/.pi/SYSTEM.md", "Be good.");
     place.check(ProjectTrust::Ask, true, saved);
@@ -185,7 +185,7 @@ fn trust_without_files_is_for_those_that_are_seen_first() {
     place.check(ProjectTrust::Ask, true, TrustBasis::Saved(code));
     place.write("home/code/project/.pi/settings.json", "{ }");
     assert!(!place.decide(None, ProjectTrust::Ask).trusted);
-    // What cannot be read trusts nothing.
+    // An unreadable file trusts nothing.
     for broken in ["{", "[]", &format!("{{\"{}\": 5}}", project.display())] {
         place.write("home/agent/trusted-files.json", broken);
         let trust = place.decide(None, ProjectTrust::Always);
@@ -252,7 +252,7 @@ fn another_folder_in_the_place_is_not_trusted() {
     fs::rename(place.path("home/code/away"), &project).unwrap();
     place.check(ProjectTrust::Ask, true, TrustBasis::Saved(project.clone()));
 
-    // The same of a folder above, which was trusted by hand.
+    // The same for a folder above, which was trusted by hand.
     save_trust(&agent_dir, &project, None).unwrap();
     place.write("home/agent/trust.json", &format!("{{\"{}\": true}}", code.display()));
     let seen = place.decide(None, ProjectTrust::Ask).first_sight;

@@ -13,7 +13,7 @@ macro_rules! points {
             /// All there are.
             pub const ALL: &[Self] = &[$(Self::$variant),+];
 
-            /// What the variable calls it.
+            /// The name in the variable.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self {
@@ -33,7 +33,7 @@ points! {
     StoreCreated = "store.created",
     /// Lines are about to be written to a session file.
     StoreAppend = "store.append",
-    /// They are in the file; nobody knows yet.
+    /// The lines are in the file, and not acknowledged yet.
     StoreAppended = "store.appended",
     /// The content of a session file is about to be brought to the disk.
     StoreSync = "store.sync",
@@ -47,11 +47,11 @@ points! {
     StoreRename = "store.rename",
     /// A file was put in the place of another.
     StoreRenamed = "store.renamed",
-    /// What is about to happen is about to be written to the intent log.
+    /// An intent is about to be written to the intent log.
     IntentLogIntent = "intent_log.intent",
     /// It is in the intent log, and has not happened.
     IntentLogIntentWritten = "intent_log.intent_written",
-    /// What came of something is about to be written to the intent log.
+    /// An outcome is about to be written to the intent log.
     IntentLogOutcome = "intent_log.outcome",
     /// It is in the intent log.
     IntentLogOutcomeWritten = "intent_log.outcome_written",
@@ -69,7 +69,7 @@ points! {
     RecoveryCleared = "recovery.cleared",
     /// Tools are about to run: the intent log says so.
     RunToolStarted = "run.tool_started",
-    /// A part of an answer came; nobody was told.
+    /// A part of an answer came and is not published yet.
     RunDelta = "run.delta",
     /// The model is about to be asked: the intent log says so.
     RunModelAsked = "run.model_asked",
@@ -87,19 +87,19 @@ points! {
     SessionAccepted = "session.accepted",
     /// The new content of `settings.json` is about to be written to a file beside it.
     SettingsWrite = "settings.write",
-    /// That file is about to take its place.
+    /// The new file is about to replace `settings.json`.
     SettingsRename = "settings.rename",
     /// The new content of `auth.json` is about to be written to a file beside it.
     AuthWrite = "auth.write",
-    /// That file is about to take its place; both of its locks are held.
+    /// The new file is about to replace `auth.json`; both locks are held.
     AuthRename = "auth.rename",
     /// The new content of `trust.json` is about to be written to a file beside it.
     TrustWrite = "trust.write",
-    /// That file is about to take its place.
+    /// The new file is about to replace `trust.json`.
     TrustRename = "trust.rename",
     /// The new content of a catalogue or of `models.json` is about to be written to a file beside it.
     ModelsWrite = "models.write",
-    /// That file is about to take its place.
+    /// The new file is about to replace the catalogue or `models.json`.
     ModelsRename = "models.rename",
     /// The note that this daemon lives is about to be made.
     OwnerCreate = "owner.create",

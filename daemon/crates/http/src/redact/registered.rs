@@ -1,8 +1,8 @@
-//! The secrets that this process knows of, so that what it says of itself holds none: log lines, errors, diagnostics, the text of
-//! a panic.
+//! The secrets that this process knows, so that its own texts hold none: log lines, errors, diagnostics, the text of a panic.
 //!
-//! A [`Redactor`](super::Redactor) cleans what comes back from one request, with what that request was made of. This cleans what has
-//! no request: whoever reads or gets a secret says so once with [`know`], and [`scrub`] takes it out of a text.
+//! A [`Redactor`](super::Redactor) cleans the answer of one request of that request's secrets. This module cleans texts without
+//! a request: code that reads or gets a secret registers it once with [`register_secret`], and [`scrub`] removes it from a
+//! text.
 
 use std::{
     borrow::Cow,
@@ -20,21 +20,21 @@ use base64::{
 /// The text in place of a secret.
 pub(super) const REDACTED: &str = "[redacted]";
 
-/// What is shorter is hardly a secret, and is part of too many texts.
+/// The shortest secret: shorter ones are part of too many texts.
 const MIN_BYTES: usize = 8;
 
-/// What is shorter and has no digit is taken for a word that stands in a key's place, as local servers are given.
+/// The shortest secret without a digit: shorter ones count as words in place of a key, as local servers get.
 const MIN_BYTES_OF_WORD: usize = 20;
 
-/// How many secrets are known at a time. The oldest is forgotten: tokens end, and others take their place.
+/// The number of secrets that are registered at a time. The oldest is dropped: tokens end, and others take their place.
 const MAX_SECRETS: usize = 512;
 
-/// How much of Base64 is searched for at least.
+/// The least length of Base64 that is searched.
 const MIN_ENCODED: usize = 10;
 
-/// The beginning of a secret that is taken out though the rest does not follow: half of it, but no fewer and no more characters
-/// than these. What keys of one provider have in common (`sk-ant-api03-`) is shorter; so is what servers show of a key so that its
-/// owner knows it.
+/// The beginning of a secret that is removed though the rest does not follow: half of it, within these limits in characters.
+/// The common prefix of a provider's keys (`sk-ant-api03-`) is shorter, and so is the part of a key that servers show to its
+/// owner.
 const HEAD: (usize, usize) = (12, 24);
 
 static KNOWN: RwLock<Known> = RwLock::new(Known { secrets: VecDeque::new(), search: OnceLock::new() });
@@ -53,8 +53,8 @@ pub fn register_secret(secret: &str) {
     KNOWN.write().unwrap_or_else(PoisonError::into_inner).add(entry);
 }
 
-/// The text with `[redacted]` in the place of every known secret: as it is, as JSON, percent-encoded, in hexadecimal digits and in
-/// Base64, whole or its long beginning. What holds none is not copied.
+/// The text with `[redacted]` in place of every registered secret: plain, as JSON, percent-encoded, in hexadecimal digits and
+/// in Base64, whole or its long beginning. A text without secrets is not copied.
 #[must_use]
 pub fn scrub(text: &str) -> Cow<'_, str> {
     KNOWN.read().unwrap_or_else(PoisonError::into_inner).scrub(text)
@@ -106,7 +106,7 @@ struct Entry {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Spelling {
     text: String,
-    /// How many bytes of it are enough to know it by. All, where its beginning says nothing.
+    /// The number of bytes that identify it. All of them when its beginning says nothing.
     head: usize,
 }
 
@@ -149,7 +149,7 @@ impl Known {
         let mut clean = String::with_capacity(text.len());
         let mut end = 0;
         for (from, to) in places {
-            // Where two overlap, both go, under one mark.
+            // Two overlapping secrets are removed together, under one mark.
             if from >= end {
                 clean.push_str(text.get(end..from).unwrap_or_default());
                 clean.push_str(REDACTED);
@@ -168,7 +168,7 @@ impl Search {
         Self { heads: AhoCorasick::builder().match_kind(MatchKind::Standard).build(heads).ok(), spellings }
     }
 
-    /// Where secrets are, those in others included.
+    /// The positions of secrets, nested ones included.
     fn places(&self, text: &[u8]) -> Vec<(usize, usize)> {
         let Some(heads) = &self.heads else { return vec![(0, text.len())] };
         let mut places: Vec<(usize, usize)> = Vec::new();
@@ -244,7 +244,7 @@ fn in_json(text: &str) -> String {
     quoted[1..quoted.len() - 1].to_owned()
 }
 
-/// How digits from 10 on are written.
+/// The case of hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Case {
     Upper,
@@ -255,7 +255,7 @@ fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte)
 }
 
-/// As parts of addresses and forms are written: every byte encoded but those that are `plain`.
+/// The text percent-encoded as in addresses and forms: every byte but the `plain` ones.
 fn percent_encoded(text: &str, case: Case, plain: impl Fn(u8) -> bool) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -370,7 +370,7 @@ mod tests {
     }
 
     proptest! {
-        /// However a secret is put into Base64, and whatever stands beside it: neither it nor most of it is left.
+        /// However a secret is encoded as Base64, and whatever surrounds it, neither it nor most of it is left.
         #[test]
         fn base64_at_any_offset(
             before in proptest::collection::vec(any::<u8>(), 0..9),

@@ -261,7 +261,7 @@ fn syncing_is_a_choice() {
     assert_eq!(made, 4, "the file, its name, and those of the folders that may be new");
     bench.say("user", "y").unwrap();
     assert_eq!(bench.disk.plan().syncs, made + 1);
-    // What did not get to the disk is not in the file.
+    // Bytes that did not reach the disk are not in the file.
     bench.disk.plan().failing_syncs = 1;
     bench.say("user", "no").unwrap_err();
     assert_eq!(bench.content(), bench.expected());

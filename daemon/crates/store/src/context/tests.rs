@@ -220,7 +220,7 @@ fn edits_leave_out_and_replace() {
         &["a=1\n2", "b=answer:no", "c=c", "d=d"],
     );
     check_edit("x", "null", &["a=a", "b=answer:no", "c=c", "d=d"]);
-    // What is no edit changes nothing.
+    // A malformed edit changes nothing.
     check_edit("a", "{}", &["a=a", "b=answer:no", "c=c", "d=d"]);
 }
 

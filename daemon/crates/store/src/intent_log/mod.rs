@@ -1,8 +1,8 @@
-//! What is under way in a session, so that a crash can be told from an end.
+//! The intent log: the work that is under way in a session, so that a crash can be told from a normal end.
 //!
-//! The intent log lies beside the session file (`<stem>.ledger`), one JSON object a line. Before something with an effect begins,
-//! a [`IntentRecord`] says so; what came of it follows, or is an entry of the session file. When nothing is under way there is no
-//! intent log. [`UnfinishedWork`] is what an intent log says that a crash left.
+//! The file lies beside the session file (`<stem>.ledger`), one JSON object a line. An [`IntentRecord`] is written before an
+//! action with an effect begins; its outcome is a later record or an entry of the session file. Without work under way there is
+//! no file. [`UnfinishedWork`] is the content that a crash left.
 
 mod ownership;
 mod read;

@@ -1,4 +1,5 @@
-//! Which intent logs outside of the agent directory this user's daemons wrote: anybody may have put one beside a session file there.
+//! The path of an intent log, and proof that this user's daemons wrote it: outside of the agent directory, any user may have
+//! put a file beside a session file.
 
 use std::{
     fs::{self, DirBuilder},
@@ -36,17 +37,18 @@ impl OwnershipNotes {
         Self(run_dir.join("ledgers"))
     }
 
-    /// Whether there is an intent log, and a daemon of this agent directory wrote it.
+    /// Returns whether the intent log exists and a daemon of this agent directory wrote it.
     #[must_use]
     pub fn covers(&self, log: &Path) -> bool {
         let noted = fs::read(self.note(log));
         matches!((noted, claim(log)), (Ok(noted), Ok(claim)) if noted == claim)
     }
 
-    /// Notes an intent log that was just made. Without the note it is told from others no more: what waits in it is asked about.
+    /// Notes that an intent log was just made. Without the note it counts as another user's: the user is asked about messages
+    /// that wait in it.
     ///
-    /// A note that is there is written over: a session makes an intent log with each run, and a file that comes and goes costs the file system
-    /// far more than one that is changed.
+    /// An existing note is overwritten: a session makes an intent log with each run, and creating and removing a file costs the
+    /// file system far more than changing one.
     pub(super) fn make(&self, log: &Path) {
         let made = || -> io::Result<()> {
             let claim = claim(log)?;
@@ -56,7 +58,7 @@ impl OwnershipNotes {
                 if !error.is_missing() {
                     return Err(error);
                 }
-                // Where that fails, so does what follows.
+                // If this fails, so does the next attempt to open.
                 let _ = DirBuilder::new().recursive(true).mode(0o700).create(&self.0);
                 open()
             })?;
@@ -89,7 +91,7 @@ impl OwnershipNotes {
     }
 }
 
-/// What is noted of an intent log as it is now.
+/// The content of the note for an intent log as it is now.
 fn claim(log: &Path) -> io::Result<Vec<u8>> {
     let about = log.symlink_metadata()?;
     if !about.is_file() {
@@ -103,12 +105,12 @@ fn claim(log: &Path) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Whether the intent log of one session is noted as ours.
+/// The ownership of one session's intent log.
 #[derive(Default)]
 pub(super) struct LogOwnership {
     /// `None` for an intent log in the agent directory.
     pub(super) notes: Option<OwnershipNotes>,
-    /// Whether the file says what somebody else may have written.
+    /// True if the file holds records that another user may have written.
     pub(super) is_foreign: bool,
     /// The intent log that there is a note of.
     pub(super) noted: Option<PathBuf>,

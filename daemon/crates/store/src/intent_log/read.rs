@@ -1,4 +1,4 @@
-//! What an intent log says.
+//! Reads an intent log.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,12 +13,12 @@ use super::{
 };
 use crate::{Entry, EntryKind, Role, SessionTree, fork::user_text};
 
-/// What was under way when the intent log was last written.
+/// The work that was under way when the intent log was last written.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct UnfinishedWork {
     /// The run, if there was one.
     pub run: Option<RunRecord>,
-    /// The model call that began last. Whether it was answered, the session file says.
+    /// The last model call that began. The session file knows whether it was answered.
     pub answer: Option<StreamedAnswer>,
     /// The tool calls that began last. Which of them have results, the session file says, too.
     pub calls: Option<MadeCalls>,
@@ -31,18 +31,18 @@ pub struct UnfinishedWork {
 /// A message that waits in a queue, or is an entry by now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitingMessage {
-    /// How it came.
+    /// The record of its arrival.
     pub queued: QueuedRecord,
-    /// How it was about to be an entry, if it was.
+    /// The record of its delivery, if that was about to happen.
     pub delivered: Option<DeliveredRecord>,
 }
 
 /// A model call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StreamedAnswer {
-    /// How it was asked.
+    /// The record of the question.
     pub ask: AskRecord,
-    /// What it said, as far as that is known: text and reasoning.
+    /// The known part of the answer: text and reasoning.
     pub content: Vec<ContentBlock>,
 }
 
@@ -51,20 +51,20 @@ pub struct StreamedAnswer {
 pub struct MadeCalls {
     /// The entry of the answer.
     pub entry: String,
-    /// Those that began.
+    /// The calls that began.
     pub begun: Vec<NamedCall>,
-    /// Those that ended, by id, with the results that are known.
+    /// The calls that ended, by id, with their known results.
     pub done: HashMap<String, Option<Json<Message>>>,
 }
 
 /// A command of the user's.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UserCommand {
-    /// How it began.
+    /// The record of its start.
     pub begun: BashRecord,
-    /// Whether it came to its end.
+    /// True if the command came to its end.
     pub is_done: bool,
-    /// What is to be added to the session file.
+    /// The message to add to the session file.
     pub message: Option<Json<Message>>,
 }
 
@@ -81,12 +81,12 @@ impl UnfinishedWork {
         reading.end()
     }
 
-    /// The messages that wait in queues: those of which the session has no entry.
+    /// The messages that wait in queues: those without an entry in the session.
     #[must_use]
     pub fn waiting(&self, tree: &SessionTree) -> Vec<&QueuedRecord> {
         let is_entry = |message: &WaitingMessage| {
             let Some(delivered) = &message.delivered else { return false };
-            // What was done to images may stand behind the text.
+            // Notes on changed images may stand behind the text.
             let is_it = |entry: &Entry| {
                 entry.kind() == EntryKind::Message(Role::User)
                     && entry.parent_id() == delivered.after.as_deref()
@@ -98,7 +98,7 @@ impl UnfinishedWork {
         self.messages.iter().filter(|message| !is_entry(message)).map(|message| &message.queued).collect()
     }
 
-    /// Whether nothing was under way.
+    /// Returns whether no work was under way.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()

@@ -43,13 +43,13 @@ pub enum IntentRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunRecord {
-    /// When.
+    /// The time.
     #[serde(default)]
     pub at: i64,
     /// The run's first entry; for one that was interrupted and goes on, the entry that it goes on after.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<String>,
-    /// How often a crash interrupted it and it went on by itself.
+    /// The number of crashes after which the run went on by itself.
     #[serde(default)]
     pub resumes: u32,
 }
@@ -58,7 +58,7 @@ pub struct RunRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AskRecord {
-    /// When.
+    /// The time.
     #[serde(default)]
     pub at: i64,
     /// The last entry that the model is shown.
@@ -78,7 +78,7 @@ pub struct AskRecord {
     pub level: String,
 }
 
-/// What the model said since the record before.
+/// The text that the model streamed since the last record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SaidRecord {
     /// In the order in which it came.
@@ -101,7 +101,7 @@ pub struct Streamed {
     /// The block's signature, once it is complete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
-    /// Whether the provider withheld the reasoning.
+    /// True if the provider withheld the reasoning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redacted: Option<bool>,
 }
@@ -109,10 +109,10 @@ pub struct Streamed {
 /// Tool calls are about to be made, side by side.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallsRecord {
-    /// The entry of the answer that they stand in.
+    /// The entry of the answer that holds the calls.
     #[serde(default)]
     pub entry: String,
-    /// Which.
+    /// The calls.
     #[serde(default)]
     pub calls: Vec<NamedCall>,
 }
@@ -130,7 +130,7 @@ pub struct NamedCall {
 /// A tool call came to its end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DoneRecord {
-    /// The entry of the answer that it stands in.
+    /// The entry of the answer that holds the call.
     #[serde(default)]
     pub entry: String,
     /// Its id.
@@ -146,13 +146,13 @@ pub struct DoneRecord {
 pub struct BashRecord {
     /// Tells it from the others of this intent log.
     pub number: u64,
-    /// When.
+    /// The time.
     #[serde(default)]
     pub at: i64,
     /// The command line.
     #[serde(default)]
     pub command: String,
-    /// Whether the model is spared it.
+    /// True if the result is kept out of the model's context.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub exclude_from_context: bool,
     /// The key that its client may repeat it by.
@@ -163,12 +163,12 @@ pub struct BashRecord {
 /// A command of the user's came to its end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BashDoneRecord {
-    /// Which.
+    /// The number of the command.
     pub number: u64,
-    /// What is to be added to the session file; absent when that is done, or when it is too large to be kept here.
+    /// The message to add to the session file; absent when it is stored, or too large to be kept here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<Json<Message>>,
-    /// Whether there is nothing to add: it is in the session file, or nothing came of the command.
+    /// True if there is nothing to add: the message is in the session file, or the command had none.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stored: bool,
 }
@@ -179,7 +179,7 @@ pub struct BashDoneRecord {
 pub struct QueuedRecord {
     /// Tells it from the others of this intent log; those with lower numbers came before it.
     pub number: u64,
-    /// Which queue.
+    /// The queue.
     pub to: StreamingBehavior,
     /// Its text.
     pub text: String,
@@ -194,7 +194,7 @@ pub struct QueuedRecord {
 /// A message that waited is about to be an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeliveredRecord {
-    /// Which.
+    /// The number of the message.
     pub number: u64,
     /// The entry that its own follows: when none of a message with its text does, it waits still.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -18,53 +18,53 @@ use crate::{
     io::{FileIo, Io},
 };
 
-/// What an intent log may hold of streamed text and results, in bytes. Beyond it only what is about to happen is written.
+/// The limit for streamed text and results in an intent log, in bytes. Beyond it only intents are written.
 const MAX_BYTES: u64 = 32 << 20;
 
 /// With so much more than it began with the intent log is begun anew with the next question to the model, in bytes: all that it says
 /// of before is in the session file by then.
 const RENEWED_BYTES: u64 = 256 << 10;
 
-/// What is read of an intent log, in bytes: room for queues as long as they may be by default, as they were and as they are, too.
+/// The part of an intent log that is read, in bytes: enough for queues of the default limits, in their old and new form.
 const MAX_READ: u64 = 8 * MAX_BYTES;
 
-/// The intent log of one session; blocks. To be written only by whoever holds the lock of the session file.
+/// The intent log of one session; blocks. Only the holder of the session file's lock may write it.
 ///
-/// The file is there while something is under way, and open as long.
+/// The file exists, and is open, while work is under way.
 pub struct IntentLog {
     io: Arc<dyn Io>,
     durability: Durability,
     /// `None` for a session in memory: nothing is ever written.
     path: Option<PathBuf>,
-    /// Whether the session file is there, and locked.
+    /// True if the session file exists and is locked.
     armed: bool,
     file: Option<OpenIntentLog>,
     /// The record of the run that is under way, for a new intent log.
     run: Option<IntentRecord>,
-    /// As well for the commands of the user's.
+    /// The records of the user's commands that are under way, by number.
     commands: BTreeMap<u64, IntentRecord>,
-    /// The messages that wait in queues. What they say is in the file alone: they may be megabytes.
+    /// The numbers of the messages that wait in queues. Their texts, which may be megabytes, are in the file alone.
     waiting: BTreeSet<u64>,
-    /// Those that came before the session had a file: they go first into the intent log.
+    /// Records from before the session had a file: they go first into the intent log.
     early: Vec<IntentRecord>,
-    /// Whether somebody was told that it cannot be written.
+    /// True once a warning was logged that the log cannot be written.
     warned: bool,
-    /// Whether what an earlier process left could not be stored yet: it stays as it is.
+    /// True while work that an earlier process left could not be stored: the file stays as it is.
     held: bool,
-    /// Whether the file is noted as ours.
+    /// The note that the file is ours.
     pub(super) ownership: LogOwnership,
 }
 
 struct OpenIntentLog {
     file: Box<dyn FileIo>,
     len: u64,
-    /// How long it may be when the model is asked; then it is begun anew.
+    /// The length at which the log is rewritten before the next question to the model.
     renewed_at: u64,
-    /// Whether the last line may lack its end.
+    /// True if the last line may lack its end.
     torn: bool,
 }
 
-/// What a write is for, which decides where tests can make it fail.
+/// The fail points around a write.
 #[derive(Clone, Copy)]
 struct Places {
     before: Point,
@@ -93,7 +93,7 @@ impl IntentLog {
         }
     }
 
-    /// Where it is, or would be; `None` for a session in memory.
+    /// The path of the file, whether it exists or not; `None` for a session in memory.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
@@ -104,15 +104,16 @@ impl IntentLog {
         self.armed = true;
     }
 
-    /// What an earlier process left could not be stored yet. Until [`Self::replace`] it stays, and nothing may begin.
+    /// Keeps the file as it is, because work that an earlier process left could not be stored yet. Until [`Self::replace`], no
+    /// work may begin.
     pub fn hold(&mut self) {
         self.held = true;
     }
 
-    /// What an earlier process left; `None` when there is no intent log.
+    /// Reads the work that an earlier process left; `None` without an intent log.
     ///
     /// # Errors
-    /// [`StoreError::Io`] when there is one that cannot be read.
+    /// [`StoreError::Io`] when it cannot be read.
     pub fn left(&self) -> Result<Option<UnfinishedWork>, StoreError> {
         let Some(path) = self.path.as_deref().filter(|_| self.armed) else { return Ok(None) };
         let read = || -> io::Result<Vec<u8>> {
@@ -259,7 +260,7 @@ impl IntentLog {
         self.ownership.notes = Some(notes);
     }
 
-    /// What is left in it may be somebody else's. It is not noted as ours for as long as it says anything of that.
+    /// Marks the records in the file as possibly another user's. While they are there, the file is not noted as ours.
     pub fn is_of_others(&mut self) {
         self.ownership.is_foreign = true;
     }
@@ -349,7 +350,8 @@ impl IntentLog {
             }
         }
         if let Err(source) = synced {
-            // What was refused must not be found after a crash. Where it cannot be cut off, it is a line of its own, torn or not.
+            // A refused record must not be found after a crash. If it cannot be cut off, the next record begins on a line of
+            // its own.
             open.torn = open.file.set_len(open.len).is_err();
             return Err(failed(source));
         }

@@ -15,7 +15,7 @@ pub(super) struct SessionFile {
     pub(super) modified_ms: i64,
 }
 
-/// Whether a path leads to a regular file of this user's (or of root's): others may be named, and are in no list.
+/// Returns whether a path leads to a regular file of this user or of root: files of others can be named, and are in no list.
 #[must_use]
 pub fn is_own_file(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| is_ours(&metadata))
@@ -55,7 +55,7 @@ pub(super) fn subfolders(root: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(folders)
 }
 
-/// What is in a folder; nothing in one that is not there.
+/// The entries of a folder; none when the folder does not exist.
 fn entries(dir: &Path) -> io::Result<impl Iterator<Item = io::Result<fs::DirEntry>>> {
     match fs::read_dir(dir) {
         Ok(entries) => Ok(Some(entries).into_iter().flatten()),
@@ -64,7 +64,7 @@ fn entries(dir: &Path) -> io::Result<impl Iterator<Item = io::Result<fs::DirEntr
     }
 }
 
-/// When a file was written to, in Unix milliseconds.
+/// The time of the last write to a file, in Unix milliseconds.
 pub(super) fn modified_ms(metadata: &fs::Metadata) -> i64 {
     let time = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();

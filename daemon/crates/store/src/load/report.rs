@@ -1,13 +1,13 @@
-//! What was odd about a session file, and where.
+//! The oddities of a session file, and their positions.
 
 use std::{fmt, path::PathBuf};
 
 use crate::lines::LinePosition;
 
-/// How many oddities are kept with their places; the others are counted.
+/// The number of oddities that are kept with their positions; further ones are only counted.
 pub const KEPT_ODDITIES: usize = 100;
 
-/// What a reader stumbles over in a session file.
+/// An oddity of a session file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum OddityKind {
@@ -69,7 +69,7 @@ impl OddityKind {
         Self::Cycle,
     ];
 
-    /// What programs call it. Never changes.
+    /// The name for programs. It never changes.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -93,7 +93,7 @@ impl OddityKind {
         }
     }
 
-    /// Whether something that may have been said was not read, or not as it was.
+    /// Returns whether content may have been lost or changed.
     #[must_use]
     pub fn loses(self) -> bool {
         matches!(
@@ -108,7 +108,7 @@ impl OddityKind {
         )
     }
 
-    /// Whether reading is all the same without it: nothing that a user has to be told of when a session opens.
+    /// Returns whether the content is complete all the same, so that the user need not be told when a session opens.
     #[must_use]
     pub fn is_harmless(self) -> bool {
         matches!(self, Self::ByteOrderMark | Self::CrLf)
@@ -172,13 +172,13 @@ impl fmt::Display for OddityKind {
 /// One thing that was odd.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Oddity {
-    /// What it is.
+    /// The kind.
     pub kind: OddityKind,
-    /// Where it is.
+    /// The position.
     pub place: LinePosition,
 }
 
-/// What was odd about a file that was opened.
+/// The oddities of a file that was opened.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LoadReport {
     oddities: Vec<Oddity>,
@@ -196,13 +196,13 @@ impl LoadReport {
         &self.oddities
     }
 
-    /// How many there were of a kind.
+    /// The number of oddities of a kind.
     #[must_use]
     pub fn count(&self, kind: OddityKind) -> u64 {
         self.counts[kind as usize]
     }
 
-    /// How many there were in all; lines that end with CR LF count as one.
+    /// The number of all oddities; lines that end with CR LF count as one.
     #[must_use]
     pub fn total(&self) -> u64 {
         OddityKind::ALL
@@ -214,13 +214,13 @@ impl LoadReport {
             .sum()
     }
 
-    /// Whether everything was in order.
+    /// Returns whether the file has no oddity.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.total() == 0
     }
 
-    /// One sentence for a log about what was not read as it stands there; `None` when everything was.
+    /// One sentence for a log about the lines that were not read as written; `None` without such lines.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
         let odd: Vec<String> = OddityKind::ALL
@@ -243,7 +243,7 @@ impl LoadReport {
         }
     }
 
-    /// Finds what those of a kind really are, now that the whole file was read. Those without a place stay what they are.
+    /// Changes the kind of oddities, now that the whole file is read. Those without a kept position keep their kind.
     pub(super) fn reclassify(&mut self, kind: OddityKind, mut really: impl FnMut(u64) -> Option<OddityKind>) {
         for oddity in self.oddities.iter_mut().filter(|oddity| oddity.kind == kind) {
             if let Some(really) = really(oddity.place.byte) {

@@ -100,7 +100,7 @@ fn zeros_take_nothing_along() {
     let tail = self::session(format!("{HEADER}\n{a}\n\0\0\0").as_bytes());
     assert_eq!((ids(&tail), tail.lacks_newline), (vec!["a"], true));
     assert!(matches!(read(&zeros), Loaded::Invalid));
-    // Where the header's block is lost there is no telling whose file it is.
+    // When the header's block is lost, the owner of the file is unknown.
     assert!(matches!(read(format!("\0\0\0\n{a}\n").as_bytes()), Loaded::Invalid));
     assert_eq!(ids(&self::session(format!("\0\0{HEADER}\n{a}\n").as_bytes())), ["a"]);
 }
@@ -129,7 +129,7 @@ fn records_whose_line_ends_were_lost_are_read() {
         found(&session),
         [(OddityKind::Joined, at.0, at.1, at.2), (OddityKind::Broken, at.0, at.1, at.2)]
     );
-    // What a torn line holds is nobody's entry, however much it looks like one.
+    // A torn line is no entry, however much it looks like one.
     let torn = format!(r#"{{"type":"message","id":"x","message":{{"arguments":{a},"#);
     let session = self::session(format!("{HEADER}\n{torn}\n").as_bytes());
     assert_eq!((ids(&session), session.report.count(OddityKind::Broken)), (vec![], 1));
@@ -216,7 +216,7 @@ fn two_sessions_in_one_file_are_two_branches() {
     assert_eq!(session.report.count(OddityKind::SecondHeader), 1);
 }
 
-/// Whatever stands in a file, its bytes are parsed a few times at most, and what is kept of oddities is bounded.
+/// Whatever a file holds, its bytes are parsed a few times at most, and the kept oddities are bounded.
 #[test]
 fn the_work_does_not_grow_with_the_oddities() {
     let many = |line: &dyn Fn(usize) -> String| {

@@ -1,4 +1,4 @@
-//! A session's whole life on a disk of which one call fails: every call, with every error.
+//! A session's whole life on a disk with one failing call: every call, with every error.
 
 use std::{
     fs,
@@ -57,7 +57,7 @@ fn texts(entries: &[Entry]) -> Vec<String> {
     entries.iter().filter_map(text).collect()
 }
 
-/// What a file holds, read from a disk that works.
+/// The lines of a file, read from a disk that works.
 fn on_disk(path: &Path) -> Vec<String> {
     let (tree, report) = Store::new(StoreOptions::default()).read(path).unwrap();
     // A torn line at the end may be left; it was never told to be there.
@@ -65,7 +65,7 @@ fn on_disk(path: &Path) -> Vec<String> {
     texts(tree.entries())
 }
 
-/// What is saved is there, in order; behind it at most what was just being written.
+/// Saved lines are there, in order; behind them at most the one that was being written.
 #[track_caller]
 fn assert_kept(told: &Told, what: &str) {
     let path = told.path();

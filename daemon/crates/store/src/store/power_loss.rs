@@ -1,7 +1,7 @@
-//! The power goes: what was never brought to the disk is gone. With `fsync` nothing that was acknowledged is among it.
+//! Power loss: all bytes that were not synced are gone. With `fsync`, none of them was acknowledged.
 //!
-//! A disk that notes what of it would still be there: the content of a file up to its last sync, and a name only when the folder
-//! that it stands in was synced since. All else is taken to be lost, which is as bad as it can get.
+//! The disk keeps a model of its durable state: the content of a file up to its last sync, and a name only when its folder was
+//! synced since. It treats everything else as lost, which is the worst case.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,12 +18,12 @@ use crate::{
     io::{Disk, FileIo, FileState, Io},
 };
 
-/// Which file or folder a name stands for.
+/// The file or folder of a name.
 type Node = (u64, u64);
 
 #[derive(Default)]
 struct Durable {
-    /// What synced files hold.
+    /// The content of synced files.
     content: BTreeMap<Node, Vec<u8>>,
     /// The names in synced folders, and what they stand for.
     names: BTreeMap<Node, BTreeMap<PathBuf, Node>>,
@@ -42,7 +42,7 @@ impl PowerDisk {
         self.0.lock().unwrap()
     }
 
-    /// What a file would hold after the power has gone; `None` where it would not be there. `root` was there all along.
+    /// The content of a file after the power loss; `None` when the file would not exist. `root` existed from the beginning.
     fn after_power_loss(&self, root: &Path, path: &Path) -> Option<Vec<u8>> {
         let durable = self.durable();
         let mut at = node(root).ok()?;
@@ -167,7 +167,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Whether all that was acknowledged of a session would be there.
+    /// Returns whether all acknowledged entries of a session would survive.
     fn keeps(&self, session: &OpenSession) -> bool {
         let mut expected = Vec::new();
         session.tree.write_to(&mut expected);
@@ -191,7 +191,7 @@ proptest! {
                 session = bench.store.open(&path, NewSession::new("/w", 0)).unwrap();
             }
         }
-        // A copy is there when it is told of.
+        // A copy is durable when its creation is acknowledged.
         let copy = session.tree.clone();
         let copy = bench.store.adopt(copy, Some(&bench.dir.path().join("sessions/--copy--")), FileCreation::AtOnce).unwrap();
         prop_assert!(bench.keeps(&copy));

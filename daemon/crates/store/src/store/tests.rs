@@ -269,7 +269,7 @@ fn a_file_cut_anywhere_opens_with_what_was_before() {
             .count();
         assert_eq!(lines(&session.tree), whole[..complete], "{cut}");
         let parent = session.tree.leaf_id().map(str::to_owned);
-        // What comes next is whole, whatever stands before it.
+        // The next entry is whole, whatever precedes it.
         let entry = append(&mut session, user("next"));
         assert_eq!(entry.parent_id(), parent.as_deref());
         if cut == 0 {
@@ -369,8 +369,8 @@ fn a_new_file_is_locked_too() {
     assert!(store().open(&path, new()).is_ok());
 }
 
-/// What [`two_processes_do_not_share_a_session`] starts: opens the file that the environment names and says what came
-/// of it in another file.
+/// The child of [`two_processes_do_not_share_a_session`]: opens the file that the environment names, and writes the outcome to
+/// another file.
 #[test]
 fn child_process() {
     let Some(path) = std::env::var_os("STORE_TEST_LOCKED") else { return };

@@ -1,4 +1,4 @@
-//! A disk of which one call fails, whichever it is.
+//! A disk with one failing call.
 
 use std::{
     io::{self, Read},
@@ -12,15 +12,15 @@ use crate::io::{Disk, FileIo, FileState, Io};
 pub(crate) const ERRORS: [(&str, i32); 5] =
     [("ENOSPC", 28), ("EIO", 5), ("EROFS", 30), ("EACCES", 13), ("EMFILE", 24)];
 
-/// What fails.
+/// The failing call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fault {
     /// The call, from 0.
     pub(crate) at: usize,
     pub(crate) errno: i32,
-    /// Whether all calls behind it fail, too.
+    /// True if all later calls fail, too.
     pub(crate) stays: bool,
-    /// Whether a write brings half of its bytes to the disk first, and the rest fails.
+    /// True if a write puts half of its bytes on the disk first, and the rest fails.
     pub(crate) half: bool,
 }
 
@@ -47,12 +47,12 @@ impl NthCall {
         self.0.lock().unwrap().fault = None;
     }
 
-    /// How many calls there were.
+    /// The number of calls.
     pub(crate) fn calls(&self) -> usize {
         self.0.lock().unwrap().calls
     }
 
-    /// How many of them failed.
+    /// The number of failed calls.
     pub(crate) fn injected(&self) -> usize {
         self.0.lock().unwrap().injected
     }

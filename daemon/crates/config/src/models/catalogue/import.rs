@@ -99,7 +99,7 @@ pub fn reset_catalogue(agent_dir: &AgentDir) -> Result<CatalogueUpdate, Catalogu
     Ok(compare(&before, &Catalogue::builtin()))
 }
 
-/// What changes from one to the other.
+/// The changes from one catalogue to the other.
 fn compare(before: &Catalogue, after: &Catalogue) -> CatalogueUpdate {
     let ids = |of: &Catalogue| of.providers().iter().map(|provider| provider.id.to_string()).collect();
     let (old, new): (Vec<String>, Vec<String>) = (ids(before), ids(after));
@@ -129,7 +129,7 @@ fn compare(before: &Catalogue, after: &Catalogue) -> CatalogueUpdate {
 }
 
 struct Imported {
-    /// As [`stored::written`] gives them.
+    /// The bytes of [`stored::written`].
     bytes: Vec<u8>,
     dropped_headers: Vec<DroppedHeader>,
     other_models: u64,
@@ -140,7 +140,7 @@ fn one_fault(text: &str, steps: &[JsonStep<'_>], place: String, what: impl Into<
     CatalogueError::Invalid { faults: vec![fault], more: 0 }
 }
 
-/// What would be stored of a text.
+/// The bytes that a text would be stored as.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(super) fn checked(text: &str) -> Result<Vec<u8>, CatalogueError> {
     import(text).map(|imported| imported.bytes)
@@ -219,7 +219,7 @@ fn read(text: &str) -> Result<CatalogueText<'_>, CatalogueError> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let document: CatalogueText<'_> = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let place = error.path().to_string();
-        // Where the text is no JSON, the way leads to something unknown.
+        // When the text is no JSON, the path ends in an unknown step.
         let place = place.trim_end_matches(['.', '?']).to_owned();
         at_line(place, error.inner())
     })?;
@@ -236,7 +236,7 @@ fn at_line(place: String, error: &serde_json::Error) -> CatalogueError {
     CatalogueError::Invalid { faults: vec![CatalogueFault { line, place, what }], more: 0 }
 }
 
-/// What is wrong with a text.
+/// The faults of a text.
 struct Faults<'a> {
     text: &'a str,
     found: Vec<CatalogueFault>,
@@ -304,7 +304,7 @@ fn one_model(
     problems.is_empty().then_some((model, line))
 }
 
-/// What is wrong with a model beyond the shape of its JSON.
+/// The faults of a model beyond the shape of its JSON.
 fn problems(model: &Model, value: &Map<String, Value>) -> Vec<(&'static str, String)> {
     let mut problems = Vec::new();
     for (member, text) in
@@ -362,7 +362,7 @@ fn clean_headers(model: &mut Map<String, Value>, dropped: &mut BTreeMap<String, 
     }
 }
 
-/// Whether a header says which program sends the request.
+/// Returns whether a header says which program sends the request.
 fn presents_another(header: &str) -> bool {
     let header = header.to_ascii_lowercase();
     let whole = [

@@ -33,7 +33,7 @@ struct Builtin {
     unpacked: usize,
 }
 
-/// Packed models, and an index of them. Unpacked ones are kept for as long as anybody has them.
+/// Packed models, and an index of them. Unpacked models are shared until their last user drops them.
 #[derive(Debug)]
 pub(in crate::models) struct Catalogue {
     /// Sorted by id.
@@ -55,24 +55,24 @@ pub(in crate::models) struct CatalogueProvider {
     pub(in crate::models) default: Cow<'static, str>,
     /// The wire APIs of its models, and of how many models each is.
     pub(in crate::models) apis: Vec<(Cow<'static, str>, usize)>,
-    /// Whether an id or a name of its models holds a thinking level behind a colon.
+    /// True if an id or a name of its models holds a thinking level behind a colon.
     pub(in crate::models) names_levels: bool,
     /// A hash of each model's id.
     pub(in crate::models) ids: Cow<'static, [u32]>,
     pub(in crate::models) packed: Range<usize>,
     pub(in crate::models) unpacked: usize,
-    /// What is unpacked at the moment.
+    /// The models while they are unpacked.
     pub(in crate::models) models: Mutex<Weak<Vec<Arc<Model>>>>,
     pub(in crate::models) config: OnceLock<ProviderConfig>,
 }
 
 impl CatalogueProvider {
-    /// Whether one of its models may have this id, in any case: never `false` when one has. Unpacks nothing.
+    /// Returns whether one of its models may have this id, in any case: never `false` when one has. Unpacks nothing.
     pub(in crate::models) fn may_have(&self, id: &str) -> bool {
         self.ids.contains(&packing::id_hash(id))
     }
 
-    /// What is known of how it is reached when the user says nothing.
+    /// The configuration of the provider when the user has none.
     pub(in crate::models) fn config(&self) -> &ProviderConfig {
         self.config.get_or_init(|| ProviderConfig {
             id: self.id.to_string(),
@@ -113,7 +113,7 @@ impl Catalogue {
         Arc::clone(&CATALOGUE)
     }
 
-    /// Which one it is.
+    /// The kind and date of the catalogue.
     pub(in crate::models) fn info(&self) -> &CatalogueInfo {
         &self.info
     }
@@ -134,8 +134,8 @@ impl Catalogue {
         preferred.map(|provider| (&*provider.id, &*provider.default))
     }
 
-    /// The models of the provider at this place. Unpacks them unless somebody has them already: some milliseconds for the
-    /// largest provider, less than one for most.
+    /// The models of the provider at this place. Unpacks them unless they are in use already: some milliseconds for the largest
+    /// provider, less than one for most.
     pub(in crate::models) fn models(&self, place: usize) -> Arc<Vec<Arc<Model>>> {
         let provider = &self.providers[place];
         let mut unpacked = provider.models.lock().unwrap_or_else(PoisonError::into_inner);
@@ -199,7 +199,7 @@ mod tests {
                     );
                 }
                 let values = model.headers.iter().flat_map(|headers| headers.values());
-                // What begins otherwise would be taken for a variable or a command.
+                // A header with another beginning would be taken for a variable or a command.
                 assert!(
                     values.map(|value| value.as_str().unwrap()).all(|text| !text.starts_with(['$', '!']))
                 );

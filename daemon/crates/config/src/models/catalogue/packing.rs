@@ -4,17 +4,17 @@ use std::{collections::BTreeMap, ops::Range};
 
 use serde_json::Value;
 
-/// What the index says about a provider's packed models.
+/// The index entry of a provider's packed models.
 pub(crate) struct Packed {
     /// The wire APIs, and of how many models each is.
     pub(crate) apis: Vec<(String, usize)>,
     /// A hash of each model's id.
     pub(crate) ids: Vec<u32>,
-    /// Whether an id or a name holds a thinking level behind a colon.
+    /// True if an id or a name holds a thinking level behind a colon.
     pub(crate) names_levels: bool,
-    /// Where the models are.
+    /// The range of the packed models.
     pub(crate) packed: Range<usize>,
-    /// How many bytes they are when unpacked.
+    /// The unpacked size in bytes.
     pub(crate) unpacked: usize,
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn pack(
     Ok(Packed { apis: apis.into_iter().collect(), ids, names_levels, packed, unpacked: text.len() })
 }
 
-/// Whether a text holds a thinking level behind a colon, in any case.
+/// Returns whether a text holds a thinking level behind a colon, in any case.
 pub(crate) fn holds_level(text: &str) -> bool {
     let text = text.to_lowercase();
     [":off", ":minimal", ":low", ":medium", ":high", ":xhigh", ":max"]

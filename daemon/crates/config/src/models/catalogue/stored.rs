@@ -27,9 +27,9 @@ pub enum CatalogueError {
     /// The text is no catalogue.
     #[error("{}", show(faults, *more))]
     Invalid {
-        /// What is wrong where, the first of them.
+        /// The first faults, with their positions.
         faults: Vec<CatalogueFault>,
-        /// How many more there are.
+        /// The number of further faults.
         more: usize,
     },
     /// The file system does not let it be stored or removed.
@@ -37,19 +37,19 @@ pub enum CatalogueError {
     Io {
         /// The stored catalogue.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// What is wrong at one place of a catalogue.
+/// A fault in a catalogue, with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogueFault {
     /// The line, from 1.
     pub line: u32,
     /// The place in the JSON, such as `models[3].cost.input`; empty for the whole.
     pub place: String,
-    /// What is wrong.
+    /// The fault.
     pub what: String,
 }
 
@@ -101,11 +101,11 @@ pub(super) struct Row {
     pub(super) unpacked: usize,
 }
 
-/// The catalogue that counts: the stored one, else the built-in one. One that is in memory already is shared. Reads the
-/// file where it has changed; unpacks nothing.
+/// The effective catalogue: the stored one, else the built-in one. One that is in memory already is shared. Reads the file when
+/// it has changed; unpacks nothing.
 ///
 /// # Errors
-/// When the stored one cannot be used; says which file it is and what to do.
+/// When the stored one cannot be used; the diagnostic names the file and the remedy.
 pub(in crate::models) fn load(agent_dir: &AgentDir) -> Result<Arc<Catalogue>, StoredCatalogueProblem> {
     static LOADED: Mutex<Vec<Loaded>> = Mutex::new(Vec::new());
 
@@ -219,14 +219,14 @@ fn split_line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&bytes[..at], &bytes[at + 1..]))
 }
 
-/// FNV-1a: finds damage, not malice. Who can write this file can write `models.json`, too.
+/// FNV-1a: detects damage, not malice. A program that can write this file can write `models.json`, too.
 fn checksum(bytes: &[u8]) -> u64 {
     bytes
         .iter()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// A catalogue that was read, and for as long as anybody has it need not be read again.
+/// A catalogue that was read. While it is in use, it is not read again.
 struct Loaded {
     path: PathBuf,
     stamp: Stamp,

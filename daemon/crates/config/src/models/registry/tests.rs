@@ -81,7 +81,7 @@ fn a_provider_of_the_catalogue_is_patched() {
         assert_eq!(**model, expected);
     }
     let (model, before) = (patched.find("xai", "grok-4.7").unwrap(), plain.find("xai", "grok-4.7").unwrap());
-    // What the file does not touch is shared, not copied.
+    // A model that the file does not touch is shared, not copied.
     assert!(Arc::ptr_eq(&model, &before));
 }
 

@@ -1,4 +1,4 @@
-//! Which context files there are, and whether one needs trust.
+//! The context files of a folder, and whether one needs trust.
 
 use std::{
     fs,
@@ -18,7 +18,7 @@ const NAMES: [&str; 5] = ["AGENTS.override.md", "AGENTS.md", "AGENTS.MD", "CLAUD
 pub(crate) struct Candidate {
     /// Its absolute path.
     pub(crate) path: PathBuf,
-    /// What that leads to.
+    /// The path with links resolved.
     pub(crate) real: PathBuf,
     pub(super) standing: Standing,
     /// It is a link.
@@ -58,8 +58,8 @@ impl Candidate {
         }
     }
 
-    /// Whether somebody else may have put it there, so that trust is for what it leads to. A file of the user's own in a folder
-    /// above the project is none such.
+    /// Returns whether another user may have put the file there, so that trust is bound to its target. A file of the user's own
+    /// in a folder above the project is not foreign.
     pub(crate) fn is_foreign(&self) -> bool {
         match self.standing {
             Standing::LeadsOut | Standing::Foreign(_) => true,

@@ -164,7 +164,7 @@ fn what_is_not_simply_the_projects_needs_trust() {
         place.check_untrusted("work/p/sub", &["user", "project", "rules"], &[above]);
         fs::remove_file(place.path("work/p/sub/AGENTS.md")).unwrap();
     }
-    // Those that do not.
+    // Files that do not.
     let before = place.trusted("work/p/sub");
     symlink("../../secret", place.path("work/p/sub/AGENTS.md")).unwrap();
     place.check_untrusted(

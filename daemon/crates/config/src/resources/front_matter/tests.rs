@@ -19,7 +19,7 @@ fn parts_of_a_file() {
     check_split("", None, "");
 }
 
-/// What is read, and the problems as `LINE: message`.
+/// The attributes, and the problems as `LINE: message`.
 fn read(yaml: &str) -> (Attributes, Vec<String>) {
     let mut attributes = attributes(yaml).unwrap_or_else(|problem| panic!("{yaml:?}: {problem:?}"));
     let problems = std::mem::take(&mut attributes.problems);
@@ -120,7 +120,7 @@ fn broken_front_matter_names_the_line_of_the_file() {
     check_broken(&format!("\ndescription: {}", "x".repeat(MAX_BYTES)), None, "more than the 32768");
 }
 
-/// What is wrong may quote the value, which may be all there is.
+/// A problem may quote the value, which may be very long.
 #[test]
 fn a_problem_is_no_longer_than_a_few_lines() {
     let problem = attributes(&format!("\na: {{b: {}}}", "1".repeat(20_000))).unwrap_err();

@@ -57,7 +57,7 @@ fn a_settled_run_leaves_commands_of_the_user() {
     assert!(read(&[bash, RUN, r#"{"type":"settled"}"#, stored]).is_empty());
 }
 
-/// Whether a message that was delivered is an entry, the session says; whatever else was said there.
+/// The session decides whether a delivered message is an entry, whatever else it holds.
 #[test]
 fn messages_wait_until_they_are_entries() {
     let queued = |number: u64, text: &str| {

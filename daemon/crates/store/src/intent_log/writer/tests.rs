@@ -152,7 +152,7 @@ fn messages_that_came_before_the_file_go_first_into_it() {
     assert_eq!(left.messages.iter().map(|it| &*it.queued.text).collect::<Vec<_>>(), ["two"]);
 }
 
-/// Whoever sent it was told that it is not taken.
+/// The sender was told that the message is not taken.
 #[test]
 fn a_message_that_could_not_be_noted_is_not_found() {
     let fixture = LogFixture::new();
@@ -196,7 +196,7 @@ fn an_intent_that_cannot_be_written_is_an_error_and_an_outcome_is_not() {
     log.intend(&[run(), ask()]).unwrap();
     fixture.disk.plan().appends.extend([Fault::Short(20), Fault::Error(io::ErrorKind::StorageFull)]);
     log.note(&said("lost"));
-    // What follows a torn line stands on a line of its own.
+    // A record after a torn line begins on a line of its own.
     log.note(&said("kept"));
     assert_eq!(fixture.left().answer.unwrap().content[0].as_text(), Some("kept"));
 }
@@ -258,7 +258,7 @@ fn an_intent_log_is_replaced_in_one_step() {
     log.replace(&[]).unwrap();
 }
 
-/// A link that somebody put there is not followed.
+/// A symbolic link in the place of the file is not followed.
 #[cfg(unix)]
 #[test]
 fn a_link_in_its_place_leads_nowhere() {

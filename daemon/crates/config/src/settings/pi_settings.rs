@@ -1,4 +1,4 @@
-//! Settings of the reference that agentd has no use for. Users of both share one file, so that they are no mistakes.
+//! Settings of pi that agentd has no use for. Users of both programs share one file, so these are no mistakes.
 
 /// Their names at the top of the file; of these also what is below. Some are of older versions.
 pub(super) const OF_REFERENCE: [&str; 36] = [
@@ -40,7 +40,7 @@ pub(super) const OF_REFERENCE: [&str; 36] = [
     "websockets",
 ];
 
-/// Whether a key at the top of the file is one of the reference's.
-pub(super) fn is_of_reference(key: &str) -> bool {
+/// Returns whether a key at the top of the file is one of pi's.
+pub(super) fn is_pi_setting(key: &str) -> bool {
     OF_REFERENCE.contains(&key) || key.starts_with("fullscreen")
 }
