@@ -15,7 +15,6 @@ mod federation;
 #[doc(hidden)]
 pub mod fuzz;
 mod google;
-mod key_variables;
 mod oauth;
 mod passed_variables;
 mod provider_keys;

@@ -15,7 +15,6 @@ mod json_edit;
 mod json_file;
 pub mod models;
 mod models_edit;
-mod neighbour_lock;
 mod paths;
 mod private_file;
 mod private_object;

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::{
     json_edit::{remove, set},
     json_file::{JsonFileError, parse, read_json},
-    neighbour_lock::NeighbourLock,
+    private_file::NeighbourLock,
     private_file::{lock_until, replace_private},
 };
 

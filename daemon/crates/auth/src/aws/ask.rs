@@ -1,6 +1,10 @@
 //! Questions to the services that hand out keys.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    io,
+    path::Path,
+    time::{Duration, SystemTime},
+};
 
 use agentd_http::{HttpClients, deepest_cause};
 use reqwest::{
@@ -9,8 +13,6 @@ use reqwest::{
 };
 use serde_json::Value;
 use tokio::time::timeout;
-
-use super::AwsProblem;
 
 /// The timeout for the whole answer of a service.
 const TIME_LIMIT: Duration = Duration::from_secs(20);
@@ -129,6 +131,35 @@ pub(super) fn element(xml: &str, name: &str) -> Option<String> {
         .into_iter()
         .fold(text.trim().to_owned(), |text, (entity, plain)| text.replace(entity, plain));
     Some(plain).filter(|text| !text.is_empty())
+}
+
+/// Why there are no keys of AWS, for the user: what was tried, what went wrong, what to do. No secrets.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct AwsProblem(String);
+
+impl AwsProblem {
+    pub(super) fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    pub(super) fn file(path: &Path, error: &io::Error) -> Self {
+        Self(format!("{} cannot be read: {error}.", path.display()))
+    }
+}
+
+/// The end of a region's host names behind `amazonaws.com`.
+pub(super) fn domain_end(region: &str) -> &'static str {
+    if region.starts_with("cn-") { ".cn" } else { "" }
+}
+
+/// An address that was put together.
+///
+/// # Errors
+/// Names `from`, which it comes from.
+pub(super) fn address(text: &str, from: &str) -> Result<Url, AwsProblem> {
+    let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+    url.ok_or_else(|| AwsProblem::new(format!("{from} makes no http or https address.")))
 }
 
 #[cfg(test)]

@@ -5,10 +5,10 @@ use agentd_http::AwsKeys;
 use serde_json::Value;
 
 use super::{
-    AwsProblem, files,
+    AwsProblem,
     keys::Found,
     machine,
-    profile::{DEFAULT, Profile, Profiles, expanded},
+    profile::{self, DEFAULT, Profile, Profiles, expanded},
     sso,
     sts::{self, Endpoint, Role},
 };
@@ -194,7 +194,7 @@ impl Context<'_> {
 
     async fn with_token(&self, path: &str, role: &Role<'_>) -> Result<Found, AwsProblem> {
         let path = expanded(path, self.environment);
-        let text = files::read(&path).await.map_err(|error| AwsProblem::file(&path, &error))?;
+        let text = profile::read_file(&path).await.map_err(|error| AwsProblem::file(&path, &error))?;
         let token = text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
         let token = token.ok_or_else(|| {
             AwsProblem::new(format!("The token for the role {} is not in {}.", role.arn, path.display()))

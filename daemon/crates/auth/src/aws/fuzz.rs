@@ -1,12 +1,12 @@
 //! The law of AWS's files; see `fuzz.rs` of the crate.
 
-use super::ini;
+use super::profile;
 
 /// Any text reads as sections of values: names in lower case, values of one line. The parsed form, written again, reads as the
 /// same.
 pub(crate) fn aws_files(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
-    let sections = ini::read(&text);
+    let sections = profile::parse_ini(&text);
     let mut written = String::new();
     let mut expected = sections.clone();
     for (section, values) in &sections {
@@ -33,5 +33,5 @@ pub(crate) fn aws_files(input: &[u8]) {
             }
         }
     }
-    assert_eq!(ini::read(&written), expected, "{written}");
+    assert_eq!(profile::parse_ini(&written), expected, "{written}");
 }

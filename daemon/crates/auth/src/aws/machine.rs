@@ -12,9 +12,8 @@ use reqwest::{
 use super::{
     AwsProblem,
     ask::{METADATA_TIME_LIMIT, Question, ask},
-    files,
     keys::Found,
-    profile::expanded,
+    profile::{self, expanded},
 };
 
 const CONTAINER: &str = "The container's credentials endpoint";
@@ -44,7 +43,7 @@ pub(super) async fn container(environment: &Environment, http: &HttpClients) -> 
         Some(path) => {
             let path = expanded(path, environment);
             let missing = || AwsProblem::new(format!("{} is not there.", path.display()));
-            let text = files::read(&path).await.map_err(|error| AwsProblem::file(&path, &error))?;
+            let text = profile::read_file(&path).await.map_err(|error| AwsProblem::file(&path, &error))?;
             Some(text.ok_or_else(missing)?.trim().to_owned())
         }
         None => variable,
@@ -66,13 +65,10 @@ pub(super) async fn container(environment: &Environment, http: &HttpClients) -> 
 fn container_address(environment: &Environment) -> Result<Url, AwsProblem> {
     if let Some(path) = environment.non_empty("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI") {
         let joint = if path.starts_with('/') { "" } else { "/" };
-        return super::problem::address(
-            &format!("{ECS}{joint}{path}"),
-            "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
-        );
+        return super::ask::address(&format!("{ECS}{joint}{path}"), "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
     }
     let name = "AWS_CONTAINER_CREDENTIALS_FULL_URI";
-    let url = super::problem::address(environment.non_empty(name).unwrap_or_default(), name)?;
+    let url = super::ask::address(environment.non_empty(name).unwrap_or_default(), name)?;
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     let is_known = || {
         let address: Option<IpAddr> = host.parse().ok();
@@ -103,7 +99,7 @@ pub(super) async fn instance(environment: &Environment, http: &HttpClients) -> R
     let name = "AWS_EC2_METADATA_SERVICE_ENDPOINT";
     let base =
         environment.non_empty(name).unwrap_or("http://169.254.169.254").trim_end_matches('/').to_owned();
-    let at = |path: &str| super::problem::address(&format!("{base}/latest/{path}"), name);
+    let at = |path: &str| super::ask::address(&format!("{base}/latest/{path}"), name);
     let put = Question {
         method: Method::PUT,
         time_limit: METADATA_TIME_LIMIT,

@@ -1,21 +1,17 @@
 //! Keys of AWS: the sources that its own programs know, in their order.
 
 mod ask;
-mod cache;
 mod chain;
-mod files;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzz;
-mod ini;
 mod keys;
 mod machine;
-mod problem;
 mod profile;
 mod sso;
 mod sts;
 
-pub use cache::AwsCache;
-pub use problem::AwsProblem;
+pub use ask::AwsProblem;
+pub use keys::AwsCache;
 
 use agentd_config::Environment;
 use agentd_http::{Account, AwsKeys, Credentials};

@@ -13,9 +13,8 @@ use serde_json::{Value, json};
 use super::{
     AwsProblem,
     ask::{Question, ask},
-    files,
     keys::{Found, text_of, time_in},
-    profile::{Profile, Profiles, home},
+    profile::{self, Profile, Profiles, home},
 };
 
 /// A token is renewed when it has less than this left.
@@ -72,19 +71,15 @@ pub(super) async fn keys(
 ) -> Result<Found, AwsProblem> {
     let login = Login::of(profile, profiles)?;
     let token = token(&login, environment, http).await?;
-    let own = format!(
-        "https://portal.sso.{}.amazonaws.com{}",
-        login.region,
-        super::problem::domain_end(login.region)
-    );
+    let own =
+        format!("https://portal.sso.{}.amazonaws.com{}", login.region, super::ask::domain_end(login.region));
     let base = environment.non_empty("AWS_ENDPOINT_URL_SSO").unwrap_or(&own).trim_end_matches('/');
     let url = format!(
         "{base}/federation/credentials?role_name={}&account_id={}",
         encode(login.role.as_bytes()),
         encode(login.account.as_bytes())
     );
-    let mut question =
-        Question::get("SSO", super::problem::address(&url, "AWS_ENDPOINT_URL_SSO or sso_region")?);
+    let mut question = Question::get("SSO", super::ask::address(&url, "AWS_ENDPOINT_URL_SSO or sso_region")?);
     let mut value = HeaderValue::try_from(&token)
         .map_err(|_| AwsProblem::new(format!("The token of the SSO login is damaged. {}", login.advice)))?;
     value.set_sensitive(true);
@@ -110,7 +105,8 @@ async fn token(
     })?;
     let path = home.join(".aws/sso/cache").join(format!("{}.json", sha1(login.name)));
     let none = || AwsProblem::new(format!("There is no SSO login for \"{}\". {}", login.name, login.advice));
-    let text = files::read(&path).await.map_err(|error| AwsProblem::file(&path, &error))?.ok_or_else(none)?;
+    let text =
+        profile::read_file(&path).await.map_err(|error| AwsProblem::file(&path, &error))?.ok_or_else(none)?;
     let mut cached: Value = serde_json::from_str(&text).map_err(|_| none())?;
     let member = |value: &Value, name: &str| {
         value.get(name).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned)
@@ -145,7 +141,7 @@ async fn token(
     if let Some(refresh) = member(&renewed, "refreshToken") {
         cached["refreshToken"] = refresh.into();
     }
-    if let Err(error) = files::replace(path, cached.to_string()).await {
+    if let Err(error) = profile::replace_file(path, cached.to_string()).await {
         tracing::warn!(%error, "a renewed SSO login could not be stored");
     }
     Ok(token)
@@ -158,10 +154,9 @@ async fn renew(
     environment: &Environment,
     http: &HttpClients,
 ) -> Result<Value, AwsProblem> {
-    let own =
-        format!("https://oidc.{}.amazonaws.com{}", login.region, super::problem::domain_end(login.region));
+    let own = format!("https://oidc.{}.amazonaws.com{}", login.region, super::ask::domain_end(login.region));
     let base = environment.non_empty("AWS_ENDPOINT_URL_SSO_OIDC").unwrap_or(&own).trim_end_matches('/');
-    let url = super::problem::address(&format!("{base}/token"), "AWS_ENDPOINT_URL_SSO_OIDC or sso_region")?;
+    let url = super::ask::address(&format!("{base}/token"), "AWS_ENDPOINT_URL_SSO_OIDC or sso_region")?;
     let body = json!({ "grantType": "refresh_token", "clientId": id, "clientSecret": secret, "refreshToken": refresh });
     let mut question = Question::post("SSO", url, body.to_string());
     question.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

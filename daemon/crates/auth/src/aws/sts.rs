@@ -33,8 +33,8 @@ impl Endpoint {
     /// Names an address that is none.
     pub(super) fn of(configured: Option<&str>, region: Option<&str>) -> Result<Self, AwsProblem> {
         let region = region.unwrap_or("us-east-1").to_owned();
-        let own = format!("https://sts.{region}.amazonaws.com{}", super::problem::domain_end(&region));
-        let url = super::problem::address(configured.unwrap_or(&own), "AWS_ENDPOINT_URL_STS or the region")?;
+        let own = format!("https://sts.{region}.amazonaws.com{}", super::ask::domain_end(&region));
+        let url = super::ask::address(configured.unwrap_or(&own), "AWS_ENDPOINT_URL_STS or the region")?;
         Ok(Self { url, region })
     }
 }

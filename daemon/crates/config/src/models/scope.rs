@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use agentd_protocol::model::{Model, ThinkingLevel};
+use globset::{GlobBuilder, GlobMatcher};
 
 use super::{
-    ModelGlob, ReferenceError, UsableModels, is_glob,
+    ReferenceError, UsableModels,
     lookup::{Lookup, WithLevel},
     names::{did_you_mean, split_level},
 };
@@ -162,6 +163,74 @@ fn none_match(purpose: &str, pattern: &str, why: &Option<String>) -> String {
     format!("{purpose}: no model with credentials matches \"{pattern}\"{why}")
 }
 
+/// A glob (`*`, `?`, `[`) over `provider/id` and the id, where `*` does not cross `/` and case does not count.
+#[derive(Debug, Clone)]
+pub struct ModelGlob(GlobMatcher);
+
+/// The fault in a glob.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct GlobError(String);
+
+/// Returns whether a text is meant as a glob.
+#[must_use]
+pub fn is_glob(text: &str) -> bool {
+    text.contains(['*', '?', '['])
+}
+
+impl ModelGlob {
+    /// Reads a glob.
+    ///
+    /// # Errors
+    /// When it is none, such as one with a bracket that is not closed.
+    pub fn new(text: &str) -> Result<Self, GlobError> {
+        let glob = GlobBuilder::new(text).literal_separator(true).case_insensitive(true).build();
+        glob.map(|glob| Self(glob.compile_matcher())).map_err(|error| GlobError(error.kind().to_string()))
+    }
+
+    /// Returns whether it matches a model.
+    #[must_use]
+    pub fn fits(&self, model: &Model) -> bool {
+        self.0.is_match(&model.id) || self.0.is_match(format!("{}/{}", model.provider, model.id))
+    }
+}
+
+/// The result of `cycle_model`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CycledModel {
+    /// The model.
+    pub model: Arc<Model>,
+    /// The level that the scope pins, not yet clamped.
+    pub level: Option<ThinkingLevel>,
+    /// True if it comes from the scope rather than from all available models.
+    pub is_scoped: bool,
+}
+
+/// The next model of the scope (as far as it is still available), or without a scope of all available models; after the
+/// last comes the first, and so it does when the current one is not in the list. `None` when there is no other.
+#[must_use]
+pub fn cycle(
+    usable_models: &UsableModels<'_>,
+    scope: &[ScopedModel],
+    current: &Model,
+) -> Option<CycledModel> {
+    let is_scoped = !scope.is_empty();
+    let list: Vec<ScopedModel> = if is_scoped {
+        scope.iter().filter(|scoped| (usable_models.has_auth)(&scoped.model.provider)).cloned().collect()
+    } else {
+        usable_models.available().into_iter().map(|model| ScopedModel { model, level: None }).collect()
+    };
+    let place =
+        list.iter().position(|item| item.model.provider == current.provider && item.model.id == current.id);
+    let next = match place {
+        Some(_) if list.len() == 1 => return None,
+        Some(place) => (place + 1) % list.len(),
+        None => 0,
+    };
+    let ScopedModel { model, level } = list.into_iter().nth(next)?;
+    Some(CycledModel { model, level, is_scoped })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -253,5 +322,50 @@ mod tests {
         };
         check(&["two", "one"], &["a/two", "b/two", "a/one"], &[&said("two")]);
         check(&["TWO:high"], &["a/two@high", "b/two@high"], &[&said("TWO:high")]);
+    }
+}
+
+#[cfg(test)]
+mod glob_tests {
+    use super::*;
+    use crate::models::testing::model;
+
+    #[test]
+    fn a_star_stays_between_slashes() {
+        let fits = |glob: &str, id: &str| ModelGlob::new(glob).unwrap().fits(&model("p", id));
+        assert!(fits("GPT-*", "gpt-6") && fits("p/gpt-?", "gpt-6") && fits("*/[g]pt-6", "gpt-6"));
+        assert!(!fits("p/*", "deep/model") && fits("p/*/*", "deep/model") && !fits("gpt", "gpt-6"));
+        assert_eq!(ModelGlob::new("a[").unwrap_err().to_string(), "unclosed character class; missing ']'");
+        assert!(is_glob("a?") && !is_glob("a.b/c:d"));
+    }
+}
+
+#[cfg(test)]
+mod cycle_tests {
+    use super::*;
+    use crate::models::{
+        resolve_scope,
+        testing::{TestModels, full_id, model},
+    };
+
+    #[test]
+    fn goes_round() {
+        let all = TestModels::new(&["a/one", "b/two", "c/three"], &["a", "c"]);
+        let scope = resolve_scope(&all.offer(), &["three", "one:high"]).models;
+        let next = |scope: &[ScopedModel], provider, id| {
+            cycle(&all.offer(), scope, &model(provider, id))
+                .map(|next| (full_id(&next.model), next.level.is_some(), next.is_scoped))
+        };
+        let found = |id: &str, pinned, scoped| Some((id.to_owned(), pinned, scoped));
+        assert_eq!(next(&[], "a", "one"), found("c/three", false, false));
+        assert_eq!(next(&[], "c", "three"), found("a/one", false, false));
+        assert_eq!(next(&[], "b", "two"), found("a/one", false, false));
+        assert_eq!(next(&scope, "c", "three"), found("a/one", true, true));
+        assert_eq!(next(&scope, "x", "y"), found("c/three", false, true));
+        assert_eq!(next(&scope[..1], "c", "three"), None);
+        assert_eq!(next(&scope[..1], "a", "one"), found("c/three", false, true));
+        let nothing = TestModels::new(&["a/one"], &[]);
+        assert_eq!(cycle(&nothing.offer(), &[], &Model::placeholder()), None);
+        assert_eq!(cycle(&nothing.offer(), &scope, &Model::placeholder()), None);
     }
 }

@@ -1,6 +1,7 @@
 //! One registry for all sessions, as long as catalogue and `models.json` are the same.
 
 use std::{
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError, Weak},
 };
@@ -62,6 +63,19 @@ fn text_of(path: &Path) -> Option<Vec<u8>> {
     OF_USER.read(path).ok().flatten()
 }
 
+/// Identity, length and time of the file. Empty for a file that does not exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ModelsStamp(Option<(u64, u64, u64, i64, i64)>);
+
+impl ModelsStamp {
+    /// Looks at the file; blocks.
+    #[must_use]
+    pub fn of(agent_dir: &AgentDir) -> Self {
+        let file = agent_dir.models_file().metadata().ok();
+        Self(file.map(|file| (file.dev(), file.ino(), file.len(), file.mtime(), file.mtime_nsec())))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -101,5 +115,27 @@ mod tests {
         fs::write(&path, file("two")).unwrap();
         let two = models.load(&agent_dir);
         assert!(two.find("two", "m").is_some() && Arc::ptr_eq(&two, &models.load(&agent_dir)));
+    }
+}
+
+#[cfg(test)]
+mod stamp_tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn another_file_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let agent_dir = AgentDir::at(dir.path());
+        let none = ModelsStamp::of(&agent_dir);
+        assert_eq!(none, ModelsStamp::default());
+        fs::write(agent_dir.models_file(), "{}").unwrap();
+        let one = ModelsStamp::of(&agent_dir);
+        assert_eq!((one, one == none), (ModelsStamp::of(&agent_dir), false));
+        // Editors replace a file by another one of the same length.
+        fs::write(dir.path().join("new"), "[]").unwrap();
+        fs::rename(dir.path().join("new"), agent_dir.models_file()).unwrap();
+        assert_ne!(ModelsStamp::of(&agent_dir), one);
     }
 }

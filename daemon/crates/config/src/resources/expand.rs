@@ -4,10 +4,9 @@ use agentd_protocol::resources::DiagnosticKind;
 
 use super::{
     ResourceQuery, Skill,
-    arguments::{self, is_space},
     front_matter::split,
     resource_file, skills,
-    substitute::substitute,
+    substitute::{is_space, split_arguments, substitute},
     templates,
 };
 
@@ -69,7 +68,7 @@ pub fn expand(message: &str, query: &ResourceQuery<'_>) -> Result<Option<String>
         return Err(ExpandError::LongArguments { name: name.to_owned(), length: typed.len() });
     }
     let text = body(&template.file, name, DiagnosticKind::Prompt)?;
-    let expanded = substitute(&text, &arguments::split(typed), MAX_RESULT);
+    let expanded = substitute(&text, &split_arguments(typed), MAX_RESULT);
     expanded.map(Some).ok_or_else(|| ExpandError::LongResult { name: name.to_owned() })
 }
 

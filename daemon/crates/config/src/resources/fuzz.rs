@@ -1,9 +1,8 @@
 //! The laws of skills and prompt templates; see `fuzz.rs` of the crate.
 
 use super::{
-    arguments,
     front_matter::{attributes, split},
-    substitute::substitute,
+    substitute::{is_space, split_arguments, substitute},
 };
 
 /// The longest result of a template here, in bytes.
@@ -50,8 +49,8 @@ pub(crate) fn templates(input: &[u8]) {
     let at = input.iter().position(|byte| *byte == b'\n').unwrap_or(input.len());
     let (typed, template) = input.split_at(at);
     let (typed, template) = (String::from_utf8_lossy(typed), String::from_utf8_lossy(template));
-    let split = arguments::split(&typed);
-    let words = typed.split(arguments::is_space).filter(|word| !word.is_empty()).count();
+    let split = split_arguments(&typed);
+    let words = typed.split(is_space).filter(|word| !word.is_empty()).count();
     assert!(split.len() <= words, "{split:?} of {typed:?}");
     if !typed.contains(['"', '\'']) {
         assert_eq!(split.len(), words);

@@ -4,16 +4,13 @@
 //! Nothing here fails because of a file: what is wrong with one is a [`Diagnostic`](agentd_protocol::resources::Diagnostic)
 //! with its path and line. All of it reads files and blocks; how much is read is bounded.
 
-mod arguments;
 mod context_files;
 mod expand;
 mod found;
 mod front_matter;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzz;
-mod ignore_rules;
 mod load;
-mod patterns;
 mod places;
 mod resource_file;
 mod skills;

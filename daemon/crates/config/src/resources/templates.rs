@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use agentd_protocol::resources::{Diagnostic, DiagnosticKind, SourceInfo};
 
 use super::{
-    ResourceQuery, arguments,
+    ResourceQuery,
     found::{FoundFile, find, first_of_each_name},
     front_matter::{Attributes, attributes, split},
     places::Kind,
     resource_file,
+    substitute::is_space,
 };
 
 const KIND: DiagnosticKind = DiagnosticKind::Prompt;
@@ -52,7 +53,7 @@ fn read(file: FoundFile, diagnostics: &mut Vec<Diagnostic>) -> Option<PromptTemp
     };
     diagnostics.extend(attributes.problems.into_iter().map(|problem| problem.remark(KIND, &path)));
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    if name.contains(arguments::is_space) {
+    if name.contains(is_space) {
         let message = format!("\"/{name}\" cannot be typed, since a name ends at the first space");
         diagnostics.push(Diagnostic::warning(KIND, message).at(&path).hint("rename the file"));
     }

@@ -9,11 +9,11 @@ use agentd_protocol::{
 use serde_json::{Map, Value};
 
 use super::{
-    known::{Known, Schema},
     layer::Layer,
     load::load,
     merge::merge,
     reach::counts_from_project,
+    schema::{Known, Schema},
 };
 use crate::{
     AgentDir, Environment, TrustBasis,

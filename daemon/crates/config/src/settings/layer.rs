@@ -9,7 +9,7 @@ use agentd_protocol::{
 use serde_json::{Map, Value};
 use serde_path_to_error::Segment;
 
-use super::{intercept::take_out_bad_rules, pi_settings::is_pi_setting};
+use super::{intercept::take_out_bad_rules, schema::is_pi_setting};
 use crate::{
     json_edit::{JsonStep, line_of},
     json_file::{JsonDocument, JsonFileError, read_json, read_project_json, without_value},

@@ -4,14 +4,13 @@ mod explain;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzz;
 mod intercept;
-mod known;
 mod layer;
 mod load;
 mod merge;
-mod pi_settings;
 mod place;
 mod reach;
 mod save;
+mod schema;
 
 pub use explain::{ExplainQuestion, UnknownSetting, explain};
 pub use load::{LoadedSettings, http_idle_timeout, load, load_as_given, load_user};

@@ -4,7 +4,7 @@ use agentd_protocol::settings::Settings;
 use serde_json::{Map, Value, json};
 
 use super::{
-    super::{known::Schema, load},
+    super::{load, schema::Schema},
     *,
 };
 use crate::{AgentDir, Environment};
