@@ -21,7 +21,7 @@ const OTHER_PATHS: [&str; 3] = ["", "/openai", "/openai/v1/responses"];
 
 /// The address and account of a model on Azure.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct AzureTarget {
     /// The address of the API.
     pub(crate) base_url: String,
     /// The version to ask for, and the deployment where it is not called as the model.
@@ -38,7 +38,11 @@ pub(crate) fn has(model: &Model) -> bool {
 ///
 /// # Errors
 /// The missing or wrong setting, for the user.
-pub(crate) fn place(model: &Model, configured: &str, environment: &Environment) -> Result<Place, String> {
+pub(crate) fn place(
+    model: &Model,
+    configured: &str,
+    environment: &Environment,
+) -> Result<AzureTarget, String> {
     let variable = |name: &str| environment.non_empty(name).map(str::trim).filter(|value| !value.is_empty());
     let from_variables = || match (variable("AZURE_OPENAI_BASE_URL"), variable("AZURE_OPENAI_RESOURCE_NAME"))
     {
@@ -65,7 +69,7 @@ pub(crate) fn place(model: &Model, configured: &str, environment: &Environment) 
         .and_then(|map| deployment(map, &model.id))
         .map(str::to_owned);
     let api_version = variable("AZURE_OPENAI_API_VERSION").map(str::to_owned);
-    Ok(Place { base_url, account: Account { api_version, deployment, ..Account::default() } })
+    Ok(AzureTarget { base_url, account: Account { api_version, deployment, ..Account::default() } })
 }
 
 /// The address of a resource, by its name.
@@ -109,7 +113,7 @@ fn deployment<'a>(map: &'a str, model: &str) -> Option<&'a str> {
 mod tests {
     use super::*;
 
-    fn at(provider: &str, base_url: &str, variables: &[(&str, &str)]) -> Result<Place, String> {
+    fn at(provider: &str, base_url: &str, variables: &[(&str, &str)]) -> Result<AzureTarget, String> {
         let model = Model { id: "gpt".into(), provider: provider.into(), ..Model::placeholder() };
         place(&model, base_url, &variables.iter().copied().collect())
     }

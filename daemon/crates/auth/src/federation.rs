@@ -9,7 +9,7 @@ use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenRules};
 
 use crate::{
     Secret,
-    oauth::{Ask, EndpointError, What, ask, expires},
+    oauth::{EndpointError, EndpointRequest, RequestKind, ask, expires},
     tokens::{ShortToken, TokenCache},
 };
 
@@ -77,9 +77,9 @@ pub(crate) async fn token(
         ];
         let more = [("service_account_id", account), ("workspace_id", workspace)];
         fields.extend(more.into_iter().filter(|(_, value)| !value.is_empty()));
-        let what = What::Post(TokenFormat::Json, &fields);
+        let what = RequestKind::Post(TokenFormat::Json, &fields);
         let headers = &[("anthropic-beta", "oauth-2025-04-20,oidc-federation-2026-04-01")];
-        let answer = ask(http, Ask { url: &url, what, bearer: None, headers }).await?;
+        let answer = ask(http, EndpointRequest { url: &url, what, bearer: None, headers }).await?;
         let token = answer.get("access_token").and_then(|token| token.as_str());
         let token = token.filter(|token| !token.is_empty()).ok_or(FederationError::NoToken)?;
         Ok(ShortToken { token: Secret::new(token), ends_ms: expires(&answer) })

@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     Secret,
-    oauth::{Ask, EndpointError, What, ask, expires, now_ms},
+    oauth::{EndpointError, EndpointRequest, RequestKind, ask, expires, now_ms},
     tokens::{ShortToken, TokenCache},
 };
 
@@ -247,12 +247,15 @@ async fn subject_token(file: &Map<String, Value>) -> Result<Secret, String> {
 async fn of_metadata(http: &HttpClients, host: &str) -> Result<ShortToken, GoogleError> {
     let url = format!("http://{host}/computeMetadata/v1/instance/service-accounts/default/token");
     let headers = &[("metadata-flavor", "Google")];
-    short(&ask(http, Ask { url: &url, what: What::GetNearby, bearer: None, headers }).await?)
+    short(
+        &ask(http, EndpointRequest { url: &url, what: RequestKind::GetNearby, bearer: None, headers })
+            .await?,
+    )
 }
 
 async fn exchange(http: &HttpClients, url: &str, fields: &[(&str, &str)]) -> Result<ShortToken, GoogleError> {
-    let what = What::Post(TokenFormat::Form, fields);
-    short(&ask(http, Ask { url, what, bearer: None, headers: &[] }).await?)
+    let what = RequestKind::Post(TokenFormat::Form, fields);
+    short(&ask(http, EndpointRequest { url, what, bearer: None, headers: &[] }).await?)
 }
 
 fn short(answer: &Map<String, Value>) -> Result<ShortToken, GoogleError> {

@@ -17,7 +17,7 @@ pub(crate) enum ProviderKey {
 }
 
 /// The variables of a provider.
-struct Row {
+struct ProviderVariables {
     provider: &'static str,
     /// The variables that hold the key, in order.
     keys: &'static [&'static str],
@@ -28,16 +28,16 @@ struct Row {
 /// A bearer token in the place of a key.
 const BEARER: &str = "ANTHROPIC_AUTH_TOKEN";
 
-const fn row(provider: &'static str, keys: &'static [&'static str]) -> Row {
-    Row { provider, keys, with: &[] }
+const fn row(provider: &'static str, keys: &'static [&'static str]) -> ProviderVariables {
+    ProviderVariables { provider, keys, with: &[] }
 }
 
 /// Sources that need more than a key (cloud identities, federated tokens) are not in the table; [`cloud_variable_of`] knows
 /// them.
-const TABLE: &[Row] = &[
+const TABLE: &[ProviderVariables] = &[
     row("anthropic", &[BEARER, "ANTHROPIC_OAUTH_TOKEN", "ANTHROPIC_API_KEY"]),
     row("openai", &["OPENAI_API_KEY"]),
-    Row {
+    ProviderVariables {
         provider: "azure",
         keys: &["AZURE_OPENAI_API_KEY"],
         with: &[&["AZURE_OPENAI_BASE_URL", "AZURE_OPENAI_RESOURCE_NAME"]],
@@ -79,12 +79,12 @@ const TABLE: &[Row] = &[
     row("qwen-token-plan-individual", &["QWEN_TOKEN_PLAN_API_KEY"]),
     row("qwen-token-plan-cn", &["QWEN_TOKEN_PLAN_CN_API_KEY"]),
     row("qwen-token-plan-individual-cn", &["QWEN_TOKEN_PLAN_CN_API_KEY"]),
-    Row {
+    ProviderVariables {
         provider: "cloudflare-workers-ai",
         keys: &["CLOUDFLARE_API_KEY"],
         with: &[&["CLOUDFLARE_ACCOUNT_ID"]],
     },
-    Row {
+    ProviderVariables {
         provider: "cloudflare-ai-gateway",
         keys: &["CLOUDFLARE_API_KEY"],
         with: &[&["CLOUDFLARE_ACCOUNT_ID"], &["CLOUDFLARE_GATEWAY_ID"]],
@@ -152,7 +152,7 @@ pub fn advice_for(provider: &str) -> Option<String> {
     Some(format!("{key}{}", with.collect::<String>()))
 }
 
-fn row_of(provider: &str) -> Option<&'static Row> {
+fn row_of(provider: &str) -> Option<&'static ProviderVariables> {
     TABLE.iter().find(|row| row.provider == provider)
 }
 

@@ -15,7 +15,7 @@ use crate::{
 
 mod login;
 
-use login::Refused;
+use login::RefusedCredentials;
 pub use login::StartError;
 
 /// The credentials of requests to a model, and their address.
@@ -71,7 +71,7 @@ impl Auth {
     /// [`AuthError`]; the message is for the user. Cancel safety: a command that runs is killed when this is dropped; a login
     /// that is being renewed is renewed and stored all the same.
     pub async fn credentials(&self, model: &Model) -> Result<ProviderCredentials, AuthError> {
-        self.find(model, Refused(None)).await
+        self.find(model, RefusedCredentials(None)).await
     }
 
     /// Other credentials in the place of some that the provider refused: a login is renewed unless another program has done
@@ -84,7 +84,7 @@ impl Auth {
         model: &Model,
         refused: &Credentials,
     ) -> Option<Result<ProviderCredentials, AuthError>> {
-        let refused_values = Refused(Some(refused));
+        let refused_values = RefusedCredentials(Some(refused));
         self.services().commands.forget(|output| refused_values.holds(output));
         match self.find(model, refused_values).await {
             Ok(found) if found.credentials == *refused => None,
@@ -92,7 +92,11 @@ impl Auth {
         }
     }
 
-    async fn find(&self, model: &Model, refused: Refused<'_>) -> Result<ProviderCredentials, AuthError> {
+    async fn find(
+        &self,
+        model: &Model,
+        refused: RefusedCredentials<'_>,
+    ) -> Result<ProviderCredentials, AuthError> {
         if model.is_placeholder() {
             return Err(AuthError::NoModel {
                 empty_variables: self.empty_key_variables(),
@@ -181,7 +185,11 @@ impl Auth {
     }
 
     /// The key of the first source that has one; `None` where none is needed.
-    async fn key(&self, model: &Model, refused: Refused<'_>) -> Result<Option<ProviderKey>, AuthError> {
+    async fn key(
+        &self,
+        model: &Model,
+        refused: RefusedCredentials<'_>,
+    ) -> Result<Option<ProviderKey>, AuthError> {
         let provider = &model.provider;
         if let Some(key) = self.override_of(provider) {
             return Ok(Some(ProviderKey::ApiKey(key)));
@@ -217,7 +225,7 @@ impl Auth {
         &self,
         model: &Model,
         environment: &Environment,
-        refused: Refused<'_>,
+        refused: RefusedCredentials<'_>,
     ) -> Result<Option<ProviderKey>, AuthError> {
         let provider = &model.provider;
         if let Some(key) = provider_keys::key_of(provider, environment) {
@@ -245,7 +253,7 @@ impl Auth {
         &self,
         model: &Model,
         stored: &StoredEntry,
-        refused: Refused<'_>,
+        refused: RefusedCredentials<'_>,
     ) -> Result<ProviderKey, AuthError> {
         let (provider, file) = (model.provider.clone(), self.auth_file());
         let (key, env) = match stored {

@@ -24,9 +24,9 @@ pub(crate) struct ShortToken {
 
 /// Tokens by what they were made of; one cache for a daemon, cheap to clone.
 #[derive(Clone, Default)]
-pub struct TokenCache(Arc<Mutex<HashMap<[u8; 32], Place>>>);
+pub struct TokenCache(Arc<Mutex<HashMap<[u8; 32], TokenCell>>>);
 
-type Place = Arc<tokio::sync::Mutex<Option<ShortToken>>>;
+type TokenCell = Arc<tokio::sync::Mutex<Option<ShortToken>>>;
 
 impl fmt::Debug for TokenCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

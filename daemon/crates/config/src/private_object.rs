@@ -167,9 +167,9 @@ mod tests {
 
     use super::*;
 
-    struct Place(tempfile::TempDir);
+    struct TestFolder(tempfile::TempDir);
 
-    impl Place {
+    impl TestFolder {
         fn new(text: Option<&str>) -> Self {
             let place = Self(tempfile::tempdir().unwrap());
             if let Some(text) = text {
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_new_file_is_private_and_an_open_one_becomes_so() {
-        let place = Place::new(None);
+        let place = TestFolder::new(None);
         assert!(!place.change(Duration::ZERO, vec![MemberChange::Remove("a".into())]).unwrap());
         assert!(!place.file().exists());
         assert!(place.change(Duration::ZERO, vec![set_key("a")]).unwrap());
@@ -211,8 +211,9 @@ mod tests {
 
     #[test]
     fn everything_else_stays() {
-        let place =
-            Place::new(Some("\u{FEFF}{ // mine\n  \"a\": {\"key\": \"x\", \"n\": 1.0},\n  \"b\": 1\n}\n"));
+        let place = TestFolder::new(Some(
+            "\u{FEFF}{ // mine\n  \"a\": {\"key\": \"x\", \"n\": 1.0},\n  \"b\": 1\n}\n",
+        ));
         assert!(place.change(Duration::ZERO, vec![set_key("a"), MemberChange::Remove("b".into())]).unwrap());
         let after = "\u{FEFF}{ // mine\n  \"a\": {\"key\": \"k\", \"n\": 1.0}\n}\n";
         assert_eq!(fs::read_to_string(place.file()).unwrap(), after);
@@ -222,7 +223,7 @@ mod tests {
     #[test]
     fn a_file_that_cannot_be_used_is_not_touched() {
         for broken in ["{\"a\": hush", "[\"hush\"]", "\"hush\""] {
-            let place = Place::new(Some(broken));
+            let place = TestFolder::new(Some(broken));
             for change in [set_key("a"), MemberChange::Remove("a".into())] {
                 let error = place.change(Duration::ZERO, vec![change]).unwrap_err().to_string();
                 assert!(error.contains("auth.json") && !error.contains("hush"), "{error}");
@@ -233,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_held_lock_is_named() {
-        let place = Place::new(Some("{}"));
+        let place = TestFolder::new(Some("{}"));
         let lock = place.0.path().join("agent/auth.json.lock");
         fs::create_dir(&lock).unwrap();
         let error = place.change(Duration::ZERO, vec![set_key("a")]).unwrap_err();
@@ -250,7 +251,7 @@ mod tests {
 
     #[test]
     fn changers_at_the_same_time_lose_nothing() {
-        let place = Place::new(None);
+        let place = TestFolder::new(None);
         thread::scope(|scope| {
             for name in 0..16 {
                 let place = &place;

@@ -27,7 +27,7 @@ const MAX_BYTES: usize = 256 * 1024;
 const IDENTITY: &str = concat!("agentd/", env!("CARGO_PKG_VERSION"));
 
 /// A question.
-pub(super) struct Question<'a> {
+pub(super) struct ServiceRequest<'a> {
     /// The service as messages name it: `STS`, `the container's credentials endpoint`.
     pub(super) service: &'a str,
     pub(super) method: Method,
@@ -37,7 +37,7 @@ pub(super) struct Question<'a> {
     pub(super) time_limit: Duration,
 }
 
-impl<'a> Question<'a> {
+impl<'a> ServiceRequest<'a> {
     pub(super) fn get(service: &'a str, url: Url) -> Self {
         let (headers, body) = (HeaderMap::new(), String::new());
         Self { service, method: Method::GET, url, headers, body, time_limit: TIME_LIMIT }
@@ -49,7 +49,7 @@ impl<'a> Question<'a> {
 }
 
 /// An answer of any status.
-pub(super) struct Reply {
+pub(super) struct ServiceReply {
     pub(super) status: u16,
     pub(super) date: Option<String>,
     pub(super) received: SystemTime,
@@ -60,8 +60,11 @@ pub(super) struct Reply {
 ///
 /// # Errors
 /// Names the service where it cannot be reached, is silent or says too much. Cancel safety: dropping the future closes the connection.
-pub(super) async fn ask(question: Question<'_>, http: &HttpClients) -> Result<Reply, AwsProblem> {
-    let Question { service, method, url, mut headers, body, time_limit } = question;
+pub(super) async fn ask(
+    question: ServiceRequest<'_>,
+    http: &HttpClients,
+) -> Result<ServiceReply, AwsProblem> {
+    let ServiceRequest { service, method, url, mut headers, body, time_limit } = question;
     let place = format!("{service} ({}{})", url.host_str().unwrap_or_default(), port(&url));
     let fails = |what: String| AwsProblem::new(format!("{place} {what}"));
     let client = http.get(&url).map_err(|error| fails(format!("cannot be asked. {error}")))?;
@@ -81,7 +84,7 @@ pub(super) async fn ask(question: Question<'_>, http: &HttpClients) -> Result<Re
             }
         }
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        Ok::<_, reqwest::Error>(Some(Reply { status, date, received, text }))
+        Ok::<_, reqwest::Error>(Some(ServiceReply { status, date, received, text }))
     };
     match timeout(time_limit, exchange).await {
         Err(_) => Err(fails(format!("did not answer within {} s.", time_limit.as_secs()))),
@@ -95,7 +98,7 @@ fn port(url: &Url) -> String {
     url.port().map(|port| format!(":{port}")).unwrap_or_default()
 }
 
-impl Reply {
+impl ServiceReply {
     /// The answer as JSON.
     ///
     /// # Errors

@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use super::{
     AwsProblem,
-    keys::Found,
+    keys::FoundKeys,
     machine,
     profile::{self, DEFAULT, Profile, Profiles, expanded},
     sso,
-    sts::{self, Endpoint, Role},
+    sts::{self, StsEndpoint, StsRole},
 };
 use crate::{Auth, Secret, command};
 
@@ -44,15 +44,15 @@ pub(super) async fn keys(
     auth.services().aws.get(environment, refused, context.find()).await
 }
 
-fn of_variables(environment: &Environment) -> Option<Found> {
+fn of_variables(environment: &Environment) -> Option<FoundKeys> {
     let id = environment.non_empty("AWS_ACCESS_KEY_ID")?;
     let secret = environment.non_empty("AWS_SECRET_ACCESS_KEY")?;
     let token = environment.non_empty("AWS_SESSION_TOKEN").map(Secret::new);
-    Some(Found::at_hand(id.trim(), Secret::new(secret.trim()), token))
+    Some(FoundKeys::at_hand(id.trim(), Secret::new(secret.trim()), token))
 }
 
 impl Context<'_> {
-    async fn find(&self) -> Result<Found, AwsProblem> {
+    async fn find(&self) -> Result<FoundKeys, AwsProblem> {
         if let Some(name) = self.environment.non_empty("AWS_PROFILE") {
             return self.of_profile(name).await;
         }
@@ -64,7 +64,7 @@ impl Context<'_> {
             self.environment.non_empty("AWS_ROLE_ARN"),
         ) {
             let session_name = self.environment.non_empty("AWS_ROLE_SESSION_NAME");
-            let role = Role { arn, session_name, external_id: None, duration_seconds: None };
+            let role = StsRole { arn, session_name, external_id: None, duration_seconds: None };
             return self.with_token(path, &role).await;
         }
         if machine::has_container(self.environment) {
@@ -78,7 +78,7 @@ impl Context<'_> {
     }
 
     /// The keys of a profile: the roles on the way are taken on one after the other.
-    async fn of_profile(&self, name: &str) -> Result<Found, AwsProblem> {
+    async fn of_profile(&self, name: &str) -> Result<FoundKeys, AwsProblem> {
         let mut roles = Vec::new();
         let mut name = name;
         let mut found = loop {
@@ -116,7 +116,7 @@ impl Context<'_> {
                 }
             }
         };
-        let endpoint = Endpoint::of(self.environment.non_empty("AWS_ENDPOINT_URL_STS"), self.region);
+        let endpoint = StsEndpoint::of(self.environment.non_empty("AWS_ENDPOINT_URL_STS"), self.region);
         for role in roles.iter().rev() {
             let endpoint = endpoint.as_ref().map_err(Clone::clone)?;
             found = sts::assume(role, &found.keys, endpoint, &self.auth.services().http).await?;
@@ -125,7 +125,7 @@ impl Context<'_> {
     }
 
     /// The keys of a profile without a role.
-    async fn plain(&self, profile: &Profile<'_>) -> Result<Found, AwsProblem> {
+    async fn plain(&self, profile: &Profile<'_>) -> Result<FoundKeys, AwsProblem> {
         if profile.get("aws_access_key_id").is_some() {
             return self.static_keys(profile);
         }
@@ -146,7 +146,7 @@ impl Context<'_> {
         )))
     }
 
-    fn static_keys(&self, profile: &Profile<'_>) -> Result<Found, AwsProblem> {
+    fn static_keys(&self, profile: &Profile<'_>) -> Result<FoundKeys, AwsProblem> {
         let missing = |name: &str| {
             AwsProblem::new(format!(
                 "The profile \"{}\" has no {name} ({}).",
@@ -157,10 +157,10 @@ impl Context<'_> {
         let id = profile.get("aws_access_key_id").ok_or_else(|| missing("aws_access_key_id"))?;
         let secret =
             profile.secret("aws_secret_access_key").ok_or_else(|| missing("aws_secret_access_key"))?;
-        Ok(Found::at_hand(id, secret, profile.secret("aws_session_token")))
+        Ok(FoundKeys::at_hand(id, secret, profile.secret("aws_session_token")))
     }
 
-    async fn of_source(&self, source: &str, profile: &str) -> Result<Found, AwsProblem> {
+    async fn of_source(&self, source: &str, profile: &str) -> Result<FoundKeys, AwsProblem> {
         match source {
             "Environment" => of_variables(self.environment).ok_or_else(|| {
                 AwsProblem::new(format!(
@@ -177,7 +177,7 @@ impl Context<'_> {
         }
     }
 
-    async fn of_process(&self, process: &str, profile: &str) -> Result<Found, AwsProblem> {
+    async fn of_process(&self, process: &str, profile: &str) -> Result<FoundKeys, AwsProblem> {
         let place = format!("the credential_process of the profile \"{profile}\"");
         let environment = self.auth.environment_of_commands(self.environment).await;
         let output = command::run(process, &environment).await;
@@ -189,23 +189,23 @@ impl Context<'_> {
         if value.get("Version").and_then(Value::as_u64) != Some(1) {
             return Err(wrong());
         }
-        Found::in_json(&value, &place)
+        FoundKeys::in_json(&value, &place)
     }
 
-    async fn with_token(&self, path: &str, role: &Role<'_>) -> Result<Found, AwsProblem> {
+    async fn with_token(&self, path: &str, role: &StsRole<'_>) -> Result<FoundKeys, AwsProblem> {
         let path = expanded(path, self.environment);
         let text = profile::read_file(&path).await.map_err(|error| AwsProblem::file(&path, &error))?;
         let token = text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
         let token = token.ok_or_else(|| {
             AwsProblem::new(format!("The token for the role {} is not in {}.", role.arn, path.display()))
         })?;
-        let endpoint = Endpoint::of(self.environment.non_empty("AWS_ENDPOINT_URL_STS"), self.region)?;
+        let endpoint = StsEndpoint::of(self.environment.non_empty("AWS_ENDPOINT_URL_STS"), self.region)?;
         sts::assume_with_token(role, &Secret::new(token), &endpoint, &self.auth.services().http).await
     }
 }
 
-fn role_of<'a>(profile: &Profile<'a>) -> Option<Role<'a>> {
-    Some(Role {
+fn role_of<'a>(profile: &Profile<'a>) -> Option<StsRole<'a>> {
+    Some(StsRole {
         arn: profile.get("role_arn")?,
         session_name: profile.get("role_session_name"),
         external_id: profile.get("external_id"),

@@ -17,7 +17,7 @@ use crate::Secret;
 
 /// Keys, and how long they are good.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct FoundKeys {
     pub(super) keys: AwsKeys,
     /// `None` for keys that do not expire by themselves.
     pub(super) expires: Option<SystemTime>,
@@ -25,7 +25,7 @@ pub(super) struct Found {
     pub(super) is_at_hand: bool,
 }
 
-impl Found {
+impl FoundKeys {
     /// Keys that stand somewhere.
     pub(super) fn at_hand(id: &str, secret: Secret, token: Option<Secret>) -> Self {
         let keys = AwsKeys { access_key_id: id.to_owned(), secret_access_key: secret, session_token: token };
@@ -95,7 +95,7 @@ pub struct AwsCache(Arc<Mutex<Cells>>);
 type Cells = HashMap<Vec<(String, String)>, Cell>;
 
 /// The task that holds the lock may ask for new keys; all others wait for its result.
-type Cell = Arc<TurnMutex<Option<Found>>>;
+type Cell = Arc<TurnMutex<Option<FoundKeys>>>;
 
 impl fmt::Debug for AwsCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -112,7 +112,7 @@ impl AwsCache {
         &self,
         environment: &Environment,
         refused: Option<&AwsKeys>,
-        get: impl Future<Output = Result<Found, AwsProblem>>,
+        get: impl Future<Output = Result<FoundKeys, AwsProblem>>,
     ) -> Result<AwsKeys, AwsProblem> {
         let cell = {
             let mut cells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -146,7 +146,7 @@ impl AwsCache {
 }
 
 /// The time for which keys are still good.
-fn left(found: &Found) -> Duration {
+fn left(found: &FoundKeys) -> Duration {
     let end = found.expires.map(|end| end.duration_since(SystemTime::now()).unwrap_or_default());
     end.unwrap_or(Duration::MAX)
 }

@@ -11,8 +11,8 @@ use reqwest::{
 
 use super::{
     AwsProblem,
-    ask::{METADATA_TIME_LIMIT, Question, ask},
-    keys::Found,
+    ask::{METADATA_TIME_LIMIT, ServiceRequest, ask},
+    keys::FoundKeys,
     profile::{self, expanded},
 };
 
@@ -36,8 +36,11 @@ pub(super) fn has_container(environment: &Environment) -> bool {
 ///
 /// # Errors
 /// Says what the endpoint says, or why it is not asked.
-pub(super) async fn container(environment: &Environment, http: &HttpClients) -> Result<Found, AwsProblem> {
-    let mut question = Question::get(CONTAINER, container_address(environment)?);
+pub(super) async fn container(
+    environment: &Environment,
+    http: &HttpClients,
+) -> Result<FoundKeys, AwsProblem> {
+    let mut question = ServiceRequest::get(CONTAINER, container_address(environment)?);
     let variable = environment.non_empty("AWS_CONTAINER_AUTHORIZATION_TOKEN").map(str::to_owned);
     let token = match environment.non_empty("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE") {
         Some(path) => {
@@ -57,7 +60,7 @@ pub(super) async fn container(environment: &Environment, http: &HttpClients) -> 
         value.set_sensitive(true);
         question.headers.insert(AUTHORIZATION, value);
     }
-    Found::in_json(&ask(question, http).await?.json(CONTAINER)?, CONTAINER)
+    FoundKeys::in_json(&ask(question, http).await?.json(CONTAINER)?, CONTAINER)
 }
 
 /// The address of the container's credentials endpoint. A token goes to no other host, and hosts elsewhere are asked only with
@@ -87,7 +90,7 @@ fn container_address(environment: &Environment) -> Result<Url, AwsProblem> {
 ///
 /// # Errors
 /// Says what the service says, or that there is none.
-pub(super) async fn instance(environment: &Environment, http: &HttpClients) -> Result<Found, AwsProblem> {
+pub(super) async fn instance(environment: &Environment, http: &HttpClients) -> Result<FoundKeys, AwsProblem> {
     if environment
         .non_empty("AWS_EC2_METADATA_DISABLED")
         .is_some_and(|value| value.eq_ignore_ascii_case("true"))
@@ -100,15 +103,16 @@ pub(super) async fn instance(environment: &Environment, http: &HttpClients) -> R
     let base =
         environment.non_empty(name).unwrap_or("http://169.254.169.254").trim_end_matches('/').to_owned();
     let at = |path: &str| super::ask::address(&format!("{base}/latest/{path}"), name);
-    let put = Question {
+    let put = ServiceRequest {
         method: Method::PUT,
         time_limit: METADATA_TIME_LIMIT,
-        ..Question::get(INSTANCE, at("api/token")?)
+        ..ServiceRequest::get(INSTANCE, at("api/token")?)
     };
     let token = with_header(put, "x-aws-ec2-metadata-token-ttl-seconds", "21600")?;
     let token = text(token, http).await?;
     let get = |path: &str| {
-        let question = Question { time_limit: METADATA_TIME_LIMIT, ..Question::get(INSTANCE, at(path)?) };
+        let question =
+            ServiceRequest { time_limit: METADATA_TIME_LIMIT, ..ServiceRequest::get(INSTANCE, at(path)?) };
         with_header(question, "x-aws-ec2-metadata-token", &token)
     };
     let folder = "meta-data/iam/security-credentials/";
@@ -116,21 +120,21 @@ pub(super) async fn instance(environment: &Environment, http: &HttpClients) -> R
     let none = || AwsProblem::new("The instance has no role (no instance profile is attached to it).");
     let role = role.lines().next().filter(|role| !role.is_empty()).ok_or_else(none)?;
     let path = format!("{folder}{}", agentd_http::sigv4::encode(role.as_bytes()));
-    Found::in_json(&ask(get(&path)?, http).await?.json(INSTANCE)?, INSTANCE)
+    FoundKeys::in_json(&ask(get(&path)?, http).await?.json(INSTANCE)?, INSTANCE)
 }
 
 fn with_header<'a>(
-    mut question: Question<'a>,
+    mut question: ServiceRequest<'a>,
     name: &'static str,
     value: &str,
-) -> Result<Question<'a>, AwsProblem> {
+) -> Result<ServiceRequest<'a>, AwsProblem> {
     let value = HeaderValue::try_from(value)
         .map_err(|_| AwsProblem::new(format!("{INSTANCE} gave a token that no header can hold.")))?;
     question.headers.insert(HeaderName::from_static(name), value);
     Ok(question)
 }
 
-async fn text(question: Question<'_>, http: &HttpClients) -> Result<String, AwsProblem> {
+async fn text(question: ServiceRequest<'_>, http: &HttpClients) -> Result<String, AwsProblem> {
     let reply = ask(question, http).await?;
     if reply.status == 200 { Ok(reply.text.trim().to_owned()) } else { Err(reply.refusal(INSTANCE)) }
 }

@@ -27,7 +27,7 @@ const API: &str = "bedrock-converse-stream";
 const PROVIDER: &str = "amazon-bedrock";
 
 /// The keys, account and address of a request to AWS.
-pub(crate) struct Place {
+pub(crate) struct AwsTarget {
     /// Keys that sign; `None` where something else authorises.
     pub(crate) keys: Option<AwsKeys>,
     /// The region, as far as it is configured.
@@ -72,7 +72,7 @@ pub(crate) async fn place(
     auth: &Auth,
     has_key: bool,
     refused: Option<&Credentials>,
-) -> Result<Place, AwsProblem> {
+) -> Result<AwsTarget, AwsProblem> {
     let profiles = Profiles::load(environment).await?;
     let region = region(environment, &profiles);
     let keys = if has_key || environment.non_empty("AWS_BEDROCK_SKIP_AUTH") == Some("1") {
@@ -91,7 +91,7 @@ pub(crate) async fn place(
     // With an address of its own, the region of the catalogue's would be lost.
     let region =
         region.or_else(|| standard_region(&model.base_url).filter(|_| base_url.is_some()).map(str::to_owned));
-    Ok(Place { keys, account: Account { region, force_cache, ..Account::default() }, base_url })
+    Ok(AwsTarget { keys, account: Account { region, force_cache, ..Account::default() }, base_url })
 }
 
 /// The configured region: variables first, then the profile.

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use super::{
     AwsProblem,
-    ask::{Question, ask},
-    keys::{Found, text_of, time_in},
+    ask::{ServiceRequest, ask},
+    keys::{FoundKeys, text_of, time_in},
     profile::{self, Profile, Profiles, home},
 };
 
@@ -68,7 +68,7 @@ pub(super) async fn keys(
     profiles: &Profiles,
     environment: &Environment,
     http: &HttpClients,
-) -> Result<Found, AwsProblem> {
+) -> Result<FoundKeys, AwsProblem> {
     let login = Login::of(profile, profiles)?;
     let token = token(&login, environment, http).await?;
     let own =
@@ -79,7 +79,8 @@ pub(super) async fn keys(
         encode(login.role.as_bytes()),
         encode(login.account.as_bytes())
     );
-    let mut question = Question::get("SSO", super::ask::address(&url, "AWS_ENDPOINT_URL_SSO or sso_region")?);
+    let mut question =
+        ServiceRequest::get("SSO", super::ask::address(&url, "AWS_ENDPOINT_URL_SSO or sso_region")?);
     let mut value = HeaderValue::try_from(&token)
         .map_err(|_| AwsProblem::new(format!("The token of the SSO login is damaged. {}", login.advice)))?;
     value.set_sensitive(true);
@@ -91,7 +92,7 @@ pub(super) async fn keys(
     let answer = reply
         .json("SSO")
         .map_err(|problem| AwsProblem::new(problem.to_string().replace(&token, "[redacted]")))?;
-    Found::in_json(answer.get("roleCredentials").unwrap_or(&Value::Null), "SSO")
+    FoundKeys::in_json(answer.get("roleCredentials").unwrap_or(&Value::Null), "SSO")
 }
 
 /// The login's token.
@@ -158,7 +159,7 @@ async fn renew(
     let base = environment.non_empty("AWS_ENDPOINT_URL_SSO_OIDC").unwrap_or(&own).trim_end_matches('/');
     let url = super::ask::address(&format!("{base}/token"), "AWS_ENDPOINT_URL_SSO_OIDC or sso_region")?;
     let body = json!({ "grantType": "refresh_token", "clientId": id, "clientSecret": secret, "refreshToken": refresh });
-    let mut question = Question::post("SSO", url, body.to_string());
+    let mut question = ServiceRequest::post("SSO", url, body.to_string());
     question.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     let reply = ask(question, http).await?;
     reply.json("SSO").map_err(|problem| {

@@ -13,20 +13,20 @@ use reqwest::{
 
 use super::{
     AwsProblem,
-    ask::{Question, Reply, ask, element},
-    keys::{Found, time_in},
+    ask::{ServiceReply, ServiceRequest, ask, element},
+    keys::{FoundKeys, time_in},
 };
 use crate::Secret;
 
 const SERVICE: &str = "STS";
 
 /// The address of STS.
-pub(super) struct Endpoint {
+pub(super) struct StsEndpoint {
     pub(super) url: Url,
     pub(super) region: String,
 }
 
-impl Endpoint {
+impl StsEndpoint {
     /// The service of a region, unless `configured` names another address.
     ///
     /// # Errors
@@ -40,14 +40,14 @@ impl Endpoint {
 }
 
 /// A role.
-pub(super) struct Role<'a> {
+pub(super) struct StsRole<'a> {
     pub(super) arn: &'a str,
     pub(super) session_name: Option<&'a str>,
     pub(super) external_id: Option<&'a str>,
     pub(super) duration_seconds: Option<&'a str>,
 }
 
-impl Role<'_> {
+impl StsRole<'_> {
     fn parameters(&self, action: &'static str) -> Vec<(&'static str, &str)> {
         let mut parameters = vec![
             ("Action", action),
@@ -65,11 +65,11 @@ impl Role<'_> {
 /// # Errors
 /// What STS says. A clock that is wrong is made up for once.
 pub(super) async fn assume(
-    role: &Role<'_>,
+    role: &StsRole<'_>,
     keys: &AwsKeys,
-    endpoint: &Endpoint,
+    endpoint: &StsEndpoint,
     http: &HttpClients,
-) -> Result<Found, AwsProblem> {
+) -> Result<FoundKeys, AwsProblem> {
     let mut parameters = role.parameters("AssumeRole");
     parameters.extend(role.external_id.map(|id| ("ExternalId", id)));
     let body = form(&parameters);
@@ -99,11 +99,11 @@ pub(super) async fn assume(
 /// # Errors
 /// What STS says.
 pub(super) async fn assume_with_token(
-    role: &Role<'_>,
+    role: &StsRole<'_>,
     token: &Secret,
-    endpoint: &Endpoint,
+    endpoint: &StsEndpoint,
     http: &HttpClients,
-) -> Result<Found, AwsProblem> {
+) -> Result<FoundKeys, AwsProblem> {
     let mut parameters = role.parameters("AssumeRoleWithWebIdentity");
     parameters.push(("WebIdentityToken", token.expose()));
     let reply = ask(question(endpoint, form(&parameters)), http).await?;
@@ -114,8 +114,8 @@ pub(super) async fn assume_with_token(
     found(&reply, role).map_err(problem)
 }
 
-fn question(endpoint: &Endpoint, body: String) -> Question<'static> {
-    let mut question = Question::post(SERVICE, endpoint.url.clone(), body);
+fn question(endpoint: &StsEndpoint, body: String) -> ServiceRequest<'static> {
+    let mut question = ServiceRequest::post(SERVICE, endpoint.url.clone(), body);
     let form = HeaderValue::from_static("application/x-www-form-urlencoded");
     question.headers.insert(CONTENT_TYPE, form);
     question
@@ -127,7 +127,7 @@ fn form(parameters: &[(&str, &str)]) -> String {
     pairs.join("&")
 }
 
-fn found(reply: &Reply, role: &Role<'_>) -> Result<Found, AwsProblem> {
+fn found(reply: &ServiceReply, role: &StsRole<'_>) -> Result<FoundKeys, AwsProblem> {
     if reply.status != 200 {
         return Err(reply.refusal(&format!("STS, asked for the role {},", role.arn)));
     }
@@ -141,5 +141,5 @@ fn found(reply: &Reply, role: &Role<'_>) -> Result<Found, AwsProblem> {
         session_token: Some(Secret::new(member("SessionToken")?)),
     };
     let expires: Option<SystemTime> = element(&reply.text, "Expiration").and_then(|text| time_in(&text));
-    Ok(Found { keys, expires, is_at_hand: false })
+    Ok(FoundKeys { keys, expires, is_at_hand: false })
 }

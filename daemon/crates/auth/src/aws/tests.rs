@@ -47,11 +47,11 @@ impl Home {
         self.environment.set(name, value.as_ref());
     }
 
-    async fn place(&self) -> Result<Place, String> {
+    async fn place(&self) -> Result<AwsTarget, String> {
         self.place_for(None).await
     }
 
-    async fn place_for(&self, refused: Option<&Credentials>) -> Result<Place, String> {
+    async fn place_for(&self, refused: Option<&Credentials>) -> Result<AwsTarget, String> {
         let agent_dir = AgentDir::at(self.folder.path());
         let auth = Auth::load(AuthSources {
             environment: self.environment.clone(),

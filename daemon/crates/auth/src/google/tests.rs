@@ -13,12 +13,12 @@ use crate::oauth::testing::TokenServer;
 /// Made for these tests; it opens nothing.
 const KEY: &str = include_str!("test_key.pem");
 
-struct Place {
+struct TestFolder {
     folder: tempfile::TempDir,
     server: TokenServer,
 }
 
-impl Place {
+impl TestFolder {
     fn new() -> Self {
         let count = AtomicU32::new(0);
         let server = TokenServer::start(move |_| {
@@ -68,7 +68,7 @@ fn fields(body: &str) -> Vec<(String, String)> {
 
 #[tokio::test]
 async fn a_service_account_signs_for_its_token_and_keeps_it() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let environment = place.file(&place.service_account().to_string());
     assert!(is_configured(&environment));
     let tokens = TokenCache::default();
@@ -103,7 +103,7 @@ async fn a_service_account_signs_for_its_token_and_keeps_it() {
 
 #[tokio::test]
 async fn a_user_and_another_cloud() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let user = json!({"type": "authorized_user", "client_id": "c", "client_secret": "s", "refresh_token": "r",
         "quota_project_id": "q", "token_uri": place.server.url("/token")});
     let mut environment = place.file(&user.to_string());
@@ -131,7 +131,7 @@ async fn a_user_and_another_cloud() {
 
 #[tokio::test]
 async fn a_metadata_server_is_asked_where_it_is_named() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let host = place.server.url("").replace("http://", "");
     let variables = [
         ("GCE_METADATA_HOST", host.as_str()),
@@ -149,7 +149,7 @@ async fn a_metadata_server_is_asked_where_it_is_named() {
 
 #[tokio::test]
 async fn all_three_parts_are_needed_and_files_of_no_use_are_named() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let check = async |environment: &Environment, says: &str| {
         assert!(!is_configured(environment), "{says}");
         let error = get(environment, &TokenCache::default(), "").await.unwrap_err();

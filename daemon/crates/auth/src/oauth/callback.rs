@@ -33,7 +33,7 @@ pub(super) enum Callback {
 
 /// The path and state that a browser must bring.
 #[derive(Debug, Clone)]
-pub(super) struct Expected {
+pub(super) struct ExpectedCallback {
     /// The path that belongs to the login.
     pub(super) path: String,
     /// The value of `state`; `None` where the path says it.
@@ -43,7 +43,7 @@ pub(super) struct Expected {
 /// Waits until the browser comes back. Other requests are refused without effect, and incomplete ones block no other request.
 ///
 /// Cancel safety: dropping the future closes the port with all connections.
-pub(super) async fn wait(listener: TcpListener, expected: Expected) -> io::Result<Callback> {
+pub(super) async fn wait(listener: TcpListener, expected: ExpectedCallback) -> io::Result<Callback> {
     let mut visits = JoinSet::new();
     // The oldest first.
     let mut reading: VecDeque<oneshot::Sender<()>> = VecDeque::new();
@@ -91,7 +91,7 @@ fn accepted_stream(accepted: io::Result<(TcpStream, SocketAddr)>) -> io::Result<
 /// One request; what it brings, if it is the one that is waited for. Until it is there, another may take its place.
 async fn visit(
     mut stream: TcpStream,
-    expected: &Expected,
+    expected: &ExpectedCallback,
     replaced: oneshot::Receiver<()>,
 ) -> Option<Callback> {
     let head = tokio::select! {
@@ -143,7 +143,7 @@ async fn read_head(stream: &mut TcpStream) -> Option<Vec<u8>> {
 }
 
 /// The result that a request brings, or the status that refuses it.
-pub(super) fn read_target(target: &str, expected: &Expected) -> Result<Callback, &'static str> {
+pub(super) fn read_target(target: &str, expected: &ExpectedCallback) -> Result<Callback, &'static str> {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     if path != expected.path {
         return Err("404 Not Found");
@@ -172,7 +172,7 @@ pub(super) fn read_target(target: &str, expected: &Expected) -> Result<Callback,
 ///
 /// # Errors
 /// Says what is wrong with it, and quotes nothing.
-pub(super) fn read_pasted(text: &str, expected: &Expected) -> Result<Callback, &'static str> {
+pub(super) fn read_pasted(text: &str, expected: &ExpectedCallback) -> Result<Callback, &'static str> {
     let text = text.trim();
     if let Some((address, query)) = text.split_once('?') {
         let query = query.split('#').next().unwrap_or_default();
@@ -204,8 +204,8 @@ fn members(query: &str) -> Vec<(String, String)> {
 mod tests {
     use super::*;
 
-    fn expected() -> Expected {
-        Expected { path: "/cb".into(), state: Some("st".into()) }
+    fn expected() -> ExpectedCallback {
+        ExpectedCallback { path: "/cb".into(), state: Some("st".into()) }
     }
 
     fn code(text: &str) -> Callback {
@@ -229,7 +229,7 @@ mod tests {
         check("/cb?state=st&code=", Err("400 Bad Request"));
         check("/favicon.ico", Err("404 Not Found"));
         check("/cb/?code=a&state=st", Err("404 Not Found"));
-        let by_path = Expected { path: "/cb/secret".into(), state: None };
+        let by_path = ExpectedCallback { path: "/cb/secret".into(), state: None };
         assert_eq!(read_target("/cb/secret?code=a", &by_path), Ok(code("a")));
     }
 

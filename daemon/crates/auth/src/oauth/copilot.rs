@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::{
     StoredLogin,
-    endpoint::{Ask, EndpointError, What, ask},
+    endpoint::{EndpointError, EndpointRequest, RequestKind, ask},
 };
 use crate::Secret;
 
@@ -52,13 +52,17 @@ pub(super) async fn short_token(
     url: &str,
     github_token: &Secret,
 ) -> Result<Map<String, Value>, EndpointError> {
-    ask(http, Ask { url, what: What::Get, bearer: Some(github_token), headers: HEADERS }).await
+    ask(http, EndpointRequest { url, what: RequestKind::Get, bearer: Some(github_token), headers: HEADERS })
+        .await
 }
 
 /// The models that the account may use; `None` when that cannot be found out, which is logged.
 pub(super) async fn models(http: &HttpClients, base_url: &str, token: &Secret) -> Option<Vec<String>> {
     let url = format!("{}/models", base_url.trim_end_matches('/'));
-    let asked = ask(http, Ask { url: &url, what: What::Get, bearer: Some(token), headers: HEADERS });
+    let asked = ask(
+        http,
+        EndpointRequest { url: &url, what: RequestKind::Get, bearer: Some(token), headers: HEADERS },
+    );
     match tokio::time::timeout(MODELS_LIMIT, asked).await {
         Ok(Ok(answer)) => available(&answer),
         Ok(Err(error)) => {

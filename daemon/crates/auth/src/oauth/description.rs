@@ -8,7 +8,7 @@ use agentd_protocol::{
 /// The description of a provider's login. The client id is never built in: it is the user's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Description {
-    pub(crate) kind: Kind,
+    pub(crate) kind: LoginKind,
     pub(crate) client_id: Option<String>,
     pub(crate) client_secret: Option<ConfigValue>,
     pub(crate) authorize_url: Option<String>,
@@ -26,7 +26,7 @@ pub(crate) struct Description {
 
 /// A provider's own kind of login.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum LoginKind {
     /// Nothing.
     Standard,
     /// The code is exchanged for a key, and there is no client id.
@@ -38,7 +38,7 @@ pub(crate) enum Kind {
 /// One row of what is built in.
 struct Row {
     provider: &'static str,
-    kind: Kind,
+    kind: LoginKind,
     authorize_url: &'static str,
     token_url: &'static str,
     device_url: &'static str,
@@ -50,7 +50,7 @@ struct Row {
 
 const STANDARD: Row = Row {
     provider: "",
-    kind: Kind::Standard,
+    kind: LoginKind::Standard,
     authorize_url: "",
     token_url: "",
     device_url: "",
@@ -83,7 +83,7 @@ const TABLE: &[Row] = &[
     },
     Row {
         provider: "github-copilot",
-        kind: Kind::Copilot,
+        kind: LoginKind::Copilot,
         token_url: "https://github.com/login/oauth/access_token",
         device_url: "https://github.com/login/device/code",
         scopes: "read:user",
@@ -104,7 +104,7 @@ const TABLE: &[Row] = &[
     },
     Row {
         provider: "openrouter",
-        kind: Kind::KeyExchange,
+        kind: LoginKind::KeyExchange,
         authorize_url: "https://openrouter.ai/auth",
         token_url: "https://openrouter.ai/api/v1/auth/keys",
         format: TokenFormat::Json,
@@ -157,7 +157,7 @@ impl Description {
 
     /// Returns whether a login needs a client id that is not configured.
     pub(crate) fn lacks_client_id(&self) -> bool {
-        self.client_id.is_none() && self.kind != Kind::KeyExchange
+        self.client_id.is_none() && self.kind != LoginKind::KeyExchange
     }
 }
 
@@ -195,6 +195,6 @@ mod tests {
         assert_eq!((found.scopes.as_str(), found.flow), ("s", Some(LoginFlow::Browser)));
         let params = [("code".to_owned(), "false".to_owned()), ("x".to_owned(), "y".to_owned())];
         assert_eq!(found.authorize_params, params);
-        assert_eq!(Description::of("mine", Some(&own)).unwrap().kind, Kind::Standard);
+        assert_eq!(Description::of("mine", Some(&own)).unwrap().kind, LoginKind::Standard);
     }
 }

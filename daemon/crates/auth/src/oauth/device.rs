@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{
     LoginError,
-    endpoint::{Ask, EndpointError, What, address, ask, number, shown, text},
+    endpoint::{EndpointError, EndpointRequest, RequestKind, address, ask, number, shown, text},
 };
 use crate::Secret;
 
@@ -27,7 +27,7 @@ const MAX_LIFE: Duration = Duration::from_secs(30 * 60);
 const MAX_SILENCE: u32 = 5;
 
 /// The client and the endpoint of a device login.
-pub(super) struct Client<'a> {
+pub(super) struct DeviceClient<'a> {
     pub(super) http: &'a HttpClients,
     pub(super) token_url: &'a str,
     pub(super) client_id: &'a str,
@@ -50,7 +50,7 @@ pub(super) struct DeviceCode {
 /// # Errors
 /// When there is none, or it cannot be shown. Cancel safety: nothing is left.
 pub(super) async fn begin(
-    client: &Client<'_>,
+    client: &DeviceClient<'_>,
     device_url: &str,
     scopes: &str,
 ) -> Result<DeviceCode, LoginError> {
@@ -58,8 +58,9 @@ pub(super) async fn begin(
     if !scopes.is_empty() {
         fields.push(("scope", scopes));
     }
-    let what = What::Post(client.format, &fields);
-    let answer = ask(client.http, Ask { url: device_url, what, bearer: None, headers: &[] }).await?;
+    let what = RequestKind::Post(client.format, &fields);
+    let answer =
+        ask(client.http, EndpointRequest { url: device_url, what, bearer: None, headers: &[] }).await?;
     let url = text(&answer, "verification_uri_complete")
         .or_else(|| text(&answer, "verification_uri"))
         .or_else(|| text(&answer, "verification_url"));
@@ -87,7 +88,10 @@ pub(super) async fn begin(
 ///
 /// # Errors
 /// When the user refuses, the code expires, or the server fails. Cancel safety: nothing is left.
-pub(super) async fn wait(client: &Client<'_>, device: &DeviceCode) -> Result<Map<String, Value>, LoginError> {
+pub(super) async fn wait(
+    client: &DeviceClient<'_>,
+    device: &DeviceCode,
+) -> Result<Map<String, Value>, LoginError> {
     let end = Instant::now() + device.life;
     let (mut interval, mut silent) = (device.interval, 0);
     let mut fields =
@@ -100,8 +104,10 @@ pub(super) async fn wait(client: &Client<'_>, device: &DeviceCode) -> Result<Map
             return Err(LoginError::Expired);
         }
         sleep_until(next).await;
-        let what = What::Post(client.format, &fields);
-        let asked = ask(client.http, Ask { url: client.token_url, what, bearer: None, headers: &[] }).await;
+        let what = RequestKind::Post(client.format, &fields);
+        let asked =
+            ask(client.http, EndpointRequest { url: client.token_url, what, bearer: None, headers: &[] })
+                .await;
         let error = match asked {
             Ok(answer) => return Ok(answer),
             Err(error) => error,

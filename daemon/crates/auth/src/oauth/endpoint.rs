@@ -25,9 +25,9 @@ const MAX_SHOWN: usize = 300;
 const MIN_SECRET_BYTES: usize = 6;
 
 /// A request to such an endpoint.
-pub(crate) struct Ask<'a> {
+pub(crate) struct EndpointRequest<'a> {
     pub(crate) url: &'a str,
-    pub(crate) what: What<'a>,
+    pub(crate) what: RequestKind<'a>,
     /// Sent as a bearer token.
     pub(crate) bearer: Option<&'a Secret>,
     /// More headers.
@@ -35,7 +35,7 @@ pub(crate) struct Ask<'a> {
 }
 
 /// A request.
-pub(crate) enum What<'a> {
+pub(crate) enum RequestKind<'a> {
     Get,
     /// A GET without TLS, from a server of this machine's network: nothing secret is sent.
     GetNearby,
@@ -117,15 +117,22 @@ const SECRET_FIELDS: [&str; 7] =
 ///
 /// # Errors
 /// [`EndpointError`]. Cancel safety: dropping the future closes the connection.
-pub(crate) async fn ask(http: &HttpClients, ask: Ask<'_>) -> Result<Map<String, Value>, EndpointError> {
+pub(crate) async fn ask(
+    http: &HttpClients,
+    ask: EndpointRequest<'_>,
+) -> Result<Map<String, Value>, EndpointError> {
     let url = match ask.what {
-        What::GetNearby => nearby(ask.url)?,
-        What::Get | What::Post(..) => address(ask.url)?,
+        RequestKind::GetNearby => nearby(ask.url)?,
+        RequestKind::Get | RequestKind::Post(..) => address(ask.url)?,
     };
     let host = host_of(&url);
     let unreachable = |cause: String| EndpointError::Unreachable { host: host.clone(), cause };
     let client = http.get(&url).map_err(|error| unreachable(error.to_string()))?;
-    let method = if matches!(ask.what, What::Get | What::GetNearby) { Method::GET } else { Method::POST };
+    let method = if matches!(ask.what, RequestKind::Get | RequestKind::GetNearby) {
+        Method::GET
+    } else {
+        Method::POST
+    };
     let mut request = client
         .request(method, url)
         .timeout(TIME_LIMIT)
@@ -139,8 +146,8 @@ pub(crate) async fn ask(http: &HttpClients, ask: Ask<'_>) -> Result<Map<String, 
         request = request.header(*name, *value);
     }
     let fields = match ask.what {
-        What::Get | What::GetNearby => &[],
-        What::Post(format, fields) => {
+        RequestKind::Get | RequestKind::GetNearby => &[],
+        RequestKind::Post(format, fields) => {
             let (kind, body) = body(format, fields);
             request = request.header(CONTENT_TYPE, kind).body(body);
             fields

@@ -13,9 +13,9 @@ use ring::{
 use tokio::{net::TcpListener, sync::mpsc};
 
 use super::{
-    callback::{Callback, Expected},
-    description::{Description, Kind},
-    device::{self, Client, DeviceCode},
+    callback::{Callback, ExpectedCallback},
+    description::{Description, LoginKind},
+    device::{self, DeviceClient, DeviceCode},
     endpoint::{address, query},
     error::LoginError,
 };
@@ -60,7 +60,7 @@ pub(crate) struct LoginRequest {
 pub(super) enum LoginSteps {
     Browser {
         listener: TcpListener,
-        expected: Expected,
+        expected: ExpectedCallback,
         pkce: Pkce,
         redirect_uri: String,
         pasted: mpsc::Receiver<Callback>,
@@ -103,7 +103,7 @@ pub(super) async fn browser(
     };
     let listener = listener.map_err(listen)?;
     let port = listener.local_addr().map_err(listen)?.port();
-    let by_path = description.kind == Kind::KeyExchange;
+    let by_path = description.kind == LoginKind::KeyExchange;
     // Where the provider brings no state back, the address itself must be unguessable.
     let path = if by_path {
         format!("{}/{state}", description.redirect_path)
@@ -139,7 +139,7 @@ pub(super) async fn browser(
         redirect_uri: Some(redirect_uri.clone()),
         life: BROWSER_LIFE,
     };
-    let expected = Expected { path, state: (!by_path).then_some(state) };
+    let expected = ExpectedCallback { path, state: (!by_path).then_some(state) };
     Ok((LoginSteps::Browser { listener, expected, pkce, redirect_uri, pasted }, started))
 }
 
@@ -158,9 +158,9 @@ pub(super) async fn by_device(begin: &LoginRequest) -> Result<(LoginSteps, Start
     Ok((LoginSteps::Device(device), started))
 }
 
-pub(super) fn client<'a>(begin: &'a LoginRequest, fields: &'a [(&'a str, &'a str)]) -> Client<'a> {
+pub(super) fn client<'a>(begin: &'a LoginRequest, fields: &'a [(&'a str, &'a str)]) -> DeviceClient<'a> {
     let description = &begin.description;
-    Client {
+    DeviceClient {
         http: &begin.http,
         token_url: description.token_url.as_deref().unwrap_or_default(),
         client_id: description.client_id.as_deref().unwrap_or_default(),

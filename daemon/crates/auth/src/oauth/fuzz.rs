@@ -1,11 +1,11 @@
 //! The law of what a browser brings back; see `fuzz.rs` of the crate.
 
-use super::callback::{Callback, Expected, read_pasted, read_target};
+use super::callback::{Callback, ExpectedCallback, read_pasted, read_target};
 
 /// A code is taken only with the state of the login; what the provider says is shown in one bounded line.
 pub(crate) fn login_callbacks(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
-    let expected = Expected { path: "/cb".into(), state: Some("st-4711".into()) };
+    let expected = ExpectedCallback { path: "/cb".into(), state: Some("st-4711".into()) };
     for (found, is_pasted) in [(read_target(&text, &expected), false), (read_pasted(&text, &expected), true)]
     {
         match found {

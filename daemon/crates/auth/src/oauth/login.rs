@@ -20,10 +20,10 @@ use tokio::{
 
 use super::{
     StoredLogin,
-    callback::{self, Callback, Expected},
-    description::Kind,
+    callback::{self, Callback, ExpectedCallback},
+    description::LoginKind,
     device,
-    endpoint::{Ask, What, ask, text},
+    endpoint::{EndpointRequest, RequestKind, ask, text},
     error::{LoginError, MAX_LOGINS, RenewError},
     flow::{BROWSER_LIFE, LoginRequest, LoginSteps, StartedLogin, browser, by_device, client, flow_of},
     refresh::{expires, renew},
@@ -55,7 +55,7 @@ impl fmt::Debug for Logins {
 struct Open {
     provider: String,
     /// The code that can be pasted; `None` for a flow that takes none.
-    expected: Option<Expected>,
+    expected: Option<ExpectedCallback>,
     pasted: mpsc::Sender<Callback>,
     outcome: watch::Receiver<Option<Result<FinishedLogin, LoginError>>>,
     work: AbortHandle,
@@ -206,7 +206,7 @@ async fn run(begin: &LoginRequest, way: LoginSteps) -> Result<Map<String, Value>
                 Callback::Denied(words) => return Err(LoginError::Denied(words)),
             };
             let mut fields = vec![("code", code.expose()), ("code_verifier", pkce.verifier.expose())];
-            if description.kind == Kind::KeyExchange {
+            if description.kind == LoginKind::KeyExchange {
                 fields.push(("code_challenge_method", "S256"));
             } else {
                 fields.extend([
@@ -220,8 +220,8 @@ async fn run(begin: &LoginRequest, way: LoginSteps) -> Result<Map<String, Value>
             }
             fields.extend(&more);
             let url = description.token_url.as_deref().unwrap_or_default();
-            let what = What::Post(description.format, &fields);
-            ask(&begin.http, Ask { url, what, bearer: None, headers: &[] }).await?
+            let what = RequestKind::Post(description.format, &fields);
+            ask(&begin.http, EndpointRequest { url, what, bearer: None, headers: &[] }).await?
         }
     };
     entry(begin, &answer).await
@@ -230,11 +230,11 @@ async fn run(begin: &LoginRequest, way: LoginSteps) -> Result<Map<String, Value>
 /// The entry for what an endpoint gave.
 async fn entry(begin: &LoginRequest, answer: &Map<String, Value>) -> Result<Map<String, Value>, LoginError> {
     let entry = match begin.description.kind {
-        Kind::KeyExchange => {
+        LoginKind::KeyExchange => {
             let key = text(answer, "key").ok_or(LoginError::Incomplete("a key"))?;
             json!({"type": "oauth", "access": key, "refresh": "", "expires": NEVER_MS})
         }
-        Kind::Standard => {
+        LoginKind::Standard => {
             let access = text(answer, "access_token").ok_or(LoginError::Incomplete("a token"))?;
             let refresh = text(answer, "refresh_token").unwrap_or_default();
             // Without a refresh token, a token of unknown end is used until it is refused.
@@ -247,7 +247,7 @@ async fn entry(begin: &LoginRequest, answer: &Map<String, Value>) -> Result<Map<
             }
             entry
         }
-        Kind::Copilot => {
+        LoginKind::Copilot => {
             let github = text(answer, "access_token").ok_or(LoginError::Incomplete("a token"))?;
             let login = StoredLogin { refresh: Some(Secret::new(github.clone())), ..StoredLogin::default() };
             let own = begin.own_base_url.as_deref();

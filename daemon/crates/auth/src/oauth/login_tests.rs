@@ -16,9 +16,9 @@ use super::{
 };
 use crate::{Auth, AuthServices, AuthSources, FinishedLogin, Secret};
 
-struct Place(tempfile::TempDir);
+struct TestFolder(tempfile::TempDir);
 
-impl Place {
+impl TestFolder {
     fn new(providers: Value) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("models.json"), json!({"providers": providers}).to_string()).unwrap();
@@ -85,7 +85,7 @@ fn finished(replaced: bool) -> Result<FinishedLogin, LoginError> {
 #[tokio::test]
 async fn a_browser_comes_back_with_a_code() {
     let server = tokens();
-    let place = Place::new(mine(&server, json!({})));
+    let place = TestFolder::new(mine(&server, json!({})));
     let auth = place.auth();
     let started = auth.start_login("p", None, false).await.unwrap();
     assert_eq!((started.flow, &started.user_code), (LoginFlow::Browser, &None));
@@ -133,7 +133,7 @@ async fn what_is_pasted_counts_as_well() {
         200,
         json!({"access_token": "x.eyJodHRwczovL2FwaS5vcGVuYWkuY29tL2F1dGgiOnsiY2hhdGdwdF9hY2NvdW50X2lkIjoiYWNjIn19.y"}),
     );
-    let place = Place::new(mine(&server, json!({"tokenFormat": "json"})));
+    let place = TestFolder::new(mine(&server, json!({"tokenFormat": "json"})));
     let auth = place.auth();
     let started = auth.start_login("p", None, false).await.unwrap();
     let logins = auth.services().logins.clone();
@@ -161,7 +161,7 @@ async fn what_is_pasted_counts_as_well() {
 #[tokio::test]
 async fn a_key_comes_back_where_the_provider_gives_keys() {
     let server = answering(200, json!({"key": "hush-key"}));
-    let place = Place::new(json!({"openrouter": {"oauth": {"tokenUrl": server.url("/keys")}}}));
+    let place = TestFolder::new(json!({"openrouter": {"oauth": {"tokenUrl": server.url("/keys")}}}));
     let auth = place.auth();
     let started = auth.start_login("openrouter", None, false).await.unwrap();
     assert!(started.url.starts_with("https://openrouter.ai/auth?callback_url=http%3A%2F%2F127.0.0.1%3A"));
@@ -202,7 +202,7 @@ fn device_server(refusals: &'static [(u16, &'static str)]) -> TokenServer {
 #[tokio::test]
 async fn a_code_is_typed_somewhere_else() {
     let server = device_server(&[(400, "authorization_pending"), (503, "x")]);
-    let place = Place::new(mine(&server, json!({})));
+    let place = TestFolder::new(mine(&server, json!({})));
     let auth = place.auth();
     let started = auth.start_login("p", Some(LoginFlow::Device), false).await.unwrap();
     assert_eq!(started.user_code.as_deref(), Some("AB- CD"));
@@ -223,14 +223,14 @@ async fn a_refusal_by_the_user_is_reported() {
         (&[(200, "expired_token")], LoginError::Expired),
     ] {
         let server = device_server(refusals);
-        let place = Place::new(mine(&server, json!({"flow": "device"})));
+        let place = TestFolder::new(mine(&server, json!({"flow": "device"})));
         let auth = place.auth();
         let started = auth.start_login("p", None, false).await.unwrap();
         assert_eq!(auth.services().logins.finish(&started.id, None).await, Err(expected));
         assert_eq!(place.stored(), json!({}));
     }
     let server = tokens();
-    let place = Place::new(mine(&server, json!({})));
+    let place = TestFolder::new(mine(&server, json!({})));
     let auth = place.auth();
     let started = auth.start_login("p", None, false).await.unwrap();
     let back = format!(
@@ -256,7 +256,7 @@ async fn hostile_answers_store_nothing() {
         ),
     ] {
         let server = answering(status, answer);
-        let place = Place::new(mine(&server, json!({})));
+        let place = TestFolder::new(mine(&server, json!({})));
         let auth = place.auth();
         let started = auth.start_login("p", None, false).await.unwrap();
         let error =
@@ -269,7 +269,7 @@ async fn hostile_answers_store_nothing() {
         200,
         json!({"device_code": "d", "user_code": "u", "verification_uri": "file:///etc/passwd"}),
     );
-    let place = Place::new(mine(&server, json!({"flow": "device"})));
+    let place = TestFolder::new(mine(&server, json!({"flow": "device"})));
     let error = place.auth().start_login("p", None, false).await.unwrap_err();
     assert!(error.to_string().contains("an address that can be opened"), "{error}");
 }
@@ -277,7 +277,7 @@ async fn hostile_answers_store_nothing() {
 #[tokio::test]
 async fn who_gives_up_leaves_nothing() {
     let server = tokens();
-    let place = Place::new(mine(&server, json!({})));
+    let place = TestFolder::new(mine(&server, json!({})));
     let auth = place.auth();
     let logins = auth.services().logins.clone();
     let port_of = |redirect: &Option<String>| {
@@ -310,7 +310,7 @@ async fn what_lacks_is_named() {
     let server = tokens();
     let taken = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = taken.local_addr().unwrap().port();
-    let place = Place::new(mine(&server, json!({"redirectPort": port})));
+    let place = TestFolder::new(mine(&server, json!({"redirectPort": port})));
     let auth = place.auth();
     let check = async |auth: &Auth, provider: &str, flow, says: &str| {
         let error = auth.start_login(provider, flow, false).await.unwrap_err().to_string();

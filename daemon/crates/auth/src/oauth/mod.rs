@@ -22,7 +22,7 @@ pub(crate) mod testing;
 pub(crate) use copilot::base_url as copilot_base_url;
 pub(crate) use description::Description;
 pub use endpoint::EndpointError;
-pub(crate) use endpoint::{Ask, What, ask};
+pub(crate) use endpoint::{EndpointRequest, RequestKind, ask};
 pub use error::{LoginError, RenewError};
 pub(crate) use flow::LoginRequest;
 pub use flow::StartedLogin;

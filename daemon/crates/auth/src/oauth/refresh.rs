@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use super::{
     Description, StoredLogin, copilot,
-    description::Kind,
-    endpoint::{Ask, What, ask, number, text},
+    description::LoginKind,
+    endpoint::{EndpointRequest, RequestKind, ask, number, text},
     error::RenewError,
     stored::now_ms,
 };
@@ -47,8 +47,11 @@ pub(crate) async fn renew(
     fields.extend(client_secret.map(|secret| ("client_secret", secret.expose())));
     let more = description.map(|all| all.token_params.as_slice()).unwrap_or_default();
     fields.extend(more.iter().map(|(name, value)| (name.as_str(), value.as_str())));
-    let answer =
-        ask(http, Ask { url, what: What::Post(format, &fields), bearer: None, headers: &[] }).await?;
+    let answer = ask(
+        http,
+        EndpointRequest { url, what: RequestKind::Post(format, &fields), bearer: None, headers: &[] },
+    )
+    .await?;
     let access = text(&answer, "access_token").ok_or(RenewError::NoToken)?;
     let mut members = vec![("access", access.clone().into()), ("expires", expires(&answer).into())];
     if let Some(refresh) = text(&answer, "refresh_token") {
@@ -71,7 +74,7 @@ pub(crate) fn no_way(description: Option<&Description>, login: &StoredLogin) -> 
 
 fn way<'a>(description: Option<&'a Description>, login: &'a StoredLogin) -> Result<Way<'a>, &'static str> {
     let refresh = login.refresh.as_ref().ok_or("it has no \"refresh\"")?;
-    if description.is_some_and(|description| description.kind == Kind::Copilot) {
+    if description.is_some_and(|description| description.kind == LoginKind::Copilot) {
         return Ok(Way { refresh, endpoint: None });
     }
     let of_description =

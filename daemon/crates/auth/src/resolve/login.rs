@@ -30,9 +30,9 @@ pub enum StartError {
 
 /// The credentials that a provider refused; `None` before the first request.
 #[derive(Clone, Copy)]
-pub(super) struct Refused<'a>(pub(super) Option<&'a Credentials>);
+pub(super) struct RefusedCredentials<'a>(pub(super) Option<&'a Credentials>);
 
-impl Refused<'_> {
+impl RefusedCredentials<'_> {
     /// Returns whether this secret is among what was refused.
     pub(super) fn holds(self, secret: &Secret) -> bool {
         self.0.is_some_and(|refused| {
@@ -66,7 +66,7 @@ impl Auth {
         &self,
         model: &Model,
         login: &StoredLogin,
-        refused: Refused<'_>,
+        refused: RefusedCredentials<'_>,
     ) -> Result<ProviderKey, AuthError> {
         let token = self.login_token(&model.provider, login, refused).await?;
         // The anthropic adapter knows the tokens of its own provider.
@@ -124,7 +124,7 @@ impl Auth {
         &self,
         provider: &str,
         login: &StoredLogin,
-        refused: Refused<'_>,
+        refused: RefusedCredentials<'_>,
     ) -> Result<Secret, AuthError> {
         if let Some(token) = login.fresh(now_ms(), |access| refused.holds(access)) {
             return Ok(token.clone());

@@ -12,9 +12,9 @@ use crate::oauth::{
 };
 use crate::{AuthServices, AuthSources};
 
-struct Place(tempfile::TempDir);
+struct TestFolder(tempfile::TempDir);
 
-impl Place {
+impl TestFolder {
     fn new(entry: &Value, server: &TokenServer) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let models = json!({"providers": {
@@ -96,7 +96,7 @@ fn refusing(status: u16, answer: &'static str) -> TokenServer {
 #[tokio::test]
 async fn a_login_that_lasts_is_used_as_it_is() {
     let server = issuer();
-    let place = Place::new(&entry(3600), &server);
+    let place = TestFolder::new(&entry(3600), &server);
     let auth = place.auth();
     assert!(auth.is_configured("p") && auth.status("p").unwrap().problem.is_none());
     assert_eq!(token(&auth, "p").await.unwrap(), "hush-1");
@@ -110,7 +110,7 @@ async fn a_login_that_lasts_is_used_as_it_is() {
 #[tokio::test]
 async fn a_login_that_ends_is_renewed_once_however_many_need_it() {
     let server = issuer();
-    let place = Place::new(&entry(100), &server);
+    let place = TestFolder::new(&entry(100), &server);
     let (one, other) = (place.auth(), place.auth());
     let tokens = tokio::join!(token(&one, "p"), token(&other, "p"), token(&one, "p"));
     let new = || Ok("hush-2".to_owned());
@@ -138,7 +138,7 @@ async fn who_stops_waiting_loses_no_token() {
         gate.wait();
         (200, r#"{"access_token": "hush-2"}"#.into())
     });
-    let place = Place::new(&entry(0), &server);
+    let place = TestFolder::new(&entry(0), &server);
     let auth = place.auth();
     let asking = auth.clone();
     let waiting = tokio::spawn(async move { token(&asking, "p").await });
@@ -154,7 +154,7 @@ async fn who_stops_waiting_loses_no_token() {
 #[tokio::test]
 async fn refused_tokens_are_renewed_unless_somebody_has() {
     let server = issuer();
-    let place = Place::new(&entry(3600), &server);
+    let place = TestFolder::new(&entry(3600), &server);
     let auth = place.auth();
     let model = model(&auth, "p");
     let first = auth.credentials(&model).await.unwrap().credentials;
@@ -168,7 +168,7 @@ async fn refused_tokens_are_renewed_unless_somebody_has() {
 #[tokio::test]
 async fn an_early_renewal_that_fails_leaves_what_still_works() {
     let server = refusing(503, "{}");
-    let place = Place::new(&entry(100), &server);
+    let place = TestFolder::new(&entry(100), &server);
     let auth = place.auth();
     assert_eq!(token(&auth, "p").await.unwrap(), "hush-1");
     place.store(&entry(-1));
@@ -197,7 +197,7 @@ async fn hostile_answers_cost_only_the_login() {
         (302, "", "refused with 302"),
     ] {
         let server = refusing(status, answer);
-        let place = Place::new(&entry(-1), &server);
+        let place = TestFolder::new(&entry(-1), &server);
         let error = token(&place.auth(), "p").await.unwrap_err();
         assert!(error.contains(says), "{answer}: {error}");
         assert_eq!(place.stored("p")["refresh"], json!("hush-r1"));
@@ -207,7 +207,7 @@ async fn hostile_answers_cost_only_the_login() {
 #[tokio::test]
 async fn without_a_client_id_a_login_lasts_as_long_as_its_token() {
     let server = issuer();
-    let place = Place::new(&entry(100), &server);
+    let place = TestFolder::new(&entry(100), &server);
     assert_eq!(token(&place.auth(), "bare").await.unwrap(), "hush-1");
     place.store(&entry(-1));
     let error = token(&place.auth(), "bare").await.unwrap_err();
@@ -241,7 +241,7 @@ async fn copilot_gives_short_tokens_that_say_where_to_go() {
     });
     let mut own = entry(-1);
     own["tokenUrl"] = server.url("/short").into();
-    let place = Place::new(&own, &server);
+    let place = TestFolder::new(&own, &server);
     let auth = place.auth();
     let found = auth.credentials(&model(&auth, "github-copilot")).await.unwrap();
     assert_eq!(found.base_url.as_deref(), Some("https://api.x.invalid"));
@@ -254,7 +254,7 @@ async fn copilot_gives_short_tokens_that_say_where_to_go() {
 #[tokio::test]
 async fn commands_that_print_refused_keys_run_again() {
     let server = issuer();
-    let place = Place::new(&entry(0), &server);
+    let place = TestFolder::new(&entry(0), &server);
     let counter = place.0.path().join("count");
     let command = format!("!echo x >> {0}; wc -l < {0}; echo key", counter.display());
     fs::write(place.file(), json!({"p": {"type": "api_key", "key": command}}).to_string()).unwrap();

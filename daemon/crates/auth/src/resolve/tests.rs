@@ -7,7 +7,7 @@ use agentd_config::{AgentDir, models::ModelRegistry};
 use super::*;
 use crate::{AuthServices, AuthSources, KeySource, KeyStatus};
 
-struct Place {
+struct TestFolder {
     folder: tempfile::TempDir,
     variables: Vec<(&'static str, &'static str)>,
 }
@@ -24,7 +24,7 @@ const MODELS: &str = r#"{"providers": {
         "models": [{"id": "m", "headers": {"x-two": "hush-two"}}, {"id": "own", "headers": {"authorization": "Basic x", "x-one": null}}]}
 }}"#;
 
-impl Place {
+impl TestFolder {
     fn new(auth: &str, variables: &[(&'static str, &'static str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("models.json"), MODELS).unwrap();
@@ -57,7 +57,7 @@ async fn credentials(auth: &Auth, provider: &str, id: &str) -> Result<ProviderCr
 }
 
 /// The key, or the error with file names instead of paths.
-async fn key(place: &Place, provider: &str) -> Result<String, String> {
+async fn key(place: &TestFolder, provider: &str) -> Result<String, String> {
     let auth = place.auth();
     let configured = auth.is_configured(provider);
     let status = auth.status(provider);
@@ -87,7 +87,7 @@ async fn check(
     provider: &str,
     expected: Result<&str, &str>,
 ) {
-    let got = key(&Place::new(auth, variables), provider).await;
+    let got = key(&TestFolder::new(auth, variables), provider).await;
     assert_eq!(got.as_deref().map_err(String::as_str), expected, "{provider} {auth} {variables:?}");
 }
 
@@ -100,7 +100,7 @@ async fn sources_in_order() {
         .await;
     check("", &[("OPENAI_API_KEY", "hush-env")], "openai", Ok("hush-env")).await;
     check("", &[("PATH", "/bin")], "command", Ok("hush-command")).await;
-    let place = Place::new(stored, &[]);
+    let place = TestFolder::new(stored, &[]);
     let auth = place.auth();
     auth.set_override("keyed", Secret::new("hush-flag"));
     auth.set_override("plain", Secret::new("hush-flag"));
@@ -114,7 +114,7 @@ async fn sources_in_order() {
 #[test]
 fn the_status_names_the_source() {
     let stored = r#"{"openai": {"type": "api_key", "key": "hush"}}"#;
-    let place = Place::new(stored, &[("OPENAI_API_KEY", "hush"), ("MISSING", "hush")]);
+    let place = TestFolder::new(stored, &[("OPENAI_API_KEY", "hush"), ("MISSING", "hush")]);
     let auth = place.auth();
     auth.set_override("openai", Secret::new("hush"));
     let variable = KeySource::Variable("OPENAI_API_KEY");
@@ -122,13 +122,13 @@ fn the_status_names_the_source() {
     let all = KeyStatus { source: sources.remove(0), problem: None, shadowed: sources.clone() };
     assert_eq!(auth.status("openai"), Some(all));
     // One taken away after the other, the next one counts.
-    let source = |place: &Place| place.auth().status("openai").map(|status| status.source);
+    let source = |place: &TestFolder| place.auth().status("openai").map(|status| status.source);
     assert_eq!(source(&place), Some(KeySource::Stored));
     place.auth().store().remove("openai").unwrap();
     assert_eq!(source(&place), Some(KeySource::ModelsFile));
-    let place = Place { variables: vec![("OPENAI_API_KEY", "hush")], ..place };
+    let place = TestFolder { variables: vec![("OPENAI_API_KEY", "hush")], ..place };
     assert_eq!(source(&place), Some(variable));
-    let place = Place { variables: Vec::new(), ..place };
+    let place = TestFolder { variables: Vec::new(), ..place };
     let problem = place.auth().status("openai").and_then(|status| status.problem);
     assert_eq!(problem.as_deref(), Some("it is empty, or names a variable that is not set"));
     assert_eq!(place.auth().status("nobody"), None);
@@ -136,7 +136,7 @@ fn the_status_names_the_source() {
 
 #[tokio::test]
 async fn addresses_take_their_variables_from_the_credential_too() {
-    let address = |place: Place| async move {
+    let address = |place: TestFolder| async move {
         let mut model = (*place.auth().registry().find("plain", "m").unwrap()).clone();
         model.provider = "cloudflare-workers-ai".into();
         model.base_url = "https://h/{CLOUDFLARE_ACCOUNT_ID}/v1".into();
@@ -146,23 +146,26 @@ async fn addresses_take_their_variables_from_the_credential_too() {
         |env: &str| format!(r#"{{"cloudflare-workers-ai": {{"type": "api_key", "key": "k"{env}}}}}"#);
     let variables = [("CLOUDFLARE_ACCOUNT_ID", "outer")];
     let with_env = stored(r#", "env": {"CLOUDFLARE_ACCOUNT_ID": "own"}"#);
-    assert_eq!(address(Place::new(&with_env, &variables)).await, Ok(Some("https://h/own/v1".into())));
-    assert_eq!(address(Place::new(&stored(""), &variables)).await, Ok(Some("https://h/outer/v1".into())));
-    let place = Place::new(&stored(""), &[]);
+    assert_eq!(address(TestFolder::new(&with_env, &variables)).await, Ok(Some("https://h/own/v1".into())));
+    assert_eq!(
+        address(TestFolder::new(&stored(""), &variables)).await,
+        Ok(Some("https://h/outer/v1".into()))
+    );
+    let place = TestFolder::new(&stored(""), &[]);
     assert_eq!(place.auth().missing_variables("cloudflare-workers-ai"), ["CLOUDFLARE_ACCOUNT_ID"]);
     assert_eq!(
         address(place).await.unwrap_err(),
         "The address of cloudflare-workers-ai needs CLOUDFLARE_ACCOUNT_ID.\n\nSet it in the environment, or store it \
          with the key: `agentctl login cloudflare-workers-ai --env CLOUDFLARE_ACCOUNT_ID=...`."
     );
-    let place = Place::new(&with_env, &[]);
+    let place = TestFolder::new(&with_env, &[]);
     assert!(place.auth().missing_variables("cloudflare-workers-ai").is_empty());
 }
 
 #[tokio::test]
 async fn azure_is_where_the_environment_or_the_credential_says() {
     let found = |auth: &'static str, variables: &'static [(&str, &str)]| async move {
-        let place = Place::new(auth, variables);
+        let place = TestFolder::new(auth, variables);
         let mut model = (*place.auth().registry().find("plain", "m").unwrap()).clone();
         model.provider = "azure".into();
         model.base_url = String::new();
@@ -213,7 +216,7 @@ async fn stored_entries() {
         Err("No API key found for openai.\n\nThe entry \"openai\" in auth.json cannot be used: its \"type\" is neither \"api_key\" nor \"oauth\". Repair or remove it."),
     )
     .await;
-    let place = Place::new(&entry(r#"{"type":"oauth","access":"hush","expires":1}"#), &env);
+    let place = TestFolder::new(&entry(r#"{"type":"oauth","access":"hush","expires":1}"#), &env);
     let error = key(&place, "openai").await.unwrap_err();
     assert!(
         error.starts_with(
@@ -258,7 +261,7 @@ async fn advice_names_where_a_key_could_be() {
 
 #[tokio::test]
 async fn what_is_configured_is_known_without_running_anything() {
-    let place = Place::new("", &[("ANTHROPIC_AUTH_TOKEN", "hush")]);
+    let place = TestFolder::new("", &[("ANTHROPIC_AUTH_TOKEN", "hush")]);
     let auth = place.auth();
     let configured = |provider: &str| auth.is_configured(provider);
     for provider in ["keyed", "command", "failing", "headers", "anthropic", "demo"] {
@@ -276,7 +279,7 @@ async fn headers_and_bearer_tokens() {
             found.credentials.headers.iter().map(|(name, value)| format!("{name}: {}", value.expose()));
         (found.credentials.api_key.is_some(), headers.collect::<Vec<_>>())
     };
-    let place = Place::new("", &[("ONE", "1"), ("ANTHROPIC_AUTH_TOKEN", "token")]);
+    let place = TestFolder::new("", &[("ONE", "1"), ("ANTHROPIC_AUTH_TOKEN", "token")]);
     let auth = place.auth();
     let all = ["X-One: 1", "x-two: hush-two", "Authorization: Bearer hush"].map(str::to_owned).to_vec();
     assert_eq!(shown(credentials(&auth, "headers", "m").await.unwrap()), (true, all));
@@ -284,7 +287,7 @@ async fn headers_and_bearer_tokens() {
     assert_eq!(shown(credentials(&auth, "headers", "own").await.unwrap()), (true, own));
     let bearer = vec!["Authorization: Bearer token".to_owned()];
     assert_eq!(shown(credentials(&auth, "anthropic", "m").await.unwrap()), (false, bearer));
-    let place = Place::new("", &[]);
+    let place = TestFolder::new("", &[]);
     assert_eq!(
         key(&place, "headers").await.unwrap_err(),
         "The header \"X-One\" of headers in models.json cannot be used: the environment variable ONE is not set."
@@ -293,7 +296,7 @@ async fn headers_and_bearer_tokens() {
 
 #[tokio::test]
 async fn the_demo_needs_nothing_and_the_placeholder_gets_advice() {
-    let place = Place::new("", &[]);
+    let place = TestFolder::new("", &[]);
     let auth = place.auth();
     assert_eq!(credentials(&auth, "demo", "demo").await.unwrap(), ProviderCredentials::default());
     let error = auth.credentials(&Model::placeholder()).await.unwrap_err();
@@ -315,7 +318,7 @@ async fn the_demo_needs_nothing_and_the_placeholder_gets_advice() {
 
 #[tokio::test]
 async fn a_changed_file_counts_at_once_and_a_broken_one_stops_requests() {
-    let place = Place::new("", &[]);
+    let place = TestFolder::new("", &[]);
     let auth = place.auth();
     let file = place.folder.path().join("auth.json");
     assert!(!auth.is_configured("plain"));

@@ -48,7 +48,7 @@ impl FileProblem {
 
 /// The content of the file.
 #[derive(Debug, Default)]
-pub(super) struct Read {
+pub(super) struct ReadModelsFile {
     /// Its providers.
     pub(super) providers: Vec<FileProvider>,
     /// The keys of the file that no code reads.
@@ -56,7 +56,7 @@ pub(super) struct Read {
 }
 
 /// Reads the file.
-pub(super) fn load(path: &Path, catalogue: &Catalogue) -> Result<Read, Box<FileProblem>> {
+pub(super) fn load(path: &Path, catalogue: &Catalogue) -> Result<ReadModelsFile, Box<FileProblem>> {
     of(path, read_json(path), catalogue)
 }
 
@@ -65,10 +65,10 @@ pub(super) fn of(
     path: &Path,
     read: Result<Option<JsonDocument>, JsonFileError>,
     catalogue: &Catalogue,
-) -> Result<Read, Box<FileProblem>> {
+) -> Result<ReadModelsFile, Box<FileProblem>> {
     let document = match read {
         Ok(Some(document)) => document,
-        Ok(None) => return Ok(Read::default()),
+        Ok(None) => return Ok(ReadModelsFile::default()),
         Err(error @ JsonFileError::Syntax { .. }) => {
             return Err(FileProblem::of_file("Failed to parse models.json", &error));
         }
@@ -78,7 +78,7 @@ pub(super) fn of(
     };
     // A file that is there but says nothing yet.
     if document.value.as_object().is_some_and(Map::is_empty) {
-        return Ok(Read::default());
+        return Ok(ReadModelsFile::default());
     }
     let text = document.text;
     let invalid =
@@ -103,7 +103,7 @@ pub(super) fn of(
         })
     };
     let providers = file.providers.into_iter().map(provider).collect::<Result<_, _>>()?;
-    Ok(Read { providers, unread })
+    Ok(ReadModelsFile { providers, unread })
 }
 
 /// The path to a fault. Inside of a model, the message itself begins with the rest of the path: `cost.input: expected …`.

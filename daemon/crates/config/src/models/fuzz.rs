@@ -14,7 +14,7 @@ pub(crate) fn models_files(input: &[u8]) {
     static BUILTIN: OnceLock<std::sync::Arc<Catalogue>> = OnceLock::new();
     let catalogue = BUILTIN.get_or_init(Catalogue::builtin);
     match file::of(Path::new("x.json"), document(input), catalogue) {
-        Ok(file::Read { providers, unread }) => {
+        Ok(file::ReadModelsFile { providers, unread }) => {
             check_told(&unread, input);
             for provider in &providers {
                 let told = format!("{provider:?}");

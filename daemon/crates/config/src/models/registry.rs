@@ -103,10 +103,11 @@ impl ModelRegistry {
             Ok(catalogue) => (catalogue, None),
             Err(problem) => (Catalogue::builtin(), Some(problem)),
         };
-        let (file::Read { providers: file, unread }, problem) = match file::load(models_file, &catalogue) {
-            Ok(read) => (read, None),
-            Err(problem) => (file::Read::default(), Some(problem)),
-        };
+        let (file::ReadModelsFile { providers: file, unread }, problem) =
+            match file::load(models_file, &catalogue) {
+                Ok(read) => (read, None),
+                Err(problem) => (file::ReadModelsFile::default(), Some(problem)),
+            };
         Self { file, unread, problem, catalogue_problem, ..Self::of_catalogue(catalogue) }
     }
 

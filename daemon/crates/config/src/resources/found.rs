@@ -5,7 +5,7 @@ use std::{collections::HashMap, path::PathBuf};
 use agentd_protocol::resources::{Diagnostic, DiagnosticKind, DiagnosticLevel, SourceInfo};
 
 use super::{
-    places::{Kind, Place, ResourceQuery},
+    places::{ResourceKind, ResourcePlace, ResourceQuery},
     walk::Walk,
 };
 
@@ -24,7 +24,7 @@ pub(super) struct FoundFile {
 /// The files that may hold resources of a kind, in the order in which they count.
 pub(super) fn find(
     query: &ResourceQuery<'_>,
-    kind: Kind,
+    kind: ResourceKind,
     about: DiagnosticKind,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Vec<FoundFile> {
@@ -52,7 +52,7 @@ pub(super) fn find(
 }
 
 /// The files of a place, and whether it is a file itself.
-fn files(place: &Place, walk: &mut Walk, about: DiagnosticKind) -> (Vec<PathBuf>, bool) {
+fn files(place: &ResourcePlace, walk: &mut Walk, about: DiagnosticKind) -> (Vec<PathBuf>, bool) {
     let Some(named_by) = &place.named_by else {
         return (walk.files(&place.path, place.layout), false);
     };

@@ -64,12 +64,12 @@ pub struct ListedPaths {
 
 /// A kind of resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ResourceKind {
     Skill,
     Prompt,
 }
 
-impl Kind {
+impl ResourceKind {
     /// The name of the folder, and of the setting.
     fn name(self) -> &'static str {
         match self {
@@ -88,7 +88,7 @@ impl Kind {
 
 /// A file or folder to look at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct ResourcePlace {
     pub(super) path: PathBuf,
     /// The files that count, if it is a folder.
     pub(super) layout: Layout,
@@ -108,19 +108,19 @@ enum Base {
 
 /// Places that are one party's: the project's, the user's, or those of flags.
 #[derive(Debug, Clone)]
-pub(super) struct Group {
+pub(super) struct ResourceGroup {
     pub(super) scope: SourceScope,
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<ResourcePlace>,
     /// The patterns that apply to all of them.
     pub(super) patterns: Patterns,
 }
 
 impl ResourceQuery<'_> {
     /// The places to search, in order: of two resources with one name the first counts.
-    pub(super) fn groups(&self, kind: Kind) -> Vec<Group> {
+    pub(super) fn groups(&self, kind: ResourceKind) -> Vec<ResourceGroup> {
         let (none, flags) = match kind {
-            Kind::Skill => (self.flags.no_skills, &self.flags.skills),
-            Kind::Prompt => (self.flags.no_prompts, &self.flags.prompts),
+            ResourceKind::Skill => (self.flags.no_skills, &self.flags.skills),
+            ResourceKind::Prompt => (self.flags.no_prompts, &self.flags.prompts),
         };
         let mut groups = Vec::new();
         if !none && self.trusted {
@@ -129,49 +129,49 @@ impl ResourceQuery<'_> {
         if !none {
             groups.push(self.of_user(kind));
         }
-        let named = flags.iter().map(|text| Place {
+        let named = flags.iter().map(|text| ResourcePlace {
             path: without_dots(&resolve_path(text, self.cwd, self.environment)),
-            layout: if kind == Kind::Skill { Layout::Skills } else { Layout::Prompts },
+            layout: if kind == ResourceKind::Skill { Layout::Skills } else { Layout::Prompts },
             named_by: Some(kind.flag().to_owned()),
             source: "local",
             base: Base::OfFile,
         });
         let patterns = Patterns::default();
-        groups.push(Group { scope: SourceScope::Temporary, places: named.collect(), patterns });
+        groups.push(ResourceGroup { scope: SourceScope::Temporary, places: named.collect(), patterns });
         groups
     }
 
-    fn of_project(&self, kind: Kind) -> Group {
+    fn of_project(&self, kind: ResourceKind) -> ResourceGroup {
         let (mut places, patterns) = self.listed(kind, &self.lists.project);
         places.extend(self.folders.all().map(|folder| always(kind, folder)));
-        if kind == Kind::Skill {
+        if kind == ResourceKind::Skill {
             places.extend(project_skill_folders(self.cwd, self.environment).map(|folder| shared(&folder)));
         }
-        Group { scope: SourceScope::Project, places, patterns }
+        ResourceGroup { scope: SourceScope::Project, places, patterns }
     }
 
-    fn of_user(&self, kind: Kind) -> Group {
+    fn of_user(&self, kind: ResourceKind) -> ResourceGroup {
         let (mut places, patterns) = self.listed(kind, &self.lists.user);
         places.push(always(kind, self.agent_dir.path()));
-        if kind == Kind::Skill
+        if kind == ResourceKind::Skill
             && let Some(home) = self.environment.non_empty("HOME")
         {
             places.push(shared(&Path::new(home).join(".agents")));
         }
-        Group { scope: SourceScope::User, places, patterns }
+        ResourceGroup { scope: SourceScope::User, places, patterns }
     }
 
     /// The paths that a settings file names, and its patterns.
-    fn listed(&self, kind: Kind, listed: &ListedPaths) -> (Vec<Place>, Patterns) {
+    fn listed(&self, kind: ResourceKind, listed: &ListedPaths) -> (Vec<ResourcePlace>, Patterns) {
         let entries = match kind {
-            Kind::Skill => &listed.skills,
-            Kind::Prompt => &listed.prompts,
+            ResourceKind::Skill => &listed.skills,
+            ResourceKind::Prompt => &listed.prompts,
         };
         let (patterns, paths): (Vec<&String>, Vec<&String>) =
             entries.iter().partition(|entry| entry.starts_with(['!', '+', '-']));
-        let places = paths.into_iter().map(|text| Place {
+        let places = paths.into_iter().map(|text| ResourcePlace {
             path: without_dots(&resolve_path(text, &listed.base, self.environment)),
-            layout: if kind == Kind::Skill { Layout::Skills } else { Layout::PromptsBelow },
+            layout: if kind == ResourceKind::Skill { Layout::Skills } else { Layout::PromptsBelow },
             named_by: Some(format!(
                 "the setting \"{}\" of {}",
                 kind.name(),
@@ -185,10 +185,10 @@ impl ResourceQuery<'_> {
 }
 
 /// The folder of resources in a folder of configuration.
-fn always(kind: Kind, folder: &Path) -> Place {
-    Place {
+fn always(kind: ResourceKind, folder: &Path) -> ResourcePlace {
+    ResourcePlace {
         path: folder.join(kind.name()),
-        layout: if kind == Kind::Skill { Layout::Skills } else { Layout::Prompts },
+        layout: if kind == ResourceKind::Skill { Layout::Skills } else { Layout::Prompts },
         named_by: None,
         source: "auto",
         base: Base::Folder(folder.to_path_buf()),
@@ -196,11 +196,11 @@ fn always(kind: Kind, folder: &Path) -> Place {
 }
 
 /// The folder of skills in a folder `.agents`, which is for every agent.
-fn shared(folder: &Path) -> Place {
-    Place { layout: Layout::SharedSkills, ..always(Kind::Skill, folder) }
+fn shared(folder: &Path) -> ResourcePlace {
+    ResourcePlace { layout: Layout::SharedSkills, ..always(ResourceKind::Skill, folder) }
 }
 
-impl Place {
+impl ResourcePlace {
     /// The source that a file found here is listed with.
     pub(super) fn source_info(&self, file: &Path, scope: SourceScope) -> SourceInfo {
         let base = match &self.base {

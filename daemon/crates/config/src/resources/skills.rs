@@ -8,7 +8,7 @@ use super::{
     ResourceQuery,
     found::{FoundFile, find, first_of_each_name},
     front_matter::{attributes, split},
-    places::Kind,
+    places::ResourceKind,
     resource_file,
     walk::SKILL_FILE,
 };
@@ -46,7 +46,7 @@ impl Skill {
 
 /// Finds the skills of a session, in the order in which they count. Reads files; blocks.
 pub(super) fn load(query: &ResourceQuery<'_>, diagnostics: &mut Vec<Diagnostic>) -> Vec<Skill> {
-    let found = find(query, Kind::Skill, KIND, diagnostics);
+    let found = find(query, ResourceKind::Skill, KIND, diagnostics);
     let skills = found.into_iter().filter_map(|file| read(file, diagnostics)).collect();
     first_of_each_name(skills, "skill", KIND, |skill| (&skill.name, &skill.source.path), diagnostics)
 }

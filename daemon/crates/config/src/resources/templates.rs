@@ -8,7 +8,7 @@ use super::{
     ResourceQuery,
     found::{FoundFile, find, first_of_each_name},
     front_matter::{Attributes, attributes, split},
-    places::Kind,
+    places::ResourceKind,
     resource_file,
     substitute::is_space,
 };
@@ -35,7 +35,7 @@ pub struct PromptTemplate {
 
 /// Finds the prompt templates of a session, in the order in which they count. Reads files; blocks.
 pub(super) fn load(query: &ResourceQuery<'_>, diagnostics: &mut Vec<Diagnostic>) -> Vec<PromptTemplate> {
-    let found = find(query, Kind::Prompt, KIND, diagnostics);
+    let found = find(query, ResourceKind::Prompt, KIND, diagnostics);
     let templates = found.into_iter().filter_map(|file| read(file, diagnostics)).collect();
     first_of_each_name(templates, "prompt template", KIND, |it| (&it.name, &it.source.path), diagnostics)
 }

@@ -6,9 +6,9 @@ use std::{
 };
 
 /// A temporary folder that is filled with files.
-pub(super) struct Place(tempfile::TempDir);
+pub(super) struct TestFolder(tempfile::TempDir);
 
-impl Place {
+impl TestFolder {
     /// Files by path below the folder, with what they say.
     pub(super) fn new(files: &[(&str, &str)]) -> Self {
         let place = Self(tempfile::tempdir().unwrap());

@@ -2,12 +2,12 @@
 
 use agentd_protocol::resources::{DiagnosticLevel, SourceScope};
 
-use super::{testing::Place, *};
+use super::{testing::TestFolder, *};
 use crate::{AgentDir, Environment, ProjectFolders};
 
 /// A session in `project/` with the agent directory `agent/` and the home `home/`.
 struct Session {
-    place: Place,
+    place: TestFolder,
     trusted: bool,
     lists: ResourceLists,
     flags: ResourceFlags,
@@ -15,7 +15,7 @@ struct Session {
 
 impl Session {
     fn new(files: &[(&str, &str)]) -> Self {
-        let place = Place::new(files);
+        let place = TestFolder::new(files);
         Self { place, trusted: true, lists: ResourceLists::default(), flags: ResourceFlags::default() }
     }
 

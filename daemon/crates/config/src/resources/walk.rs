@@ -230,10 +230,10 @@ impl IgnoreRules {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resources::testing::Place;
+    use crate::resources::testing::TestFolder;
 
     /// Paths below `root`.
-    fn walk(place: &Place, root: &str, layout: Layout) -> (Vec<String>, Vec<String>) {
+    fn walk(place: &TestFolder, root: &str, layout: Layout) -> (Vec<String>, Vec<String>) {
         let mut walk = Walk::new(DiagnosticKind::Skill);
         let root = place.path(root);
         let found = walk.files(&root, layout);
@@ -241,7 +241,7 @@ mod tests {
         (found.iter().map(shown).collect(), walk.diagnostics.iter().map(ToString::to_string).collect())
     }
 
-    fn check(place: &Place, layout: Layout, expected: &[&str]) {
+    fn check(place: &TestFolder, layout: Layout, expected: &[&str]) {
         assert_eq!(
             walk(place, "s", layout),
             (expected.iter().map(|path| (*path).to_owned()).collect(), vec![])
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_folder_with_a_skill_is_not_looked_into() {
-        let place = Place::new(&[
+        let place = TestFolder::new(&[
             ("s/b/SKILL.md", ""),
             ("s/b/inner/SKILL.md", ""),
             ("s/b/notes.md", ""),
@@ -265,15 +265,15 @@ mod tests {
         check(&place, Layout::Skills, &["a/deep/er/SKILL.md", "b/SKILL.md", "root.md"]);
         check(&place, Layout::SharedSkills, &["a/deep/er/SKILL.md", "a/note.md", "b/SKILL.md"]);
         check(&place, Layout::Prompts, &["root.md"]);
-        let place = Place::new(&[("s/SKILL.md", ""), ("s/a/SKILL.md", ""), ("s/x.md", "")]);
+        let place = TestFolder::new(&[("s/SKILL.md", ""), ("s/a/SKILL.md", ""), ("s/x.md", "")]);
         check(&place, Layout::Skills, &["SKILL.md"]);
         check(&place, Layout::PromptsBelow, &["SKILL.md", "a/SKILL.md", "x.md"]);
-        check(&Place::new(&[]), Layout::Skills, &[]);
+        check(&TestFolder::new(&[]), Layout::Skills, &[]);
     }
 
     #[test]
     fn ignore_files_count_from_the_folder_down() {
-        let place = Place::new(&[
+        let place = TestFolder::new(&[
             (".gitignore", "s\n"),
             ("s/.gitignore", "out/\n*.md\n!keep.md\n"),
             ("s/out/SKILL.md", ""),
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn an_ignore_file_that_would_take_too_much_is_told_and_not_used() {
-        let place = Place::new(&[("s/a/SKILL.md", ""), ("s/.gitignore", &"*a*b?[c\n".repeat(20_000))]);
+        let place = TestFolder::new(&[("s/a/SKILL.md", ""), ("s/.gitignore", &"*a*b?[c\n".repeat(20_000))]);
         let (found, said) = walk(&place, "s", Layout::Skills);
         assert_eq!(found, ["a/SKILL.md"]);
         assert!(said.len() == 1 && said[0].contains("this file is not used: it has more rules"), "{said:?}");
@@ -300,7 +300,8 @@ mod tests {
     #[test]
     fn links_are_followed_once_and_never_around() {
         use std::os::unix::fs::symlink;
-        let place = Place::new(&[("s/a/SKILL.md", ""), ("s/one.md", ""), ("elsewhere/far/SKILL.md", "")]);
+        let place =
+            TestFolder::new(&[("s/a/SKILL.md", ""), ("s/one.md", ""), ("elsewhere/far/SKILL.md", "")]);
         symlink(place.path("s"), place.path("s/loop")).unwrap();
         symlink(place.path("s/a"), place.path("s/z")).unwrap();
         symlink(place.path("s/one.md"), place.path("s/two.md")).unwrap();
@@ -315,7 +316,7 @@ mod tests {
 
     #[test]
     fn the_same_folder_counts_once() {
-        let place = Place::new(&[("s/a/SKILL.md", ""), ("s/b.md", "")]);
+        let place = TestFolder::new(&[("s/a/SKILL.md", ""), ("s/b.md", "")]);
         let mut walk = Walk::new(DiagnosticKind::Skill);
         assert_eq!(walk.files(&place.path("s/a"), Layout::Skills).len(), 1);
         assert_eq!(walk.files(&place.path("s"), Layout::Skills), [place.path("s/b.md")]);
@@ -325,7 +326,7 @@ mod tests {
 
     #[test]
     fn bounds_are_told() {
-        let place = Place::new(&[("s/b.md", ""), ("s/c.md", "")]);
+        let place = TestFolder::new(&[("s/b.md", ""), ("s/c.md", "")]);
         let deep = format!("s{}/x.md", "/d".repeat(MAX_DEPTH + 1));
         place.write(&deep, "");
         let (found, said) = walk(&place, "s", Layout::PromptsBelow);

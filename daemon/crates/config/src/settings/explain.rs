@@ -13,7 +13,7 @@ use super::{
     load::load,
     merge::merge,
     reach::counts_from_project,
-    schema::{Known, Schema},
+    schema::{KnownSetting, Schema},
 };
 use crate::{
     AgentDir, Environment, TrustBasis,
@@ -125,7 +125,7 @@ pub fn explain(question: ExplainQuestion<'_>) -> Result<SettingExplanation, Unkn
     layers.push(user.layer(SettingSource::User, open && adds, note));
     open &= merged.is_none();
     let (description, default) = match known {
-        Some(Known { description, default, .. }) => (Some(description), default),
+        Some(KnownSetting { description, default, .. }) => (Some(description), default),
         None => (None, None),
     };
     if description.is_some() {
@@ -237,9 +237,9 @@ mod tests {
 
     use super::*;
 
-    struct Place(tempfile::TempDir);
+    struct TestFolder(tempfile::TempDir);
 
-    impl Place {
+    impl TestFolder {
         fn new(user: &str, project: &str) -> Self {
             let place = Self(tempfile::tempdir().unwrap());
             for (name, text) in [("agent/settings.json", user), ("cwd/.pi/settings.json", project)] {
@@ -293,14 +293,14 @@ mod tests {
 
     #[test]
     fn the_default_counts_where_nobody_says_anything() {
-        let place = Place::new("", "");
+        let place = TestFolder::new("", "");
         place.check("compaction.enabled", true, json!(true), &["User - - no", "Default - true counts"]);
         place.check("defaultModel", true, Value::Null, &["User - - no", "Default - - counts"]);
     }
 
     #[test]
     fn the_project_comes_first_where_it_is_trusted() {
-        let place = Place::new(
+        let place = TestFolder::new(
             "{\n\"defaultModel\":\"u\",\n\"compaction\":{\"enabled\":false},\"skills\":[\"a\"]}",
             "{\"defaultModel\":\"p\",\n\"compaction\":{\n\"reserveTokens\":1},\"skills\":[\"b\"],\"httpProxy\":\"x\",\"sessionDir\":\"s\",\"theme\":\"dark\"}",
         );
@@ -346,7 +346,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_used_says_why() {
-        let place = Place::new("{\"compaction\":{\n\"enabled\":\"yes\",\"keepRecentTokens\":5}}", "{");
+        let place = TestFolder::new("{\"compaction\":{\n\"enabled\":\"yes\",\"keepRecentTokens\":5}}", "{");
         place.check(
             "compaction.enabled",
             true,
@@ -360,7 +360,7 @@ mod tests {
                 "Default - true counts",
             ],
         );
-        let place = Place::new("{\"queueMode\":\"all\"}", "");
+        let place = TestFolder::new("{\"queueMode\":\"all\"}", "");
         place.check(
             "steeringMode",
             true,
@@ -371,7 +371,7 @@ mod tests {
 
     #[test]
     fn flags_come_before_files() {
-        let place = Place::new("{\"defaultThinkingLevel\":\"low\"}", "");
+        let place = TestFolder::new("{\"defaultThinkingLevel\":\"low\"}", "");
         let flag = SettingLayer {
             name: Some("--thinking".into()),
             counts: true,
@@ -391,7 +391,7 @@ mod tests {
 
     #[test]
     fn a_session_that_read_the_files_before_is_told_apart() {
-        let place = Place::new("{\"compaction\":{\"enabled\":false}}", "");
+        let place = TestFolder::new("{\"compaction\":{\"enabled\":false}}", "");
         let ask = |in_use: &Settings| {
             let agent_dir = AgentDir::at(place.0.path().join("agent"));
             let (cwd, environment) = (place.0.path().join("cwd"), Environment::default());
@@ -409,7 +409,7 @@ mod tests {
 
     #[test]
     fn an_unknown_key_is_refused_with_what_may_be_meant() {
-        let place = Place::new("{\"theme\":\"dark\"}", "");
+        let place = TestFolder::new("{\"theme\":\"dark\"}", "");
         let similar = |key: &str| place.ask(key, None, &[]).unwrap_err().similar;
         assert_eq!(similar("defaultModle"), ["defaultModel"]);
         assert_eq!(similar("compaction.reserve")[0], "compaction.reserveTokens");

@@ -161,9 +161,9 @@ mod tests {
 
     use super::*;
 
-    struct Place(tempfile::TempDir);
+    struct TestFolder(tempfile::TempDir);
 
-    impl Place {
+    impl TestFolder {
         fn new(files: &[(&str, &str)]) -> Self {
             let place = Self(tempfile::tempdir().unwrap());
             fs::create_dir(place.path("cwd")).unwrap();
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn the_project_counts_when_trusted() {
-        let place = Place::new(&[
+        let place = TestFolder::new(&[
             ("agent/settings.json", r#"{"defaultModel":"user","compaction":{"enabled":false}}"#),
             ("cwd/.pi/settings.json", r#"{"defaultModel":"project","sessionDir":"s","shellPath":5}"#),
         ]);
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn lists_of_resources_keep_the_folder_that_they_count_from() {
-        let place = Place::new(&[
+        let place = TestFolder::new(&[
             ("agent/settings.json", r#"{"skills":["a"],"prompts":["b", ""]}"#),
             ("cwd/.pi/settings.json", r#"{"skills":["c"],"prompts":5}"#),
         ]);
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn the_folder_of_agentd_hides_that_of_pi() {
-        let place = Place::new(&[
+        let place = TestFolder::new(&[
             ("cwd/.agentd/settings.json", r#"{"defaultModel":"ours"}"#),
             ("cwd/.pi/settings.json", r#"{"defaultModel":"theirs","defaultProvider":"p"}"#),
         ]);
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_project_cannot_trust_itself() {
-        let place = Place::new(&[(
+        let place = TestFolder::new(&[(
             "cwd/.pi/settings.json",
             r#"{"defaultProjectTrust":"always","defaultModel":"p"}"#,
         )]);
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn broken_files_are_named_and_the_rest_counts() {
-        let place = Place::new(&[
+        let place = TestFolder::new(&[
             ("agent/settings.json", "{x"),
             ("cwd/.pi/settings.json", r#"{"defaultModel":"p"}"#),
         ]);

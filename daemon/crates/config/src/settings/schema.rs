@@ -7,7 +7,7 @@ const SCHEMA: &str = include_str!("../../../../../schemas/settings.json");
 
 /// A setting that there is.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Known {
+pub(super) struct KnownSetting {
     /// The keys on the way to it. An id in the place of a key, as `provider/model.1`, may hold dots.
     pub(super) keys: Vec<String>,
     /// The purpose of the setting.
@@ -26,11 +26,11 @@ impl Schema {
     }
 
     /// The setting with that dotted key.
-    pub(super) fn find(&self, key: &str) -> Option<Known> {
+    pub(super) fn find(&self, key: &str) -> Option<KnownSetting> {
         self.find_in(self.resolve(&self.0)?, key, Vec::new())
     }
 
-    fn find_in(&self, object: &Value, rest: &str, mut keys: Vec<String>) -> Option<Known> {
+    fn find_in(&self, object: &Value, rest: &str, mut keys: Vec<String>) -> Option<KnownSetting> {
         if let Some(properties) = object["properties"].as_object() {
             let member = |(name, schema): (&String, &Value)| {
                 let below = rest.strip_prefix(name.as_str())?;
@@ -60,13 +60,13 @@ impl Schema {
         keys.push(rest.to_owned());
         let known = self.known(values, keys);
         let description = object["description"].as_str().unwrap_or(&known.description).to_owned();
-        Some(Known { description, ..known })
+        Some(KnownSetting { description, ..known })
     }
 
-    fn known(&self, schema: &Value, keys: Vec<String>) -> Known {
+    fn known(&self, schema: &Value, keys: Vec<String>) -> KnownSetting {
         let described = [Some(schema), self.resolve(schema)];
         let described = described.into_iter().flatten().find_map(|schema| schema["description"].as_str());
-        Known {
+        KnownSetting {
             keys,
             description: described.unwrap_or_default().to_owned(),
             default: schema.get("default").cloned(),

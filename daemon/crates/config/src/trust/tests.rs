@@ -3,11 +3,11 @@ use std::fs;
 use super::*;
 use crate::json_file::read_json;
 
-struct Place {
+struct TestFolder {
     root: tempfile::TempDir,
 }
 
-impl Place {
+impl TestFolder {
     fn new() -> Self {
         let place = Self { root: tempfile::tempdir().unwrap() };
         fs::create_dir_all(place.path("home/agent")).unwrap();
@@ -53,11 +53,11 @@ impl Place {
 
 #[test]
 fn a_project_without_configuration_needs_no_trust() {
-    let place = Place::new();
+    let place = TestFolder::new();
     place.write("home/.agents/skills/mine/SKILL.md", "");
     place.check(ProjectTrust::Never, true, TrustBasis::NothingToTrust);
     for entry in CONFIGURING {
-        let place = Place::new();
+        let place = TestFolder::new();
         place.write(&format!("home/code/project/.pi/{entry}"), "{}");
         place.check(ProjectTrust::Ask, false, TrustBasis::Unasked);
     }
@@ -71,7 +71,7 @@ fn a_project_without_configuration_needs_no_trust() {
 
 #[test]
 fn flag_then_file_then_setting() {
-    let place = Place::new();
+    let place = TestFolder::new();
     place.write("home/code/project/.pi/settings.json", "{}");
     place.check(ProjectTrust::Always, true, TrustBasis::Setting);
     place.check(ProjectTrust::Never, false, TrustBasis::Setting);
@@ -88,7 +88,7 @@ fn flag_then_file_then_setting() {
 
 #[test]
 fn a_saved_decision_decides() {
-    let place = Place::new();
+    let place = TestFolder::new();
     place.write("home/code/project/.pi/settings.json", "{}");
     place.write("home/agent/trust.json", "{\"/elsewhere\": false}");
     let (agent_dir, project) = (AgentDir::at(place.path("home/agent")), place.path("home/code/project"));
@@ -104,7 +104,7 @@ fn a_saved_decision_decides() {
 
 #[test]
 fn what_needs_trust_is_named() {
-    let place = Place::new();
+    let place = TestFolder::new();
     place.write("home/code/project/.pi/settings.json", r#"{"shellPath":"x","theme":"y","sessionDir":"z"}"#);
     place.write("home/code/.agents/skills/theirs/SKILL.md", "");
     let (cwd, agent_dir) = (place.path("home/code/project"), AgentDir::at(place.path("home/agent")));
@@ -123,7 +123,7 @@ fn what_needs_trust_is_named() {
 
 #[test]
 fn a_broken_file_trusts_nothing() {
-    let place = Place::new();
+    let place = TestFolder::new();
     place.write("home/code/project/.pi/settings.json", "{}");
     for broken in ["{", "[]"] {
         place.write("home/agent/trust.json", broken);
@@ -134,7 +134,7 @@ fn a_broken_file_trusts_nothing() {
 }
 #[test]
 fn trust_is_for_the_files_as_they_were() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let agent_dir = AgentDir::at(place.path("home/agent"));
     let project = place.path("home/code/project");
     place.write("home/code/project/.pi/settings.json", r#"{"shellPath":"./sh"}"#);
@@ -171,7 +171,7 @@ fn trust_is_for_the_files_as_they_were() {
 
 #[test]
 fn trust_without_files_is_for_those_that_are_seen_first() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let (agent_dir, project) = (AgentDir::at(place.path("home/agent")), place.path("home/code/project"));
     place.write("home/code/project/.pi/settings.json", "{}");
     let code = place.path("home/code");
@@ -195,7 +195,7 @@ fn trust_without_files_is_for_those_that_are_seen_first() {
 
 #[test]
 fn trust_that_was_given_for_a_time_is_for_the_files_as_they_were_too() {
-    let place = Place::new();
+    let place = TestFolder::new();
     place.write("home/code/project/.pi/settings.json", "{}");
     let given = place.files();
     let decide = || {
@@ -217,7 +217,7 @@ fn trust_that_was_given_for_a_time_is_for_the_files_as_they_were_too() {
 
 #[test]
 fn a_yes_does_not_reach_into_a_repository_below() {
-    let place = Place::new();
+    let place = TestFolder::new();
     place.write("home/code/project/.pi/settings.json", "{}");
     let (code, project) = (place.path("home/code"), place.path("home/code/project"));
     place.write("home/agent/trust.json", &format!("{{\"{}\": true}}", code.display()));
@@ -239,7 +239,7 @@ fn a_yes_does_not_reach_into_a_repository_below() {
 
 #[test]
 fn another_folder_in_the_place_is_not_trusted() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let agent_dir = AgentDir::at(place.path("home/agent"));
     let (code, project) = (place.path("home/code"), place.path("home/code/project"));
     place.write("home/code/project/.pi/settings.json", "{}");
@@ -265,7 +265,7 @@ fn another_folder_in_the_place_is_not_trusted() {
 
 #[test]
 fn files_that_an_older_version_noted_are_those_of_the_folder_that_is_seen_first() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let agent_dir = AgentDir::at(place.path("home/agent"));
     let project = place.path("home/code/project");
     place.write("home/code/project/.pi/settings.json", "{}");

@@ -83,7 +83,7 @@ pub(crate) fn context_candidates(
     if paths.is_empty() {
         return Vec::new();
     }
-    let place = Place::of(agent_dir, cwd, environment);
+    let place = CandidateContext::of(agent_dir, cwd, environment);
     let mut found: Vec<Candidate> = Vec::new();
     for path in paths {
         let real = canonical(&path);
@@ -102,14 +102,14 @@ pub(crate) fn context_candidates(
 }
 
 /// The project around a working directory.
-struct Place {
+struct CandidateContext {
     /// Without links.
     root: PathBuf,
     agent_dir: PathBuf,
     owner: AcceptedOwner,
 }
 
-impl Place {
+impl CandidateContext {
     fn of(agent_dir: &AgentDir, cwd: &Path, environment: &Environment) -> Self {
         let cwd = canonical(cwd);
         let home = environment.non_empty("HOME").map(|home| canonical(Path::new(home)));

@@ -2,9 +2,9 @@ use std::fs;
 
 use super::*;
 
-struct Place(tempfile::TempDir);
+struct TestFolder(tempfile::TempDir);
 
-impl Place {
+impl TestFolder {
     fn new(files: &[(&str, &str)]) -> Self {
         let place = Self(tempfile::tempdir().unwrap());
         for (name, text) in files {
@@ -62,7 +62,7 @@ impl Place {
 
 #[test]
 fn one_file_for_each_directory_from_the_agent_directory_down() {
-    let place = Place::new(&[
+    let place = TestFolder::new(&[
         ("agent/AGENTS.md", "user"),
         ("p/CLAUDE.md", "hidden"),
         ("p/AGENTS.md", "\u{FEFF}project"),
@@ -85,13 +85,13 @@ fn one_file_for_each_directory_from_the_agent_directory_down() {
 
 #[test]
 fn a_directory_of_that_name_is_no_file() {
-    let place = Place::new(&[("p/AGENTS.md/x", ""), ("p/CLAUDE.md", "c")]);
+    let place = TestFolder::new(&[("p/AGENTS.md/x", ""), ("p/CLAUDE.md", "c")]);
     place.check("p", &[("p/CLAUDE.md", "c")]);
 }
 
 #[test]
 fn a_huge_file_is_left_out_with_a_warning() {
-    let place = Place::new(&[("p/AGENTS.md", "")]);
+    let place = TestFolder::new(&[("p/AGENTS.md", "")]);
     let file = fs::File::options().write(true).open(place.path("p/AGENTS.md")).unwrap();
     file.set_len(crate::MAX_TEXT_BYTES + 1).unwrap();
     let found = place.find("p", true);
@@ -103,7 +103,7 @@ fn a_huge_file_is_left_out_with_a_warning() {
 #[cfg(unix)]
 #[test]
 fn links_are_followed_and_bytes_that_are_no_text_are_told() {
-    let place = Place::new(&[("real/rules.md", "linked"), ("p/q/x", "")]);
+    let place = TestFolder::new(&[("real/rules.md", "linked"), ("p/q/x", "")]);
     std::os::unix::fs::symlink(place.path("real/rules.md"), place.path("p/AGENTS.md")).unwrap();
     std::os::unix::fs::symlink(place.path("nowhere"), place.path("p/q/AGENTS.md")).unwrap();
     place.check("p/q", &[("p/AGENTS.md", "linked")]);
@@ -122,7 +122,7 @@ fn a_worktree_inside_of_its_repository_hides_the_same_file() {
         ("main/trees/w/AGENTS.md", "worktree"),
         ("main/trees/w/src/AGENTS.md", "src"),
     ];
-    let place = Place::new(&files);
+    let place = TestFolder::new(&files);
     place.check(
         "main/trees/w/src",
         &[("main/trees/w/AGENTS.md", "worktree"), ("main/trees/w/src/AGENTS.md", "src")],
@@ -133,7 +133,7 @@ fn a_worktree_inside_of_its_repository_hides_the_same_file() {
 
 #[test]
 fn a_submodule_hides_nothing() {
-    let place = Place::new(&[
+    let place = TestFolder::new(&[
         ("main/.git/modules/s/HEAD", ""),
         ("main/AGENTS.md", "main"),
         ("main/s/.git", "gitdir: ../.git/modules/s"),
@@ -146,7 +146,7 @@ fn a_submodule_hides_nothing() {
 fn what_is_not_simply_the_projects_needs_trust() {
     use std::os::unix::fs::symlink;
 
-    let place = Place::new(&[
+    let place = TestFolder::new(&[
         ("agent/AGENTS.md", "user"),
         ("agent/auth.json", "keys"),
         ("work/AGENTS.md", "above"),
@@ -194,14 +194,14 @@ fn what_is_not_simply_the_projects_needs_trust() {
 
 #[test]
 fn the_home_directory_is_no_project() {
-    let place = Place::new(&[("home/.git/HEAD", ""), ("home/.ssh/key", "secret"), ("home/notes/x", "")]);
+    let place = TestFolder::new(&[("home/.git/HEAD", ""), ("home/.ssh/key", "secret"), ("home/notes/x", "")]);
     std::os::unix::fs::symlink("../.ssh/key", place.path("home/notes/AGENTS.md")).unwrap();
     place.check_untrusted("home/notes", &[], &["a link that leads out of the project"]);
 }
 
 #[test]
 fn files_of_processes_are_never_read() {
-    let place = Place::new(&[("p/x", "")]);
+    let place = TestFolder::new(&[("p/x", "")]);
     std::os::unix::fs::symlink("/proc/self/status", place.path("p/AGENTS.md")).unwrap();
     let found = place.find("p", true);
     assert_eq!((found.files.len(), found.diagnostics.len()), (0, 1), "{found:?}");
