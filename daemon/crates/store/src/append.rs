@@ -1,4 +1,4 @@
-//! Bringing entries to disk: one entry, one line, one write.
+//! Writes entries to disk: one entry, one line, one write.
 
 use std::{
     io, mem,
@@ -13,24 +13,24 @@ use crate::{
     lock::{Note, StoreContext},
 };
 
-/// The only one who writes to a session file. Blocks; may move between threads.
+/// The only writer of a session file. Blocks; may move between threads.
 ///
-/// A new session has no file until it holds a message of the user or of the model. Then the file is made with all that
-/// was appended so far, and it must not be there yet. From then on the file is locked until the writer is dropped.
+/// A new session has no file until it holds a message of the user or of the model. Then the file is created with everything
+/// appended so far; it must not exist yet. From then on the file is locked until the writer is dropped.
 ///
-/// An entry whose append failed is not in the file (what came of it is cut off again, at the latest before the next
-/// append), so it must not go into the tree either. A later append may work again.
+/// An entry whose append failed is not in the file (its bytes are cut off again, at the latest before the next append), so it
+/// must not go into the tree either. A later append may succeed.
 pub struct SessionWriter {
     with: StoreContext,
     state: State,
-    /// Kept between appends: lines are of like size.
+    /// Kept between appends: lines are of similar size.
     buffer: Vec<u8>,
 }
 
 enum State {
     /// Nothing is ever written.
     Memory,
-    /// The file is yet to be made; `pending` are its first lines.
+    /// The file does not exist yet; `pending` are its first lines.
     Deferred {
         path: PathBuf,
         pending: Vec<u8>,
@@ -43,7 +43,8 @@ enum State {
 
 struct OpenFile {
     path: PathBuf,
-    /// Before the file, so that the note goes while the lock still holds: the next one's note must not be taken away.
+    /// Declared before the file, so that the note goes while the lock still holds: otherwise the next holder's note could be
+    /// removed.
     _note: Option<Note>,
     file: Box<dyn FileIo>,
     /// The bytes that are certainly in the file: those read or written. If the file is shorter, another program cut it.
@@ -55,7 +56,7 @@ struct OpenFile {
 enum Tail {
     /// A whole line.
     Clean,
-    /// A line without LF that someone else left.
+    /// A line without LF that another program left.
     NoNewline,
     /// The beginning of a line whose append failed, from `start` to `end`.
     Torn { start: u64, end: u64 },
@@ -66,14 +67,14 @@ impl SessionWriter {
         Self { with, state: State::Memory, buffer: Vec::new() }
     }
 
-    /// A writer for a file that is yet to be made.
+    /// A writer for a file that does not exist yet.
     pub(crate) fn deferred(with: StoreContext, path: PathBuf, header: &Header) -> Self {
         let mut pending = header.line().as_bytes().to_vec();
         pending.push(b'\n');
         Self { with, state: State::Deferred { path, pending, left: None }, buffer: Vec::new() }
     }
 
-    /// A writer for a file that is yet to be made with these lines and more.
+    /// A writer for a file that does not exist yet, with its first lines.
     pub(crate) fn resumed(with: StoreContext, path: PathBuf, lines: &[u8]) -> Self {
         Self {
             with,
@@ -82,7 +83,7 @@ impl SessionWriter {
         }
     }
 
-    /// A writer for a file that is there and locked.
+    /// A writer for an existing, locked file.
     pub(crate) fn open(
         with: StoreContext,
         path: PathBuf,
@@ -91,7 +92,7 @@ impl SessionWriter {
     ) -> Self {
         let note = with.notes.leave(&*with.io, &path);
         let tail = if lacks_newline { Tail::NoNewline } else { Tail::Clean };
-        // One that cannot be looked at now is looked at before the first write.
+        // A file whose state cannot be read now is checked before the first write.
         let saved = file.state().map_or(0, |state| state.len);
         let mut open = OpenFile { path, file, saved, tail, _note: note };
         // When the disk is full, the line break goes out with the next entry.
@@ -104,7 +105,7 @@ impl SessionWriter {
         Self { with, state: State::Open(open), buffer: Vec::new() }
     }
 
-    /// The session file, which may not be there yet; `None` for a session in memory.
+    /// The path of the session file, which may not exist yet; `None` for a session in memory.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match &self.state {
@@ -133,7 +134,7 @@ impl SessionWriter {
         IntentLog::new(Arc::clone(&self.with.io), self.with.durability, path, self.is_on_disk())
     }
 
-    /// The lines that wait in memory because there is no file yet: what [`Store::resume`](crate::Store::resume) takes.
+    /// The lines that wait in memory because there is no file yet; [`Store::resume`](crate::Store::resume) takes them.
     #[must_use]
     pub fn unsaved(&self) -> Option<&[u8]> {
         match &self.state {
@@ -142,11 +143,10 @@ impl SessionWriter {
         }
     }
 
-    /// Saves an entry. Once this returns, it is as safe as the store's [`Durability`] says; as long as the session has
-    /// no file yet, it waits in memory.
+    /// Saves an entry as durably as the store's [`Durability`] demands. Without a file, it waits in memory.
     ///
     /// # Errors
-    /// [`StoreError`]; the entry is not saved then.
+    /// [`StoreError`]; the entry is then not saved.
     pub fn append(&mut self, entry: &Entry) -> Result<(), StoreError> {
         self.append_all(std::slice::from_ref(entry))
     }
@@ -154,7 +154,7 @@ impl SessionWriter {
     /// Saves several entries with one write: all of them or none.
     ///
     /// # Errors
-    /// [`StoreError`]; none of the entries is saved then.
+    /// [`StoreError`]; none of the entries is then saved.
     pub fn append_all(&mut self, entries: &[Entry]) -> Result<(), StoreError> {
         let limit = self.with.max_line_bytes;
         if let Some(size) = entries.iter().map(Entry::line_len).find(|size| *size > limit) {
@@ -177,13 +177,13 @@ impl SessionWriter {
             State::Deferred { .. } => self.create(),
             State::Open(open) => open.write(&self.buffer, &self.with),
         };
-        // One huge tool result must not stay for the rest of the session, nor a page of every idle one.
+        // Frees the buffer after a huge tool result, and the last page of an idle session.
         self.buffer.clear();
         self.buffer.shrink_to(2 << 10);
         result
     }
 
-    /// Writes the header of a session into a file that is open and empty.
+    /// Writes the header of a session into an open, empty file.
     pub(crate) fn write_header(&mut self, header: &Header) -> Result<(), StoreError> {
         let line = format!("{}\n", header.line());
         match &mut self.state {
@@ -192,16 +192,16 @@ impl SessionWriter {
         }
     }
 
-    /// Makes the file now, with all that was appended so far.
+    /// Creates the file now, with everything appended so far.
     ///
     /// # Errors
-    /// [`StoreError`]; there is no file then, and everything waits as before.
+    /// [`StoreError`]; there is no file then, and the lines wait as before.
     pub fn create_now(&mut self) -> Result<(), StoreError> {
         self.buffer.clear();
         if matches!(self.state, State::Deferred { .. }) { self.create() } else { Ok(()) }
     }
 
-    /// Makes the file with the pending lines and those in the buffer.
+    /// Creates the file with the pending lines and those in the buffer.
     fn create(&mut self) -> Result<(), StoreError> {
         let State::Deferred { path, pending, left } = &mut self.state else { return Ok(()) };
         let before = pending.len();
@@ -237,8 +237,8 @@ impl std::fmt::Debug for SessionWriter {
 /// parent's parent (the agent directory).
 const NEW_FOLDERS: usize = 3;
 
-/// Makes a file, takes it and writes its first lines. When that fails there is no file again; if it cannot be removed, it is
-/// `left`, and is removed by the next attempt.
+/// Creates a file, locks it and writes its first lines. On failure the file is removed again; if that fails, it is `left`, and
+/// the next attempt removes it.
 fn create(
     path: &Path,
     content: &[u8],
@@ -259,13 +259,13 @@ fn create(
     })?;
     let locked = file.try_lock().map_err(StoreError::io("lock the session file", path));
     if matches!(locked, Ok(false)) {
-        // Someone opened it within this instant: now it is theirs, and not ours to remove.
+        // Another process opened it in this moment: the file is now that process's.
         return Err(with.notes.locked(path));
     }
     let mut open = OpenFile { path: path.to_owned(), file, saved: 0, tail: Tail::Clean, _note: None };
     let written = locked.and_then(|_| open.write(content, with)).and_then(|()| {
         match (with.durability, path.parent()) {
-            // The folder itself, and the one above it, may be as new as the file.
+            // The folder itself, and its parent, may be as new as the file.
             (Durability::Fsync, Some(dir)) => dir
                 .ancestors()
                 .take(NEW_FOLDERS)
@@ -285,7 +285,7 @@ fn create(
     Ok(open)
 }
 
-/// Removes what is left of a file that was not finished, unless its name is another file's by now.
+/// Removes an unfinished file, unless its name belongs to another file by now.
 fn remove_left(io: &dyn Io, file: &dyn FileIo, path: &Path) -> io::Result<()> {
     let ours = file.state()?.identity;
     match io.stat(path) {
@@ -297,7 +297,7 @@ fn remove_left(io: &dyn Io, file: &dyn FileIo, path: &Path) -> io::Result<()> {
 }
 
 impl OpenFile {
-    /// Appends whole lines. `lines` may be empty: then only what is wrong with the end of the file is put right.
+    /// Appends whole lines. Empty `lines` only repair the end of the file.
     fn write(&mut self, lines: &[u8], with: &StoreContext) -> Result<(), StoreError> {
         if !self.file.is_writable() {
             return Err(StoreError::ReadOnly { path: self.path.clone() });
@@ -307,7 +307,7 @@ impl OpenFile {
             return Err(StoreError::Removed { path: self.path.clone() });
         }
         if state.len < self.saved {
-            // Behind half a line, or without a header or the entry that it follows, nothing could be read again.
+            // Behind half a line, or without the header or the parent entry, nothing could be read again.
             return Err(StoreError::Cut { path: self.path.clone(), found: state.len, saved: self.saved });
         }
         let mut start = state.len;
@@ -317,7 +317,7 @@ impl OpenFile {
                 start = whole;
                 self.tail = Tail::Clean;
             } else {
-                // Another program wrote behind it; what it wrote is not ours to cut off.
+                // Another program wrote behind it, and its bytes are not ours to cut off.
                 self.tail = Tail::NoNewline;
             }
         }
@@ -341,7 +341,7 @@ impl OpenFile {
         })
     }
 
-    /// Takes back the `written` bytes from `start` on, if no other program wrote behind them.
+    /// Cuts off the `written` bytes from `start` on, if no other program wrote behind them.
     fn cut(&mut self, start: u64, written: u64, before: Tail) {
         let end = start + written;
         let is_last = self.file.state().is_ok_and(|state| state.len == end);
@@ -356,7 +356,7 @@ impl OpenFile {
     }
 }
 
-/// One system call, as a rule. A signal or a limit may split it.
+/// Usually one system call. A signal or a limit may split it.
 pub(crate) fn write_all(file: &mut dyn FileIo, mut bytes: &[u8], written: &mut usize) -> io::Result<()> {
     while !bytes.is_empty() {
         match file.append(bytes) {

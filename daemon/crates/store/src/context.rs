@@ -15,15 +15,15 @@ use crate::{
     object::{Object, quoted},
 };
 
-/// The transcript at the leaf of a tree, with the choices that were made on the way there.
+/// The transcript at the leaf of a tree, with the choices made on the path.
 #[derive(Debug, Clone, Default)]
 pub struct Context {
     messages: Vec<Json<Message>>,
-    /// For each message, the id of the entry that it comes from.
+    /// For each message, the id of its entry.
     sources: Vec<Arc<str>>,
     thinking_level: Option<String>,
     model: Option<ModelRef>,
-    /// The leaf that this is the context of.
+    /// The leaf of this context.
     leaf: Option<u32>,
     /// The number of times that the context was rebuilt since the session was opened.
     remakes: u64,
@@ -34,7 +34,7 @@ pub struct Context {
 pub struct Contribution<'a> {
     /// The entry.
     pub entry: &'a Entry,
-    /// Its messages, edits applied; none for entries that hold no message, and for those that an edit leaves out.
+    /// Its messages with edits applied; none for an entry without a message, or one that an edit leaves out.
     pub messages: &'a [Json<Message>],
 }
 
@@ -82,10 +82,10 @@ impl Context {
         context
     }
 
-    /// Brings the context up to date after the tree grew or its leaf moved.
+    /// Updates the context after the tree grew or its leaf moved.
     ///
-    /// The usual case, entries that were added at the leaf, costs as much as they are many; compactions, edits and
-    /// moves to another branch make the context anew.
+    /// Entries added at the leaf, the usual case, cost in proportion to their number; compactions, edits and moves to another
+    /// branch rebuild the context.
     pub fn follow(&mut self, tree: &SessionTree) {
         let mut added = Vec::new();
         for at in tree.upwards(tree.leaf_index()).take_while(|at| Some(*at) != self.leaf) {
@@ -114,14 +114,14 @@ impl Context {
         &self.messages
     }
 
-    /// For each message, the id of the entry that it comes from.
+    /// For each message, the id of its entry.
     #[must_use]
     pub fn sources(&self) -> &[Arc<str>] {
         &self.sources
     }
 
-    /// The entries that count, in the order of the context: with a compaction on the path, it comes first, then what it
-    /// kept. Costs as much as the path is long. `tree` is the one that this is the context of.
+    /// The entries that count, in the order of the context: with a compaction on the path, it comes first, then the entries
+    /// that it kept. Costs in proportion to the path. `tree` is this context's tree.
     #[must_use]
     pub fn contributions<'a>(&'a self, tree: &'a SessionTree) -> Vec<Contribution<'a>> {
         let path = tree.path(self.leaf);
@@ -137,13 +137,12 @@ impl Context {
         select(tree, &path).into_iter().map(contribution).collect()
     }
 
-    /// Changes whenever messages that were there before may have changed: as long as it is the same, the context has only
-    /// grown at its end.
+    /// Changes whenever earlier messages may have changed: while it is the same, the context has only grown at its end.
     pub(crate) fn remakes(&self) -> u64 {
         self.remakes
     }
 
-    /// The thinking level that was last chosen; `None` when none ever was, which means `off`.
+    /// The last chosen thinking level; `None` when none was chosen, which means `off`.
     #[must_use]
     pub fn thinking_level(&self) -> Option<&str> {
         self.thinking_level.as_deref()
@@ -180,8 +179,8 @@ impl Context {
         }
     }
 
-    /// Adds what an entry contributes. A compaction counts only in the first place: older ones within the kept part
-    /// are summarised by it.
+    /// Adds the contribution of an entry. A compaction counts only in first position: it summarises older ones within the kept
+    /// part.
     fn add(&mut self, entry: &Entry, is_first: bool) {
         match entry.kind() {
             EntryKind::Message(_) => self.messages.extend(entry.message().cloned()),
@@ -194,7 +193,7 @@ impl Context {
     }
 }
 
-/// The entries that count: with a compaction on the path, it and what it kept, in the order of the context.
+/// The entries that count: with a compaction on the path, it and the entries that it kept, in the order of the context.
 fn select(tree: &SessionTree, path: &[u32]) -> Vec<u32> {
     let Some(last) = path.iter().rposition(|at| tree.entry(*at).kind() == EntryKind::Compaction) else {
         return path.to_vec();
@@ -222,7 +221,7 @@ fn edits<'a>(tree: &'a SessionTree, selected: &[u32]) -> HashMap<String, Replace
     edits.filter_map(Replacement::of).collect()
 }
 
-/// Puts other content into a message that has content of its own.
+/// Replaces the content of a message.
 fn replace(message: &mut Json<Message>, content: &str) {
     let role = Role::of(message.text());
     if !matches!(role, Role::User | Role::Assistant | Role::ToolResult | Role::Custom) {
@@ -262,7 +261,7 @@ fn model_of(entry: &Entry) -> Option<ModelRef> {
             Some(ModelRef { provider, model_id })
         }
         EntryKind::Message(Role::Assistant) => {
-            // Not the typed view: only two short fields are wanted, and it would stay in memory.
+            // Not the typed view: only two short fields are needed, and it would stay in memory.
             let Answered { provider, model } = agentd_protocol::parse_json(entry.message()?.text()).ok()?;
             Some(ModelRef { provider, model_id: model })
         }

@@ -1,10 +1,10 @@
 //! Session files: append-only trees of entries, one JSON object a line.
 //!
-//! Two halves that know nothing of each other's work. [`SessionTree`] and [`Context`] are pure: they hold what a session
-//! says and touch no file. [`SessionWriter`] brings entries to disk and holds nothing but what is not written yet; it
-//! blocks, so it belongs on a thread that may. [`Store`] opens both together.
+//! Two independent halves: [`SessionTree`] and [`Context`] are pure; they hold the content of a session and touch no file.
+//! [`SessionWriter`] writes entries to disk and holds only unwritten lines; it blocks, so it belongs on a blocking thread. [`Store`]
+//! opens both together.
 //!
-//! A new entry goes to disk first and into the tree when that worked:
+//! A new entry goes to disk first, and into the tree once that worked:
 //!
 //! ```
 //! use agentd_protocol::entry::EntryBody;

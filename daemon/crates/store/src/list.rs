@@ -1,4 +1,4 @@
-//! Finding sessions without opening them.
+//! Finds sessions without opening them.
 
 mod folder;
 
@@ -26,16 +26,16 @@ use self::folder::{SessionFile, files, modified_ms, subfolders};
 /// The part of a file that is searched for its header, in bytes.
 const HEADER_BYTES: u64 = 1 << 20;
 
-/// Longer lines are passed over when a session is summarised.
+/// Longer lines are skipped when a session is summarised.
 const SUMMARY_LINE_BYTES: usize = 64 << 20;
 
-/// The header of a session file; `None` for what is no session. At most the first MiB is read.
+/// The header of a session file; `None` when it is no session. Reads at most the first MiB.
 ///
 /// # Errors
 /// When the file cannot be read.
 pub fn read_header(path: &Path) -> io::Result<Option<Header>> {
     let mut file = open_named(path)?.take(HEADER_BYTES);
-    // Headers are short: a small first bite, and more only if there is no line in it.
+    // Headers are short: a small first read, and more only without a complete line in it.
     let (mut bytes, mut bite) = (Vec::new(), 4096);
     let mut done = 0;
     loop {
@@ -46,7 +46,7 @@ pub fn read_header(path: &Path) -> io::Result<Option<Header>> {
         {
             let line = String::from_utf8_lossy(&bytes[done..end]);
             let place = LinePosition { byte: done as u64, ..LinePosition::default() };
-            // Zeros in the place of lines that a loss of power took.
+            // Zeros replace lines that a power loss took.
             let (line, _) = clean(&line, &place);
             match line.trim_matches('\0').trim_ascii() {
                 "" => {}
@@ -68,7 +68,7 @@ pub fn read_header(path: &Path) -> io::Result<Option<Header>> {
 /// A session file that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FoundSession {
-    /// One of the working directory.
+    /// A session of the working directory.
     Local(PathBuf),
     /// One that works elsewhere.
     Elsewhere {
@@ -85,10 +85,10 @@ pub fn looks_like_path(text: &str) -> bool {
     text.contains(['/', '\\']) || text.ends_with(".jsonl")
 }
 
-/// The session of `cwd` in `dir` that was written to last; what `--continue` opens.
+/// The session of `cwd` in `dir` with the last write, for `--continue`.
 ///
 /// # Errors
-/// When the folder cannot be read; one that is not there holds nothing.
+/// When the folder cannot be read; a missing one is empty.
 pub fn newest(dir: &SessionDir, cwd: &str) -> io::Result<Option<PathBuf>> {
     let found = files(&dir.path)?
         .into_iter()
@@ -96,13 +96,13 @@ pub fn newest(dir: &SessionDir, cwd: &str) -> io::Result<Option<PathBuf>> {
     Ok(found.map(|file| file.path))
 }
 
-/// The session with exactly this id that belongs to `cwd`; what `--session-id` opens.
+/// The session with exactly this id in `cwd`, for `--session-id`.
 ///
 /// # Errors
-/// When the folder cannot be read; one that is not there holds nothing.
+/// When the folder cannot be read; a missing one is empty.
 pub fn find_by_id(id: &str, dir: &SessionDir, cwd: &str) -> io::Result<Option<PathBuf>> {
     let mut files = files(&dir.path)?;
-    // The names that our own files have for it come first; any name may hold it.
+    // Files with our own form of name come first; a file of any name may hold it.
     let end = format!("_{id}.jsonl");
     files.sort_by_key(|file| !file.path.to_string_lossy().ends_with(&end));
     let matches = |file: &SessionFile| {
@@ -111,11 +111,11 @@ pub fn find_by_id(id: &str, dir: &SessionDir, cwd: &str) -> io::Result<Option<Pa
     Ok(files.into_iter().find(matches).map(|file| file.path))
 }
 
-/// The session that an id or the beginning of one means: one of `cwd` of exactly this id, one of `cwd` whose id begins
-/// so, then the same among all others, below `root` and in `dir`. Of several, the one that was written to last.
+/// The session of an id or the beginning of one: with exactly this id in `cwd`, with such a beginning in `cwd`, then the same
+/// among all others, below `root` and in `dir`. Of several, the one with the last write.
 ///
 /// # Errors
-/// When a folder cannot be read; one that is not there holds nothing.
+/// When a folder cannot be read; a missing one is empty.
 pub fn find(id: &str, dir: &SessionDir, root: &Path, cwd: &str) -> io::Result<Option<FoundSession>> {
     if let Some(path) = find_by_id(id, dir, cwd)? {
         return Ok(Some(FoundSession::Local(path)));

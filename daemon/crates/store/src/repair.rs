@@ -1,4 +1,4 @@
-//! Looking at session files as a whole, and writing what can be read of a damaged one into a copy.
+//! Checks session files as a whole, and copies the readable part of a damaged one.
 
 use std::{
     borrow::Cow,
@@ -25,13 +25,13 @@ use crate::{
 /// The result of checking a session file.
 #[derive(Debug)]
 pub struct FileCheck {
-    /// The session's id; `None` where no header names one.
+    /// The session's id; `None` without a header that names one.
     pub id: Option<String>,
-    /// The entries that can be read.
+    /// The readable entries.
     pub entries: usize,
     /// The oddities.
     pub report: LoadReport,
-    /// The version that its header names, when it is later than ours: then entries may mean what this program cannot know.
+    /// The version of its header, when it is later than ours: entries may then have an unknown meaning.
     pub too_new: Option<u32>,
 }
 
@@ -44,19 +44,19 @@ pub struct RepairResult {
     pub id: String,
     /// Its entries.
     pub entries: usize,
-    /// Entries that got another id, since a later one has theirs.
+    /// Entries with a new id, because a later entry has theirs.
     pub renamed: usize,
-    /// Entries that follow another one than they said.
+    /// Entries that follow another one than their line says.
     pub relinked: usize,
     /// Lines and runs of zeros that are not in the copy.
     pub dropped: u64,
 }
 
 impl Store {
-    /// Reads a session file as far as it goes. Nothing is locked, and nothing is changed.
+    /// Reads as much of a session file as possible. Locks and changes nothing.
     ///
     /// # Errors
-    /// [`StoreError::NotASession`] when not one entry is in it, [`StoreError::NotAFile`], [`StoreError::Io`].
+    /// [`StoreError::NotASession`] when it holds no entry, [`StoreError::NotAFile`], [`StoreError::Io`].
     pub fn check(&self, path: &Path) -> Result<FileCheck, StoreError> {
         let found = self.salvage(path)?;
         let has_header = found.session.report.count(OddityKind::MissingHeader) == 0 || found.has_late_header;
@@ -118,7 +118,7 @@ impl Store {
         }
     }
 
-    /// Takes the session's lock without a writer's rights.
+    /// Takes the session's lock without write access.
     fn hold(&self, path: &Path) -> Result<File, StoreError> {
         let file = open_to_read(path)?;
         match file.try_lock() {
@@ -151,7 +151,7 @@ impl Store {
         }
     }
 
-    /// Writes a session into a file of that name, which must be free: whole and read again, or not at all.
+    /// Writes a session into a new file of that name: whole and verified, or not at all.
     fn write_new(&self, target: &Path, tree: &SessionTree) -> Result<(), StoreError> {
         let io = &*self.context().io;
         if target.symlink_metadata().is_ok() {
@@ -178,7 +178,7 @@ impl Store {
         target.parent().map_or(Ok(()), |dir| io.sync_dir(dir).map_err(StoreError::io("sync the folder", dir)))
     }
 
-    /// Reads a copy again: it must be what was written, with nothing odd about it.
+    /// Reads a copy again: it must equal the written tree, without oddities.
     fn verify(&self, written: &Path, target: &Path, tree: &SessionTree) -> Result<(), StoreError> {
         let error = |text: &str| StoreError::io("trust the repaired copy", target)(io::Error::other(text));
         let loaded = load(&mut open_to_read(written)?, self.context().max_line_bytes);
@@ -233,7 +233,7 @@ struct Salvaged {
     has_late_header: bool,
 }
 
-/// The header of the copy. Where there was none, the sessions beside it know where they worked.
+/// The header of the copy. Without an original, the sessions beside it tell the working directory.
 fn new_header(tree: &SessionTree, path: &Path, new: NewSession) -> Result<Header, StoreError> {
     let info = tree.info();
     let cwd = match info.cwd.as_str() {
@@ -275,7 +275,7 @@ fn write(file: &mut dyn FileIo, tree: &SessionTree) -> io::Result<()> {
     file.sync()
 }
 
-/// Never takes a name that is taken.
+/// Never replaces an existing file.
 fn give_name(io: &dyn Io, file: &Path, name: &Path) -> Result<(), StoreError> {
     match io.link(file, name) {
         Ok(()) => Ok(()),
@@ -291,7 +291,7 @@ fn give_name(io: &dyn Io, file: &Path, name: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// A tree in which nothing is odd.
+/// A tree without oddities.
 pub(super) struct Mended {
     pub(super) tree: SessionTree,
     /// Entries that got another id.
@@ -300,11 +300,11 @@ pub(super) struct Mended {
     pub(super) relinked: usize,
 }
 
-/// Writes the tree as it is read: each entry follows the one that it was taken to follow. Of several entries of one id the
-/// last keeps it, since that is the one that everything which names the id means.
+/// Writes the tree as it is read: each entry follows its assumed parent. Of several entries with one id the last keeps it,
+/// since references to the id mean that one.
 pub(super) fn mend(tree: &SessionTree, header: Header) -> Mended {
     let mut mended = Mended { tree: SessionTree::new(header), renamed: 0, relinked: 0 };
-    // New ids, by place; nearly always empty.
+    // New ids by index; nearly always empty.
     let mut ids: Vec<(u32, String)> = Vec::new();
     let mut taken: HashSet<String> = HashSet::new();
     let is_taken = |id: &str, taken: &HashSet<String>| tree.place_of(id).is_some() || taken.contains(id);
@@ -344,8 +344,8 @@ fn changed(entry: &Entry, id: &str, parent: Option<&str>, kept: Option<&str>) ->
     Entry::parse(&fields.text())
 }
 
-/// Of a compaction: the new id of the first entry that it keeps, when that one got one. It is on the way to the compaction,
-/// and the first of its id there.
+/// For a compaction: the new id of the first entry that it keeps, if that one got a new id. It is on the path to the
+/// compaction, and the first of its id there.
 fn first_kept<'a>(tree: &SessionTree, at: u32, id_of: &impl Fn(u32) -> &'a str) -> Option<&'a str> {
     let entry = tree.entry(at);
     if entry.kind() != EntryKind::Compaction {

@@ -1,4 +1,4 @@
-//! Opening sessions: the tree and the writer together.
+//! Opens sessions: the tree and the writer together.
 
 use std::{
     io::Read,
@@ -22,7 +22,7 @@ pub struct StoreOptions {
     pub durability: Durability,
     /// The folder for notes on who has a session open (`<agent dir>/run`); `None`: no notes.
     pub run_dir: Option<PathBuf>,
-    /// The run of the daemon, for those notes.
+    /// The run of the daemon, for the notes.
     pub epoch: String,
     /// Longer lines are skipped when reading and refused when writing; 256 MiB.
     pub max_line_bytes: usize,
@@ -45,7 +45,7 @@ pub struct OpenSession {
     pub report: LoadReport,
 }
 
-/// Opens and makes sessions. Every method blocks on the disk.
+/// Opens and creates sessions. Every method blocks on the disk.
 #[derive(Clone)]
 pub struct Store(StoreContext);
 
@@ -65,11 +65,11 @@ impl Store {
         &self.0
     }
 
-    /// A new session whose file will be in `dir`, which is made if it is not there. The file itself appears with the
-    /// first message of the user or of the model.
+    /// A new session with a file in `dir`, which is created if it does not exist. The file itself is created with the first
+    /// message of the user or of the model.
     ///
     /// # Errors
-    /// [`StoreError::InvalidSessionId`]; [`StoreError::Io`] when the folder cannot be made.
+    /// [`StoreError::InvalidSessionId`]; [`StoreError::Io`] when the folder cannot be created.
     pub fn create(&self, dir: &Path, new: NewSession) -> Result<OpenSession, StoreError> {
         let header = new.header()?;
         self.0.io.create_dirs(dir).map_err(StoreError::io("create the folder", dir))?;
@@ -96,7 +96,7 @@ impl Store {
     /// [`StoreError::NotASession`], [`StoreError::NotAFile`], [`StoreError::TooNew`], [`StoreError::Locked`],
     /// [`StoreError::Io`]; [`StoreError::InvalidSessionId`] when a new session is needed.
     pub fn open(&self, path: &Path, new: NewSession) -> Result<OpenSession, StoreError> {
-        // A link that leads nowhere is taken for a name that is free, and refused when the file is made.
+        // A link that leads nowhere counts as a free name, and is refused when the file is created.
         if !path.try_exists().map_err(StoreError::io("open the session file", path))? {
             return Ok(self.deferred(path.to_owned(), new.header()?));
         }
@@ -111,7 +111,7 @@ impl Store {
         self.open_there(path, None)
     }
 
-    /// Opens a file that is there. An empty one becomes the session `new`.
+    /// Opens an existing file. An empty one becomes the session `new`.
     fn open_there(&self, path: &Path, new: Option<NewSession>) -> Result<OpenSession, StoreError> {
         let mut file = open_locked(&*self.0.io, &self.0.notes, path)?;
         let loaded = load(&mut *file, self.0.max_line_bytes);
@@ -133,18 +133,18 @@ impl Store {
         }
     }
 
-    /// Reads a session without locking or changing its file; an old version is made current in memory alone.
+    /// Reads a session without locking or changing its file; an old version is converted in memory alone.
     ///
     /// # Errors
-    /// As [`Self::open`], but never [`StoreError::Locked`]; an empty or missing file is no session.
+    /// Those of [`Self::open`] but [`StoreError::Locked`]; an empty or missing file is no session.
     pub fn read(&self, path: &Path) -> Result<(SessionTree, LoadReport), StoreError> {
         self.read_from(path, &mut open_to_read(path)?)
     }
 
-    /// Reads what would be the text of a session file from anywhere; `name` is what errors call it.
+    /// Reads the text of a session file from any reader; errors name it `name`.
     ///
     /// # Errors
-    /// As [`Self::read`].
+    /// Those of [`Self::read`].
     pub fn read_from(
         &self,
         name: &Path,
@@ -186,10 +186,10 @@ impl Store {
         Ok(OpenSession { tree, writer, report: LoadReport::default() })
     }
 
-    /// A session that has no file yet, as it was when its writer's [`unsaved`](SessionWriter::unsaved) lines were taken.
+    /// A session without a file, from the [`unsaved`](SessionWriter::unsaved) lines of its writer.
     ///
     /// # Errors
-    /// [`StoreError::NotASession`] for lines that come from elsewhere.
+    /// [`StoreError::NotASession`] for lines of another origin.
     pub fn resume(&self, path: &Path, unsaved: &[u8]) -> Result<OpenSession, StoreError> {
         let loaded = load(&mut &*unsaved, self.0.max_line_bytes);
         match loaded.map_err(StoreError::io("read the unsaved lines of", path))? {

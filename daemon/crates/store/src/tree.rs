@@ -28,11 +28,11 @@ pub struct SessionTree {
 /// The outcome of adding an entry of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Taken {
-    /// It was there already, and was left out.
+    /// The entry was there already, and was left out.
     pub(crate) is_repeated: bool,
     /// Another entry has its id.
     pub(crate) has_known_id: bool,
-    /// Its own place, when the entry that it says it follows is not there yet.
+    /// Its own index, when its parent has not been read yet.
     pub(crate) orphan: Option<u32>,
 }
 
@@ -74,7 +74,7 @@ impl SessionTree {
         &self.header
     }
 
-    /// Takes another header, of a session whose own came late.
+    /// Replaces the header, for a session whose header came late in the file.
     pub(crate) fn set_header(&mut self, header: Header) {
         self.header = header;
     }
@@ -103,14 +103,13 @@ impl SessionTree {
         self.by_id.get(id).map(|at| &self.entries[*at as usize])
     }
 
-    /// The entry that the one of an id follows; `None` when it is a root, or is not there.
+    /// The parent of an entry; `None` for a root, and for an unknown id.
     #[must_use]
     pub fn parent_of(&self, id: &str) -> Option<&Entry> {
         self.parent(*self.by_id.get(id)?).map(|at| self.entry(at))
     }
 
-    /// The entries after the one with the id `since`, in file order; all of them without `since`. `None` when there is
-    /// no such entry.
+    /// The entries after the one with the id `since`, in file order; all of them without `since`. `None` for an unknown id.
     #[must_use]
     pub fn since(&self, since: Option<&str>) -> Option<&[Entry]> {
         match since {
@@ -119,7 +118,7 @@ impl SessionTree {
         }
     }
 
-    /// The entry that the next one will follow; `None` when that one will be a root.
+    /// The entry that the next one will follow; `None` when the next one will be a root.
     #[must_use]
     pub fn leaf(&self) -> Option<&Entry> {
         self.leaf.map(|at| &self.entries[at as usize])
@@ -131,8 +130,8 @@ impl SessionTree {
         self.leaf().map(Entry::id)
     }
 
-    /// Makes the next entry: a child of the leaf with an id of its own. The tree is as before; [`Self::push`] takes the
-    /// entry in once it is stored.
+    /// Makes the next entry: a child of the leaf with an id of its own. The tree does not change; [`Self::push`] adds the entry
+    /// once it is stored.
     #[must_use]
     pub fn prepare(&self, new: NewEntry, now_ms: i64) -> Entry {
         new.place(&self.new_id(), self.leaf_id(), &iso_timestamp(now_ms))
@@ -143,7 +142,7 @@ impl SessionTree {
         new_entry_id(|id| self.by_id.contains_key(id))
     }
 
-    /// Takes an entry in, at the end of the file order. It becomes the leaf.
+    /// Adds an entry at the end of the file order. It becomes the leaf.
     ///
     /// # Panics
     /// With more than four billion entries.
@@ -151,7 +150,7 @@ impl SessionTree {
         self.place(entry);
     }
 
-    /// Takes in an entry of a file, unless the entry of its id is the same byte for byte.
+    /// Adds an entry of a file, unless an entry with its id is the same byte for byte.
     pub(crate) fn take(&mut self, entry: Entry) -> Taken {
         if let Some(at) = self.by_id.get(&entry.id)
             && self.entry(*at).is_same_line(&entry)
@@ -185,17 +184,17 @@ impl SessionTree {
         Taken { is_repeated: false, has_known_id: before.is_some(), orphan }
     }
 
-    /// Of an entry that was taken in before the one that it follows: whether the way up leads back to it. `None` when the one
-    /// that it follows is not there at all.
+    /// Returns whether the ancestors of an entry that was added before its parent lead back to it. `None` when its parent does
+    /// not exist at all.
     pub(crate) fn is_in_circle(&self, at: u32) -> Option<bool> {
-        /// A longer circle is not told from a parent that comes late.
+        /// A longer circle is treated as a parent that comes late.
         const LONGEST_CIRCLE: usize = 10_000;
         let up = |at: &u32| self.by_id.get(self.entry(*at).parent_id()?).copied();
         let parent = up(&at)?;
         Some(std::iter::successors(Some(parent), up).take(LONGEST_CIRCLE).any(|above| above == at))
     }
 
-    /// Keeps what labels and names say.
+    /// Keeps labels and names.
     fn notice(&mut self, entry: &Entry) {
         match entry.kind() {
             EntryKind::SessionInfo => {
@@ -228,11 +227,11 @@ impl SessionTree {
         }
     }
 
-    /// Moves the leaf to an entry, or with `None` before the first one, so that the next entry becomes another root.
-    /// Nothing is written: a file that is opened again has its last entry as leaf.
+    /// Moves the leaf to an entry, or with `None` before the first one, so that the next entry becomes another root. Writes
+    /// nothing: a reopened file has its last entry as leaf.
     ///
     /// # Errors
-    /// [`UnknownEntry`] when there is no such entry; the leaf stays.
+    /// [`UnknownEntry`] for an unknown id; the leaf stays.
     pub fn set_leaf(&mut self, id: Option<&str>) -> Result<(), UnknownEntry> {
         self.leaf = match id {
             Some(id) => Some(*self.by_id.get(id).ok_or_else(|| UnknownEntry(id.to_owned()))?),
@@ -247,16 +246,16 @@ impl SessionTree {
         self.path(self.leaf).into_iter().map(|at| self.entry(at)).collect()
     }
 
-    /// The entries from the root to the entry of an id.
+    /// The entries from the root to an entry.
     ///
     /// # Errors
-    /// [`UnknownEntry`] when there is no such entry.
+    /// [`UnknownEntry`] for an unknown id.
     pub fn branch_to(&self, id: &str) -> Result<Vec<&Entry>, UnknownEntry> {
         let at = *self.by_id.get(id).ok_or_else(|| UnknownEntry(id.to_owned()))?;
         Ok(self.path(Some(at)).into_iter().map(|at| self.entry(at)).collect())
     }
 
-    /// The session's name: what the last entry about it says, on whatever branch.
+    /// The session's name, by the last entry that sets one, on any branch.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
@@ -268,7 +267,7 @@ impl SessionTree {
         self.labels.get(id)
     }
 
-    /// Appends the session as a file would hold it: the header, then the entries in file order.
+    /// Appends the session's file text: the header, then the entries in file order.
     pub(crate) fn write_to(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(self.header.line().as_bytes());
         out.push(b'\n');
@@ -278,25 +277,25 @@ impl SessionTree {
         }
     }
 
-    /// For each entry in file order, the place of the one that it follows: always one before its own; `None` for a root.
+    /// The index of each entry's parent, in file order: always lower than its own; `None` for a root.
     #[must_use]
     pub fn parents(&self) -> &[Option<u32>] {
         &self.parents
     }
 
-    /// The place of the entry of an id in the file order.
+    /// The index of an entry in the file order.
     #[must_use]
     pub fn place_of(&self, id: &str) -> Option<u32> {
         self.by_id.get(id).copied()
     }
 
-    /// The place of [`Self::leaf`] in the file order.
+    /// The index of [`Self::leaf`] in the file order.
     #[must_use]
     pub fn leaf_index(&self) -> Option<u32> {
         self.leaf
     }
 
-    /// The entry at a place in the file order.
+    /// The entry at an index of the file order.
     pub(crate) fn entry(&self, at: u32) -> &Entry {
         &self.entries[at as usize]
     }
@@ -306,14 +305,14 @@ impl SessionTree {
         self.parents[at as usize]
     }
 
-    /// The places from the root to `leaf`.
+    /// The indices from the root to `leaf`.
     pub(crate) fn path(&self, leaf: Option<u32>) -> Vec<u32> {
         let mut path: Vec<u32> = self.upwards(leaf).collect();
         path.reverse();
         path
     }
 
-    /// The places from `leaf` to the root.
+    /// The indices from `leaf` to the root.
     pub(crate) fn upwards(&self, leaf: Option<u32>) -> impl Iterator<Item = u32> + '_ {
         std::iter::successors(leaf, |at| self.parent(*at))
     }

@@ -23,19 +23,19 @@ pub enum IntentRecord {
     Said(SaidRecord),
     /// Tool calls are about to be made.
     Calls(CallsRecord),
-    /// A tool call came to its end, and its result is not in the session file yet.
+    /// A tool call ended, and its result is not in the session file yet.
     Done(DoneRecord),
-    /// A command of the user's is about to run.
+    /// A command of the user is about to run.
     Bash(BashRecord),
-    /// A command of the user's came to its end.
+    /// A command of the user ended.
     BashDone(BashDoneRecord),
-    /// The run came to its end, while commands of the user's go on or messages wait.
+    /// The run ended, while commands of the user go on or messages wait.
     Settled,
     /// A message is about to wait in a queue.
     Queued(QueuedRecord),
     /// A message that waited is about to be an entry.
     Delivered(DeliveredRecord),
-    /// Nothing waits any more: the messages were taken back.
+    /// No message waits any more: they were taken back.
     Unqueued,
 }
 
@@ -46,7 +46,7 @@ pub struct RunRecord {
     /// The time.
     #[serde(default)]
     pub at: i64,
-    /// The run's first entry; for one that was interrupted and goes on, the entry that it goes on after.
+    /// The run's first entry; for a run that goes on after a crash, the entry that it continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<String>,
     /// The number of crashes after which the run went on by itself.
@@ -61,7 +61,7 @@ pub struct AskRecord {
     /// The time.
     #[serde(default)]
     pub at: i64,
-    /// The last entry that the model is shown.
+    /// The last entry that the model gets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
     /// The wire API.
@@ -140,11 +140,11 @@ pub struct DoneRecord {
     pub message: Option<Json<Message>>,
 }
 
-/// A command of the user's is about to run.
+/// A command of the user is about to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BashRecord {
-    /// Tells it from the others of this intent log.
+    /// Identifies it within this intent log.
     pub number: u64,
     /// The time.
     #[serde(default)]
@@ -155,12 +155,12 @@ pub struct BashRecord {
     /// True if the result is kept out of the model's context.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub exclude_from_context: bool,
-    /// The key that its client may repeat it by.
+    /// The key by which its client may repeat it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_key: Option<String>,
 }
 
-/// A command of the user's came to its end.
+/// A command of the user ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BashDoneRecord {
     /// The number of the command.
@@ -177,7 +177,7 @@ pub struct BashDoneRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueuedRecord {
-    /// Tells it from the others of this intent log; those with lower numbers came before it.
+    /// Identifies it within this intent log; lower numbers came earlier.
     pub number: u64,
     /// The queue.
     pub to: StreamingBehavior,
@@ -186,7 +186,7 @@ pub struct QueuedRecord {
     /// Images that go with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<ImageContent>,
-    /// The key that its client may repeat it by.
+    /// The key by which its client may repeat it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_key: Option<String>,
 }
@@ -196,7 +196,7 @@ pub struct QueuedRecord {
 pub struct DeliveredRecord {
     /// The number of the message.
     pub number: u64,
-    /// The entry that its own follows: when none of a message with its text does, it waits still.
+    /// The entry that precedes the message's own: while no later message has its text, it still waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
 }
@@ -212,14 +212,14 @@ impl IntentRecord {
         Ok(())
     }
 
-    /// Reads a line; `None` for what is no record, or one of a kind that this version does not know.
+    /// Reads a line; `None` when it is no record, or of a kind that this version does not know.
     pub(crate) fn parse(line: &str) -> Option<Self> {
         #[derive(Deserialize)]
         struct Kind<'a> {
             #[serde(rename = "type", borrow)]
             kind: &'a RawValue,
         }
-        // Not by serde's tags: these read a line into values first, which `Json` cannot be made of.
+        // Not by serde's tags: those read a line into values first, and `Json` cannot be made from values.
         Some(match serde_json::from_str::<Kind<'_>>(line).ok()?.kind.get() {
             "\"run\"" => Self::Run(serde_json::from_str(line).ok()?),
             "\"ask\"" => Self::Ask(serde_json::from_str(line).ok()?),

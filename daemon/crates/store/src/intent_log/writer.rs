@@ -21,8 +21,8 @@ use crate::{
 /// The limit for streamed text and results in an intent log, in bytes. Beyond it only intents are written.
 const MAX_BYTES: u64 = 32 << 20;
 
-/// With so much more than it began with the intent log is begun anew with the next question to the model, in bytes: all that it says
-/// of before is in the session file by then.
+/// The growth, in bytes, at which the log is rewritten with the next question to the model: the session file holds all earlier
+/// work by then.
 const RENEWED_BYTES: u64 = 256 << 10;
 
 /// The part of an intent log that is read, in bytes: enough for queues of the default limits, in their old and new form.
@@ -34,12 +34,12 @@ const MAX_READ: u64 = 8 * MAX_BYTES;
 pub struct IntentLog {
     io: Arc<dyn Io>,
     durability: Durability,
-    /// `None` for a session in memory: nothing is ever written.
+    /// `None` for a session in memory, which is never written.
     path: Option<PathBuf>,
     /// True if the session file exists and is locked.
     armed: bool,
     file: Option<OpenIntentLog>,
-    /// The record of the run that is under way, for a new intent log.
+    /// The record of the run that is under way, to be repeated in a new file.
     run: Option<IntentRecord>,
     /// The records of the user's commands that are under way, by number.
     commands: BTreeMap<u64, IntentRecord>,
@@ -99,7 +99,7 @@ impl IntentLog {
         self.path.as_deref()
     }
 
-    /// The session file is there from now on. Before that nothing is written.
+    /// Starts writing: the session file exists from now on.
     pub fn arm(&mut self) {
         self.armed = true;
     }
@@ -128,10 +128,11 @@ impl IntentLog {
         }
     }
 
-    /// Says what is about to happen, with the messages that came before there was a file. Once this returns, that is as safe as the store's [`Durability`] says.
+    /// Writes the intents, after the records that came before there was a file, as durably as the store's [`Durability`]
+    /// demands.
     ///
     /// # Errors
-    /// [`StoreError`]; what was to happen must not.
+    /// [`StoreError`]; the intended actions must not begin.
     pub fn intend(&mut self, records: &[IntentRecord]) -> Result<(), StoreError> {
         let Some(path) = self.path.clone().filter(|_| !(records.is_empty() && self.early.is_empty())) else {
             return Ok(());
@@ -147,7 +148,7 @@ impl IntentLog {
         }
         let is_question = records.iter().any(|record| matches!(record, IntentRecord::Ask(_)));
         if is_question && self.file.as_ref().is_some_and(|open| open.len > open.renewed_at) {
-            // Else it would grow for as long as the run goes on.
+            // Otherwise the log would grow for as long as the run goes on.
             return self.renew(records);
         }
         self.write(&path, records, INTENT, Sync::AsConfigured)?;
@@ -155,7 +156,7 @@ impl IntentLog {
         Ok(())
     }
 
-    /// Begins the file anew with what is under way, and these records.
+    /// Rewrites the file with the work that is under way, and these records.
     fn renew(&mut self, records: &[IntentRecord]) -> Result<(), StoreError> {
         let left = if self.waiting.is_empty() { None } else { self.left()? };
         let messages = left.into_iter().flat_map(|left| left.messages);
@@ -167,7 +168,7 @@ impl IntentLog {
         self.replace(&kept)
     }
 
-    /// Says what came of something. A failure is logged: work goes on without.
+    /// Records an outcome. A failure is logged: work goes on without the record.
     pub fn note(&mut self, record: &IntentRecord) {
         if !self.armed && matches!(record, IntentRecord::Unqueued) {
             self.early.clear();
@@ -182,7 +183,7 @@ impl IntentLog {
         if is_an_end && self.clear_if_idle() {
             return;
         }
-        // Without what was about to happen, nothing is to be said of its end.
+        // Without an intent in the file, its outcome is not needed.
         let Some(open) = &self.file else { return };
         let places = if matches!(record, IntentRecord::Said(_)) { FLUSH } else { OUTCOME };
         let is_bulk =
@@ -194,7 +195,7 @@ impl IntentLog {
         }
     }
 
-    /// The run is over. Without commands of the user's that go on and messages that wait, the intent log goes.
+    /// Ends the run. Without commands under way and waiting messages, the file is removed.
     pub fn settle(&mut self) {
         self.run = None;
         if self.file.is_some() && !self.clear_if_idle() {
@@ -202,11 +203,10 @@ impl IntentLog {
         }
     }
 
-    /// Puts an intent log with these records alone in the place of the one that is there, in one step. Without records there is
-    /// none afterwards.
+    /// Replaces the file by one with these records alone, in one step. Without records the file is removed.
     ///
     /// # Errors
-    /// [`StoreError`]; the old one is there as it was.
+    /// [`StoreError`]; the old file stays.
     pub fn replace(&mut self, records: &[IntentRecord]) -> Result<(), StoreError> {
         let Some(path) = self.path.clone().filter(|_| self.armed) else { return Ok(()) };
         self.held = false;
@@ -252,7 +252,7 @@ impl IntentLog {
         }
     }
 
-    /// The intent log lies outside of the agent directory: each one that is made is noted there as ours.
+    /// Turns on ownership notes, for an intent log outside of the agent directory.
     pub fn claim_in(&mut self, notes: OwnershipNotes) {
         // An earlier daemon may have left a note.
         let noted = |log: &PathBuf| notes.note(log).symlink_metadata().is_ok();
@@ -291,7 +291,7 @@ impl IntentLog {
         }
     }
 
-    /// Removes the file when nothing is under way; false when something is.
+    /// Removes the file when no work is under way; false when some is.
     fn clear_if_idle(&mut self) -> bool {
         if self.run.is_some() || !self.commands.is_empty() || !self.waiting.is_empty() {
             return false;
@@ -304,7 +304,7 @@ impl IntentLog {
                 open.file.set_len(0)
             });
             if let Err(error) = cleared {
-                // The session file says that everything is done: a later look at the intent log finds nothing open.
+                // The session file has every outcome: a later reader of the intent log finds no open work.
                 tracing::warn!(%error, path = %path.display(), "cannot remove the intent log of a session");
             }
         }
@@ -362,7 +362,7 @@ impl IntentLog {
         Ok(())
     }
 
-    /// Once for a session: a full disk would fill the log, too.
+    /// Warns once for a session: a full disk would fill the log, too.
     fn warn(&mut self, error: &StoreError) {
         if !std::mem::replace(&mut self.warned, true) {
             tracing::warn!(%error, "after a crash less will be known of this session than usual");
@@ -397,7 +397,7 @@ impl ReplaceCalls for ThroughIo<'_> {
     }
 }
 
-/// Makes an intent log; what an earlier process left under that name goes.
+/// Creates an intent log. A file that an earlier process left under that name is removed.
 fn create(io: &dyn Io, path: &Path) -> io::Result<Box<dyn FileIo>> {
     match io.create_intent_log(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
