@@ -1,4 +1,4 @@
-//! How work is stopped from outside of the actor, and who waits until it has stopped.
+//! Stopping work from outside of the actor, and the waiters for its end.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -14,7 +14,7 @@ use agentd_protocol::settings::ChildEnvironmentSettings;
 /// A complete environment of child processes.
 pub type ChildEnvironment = Arc<[(OsString, OsString)]>;
 
-/// What is never passed on: what another session left behind, and what means this daemon's own work.
+/// Variables that are never passed on: those of another session, and those for this daemon alone.
 const STALE: [&str; 11] = [
     "PI_SESSION_ID",
     "PI_SESSION_FILE",
@@ -31,7 +31,7 @@ const STALE: [&str; 11] = [
     "AGENTD_DUMPABLE",
 ];
 
-/// What the environment of child processes is made of.
+/// The inputs of the environment of child processes.
 pub(crate) struct ChildSources<'a> {
     /// The session's environment.
     pub(crate) environment: &'a Environment,

@@ -1,4 +1,4 @@
-//! What a session has of its clients, kept while the session itself is not in memory.
+//! The clients of a session, kept while the session itself is not in memory.
 
 use crate::{
     ClientCalls, ToolProvider,

@@ -48,7 +48,7 @@ pub(crate) struct SessionContext {
     pub(crate) background: BackgroundProcesses,
     /// The built-in tools, active or not.
     pub(crate) tools: OwnTools,
-    /// What runs the user's commands.
+    /// Runs the user's commands.
     pub(crate) shell: Arc<dyn Shell>,
     /// Asked before a tool call of the model or a command of the user starts.
     pub(crate) gate: HookGate,
@@ -57,10 +57,10 @@ pub(crate) struct SessionContext {
     /// The setting `shellCommandPrefix`.
     pub(crate) shell_prefix: Option<String>,
     pub(crate) settings: Settings,
-    /// What is wrong with the files, settings and flags that the session was made from.
+    /// Problems with the files, settings and flags that the session was made from.
     pub(crate) diagnostics: Vec<Diagnostic>,
     pub(crate) models: Arc<ModelRegistry>,
-    /// What `models.json` looked like before the models were read from it.
+    /// The stamp of `models.json` before the models were read from it.
     pub(crate) models_stamp: ModelsStamp,
     /// The session's model, where models.json has it no more.
     pub(crate) removed_model: Option<ModelName>,
@@ -71,7 +71,7 @@ pub(crate) struct SessionContext {
     pub(crate) idle_timeout: Option<Duration>,
     /// The setting `deadlines`.
     pub(crate) deadlines: Deadlines,
-    /// How connections to providers come about.
+    /// Proxies, certificates and timeouts of connections to providers.
     pub(crate) network: Arc<Network>,
     pub(crate) block_images: bool,
     /// Makes images fit for models, as the settings have it.
@@ -98,11 +98,11 @@ pub(crate) struct PromptSources {
     pub(crate) appended: Vec<String>,
     pub(crate) context_files: bool,
     pub(crate) folders: ProjectFolders,
-    /// What of the project is trusted; `None` where it is not.
+    /// The trusted files of the project; `None` where it is not trusted.
     pub(crate) trusted_as: Option<Arc<StartingFiles>>,
     /// Whether that is the project of the session's own working directory: a session file can name another one.
     pub(crate) is_of_cwd: bool,
-    /// What of the project was changed since it was trusted: files, or its folder itself.
+    /// Changes of the project since it was trusted: files, or its folder itself.
     pub(crate) changed: Vec<PathBuf>,
     /// The settings `skills` and `prompts`.
     pub(crate) lists: ResourceLists,
@@ -140,7 +140,7 @@ impl SessionContext {
         })
     }
 
-    /// What authorises a request to a model, and the model with the address to send it to.
+    /// The credentials for a request to a model, and the model with the address to send it to.
     pub(crate) async fn credentials(&self, model: &Arc<Model>) -> Result<(Credentials, Arc<Model>), Failure> {
         if let Some(player) = self.services.providers.player()
             && player.has(&model.provider)
@@ -179,7 +179,7 @@ impl SessionContext {
         self.provider(&model.api).map(drop)
     }
 
-    /// What is wrong with each file that could say which model to use and cannot be read.
+    /// The errors of files that could name a model and cannot be read.
     fn unreadable_files(&self) -> Vec<String> {
         let is_unread =
             |it: &&Diagnostic| it.kind == DiagnosticKind::Settings && it.level == DiagnosticLevel::Error;

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-/// How many are remembered, the last used first.
+/// Values that are remembered, the last used first.
 const REMEMBERED: usize = 16;
 
 /// The values that were used last. Those that are cheap to clone are worth sharing.

@@ -1,4 +1,4 @@
-//! What reaches the actor of a session from outside: commands, clients that join, questions of the registry.
+//! Messages to the actor of a session from outside: commands, clients that join, questions of the registry.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -75,7 +75,7 @@ impl From<Failure> for ReopenError {
     }
 }
 
-/// What a subscriber that joins gets.
+/// The answer to a client that joins.
 pub struct Attached {
     /// Gives every event after `seq`, none twice, none missing.
     pub subscriber: Subscriber,
@@ -85,14 +85,14 @@ pub struct Attached {
     pub replayed: bool,
     /// The state: at `seq`, or, where missed events follow, at the last event of all.
     pub state: SessionState,
-    /// What was being produced at `seq`; `None` when nothing was, and where missed events follow.
+    /// The answer and calls in flight at `seq`; `None` when there are none, and where missed events follow.
     pub in_flight: Option<InFlight>,
     /// Questions to the user that nobody has answered yet: at `seq`, or, where missed events follow, as of now, so that they
     /// may be among those, too.
     pub pending_ui: Vec<ExtensionUiRequest>,
 }
 
-/// Who waits until the run has said what is in flight, or is over.
+/// Clients that wait until the run has said what is in flight, or is over.
 #[derive(Default)]
 pub(crate) struct AttachQueue {
     /// To be attached.
@@ -130,7 +130,7 @@ pub struct BranchCopy {
     pub text: Option<String>,
 }
 
-/// What a connection that provides tools sends a session.
+/// A message of a connection that provides tools.
 pub(crate) enum ToolsMessage {
     /// Adds tools, or replaces those of the same provider. `reply` is answered if there is one; `done` says what came of it.
     Register {
@@ -153,7 +153,7 @@ impl ToolsMessage {
     }
 }
 
-/// What became of tools that were to be registered.
+/// The outcome of registering tools.
 #[derive(Debug)]
 pub enum RegisterOutcome {
     /// The session has them.

@@ -6,7 +6,7 @@ use agentd_config::{Environment, resources::ResourceFlags};
 use agentd_protocol::{model::ThinkingLevel, settings::matches_pattern as matches};
 use agentd_tools::operations::SshTarget;
 
-/// How to open a session.
+/// The options of a session.
 #[derive(Debug, Clone)]
 pub struct SessionOptions {
     /// The folder to work in, absolute. A session from a file works in the folder that the file names.

@@ -1,7 +1,7 @@
-//! What files tell a session: skills, prompt templates, instructions.
+//! The files that a session reads for its prompts: skills, prompt templates, instructions.
 //!
-//! They are read when they are needed, at every run and every command that is about them: what was changed counts at once, and a
-//! session keeps none of it in memory.
+//! They are read at every run and at every command about them: changes count at once, and a session keeps none of them
+//! in memory.
 
 use std::path::Path;
 
@@ -34,7 +34,7 @@ impl SessionContext {
         }
     }
 
-    /// What is wrong with skills, prompt templates, context files and those of the system prompt. Reads files; blocks.
+    /// Problems with skills, prompt templates, context files and files of the system prompt. Reads files; blocks.
     pub(crate) fn resource_diagnostics(&self) -> Vec<Diagnostic> {
         let mut diagnostics = Vec::new();
         if let Err(failure) = self.prompt_files(&mut diagnostics) {
@@ -47,7 +47,7 @@ impl SessionContext {
         diagnostics
     }
 
-    /// What the system prompt is made of when the model can call these tools. Reads files; blocks.
+    /// The parts of the system prompt for a model that can call these tools. Reads files; blocks.
     ///
     /// # Errors
     /// A file that `--system-prompt` or `--append-system-prompt` names cannot be read. What is wrong with others, the session
@@ -120,7 +120,7 @@ impl SessionContext {
     }
 }
 
-/// What the files of the system prompt say.
+/// The contents of the files of the system prompt.
 struct PromptFiles {
     custom: Option<String>,
     appended: Vec<String>,

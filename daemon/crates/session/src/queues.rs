@@ -21,10 +21,10 @@ use crate::{
     services::IntakeLimits,
 };
 
-/// Each change of queues whose texts have no more bytes than this is told at once.
+/// Changes of queues with at most this many bytes of text are published at once.
 const SMALL_BYTES: u64 = 16 << 10;
 
-/// Of larger queues changes are told together: when they come to this part of the texts...
+/// Changes of larger queues are published together: when they amount to this part of the texts...
 const TOLD_PART: u64 = 4;
 
 /// ...or after this time.
@@ -36,16 +36,16 @@ pub(crate) struct SessionQueues {
     queues: Queues,
     /// The keys of waiting messages that have one.
     keys: HashMap<Ticket, RequestKey>,
-    /// What each waiting message takes, in bytes, and all together.
+    /// The bytes of each waiting message, and of all together.
     sizes: HashMap<Ticket, u64>,
     bytes: u64,
-    /// What the texts take of that.
+    /// The bytes of the texts alone.
     text_bytes: u64,
     /// The bytes of texts that came or went since the queues were told.
     untold: u64,
     /// When they are told at the latest, if anything is untold.
     due: Option<Instant>,
-    /// What the messages take of the memory of all sessions.
+    /// Reserves the memory of the messages.
     memory: MemoryReservation,
 }
 
@@ -62,7 +62,7 @@ impl Delivered {
         self.queued.ticket
     }
 
-    /// What its entry is to say of the command that it came by, if anything.
+    /// The request key and disposition for its entry, if its command had a key.
     pub(crate) fn record(&self) -> Option<RequestRecord> {
         self.key.clone().map(|key| RequestRecord { key, disposition: Disposition::Queued })
     }
@@ -80,7 +80,7 @@ impl SessionQueues {
         Self { queues, keys, sizes, bytes: 0, text_bytes: 0, untold: 0, due: None, memory }
     }
 
-    /// What the intent log is to know of a message that is about to wait.
+    /// The record for the intent log of a message that is about to wait.
     pub(crate) fn about(
         &self,
         kind: QueueKind,
@@ -117,7 +117,7 @@ impl SessionQueues {
         self.keys.extend(key.map(|key| (ticket, key)));
     }
 
-    /// Messages wait again that did when the daemon was killed; their keys.
+    /// Restores messages that waited when the daemon was killed; gives their keys.
     pub(crate) fn restore(&mut self, waiting: Vec<QueuedRecord>) -> Vec<RequestKey> {
         let mut keys = Vec::new();
         for QueuedRecord { to, text, images, request_key, .. } in waiting {
@@ -133,7 +133,7 @@ impl SessionQueues {
         held.iter().for_each(|message| self.queues.reserve(message.number));
     }
 
-    /// Those wait from now on; their keys.
+    /// Lets held messages wait from now on; gives their keys.
     pub(crate) fn release(&mut self, held: Vec<QueuedRecord>, feed: &Feed) -> Vec<RequestKey> {
         let mut keys = Vec::new();
         for QueuedRecord { number, to, text, images, request_key } in held {
@@ -192,7 +192,7 @@ impl SessionQueues {
         self.queues.len()
     }
 
-    /// What waits.
+    /// The number and size of waiting messages.
     pub(crate) fn waiting(&self) -> WaitingSize {
         WaitingSize { messages: self.queues.len() as u64, bytes: self.bytes }
     }
@@ -230,7 +230,7 @@ impl SessionQueues {
         self.memory.set(self.bytes);
     }
 
-    /// Says what waits, now or together with other changes: a text of that length came or went.
+    /// Publishes a change, now or together with later ones: a text of that length came or went.
     fn changed(&mut self, length: usize, feed: &Feed) {
         self.untold += length as u64;
         if self.text_bytes <= SMALL_BYTES || self.untold >= self.text_bytes / TOLD_PART {
@@ -248,14 +248,14 @@ impl SessionQueues {
         }
     }
 
-    /// Says what waits if anything of that is untold.
+    /// Publishes changes that were not published at once.
     pub(crate) fn publish_untold(&mut self, feed: &Feed) {
         if self.due.is_some() {
             self.publish(feed);
         }
     }
 
-    /// Says what waits.
+    /// Publishes the queues.
     pub(crate) fn publish(&mut self, feed: &Feed) {
         (self.untold, self.due) = (0, None);
         let (steering, follow_up) = self.queues.texts();
@@ -266,7 +266,7 @@ impl SessionQueues {
     }
 }
 
-/// What a message takes, in bytes.
+/// The size of a message in bytes.
 fn size(text: &str, images: &[ImageContent]) -> u64 {
     (text.len() + images.iter().map(|image| image.data.len()).sum::<usize>()) as u64
 }
@@ -286,7 +286,7 @@ fn to(kind: QueueKind) -> StreamingBehavior {
     }
 }
 
-/// What a message takes of memory, in bytes: its text and its images as they came.
+/// The memory of a message in bytes: its text, and its images in base64.
 pub(crate) fn message_bytes(text: &str, images: &[Image]) -> u64 {
     let images: usize = images.iter().map(|image| image.data.len()).sum();
     (text.len() + images) as u64
@@ -339,9 +339,9 @@ impl IntakeLimits {
 /// Messages that wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct WaitingSize {
-    /// How many.
+    /// Their number.
     pub(crate) messages: u64,
-    /// What they take together, in bytes.
+    /// Their bytes.
     pub(crate) bytes: u64,
 }
 

@@ -24,7 +24,7 @@ pub struct Reply {
     pub command: &'static str,
     /// The environment of processes that the command starts; `None` where the client has none of its own.
     pub environment: Option<Environment>,
-    /// What the command takes of memory until it is answered, where that is much.
+    /// The memory of a large command, reserved until it is answered.
     pub memory: Option<MemoryReservation>,
 }
 

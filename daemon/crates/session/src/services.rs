@@ -1,4 +1,4 @@
-//! What the sessions of a daemon share, and the limits of each.
+//! The services that the sessions of a daemon share, and the limits of each session.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -29,15 +29,15 @@ pub struct Services {
     pub models: SharedModels,
     /// The environments of child processes.
     pub child_environments: Interner<ChildEnvironment>,
-    /// What finding credentials shares among sessions, kept for the daemon's life.
+    /// Caches for finding credentials, kept for the daemon's life.
     pub auth_services: agentd_auth::AuthServices,
     /// Makes images fit for models, and bounds what that takes of memory.
     pub images: Images,
     /// Names the daemon's life.
     pub epoch: String,
-    /// What one session may keep, and how long.
+    /// The limits of one session.
     pub limits: Limits,
-    /// What all sessions take of memory for messages that wait.
+    /// The memory of queued messages, over all sessions.
     pub memory: MemoryAccount,
     /// Counts what is written to long outputs.
     pub outputs: OutputMeter,
@@ -47,32 +47,32 @@ pub struct Services {
     pub tools: Box<dyn Fn(ToolContext) -> Toolbox + Send + Sync>,
 }
 
-/// What one session works with.
+/// The tools, the shell and the hooks of one session.
 pub struct Toolbox {
     /// The tools, in the order in which models see them.
     pub tools: Vec<Arc<dyn Tool>>,
-    /// What runs the commands of the user.
+    /// Runs the commands of the user.
     pub shell: Arc<dyn Shell>,
     /// Asked before a tool call of the model or a command of the user starts.
     pub gate: HookGate,
 }
 
-/// What one session may keep, and how long.
+/// The limits of one session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// What its feed keeps.
+    /// The limits of its feed.
     pub feed: FeedLimits,
-    /// How long it has nothing to do before that is told to [`SessionWatch::idle`]; `None`: it is not.
+    /// Idle time before [`SessionWatch::idle`] is called; `None`: never.
     pub idle_after: Option<Duration>,
-    /// How long a question to the user that has no limit itself waits while nobody is there to answer: 10 minutes.
+    /// Time that a dialog without a limit of its own waits while no client is there to answer: 10 minutes.
     pub ui_timeout: Duration,
-    /// What it takes in.
+    /// The limits of messages and entries.
     pub intake: IntakeLimits,
-    /// How much of the output of one command goes to a file, in bytes: 1 GiB.
+    /// Bytes of the output of one command that go to a file: 1 GiB.
     pub output_bytes: u64,
 }
 
-/// What a session takes in; the largest value of a type is no limit.
+/// The limits of messages and entries. The largest value of a type means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IntakeLimits {
     /// Bytes of a message's text and of its images' base64: 32 MiB.
@@ -108,7 +108,7 @@ impl Default for Limits {
     }
 }
 
-/// What the tools of one session are made with.
+/// The values that the tools of one session are made from.
 pub struct ToolContext {
     /// The session's processes.
     pub processes: ProcessGroup,
@@ -132,7 +132,7 @@ pub struct ToolContext {
     pub background: BackgroundProcesses,
     /// Whether a tool is active, by its name.
     pub is_active: Arc<dyn Fn(&str) -> bool + Send + Sync>,
-    /// What `~` means; the root folder where the session's environment does not say.
+    /// The folder for `~`: `HOME` of the session's environment, else the root folder.
     pub home: PathBuf,
     /// The agent directory.
     pub agent_dir: PathBuf,

@@ -21,13 +21,13 @@ use crate::{
 
 /// The tools of a session.
 pub(crate) struct SessionTools {
-    /// Those of clients.
+    /// The tools of clients.
     registry: ClientToolRegistry,
-    /// How a client's tool reaches the session.
+    /// Sends the requests of client tools to the session.
     requests: MessageSender<ClientToolRequest>,
     /// Which of the built-in ones somebody chose; other names in it mean nothing.
     chosen: ToolChoice,
-    /// What the model can call, and the version of the registry that it is for.
+    /// The active tools, and the registry version that they are for.
     current: Option<(u64, Arc<ToolSet>)>,
 }
 
@@ -53,7 +53,7 @@ impl SessionTools {
         &self.registry
     }
 
-    /// What somebody chose.
+    /// The chosen tools.
     pub(crate) fn chosen(&self) -> &ToolChoice {
         &self.chosen
     }
@@ -253,7 +253,7 @@ impl OwnTools {
         Self { tools, names, selection }
     }
 
-    /// Those that the session has, in the order in which models see them.
+    /// The tools of the session, in the order in which models see them.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &OwnTool> {
         self.tools.iter()
     }

@@ -1,11 +1,11 @@
-//! What lists of sessions say of a live one.
+//! The summary of a live session for lists of sessions.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agentd_protocol::message::{ContentBlock, Message, MessageContent};
 use agentd_store::{Entry, EntryKind, Role, SessionTree};
 
-/// How much of the user's first text is kept, in characters.
+/// The characters of the user's first text that are kept.
 const FIRST_MESSAGE_CHARS: usize = 200;
 
 /// A short description of a live session.
@@ -45,7 +45,7 @@ impl SummaryReader {
 /// Keeps a [`Summary`] up to date.
 pub(crate) struct SummaryCell {
     shown: SummaryReader,
-    /// How many entries of the tree are in it.
+    /// The number of entries that are counted.
     counted: usize,
 }
 

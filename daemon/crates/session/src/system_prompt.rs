@@ -6,7 +6,7 @@ use agentd_protocol::{
 };
 use serde_json::{Map, Value};
 
-/// What the sections are made of.
+/// The inputs of the sections.
 #[derive(Debug, Default)]
 pub(crate) struct PromptParts<'a> {
     /// Replaces the built-in prompt.
@@ -27,7 +27,7 @@ pub(crate) struct PromptParts<'a> {
     pub(crate) cwd: String,
 }
 
-/// What a model is told of a skill.
+/// A skill in the system prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SkillNote {
     pub(crate) name: String,

@@ -17,7 +17,7 @@ use crate::{
     ui::{Asker, Dialog, DialogAnswer, Notice, Ui},
 };
 
-/// How many of the files that need trust are named.
+/// Files that a question names.
 const NAMED: usize = 5;
 
 const THIS_TIME: &str = "Trust it this time";
@@ -35,9 +35,9 @@ const CHANGED_MEANWHILE: &str = "The project's files were changed while you were
 
 const NOT_USED: &str = "The project's settings and prompts are not used, now and in later sessions.";
 
-/// What is known of the user's trust, and what follows from it.
+/// The user's trust in the project, and the settings that it brings.
 pub(crate) struct ProjectTrust {
-    /// What the session was opened with: its settings are read by it.
+    /// The options of the session, by which its settings are read.
     pub(crate) options: Arc<SessionOptions>,
     pub(crate) state: TrustState,
     /// The files of the project that trust was given for, where the project is trusted.
@@ -81,7 +81,7 @@ impl ProjectTrust {
         self.files.as_ref()
     }
 
-    /// What the session was opened with.
+    /// The options of the session.
     pub(crate) fn options(&self) -> &Arc<SessionOptions> {
         &self.options
     }
@@ -181,7 +181,7 @@ fn about(cwd: &Path, context: &SessionContext) -> (String, StartingFiles) {
         names.push(format!("{} more", subjects.len() - NAMED));
     }
     let changed: Vec<String> = prompt.changed.iter().map(|file| path(file)).collect();
-    // What is trusted is a folder above, or the folder itself.
+    // The trusted folder is a parent, or the folder itself.
     let replaced = prompt.changed.iter().find(|changed| cwd.starts_with(changed));
     let question = match (changed.as_slice(), replaced) {
         ([], _) => format!("Trust the project in {}?", cwd.display()),

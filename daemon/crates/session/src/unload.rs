@@ -1,7 +1,7 @@
-//! Leaving memory while there is nothing to do, and coming back as if nothing had been.
+//! Unloading an idle session, and the state that a reload needs.
 //!
-//! What stays is the feed, so that subscribers stay and events go on being counted where they were, and a [`Unloaded`]. All
-//! else is read again from the file.
+//! The session's clients stay, so that subscribers notice nothing and events keep their numbers, and an [`Unloaded`].
+//! All else is read again from the file.
 
 use std::{path::Path, sync::Arc, time::SystemTime};
 
@@ -10,15 +10,15 @@ use tokio::sync::oneshot;
 
 use crate::session_tools::ToolChoice;
 
-/// What brings a session back that has left memory, beside its feed and the options that it was opened with.
+/// The state of an unloaded session that its file does not hold, beside its clients and options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unloaded {
     pub(crate) file: Box<Path>,
-    /// What tells that nobody has changed the file since; `None` while it is yet to be made, or could not be looked at.
+    /// Detects changes of the file since; `None` while there is no file, or where its metadata could not be read.
     pub(crate) stamp: Option<Box<Stamp>>,
     /// The lines of a session whose file is yet to be made.
     pub(crate) unsaved: Option<Box<[u8]>>,
-    /// What the next entry follows.
+    /// The entry that the next one follows.
     pub(crate) leaf: Leaf,
     /// Whether the session went back to that place, and what it goes on with there: the branch may say otherwise.
     pub(crate) moved: Option<RestoredChoice>,
@@ -26,7 +26,7 @@ pub struct Unloaded {
     pub(crate) key_provider: Option<Box<str>>,
     /// The tools that somebody chose.
     pub(crate) tools: ToolChoice,
-    /// Who is asked when the chosen model fails, where a command said that.
+    /// The fallback models, where a command chose them.
     pub(crate) fallback_models: Option<Arc<[String]>>,
     /// Whether the user said that the project is trusted for as long as the session is open.
     pub(crate) trusted: bool,
@@ -34,7 +34,7 @@ pub struct Unloaded {
     pub(crate) trusted_files: Option<Box<StartingFiles>>,
 }
 
-/// What changes when somebody writes to a file.
+/// Metadata that changes when a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
     bytes: u64,
@@ -60,7 +60,7 @@ impl Stamp {
     }
 }
 
-/// What the next entry of a session follows.
+/// The entry that the next entry of a session follows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Leaf {
     /// The last entry of the file, if there is one.

@@ -52,11 +52,11 @@ pub(crate) struct UnstoredResult {
 pub(crate) struct RunningBash {
     pub(crate) number: u64,
     pub(crate) work: Work,
-    /// Who wants to know when it has ended.
+    /// Waiters for its end.
     pub(crate) waiting: Vec<oneshot::Sender<()>>,
 }
 
-/// How a command ended.
+/// The end of a command.
 pub(crate) struct BashEnd {
     pub(crate) number: u64,
     pub(crate) request: PendingRequest,
@@ -64,7 +64,7 @@ pub(crate) struct BashEnd {
     pub(crate) result: Result<BashResult, Failure>,
 }
 
-/// What came of a command.
+/// The result of a command.
 #[derive(Default)]
 pub(crate) struct BashResult {
     pub(crate) output: String,
@@ -140,7 +140,7 @@ pub(crate) async fn may_run(
     context.gate.before(&action, cancel).await
 }
 
-/// What a client is told about a command that did not start.
+/// The failure for a command that did not start.
 pub(crate) fn shell_failure(error: &ShellError) -> Failure {
     match error {
         ShellError::Spawn(error @ SpawnError::TooMany { .. }) => {

@@ -173,7 +173,7 @@ impl Actor {
         reply.data(&self.feed, AbortReceipt { ended, survives: self.at_work() });
     }
 
-    /// What works for the session now.
+    /// The work of the session now.
     fn at_work(&self) -> Vec<Work> {
         let turn = self.run.is_active().then_some(Work { kind: WorkKind::Turn, id: None, name: None });
         let compaction = self.compacting.is_asked_for();

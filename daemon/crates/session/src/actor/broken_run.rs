@@ -30,7 +30,7 @@ use crate::{
 /// The error of an answer that stands for what a bug kept from being said.
 const BROKE_DOWN: &str = "agentd broke down in the middle of this turn, which is a bug: its log says where. The session is as it was before; go on with a prompt.";
 
-/// What is said to those who ask a session that is no more.
+/// The error for clients of a session that broke down.
 const SESSION_BROKE_DOWN: &str =
     "The session broke down, which is a bug: the daemon's log says where. Open it again to go on.";
 
@@ -80,7 +80,7 @@ impl Actor {
         Ok(message)
     }
 
-    /// What can be known of a session that has no intent_log: one without a file.
+    /// The unfinished work of a session without an intent log, which has no file.
     fn known_without_intent_log(&self, open: &OpenParts) -> UnfinishedWork {
         let Some(first) = &open.first else { return UnfinishedWork::default() };
         let run = RunRecord { at: now_ms(), entry: Some(first.clone()), resumes: 0 };
@@ -187,7 +187,7 @@ impl Actor {
             }
         };
         let mut left = known.unwrap_or_else(|| self.known_without_intent_log(&open));
-        // What streamed is not stored for an answer that failed, and commands of the user's go on.
+        // Streamed text of a failed answer is not stored, and commands of the user go on.
         (left.answer, left.commands) = (None, Vec::new());
         let results = std::mem::take(&mut self.unflushed.results);
         if let Some(answer) = self.last_answer_entry() {

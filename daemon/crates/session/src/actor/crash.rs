@@ -1,4 +1,4 @@
-//! What a crash left, once the session is open: the turn that goes on, and messages that the user has to release.
+//! After a crash, once the session is open: the turn that goes on, and the messages that the user has to release.
 
 use agentd_protocol::{command::Disposition, ui::NotifyType};
 use agentd_store::intent_log::QueuedRecord;
@@ -18,7 +18,7 @@ const MESSAGE: &str = "The model is asked again with what is known. No tool is r
 
 const GOES_ON: &str = "The turn that a crash interrupted goes on.";
 
-/// How many of the messages are shown, and how much of each, in characters.
+/// The messages that are shown, and the characters of each.
 const SHOWN: usize = 5;
 
 const SHOWN_CHARS: usize = 300;

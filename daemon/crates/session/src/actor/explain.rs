@@ -1,4 +1,4 @@
-//! What is wrong with what a session was made from, and where its settings come from.
+//! Diagnostics of the files and settings of a session, and where each setting comes from.
 
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ impl Actor {
 }
 
 impl SessionContext {
-    /// What of `models.json` changes nothing. OpenEvents to who asks, and not at every start.
+    /// Parts of `models.json` without effect. Listed on request, not at every start.
     fn models_without_effect(&self) -> Vec<Diagnostic> {
         let apis: Vec<&str> = self.services.providers.apis().collect();
         let usable_models =
@@ -108,7 +108,7 @@ fn clean(value: &mut Value) {
     }
 }
 
-/// What flags and variables say in the place of a setting, the strongest first.
+/// The flags and variables that override a setting, the strongest first.
 fn over(key: &str, options: &SessionOptions) -> Vec<SettingLayer> {
     let layer = |source, name: &str, value: Value| SettingLayer {
         source,

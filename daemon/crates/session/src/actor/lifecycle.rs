@@ -14,7 +14,7 @@ use crate::{
     unload::{Leaf, Stamp, Unloaded},
 };
 
-/// How long background processes of a closing session have between SIGTERM and SIGKILL.
+/// Time that background processes of a closing session have between SIGTERM and SIGKILL.
 pub(super) const BACKGROUND_GRACE: Duration = Duration::from_secs(2);
 
 impl Actor {
@@ -75,8 +75,7 @@ impl Actor {
         }
     }
 
-    /// What brings the session back, if it can leave memory without anyone noticing: it has a place on disk, nothing works
-    /// for it, and nothing waits.
+    /// The state for a reload, if the session can be unloaded: it has a file, nothing works for it, and nothing waits.
     pub(super) async fn unloaded(&mut self) -> Option<Unloaded> {
         if !self.is_quiet() {
             return None;

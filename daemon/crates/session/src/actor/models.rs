@@ -103,7 +103,7 @@ impl Actor {
         pinned: Option<ThinkingLevel>,
     ) -> Result<(), Failure> {
         self.journal.append(&model_change(&model)).await?;
-        // Who chooses a model wants that one, now.
+        // A chosen model replaces a substitute at once.
         self.chooser.end_substitution();
         self.context.fallbacks.end_suspension(&model.name());
         let before = self.chooser.current().level;
@@ -202,7 +202,7 @@ impl Actor {
         if self.chooser.end_substitution()
             && let Err(error) = self.journal.append(&model_change(&self.chooser.current().model)).await
         {
-            // What the session goes on with in this life is right; the next message meets the same trouble.
+            // The choice in memory is right; the next write reports the same error.
             tracing::error!(%error, "the return to the chosen model could not be recorded");
         }
     }

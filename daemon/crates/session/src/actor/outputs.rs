@@ -1,4 +1,4 @@
-//! What a session gives out beside its events: long outputs, the session as a page, and the ends of its background processes.
+//! Output of a session beside its answers: long outputs, the session as a page, the ends of its background processes.
 
 use std::{io, path::Path, time::Duration};
 
@@ -15,13 +15,13 @@ use agentd_protocol::{
 use super::session_actor::Actor;
 use crate::reply::Reply;
 
-/// How much one answer has when nobody says: 256 KiB.
+/// The default length of one part: 256 KiB.
 const DEFAULT_BYTES: u64 = 256 * 1024;
 
 /// The most that one answer has: 1 MiB.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// How long the ends of killed processes are waited for: their output is read to its end first.
+/// The time for the ends of killed processes, whose output is read first.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 impl Actor {
@@ -110,7 +110,7 @@ impl Actor {
         running.map(work).collect()
     }
 
-    /// How many other commands have ended and left something running.
+    /// The number of other commands that have ended and left processes running.
     pub(super) fn left_by_others(&self) -> usize {
         self.context.processes.background_of(|work| work.kind != WorkKind::Background)
     }

@@ -149,7 +149,7 @@ impl Actor {
         }
     }
 
-    /// What a run without a prompt begins with.
+    /// The beginning of a run without a prompt.
     fn where_to_continue(&self) -> Result<RunBeginning, &'static str> {
         let messages = self.journal.messages().iter().rev().filter_map(|message| message.get());
         let last = messages.into_iter().find(|message| !matches!(message, Message::System(_)));
@@ -201,7 +201,7 @@ impl Actor {
         reply.data(&self.feed, cleared);
     }
 
-    /// What waits is to be forgotten, after a crash as well.
+    /// Drops queued messages from the intent log, so that they do not wait again after a crash.
     pub(super) async fn forget_waiting(&self) {
         if self.queues.len() > 0 {
             self.journal.intent_log().note(IntentRecord::Unqueued).await;
@@ -264,7 +264,7 @@ impl Actor {
         Ok(())
     }
 
-    /// What a message can begin with.
+    /// The skills and prompt templates that a message can begin with.
     pub(super) async fn get_commands(&self, reply: Reply) {
         let context = Arc::clone(&self.context);
         let with_skills = context.settings.enable_skill_commands.unwrap_or(true);

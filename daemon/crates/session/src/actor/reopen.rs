@@ -180,7 +180,7 @@ fn differences(
         no_context_files,
         resources,
         approve,
-        // Those that are applied.
+        // These are applied.
         name: _,
         provider: _,
         model: _,

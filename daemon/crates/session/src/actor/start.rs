@@ -33,7 +33,7 @@ use crate::{
 pub struct Opened {
     /// The way in.
     pub handle: SessionHandle,
-    /// What the user should know of the session's files, settings and flags.
+    /// Diagnostics of the session's files, settings and flags.
     pub diagnostics: Vec<Diagnostic>,
 }
 

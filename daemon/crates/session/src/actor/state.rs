@@ -15,11 +15,11 @@ use serde::Serialize;
 use super::session_actor::Actor;
 use crate::reply::Reply;
 
-/// What takes about a millisecond to write.
+/// The length of an answer that takes about a millisecond to write.
 const LONG_ANSWER_BYTES: usize = 1 << 20;
 
 impl Actor {
-    /// What the session is doing.
+    /// The state of the session.
     pub(super) fn state(&self) -> SessionState {
         let choice = self.chooser.current();
         let (steering_mode, follow_up_mode) = self.queues.modes();

@@ -58,7 +58,7 @@ impl Actor {
             let hint = "Wait for agent_settled or compaction_end, or abort first.";
             return Err(Failure::new(ErrorCode::Busy, text).hint(hint));
         }
-        // What is due belongs where the session is now.
+        // Unflushed writes belong to the current branch.
         if let Some(failure) = self.unflushed.failure() {
             return Err(failure);
         }

@@ -64,7 +64,7 @@ impl Actor {
         self.tell_tools();
         self.queues.set_modes(modes);
         self.chooser.set_scope(scope);
-        // What was chosen by hand since stays.
+        // A choice that was made by hand since stays.
         let is_new =
             !self.has_moved && self.journal.messages().is_empty() && self.chooser.is_at_the_beginning();
         if is_new && let Err(failure) = self.begin_with(beginning).await {

@@ -14,7 +14,7 @@ use agentd_protocol::{
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-/// How many requests that are over a client can be told about, when it answers late.
+/// Requests that are over and remembered, for answers that come late.
 const REMEMBERED: usize = 256;
 
 /// The calls that one connection works on, in all its sessions. Cheap to clone.
@@ -39,7 +39,7 @@ struct Open {
     answer: oneshot::Sender<Answer>,
 }
 
-/// What came of a call.
+/// The outcome of a call.
 #[derive(Debug, PartialEq)]
 pub(super) enum Answer {
     /// The client's result.
@@ -79,7 +79,7 @@ pub(super) enum Leaving {
 }
 
 impl Leaving {
-    /// What the model is told.
+    /// The text for the model.
     pub(super) fn text(self, tool: &str) -> String {
         match self {
             Self::Disconnected => format!("The client that provides the tool {tool} has disconnected."),
@@ -218,7 +218,7 @@ impl Calls {
     }
 }
 
-/// What the model is told of an answer that cannot be used.
+/// The text for the model when an answer cannot be used.
 fn unusable(why: &str) -> Answer {
     Answer::Failed(format!("The client that provides the tool gave a result that cannot be used: {why}"))
 }

@@ -1,4 +1,4 @@
-//! What a tool has to be that a client provides.
+//! Checks of the tools that clients provide.
 
 use agentd_agent::ArgumentSchema;
 use agentd_protocol::{
@@ -6,13 +6,13 @@ use agentd_protocol::{
     error::{ErrorCode, Failure},
 };
 
-/// How many tools the clients of a session can provide together.
+/// Tools that the clients of a session can provide together.
 pub(crate) const MAX_TOOLS: usize = 128;
 
 /// The longest name.
 const MAX_NAME: usize = 64;
 
-/// How much one tool may say of itself, in bytes of JSON: it goes to the model with every request.
+/// The largest tool, in bytes of JSON: it is sent to the model with every request.
 const MAX_TOOL_BYTES: usize = 64 << 10;
 
 /// Checks tools by themselves: their names, schemas and sizes. Compiles the schemas: takes a moment, and blocks.

@@ -30,7 +30,7 @@ struct State {
     registered: Vec<RegisteredTool>,
     /// Counts the changes.
     version: u64,
-    /// What the subscribers know: the version, and all tools of the session.
+    /// The version and the tools that were published last.
     told: Option<(u64, Vec<ToolState>)>,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct RegisteredTool {
 }
 
 impl ClientToolRegistry {
-    /// How many changes there were.
+    /// The number of changes so far.
     pub(crate) fn version(&self) -> u64 {
         self.lock().version
     }

@@ -24,7 +24,7 @@ use crate::{
     reply::encode,
 };
 
-/// How long a client may take for a call, where nothing else says so.
+/// The default time for a call.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The longest result, where nothing else says so, in bytes.
@@ -33,10 +33,10 @@ const MAX_RESULT_BYTES: usize = 8 << 20;
 /// The result of a call that was stopped.
 const ABORTED: &str = "Operation aborted";
 
-/// What the session's settings say of calls.
+/// The limits of calls in the session's settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CallLimits {
-    /// How long a client may take where its tool does not say; `None`: as long as it likes.
+    /// The time for a call where the tool names none; `None`: no limit.
     timeout: Option<Duration>,
     max_result_bytes: usize,
 }
@@ -57,10 +57,10 @@ fn limit(millis: u64) -> Option<Duration> {
     (millis > 0).then(|| Duration::from_millis(millis))
 }
 
-/// What the tools of a provider know of it.
+/// The client behind a provider, shared by its tools.
 pub(crate) struct ProvidingClient {
     pub(super) id: u64,
-    /// Who provides the tools, for people.
+    /// The client's name, for people.
     pub(super) client: String,
     pub(super) session_id: String,
     pub(super) calls: ClientCalls,
@@ -130,12 +130,12 @@ impl ClientToolSpec {
         self.provider.id
     }
 
-    /// Who provides it.
+    /// The client that provides it.
     pub(crate) fn provider(&self) -> &ProvidingClient {
         &self.provider
     }
 
-    /// How long the client may take for a call.
+    /// The time for a call.
     pub(crate) fn timeout(&self) -> Option<Duration> {
         self.timeout
     }

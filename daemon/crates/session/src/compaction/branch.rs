@@ -19,7 +19,7 @@ use crate::models::Choice;
 
 const BRANCH: &str = include_str!("prompts/branch.md");
 
-/// What stands before every summary of a branch.
+/// The text before every summary of a branch.
 const PREAMBLE: &str = "The user explored another branch of this conversation and then came back here.\n\
                         This is a summary of what happened on that branch:";
 
@@ -32,8 +32,8 @@ pub(crate) struct BranchPlan {
     files: FileOperations,
 }
 
-/// What a move of the leaf to `target` (`None`: before the first entry) leaves behind: the messages from where the two paths
-/// part to the leaf, the newest up to `budget` tokens. `None` when that is nothing.
+/// The branch that a move of the leaf to `target` (`None`: before the first entry) leaves behind: the messages from
+/// where the two paths part to the leaf, the newest up to `budget` tokens. `None` when that is nothing.
 pub(crate) fn plan_branch(tree: &SessionTree, target: Option<&str>, budget: u64) -> Option<BranchPlan> {
     let from_id = tree.leaf_id()?.to_owned();
     let stays = target.and_then(|target| tree.branch_to(target).ok()).unwrap_or_default();
@@ -88,7 +88,7 @@ pub(super) async fn summarize_branch(
     })
 }
 
-/// What a summary of ours on the branch says of files.
+/// Adds the files that a summary of ours on the branch lists.
 fn add_details(entry: &Entry, files: &mut FileOperations) {
     let (EntryKind::Compaction | EntryKind::BranchSummary) = entry.kind() else { return };
     if let Some(
@@ -101,7 +101,7 @@ fn add_details(entry: &Entry, files: &mut FileOperations) {
     }
 }
 
-/// What an entry says, as a message; tool results say nothing here: the calls do.
+/// An entry as a message. Tool results are left out: the calls stand for them.
 fn message(entry: &Entry) -> Option<Json<Message>> {
     let timestamp = entry.timestamp_ms().unwrap_or_default();
     match entry.kind() {

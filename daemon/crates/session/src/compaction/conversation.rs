@@ -6,7 +6,7 @@ use agentd_protocol::{
     message::{AssistantMessage, ContentBlock, Message, ToolCall},
 };
 
-/// How much of a tool result a summary is made from, in UTF-16 units.
+/// The part of a tool result that a summary is made from, in UTF-16 units.
 const RESULT_UNITS: usize = 2000;
 
 /// The messages as text. What models think, and what the system says, is left out; so are images.

@@ -1,6 +1,6 @@
 //! Where the part of a context begins that a compaction leaves as it is. Pure.
 
-/// What an entry is, as far as a cut cares.
+/// The kind of an entry, as far as a cut depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ContextPiece {
     /// A message that can begin a turn: of the user, a command of the user's, a summary.

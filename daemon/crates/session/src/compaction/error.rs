@@ -11,7 +11,7 @@ pub(crate) enum CompactionError {
     /// Nothing came after the last compaction.
     #[error("Already compacted")]
     AlreadyCompacted,
-    /// What would stay is everything that there is.
+    /// The kept part would be the whole context.
     #[error("Nothing to compact (session too small)")]
     NothingToCompact,
     /// The session is on another branch than the one that was summarised.

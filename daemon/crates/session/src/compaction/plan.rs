@@ -1,4 +1,4 @@
-//! What a compaction is to summarise, and what it leaves. Pure.
+//! Plans which part of a context a compaction summarises, and which it keeps. Pure.
 
 use agentd_ai::system_state;
 use agentd_protocol::{
@@ -16,7 +16,7 @@ use super::{
     trigger::OverflowRetry,
 };
 
-/// What is asked for.
+/// The request for a plan.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PlanRequest {
     /// Tokens at the end of the context that are to stay, about.
@@ -34,7 +34,7 @@ pub(crate) struct Plan {
     pub(super) history: Vec<Json<Message>>,
     /// The beginning of that turn; empty when the cut goes through none.
     pub(super) turn_prefix: Vec<Json<Message>>,
-    /// What the last compaction says, without its lists of files.
+    /// The summary of the last compaction, without its lists of files.
     pub(super) previous: Option<String>,
     /// The files that the last compaction lists.
     pub(super) files: FileOperations,
@@ -143,7 +143,7 @@ fn previous(compaction: &Contribution<'_>) -> (Option<String>, FileOperations) {
     (Some(text.to_owned()).filter(|text| !text.is_empty()), files)
 }
 
-/// What all system messages add up to, as one message; `None` where there is none.
+/// All system messages as one; `None` where there are none.
 fn system(messages: &[Json<Message>]) -> Option<SystemMessage> {
     let last = messages.iter().rev().find_map(|message| match message.get() {
         Some(Message::System(system)) => Some(system),

@@ -22,7 +22,7 @@ pub(crate) struct CompactionPolicy {
 }
 
 impl CompactionPolicy {
-    /// What the settings say for `model`; `switch` is the setting `enabled` as it stands now.
+    /// The policy of the settings for `model`; `switch` is the setting `enabled` as it stands now.
     ///
     /// The defaults are made for large windows. In a small one they would fill the window or leave nothing to summarise, so
     /// they shrink with it; what the user set counts as it is.

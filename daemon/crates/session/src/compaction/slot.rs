@@ -5,7 +5,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{abort::AbortWaiter, reply::Reply, requests::PendingRequest};
 
-/// What an abort says of a compaction, or of a summary of a branch.
+/// A compaction, or a summary of a branch, in lists of work.
 pub(crate) const WORK: Work = Work { kind: WorkKind::Compaction, id: None, name: None };
 
 /// The place of the session's compaction.
@@ -24,11 +24,11 @@ struct RequestedSummary {
     ending: SummaryEnding,
 }
 
-/// What is left to do when a summary that a command asked for is there, or never will be.
+/// Waiters for the end of a summary that a command asked for.
 pub(crate) struct SummaryEnding {
-    /// Who asked for it.
+    /// The command that asked for it.
     pub(crate) reply: Reply,
-    /// Who asked to stop it.
+    /// Aborts that wait for its end.
     pub(crate) aborting: Vec<AbortWaiter>,
     /// Prompts that stopped it to take its place.
     pub(crate) waiting: Vec<(PromptParams, PendingRequest)>,

@@ -27,7 +27,7 @@ use crate::{
 
 const SYSTEM_PROMPT: &str = include_str!("prompts/system.md");
 
-/// What is summarised, in the words of the errors.
+/// The subject of a summary, for errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SummarySubject {
     History,

@@ -1,4 +1,4 @@
-//! What an answer means for the context that it was made from: whether that is to be compacted, and why. Pure.
+//! Decides from the last answer whether the context is to be compacted, and why. Pure.
 
 use agentd_ai::failure::{FailureKind, classify_answer};
 use agentd_protocol::{

@@ -32,7 +32,7 @@ pub(crate) struct CompactionOrder {
     pub(crate) reason: CompactionReason,
     pub(crate) plan: Plan,
     pub(crate) choice: Choice,
-    /// What the summary should look at above all.
+    /// The focus of the summary.
     pub(crate) focus: Option<String>,
 }
 

@@ -21,9 +21,9 @@ pub(crate) struct CompactionWorker {
     pub(crate) cancel: CancellationToken,
 }
 
-/// What a compaction sends to its session.
+/// A message from a compaction to its session.
 pub(crate) enum CompactionMessage {
-    /// What is there to be compacted?
+    /// Plans a compaction.
     Plan { request: PlanRequest, reply: oneshot::Sender<Result<Plan, CompactionError>> },
     /// A compaction to store. Answered with the estimated tokens of the context from there on.
     Store { entry: Box<EntryBody>, stored: oneshot::Sender<Result<u64, CompactionError>> },
@@ -34,7 +34,7 @@ pub(crate) enum CompactionMessage {
 }
 
 impl CompactionWorker {
-    /// What is to be summarised.
+    /// Asks the session for the plan.
     ///
     /// # Errors
     /// [`CompactionError::AlreadyCompacted`], [`CompactionError::NothingToCompact`].

@@ -78,9 +78,9 @@ pub(super) struct Events {
     first_seq: u64,
     /// The bytes of all events that there ever were.
     total: u64,
-    /// How many subscribers stand before the next event, and have taken all there are.
+    /// Subscribers that have taken all events.
     parked_at_end: u32,
-    /// How many bytes of the newest events are kept for nobody in particular.
+    /// Bytes of the newest events that are kept for clients that come back.
     replay_bytes: u64,
 }
 
@@ -90,7 +90,7 @@ struct Event {
     audience: Audience,
     /// The bytes of all events before this one.
     start: u64,
-    /// How many subscribers take this one next.
+    /// Subscribers that take this one next.
     parked: u32,
 }
 

@@ -19,7 +19,7 @@ use super::{
     log::{EventLog, Taken},
 };
 
-/// How much a feed keeps, and for how long.
+/// The limits of a feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FeedLimits {
     /// Bytes that may wait for a slow subscriber before the session waits or cuts it off: 1 MiB.
@@ -42,7 +42,7 @@ pub struct Feed(Arc<FeedInner>);
 
 struct FeedInner {
     log: Mutex<EventLog>,
-    /// How long too much may wait for one subscriber while there are others.
+    /// Time that too many bytes may wait for one subscriber while there are others.
     grace: Duration,
     /// Fires when there is something to take: lines, a cut, the end.
     news: Notify,
@@ -333,7 +333,7 @@ impl Drop for Subscriber {
     }
 }
 
-/// What a look into the log found.
+/// The result of taking from the log.
 struct Look {
     took: bool,
     is_closed: bool,

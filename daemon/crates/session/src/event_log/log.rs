@@ -33,7 +33,7 @@ pub(crate) struct Room {
     pub(crate) has_cut: bool,
 }
 
-/// What taking came to.
+/// The result of taking items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Taken {
     /// Something was taken.
@@ -49,11 +49,11 @@ pub(crate) struct EventLog {
     /// A client that stopped before this event cannot continue from there, though later events may still be kept.
     continues_from: u64,
     subscriptions: BTreeMap<SubscriberId, Subscription>,
-    /// How many bytes may wait for one subscriber.
+    /// Bytes that may wait for one subscriber.
     capacity: u64,
     /// While fewer bytes than this were published in all, no subscriber can have too many waiting.
     surely_room_below: u64,
-    /// Those who wait for the session beside the subscribers.
+    /// Announced clients that are no subscribers yet.
     announced: usize,
     closed: bool,
 }

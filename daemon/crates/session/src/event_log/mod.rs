@@ -1,4 +1,4 @@
-//! What a session says: its events, numbered, in one order for all subscribers, and the answers to each.
+//! The events of a session, numbered, in one order for all subscribers, and the answers to each.
 //!
 //! [`log`] is the bookkeeping, [`feed`] shares it between the actor and the subscribers, and waits.
 

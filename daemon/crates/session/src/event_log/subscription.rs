@@ -61,7 +61,7 @@ impl Subscription {
         self.reply_bytes
     }
 
-    /// How many bytes it has yet to take.
+    /// The bytes that it has yet to take.
     pub(super) fn unread(&self, events: &Events) -> u64 {
         let of_events = match self.standing {
             Standing::Before(next) => events.bytes_from(next),

@@ -16,7 +16,7 @@ pub(crate) struct Choice {
 /// The choice, and what `cycle_model` goes through.
 pub(crate) struct Chooser {
     current: Choice,
-    /// What works in the place of the current choice until the run settles.
+    /// The substitute for the current choice until the run settles.
     substitute: Option<Choice>,
     /// Whether nothing was chosen since the session was opened.
     is_at_the_beginning: bool,
@@ -33,12 +33,12 @@ impl Chooser {
         self.current.clone()
     }
 
-    /// What the next request uses: the substitute, if there is one.
+    /// The choice of the next request: the substitute, if there is one.
     pub(crate) fn in_use(&self) -> Choice {
         self.substitute.as_ref().unwrap_or(&self.current).clone()
     }
 
-    /// What works in the place of the current choice.
+    /// The substitute for the current choice.
     pub(crate) fn substituted(&self) -> Option<&Choice> {
         self.substitute.as_ref()
     }

@@ -16,20 +16,20 @@ use tokio::time::Instant;
 
 use super::choice::Choice;
 
-/// How long a model is left alone whose account has come to a limit.
+/// Time that a model is not asked after its account came to a limit.
 const SUSPENSION: Duration = Duration::from_secs(5 * 60);
 
-/// How many models a chain may name: each may cost a request before a prompt is answered.
+/// The most models of a chain: each may cost a request before a prompt is answered.
 const MOST: usize = 32;
 
 /// The names of the models, and which models are left alone for a while.
 #[derive(Debug, Default)]
 pub(crate) struct FallbackChain {
-    /// What flags and settings say.
+    /// The names of flags and settings.
     configured: Arc<[String]>,
-    /// What a command says in the place of that.
+    /// The names of a command, which override them.
     chosen: Mutex<Option<Arc<[String]>>>,
-    /// Until when models are left alone, and what they said.
+    /// Until when models are not asked, and their errors.
     suspended: Mutex<HashMap<ModelName, (Instant, String)>>,
 }
 
@@ -43,7 +43,7 @@ impl FallbackChain {
         self.chosen().unwrap_or_else(|| Arc::clone(&self.configured))
     }
 
-    /// What a command chose, if one did.
+    /// The names that a command chose, if one did.
     pub(crate) fn chosen(&self) -> Option<Arc<[String]>> {
         lock(&self.chosen).clone()
     }
@@ -53,12 +53,12 @@ impl FallbackChain {
         *lock(&self.chosen) = names;
     }
 
-    /// Leaves a model alone for a while; `why` is what it said.
+    /// Asks a model no more for a while; `why` is its error.
     pub(crate) fn suspend(&self, model: ModelName, why: &str) {
         lock(&self.suspended).insert(model, (Instant::now() + SUSPENSION, why.to_owned()));
     }
 
-    /// Why a model is left alone; `None` for one that can be asked.
+    /// Why a model is not asked; `None` for one that can be asked.
     pub(crate) fn suspended(&self, model: &ModelName) -> Option<String> {
         let mut suspended = lock(&self.suspended);
         let now = Instant::now();
@@ -99,7 +99,7 @@ pub(crate) fn reason(
     }
 }
 
-/// What is to be done instead of a failed answer.
+/// The model that takes over after a failed answer, and the event that says so.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Substitute {
     pub(crate) choice: Choice,

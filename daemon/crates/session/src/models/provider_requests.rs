@@ -1,4 +1,4 @@
-//! What requests to a provider have in common for runs and for summaries: the event of a stall, and the renewal of credentials.
+//! Parts of provider requests that runs and summaries share: the event of a stall, and the renewal of credentials.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ struct Renewer {
     model: Arc<Model>,
 }
 
-/// What a request to this model asks when its credentials are refused.
+/// Renews the credentials of a request to this model when they are refused.
 pub(crate) fn credential_renewer(auth: &Auth, model: &Arc<Model>) -> CredentialRenewer {
     CredentialRenewer(Arc::new(Renewer { auth: auth.clone(), model: Arc::clone(model) }))
 }

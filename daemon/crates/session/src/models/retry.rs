@@ -8,7 +8,7 @@ use agentd_protocol::{message::AssistantMessage, settings::Settings};
 /// The settings `retry`, without the switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RetryPolicy {
-    /// How often a model is asked again in a row.
+    /// The most retries in a row.
     pub(crate) max_attempts: u32,
     /// The pause before the first retry; it doubles with each.
     pub(crate) base_delay: Duration,
@@ -17,7 +17,7 @@ pub(crate) struct RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// What the settings say, with the defaults for the rest.
+    /// The settings, with defaults for missing ones.
     pub(crate) fn of(settings: &Settings) -> Self {
         let retry = settings.retry.clone().unwrap_or_default();
         Self {
@@ -37,7 +37,7 @@ impl RetryPolicy {
 /// The retries of one run.
 #[derive(Debug, Default)]
 pub(crate) struct Retries {
-    /// How many there were since the last answer.
+    /// Retries since the last answer.
     attempts: u32,
     planned: Option<PlannedRetry>,
 }
@@ -68,7 +68,7 @@ impl Retries {
     ) -> bool {
         self.planned = None;
         let Some(policy) = policy.filter(|policy| self.attempts < policy.max_attempts) else { return false };
-        // What a stored answer says decides, so that the same failure means the same after a restart.
+        // The stored answer decides, so that the same failure is treated alike after a restart.
         if classify_answer(answer, context_window) != Some(FailureKind::Retryable) {
             return false;
         }

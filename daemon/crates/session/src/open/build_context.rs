@@ -39,7 +39,7 @@ use crate::{
 /// Time that streamed text may be missing from the intent log.
 const CRASH_FLUSH: Duration = Duration::from_secs(1);
 
-/// What a session keeps when its settings are read anew.
+/// The parts of a session that are kept when its settings are read again.
 pub(super) struct CarriedOver {
     pub(super) services: Arc<Services>,
     pub(super) session_id: String,
@@ -54,12 +54,12 @@ pub(super) struct CarriedOver {
     pub(super) cwd: PathBuf,
 }
 
-/// What a session has of its project, and of lists of resources.
+/// The project of a session, and its lists of resources.
 pub(super) struct Project {
     pub(super) folders: ProjectFolders,
-    /// What is trusted of it; `None` where it is not trusted.
+    /// Its trusted files; `None` where it is not trusted.
     pub(super) trusted: Option<Arc<StartingFiles>>,
-    /// What was changed since it was trusted: files, or its folder itself.
+    /// Changes since it was trusted: files, or its folder itself.
     pub(super) changed: Vec<PathBuf>,
     pub(super) resources: ResourceLists,
 }

@@ -1,4 +1,4 @@
-//! What can go wrong when a session is opened.
+//! Errors of opening a session.
 
 use std::path::PathBuf;
 
@@ -79,7 +79,7 @@ pub enum OpenError {
         /// Why.
         #[source]
         error: ReferenceError,
-        /// What is wrong with models.json, which may be the reason.
+        /// The error of models.json, which may be the reason.
         load_error: Option<String>,
     },
     /// It would take more than a setting allows.
@@ -91,7 +91,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// What to do about it, where that is not in the message.
+    /// The remedy, where the message does not name it.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {

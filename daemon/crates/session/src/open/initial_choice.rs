@@ -1,4 +1,4 @@
-//! What a session begins with: model and level, and the entries that say so.
+//! The first model and level of a session, and the entries that record them.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ use agentd_store::{Context, EntryKind, NewEntry, OpenSession, Role, StoreError};
 use super::error::OpenError;
 use crate::{clock::now_ms, models::Choice, options::SessionOptions, services::Services};
 
-/// What the first choice of model and level depends on, besides the options.
+/// The inputs of the first choice of model and level, besides the options.
 pub(super) struct ChoiceSources<'a> {
     pub(super) services: &'a Services,
     pub(super) models: &'a ModelRegistry,
@@ -80,7 +80,7 @@ impl ChoiceSources<'_> {
 }
 
 impl ChoiceSources<'_> {
-    /// What is wrong with names of models in a list: those of a setting (`key`), with its place, or those of a flag.
+    /// Problems with model names in a list: those of a setting (`key`), with its line, or those of a flag.
     fn of_list<'a>(
         &'a self,
         key: Option<&'a str>,
@@ -97,7 +97,7 @@ impl ChoiceSources<'_> {
         })
     }
 
-    /// What is wrong with the model that the settings name to start with.
+    /// The problem with the default model of the settings.
     fn of_default(&self, usable_models: &UsableModels<'_>) -> Option<Diagnostic> {
         if self.services.providers.player().is_some() {
             return None;
@@ -138,7 +138,7 @@ pub(super) fn record_start(
     restored: Option<&RestoredChoice>,
 ) -> Result<(), StoreError> {
     if session.writer.is_read_only() && name.is_none() {
-        // What is chosen for it counts while it is open.
+        // The choice counts while the session is open.
         return Ok(());
     }
     let has_messages = session.tree.entries().iter().any(|entry| entry.message().is_some());

@@ -54,7 +54,7 @@ pub(crate) struct PreparedSession {
     pub(crate) was_changed: bool,
     /// What happens with a turn that a crash interrupted.
     pub(crate) after_crash: AfterCrash,
-    /// What of that could not be stored.
+    /// Writes of crash recovery that the disk did not take.
     pub(crate) unflushed: UnflushedWrites,
     /// Messages that waited in queues when the daemon was killed.
     pub(crate) waiting: Vec<QueuedRecord>,
@@ -70,7 +70,7 @@ pub(crate) struct PreparedSession {
     pub(crate) parent_id: Option<String>,
     /// Whether the session went back to another entry and no run has begun there yet.
     pub(crate) has_moved: bool,
-    /// What is wrong with skills, prompt templates and the like.
+    /// Problems with skills, prompt templates and the like.
     pub(crate) of_resources: Vec<Diagnostic>,
 }
 

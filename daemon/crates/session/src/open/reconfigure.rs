@@ -24,11 +24,11 @@ pub(crate) struct NewSettings {
     pub(crate) context: SessionContext,
     /// The files of the project that were trusted.
     pub(crate) trusted_files: StartingFiles,
-    /// What is wrong with skills, prompt templates and the like.
+    /// Problems with skills, prompt templates and the like.
     pub(crate) of_resources: Vec<Diagnostic>,
     pub(crate) scope: Vec<ScopedModel>,
     pub(crate) modes: (QueueMode, QueueMode),
-    /// What a new session would begin with.
+    /// The first choice of a new session.
     pub(crate) beginning: Choice,
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn with_models(
     models_stamp: ModelsStamp,
 ) -> NewModels {
     let auth = context.auth.with_registry(Arc::clone(&models));
-    // Those of the tools are found again.
+    // Problems of tools are found again.
     let of_others =
         |found: &&Diagnostic| !matches!(found.kind, DiagnosticKind::Models | DiagnosticKind::Tools);
     let mut found: Vec<Diagnostic> = context.diagnostics.iter().filter(of_others).cloned().collect();
@@ -135,12 +135,12 @@ pub(crate) fn with_models(
     NewModels { context: remodelled, scope }
 }
 
-/// What is known of the file.
+/// The last known state of models.json.
 #[derive(Debug)]
 pub(crate) struct ModelsFile {
-    /// What it looked like when it was last read.
+    /// The stamp of the file when it was last read.
     pub(crate) stamp: ModelsStamp,
-    /// What is wrong with it, where the models are those of before.
+    /// The problem with the file, while the earlier models stay in use.
     pub(crate) problem: Option<Diagnostic>,
 }
 
@@ -154,13 +154,13 @@ impl ModelsFile {
         *self = Self::new(stamp);
     }
 
-    /// What is wrong with the file, where the models are those of before.
+    /// The problem with the file, while the earlier models stay in use.
     pub(crate) fn problem(&self) -> Option<&Diagnostic> {
         self.problem.as_ref()
     }
 }
 
-/// What a file says that has changed.
+/// The result of reading a changed models.json.
 pub(crate) enum ModelsChange {
     /// The same models.
     Same,

@@ -1,4 +1,4 @@
-//! What a session file is: whose, and how sound.
+//! The owner of a session file, and its problems.
 
 use std::{
     os::unix::fs::MetadataExt as _,

@@ -50,7 +50,7 @@ impl SessionFiles<'_> {
     /// Whether a file is small enough to be opened. One that has just reached the limit is: it can be read, and copied in parts.
     fn check_size(&self, path: &Path) -> Result<(), OpenError> {
         let limit = self.session_bytes.saturating_mul(2);
-        // What cannot be looked at is told when it is opened.
+        // A file without metadata fails when it is opened.
         let bytes = path.metadata().map_or(0, |file| file.len());
         if bytes <= limit {
             return Ok(());
@@ -179,7 +179,7 @@ pub fn locate(options: &SessionOptions) -> Result<Option<(PathBuf, String)>, Ope
     let dir = folder(options, &agent_dir, &loaded.settings);
     let ExistingFile::File(path) = existing(options, &dir, &agent_dir)? else { return Ok(None) };
     let path = path.canonicalize().unwrap_or(path);
-    // What is no session is told when it is opened.
+    // A file that is no session fails when it is opened.
     let header = read_header(&path).ok().flatten();
     Ok(header.map(|header| (path, header.id().to_owned())))
 }
@@ -264,7 +264,7 @@ enum OtherFolder {
     Refused,
 }
 
-/// What `--session` and `--fork` mean: a path, an id, or the beginning of one.
+/// Resolves `--session` and `--fork`: a path, an id, or the beginning of one.
 fn existing_file(
     text: &str,
     options: &SessionOptions,

@@ -1,4 +1,4 @@
-//! What recovery leaves open until the user or the disk allows it: a turn to go on with, messages to release, writes to repeat.
+//! Work that crash recovery leaves open: a turn to go on with, messages to release, writes to repeat.
 
 use agentd_protocol::{
     Json,
@@ -109,7 +109,7 @@ pub(crate) struct UnflushedWrites {
 pub(crate) enum Unflushed {
     #[default]
     Nothing,
-    /// What a crash left. The intent log knows it.
+    /// Writes of crash recovery. The intent log has them.
     OfACrash,
     /// The results of calls of a run that ended because of that. The intent log stays for as long, too.
     OfARun(Box<UnfinishedWork>),

@@ -20,18 +20,18 @@ use crate::requests::KEY_FIELD;
 /// The field of entries that recovery adds: what became of what they are about.
 pub(crate) const FIELD: &str = "recovered";
 
-/// What is to be done.
+/// The result of planning a recovery.
 #[derive(Default)]
 pub(crate) struct RecoveryPlan {
     /// The entries to be added, in order.
     pub(crate) entries: Vec<NewEntry>,
     /// Whether a turn was interrupted that could go on.
     pub(crate) goes_on: bool,
-    /// What the user is told; `None` when nothing was interrupted.
+    /// The diagnostic for the user; `None` when nothing was interrupted.
     pub(crate) story: Option<String>,
 }
 
-/// What is missing in `tree` after a crash, by what the intent log says. The tree's leaf is where the session was.
+/// Plans the entries that `tree` lacks after a crash, by the intent log. The tree's leaf is where the session was.
 pub(crate) fn plan_recovery(
     tree: &SessionTree,
     left: &UnfinishedWork,
@@ -272,7 +272,7 @@ fn stored_commands(tree: &SessionTree, commands: &[UserCommand]) -> Vec<bool> {
         Some(Message::BashExecution(message)) => Some(message.timestamp),
         _ => None,
     };
-    // Those whose ends are known best come first, so that no other takes their entries.
+    // Commands with known ends come first, so that no other command takes their entries.
     let mut order: Vec<usize> = (0..commands.len()).collect();
     order.sort_by_key(|at| (end_of(&commands[*at]).is_none(), !commands[*at].is_done));
     for at in order {
@@ -355,7 +355,7 @@ pub(crate) enum CallFate {
 }
 
 impl CallFate {
-    /// What the entry's field says.
+    /// The value of the entry's field.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::NotStarted => "notStarted",
@@ -377,7 +377,7 @@ impl CallFate {
         }
     }
 
-    /// What the user is told.
+    /// The text for the user.
     pub(crate) fn story(self, name: &str) -> String {
         match self {
             Self::NotStarted => format!("{name} did not run"),

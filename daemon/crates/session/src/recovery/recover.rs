@@ -19,7 +19,7 @@ use crate::clock::now_ms;
 /// How often a turn continues by itself after a crash. A turn that ends the daemon every time must stop at some point.
 const MAX_RESUMES: u32 = 2;
 
-/// What is said of messages in a queue, and what can be done about them.
+/// Diagnostics about queued messages, and their hint.
 const WAITS: &str = "that waited in a queue when the daemon was killed waits again";
 
 const WAIT: &str = "that waited in queues when the daemon was killed wait again";
@@ -38,7 +38,7 @@ const ASK: &str =
 pub(crate) struct Recovered {
     /// The session's intent log, for what comes now.
     pub(crate) intent_log: IntentLog,
-    /// What the user should know.
+    /// Diagnostics for the user.
     pub(crate) diagnostics: Vec<Diagnostic>,
     /// Whether the turn goes on.
     pub(crate) next: AfterCrash,
@@ -127,7 +127,7 @@ pub(crate) fn recover(
 }
 
 struct FinishedRecovery {
-    /// What was interrupted, if anything was.
+    /// The diagnostic about an interrupted turn, if there is one.
     story: Option<String>,
     after: AfterCrash,
     waiting: Vec<QueuedRecord>,

@@ -12,10 +12,10 @@ use agentd_protocol::{
 };
 use agentd_store::{Entry as StoredEntry, EntryKind, Role, SessionTree};
 
-/// How many answered keys a session knows; the oldest is forgotten first.
+/// Answered keys that a session keeps; the oldest is evicted first.
 const KEYS: usize = 1000;
 
-/// How many repetitions wait for commands that still work, in all.
+/// Repetitions that may wait for commands that still work, in all.
 const WAITING: usize = 1000;
 
 /// The entry's field with the key.
@@ -24,17 +24,18 @@ pub(crate) const KEY_FIELD: &str = agentd_store::intent_log::REQUEST_KEY_FIELD;
 /// The entry's field with what became of the message; absent means that a run started with it.
 pub(crate) const DISPOSITION_FIELD: &str = "requestDisposition";
 
-/// What a client calls a command by.
+/// The key that a client gives a command.
 pub(crate) type RequestKey = Arc<str>;
 
-/// What a user's message entry says of the command that caused it.
+/// The fields of a user's message entry about its command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RequestRecord {
     pub(crate) key: RequestKey,
     pub(crate) disposition: Disposition,
 }
 
-/// What a key stands for. The answers of the two have different shapes, so that one key cannot serve both.
+/// The kind of command that a key belongs to. Answers of the two have different shapes, so that one key cannot serve
+/// both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CommandKind {
     /// A message: `prompt`, `steer`, `follow_up`.
@@ -43,7 +44,7 @@ pub(crate) enum CommandKind {
     Bash,
 }
 
-/// What the first command of a key was answered.
+/// The answer to the first command of a key.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum CachedAnswer {
     /// A message was accepted.
@@ -61,17 +62,17 @@ impl CachedAnswer {
     }
 }
 
-/// The keys of a session. `W` is who waits for an answer.
+/// The keys of a session. `W` is a waiter for an answer.
 #[derive(Debug)]
 pub(crate) struct IdempotencyCache<W> {
-    /// How many answered keys it holds at most.
+    /// The most answered keys.
     limit: usize,
     answered: HashMap<RequestKey, CachedAnswer>,
     /// The answered keys, oldest first.
     order: VecDeque<RequestKey>,
     /// Keys whose first command still works. There are as many as there are such commands, whatever the limit.
     working: HashMap<RequestKey, Working<W>>,
-    /// Who waits, over all of `working`.
+    /// Waiters over all of `working`.
     waiting: usize,
 }
 
@@ -81,7 +82,7 @@ struct Working<W> {
     waiting: Vec<W>,
 }
 
-/// What a command with a key is.
+/// The outcome of looking up a command's key.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Admission<W> {
     /// The first of that key: it is to be done, and the cache to be told how it was answered.

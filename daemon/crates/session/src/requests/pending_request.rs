@@ -33,7 +33,7 @@ impl PendingRequest {
         self.reply.environment.as_ref()
     }
 
-    /// What the entry of a message is to say of the command.
+    /// The request key and disposition for the message's entry.
     pub(crate) fn record(&self, disposition: Disposition) -> Option<RequestRecord> {
         self.key.clone().map(|key| RequestRecord { key, disposition })
     }
@@ -54,7 +54,7 @@ impl CachedAnswer {
     }
 }
 
-/// What the entry of a `bash` command says, as the command's answer.
+/// The answer to a `bash` command, read from its entry.
 fn bash_output(message: &BashExecutionMessage) -> BashOutput {
     BashOutput {
         output: message.output.clone(),

@@ -209,7 +209,7 @@ impl Host for RunHost {
             asked = channels.questions.recv() => match asked {
                 Some(()) => StreamInterrupt::InFlightQuery,
                 None => {
-                    // As in `asked`.
+                    // Without a session there are no questions.
                     intents.due().await;
                     StreamInterrupt::SaveDue
                 }

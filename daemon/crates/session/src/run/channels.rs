@@ -1,4 +1,4 @@
-//! How a run and its session reach each other.
+//! The channels between a run and its session.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,14 +13,14 @@ use tokio_util::sync::CancellationToken;
 use super::{message::RunMessage, open_events::OpenEvents};
 use crate::{abort::AbortSwitch, child_environment::ChildEnvironment, transcript::SessionIntentLog};
 
-/// What a run begins with.
+/// The prompt of a run.
 #[derive(Debug)]
 pub(crate) struct Prompt {
     pub(crate) text: String,
     pub(crate) images: Vec<ImageContent>,
 }
 
-/// How a run begins.
+/// The beginning of a run.
 #[derive(Debug)]
 pub(crate) enum RunBeginning {
     /// With a message of the user's.
@@ -33,9 +33,9 @@ pub(crate) enum RunBeginning {
     Queued,
 }
 
-/// How a run and the session reach each other.
+/// The channels between a run and its session.
 pub(crate) struct RunChannels {
-    /// What the run says.
+    /// Sends run messages to the actor.
     pub(crate) to_actor: mpsc::Sender<RunMessage>,
     /// Asks what is in flight.
     pub(crate) questions: mpsc::Receiver<()>,
@@ -43,9 +43,9 @@ pub(crate) struct RunChannels {
     pub(crate) abort: AbortSwitch,
     /// Stops the run.
     pub(crate) cancel: CancellationToken,
-    /// What is to be known of the run after a crash.
+    /// The intent log.
     pub(crate) intent_log: SessionIntentLog,
-    /// What was told of it.
+    /// Tracks its events that have begun and not ended.
     pub(crate) open_events: OpenEvents,
     /// Calls that were stopped and do not end.
     pub(crate) survivors: DetachedCalls,
@@ -67,7 +67,7 @@ impl DetachedCalls {
         left.push((work, over));
     }
 
-    /// Those that have not ended.
+    /// The calls that have not ended.
     pub(crate) fn works(&self) -> Vec<Work> {
         let mut left = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         left.retain(|(_, over)| !over.is_cancelled());

@@ -140,7 +140,7 @@ impl RunHost {
     }
 }
 
-/// What follows a compaction.
+/// The step after a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AfterCompaction {
     /// Whatever would have followed without it.

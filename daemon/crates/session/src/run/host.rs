@@ -1,4 +1,4 @@
-//! What one run has at hand, and how it asks its session.
+//! The state of one run, and its questions to the session.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(super) struct Fallbacks {
     /// The models that failed in this run: none of them is asked again.
     pub(super) tried: Vec<ModelName>,
     pub(super) planned: Option<Substitute>,
-    /// What kept the model from being asked at all, if that is why the answer failed.
+    /// Why the model was not asked at all, if that is why the answer failed.
     pub(super) unasked: Option<Unasked>,
 }
 
@@ -53,9 +53,9 @@ pub(crate) struct RunHost {
     pub(super) retries: Retries,
     pub(super) guard: OverflowRetryGuard,
     pub(super) fallbacks: Fallbacks,
-    /// What is to be known of the run after a crash.
+    /// The intent log.
     pub(super) intents: RunIntents,
-    /// What the model can call, as the transcript says; `None` before anything was declared.
+    /// The tools that the transcript declares; `None` before any were declared.
     pub(super) tools: Option<Arc<ToolSet>>,
 }
 
@@ -114,12 +114,12 @@ impl RunHost {
         self.ask(|omitted| RunMessage::OmitFailed { which, omitted }).await?
     }
 
-    /// How full the context is.
+    /// The fill of the context.
     pub(super) async fn fullness(&self) -> Result<ContextFill, HostError> {
         self.ask(|reply| RunMessage::Fullness { reply }).await
     }
 
-    /// What does compactions for the run, and stops with it.
+    /// Compacts for the run, and stops with it.
     pub(super) fn worker(&self) -> CompactionWorker {
         let session = MessageSender::new(&self.channels.to_actor, RunMessage::Compaction);
         CompactionWorker { context: Arc::clone(&self.context), session, cancel: self.channels.cancel.clone() }

@@ -25,14 +25,14 @@ use crate::{
 /// After how many deltas the clock is looked at, while they come so fast that no timer is heard.
 const DELTAS_PER_LOOK: u32 = 64;
 
-/// What the intent log knows of a run.
+/// The state of the intent log for one run.
 pub(super) struct RunIntents {
     intent_log: SessionIntentLog,
-    /// How long streamed text may be missing from it.
+    /// Time that streamed text may be missing from it.
     flush: Duration,
     /// Whether it knows of the run at all.
     begun: bool,
-    /// What was in use when the loop last looked.
+    /// The model and level at the last question.
     choice: Option<Choice>,
     /// The question that it knows of, and that has no answer yet.
     asked: Option<Choice>,
@@ -64,12 +64,12 @@ impl RunIntents {
         }
     }
 
-    /// What the next question goes to, as far as is known.
+    /// Notes the model and level of the next question.
     pub(super) fn choose(&mut self, choice: &Choice) {
         self.choice = Some(choice.clone());
     }
 
-    /// What is written with a message.
+    /// The intents that are written with a message.
     pub(super) fn with(&mut self, message: &Json<Message>, tools: Option<&ToolSet>) -> Intents {
         let mut intents = Intents { run: !std::mem::replace(&mut self.begun, true), ..Intents::default() };
         match message.get() {

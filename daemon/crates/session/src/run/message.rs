@@ -1,4 +1,4 @@
-//! What the run, and the other tasks of a session, send to its actor.
+//! Messages from the run, and from other tasks of a session, to its actor.
 
 use std::sync::Arc;
 
@@ -46,13 +46,13 @@ pub(crate) enum RunMessage {
         intents: Intents,
         stored: oneshot::Sender<Result<String, HostError>>,
     },
-    /// What is next in a queue?
+    /// Asks for the next messages of a queue.
     Next { kind: QueueKind, reply: oneshot::Sender<Vec<QueuedMessage>> },
     /// A queued message is about to be delivered. Answered with whether it still waits.
     Deliver { ticket: Ticket, reply: oneshot::Sender<bool> },
     /// The context as it stands, and the model that it is for.
     Context { reply: oneshot::Sender<ModelInputs> },
-    /// What can the model call?
+    /// Asks for the active tools.
     Tools { reply: oneshot::Sender<Arc<ToolSet>> },
     /// A client is asked for a call of its tool.
     ToolRequest(ClientToolRequest),
@@ -70,7 +70,7 @@ pub(crate) enum RunMessage {
     FallBack { substitute: Box<Substitute>, done: oneshot::Sender<Result<(), HostError>> },
     /// A pause before a retry began, which the token ends, or is over.
     Pause(Option<CancellationToken>),
-    /// How full the context is, and what was answered last.
+    /// Asks how full the context is, and for the last answer.
     Fullness { reply: oneshot::Sender<ContextFill> },
     /// A task that compacts, or summarises a branch, asks or tells something.
     Compaction(CompactionMessage),
@@ -78,7 +78,7 @@ pub(crate) enum RunMessage {
     CompactionStarted(Bytes),
     /// A compaction of the run is over; the event that says so.
     CompactionEnded(Bytes),
-    /// What a branch that is to be left comes to, and where the conversation goes on.
+    /// The summary of a branch that is left, and where the conversation goes on.
     BranchSummarised(Box<(NavigationTarget, Result<EntryBody, CompactionError>)>),
     /// The compaction of a command ended.
     Compacted(Box<Result<CompactionResult, CompactionError>>),
@@ -108,7 +108,7 @@ pub(crate) enum RunMessage {
     BashEnded(Box<BashEnd>),
 }
 
-/// How full the context is.
+/// The fill of the context.
 pub(crate) struct ContextFill {
     /// Its tokens.
     pub(crate) tokens: u64,
@@ -119,7 +119,7 @@ pub(crate) struct ContextFill {
     pub(crate) choice: Choice,
 }
 
-/// What a model call is made from.
+/// The inputs of a model call.
 pub(crate) struct ModelInputs {
     pub(crate) messages: Vec<Json<Message>>,
     pub(crate) choice: Choice,

@@ -11,7 +11,7 @@ use agentd_protocol::{
 #[derive(Clone, Default)]
 pub(crate) struct OpenEvents(Arc<Mutex<OpenParts>>);
 
-/// What has begun and not ended.
+/// Events that have begun and not ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct OpenParts {
     /// A run is under way, told or not.
@@ -64,7 +64,7 @@ impl OpenEvents {
         open.first.get_or_insert_with(|| entry.to_owned());
     }
 
-    /// What is open.
+    /// The open parts.
     pub(crate) fn snapshot(&self) -> OpenParts {
         self.lock().clone()
     }

@@ -43,7 +43,7 @@ pub(crate) struct NextUserMessage {
     pub(crate) delivered: Option<Delivered>,
 }
 
-/// What is left to do when a run is over.
+/// A run that is over, and those that waited for its end.
 pub(crate) struct FinishedRun {
     /// A message that was taken out of its queue and not stored.
     pub(crate) undelivered: Option<Delivered>,
@@ -51,9 +51,9 @@ pub(crate) struct FinishedRun {
     pub(crate) request: Option<PendingRequest>,
     /// Whether someone stopped the run.
     pub(crate) aborted: bool,
-    /// Who asked to stop it.
+    /// Aborts that wait for its end.
     pub(crate) aborting: Vec<AbortWaiter>,
-    /// Who asked to stop its tool calls, and was not answered yet.
+    /// Aborts of its tool calls that were not answered yet.
     pub(crate) stopping: Vec<Reply>,
     /// Prompts that came while it was ending.
     pub(crate) waiting: Vec<(PromptParams, PendingRequest)>,
@@ -174,7 +174,7 @@ impl RunSlot {
         }
     }
 
-    /// How many prompts wait for the run to settle.
+    /// The prompts that wait for the run to settle.
     pub(crate) fn waiting(&self) -> WaitingSize {
         let prompts = self.0.iter().flat_map(|run| &run.waiting);
         prompts.fold(WaitingSize::default(), |sum, (params, _)| WaitingSize {

@@ -15,7 +15,7 @@ use tokio::task::spawn_blocking;
 
 use crate::{clock::now_ms, models::Choice};
 
-/// How large a result may be that the intent log keeps, in bytes.
+/// The largest result that the intent log keeps, in bytes.
 pub(crate) const MAX_RESULT: usize = 1 << 20;
 
 /// The intent log of a live session; cheap to clone.
@@ -47,7 +47,7 @@ impl SessionIntentLog {
         intent_log.intend(records)
     }
 
-    /// As well for what came of something.
+    /// Writes outcomes in the same way; failures are logged.
     pub(crate) fn note_here(&self, records: &[IntentRecord]) {
         if let Some(kept) = self.0.as_deref().filter(|_| !records.is_empty()) {
             let mut intent_log = kept.lock();
@@ -72,7 +72,7 @@ impl SessionIntentLog {
         }
     }
 
-    /// What it says is under way; `None` without an intent log.
+    /// Reads the work that is under way; `None` without an intent log.
     ///
     /// # Errors
     /// [`StoreError`] when it cannot be read.
@@ -81,7 +81,7 @@ impl SessionIntentLog {
         spawn_blocking(move || kept.lock().left()).await.unwrap_or(Ok(None))
     }
 
-    /// Nothing of what it says matters any more but these records.
+    /// Replaces all records by these.
     ///
     /// # Errors
     /// [`StoreError`] when it cannot be written, or removed: it is as it was.
@@ -119,7 +119,7 @@ impl Kept {
     }
 }
 
-/// What a run is about to do once a message is stored; written with the message's entry.
+/// The intents of a run for the time after a message is stored; written with the message's entry.
 #[derive(Default)]
 pub(crate) struct Intents {
     /// The message is the first of its run.

@@ -57,9 +57,9 @@ pub(crate) struct Journal {
     /// Whether this user may not write to the file.
     read_only: bool,
     intent_log: SessionIntentLog,
-    /// What was odd about the file when it was opened.
+    /// The problems of the file when it was opened.
     report: LoadReport,
-    /// What the entries have, in bytes.
+    /// The bytes of all entries.
     bytes: u64,
 }
 
@@ -81,12 +81,12 @@ impl Journal {
         }
     }
 
-    /// What was odd about the file when it was opened.
+    /// The problems of the file when it was opened.
     pub(crate) fn report(&self) -> &LoadReport {
         &self.report
     }
 
-    /// What says which work is under way.
+    /// The intent log.
     pub(crate) fn intent_log(&self) -> &SessionIntentLog {
         &self.intent_log
     }
@@ -113,7 +113,7 @@ impl Journal {
         writer.unsaved().map(<[u8]>::to_vec)
     }
 
-    /// What the entries of all branches have, in bytes.
+    /// The bytes of the entries of all branches.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -198,7 +198,7 @@ impl Journal {
         answer.and_then(place) < place(0)
     }
 
-    /// What there is to be compacted.
+    /// Plans a compaction.
     pub(crate) fn plan_compaction(&mut self, request: PlanRequest) -> Result<Plan, CompactionError> {
         let left_out = match request.overflow_retry {
             Some(_) => self.failed_at_the_end(FailedAnswer::OrCutShort),
@@ -360,9 +360,9 @@ struct EntryExtras<F> {
     make_file: bool,
     /// The number of the message, where it waited in a queue.
     delivered: Option<u64>,
-    /// What its id gives for the intent log once it is stored.
+    /// Makes the records for the intent log from the entry's id, once it is stored.
     intents: F,
-    /// What else the intent log is told then.
+    /// Another record for the intent log, once the entry is stored.
     then: Option<IntentRecord>,
 }
 
@@ -381,7 +381,7 @@ pub(crate) struct EntryList {
 }
 
 impl EntryList {
-    /// How long the list will be on the wire, about.
+    /// The approximate length of the answer, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.entries.iter().map(Entry::line_len).sum()
     }
@@ -406,7 +406,7 @@ pub(crate) fn model_change(model: &Model) -> EntryBody {
     EntryBody::ModelChange { provider: model.provider.clone(), model_id: model.id.clone() }
 }
 
-/// What a client is told about a file that does not do as it should.
+/// The failure for an error of the session file.
 pub(crate) fn store_failure(error: &StoreError) -> Failure {
     let code = match error {
         StoreError::Locked { .. } => ErrorCode::SessionLocked,

@@ -19,7 +19,7 @@ use crate::{message_sender::MessageSender, reply::encode};
 pub struct Ui {
     pub(crate) messages: MessageSender<UiMessage>,
     pub(crate) presence: Presence,
-    /// How long a dialog without a limit of its own waits while nobody is there.
+    /// Time that a dialog without a limit of its own waits while no client is there.
     pub(crate) timeout: Duration,
 }
 

@@ -8,7 +8,7 @@ use tokio::sync::{oneshot, watch};
 
 use crate::event_log::Audience;
 
-/// Who asks. It decides whose clients are asked.
+/// The part that asks, which decides the clients that are asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asker {
     /// The daemon itself: only clients that said that they answer its questions.
@@ -72,7 +72,7 @@ impl Dialog {
         self.0.timeout().map(Duration::from_millis)
     }
 
-    /// What it means when nobody answers.
+    /// The answer when no client answers.
     pub(crate) fn default_answer(&self) -> DialogAnswer {
         match self.0 {
             UiMethod::Confirm { .. } => DialogAnswer::Confirmed(false),
@@ -85,7 +85,7 @@ impl Dialog {
     }
 }
 
-/// What came of a question.
+/// The answer to a dialog.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DialogAnswer {
     /// A text: chosen or typed.
@@ -97,7 +97,7 @@ pub enum DialogAnswer {
 }
 
 impl DialogAnswer {
-    /// What a client's response says to that question; without the key that it wants, the default.
+    /// Reads a client's response to a dialog; the default where the expected key is missing.
     pub(crate) fn read(method: &UiMethod, response: &UiResponse) -> Self {
         let is_yes = |key: &Option<Value>| key.as_ref() == Some(&Value::Bool(true));
         let cancelled = is_yes(&response.cancelled);
@@ -159,7 +159,7 @@ impl Notice {
 pub enum UiAbilities {
     /// Those of extensions: a client that did not say hello.
     Extensions,
-    /// Those of the daemon, too.
+    /// Those of extensions and of the daemon.
     All,
 }
 
@@ -278,7 +278,7 @@ impl PendingDialogs {
         self.0.drain(..).map(|pending| pending.request.id).collect()
     }
 
-    /// What waits, oldest first. Dialogs whose asker is gone are not among them.
+    /// The dialogs that wait, oldest first, without those whose asker is gone.
     pub(crate) fn list(&self) -> Vec<ExtensionUiRequest> {
         let waits = |pending: &&Pending| !pending.answer.is_closed();
         self.0.iter().filter(waits).map(|pending| pending.request.clone()).collect()

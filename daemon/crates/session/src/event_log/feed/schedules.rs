@@ -27,7 +27,7 @@ use crate::event_log::FeedItem;
 /// Bytes that may wait for a subscriber: two events.
 const CAPACITY: usize = 4;
 
-/// How long too much may wait for one subscriber while there are others.
+/// Time that too many bytes may wait for one subscriber while there are others.
 const GRACE: Duration = Duration::from_secs(1);
 
 const LIMITS: FeedLimits = FeedLimits { outbox_bytes: CAPACITY, replay_bytes: CAPACITY, grace: GRACE };
