@@ -159,7 +159,7 @@ commands! {
     /// Writes the session, with all of its branches, into an HTML file that needs nothing else to be read. The session stays
     /// as it is.
     ExportHtml = "export_html": ExportHtmlParams => Exported | Session, Control, OpenedSession, no_work;
-    /// The session's name.
+    /// Names the session.
     SetSessionName = "set_session_name": SetSessionNameParams => NoData | Session, Control, OpenedSession, no_work;
     /// Stores a provider's key in `auth.json`, for every session and program from now.
     Login = "login": LoginParams => Login | Admin, Control, Never, no_work;
