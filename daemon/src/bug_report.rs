@@ -1,4 +1,4 @@
-//! `agentd --bug-report`: the lines of a report on stdin, and on stdout without the user's secrets. `agentctl bug-report` gathers them.
+//! `agentd --bug-report`: copies a report from stdin to stdout without the user's secrets. `agentctl bug-report` gathers the report.
 
 use std::{
     io::{self, BufRead, BufWriter, Write},
@@ -13,30 +13,30 @@ use agentd_config::{
 use serde::Serialize;
 use serde_json::Value;
 
-/// Why there is no report.
+/// Why the report is incomplete.
 #[derive(Debug, thiserror::Error)]
 pub enum BugReportError {
-    /// Nobody knows where the user's secrets are.
+    /// The place of the user's secrets is unknown.
     #[error(transparent)]
     NoAgentDir(#[from] NoAgentDir),
-    /// Stdin or stdout is gone.
+    /// Stdin or stdout failed.
     #[error("the report cannot be passed on: {0}")]
     Io(#[from] io::Error),
 }
 
-/// A file that configures sessions.
+/// The line of a file that configures sessions.
 #[derive(Serialize)]
 #[serde(tag = "type", rename = "settings")]
-struct Settings<'a> {
+struct SettingsLine<'a> {
     path: &'a Path,
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<Value>,
-    /// Why its value is not there.
+    /// Why there is no value.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
 
-/// Passes stdin on to stdout, line by line and without secrets. Behind the first line come the settings and models of `cwd`.
+/// Copies stdin to stdout, line by line and without secrets. The settings and models of `cwd` follow the first line.
 ///
 /// # Errors
 /// [`BugReportError`].
@@ -48,7 +48,7 @@ pub fn run(environment: &Environment, compat: bool, cwd: &Path) -> Result<(), Bu
     let paths: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
     let known = UserSecrets::gather(&agent_dir.auth_file(), &paths, environment);
     let out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
-    // A project's link to a file elsewhere is not passed on. Of what is, the secrets were gathered as of a file of the user's.
+    // A project's link to a file elsewhere is not copied. The secrets of all copied files were gathered above.
     let read = |path: &Path| match &project {
         Some(project) if project == path => read_project_json(path).and_then(|_| read_json(path)),
         _ => read_json(path),
@@ -74,9 +74,9 @@ fn pass(
                 let shown = match read(path) {
                     Ok(None) => continue,
                     Ok(Some(document)) => {
-                        Settings { path, value: Some(known.settings(&document.value)), error: None }
+                        SettingsLine { path, value: Some(known.settings(&document.value)), error: None }
                     }
-                    Err(error) => Settings { path, value: None, error: Some(error.to_string()) },
+                    Err(error) => SettingsLine { path, value: None, error: Some(error.to_string()) },
                 };
                 writeln!(out, "{}", known.redact(&serde_json::to_string(&shown)?))?;
             }
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_come_behind_the_first_line_and_nothing_secret_passes() {
+    fn settings_follow_the_first_line_and_no_secret_passes() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| {
             let path = folder.path().join(name);

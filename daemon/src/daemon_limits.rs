@@ -23,23 +23,23 @@ use crate::{
 /// The limits of a daemon.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DaemonLimits {
-    /// What one session may keep.
+    /// The limits of one session.
     pub(crate) session: Limits,
-    /// What one client may have.
+    /// The limits of one client.
     pub(crate) client: ClientLimits,
-    /// What all sessions may take together.
+    /// The limits of all sessions together.
     pub(crate) resources: ResourceLimits,
-    /// What long outputs may take of the disk.
+    /// The limits of long outputs on disk.
     pub(crate) outputs: OutputRetention,
     /// Commands of all sessions that may run at the same time.
     pub(crate) max_commands: usize,
     /// The longest line that a client may send, in bytes.
     pub(crate) max_line_bytes: usize,
-    /// How long a client may pause within a line; `None`: as long as it likes.
+    /// The longest pause of a client within a line; `None`: as long as it likes.
     pub(crate) line_idle: Option<Duration>,
     /// Clients at the same time. The next one is told so and left.
     pub(crate) max_clients: usize,
-    /// How long work may take to finish when the daemon ends.
+    /// The time for work to finish when the daemon ends.
     pub(crate) shutdown_deadline: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! `agentd --export <in> [out]`: a session file as a page to read, without a session.
+//! `agentd --export <in> [out]`: writes a session file as an HTML page, without opening the session.
 
 use std::{
     io::{self, BufWriter, Write},
@@ -18,15 +18,15 @@ pub enum ExportFailure {
     /// The page cannot be written.
     #[error("{0}\n{hint}", hint = .0.hint())]
     Page(#[from] ExportError),
-    /// Stdout does not take it.
+    /// Stdout failed.
     #[error("cannot write the page to stdout: {0}")]
     Stdout(#[source] io::Error),
 }
 
-/// Writes the page of the session file `input` (`-`: of what stdin says) to `output` (`-`: to stdout). Relative paths begin
-/// at `cwd`. What to print: where the page is, or nothing when it went to stdout.
+/// Writes the page of the session file `input` (`-`: stdin) to `output` (`-`: stdout). Relative paths begin at `cwd`. Returns the text
+/// to print: where the page is, or nothing when it went to stdout.
 ///
-/// Lines of the session file that had to be left out are told on stderr; the page says so as well.
+/// Warns on stderr of lines of the session file that were left out; the page names them, too.
 ///
 /// # Errors
 /// [`ExportFailure`].
@@ -43,7 +43,7 @@ pub fn run(
         _ => store.read(&file)?,
     };
     if let Some(warning) = report.warning() {
-        crate::complain(&format!("Warning: {warning}"));
+        crate::logging::complain(&format!("Warning: {warning}"));
     }
     if output == Some("-") {
         let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());

@@ -1,4 +1,4 @@
-//! `agentd --fsck`: what to look at on stdin, a line for each file on stdout. `agentctl fsck` asks.
+//! `agentd --fsck`: checks session files for `agentctl fsck`. The request comes on stdin; stdout gets a line for each file.
 
 use std::{
     fs,
@@ -11,13 +11,16 @@ use agentd_process::ArtifactFolder;
 use agentd_protocol::fsck::{FsckFile, FsckKind, FsckOddity, FsckRepair, FsckRequest, FsckState};
 use agentd_store::{LoadReport, NewSession, Oddity, Store, StoreError, StoreOptions, unreadable_lines};
 
-/// Why nothing was looked at, or not everything.
+/// The extension of an intent log, in the place of `jsonl`.
+const INTENT_LOG_EXTENSION: &str = "ledger";
+
+/// Why the check did not begin, or broke off.
 #[derive(Debug, thiserror::Error)]
 pub enum FsckError {
-    /// Nobody knows where the user's sessions are.
+    /// The folder of the user's sessions is unknown.
     #[error(transparent)]
     NoAgentDir(#[from] NoAgentDir),
-    /// What stdin says is no request.
+    /// Stdin holds no request.
     #[error("--fsck is for agentctl fsck, which says on stdin what to look at: {0}")]
     Request(#[source] serde_json::Error),
     /// A folder of sessions cannot be read.
@@ -25,15 +28,15 @@ pub enum FsckError {
     Folder {
         /// The folder.
         path: PathBuf,
-        /// The system's reason.
+        /// The error of the system.
         source: io::Error,
     },
-    /// Stdin or stdout is gone.
+    /// Stdin or stdout failed.
     #[error("what was found cannot be passed on: {0}")]
     Io(#[from] io::Error),
 }
 
-/// Answers one request. Files are looked at one after the other; no more than one is in memory.
+/// Answers one request. Checks one file after the other; at most one is in memory.
 ///
 /// # Errors
 /// [`FsckError`].
@@ -43,7 +46,7 @@ pub fn run(environment: &Environment, compat: bool, cwd: &Path, now_ms: i64) -> 
     let request: FsckRequest = serde_json::from_str(&line).map_err(FsckError::Request)?;
     let agent_dir = AgentDir::find(environment, compat, cwd)?;
     let options = StoreOptions { run_dir: Some(agent_dir.run_dir()), ..StoreOptions::default() };
-    let mut check = Check {
+    let mut check = SessionFileCheck {
         max_line_bytes: options.max_line_bytes,
         store: Store::new(options),
         repair: request.repair,
@@ -52,8 +55,8 @@ pub fn run(environment: &Environment, compat: bool, cwd: &Path, now_ms: i64) -> 
     };
     for path in &request.paths {
         let path = Path::new(path);
-        if path.extension().is_some_and(|end| end == "ledger") {
-            check.ledger(path)?;
+        if path.extension().is_some_and(|end| end == INTENT_LOG_EXTENSION) {
+            check.intent_log(path)?;
         } else {
             check.session(path)?;
         }
@@ -66,23 +69,25 @@ pub fn run(environment: &Environment, compat: bool, cwd: &Path, now_ms: i64) -> 
     Ok(())
 }
 
-struct Check<W> {
+struct SessionFileCheck<W> {
     store: Store,
     max_line_bytes: usize,
     repair: bool,
-    /// For copies of sessions whose header is lost.
+    /// The header for copies of sessions whose header is lost.
     new: NewSession,
     out: W,
 }
 
-impl<W: Write> Check<W> {
-    /// Looks at all that is in a folder: sessions, and what belongs to one that is not there.
+impl<W: Write> SessionFileCheck<W> {
+    /// Checks a folder: its sessions, and the intent logs and outputs of sessions that do not exist.
     fn folder(&mut self, folder: &Path) -> Result<(), FsckError> {
         for path in names(folder)? {
             let is_there = |path: PathBuf| path.symlink_metadata().is_ok();
             match path.extension().and_then(|end| end.to_str()) {
                 Some("jsonl") if !path.is_dir() => self.session(&path)?,
-                Some("ledger") if !is_there(path.with_extension("jsonl")) => self.ledger(&path)?,
+                Some(INTENT_LOG_EXTENSION) if !is_there(path.with_extension("jsonl")) => {
+                    self.intent_log(&path)?
+                }
                 Some("artifacts") if path.is_dir() && !is_there(path.with_extension("")) => {
                     self.artifacts(&path)?;
                 }
@@ -93,7 +98,7 @@ impl<W: Write> Check<W> {
         Ok(())
     }
 
-    /// Looks at a session file, and at its ledger where there is one.
+    /// Checks a session file, and its intent log if there is one.
     fn session(&mut self, path: &Path) -> Result<(), FsckError> {
         let mut found = file(path, FsckKind::Session);
         match (found.bytes, self.store.check(path)) {
@@ -118,15 +123,15 @@ impl<W: Write> Check<W> {
                 }
             }
         }
-        self.tell(&found)?;
-        let ledger = path.with_extension("ledger");
-        if ledger.symlink_metadata().is_ok() { self.ledger(&ledger) } else { Ok(()) }
+        self.report(&found)?;
+        let intent_log = path.with_extension(INTENT_LOG_EXTENSION);
+        if intent_log.symlink_metadata().is_ok() { self.intent_log(&intent_log) } else { Ok(()) }
     }
 
     fn repair(&self, path: &Path) -> FsckRepair {
         match self.store.repair(path, self.new.clone()) {
             Ok(repaired) => {
-                // The copy is whole without them: its messages name the files of the original.
+                // The copy is complete without the outputs: its messages name the files of the original.
                 let copies = ArtifactFolder::beside(&repaired.path);
                 let shared = ArtifactFolder::beside(path).share_with(&copies);
                 FsckRepair {
@@ -143,8 +148,8 @@ impl<W: Write> Check<W> {
         }
     }
 
-    /// Looks at a ledger. What its lines say is the daemon's business.
-    fn ledger(&mut self, path: &Path) -> Result<(), FsckError> {
+    /// Checks that the lines of an intent log can be read. Only the daemon knows their meaning.
+    fn intent_log(&mut self, path: &Path) -> Result<(), FsckError> {
         let mut found = file(path, FsckKind::IntentLog);
         match unreadable_lines(path, self.max_line_bytes) {
             Ok((places, count)) => {
@@ -166,24 +171,24 @@ impl<W: Write> Check<W> {
             found.state = FsckState::Odd;
             found.error = Some("its session is not there: nothing needs it".to_owned());
         }
-        self.tell(&found)
+        self.report(&found)
     }
 
     fn artifacts(&mut self, path: &Path) -> Result<(), FsckError> {
         let mut found = file(path, FsckKind::Artifacts);
         found.state = FsckState::Odd;
         found.error = Some("its session is not there: nothing needs these outputs".to_owned());
-        self.tell(&found)
+        self.report(&found)
     }
 
-    fn tell(&mut self, found: &FsckFile) -> Result<(), FsckError> {
+    fn report(&mut self, found: &FsckFile) -> Result<(), FsckError> {
         serde_json::to_writer(&mut self.out, found).map_err(io::Error::from)?;
         self.out.write_all(b"\n")?;
         Ok(self.out.flush()?)
     }
 }
 
-/// A file that nothing is known of but its size.
+/// A clean result for a file, with its size.
 fn file(path: &Path, kind: FsckKind) -> FsckFile {
     FsckFile {
         path: path.display().to_string(),
@@ -220,7 +225,7 @@ fn shown(oddity: &Oddity) -> FsckOddity {
     }
 }
 
-/// The folders that hold sessions: one for each working directory, and the one that the user chose.
+/// The folders of sessions: one for each working directory, and the one that the user chose.
 fn folders(agent_dir: &AgentDir, environment: &Environment, cwd: &Path) -> Result<Vec<PathBuf>, FsckError> {
     let root = agent_dir.sessions_dir();
     let mut folders = vec![root.clone()];
@@ -235,7 +240,7 @@ fn folders(agent_dir: &AgentDir, environment: &Environment, cwd: &Path) -> Resul
     Ok(folders)
 }
 
-/// What is in a folder, by name; nothing in one that is not there.
+/// The paths in a folder, sorted; none for a missing folder.
 fn names(folder: &Path) -> Result<Vec<PathBuf>, FsckError> {
     let error = |source| FsckError::Folder { path: folder.to_owned(), source };
     let entries = match fs::read_dir(folder) {
@@ -250,8 +255,8 @@ fn names(folder: &Path) -> Result<Vec<PathBuf>, FsckError> {
     Ok(names)
 }
 
-/// Whether a folder among session files is one of long outputs without its session: it has the name of a session file
-/// without its ending, `<time>_<id>`.
+/// Whether a folder among session files holds the long outputs of a missing session: it has the name of a session file without the
+/// extension, `<time>_<id>`.
 fn is_artifacts(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let mut with_end = path.as_os_str().to_owned();

@@ -12,7 +12,6 @@ pub mod connection;
 pub mod daemon_limits;
 pub mod export;
 pub mod fsck;
-pub mod hardening;
 pub mod hub;
 pub mod limits;
 pub mod list_models;
@@ -20,5 +19,3 @@ pub mod logging;
 pub mod record_replay;
 pub mod serve;
 pub mod transport;
-
-pub use logging::complain;

@@ -11,13 +11,13 @@ pub use agentd_protocol::settings::defaults::{
 // Defaults of settings; those above stand in the protocol, for the schema. The schema of the settings and `docs/` name the others,
 // too; a test of `daemon_limits` compares them.
 
-/// How long an idle session stays in memory (`daemon.idleUnloadMs`).
+/// The time that an idle session stays in memory (`daemon.idleUnloadMs`).
 pub const DEFAULT_IDLE_UNLOAD: Duration = Duration::from_secs(600);
 
-/// How long a client may pause within a line (`daemon.lineIdleMs`).
+/// The longest pause of a client within a line (`daemon.lineIdleMs`).
 pub const DEFAULT_LINE_IDLE: Duration = Duration::from_secs(60);
 
-/// How long work may take to finish when the daemon ends (`daemon.shutdownDeadlineMs`).
+/// The time for work to finish when the daemon ends (`daemon.shutdownDeadlineMs`).
 pub const DEFAULT_SHUTDOWN_DEADLINE: Duration = Duration::from_secs(30);
 
 /// Bytes that the long outputs of all sessions take together (`storage.maxArtifactBytes`).
@@ -95,19 +95,19 @@ pub const BLOCKING_THREADS: std::ops::RangeInclusive<u64> = 4..=512;
 
 // Time to end.
 
-/// How long sessions may take to store the end of aborted work when the daemon ends.
+/// The time for sessions to store the end of aborted work when the daemon ends.
 pub const STOP_GRACE: Duration = Duration::from_secs(10);
 
-/// How long clients may take to read their last lines when the daemon ends.
+/// The time for clients to read their last lines when the daemon ends.
 pub const LAST_LINES: Duration = Duration::from_secs(2);
 
-/// How long the session of `--stdio` may take to store the end of its run after a signal. Clients kill 1 s after SIGTERM.
+/// The time for the session of `--stdio` to store the end of its run after a signal. Clients kill 1 s after SIGTERM.
 pub const STDIO_SIGNAL_GRACE: Duration = Duration::from_millis(700);
 
-/// How long the session of `-p` may take to store the end of its run, and its background processes to end, after a signal.
+/// The time after a signal for the session of `-p` to store the end of its run, and for its background processes to end.
 pub const ONE_SHOT_SIGNAL_GRACE: Duration = Duration::from_secs(5);
 
-/// What one client may have.
+/// The limits of one client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientLimits {
     /// Sessions that it follows.

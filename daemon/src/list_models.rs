@@ -1,4 +1,4 @@
-//! `agentd --list-models [search]`: the models that prompts can go to.
+//! `agentd --list-models [search]`: prints the models that can be used.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use agentd_protocol::model::Model;
 
 use crate::admin::Context;
 
-/// The table of models whose `provider/id` or name holds `search`, and what to tell the user besides.
+/// The table of models whose `provider/id` or name contains `search`, and notes for the user.
 ///
 /// # Errors
-/// When the agent directory is not known.
+/// When the agent directory is unknown.
 pub fn table(
     search: Option<&str>,
     environment: &Environment,
@@ -34,7 +34,8 @@ pub fn table(
     let mut notes: Vec<String> = registry.catalogue_problem().map(ToString::to_string).into_iter().collect();
     notes.extend(registry.load_error().map(str::to_owned));
     notes.extend(auth.load_error());
-    let found: Vec<&Model> = offered.iter().map(AsRef::as_ref).filter(|model| fits(model, search)).collect();
+    let found: Vec<&Model> =
+        offered.iter().map(AsRef::as_ref).filter(|model| matches(model, search)).collect();
     if found.is_empty() {
         notes.push(match search.filter(|_| !offered.is_empty()) {
             Some(search) => format!("No model with a key matches \"{search}\"."),
@@ -47,7 +48,7 @@ pub fn table(
     Ok((rows(&found), notes))
 }
 
-fn fits(model: &Model, search: Option<&str>) -> bool {
+fn matches(model: &Model, search: Option<&str>) -> bool {
     let search = search.unwrap_or_default().to_lowercase();
     format!("{}/{}\n{}", model.provider, model.id, model.name).to_lowercase().contains(&search)
 }
@@ -81,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_what_can_be_used() {
+    fn usable_models_are_listed() {
         let home = tempfile::tempdir().unwrap();
         let models = r#"{"providers":{"a":{"baseUrl":"http://x","api":"openai-completions","apiKey":"k","models":[{"id":"one"},{"id":"second","reasoning":true}]}}}"#;
         std::fs::write(home.path().join("models.json"), models).unwrap();

@@ -5,20 +5,24 @@ use std::{io::Write, path::Path, process::ExitCode};
 use agentd::{
     bug_report,
     cli::{self, Invocation},
-    export, fsck, hardening, list_models, logging, serve,
+    export, fsck, list_models, logging, serve,
 };
 use agentd_config::{AgentDir, Environment};
 use agentd_protocol::terminal_text::harmless;
 use agentd_safe_open::{FolderFault, check_own_folder, open_folder_around};
+use rustix::{fs::Mode, process::umask};
 
-/// Ends with this when the command line or the session makes starting impossible.
+/// The exit code when the program cannot start.
 const STARTUP_FAILED: u8 = 1;
+
+/// A non-empty value lets debuggers and `/proc` look into the daemon as into other programs of the user.
+const DUMPABLE: &str = "AGENTD_DUMPABLE";
 
 fn main() -> ExitCode {
     let mut args = std::env::args_os();
     let program = args.next().unwrap_or_default();
-    // The guard of child processes is this program under another first argument. It must be up in a millisecond and
-    // stay small, so nothing else is started before it.
+    // The guard of child processes is this program with another first argument. It has to start within a millisecond and stay small,
+    // so nothing else is started before it.
     if args.next().is_some_and(|first| first == "guard") {
         return agentd_process::run_guard();
     }
@@ -28,7 +32,7 @@ fn main() -> ExitCode {
         std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
     let environment = Environment::from_process();
     logging::start(environment.get("AGENTD_LOG"));
-    hardening::apply(&environment);
+    harden(&environment);
     if let Err(error) = agentd_files::fail_point::arm() {
         return fail(&format!("Error: {error}"));
     }
@@ -45,7 +49,38 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether the agent directory is this user's alone, where the program uses one.
+/// Hardens the process against other programs, before there are other threads.
+///
+/// * No other program of the user can read the daemon's memory or initial environment, and no core dump is written: both hold keys.
+///   Programs that the daemon starts are not affected. Linux only; the variable `AGENTD_DUMPABLE` turns it off.
+/// * The umask never removes the user's own rights: files that cannot be read again are useless. Its other bits stay, for the files
+///   that tools write.
+fn harden(environment: &Environment) {
+    keep_own_rights();
+    if environment.non_empty(DUMPABLE).is_none() {
+        be_opaque();
+    }
+}
+
+fn keep_own_rights() {
+    let own = Mode::RWXU;
+    let given = umask(Mode::RWXG | Mode::RWXO);
+    umask(given - own);
+}
+
+#[cfg(target_os = "linux")]
+fn be_opaque() {
+    // A sandbox may forbid it; the daemon works without.
+    if let Err(error) = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
+    {
+        tracing::debug!(%error, "other programs can read this process");
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn be_opaque() {}
+
+/// Checks that the agent directory is this user's alone, where the program uses one.
 fn check_agent_dir(
     invocation: &Invocation,
     environment: &Environment,
@@ -61,11 +96,11 @@ fn check_agent_dir(
         Invocation::Bridge(options) => options.compat,
         Invocation::Serve(options) => options.base.compat,
     };
-    // That there is none is told by whoever needs it.
+    // Code that needs an agent directory reports that there is none.
     let Ok(agent_dir) = AgentDir::find(environment, compat, cwd) else { return Ok(()) };
     check_own_folder(agent_dir.path())?;
     if let Some(folder) = open_folder_around(agent_dir.path()) {
-        agentd::complain(&format!(
+        logging::complain(&format!(
             "Warning: everybody can put another folder in the place of the agent directory {}, since {} is open to all: \
              `chmod o-w {}`",
             agent_dir.path().display(),
@@ -83,7 +118,7 @@ fn run(invocation: Invocation, environment: &Environment, cwd: &Path) -> ExitCod
         Invocation::ListModels { search, compat } => {
             match list_models::table(search.as_deref(), environment, compat, cwd) {
                 Ok((table, notes)) => {
-                    notes.iter().for_each(|note| agentd::complain(note));
+                    notes.iter().for_each(|note| logging::complain(note));
                     print(&table)
                 }
                 Err(error) => fail(&format!("Error: {error}")),
@@ -110,7 +145,7 @@ fn run(invocation: Invocation, environment: &Environment, cwd: &Path) -> ExitCod
     }
 }
 
-/// Under the reference's name only the version of the wire, which some of its clients compare.
+/// The version to print; under the name `pi` only that of pi's protocol, which some of pi's clients compare.
 fn version(bare: bool) -> String {
     let wire = agentd_protocol::WIRE_VERSION;
     if bare {
@@ -126,7 +161,7 @@ fn now_ms() -> i64 {
     i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Names in it are others' as well.
+/// Prints a text without control characters: names in it come from others.
 fn print(text: &str) -> ExitCode {
     match std::io::stdout().lock().write_all(harmless(text).as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,
@@ -135,6 +170,6 @@ fn print(text: &str) -> ExitCode {
 }
 
 fn fail(message: &str) -> ExitCode {
-    agentd::complain(message);
+    logging::complain(message);
     ExitCode::from(STARTUP_FAILED)
 }

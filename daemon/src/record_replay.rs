@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc};
 use agentd_ai::{ExchangeMode, Player, PlayerOptions, Recorder, ReplayMatching};
 use agentd_config::{Environment, resolve_path};
 
-use crate::complain;
+use crate::logging::complain;
 
 /// The folder that exchanges are written to (`--record`).
 pub const RECORD: &str = "AGENTD_RECORD";
@@ -13,7 +13,7 @@ pub const RECORD: &str = "AGENTD_RECORD";
 /// The folder or file that exchanges are replayed from (`--replay`).
 pub const REPLAY: &str = "AGENTD_REPLAY";
 
-/// What has to match of a request (`--replay-match`): `body` or `order`.
+/// The part of a request that has to match (`--replay-match`): `body` or `order`.
 pub const REPLAY_MATCH: &str = "AGENTD_REPLAY_MATCH";
 
 /// Whether replayed answers take their recorded time (`--replay-timing`): `1`.

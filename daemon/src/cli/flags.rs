@@ -12,7 +12,7 @@ use super::{
     invocation::OnEof,
 };
 
-/// What `--mode` takes; `--stdio` is `--mode rpc`, and `--print` without a mode is `--mode text`.
+/// The values of `--mode`; `--stdio` is `--mode rpc`, and `--print` without a mode is `--mode text`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ModeFlag {
     Text,

@@ -4,7 +4,7 @@ use std::{fmt, path::PathBuf};
 
 use agentd_session::SessionOptions;
 
-/// What the program is to do.
+/// The task of the program.
 #[derive(Debug)]
 pub enum Invocation {
     /// Serve one session on stdin and stdout.
@@ -48,12 +48,12 @@ pub enum Invocation {
     Help,
 }
 
-/// How to serve stdin and stdout.
+/// The options of `--stdio`.
 #[derive(Debug)]
 pub struct StdioOptions {
     /// The session to open.
     pub session: SessionOptions,
-    /// What happens to unfinished work at the end of the input.
+    /// The treatment of unfinished work at the end of the input.
     pub on_eof: OnEof,
     /// Whether the first line is a `ready` event.
     pub ready: bool,
@@ -63,12 +63,12 @@ pub struct StdioOptions {
     pub warnings: Vec<String>,
 }
 
-/// How to answer the prompts of the command line.
+/// The options of `-p` and `--mode json`.
 #[derive(Debug)]
 pub struct OneShotOptions {
     /// The session to open.
     pub session: SessionOptions,
-    /// What is written to stdout.
+    /// The output on stdout.
     pub format: OneShotFormat,
     /// The files to send along with the first prompt: paths as they were given, `~` included.
     pub files: Vec<String>,
@@ -89,7 +89,7 @@ pub enum OneShotFormat {
     Json,
 }
 
-/// How to serve stdin and stdout with a session of the user's daemon.
+/// The options of `--stdio --shared`.
 pub struct BridgeOptions {
     /// The arguments as they were given: the daemon reads the flags of the session from them.
     pub args: Vec<String>,
@@ -113,7 +113,7 @@ impl fmt::Debug for BridgeOptions {
     }
 }
 
-/// How to serve a local socket.
+/// The options of `agentd serve`.
 #[derive(Debug)]
 pub struct ServeOptions {
     /// The options of sessions where a client does not give any.
@@ -126,7 +126,7 @@ pub struct ServeOptions {
     pub detached: bool,
 }
 
-/// What happens to unfinished work at the end of the input.
+/// The treatment of unfinished work at the end of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnEof {
     /// It is aborted.

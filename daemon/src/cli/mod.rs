@@ -78,7 +78,7 @@ pub fn parse(
     if flags.shared {
         flags.check_own_process()?;
         let compat = flags.compat;
-        // What is wrong with the flags is found here, before there is a daemon.
+        // Finds mistakes in the flags before a daemon is started.
         let StdioOptions { ready, warnings, .. } = flags.into_stdio(cwd, environment)?;
         let (args, cwd) = (args.to_vec(), cwd.to_owned());
         return Ok(Invocation::Bridge(Box::new(BridgeOptions { args, cwd, compat, ready, warnings })));

@@ -1,4 +1,4 @@
-//! What all connections of a daemon share, and the statistics of its connections.
+//! The state that all connections of a daemon share, and the statistics of its connections.
 
 use std::{
     sync::{
@@ -10,7 +10,7 @@ use std::{
 
 use super::{FairScheduler, SessionRegistry};
 
-/// What all connections of a daemon share. A daemon of one host (`--stdio`) has one, too.
+/// The state that all connections of a daemon share. A daemon of one host (`--stdio`) has one, too.
 pub struct DaemonContext {
     /// The sessions.
     pub sessions: Arc<SessionRegistry>,
@@ -33,7 +33,7 @@ impl DaemonContext {
         })
     }
 
-    /// How long the daemon has run.
+    /// The time since the start of the daemon.
     #[must_use]
     pub fn uptime(&self) -> Duration {
         self.started.elapsed()
@@ -48,13 +48,13 @@ pub struct ConnectionStats {
 }
 
 impl ConnectionStats {
-    /// How many connections are open.
+    /// The number of open connections.
     #[must_use]
     pub fn open(&self) -> u32 {
         self.open.load(Ordering::Relaxed)
     }
 
-    /// How many connections there were since the start, the open ones included.
+    /// The number of connections since the start, the open ones included.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.total.load(Ordering::Relaxed)

@@ -41,7 +41,7 @@ pub(super) struct Evictor {
     evicted: Mutex<HashMap<Box<str>, Evicted>>,
 }
 
-/// What is remembered of an evicted session.
+/// The facts that are kept of an evicted session.
 #[derive(Debug)]
 struct Evicted {
     /// Its file, where the file cannot be found by the session's id.

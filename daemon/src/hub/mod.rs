@@ -1,4 +1,4 @@
-//! What all connections of a daemon share: its sessions, its fair scheduler, its statistics, and the request to end it.
+//! The state that all connections of a daemon share: sessions, fair scheduler, statistics, and the request to end.
 
 mod daemon_context;
 mod evictor;

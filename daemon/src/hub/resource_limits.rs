@@ -1,4 +1,4 @@
-//! What the daemon as a whole may take of the machine, and measures of what it takes.
+//! The limits of the daemon as a whole on memory and files, and the measures of their use.
 
 use std::{
     fs::{self, File},
@@ -14,7 +14,7 @@ use rustix::{
 
 use crate::limits::RESERVED_FILES;
 
-/// What the daemon as a whole may take. The largest value of a type is no limit.
+/// The limits of the daemon as a whole. The largest value of a type is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResourceLimits {
     /// Sessions that are known at the same time (`daemon.maxSessions`).
@@ -48,14 +48,14 @@ impl ResourceLimits {
 pub enum ResourceExhausted {
     /// Memory, in bytes.
     Memory {
-        /// How much is in use.
+        /// The memory in use.
         used: u64,
-        /// How much may be.
+        /// The limit.
         limit: u64,
     },
     /// Open files.
     Files {
-        /// How many may be open.
+        /// The limit.
         limit: u64,
     },
 }
@@ -101,13 +101,13 @@ pub fn resident_bytes() -> Option<u64> {
     Some(pages * rustix::param::page_size() as u64)
 }
 
-/// How many files may be open; `None` for no limit.
+/// The number of files that may be open; `None` for no limit.
 #[must_use]
 pub fn file_limit() -> Option<u64> {
     getrlimit(Resource::Nofile).current
 }
 
-/// How many files are open, where the system tells. Blocks for a moment.
+/// The number of open files, where the system tells. Blocks for a moment.
 #[must_use]
 pub fn open_files() -> Option<u64> {
     Some(fs::read_dir("/proc/self/fd").ok()?.count() as u64)

@@ -39,12 +39,12 @@ impl SessionLifecycle {
         }
     }
 
-    /// How often a session came into memory since the start.
+    /// The number of loads since the start.
     pub(super) fn loaded(&self) -> u64 {
         self.loaded.load(Ordering::Relaxed)
     }
 
-    /// How often a session was unloaded since the start.
+    /// The number of unloads since the start.
     pub(super) fn unloaded(&self) -> u64 {
         self.unloaded.load(Ordering::Relaxed)
     }

@@ -58,7 +58,7 @@ impl SessionMap {
         self.slots().values().cloned().collect()
     }
 
-    /// How many sessions are known.
+    /// The number of known sessions.
     pub(super) fn count(&self) -> usize {
         self.slots().len()
     }

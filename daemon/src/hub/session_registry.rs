@@ -39,11 +39,11 @@ pub struct SessionRegistry {
     environments: Interner<Environment>,
 }
 
-/// What a registry gives to the function that makes the services of its sessions.
+/// The inputs of the function that makes the services of a registry's sessions.
 pub struct ServiceInputs {
     /// Names the daemon's life.
     pub epoch: String,
-    /// What one session may keep, and how long.
+    /// The limits of one session.
     pub limits: Limits,
     /// Hears of changes and of idle sessions.
     pub watch: Arc<dyn SessionWatch>,
@@ -55,7 +55,7 @@ pub struct AcquiredSession {
     pub session: Arc<SessionSlot>,
     /// Problems for the user to see; none for a session that was open already.
     pub diagnostics: Vec<Diagnostic>,
-    /// Whether it was open already, in memory or unloaded: the options then only told which session is meant.
+    /// Whether it was open already, in memory or unloaded: the options then only identified the session.
     pub was_open: bool,
     /// Keeps a session without a file open until a client follows it.
     pub expected: JoinIntent,
@@ -126,7 +126,7 @@ impl SessionRegistry {
         &self.lifecycle.watch_broker
     }
 
-    /// What the daemon as a whole may take.
+    /// The limits of the daemon as a whole.
     #[must_use]
     pub fn limits(&self) -> &ResourceLimits {
         &self.evictor.limits
@@ -138,19 +138,19 @@ impl SessionRegistry {
         self.lifecycle.services.outputs.clone()
     }
 
-    /// How many commands of sessions run, and how many may.
+    /// The number of running commands of sessions, and its limit.
     #[must_use]
     pub fn commands(&self) -> (usize, usize) {
         self.lifecycle.services.launcher.commands()
     }
 
-    /// How often a session came into memory since the start, sessions that were unloaded before included.
+    /// The number of loads since the start, those of sessions that were unloaded before included.
     #[must_use]
     pub fn loaded(&self) -> u64 {
         self.lifecycle.loaded()
     }
 
-    /// How often a session was unloaded since the start.
+    /// The number of unloads since the start.
     #[must_use]
     pub fn unloaded(&self) -> u64 {
         self.lifecycle.unloaded()

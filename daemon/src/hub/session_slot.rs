@@ -20,7 +20,7 @@ use super::WatchBroker;
 pub struct SessionSlot {
     id: Arc<str>,
     session_clients: SessionClients,
-    /// What it was opened with.
+    /// The options that it was opened with.
     pub(super) options: SessionOptions,
     /// Its file, where that existed when the session was opened; links resolved.
     pub(super) path: Option<PathBuf>,
@@ -29,7 +29,7 @@ pub struct SessionSlot {
     /// deleted. Nothing waits for a second gate while it holds one.
     pub(super) gate: Arc<RwLock<()>>,
     clients: AtomicU32,
-    /// How many clients have announced that they will follow it.
+    /// The number of clients that have announced a join.
     announced_joins: AtomicU32,
     /// When it was last used, on the clock of [`SessionMap`](super::session_map::SessionMap).
     last_use: AtomicU64,
@@ -62,7 +62,7 @@ pub(super) enum State {
     Closed,
 }
 
-/// What an unloaded session loses when it is evicted. Ordered: the cheapest is evicted first.
+/// The part of an unloaded session that eviction loses. Ordered: the cheapest is evicted first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum EvictionCost {
     /// Nothing: all of it is in its file.
@@ -207,7 +207,7 @@ impl SessionSlot {
         self.announced_joins.load(Ordering::SeqCst) > 0
     }
 
-    /// How many clients follow it.
+    /// The number of clients that follow it.
     #[must_use]
     pub fn clients(&self) -> u32 {
         self.clients.load(Ordering::Relaxed)
@@ -254,7 +254,7 @@ impl SessionSlot {
         self.last_use.load(Ordering::Relaxed)
     }
 
-    /// What evicting it loses; `None` while it may not be evicted: in memory, followed, or with messages that are in no file.
+    /// The cost of evicting it; `None` while it may not be evicted: in memory, followed, or with messages that are in no file.
     pub(super) fn eviction_cost(&self) -> Option<EvictionCost> {
         if !self.is_unattended() {
             return None;

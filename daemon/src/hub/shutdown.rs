@@ -5,7 +5,7 @@ use std::time::Duration;
 use agentd_protocol::daemon::EndMode;
 use tokio::{sync::watch, time::Instant};
 
-/// How and until when the daemon ends.
+/// The mode and the deadline of the end of the daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShutdownRequest {
     /// Whether work is finished or aborted.
@@ -15,7 +15,7 @@ pub struct ShutdownRequest {
 }
 
 impl ShutdownRequest {
-    /// How much time work still has.
+    /// The time that work still has.
     #[must_use]
     pub fn remaining(&self) -> Duration {
         match self.mode {

@@ -16,7 +16,7 @@ pub struct WatchBroker {
     watchers: Mutex<Vec<Weak<PendingChanges>>>,
 }
 
-/// What happened to a session since a watcher last looked.
+/// The change of a session since a watcher last looked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionChange {
     /// It was opened.

@@ -6,7 +6,7 @@ use agentd_session::OpenError;
 use agentd_store::StoreError;
 use tokio::time::{Instant, sleep};
 
-/// How long the file may stay locked. A host that reloads a session tells its old process to end and starts the next one at once.
+/// The longest time that the file may stay locked. A host that reloads a session tells its old process to end and starts the next one at once.
 /// The old one ends within a second, and takes longer on an overloaded machine.
 const TIMEOUT: Duration = Duration::from_secs(3);
 

@@ -21,7 +21,7 @@ pub struct LineBudget(Arc<SharedBudget>);
 #[derive(Debug)]
 struct SharedBudget {
     account: MemoryAccount,
-    /// How long a line may pause; `None`: as long as it likes.
+    /// The longest pause within a line; `None`: any.
     timeout: Option<Duration>,
     lines: Mutex<Vec<Weak<LineState>>>,
     began: Instant,

@@ -52,7 +52,7 @@ pub enum ClaimError {
     Folder {
         /// The folder.
         folder: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         fault: String,
     },
     /// A file that is no socket has the name.
@@ -64,7 +64,7 @@ pub enum ClaimError {
     /// A system call failed.
     #[error("cannot {action} {path}: {source}")]
     Io {
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
         /// On which path.
         path: PathBuf,

@@ -18,7 +18,7 @@ const PROXY: CheckName = CheckName("proxy", "proxy");
 const SHELL: CheckName = CheckName("shell", "shell");
 pub(super) const PROCESSES: CheckName = CheckName("processes", "processes");
 
-/// How long the shell may take to run `exit 0`.
+/// The time that the shell has to run `exit 0`.
 const SHELL_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(super) fn version() -> Check {

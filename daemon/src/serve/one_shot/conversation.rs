@@ -32,7 +32,7 @@ pub(super) struct Conversation {
     last: Option<AssistantMessage>,
 }
 
-/// How far the current prompt is.
+/// The progress of the current prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PromptProgress {
     /// It is not accepted yet, or its run goes on.
