@@ -15,10 +15,10 @@ use agentd_store::{Entry, EntryKind, Role, SessionTree};
 use serde_json::Value;
 
 use crate::{
-    blocks, figures, gist, markdown,
+    blocks::{self, Answer},
+    figures, gist, markdown,
     page::{Anchor, Attr, Page},
     system, terminal,
-    tool::{self, Answer},
     totals::Totals,
 };
 
@@ -228,7 +228,7 @@ impl One<'_> {
             for block in &answer.content {
                 match block {
                     ContentBlock::Text { text, .. } => markdown::write(page, text)?,
-                    ContentBlock::ToolCall(call) => tool::call(page, call, results.get(&call.id))?,
+                    ContentBlock::ToolCall(call) => blocks::call(page, call, results.get(&call.id))?,
                     other => blocks::other(page, other)?,
                 }
             }
@@ -253,7 +253,7 @@ impl One<'_> {
     }
 
     fn lone_result(&self, page: &mut Page<'_>, result: ToolResultMessage) -> io::Result<()> {
-        tool::lone_result(page, &Answer { at: self.at, result })
+        blocks::lone_result(page, &Answer { at: self.at, result })
     }
 
     fn bash(&self, page: &mut Page<'_>, bash: &BashExecutionMessage) -> io::Result<()> {

@@ -16,18 +16,15 @@ mod file;
 #[doc(hidden)]
 pub mod fuzz;
 mod gist;
-mod href;
 mod markdown;
 mod outline;
 mod page;
-mod picture;
 mod system;
 mod terminal;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;
-mod tool;
 mod totals;
 
 use std::{

@@ -6,10 +6,7 @@ use std::io;
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-use crate::{
-    href::Href,
-    page::{Attr, Page},
-};
+use crate::page::{Attr, Href, Page};
 
 /// Longer texts are data, and shown as they are.
 const LONGEST: usize = 1 << 20;

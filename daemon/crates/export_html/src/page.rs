@@ -5,7 +5,10 @@
 
 use std::io::{self, Write};
 
-use crate::{escape, href::Href, picture::Picture};
+use agentd_protocol::{image_kind::ImageKind, message::ImageContent};
+use base64::{Engine, prelude::BASE64_STANDARD};
+
+use crate::escape;
 
 /// The anchor of an entry: its number in the order of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -165,6 +168,47 @@ pub(crate) fn written(content: impl FnOnce(&mut Page<'_>) -> io::Result<()>) -> 
     String::from_utf8(out).unwrap()
 }
 
+/// An address that a reader may be led to: `http`, `https` or `mailto`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Href<'a>(&'a str);
+
+impl<'a> Href<'a> {
+    /// `None` for every other scheme, for relative targets, which lead nowhere from a file, and for what a browser would
+    /// read otherwise than it looks.
+    pub(crate) fn new(target: &'a str) -> Option<Self> {
+        let (scheme, rest) = target.split_once(':')?;
+        let known = ["http", "https", "mailto"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
+        let leads_somewhere = scheme.eq_ignore_ascii_case("mailto") || rest.starts_with("//");
+        let odd = |character: char| character.is_control() || character.is_whitespace() || character == '\\';
+        (known && leads_somewhere && !target.contains(odd)).then_some(Self(target))
+    }
+
+    pub(crate) fn as_str(self) -> &'a str {
+        self.0
+    }
+}
+
+/// An image that a page may show: its format is one that browsers show without running anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Picture<'a> {
+    /// Determined from the content, whatever the transcript says.
+    pub(crate) mime_type: &'static str,
+    /// The bytes in base64, checked to be nothing else.
+    pub(crate) data: &'a str,
+    /// The length of the decoded image.
+    pub(crate) bytes: usize,
+}
+
+impl<'a> Picture<'a> {
+    /// `None` for anything but PNG, JPEG, GIF or WebP in base64.
+    pub(crate) fn new(image: &'a ImageContent) -> Option<Self> {
+        let data = image.data.as_str();
+        let bytes = BASE64_STANDARD.decode(data).ok()?;
+        let kind = ImageKind::by_signature(&bytes).filter(|kind| kind.is_for_the_web())?;
+        Some(Self { mime_type: kind.mime_type(), data, bytes: bytes.len() })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,5 +231,69 @@ mod tests {
     #[test]
     fn preformatted_text_keeps_its_first_line_break() {
         assert_eq!(written(|page| page.preformatted("x", "\na")), "<pre class=\"x\">\n\na</pre>");
+    }
+}
+
+#[cfg(test)]
+mod href_tests {
+    use crate::page::*;
+
+    #[test]
+    fn only_the_web_and_mail() {
+        for good in ["http://a", "HTTPS://a/b?c=d&e#f", "mailto:a@b.c", "https://ä.example/漢"] {
+            assert_eq!(Href::new(good).map(Href::as_str), Some(good));
+        }
+        for bad in [
+            "",
+            "a",
+            "src/main.rs",
+            "#e1",
+            "//host/x",
+            "/etc/passwd",
+            "javascript:alert(1)",
+            "JaVaScRiPt:x",
+            " javascript:x",
+            "java\tscript:x",
+            "data:text/html,x",
+            "file:///etc/passwd",
+            "vbscript:x",
+            "http:a",
+            "http://a b",
+            "http://a\nb",
+            "https:\\\\a",
+            "blob:http://a",
+        ] {
+            assert_eq!(Href::new(bad), None, "{bad:?}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod picture_tests {
+    use crate::page::*;
+
+    fn kind_of(bytes: &[u8], called: &str) -> Option<&'static str> {
+        let image = ImageContent { data: BASE64_STANDARD.encode(bytes), mime_type: called.into() };
+        let picture = Picture::new(&image)?;
+        assert_eq!(picture.bytes, bytes.len());
+        Some(picture.mime_type)
+    }
+
+    #[test]
+    fn the_content_counts_not_the_name() {
+        assert_eq!(kind_of(b"\x89PNG\r\n\x1a\nrest", "text/html"), Some("image/png"));
+        assert_eq!(kind_of(b"\xff\xd8\xff\xe0", "image/png"), Some("image/jpeg"));
+        assert_eq!(kind_of(b"GIF89a", ""), Some("image/gif"));
+        assert_eq!(kind_of(b"RIFF\0\0\0\0WEBPVP8 ", ""), Some("image/webp"));
+        assert_eq!(kind_of(b"<svg onload='alert(1)'>", "image/svg+xml"), None);
+        assert_eq!(kind_of(b"", "image/png"), None);
+    }
+
+    #[test]
+    fn only_base64_passes() {
+        for data in ["iVBORw0KGgo\"><script>", "iVBORw0K\nGgo=", "%%%"] {
+            let image = ImageContent { data: data.into(), mime_type: "image/png".into() };
+            assert_eq!(Picture::new(&image), None, "{data}");
+        }
     }
 }

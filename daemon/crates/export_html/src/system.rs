@@ -6,9 +6,8 @@ use agentd_protocol::{message::SystemMessage, tool::ToolSpec};
 use serde_json::Value;
 
 use crate::{
-    figures,
+    blocks, figures,
     page::{Anchor, Attr, Page},
-    tool,
 };
 
 /// Writes a system message. The first one of a conversation is the prompt, later ones change it.
@@ -63,7 +62,7 @@ fn section(page: &mut Page<'_>, name: &str, value: &Value) -> io::Result<()> {
         },
         |page| match value.as_str() {
             Some(text) => page.preformatted("plain", text),
-            None => tool::json(page, value),
+            None => blocks::json(page, value),
         },
     )
 }
@@ -77,7 +76,7 @@ fn tool(page: &mut Page<'_>, spec: &ToolSpec) -> io::Result<()> {
         },
         |page| {
             page.preformatted("plain", &spec.description)?;
-            tool::json(page, &spec.parameters)
+            blocks::json(page, &spec.parameters)
         },
     )
 }

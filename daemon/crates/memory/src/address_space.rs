@@ -1,11 +1,11 @@
-//! How much of its address space a process has left, where the system limits that (`ulimit -v`). Whoever asks for more than is
-//! left gets none, which ends a program that did not expect it.
+//! How much of its address space a process has left, where the system limits that (`ulimit -v`). An allocation larger
+//! than what is left fails, which ends a program that does not expect it.
 
 use std::{fs::File, os::unix::fs::FileExt as _};
 
 use rustix::process::{Resource, getrlimit};
 
-use crate::MemoryRefused;
+use crate::refused::MemoryRefused;
 
 /// What asks for less is not looked at: in bytes.
 const SMALL: u64 = 1 << 20;

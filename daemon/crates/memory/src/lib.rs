@@ -4,18 +4,19 @@
 //! It counts what would be taken and refuses what passes the limit. It never waits, and frees nothing itself.
 
 mod address_space;
+mod purpose;
+mod refused;
 
-use std::{
-    fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
 };
 
 pub use address_space::AddressSpace;
+pub use purpose::MemoryPurpose;
+pub use refused::MemoryRefused;
 
-/// What is charged at once, in bytes: whoever grows by little touches the account rarely.
+/// What is charged at once, in bytes, so that a user that grows in small steps touches the account rarely.
 const STEP: u64 = 64 << 10;
 
 /// The part of the process's memory that there is for each purpose: together half of it, as what was taken is copied while it is worked on.
@@ -23,53 +24,6 @@ const PART: u64 = 8;
 
 /// How often what was taken is there again while it is worked on: parsed, copied into an event, written to a file.
 const COPIES: u64 = 4;
-
-/// What memory is taken for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum MemoryPurpose {
-    /// Lines of clients that have not ended, or were not taken yet.
-    Lines,
-    /// Commands that wait for their session, or are being answered by it.
-    Commands,
-    /// Answers of models that run.
-    Answers,
-    /// Messages that wait in sessions.
-    Queues,
-}
-
-impl MemoryPurpose {
-    const ALL: [Self; 4] = [Self::Lines, Self::Commands, Self::Answers, Self::Queues];
-
-    /// What each user has for itself and is not counted, in bytes: what is small always goes on, whatever others take. How many users there are
-    /// is bounded elsewhere.
-    const fn free(self) -> u64 {
-        match self {
-            Self::Lines | Self::Commands => 64 << 10,
-            Self::Answers => 1 << 20,
-            Self::Queues => 256 << 10,
-        }
-    }
-
-    const fn place(self) -> usize {
-        match self {
-            Self::Lines => 0,
-            Self::Commands => 1,
-            Self::Answers => 2,
-            Self::Queues => 3,
-        }
-    }
-}
-
-impl fmt::Display for MemoryPurpose {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Lines => "lines that clients are sending",
-            Self::Commands => "commands that wait for their sessions",
-            Self::Answers => "answers that are running",
-            Self::Queues => "messages that wait in sessions",
-        })
-    }
-}
 
 /// The account; cheap to clone, all clones are the same one. The default has no limit.
 #[derive(Debug, Clone, Default)]
@@ -188,60 +142,6 @@ impl Drop for MemoryReservation {
         self.set(0);
     }
 }
-
-/// Why there is no more. Says so for people.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MemoryRefused {
-    /// All users together have as much as they may.
-    Full {
-        /// What for.
-        purpose: MemoryPurpose,
-        /// What they have, in bytes.
-        used: u64,
-        /// What they may have, in bytes.
-        limit: u64,
-    },
-    /// The address space of the process is nearly used up.
-    AddressSpace {
-        /// What the system allows, in bytes.
-        limit: u64,
-        /// What is left of it, in bytes.
-        left: u64,
-    },
-    /// The system gave no memory.
-    NoMemory,
-}
-
-impl MemoryRefused {
-    /// What can be done about it, for people.
-    #[must_use]
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::Full { .. } => {
-                "Wait until others are done. The setting daemon.maxMemoryBytes sets the limit."
-            }
-            Self::AddressSpace { .. } => "`ulimit -v` of whoever starts the daemon sets the limit.",
-            Self::NoMemory => "Free memory on this machine, or send less at once.",
-        }
-    }
-}
-
-impl fmt::Display for MemoryRefused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Full { purpose, used, limit } => {
-                write!(f, "{purpose} take {used} bytes of memory together, and may take {limit}")
-            }
-            Self::AddressSpace { limit, left } => write!(
-                f,
-                "of the {limit} bytes of address space that the system allows the daemon (ulimit -v) only {left} are left"
-            ),
-            Self::NoMemory => f.write_str("the system has no memory for it"),
-        }
-    }
-}
-
-impl std::error::Error for MemoryRefused {}
 
 #[cfg(test)]
 mod tests {

@@ -113,7 +113,7 @@ mod tests {
     use crate::output_storage::*;
 
     #[tokio::test]
-    async fn whoever_waits_for_growth_is_woken_by_it() {
+    async fn growth_wakes_the_waiting_caller() {
         let meter = OutputMeter::default();
         meter.add(5);
         meter.grown_by(5).await;

@@ -1,7 +1,10 @@
 //! Why a file was not opened.
 
 use std::{
-    fmt, io,
+    fmt,
+    fs::FileType,
+    io,
+    os::unix::fs::FileTypeExt as _,
     path::{Path, PathBuf},
 };
 
@@ -158,8 +161,12 @@ pub enum FileKind {
     Pipe,
     /// A socket.
     Socket,
-    /// A device.
+    /// A device, or unknown.
     Device,
+    /// A symbolic link; only in listings of folders.
+    Link,
+    /// A file of `/proc`; only for opened files.
+    OfProcesses,
 }
 
 impl fmt::Display for FileKind {
@@ -170,6 +177,26 @@ impl fmt::Display for FileKind {
             Self::Pipe => "a named pipe",
             Self::Socket => "a socket",
             Self::Device => "a device",
+            Self::Link => "a symbolic link",
+            Self::OfProcesses => "a file of /proc",
         })
+    }
+}
+
+impl From<FileType> for FileKind {
+    fn from(file_type: FileType) -> Self {
+        if file_type.is_file() {
+            Self::File
+        } else if file_type.is_dir() {
+            Self::Folder
+        } else if file_type.is_symlink() {
+            Self::Link
+        } else if file_type.is_fifo() {
+            Self::Pipe
+        } else if file_type.is_socket() {
+            Self::Socket
+        } else {
+            Self::Device
+        }
     }
 }

@@ -14,7 +14,7 @@ mod own_folder;
 use std::{
     fs::{File, Metadata},
     io::Read as _,
-    os::unix::fs::{FileTypeExt as _, MetadataExt as _},
+    os::unix::fs::MetadataExt as _,
     path::Path,
 };
 
@@ -22,21 +22,8 @@ use rustix::fs::{Mode, OFlags};
 
 pub use error::{FileKind, OpenError, OpenProblem};
 pub use kernel::{is_of_kernel, is_of_processes};
+pub use links::LinkPolicy;
 pub use own_folder::{FolderFault, check_own_folder, open_folder_around};
-
-/// Which symbolic links are followed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LinkPolicy<'a> {
-    /// All: the user who named the file means its target.
-    Followed,
-    /// None at the end of the path. The caller vouches for the folders before it.
-    Refused,
-    /// Those that stay below this folder at every step. The path must begin with the folder, as written.
-    ///
-    /// Linux resolves the path in one call (`openat2`). Elsewhere, and where a kernel or a container lacks that call,
-    /// the real path of the file is compared with that of the folder before and after opening.
-    Beneath(&'a Path),
-}
 
 /// Which owners of files are acceptable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -190,7 +177,7 @@ impl<'a> OpenRules<'a> {
 
     fn check(&self, file: &File, seen: &mut SeenFileSystems) -> Result<(), OpenProblem> {
         let about = file.metadata().map_err(OpenProblem::System)?;
-        let kind = FileKind::of(&about);
+        let kind = FileKind::from(about.file_type());
         if kind != FileKind::File {
             return Err(OpenProblem::NotAFile(kind));
         }
@@ -265,23 +252,6 @@ impl Access {
 /// The system's.
 pub fn owner_of(folder: &Path) -> std::io::Result<u32> {
     Ok(folder.metadata()?.uid())
-}
-
-impl FileKind {
-    fn of(about: &Metadata) -> Self {
-        let kind = about.file_type();
-        if kind.is_file() {
-            Self::File
-        } else if kind.is_dir() {
-            Self::Folder
-        } else if kind.is_fifo() {
-            Self::Pipe
-        } else if kind.is_socket() {
-            Self::Socket
-        } else {
-            Self::Device
-        }
-    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,21 @@ use rustix::{
     io::Errno,
 };
 
-use crate::{FileKind, LinkPolicy, OpenProblem};
+use crate::error::{FileKind, OpenProblem};
+
+/// Which symbolic links are followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkPolicy<'a> {
+    /// All: the user who named the file means its target.
+    Followed,
+    /// None at the end of the path. The caller vouches for the folders before it.
+    Refused,
+    /// Those that stay below this folder at every step. The path must begin with the folder, as written.
+    ///
+    /// Linux resolves the path in one call (`openat2`). Elsewhere, and where a kernel or a container lacks that call,
+    /// the real path of the file is compared with that of the folder before and after opening.
+    Beneath(&'a Path),
+}
 
 /// Opens `path` along the links that `links` allows. The caller checks the opened file.
 pub(super) fn open(
@@ -25,8 +39,8 @@ pub(super) fn open(
         LinkPolicy::Followed => {
             // Opening some devices has effects, so check the kind before opening, and again once it is open.
             match path.metadata() {
-                Ok(about) if FileKind::of(&about) != FileKind::File => {
-                    return Err(OpenProblem::NotAFile(FileKind::of(&about)));
+                Ok(about) if FileKind::from(about.file_type()) != FileKind::File => {
+                    return Err(OpenProblem::NotAFile(FileKind::from(about.file_type())));
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound && !flags.contains(OFlags::CREATE) => {
                     return Err(OpenProblem::System(error));
@@ -98,9 +112,9 @@ fn other(path: &Path, errno: Errno) -> OpenProblem {
     // The errors of opening a socket, a pipe without a reader, a device without a driver, or a folder for writing.
     if matches!(errno, Errno::NXIO | Errno::OPNOTSUPP | Errno::ISDIR)
         && let Ok(about) = path.metadata()
-        && FileKind::of(&about) != FileKind::File
+        && FileKind::from(about.file_type()) != FileKind::File
     {
-        return OpenProblem::NotAFile(FileKind::of(&about));
+        return OpenProblem::NotAFile(FileKind::from(about.file_type()));
     }
     OpenProblem::System(io::Error::from(errno))
 }

@@ -2,19 +2,21 @@
 
 use std::{
     fs::{self, File, Metadata, OpenOptions, Permissions},
-    io::{self, Write},
+    io::{self, Read as _, Write},
     os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown},
     path::Path,
+    time::SystemTime,
 };
 
 use agentd_files::replace::Replacement;
+use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenProblem, OpenRules};
 use rustix::{
     fs::{Access, AtFlags, CWD, OFlags},
     io::Errno,
 };
 
 use crate::{
-    operations::{Before, WriteError, is_unchanged},
+    operations::{FileSnapshot, FileStamp, WriteError},
     real_path::real_path,
     xattr,
 };
@@ -35,7 +37,11 @@ use crate::{
 ///
 /// # Errors
 /// [`WriteError`]. A file that must not be written is refused, even if its folder may be.
-pub(crate) fn replace(path: &Path, content: &[u8], before: Option<&Before<'_>>) -> Result<(), WriteError> {
+pub(crate) fn replace(
+    path: &Path,
+    content: &[u8],
+    before: Option<&FileSnapshot<'_>>,
+) -> Result<(), WriteError> {
     let failed = |call| move |source| WriteError::System { call, path: path.to_owned(), source };
     let target = real_path(path).map_err(failed("open"))?;
     let change = Change { path, target: &target, content, before };
@@ -104,7 +110,7 @@ struct Change<'a> {
     /// The real path of the file.
     target: &'a Path,
     content: &'a [u8],
-    before: Option<&'a Before<'a>>,
+    before: Option<&'a FileSnapshot<'a>>,
 }
 
 impl Change<'_> {
@@ -151,6 +157,32 @@ fn takes_no_new_files(error: &io::Error) -> bool {
         Errno::from_io_error(error),
         Some(Errno::ACCESS | Errno::PERM | Errno::ROFS | Errno::BUSY | Errno::NAMETOOLONG)
     )
+}
+
+/// Whether the file at `target`, a path without links, is unchanged.
+///
+/// # Errors
+/// The system's; a missing file counts as changed.
+fn is_unchanged(target: &Path, before: &FileSnapshot<'_>) -> io::Result<bool> {
+    let now = match OpenRules::new(LinkPolicy::Refused).owner(AcceptedOwner::Anybody).open(target) {
+        Ok(file) => file,
+        Err(error)
+            if error.is_missing()
+                || matches!(error.problem(), OpenProblem::Link | OpenProblem::NotAFile(_)) =>
+        {
+            return Ok(false);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if before.stamp.differs(&FileStamp::of(&now.metadata()?, SystemTime::now())) {
+        return Ok(false);
+    }
+    if before.stamp.is_sure {
+        return Ok(true);
+    }
+    let mut content = Vec::with_capacity(before.content.len() + 1);
+    now.take(before.content.len() as u64 + 1).read_to_end(&mut content)?;
+    Ok(content == before.content)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use agentd_agent::ToolError;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    file_queue::{FileTurn, Ticket},
+    file_queue::{FileTicket, FileTurn},
     operations::FileHost,
 };
 
@@ -31,7 +31,7 @@ pub(crate) async fn run<T: Send + 'static>(
 /// # Errors
 /// The error that `failed` makes of the system's when the path cannot be resolved, or that the call was aborted.
 pub(crate) async fn enter(
-    ticket: Ticket,
+    ticket: FileTicket,
     host: &dyn FileHost,
     path: &Path,
     cancel: &CancellationToken,

@@ -47,18 +47,18 @@ impl FileQueue {
     ///
     /// Later tickets wait until this one has entered or is dropped, so use it soon.
     #[must_use]
-    pub fn ticket(&self) -> Ticket {
-        Ticket { order: Place::take(&self.order), files: Arc::clone(&self.files) }
+    pub fn ticket(&self) -> FileTicket {
+        FileTicket { order: QueuePlace::take(&self.order), files: Arc::clone(&self.files) }
     }
 }
 
 /// A call's place in the order, before its file is known.
-pub struct Ticket {
-    order: Place,
+pub struct FileTicket {
+    order: QueuePlace,
     files: Files,
 }
 
-impl Ticket {
+impl FileTicket {
     /// Waits until every earlier change of the file at `path`, an absolute path, has ended.
     ///
     /// # Errors
@@ -98,7 +98,7 @@ impl FileTurn {
 
 /// A call's place in the queue of one file.
 struct Queued {
-    place: Place,
+    place: QueuePlace,
     entry: Entry,
 }
 
@@ -110,7 +110,7 @@ impl Queued {
             known.insert(key.clone(), Arc::downgrade(&lock));
             lock
         });
-        let place = Place::take(&lock);
+        let place = QueuePlace::take(&lock);
         drop(known);
         Self { place, entry: Entry { files, key, lock: Some(lock) } }
     }
@@ -140,12 +140,12 @@ impl Drop for Entry {
 }
 
 /// A place in the queue of a fair lock, taken before anyone waits.
-enum Place {
+enum QueuePlace {
     Held(OwnedMutexGuard<()>),
     Waiting(Waiting),
 }
 
-impl Place {
+impl QueuePlace {
     fn take(lock: &Arc<FairMutex<()>>) -> Self {
         let mut waiting: Waiting = Box::pin(Arc::clone(lock).lock_owned());
         // The first poll enqueues the future, without a task to wake.

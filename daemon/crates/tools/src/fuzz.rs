@@ -6,7 +6,7 @@
 use std::path::{Component, Path};
 
 use crate::{
-    Limits, count_lines,
+    TextLimits, count_lines,
     path::{Base, resolve},
     truncate_head, truncate_tail,
 };
@@ -42,7 +42,7 @@ pub fn paths(input: &[u8]) {
 pub fn truncation(input: &[u8]) {
     let Some((&[lines, bytes], text)) = input.split_first_chunk() else { return };
     let text = String::from_utf8_lossy(text);
-    let limits = Limits { lines: usize::from(lines), bytes: usize::from(bytes) };
+    let limits = TextLimits { lines: usize::from(lines), bytes: usize::from(bytes) };
     for (cut, is_head) in [(truncate_head(&text, limits), true), (truncate_tail(&text, limits), false)] {
         assert_eq!((cut.total_bytes, cut.total_lines), (text.len() as u64, count_lines(&text) as u64));
         assert_eq!(cut.output_bytes, cut.content.len() as u64);

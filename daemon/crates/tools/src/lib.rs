@@ -35,12 +35,14 @@ mod xattr;
 
 pub use bash::{BackgroundFeature, BashFeatures, BashOptions, BashTool, Interception, IsActive};
 pub use edit::EditTool;
-pub use file_queue::{FileQueue, FileTurn, Ticket};
+pub use file_queue::{FileQueue, FileTicket, FileTurn};
 pub use find::{Find, FindTool};
 pub use grep::{Grep, GrepTool};
 pub use ls::{Ls, LsTool};
 pub use processes::process_tools;
 pub use read::ReadTool;
 pub use search::{SearchKind, SearchTool};
-pub use truncate::{Limits, MAX_BYTES, MAX_LINES, count_lines, format_size, truncate_head, truncate_tail};
+pub use truncate::{
+    MAX_BYTES, MAX_LINES, TextLimits, count_lines, format_size, truncate_head, truncate_tail,
+};
 pub use write::WriteTool;

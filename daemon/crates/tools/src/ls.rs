@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::{
     blocking, errno,
     operations::FileKind,
-    search::{Here, List, Notices, SearchKind, SearchTool, limit},
+    search::{List, Notices, SearchCall, SearchKind, SearchTool, limit},
 };
 
 mod order;
@@ -45,13 +45,13 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
 });
 
 #[derive(Deserialize)]
-pub struct Arguments {
+pub struct LsArguments {
     path: Option<String>,
     limit: Option<f64>,
 }
 
 impl SearchKind for Ls {
-    type Arguments = Arguments;
+    type Arguments = LsArguments;
 
     const SNIPPET: &'static str = "List a folder";
 
@@ -59,7 +59,7 @@ impl SearchKind for Ls {
         &SPEC
     }
 
-    fn search(arguments: &Arguments, here: &Here<'_>) -> Result<ToolResult, ToolError> {
+    fn search(arguments: &LsArguments, here: &SearchCall<'_>) -> Result<ToolResult, ToolError> {
         let place = here.place(arguments.path.as_deref())?;
         let path = &place.path;
         if !place.is_folder() {
@@ -114,7 +114,7 @@ impl Name {
 }
 
 /// The entries of a folder on this machine.
-fn names_here(path: &Path, here: &Here<'_>) -> Result<Vec<Name>, ToolError> {
+fn names_here(path: &Path, here: &SearchCall<'_>) -> Result<Vec<Name>, ToolError> {
     let mut names = Vec::new();
     for (number, entry) in path.read_dir().map_err(|error| unreadable(path, &error))?.enumerate() {
         if number % STRIDE == 0 && here.cancel.is_cancelled() {
@@ -127,7 +127,7 @@ fn names_here(path: &Path, here: &Here<'_>) -> Result<Vec<Name>, ToolError> {
 }
 
 /// The entries of a folder on another host, where asking for each name would be slow.
-fn names_there(path: &Path, here: &Here<'_>) -> Result<Vec<Name>, ToolError> {
+fn names_there(path: &Path, here: &SearchCall<'_>) -> Result<Vec<Name>, ToolError> {
     let asked = here.files.list(&[path.to_owned()]);
     let list = asked.and_then(|mut lists| lists.pop().unwrap_or_else(|| Ok(Vec::new())));
     let list = list.map_err(|error| unreadable(path, &error))?;

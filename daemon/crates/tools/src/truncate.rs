@@ -10,14 +10,14 @@ pub const MAX_BYTES: usize = 50 * 1024;
 
 /// How much text is kept; whichever limit is met first counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct TextLimits {
     /// The most lines.
     pub lines: usize,
     /// The most bytes of UTF-8.
     pub bytes: usize,
 }
 
-impl Default for Limits {
+impl Default for TextLimits {
     /// [`MAX_LINES`] and [`MAX_BYTES`].
     fn default() -> Self {
         Self { lines: MAX_LINES, bytes: MAX_BYTES }
@@ -48,7 +48,7 @@ pub fn format_size(bytes: u64) -> String {
 /// Text within the limits comes back as it is, with a line feed at its end; cut text loses that. When the first line
 /// alone is too long, nothing is kept and `first_line_exceeds_limit` says so.
 #[must_use]
-pub fn truncate_head(text: &str, limits: Limits) -> Truncation {
+pub fn truncate_head(text: &str, limits: TextLimits) -> Truncation {
     let total = Total::of(text);
     if total.fits(limits) {
         return total.whole(text, limits);
@@ -84,7 +84,7 @@ pub fn truncate_head(text: &str, limits: Limits) -> Truncation {
 /// As [`truncate_head`], but when the last line alone is too long, its last bytes are kept, from the start of a
 /// character on, and `last_line_partial` says so.
 #[must_use]
-pub fn truncate_tail(text: &str, limits: Limits) -> Truncation {
+pub fn truncate_tail(text: &str, limits: TextLimits) -> Truncation {
     let total = Total::of(text);
     if total.fits(limits) {
         return total.whole(text, limits);
@@ -130,11 +130,11 @@ impl Total {
         Self { lines: count_lines(text), bytes: text.len() }
     }
 
-    fn fits(&self, limits: Limits) -> bool {
+    fn fits(&self, limits: TextLimits) -> bool {
         self.lines <= limits.lines && self.bytes <= limits.bytes
     }
 
-    fn whole(&self, text: &str, limits: Limits) -> Truncation {
+    fn whole(&self, text: &str, limits: TextLimits) -> Truncation {
         Truncation {
             truncated: false,
             truncated_by: None,
@@ -142,7 +142,7 @@ impl Total {
         }
     }
 
-    fn cut(&self, content: &str, lines: usize, by: TruncatedBy, limits: Limits) -> Truncation {
+    fn cut(&self, content: &str, lines: usize, by: TruncatedBy, limits: TextLimits) -> Truncation {
         Truncation {
             content: content.to_owned(),
             truncated: true,

@@ -68,7 +68,7 @@ fn spec() -> ToolSpec {
 }
 
 #[derive(Deserialize)]
-struct Arguments {
+struct WriteArguments {
     path: String,
     content: String,
 }
@@ -90,7 +90,7 @@ impl Tool for WriteTool {
         // Take the place in the queue now, not when the future first runs.
         let ticket = self.queue.ticket();
         Box::pin(async move {
-            let Arguments { path: given, content } = arguments::parse(invocation.arguments)?;
+            let WriteArguments { path: given, content } = arguments::parse(invocation.arguments)?;
             let path = self.home.resolve(&given, &invocation.cwd, &*self.host)?;
             let cancel = invocation.cancel;
             let turn = blocking::enter(ticket, &*self.host, &path, &cancel, |error| {

@@ -185,7 +185,7 @@ impl BackgroundProcesses {
     /// Whether no process runs or starts, and every end was taken, by [`Self::next_end`] or [`Self::take_end`]. A
     /// process counts until its last output is read and its end recorded, a moment longer than in its group.
     #[must_use]
-    pub fn is_at_rest(&self) -> bool {
+    pub fn is_idle(&self) -> bool {
         let state = self.state();
         state.starting == 0 && state.working == 0 && state.untold.is_empty()
     }

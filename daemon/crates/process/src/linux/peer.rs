@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_below_is_found_with_what_it_belongs_to() {
+    fn a_descendant_is_found_with_its_supervisor() {
         let all = [(1, 0, 0), (10, 1, 5), (11, 10, 6), (12, 11, 7), (13, 12, 8), (20, 1, 5), (21, 20, 9)];
         assert_eq!(walk(13, 10, of(&all)), AncestorWalk::Below(vec![(12, 7), (11, 6)]));
         assert_eq!(walk(11, 10, of(&all)), AncestorWalk::Below(vec![(11, 6)]));
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_is_one_and_so_is_whoever_has_ended() {
+    fn a_child_counts_as_a_command_and_so_does_an_ended_process() {
         let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         let pid = child.id().cast_signed();
         let descriptor = pidfd_open(Pid::from_raw(pid).unwrap(), PidfdFlags::empty()).unwrap();

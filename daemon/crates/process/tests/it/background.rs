@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::fixture::launcher;
 
 /// Nothing in these tests takes longer.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 const LIMITS: BackgroundLimits = BackgroundLimits { running: 2, keep_bytes: 1000, file_bytes: 5000 };
 
@@ -50,13 +50,13 @@ async fn names_count_on_and_ends_are_told_once() {
     let bench = Bench::new();
     let process = bench.list.start(&bench.shell, bench.job("echo a; exit 3"), LIMITS).await.unwrap();
     assert_eq!((process.id(), process.label()), ("bg-5", "echo a; exit 3"));
-    let end = process.ended(PATIENCE).await.unwrap();
+    let end = process.ended(TIME_LIMIT).await.unwrap();
     assert_eq!((end.exit.code, end.by), (3, None));
     assert_eq!(process.since(0).text, "a\n");
-    assert!(!bench.list.is_at_rest(), "nobody was told yet");
+    assert!(!bench.list.is_idle(), "nobody was told yet");
     assert_eq!(bench.list.next_end().await.id(), "bg-5");
     assert!(bench.list.take_end().is_none());
-    assert!(bench.list.is_at_rest());
+    assert!(bench.list.is_idle());
     assert_eq!(bench.list.get("bg-5").unwrap().state(), BackgroundState::Ended(end));
 }
 
@@ -70,7 +70,7 @@ async fn it_lasts_as_long_as_anything_that_it_started() {
     }
     assert!(matches!(process.state(), BackgroundState::ShellEnded(exit) if exit.code == 2));
     process.write(b"word\n").await.unwrap();
-    let end = process.ended(PATIENCE).await.unwrap();
+    let end = process.ended(TIME_LIMIT).await.unwrap();
     assert_eq!(end.exit.code, 2);
     assert_eq!(process.since(0).text, "late word\n");
     assert!(process.write(b"more").await.is_err());
@@ -84,11 +84,11 @@ async fn only_so_many_run() {
     start().await.unwrap();
     let refused = start().await.unwrap_err();
     assert!(matches!(&refused, BackgroundError::TooMany(ids) if ids == &["bg-5", "bg-6"]), "{refused}");
-    let end = first.terminate(PATIENCE, EndedBy::Request).await.unwrap();
+    let end = first.terminate(TIME_LIMIT, EndedBy::Request).await.unwrap();
     assert_eq!((end.exit.signal, end.by), (Some(15), Some(EndedBy::Request)));
     assert_eq!(start().await.unwrap().id(), "bg-7");
-    bench.shell.group.terminate(PATIENCE).await;
-    bench.list.settled(PATIENCE).await;
+    bench.shell.group.terminate(TIME_LIMIT).await;
+    bench.list.settled(TIME_LIMIT).await;
     assert!(bench.list.list().iter().all(|process| process.end().is_some()));
 }
 
@@ -96,7 +96,7 @@ async fn only_so_many_run() {
 async fn the_end_of_the_output_stays_and_its_beginning_is_in_a_file() {
     let bench = Bench::new();
     let process = bench.list.start(&bench.shell, bench.job("seq 10000"), LIMITS).await.unwrap();
-    process.ended(PATIENCE).await.unwrap();
+    process.ended(TIME_LIMIT).await.unwrap();
     let whole: String = (1..=10_000).map(|number| format!("{number}\n")).collect();
     assert_eq!((process.total_bytes(), process.total_lines()), (whole.len() as u64, 10_000));
     let kept = process.since(0);
@@ -108,16 +108,16 @@ async fn the_end_of_the_output_stays_and_its_beginning_is_in_a_file() {
 }
 
 #[tokio::test]
-async fn whoever_waits_is_told() {
+async fn waiting_ends_with_output_or_the_end() {
     let bench = Bench::new();
     let process = bench.list.start(&bench.shell, bench.job("cat; echo over"), LIMITS).await.unwrap();
     let mark = process.mark();
-    let (written, ()) = tokio::join!(process.write(b"x\n"), process.written_since(mark, PATIENCE));
+    let (written, ()) = tokio::join!(process.write(b"x\n"), process.written_since(mark, TIME_LIMIT));
     written.unwrap();
     assert_eq!(process.since(0).text, "x\n");
     process.end_input().await.unwrap();
-    process.ended(PATIENCE).await.unwrap();
+    process.ended(TIME_LIMIT).await.unwrap();
     // What has ended is not waited for.
-    process.written_since(process.mark(), PATIENCE).await;
+    process.written_since(process.mark(), TIME_LIMIT).await;
     assert_eq!(process.since(2).text, "over\n");
 }

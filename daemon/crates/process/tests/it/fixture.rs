@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) const HELPER: &str = env!("CARGO_BIN_EXE_agentd-process-test-helper");
 
 /// No test waits longer than this for anything.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 pub(crate) fn launcher() -> Launcher {
     Launcher::new(GuardCommand { program: HELPER.into(), args: vec!["guard".into()] })
@@ -48,7 +48,7 @@ pub(crate) fn shell(script: &str) -> ShellCommand {
 
 /// Waits for `future`, but not for ever.
 pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
-    timeout(PATIENCE, future).await.expect("this should not take so long")
+    timeout(TIME_LIMIT, future).await.expect("this should not take so long")
 }
 
 /// Everything that a command writes until its output is closed.

@@ -25,7 +25,7 @@ struct Daemon {
 }
 
 fn daemon(script: &str, owners: &Path) -> Daemon {
-    #[expect(clippy::zombie_processes, reason = "waited for by whoever kills it, or the test has failed")]
+    #[expect(clippy::zombie_processes, reason = "its killer waits for it, or the test has failed")]
     let mut process = Command::new(HELPER)
         .args(["daemon", script])
         .arg(owners)

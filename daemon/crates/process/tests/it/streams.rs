@@ -165,7 +165,7 @@ async fn a_command_learns_of_a_new_size() {
 }
 
 #[tokio::test]
-async fn whoever_asks_the_terminal_gets_an_answer() {
+async fn queries_to_the_terminal_are_answered() {
     let ask = "stty raw -echo; printf '\\033[999;999H\\033[6n'; answer=$(dd bs=1 count=8 2> /dev/null); \
         printf '\\033[c'; more=$(dd bs=1 count=9 2> /dev/null); stty sane; echo \"$answer $more\" | tr '\\033' E";
     let mut process = start(terminal(), ask).await;

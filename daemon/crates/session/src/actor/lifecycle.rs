@@ -128,6 +128,6 @@ impl Actor {
             && self.dialogs.is_empty()
             && !self.unflushed.is_in_memory()
             && self.context.processes.running() == 0
-            && self.context.background.is_at_rest()
+            && self.context.background.is_idle()
     }
 }

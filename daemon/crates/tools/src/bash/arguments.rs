@@ -12,17 +12,25 @@ use agentd_process::TerminalSize;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{call::Timeout, features::BashFeatures};
+use super::features::BashFeatures;
 use crate::path::{Base, resolve};
 
 /// The longest timeout: the most milliseconds of JavaScript's timers, which pi uses.
 pub(crate) const MAX_TIMEOUT: Duration = Duration::from_millis(2_147_483_647);
 
+/// A timeout.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BashTimeout {
+    pub(super) time: Duration,
+    /// The same as the model wrote it.
+    pub(super) seconds: f64,
+}
+
 /// A checked call. Arguments of disabled features count as not given.
 #[derive(Debug)]
-pub(super) struct Call {
+pub(super) struct BashCall {
     pub(super) command: String,
-    pub(super) timeout: Option<Timeout>,
+    pub(super) timeout: Option<BashTimeout>,
     /// The size of the terminal to run on, if any.
     pub(super) terminal: Option<TerminalSize>,
     pub(super) background: bool,
@@ -31,7 +39,7 @@ pub(super) struct Call {
 }
 
 #[derive(Deserialize)]
-struct Arguments {
+struct BashArguments {
     command: String,
     timeout: Option<f64>,
     pty: Option<bool>,
@@ -42,13 +50,13 @@ struct Arguments {
     env: Option<BTreeMap<String, String>>,
 }
 
-impl Call {
+impl BashCall {
     /// Reads the arguments of a call in a session whose working directory is `base.cwd`.
     ///
     /// # Errors
     /// The message for the model.
     pub(super) fn read(arguments: Value, features: &BashFeatures, base: Base<'_>) -> Result<Self, ToolError> {
-        let Arguments { command, timeout: seconds, pty, rows, cols, background, cwd, env } =
+        let BashArguments { command, timeout: seconds, pty, rows, cols, background, cwd, env } =
             serde_json::from_value(without_unknown(arguments, features))
                 .map_err(|error| ToolError(format!("Invalid arguments for bash: {error}")))?;
         let terminal = match features.pty.filter(|_| pty == Some(true)) {
@@ -122,13 +130,13 @@ fn variable((name, value): (String, String)) -> Result<(OsString, OsString), Too
 ///
 /// # Errors
 /// pi's texts.
-fn timeout(seconds: f64) -> Result<Timeout, ToolError> {
+fn timeout(seconds: f64) -> Result<BashTimeout, ToolError> {
     // Written so that NaN is refused, too.
     if !(seconds > 0.0 && seconds.is_finite()) {
         return Err(ToolError("Invalid timeout: must be a finite number of seconds".into()));
     }
     match Duration::try_from_secs_f64(seconds) {
-        Ok(time) if time <= MAX_TIMEOUT => Ok(Timeout { time, seconds }),
+        Ok(time) if time <= MAX_TIMEOUT => Ok(BashTimeout { time, seconds }),
         Ok(_) | Err(_) => Err(ToolError("Invalid timeout: maximum is 2147483.647 seconds".into())),
     }
 }
@@ -143,9 +151,9 @@ mod tests {
         BashFeatures { pty: Some(TerminalSize::default()), cwd: true, env: true, ..BashFeatures::default() }
     }
 
-    fn read(arguments: Value, features: &BashFeatures) -> Result<Call, String> {
+    fn read(arguments: Value, features: &BashFeatures) -> Result<BashCall, String> {
         let base = Base { cwd: Path::new("/w"), home: Some(Path::new("/home/me")) };
-        Call::read(arguments, features, base).map_err(|error| error.0)
+        BashCall::read(arguments, features, base).map_err(|error| error.0)
     }
 
     #[test]

@@ -8,7 +8,7 @@ use agentd_protocol::tool::ToolResult;
 use tokio::select;
 
 use super::{features::BackgroundFeature, report::ABORTED};
-use crate::processes::show::{Wanted, output};
+use crate::processes::show::{OutputPart, output};
 
 /// How long the call watches a new command: an early failure is then in the result.
 const WATCHED: Duration = Duration::from_secs(1);
@@ -28,7 +28,7 @@ pub(super) async fn start(feature: &BackgroundFeature, job: BackgroundJob) -> Re
         () = cancel.cancelled() => process.end(),
     };
     let failed = end.is_some_and(|end| !end.exit.success());
-    let mut result = output(&process, Wanted::New);
+    let mut result = output(&process, OutputPart::New);
     result.is_error = failed.then_some(true);
     Ok(result)
 }

@@ -6,7 +6,6 @@ mod call;
 mod features;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzz;
-mod input_end;
 mod intercept;
 mod report;
 mod spec;

@@ -11,7 +11,7 @@ use agentd_protocol::{
 };
 use serde_json::{Map, Value, json};
 
-use super::call::Timeout;
+use super::arguments::BashTimeout;
 use crate::truncate::format_size;
 
 /// The end of an aborted command's error.
@@ -35,7 +35,7 @@ pub(super) fn result(
     tail: &OutputTail,
     halves: HeadTailBuffer,
     outcome: &ShellOutcome,
-    timeout: Option<Timeout>,
+    timeout: Option<BashTimeout>,
 ) -> Result<ToolResult, ToolError> {
     let truncation = tail.snapshot();
     let shown = shown(tail, &truncation);
@@ -111,7 +111,7 @@ fn details(tail: &OutputTail, truncation: &Truncation) -> Map<String, Value> {
     details
 }
 
-fn timed_out(outcome: &ShellOutcome, timeout: Option<Timeout>) -> String {
+fn timed_out(outcome: &ShellOutcome, timeout: Option<BashTimeout>) -> String {
     let mut text =
         format!("Command timed out after {} seconds", timeout.map_or(0.0, |timeout| timeout.seconds));
     if let (Some(exit), Some(after)) = (outcome.exit, outcome.shell_exited_after) {
@@ -169,7 +169,11 @@ mod tests {
         (tail, halves)
     }
 
-    async fn text(output: &str, outcome: ShellOutcome, timeout: Option<Timeout>) -> Result<String, String> {
+    async fn text(
+        output: &str,
+        outcome: ShellOutcome,
+        timeout: Option<BashTimeout>,
+    ) -> Result<String, String> {
         let dir = tempfile::tempdir().unwrap();
         let (tail, halves) = finished(&dir, output).await;
         let path = match tail.full_output() {
@@ -195,7 +199,7 @@ mod tests {
         assert_eq!(text("hi", aborted, None).await, Err("hi\n\nCommand aborted".into()));
 
         let timed_out = ShellOutcome { stopped: Some(StopCause::TimedOut), ..outcome(137) };
-        let limit = |seconds| Some(Timeout { time: Duration::from_secs_f64(seconds), seconds });
+        let limit = |seconds| Some(BashTimeout { time: Duration::from_secs_f64(seconds), seconds });
         assert_eq!(
             text("hi", timed_out, limit(2.0)).await,
             Err("hi\n\nCommand timed out after 2 seconds".into())

@@ -10,7 +10,7 @@ use agentd_protocol::{
 };
 
 use super::{
-    arguments::Call,
+    arguments::BashCall,
     background, call,
     features::BashFeatures,
     spec::{NAME, spec},
@@ -53,8 +53,8 @@ impl BashTool {
             invocation;
         let BashOptions { shell, command_prefix, outputs, home, features } = &self.options;
         let base = Base { cwd: &cwd, home: home.as_deref() };
-        let Call { command: written, timeout, terminal, background, cwd, env: own } =
-            Call::read(arguments, features, base)?;
+        let BashCall { command: written, timeout, terminal, background, cwd, env: own } =
+            BashCall::read(arguments, features, base)?;
         if let Some(refusal) = features.interception.as_ref().and_then(|rules| rules.refusal(&written)) {
             return Err(ToolError(refusal));
         }

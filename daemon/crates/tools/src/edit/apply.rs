@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::matching::{Edit, Matches, Place};
+use super::matching::{Edit, EditMatch, EditMatches};
 
 /// A range of the text and its replacement. Changes are in the order of the text and do not overlap.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(super) struct Change {
 ///
 /// When the matches are in the plain form of the text, a change takes whole lines: their plain form with the edits
 /// made. All other lines keep their bytes.
-pub(super) fn changes(text: &str, edits: &[Edit], matches: &Matches<'_>) -> Vec<Change> {
+pub(super) fn changes(text: &str, edits: &[Edit], matches: &EditMatches<'_>) -> Vec<Change> {
     match &matches.plain {
         None => matches
             .places
@@ -42,7 +42,7 @@ pub(super) fn apply(text: &str, changes: &[Change]) -> String {
     result
 }
 
-fn widened(text: &str, plain: &str, edits: &[Edit], places: &[Place]) -> Vec<Change> {
+fn widened(text: &str, plain: &str, edits: &[Edit], places: &[EditMatch]) -> Vec<Change> {
     let mut lines = SameLines { text, plain, text_at: 0, plain_at: 0 };
     let mut changes = Vec::new();
     let mut places = places.iter().peekable();

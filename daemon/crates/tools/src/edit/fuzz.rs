@@ -4,8 +4,7 @@ use super::{
     apply::{apply, changes},
     diff::show,
     fuzzy, line_endings,
-    matching::{Edit, find},
-    problem::Problem,
+    matching::{Edit, EditProblem, find},
 };
 
 /// The most edits of one input.
@@ -102,13 +101,13 @@ pub(crate) fn edits(input: &[u8]) {
 }
 
 /// A refusal has the reason that it names.
-fn refused_for_a_reason(text: &str, edits: &[Edit], problem: &Problem) {
+fn refused_for_a_reason(text: &str, edits: &[Edit], problem: &EditProblem) {
     match problem {
-        Problem::EmptyOld(index) => assert!(edits[*index].old.is_empty()),
-        Problem::NotFound(index) => {
+        EditProblem::EmptyOld(index) => assert!(edits[*index].old.is_empty()),
+        EditProblem::NotFound(index) => {
             assert!(!text.contains(&edits[*index].old) || edits.iter().any(|edit| !text.contains(&edit.old)))
         }
-        Problem::Ambiguous(index, count) => {
+        EditProblem::Ambiguous(index, count) => {
             let old = fuzzy::plain(&edits[*index].old);
             let exact = text.matches(&edits[*index].old).count();
             let plain = if old.is_empty() { 0 } else { fuzzy::plain(text).matches(&*old).count() };
@@ -117,7 +116,7 @@ fn refused_for_a_reason(text: &str, edits: &[Edit], problem: &Problem) {
                     && (exact > 1 || plain > 1 || fuzzy::plain(text).matches(&edits[*index].old).count() > 1)
             );
         }
-        Problem::Overlap(one, other) => assert_ne!(one, other),
+        EditProblem::Overlap(one, other) => assert_ne!(one, other),
         other => panic!("{other:?}"),
     }
 }

@@ -8,7 +8,6 @@ mod fuzzy;
 mod line_endings;
 mod matching;
 mod prepare;
-mod problem;
 mod text_file;
 mod tool;
 

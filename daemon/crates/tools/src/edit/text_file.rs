@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use crate::{
     errno,
-    operations::{Before, FileKind, FileSystem, OpenFile, Stamp, Unreachable},
+    operations::{FileKind, FileSnapshot, FileStamp, FileSystem, OpenFile, Unreachable},
     truncate::format_size,
 };
 
@@ -24,7 +24,7 @@ const BOM: &str = "\u{feff}";
 pub(super) struct TextFile {
     content: String,
     text_start: usize,
-    stamp: Stamp,
+    stamp: FileStamp,
 }
 
 impl TextFile {
@@ -60,8 +60,8 @@ impl TextFile {
     }
 
     /// The file's state when it was read.
-    pub(super) fn before(&self) -> Before<'_> {
-        Before { stamp: &self.stamp, content: self.content.as_bytes() }
+    pub(super) fn before(&self) -> FileSnapshot<'_> {
+        FileSnapshot { stamp: &self.stamp, content: self.content.as_bytes() }
     }
 
     /// The text without the byte order mark.

@@ -15,9 +15,8 @@ use super::{
     apply::{apply, changes},
     diff::{Shown, show},
     line_endings,
-    matching::{Edit, find},
+    matching::{Edit, EditProblem, find},
     prepare,
-    problem::Problem,
     text_file::{TextFile, unreachable_file},
 };
 use crate::{
@@ -93,7 +92,7 @@ fn spec() -> ToolSpec {
 }
 
 #[derive(Deserialize)]
-struct Arguments {
+struct EditArguments {
     path: String,
     edits: Vec<Replacement>,
 }
@@ -130,7 +129,7 @@ impl Tool for EditTool {
         // Take the place in the queue now, not when the future first runs.
         let ticket = self.queue.ticket();
         Box::pin(async move {
-            let arguments: Arguments = arguments::parse(invocation.arguments)?;
+            let arguments: EditArguments = arguments::parse(invocation.arguments)?;
             let path = self.home.resolve(&arguments.path, &invocation.cwd, &*self.host)?;
             if arguments.edits.is_empty() {
                 let message = "Edit tool input is invalid. edits must contain at least one replacement.";
@@ -153,14 +152,14 @@ impl Tool for EditTool {
 fn edit(
     files: &dyn FileSystem,
     path: &Path,
-    arguments: &Arguments,
+    arguments: &EditArguments,
     cancel: &CancellationToken,
 ) -> Result<ToolResult, ToolError> {
     let stop = || cancel.is_cancelled();
     let given = &arguments.path;
-    let problem = |problem: Problem| ToolError(problem.message(given, arguments.edits.len()));
+    let problem = |problem: EditProblem| ToolError(problem.message(given, arguments.edits.len()));
     if stop() {
-        return Err(problem(Problem::Aborted));
+        return Err(problem(EditProblem::Aborted));
     }
     files.may_write(path).map_err(|error| ToolError(error.to_string()))?;
     let file = TextFile::read(files, path, given)?;
@@ -176,21 +175,21 @@ fn edit(
     let changes = changes(&old, &edits, &matches);
     let edited = line_endings::apply(original, &changes);
     if edited == original {
-        return Err(problem(Problem::NoChange));
+        return Err(problem(EditProblem::NoChange));
     }
     if stop() {
-        return Err(problem(Problem::Aborted));
+        return Err(problem(EditProblem::Aborted));
     }
     files.replace(path, file.with_text(edited).as_bytes(), Some(&file.before())).map_err(
         |error| match error {
-            WriteError::Changed(_) => problem(Problem::Changed),
+            WriteError::Changed(_) => problem(EditProblem::Changed),
             error => ToolError(error.to_string()),
         },
     )?;
     Ok(result(arguments, show(given, &old, &apply(&old, &changes), &changes)))
 }
 
-fn result(arguments: &Arguments, shown: Shown) -> ToolResult {
+fn result(arguments: &EditArguments, shown: Shown) -> ToolResult {
     let mut details = Map::new();
     details.insert("diff".to_owned(), shown.diff.into());
     if let Some(patch) = shown.patch {

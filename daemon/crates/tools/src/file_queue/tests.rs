@@ -12,7 +12,7 @@ fn known(queue: &FileQueue) -> usize {
 async fn changes_of_one_file_follow_the_order_of_the_tickets() {
     let queue = FileQueue::new();
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let tickets: Vec<Ticket> = (0..20).map(|_| queue.ticket()).collect();
+    let tickets: Vec<FileTicket> = (0..20).map(|_| queue.ticket()).collect();
     // Use the last ticket first.
     let calls = tickets.into_iter().enumerate().rev().map(|(index, ticket)| {
         let seen = Arc::clone(&seen);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::pattern::Pattern;
+use super::tree::Pattern;
 
 /// A glob is matched against any path, or is refused with the glob in the message. A glob of letters, `*` and `?`
 /// matches exactly the names that it should.

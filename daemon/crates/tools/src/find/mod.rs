@@ -2,7 +2,6 @@
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzz;
-mod pattern;
 mod tool;
 mod tree;
 

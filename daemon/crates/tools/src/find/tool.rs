@@ -9,14 +9,13 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    pattern::Pattern,
-    tree::{Entry, Found, MOST_KEPT, first},
-};
+use super::tree::{Entry, Found, MOST_KEPT, Pattern, first};
 use crate::{
     blocking, errno,
     operations::Unreachable,
-    search::{FarWalk, Here, List, Notices, SearchKind, SearchTool, UnusedFiles, Walk, WalkRules, limit},
+    search::{
+        FarWalk, List, Notices, SearchCall, SearchKind, SearchTool, UnusedFiles, Walk, WalkRules, limit,
+    },
 };
 
 const DEFAULT_LIMIT: usize = 1000;
@@ -49,14 +48,14 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
 });
 
 #[derive(Deserialize)]
-pub struct Arguments {
+pub struct FindArguments {
     pattern: String,
     path: Option<String>,
     limit: Option<f64>,
 }
 
 impl SearchKind for Find {
-    type Arguments = Arguments;
+    type Arguments = FindArguments;
 
     const SNIPPET: &'static str = "Find files by a glob; respects .gitignore";
 
@@ -64,7 +63,7 @@ impl SearchKind for Find {
         &SPEC
     }
 
-    fn search(arguments: &Arguments, here: &Here<'_>) -> Result<ToolResult, ToolError> {
+    fn search(arguments: &FindArguments, here: &SearchCall<'_>) -> Result<ToolResult, ToolError> {
         let place = here.place(arguments.path.as_deref())?;
         let is_folder = place.is_folder();
         if !is_folder {

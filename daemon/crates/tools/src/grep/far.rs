@@ -7,10 +7,7 @@ use std::{
 
 use agentd_agent::ToolError;
 
-use super::{
-    file::{Found, Search},
-    pattern::Engine,
-};
+use super::file::{Engine, Found, Search};
 use crate::{
     errno,
     operations::{FileKind, FileSystem, Unreachable},

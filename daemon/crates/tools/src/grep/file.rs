@@ -7,12 +7,13 @@ use std::{
 };
 
 use agentd_agent::ToolError;
-use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenProblem, OpenRules};
-use grep_regex::RegexMatcher;
-use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkMatch};
+use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenProblem, OpenRules, SeenFileSystems};
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{
+    BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch,
+};
 use tokio_util::sync::CancellationToken;
 
-use super::{input::Input, pattern::Engine};
 use crate::{kernel, search::List};
 
 /// For a file that the call names: links are followed, and other users' files are accepted.
@@ -201,4 +202,107 @@ fn cut(line: &str) -> (&str, bool) {
         }
     }
     (line, false)
+}
+
+/// The bytes that decide whether a file is text: 64 KiB.
+const HEAD_BYTES: u64 = 64 * 1024;
+
+/// The input of a search. It ends early when the search stops, so that a file without a match does not delay the end,
+/// and before a NUL byte, so that matches do not depend on buffer sizes.
+pub(super) struct Input<'a, R> {
+    head: &'a [u8],
+    file: R,
+    is_text: bool,
+    is_over: bool,
+    stop: &'a Stop<'a>,
+}
+
+impl<'a, R: Read> Input<'a, R> {
+    /// Starts with a file, using `head` as the buffer for its beginning; `None` for a file that is no text and was not
+    /// named.
+    pub(super) fn begin(
+        mut file: R,
+        is_named: bool,
+        head: &'a mut Vec<u8>,
+        stop: &'a Stop<'a>,
+    ) -> io::Result<Option<Self>> {
+        head.clear();
+        file.by_ref().take(HEAD_BYTES).read_to_end(head)?;
+        // UTF-16 contains NUL bytes; the engine recognises it by its byte order mark.
+        let is_wide = head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff");
+        let is_text = !is_named && !is_wide;
+        if is_text && memchr::memchr(0, head).is_some() {
+            return Ok(None);
+        }
+        Ok(Some(Self { head, file, is_text, is_over: false, stop }))
+    }
+}
+
+impl<R: Read> Read for Input<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.stop.is_set() {
+            return Err(io::Error::other("stopped"));
+        }
+        if !self.head.is_empty() {
+            return self.head.read(buffer);
+        }
+        if self.is_over {
+            return Ok(0);
+        }
+        let count = self.file.read(buffer)?;
+        if self.is_text
+            && let Some(end) = memchr::memchr(0, &buffer[..count])
+        {
+            self.is_over = true;
+            return Ok(end);
+        }
+        Ok(count)
+    }
+}
+
+/// The longest line that is searched, in bytes: 32 MiB for each thread.
+const MAX_LINE_BYTES: usize = 32 << 20;
+
+/// Compiles a pattern with ripgrep's rules.
+///
+/// # Errors
+/// The problem, in the words of ripgrep's parser.
+pub(super) fn compile(pattern: &str, ignore_case: bool, literal: bool) -> Result<RegexMatcher, ToolError> {
+    RegexMatcherBuilder::new()
+        .case_insensitive(ignore_case)
+        .fixed_strings(literal)
+        .multi_line(true)
+        .line_terminator(Some(b'\n'))
+        .build(pattern)
+        .map_err(|error| {
+            // The engine wraps the pattern in a group, and its error would show that.
+            let as_given = if literal { None } else { regex_syntax::parse(pattern).err() };
+            ToolError(as_given.map_or_else(|| error.to_string(), |error| error.to_string()))
+        })
+}
+
+/// The search state of one thread.
+pub(super) struct Engine {
+    pub(super) searcher: Searcher,
+    /// Whether the call names the file, which is then searched even if it is not text.
+    pub(super) is_named: bool,
+    /// The buffer for the beginning of a file.
+    pub(super) head: Vec<u8>,
+    /// The file systems of earlier files.
+    pub(super) file_systems: SeenFileSystems,
+}
+
+impl Engine {
+    /// A named file is searched byte for byte, whatever it is; of the files below a folder, binary ones are left out.
+    pub(super) fn new(context: usize, is_named: bool) -> Self {
+        let binary = if is_named { BinaryDetection::none() } else { BinaryDetection::quit(0) };
+        let searcher = SearcherBuilder::new()
+            .line_number(true)
+            .before_context(context)
+            .after_context(context)
+            .binary_detection(binary)
+            .heap_limit(Some(MAX_LINE_BYTES))
+            .build();
+        Self { searcher, is_named, head: Vec::new(), file_systems: SeenFileSystems::default() }
+    }
 }

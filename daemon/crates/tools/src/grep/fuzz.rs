@@ -2,7 +2,7 @@
 
 use grep_searcher::sinks::Lossy;
 
-use super::pattern::{Engine, compile};
+use super::file::{Engine, compile};
 
 /// A pattern is refused with a reason, or finds lines in order. A literal text is found in exactly the lines that
 /// contain it.

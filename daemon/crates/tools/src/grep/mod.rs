@@ -7,8 +7,6 @@ mod far;
 mod file;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzz;
-mod input;
-mod pattern;
 mod tool;
 mod tree;
 

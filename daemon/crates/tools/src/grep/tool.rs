@@ -13,11 +13,10 @@ use serde_json::json;
 
 use super::{
     far::{search_far_file, search_far_tree},
-    file::{Found, Search, Stop},
-    pattern::{Engine, compile},
+    file::{Engine, Found, Search, Stop, compile},
     tree::{Wanted, search_tree},
 };
-use crate::search::{Here, Notices, SearchKind, SearchTool, UnusedFiles, WalkRules, limit};
+use crate::search::{Notices, SearchCall, SearchKind, SearchTool, UnusedFiles, WalkRules, limit};
 
 const DEFAULT_LIMIT: usize = 100;
 
@@ -57,7 +56,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Arguments {
+pub struct GrepArguments {
     pattern: String,
     path: Option<String>,
     glob: Option<String>,
@@ -70,7 +69,7 @@ pub struct Arguments {
 }
 
 impl SearchKind for Grep {
-    type Arguments = Arguments;
+    type Arguments = GrepArguments;
 
     const SNIPPET: &'static str = "Search file contents; respects .gitignore";
 
@@ -78,7 +77,7 @@ impl SearchKind for Grep {
         &SPEC
     }
 
-    fn search(arguments: &Arguments, here: &Here<'_>) -> Result<ToolResult, ToolError> {
+    fn search(arguments: &GrepArguments, here: &SearchCall<'_>) -> Result<ToolResult, ToolError> {
         let place = here.place(arguments.path.as_deref())?;
         let matcher = compile(&arguments.pattern, arguments.ignore_case, arguments.literal)?;
         let limit = limit(arguments.limit, DEFAULT_LIMIT);

@@ -15,10 +15,7 @@ use agentd_agent::ToolError;
 use grep_regex::RegexMatcher;
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    file::{Found, Search, Stop},
-    pattern::Engine,
-};
+use super::file::{Engine, Found, Search, Stop};
 use crate::{
     operations::FileKind,
     search::{Walk, WalkRules},

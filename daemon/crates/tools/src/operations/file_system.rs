@@ -2,10 +2,14 @@
 
 use std::{
     ffi::OsString,
+    fs::Metadata,
     io::{self, Read},
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
+    time::{Duration, SystemTime},
 };
 
+pub use agentd_safe_open::FileKind;
 use rustix::io::Errno;
 use tokio_util::sync::CancellationToken;
 
@@ -37,7 +41,7 @@ pub trait FileSystem: Send + Sync {
     ///
     /// # Errors
     /// The system's.
-    fn about(&self, path: &Path) -> io::Result<About>;
+    fn about(&self, path: &Path) -> io::Result<FileFacts>;
 
     /// Checks that a file may be read and written.
     ///
@@ -81,14 +85,19 @@ pub trait FileSystem: Send + Sync {
     ///
     /// # Errors
     /// [`WriteError`]; [`WriteError::Changed`] only with `before`.
-    fn replace(&self, path: &Path, content: &[u8], before: Option<&Before<'_>>) -> Result<(), WriteError>;
+    fn replace(
+        &self,
+        path: &Path,
+        content: &[u8],
+        before: Option<&FileSnapshot<'_>>,
+    ) -> Result<(), WriteError>;
 
     /// The entries of each of the folders, in any order, without `.` and `..`. A remote host answers several folders in
     /// one exchange; asking for more than [`FileSystem::batch`] is not needed.
     ///
     /// # Errors
     /// The outer error: nothing can be listed. The inner errors: of one folder.
-    fn list(&self, folders: &[PathBuf]) -> io::Result<Vec<io::Result<Vec<Listed>>>>;
+    fn list(&self, folders: &[PathBuf]) -> io::Result<Vec<io::Result<Vec<FolderEntry>>>>;
 
     /// Reads files in their order and passes each to `take`, which returns whether to continue; the rest of a file that
     /// `take` does not read is skipped. Only regular files are read; others are an error of that file. This default
@@ -99,7 +108,7 @@ pub trait FileSystem: Send + Sync {
     fn read_each(&self, files: &[PathBuf], take: TakeFile<'_>) -> io::Result<()> {
         for (number, path) in files.iter().enumerate() {
             let wants_more = match self.open(path) {
-                Ok(OpenFile { about: About { kind: FileKind::File, .. }, mut content, .. }) => {
+                Ok(OpenFile { about: FileFacts { kind: FileKind::File, .. }, mut content, .. }) => {
                     take(number, Ok(&mut *content as &mut dyn Read))
                 }
                 Ok(_) => take(number, Err(Errno::INVAL.into())),
@@ -129,9 +138,9 @@ pub type TakeFile<'a> = &'a mut dyn FnMut(usize, io::Result<&mut dyn Read>) -> b
 /// A file that was opened for reading.
 pub struct OpenFile {
     /// Its kind and length.
-    pub about: About,
+    pub about: FileFacts,
     /// Its state when it was opened.
-    pub stamp: Stamp,
+    pub stamp: FileStamp,
     /// How many bytes are safe to read: some files have no end.
     pub limit: u64,
     /// The content of a regular file; for other kinds, whatever reading returns.
@@ -140,35 +149,16 @@ pub struct OpenFile {
 
 /// Facts about a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct About {
+pub struct FileFacts {
     /// Its kind.
     pub kind: FileKind,
     /// Bytes of a regular file; meaningless for others.
     pub length: u64,
 }
 
-/// The kind of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FileKind {
-    /// A regular file.
-    File,
-    /// A folder.
-    Folder,
-    /// A symbolic link; only in listings.
-    Link,
-    /// A named pipe.
-    Pipe,
-    /// A socket.
-    Socket,
-    /// A device, or unknown.
-    Device,
-    /// A file of `/proc`; only for opened files.
-    OfProcesses,
-}
-
 /// An entry of a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct FolderEntry {
     /// Its name.
     pub name: OsString,
     /// Its own kind, links not followed.
@@ -177,13 +167,16 @@ pub struct Listed {
     pub target: Option<FileKind>,
 }
 
+/// The age after which two changes can no longer look like one: the resolution of the coarsest file systems.
+const SETTLED: Duration = Duration::from_secs(2);
+
 /// Identifies one state of a file.
 ///
 /// File systems note changes with a clock of a few hundred ticks a second at best, so two changes may look like one. A
 /// stamp that was taken long enough after the last change is sure: a file with the same stamp has the same content. For
 /// other stamps, the content itself must be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stamp {
+pub struct FileStamp {
     /// The file's device and inode.
     pub file: (u64, u64),
     /// Bytes.
@@ -194,7 +187,26 @@ pub struct Stamp {
     pub is_sure: bool,
 }
 
-impl Stamp {
+impl FileStamp {
+    /// The stamp of a file on this machine; `now` is the time right before its metadata was read.
+    pub(crate) fn of(metadata: &Metadata, now: SystemTime) -> Self {
+        let nanoseconds =
+            |seconds: i64, nanoseconds: i64| i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds);
+        let changed = (
+            nanoseconds(metadata.mtime(), metadata.mtime_nsec()),
+            nanoseconds(metadata.ctime(), metadata.ctime_nsec()),
+        );
+        let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        // A time in the future is not settled either.
+        let settled = now.saturating_sub(SETTLED).as_nanos().cast_signed();
+        Self {
+            file: (metadata.dev(), metadata.ino()),
+            length: metadata.len(),
+            changed,
+            is_sure: changed.0.max(changed.1) < settled,
+        }
+    }
+
     /// Whether a later stamp shows another file or a change.
     #[must_use]
     pub fn differs(&self, later: &Self) -> bool {
@@ -204,9 +216,9 @@ impl Stamp {
 
 /// A file as it was when it was read.
 #[derive(Debug, Clone, Copy)]
-pub struct Before<'a> {
+pub struct FileSnapshot<'a> {
     /// Taken before reading.
-    pub stamp: &'a Stamp,
+    pub stamp: &'a FileStamp,
     /// Everything that was read.
     pub content: &'a [u8],
 }

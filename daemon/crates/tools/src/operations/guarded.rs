@@ -13,7 +13,9 @@ use std::{
 use agentd_protocol::settings::matches_pattern;
 use tokio_util::sync::CancellationToken;
 
-use super::{About, Before, FileHost, FileSystem, Listed, LocalFiles, OpenFile, TakeFile, WriteError};
+use super::{
+    FileFacts, FileHost, FileSnapshot, FileSystem, FolderEntry, LocalFiles, OpenFile, TakeFile, WriteError,
+};
 use crate::real_path::real_path;
 
 /// Files of the agent directory that are recognised under any name: as hard links, and as targets of links in the
@@ -96,7 +98,12 @@ impl FileSystem for GuardedFiles {
         }
     }
 
-    fn replace(&self, path: &Path, content: &[u8], before: Option<&Before<'_>>) -> Result<(), WriteError> {
+    fn replace(
+        &self,
+        path: &Path,
+        content: &[u8],
+        before: Option<&FileSnapshot<'_>>,
+    ) -> Result<(), WriteError> {
         self.may_write(path)?;
         self.local.replace(path, content, before)
     }
@@ -105,7 +112,7 @@ impl FileSystem for GuardedFiles {
         self.local.open(path)
     }
 
-    fn about(&self, path: &Path) -> io::Result<About> {
+    fn about(&self, path: &Path) -> io::Result<FileFacts> {
         self.local.about(path)
     }
 
@@ -125,7 +132,7 @@ impl FileSystem for GuardedFiles {
         self.local.create_folders(path)
     }
 
-    fn list(&self, folders: &[PathBuf]) -> io::Result<Vec<io::Result<Vec<Listed>>>> {
+    fn list(&self, folders: &[PathBuf]) -> io::Result<Vec<io::Result<Vec<FolderEntry>>>> {
         self.local.list(folders)
     }
 
@@ -148,12 +155,12 @@ mod tests {
 
     use super::*;
 
-    struct Place {
+    struct TestFolders {
         _folder: tempfile::TempDir,
         root: PathBuf,
     }
 
-    impl Place {
+    impl TestFolders {
         fn new() -> Self {
             let folder = tempfile::tempdir().unwrap();
             let root = folder.path().canonicalize().unwrap();
@@ -181,7 +188,7 @@ mod tests {
 
     #[test]
     fn no_name_leads_in() {
-        let place = Place::new();
+        let place = TestFolders::new();
         let all = [
             "agent/models.json",
             "agent/new/file",
@@ -207,7 +214,7 @@ mod tests {
 
     #[test]
     fn the_user_lets_some_of_it_be_written() {
-        let place = Place::new();
+        let place = TestFolders::new();
         let writable = ["skills/*", "AGENTS.md"];
         for path in ["agent/skills/a/SKILL.md", "agent/AGENTS.md", "project/link/skills/b", "home/skills/c"] {
             place.check("agent", &writable, path, true);

@@ -1,22 +1,21 @@
 //! The files of this machine.
 
 use std::{
-    fs::{self, FileType, Metadata, OpenOptions},
-    io::{self, Read},
-    os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt},
+    fs::{self, Metadata, OpenOptions},
+    io,
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
-    time::{Duration, SystemTime},
+    time::SystemTime,
 };
 
-use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenProblem, OpenRules, is_of_processes};
+use agentd_safe_open::is_of_processes;
 use rustix::fs::{Access, AtFlags, CWD, OFlags};
 use tokio_util::sync::CancellationToken;
 
-use super::{About, Before, FileHost, FileKind, FileSystem, Listed, OpenFile, Stamp, WriteError};
+use super::{
+    FileFacts, FileHost, FileKind, FileSnapshot, FileStamp, FileSystem, FolderEntry, OpenFile, WriteError,
+};
 use crate::{atomic, kernel, real_path::real_path};
-
-/// The age after which two changes can no longer look like one: the resolution of the coarsest file systems.
-const SETTLED: Duration = Duration::from_secs(2);
 
 /// The files of this machine.
 #[derive(Debug, Clone, Copy, Default)]
@@ -45,13 +44,13 @@ impl FileSystem for LocalFiles {
         }
         Ok(OpenFile {
             about,
-            stamp: stamp(&metadata, now),
+            stamp: FileStamp::of(&metadata, now),
             limit: kernel::limit(&file)?,
             content: Box::new(file),
         })
     }
 
-    fn about(&self, path: &Path) -> io::Result<About> {
+    fn about(&self, path: &Path) -> io::Result<FileFacts> {
         path.metadata().map(|metadata| about(&metadata))
     }
 
@@ -72,11 +71,16 @@ impl FileSystem for LocalFiles {
         fs::create_dir_all(path)
     }
 
-    fn replace(&self, path: &Path, content: &[u8], before: Option<&Before<'_>>) -> Result<(), WriteError> {
+    fn replace(
+        &self,
+        path: &Path,
+        content: &[u8],
+        before: Option<&FileSnapshot<'_>>,
+    ) -> Result<(), WriteError> {
         atomic::replace(path, content, before)
     }
 
-    fn list(&self, folders: &[PathBuf]) -> io::Result<Vec<io::Result<Vec<Listed>>>> {
+    fn list(&self, folders: &[PathBuf]) -> io::Result<Vec<io::Result<Vec<FolderEntry>>>> {
         Ok(folders.iter().map(|folder| list(folder)).collect())
     }
 
@@ -85,7 +89,7 @@ impl FileSystem for LocalFiles {
     }
 }
 
-fn list(folder: &Path) -> io::Result<Vec<Listed>> {
+fn list(folder: &Path) -> io::Result<Vec<FolderEntry>> {
     let listed = |entry: io::Result<fs::DirEntry>| {
         let entry = entry?;
         let kind = FileKind::from(entry.file_type()?);
@@ -94,73 +98,11 @@ fn list(folder: &Path) -> io::Result<Vec<Listed>> {
             FileKind::Link => entry.path().metadata().ok().map(|metadata| metadata.file_type().into()),
             other => Some(other),
         };
-        Ok(Listed { name: entry.file_name(), kind, target })
+        Ok(FolderEntry { name: entry.file_name(), kind, target })
     };
     folder.read_dir()?.map(listed).collect()
 }
 
-fn about(metadata: &Metadata) -> About {
-    About { kind: metadata.file_type().into(), length: metadata.len() }
-}
-
-impl From<FileType> for FileKind {
-    fn from(file_type: FileType) -> Self {
-        if file_type.is_file() {
-            Self::File
-        } else if file_type.is_dir() {
-            Self::Folder
-        } else if file_type.is_symlink() {
-            Self::Link
-        } else if file_type.is_fifo() {
-            Self::Pipe
-        } else if file_type.is_socket() {
-            Self::Socket
-        } else {
-            Self::Device
-        }
-    }
-}
-
-fn stamp(metadata: &Metadata, now: SystemTime) -> Stamp {
-    let nanoseconds =
-        |seconds: i64, nanoseconds: i64| i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds);
-    let changed = (
-        nanoseconds(metadata.mtime(), metadata.mtime_nsec()),
-        nanoseconds(metadata.ctime(), metadata.ctime_nsec()),
-    );
-    let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    // A time in the future is not settled either.
-    let settled = now.saturating_sub(SETTLED).as_nanos().cast_signed();
-    Stamp {
-        file: (metadata.dev(), metadata.ino()),
-        length: metadata.len(),
-        changed,
-        is_sure: changed.0.max(changed.1) < settled,
-    }
-}
-
-/// Whether the file at `target`, a path without links, is unchanged.
-///
-/// # Errors
-/// The system's; a missing file counts as changed.
-pub(crate) fn is_unchanged(target: &Path, before: &Before<'_>) -> io::Result<bool> {
-    let now = match OpenRules::new(LinkPolicy::Refused).owner(AcceptedOwner::Anybody).open(target) {
-        Ok(file) => file,
-        Err(error)
-            if error.is_missing()
-                || matches!(error.problem(), OpenProblem::Link | OpenProblem::NotAFile(_)) =>
-        {
-            return Ok(false);
-        }
-        Err(error) => return Err(error.into()),
-    };
-    if before.stamp.differs(&stamp(&now.metadata()?, SystemTime::now())) {
-        return Ok(false);
-    }
-    if before.stamp.is_sure {
-        return Ok(true);
-    }
-    let mut content = Vec::with_capacity(before.content.len() + 1);
-    now.take(before.content.len() as u64 + 1).read_to_end(&mut content)?;
-    Ok(content == before.content)
+fn about(metadata: &Metadata) -> FileFacts {
+    FileFacts { kind: metadata.file_type().into(), length: metadata.len() }
 }

@@ -11,7 +11,9 @@ use std::{
 use rustix::io::Errno;
 use tokio_util::sync::CancellationToken;
 
-use super::{About, Before, FileHost, FileKind, FileSystem, Listed, OpenFile, Stamp, WriteError};
+use super::{
+    FileFacts, FileHost, FileKind, FileSnapshot, FileStamp, FileSystem, FolderEntry, OpenFile, WriteError,
+};
 
 /// Links followed before they count as a circle.
 const MAX_LINKS: u32 = 40;
@@ -177,14 +179,14 @@ impl Nodes {
         Ok(())
     }
 
-    fn list(&self, folder: &Path) -> io::Result<Vec<Listed>> {
+    fn list(&self, folder: &Path) -> io::Result<Vec<FolderEntry>> {
         let (real, node) = self.find(folder)?;
         if !matches!(node, Node::Folder) {
             return Err(Errno::NOTDIR.into());
         }
         let below = self.by_path.range(real.clone()..).take_while(|(path, _)| path.starts_with(&real));
         let children = below.filter(|(path, _)| path.parent() == Some(&real));
-        let listed = children.map(|(path, node)| Listed {
+        let listed = children.map(|(path, node)| FolderEntry {
             name: path.file_name().unwrap_or_default().to_owned(),
             kind: node.kind(),
             target: self.find(path).ok().map(|(_, node)| node.kind()),
@@ -233,16 +235,16 @@ impl FileSystem for MemoryHost {
             _ => (Arc::default(), 0),
         };
         Ok(OpenFile {
-            about: About { kind: node.kind(), length: node.length() },
+            about: FileFacts { kind: node.kind(), length: node.length() },
             stamp: stamp(node.length(), change),
             limit: u64::MAX,
             content: Box::new(Cursor::new(content)),
         })
     }
 
-    fn about(&self, path: &Path) -> io::Result<About> {
+    fn about(&self, path: &Path) -> io::Result<FileFacts> {
         let nodes = self.nodes();
-        nodes.find(path).map(|(_, node)| About { kind: node.kind(), length: node.length() })
+        nodes.find(path).map(|(_, node)| FileFacts { kind: node.kind(), length: node.length() })
     }
 
     fn check_change(&self, path: &Path) -> io::Result<()> {
@@ -262,7 +264,7 @@ impl FileSystem for MemoryHost {
         self.nodes().create_folders(path)
     }
 
-    fn replace(&self, path: &Path, new: &[u8], before: Option<&Before<'_>>) -> Result<(), WriteError> {
+    fn replace(&self, path: &Path, new: &[u8], before: Option<&FileSnapshot<'_>>) -> Result<(), WriteError> {
         let failed = |source: io::Error| WriteError::System { call: "open", path: path.to_owned(), source };
         let mut nodes = self.nodes();
         let real = nodes.real_path(path).map_err(failed)?;
@@ -293,7 +295,7 @@ impl FileSystem for MemoryHost {
         Ok(())
     }
 
-    fn list(&self, folders: &[PathBuf]) -> io::Result<Vec<io::Result<Vec<Listed>>>> {
+    fn list(&self, folders: &[PathBuf]) -> io::Result<Vec<io::Result<Vec<FolderEntry>>>> {
         let nodes = self.nodes();
         Ok(folders.iter().map(|folder| nodes.list(folder)).collect())
     }
@@ -304,7 +306,7 @@ impl FileSystem for MemoryHost {
     }
 }
 
-fn stamp(length: u64, change: u64) -> Stamp {
+fn stamp(length: u64, change: u64) -> FileStamp {
     let time = i128::from(change);
-    Stamp { file: (0, 0), length, changed: (time, time), is_sure: true }
+    FileStamp { file: (0, 0), length, changed: (time, time), is_sure: true }
 }

@@ -12,9 +12,10 @@ mod ssh;
 mod unreachable;
 mod write_error;
 
-pub use file_system::{About, Before, FileHost, FileKind, FileSystem, Listed, OpenFile, Stamp, TakeFile};
+pub use file_system::{
+    FileFacts, FileHost, FileKind, FileSnapshot, FileStamp, FileSystem, FolderEntry, OpenFile, TakeFile,
+};
 pub use guarded::GuardedHost;
-pub(crate) use local::is_unchanged;
 pub use local::{LocalFiles, LocalHost};
 pub use memory::MemoryHost;
 pub use ssh::{SshHost, SshOptions, SshTarget, SshTargetError};

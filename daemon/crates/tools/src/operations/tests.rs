@@ -60,17 +60,17 @@ impl Tools {
 type MakeLink = Box<dyn Fn(&Path, &Path)>;
 
 /// A host, a folder to work in, and how to create a link there.
-struct Place {
+struct TestHost {
     host: Arc<dyn FileHost>,
     root: PathBuf,
     link: MakeLink,
     _dir: Option<tempfile::TempDir>,
 }
 
-fn places() -> Vec<Place> {
+fn places() -> Vec<TestHost> {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
-    let local = Place {
+    let local = TestHost {
         host: Arc::new(LocalHost),
         root,
         link: Box::new(|path, target| std::os::unix::fs::symlink(target, path).unwrap()),
@@ -78,7 +78,7 @@ fn places() -> Vec<Place> {
     };
     let memory = MemoryHost::new();
     memory.folder("/memory/dir").unwrap();
-    let memory = Place {
+    let memory = TestHost {
         host: Arc::new(memory.clone()),
         root: "/memory/dir".into(),
         link: Box::new(move |path, target| memory.link(path, target).unwrap()),
@@ -89,7 +89,7 @@ fn places() -> Vec<Place> {
 
 #[tokio::test]
 async fn files_are_written_read_and_changed() {
-    for Place { host, root, link, _dir } in places() {
+    for TestHost { host, root, link, _dir } in places() {
         let tools = Tools::new(&host, &root);
         assert_eq!(tools.write("a/b c/d.txt", "one\ntwo\n").await, "Successfully wrote to a/b c/d.txt");
         assert_eq!(tools.read("a/b c/d.txt").await, "one\ntwo\n");
@@ -114,7 +114,7 @@ async fn files_are_written_read_and_changed() {
 
 #[tokio::test]
 async fn what_goes_wrong_reads_the_same() {
-    for Place { host, root, link, _dir } in places() {
+    for TestHost { host, root, link, _dir } in places() {
         let tools = Tools::new(&host, &root);
         let shown = |path: &str| root.join(path).display().to_string();
         tools.write("file", "x").await;
@@ -161,7 +161,7 @@ async fn what_goes_wrong_reads_the_same() {
 
 #[tokio::test]
 async fn folders_are_searched_alike() {
-    for Place { host, root, link, _dir } in places() {
+    for TestHost { host, root, link, _dir } in places() {
         let tools = Tools::new(&host, &root);
         for (path, content) in [
             (".git/config", "needle in git"),
@@ -272,7 +272,7 @@ impl FileSystem for Meddled {
         self.files.open(path)
     }
 
-    fn about(&self, path: &Path) -> io::Result<About> {
+    fn about(&self, path: &Path) -> io::Result<FileFacts> {
         self.files.about(path)
     }
 
@@ -288,14 +288,19 @@ impl FileSystem for Meddled {
         self.files.create_folders(path)
     }
 
-    fn replace(&self, path: &Path, content: &[u8], before: Option<&Before<'_>>) -> Result<(), WriteError> {
+    fn replace(
+        &self,
+        path: &Path,
+        content: &[u8],
+        before: Option<&FileSnapshot<'_>>,
+    ) -> Result<(), WriteError> {
         if let Some(meddle) = self.meddling.lock().unwrap_or_else(PoisonError::into_inner).take() {
             meddle();
         }
         self.files.replace(path, content, before)
     }
 
-    fn list(&self, folders: &[PathBuf]) -> io::Result<Vec<io::Result<Vec<Listed>>>> {
+    fn list(&self, folders: &[PathBuf]) -> io::Result<Vec<io::Result<Vec<FolderEntry>>>> {
         self.files.list(folders)
     }
 
@@ -373,7 +378,7 @@ async fn an_edit_loses_no_change_of_others() {
 #[tokio::test(flavor = "multi_thread")]
 async fn parallel_changes_of_one_file_by_several_names_all_land() {
     const CALLS: usize = 100;
-    for Place { host, root, link, _dir } in places() {
+    for TestHost { host, root, link, _dir } in places() {
         let tools = Tools::new(&host, &root);
         let lines: String = (0..CALLS).map(|number| format!("line {number}.\n")).collect();
         tools.write("real/file", &lines).await;

@@ -9,11 +9,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::{select, time::timeout};
 
-use super::{COMES_WITH, find, show::facts};
+use super::{
+    find,
+    show::{COMES_WITH, facts},
+};
 use crate::arguments::parse;
 
 /// How long a process may take to read its input. Input that fits into the pipe is taken at once.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIME_LIMIT: Duration = Duration::from_secs(5);
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     ToolSpec {
@@ -35,7 +38,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
 });
 
 #[derive(Deserialize)]
-struct Arguments {
+struct InputArguments {
     id: String,
     text: String,
     eof: Option<bool>,
@@ -52,10 +55,10 @@ impl ProcessInput {
     }
 
     async fn run(&self, invocation: Invocation) -> Result<ToolResult, ToolError> {
-        let Arguments { id, text, eof } = parse(invocation.arguments)?;
+        let InputArguments { id, text, eof } = parse(invocation.arguments)?;
         let process = find::running(&self.list, &id)?;
         let ends = eof == Some(true);
-        let write = timeout(PATIENCE, write(&process, &text, ends));
+        let write = timeout(TIME_LIMIT, write(&process, &text, ends));
         let written = select! {
             written = write => written,
             () = invocation.cancel.cancelled() => return Err(ToolError("Operation aborted".into())),
@@ -74,7 +77,7 @@ impl ProcessInput {
             Err(_) => Err(ToolError(format!(
                 "{id} does not read its input: after {} seconds it has not taken all of the text, of which it may get a \
                  part",
-                PATIENCE.as_secs()
+                TIME_LIMIT.as_secs()
             ))),
         }
     }

@@ -13,8 +13,8 @@ use serde_json::json;
 use tokio::select;
 
 use super::{
-    COMES_WITH, find,
-    show::{SIGNALS, Wanted, output, output_with, status},
+    find,
+    show::{COMES_WITH, OutputPart, SIGNALS, output, output_with, status},
 };
 use crate::arguments::parse;
 
@@ -40,7 +40,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
 });
 
 #[derive(Deserialize)]
-struct Arguments {
+struct KillArguments {
     id: String,
     signal: Option<String>,
 }
@@ -56,7 +56,7 @@ impl ProcessKill {
     }
 
     async fn run(&self, invocation: Invocation) -> Result<ToolResult, ToolError> {
-        let Arguments { id, signal } = parse(invocation.arguments)?;
+        let KillArguments { id, signal } = parse(invocation.arguments)?;
         let signal = signal.as_deref().map(named).transpose()?;
         let process = find::running(&self.list, &id)?;
         select! {
@@ -67,14 +67,14 @@ impl ProcessKill {
 }
 
 /// The outcome of ending a process.
-struct Told {
+struct KillOutcome {
     text: String,
     /// Whether the text says how the process has ended.
     has_ended: bool,
 }
 
 /// Ends the process, or sends the signal; returns the outcome.
-async fn end(process: &BackgroundProcess, signal: Option<(&'static str, u8)>) -> Told {
+async fn end(process: &BackgroundProcess, signal: Option<(&'static str, u8)>) -> KillOutcome {
     let ended = match signal {
         None => process.terminate(GRACE, EndedBy::Request).await,
         Some((_, KILL)) => process.kill(EndedBy::Request).await,
@@ -92,13 +92,16 @@ async fn end(process: &BackgroundProcess, signal: Option<(&'static str, u8)>) ->
         }
         (None, _) => format!("{id} survives SIGKILL: it waits for the system, or belongs to another user"),
     };
-    Told { text, has_ended: ended.is_some() }
+    KillOutcome { text, has_ended: ended.is_some() }
 }
 
 /// The outcome, and the output that was not shown yet. The end of a process is reported once.
-fn with_output(process: &BackgroundProcess, told: &Told) -> ToolResult {
-    let shown =
-        if told.has_ended { output_with(process, Wanted::New, None) } else { output(process, Wanted::New) };
+fn with_output(process: &BackgroundProcess, told: &KillOutcome) -> ToolResult {
+    let shown = if told.has_ended {
+        output_with(process, OutputPart::New, None)
+    } else {
+        output(process, OutputPart::New)
+    };
     let text = shown.content.iter().find_map(ContentBlock::as_text).unwrap_or_default();
     let text = format!("{}\n\n{text}", told.text);
     ToolResult { content: vec![ContentBlock::text(text)], ..shown }

@@ -7,10 +7,7 @@ use agentd_process::BackgroundProcesses;
 use agentd_protocol::tool::{ConstrainedSampling, ToolResult, ToolSpec};
 use serde_json::{Value, json};
 
-use super::{
-    COMES_WITH,
-    show::{facts, status},
-};
+use super::show::{COMES_WITH, facts, status};
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
     name: "process_list".into(),

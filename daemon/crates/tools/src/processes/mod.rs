@@ -22,6 +22,3 @@ pub fn process_tools(list: &BackgroundProcesses) -> Vec<Arc<dyn Tool>> {
         Arc::new(kill::ProcessKill::new(list.clone())),
     ]
 }
-
-/// The tool that these are active with.
-const COMES_WITH: &str = "bash";

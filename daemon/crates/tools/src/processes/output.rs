@@ -10,8 +10,8 @@ use serde_json::json;
 use tokio::select;
 
 use super::{
-    COMES_WITH, find,
-    show::{Wanted, output},
+    find,
+    show::{COMES_WITH, OutputPart, output},
 };
 use crate::{arguments::parse, bash::MAX_TIMEOUT, truncate::MAX_LINES};
 
@@ -36,7 +36,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
 });
 
 #[derive(Deserialize)]
-struct Arguments {
+struct OutputArguments {
     id: String,
     since: Option<f64>,
     lines: Option<f64>,
@@ -54,28 +54,28 @@ impl ProcessOutput {
     }
 
     async fn run(&self, invocation: Invocation) -> Result<ToolResult, ToolError> {
-        let Arguments { id, since, lines, wait } = parse(invocation.arguments)?;
+        let OutputArguments { id, since, lines, wait } = parse(invocation.arguments)?;
         let process = find::process(&self.list, &id)?;
         let wanted = match (since, lines) {
             (Some(_), Some(_)) => {
                 return Err(ToolError("Give since or lines, not both.".into()));
             }
-            (Some(since), None) => Wanted::Since(whole("since", since)?),
+            (Some(since), None) => OutputPart::Since(whole("since", since)?),
             (None, Some(lines)) => {
                 let lines = whole("lines", lines)?;
-                Wanted::Lines(usize::try_from(lines).unwrap_or(MAX_LINES).min(MAX_LINES))
+                OutputPart::Lines(usize::try_from(lines).unwrap_or(MAX_LINES).min(MAX_LINES))
             }
-            (None, None) => Wanted::New,
+            (None, None) => OutputPart::New,
         };
-        let wait = wait.map(patience).transpose()?;
-        let from = if let Wanted::Since(from) = wanted { from } else { process.shown() };
+        let wait = wait.map(wait_time).transpose()?;
+        let from = if let OutputPart::Since(from) = wanted { from } else { process.shown() };
         // Taken before checking the output, so that output which has come is not waited for.
         let mark = process.mark();
-        if let Some(patience) = wait
+        if let Some(limit) = wait
             && process.total_bytes() <= from
         {
             select! {
-                () = process.written_since(mark, patience) => {}
+                () = process.written_since(mark, limit) => {}
                 () = invocation.cancel.cancelled() => return Err(ToolError("Operation aborted".into())),
             }
         }
@@ -116,7 +116,7 @@ fn whole(name: &str, number: f64) -> Result<u64, ToolError> {
     Err(ToolError(format!("Invalid {name}: must be a whole number, 0 or more")))
 }
 
-fn patience(seconds: f64) -> Result<Duration, ToolError> {
+fn wait_time(seconds: f64) -> Result<Duration, ToolError> {
     match Duration::try_from_secs_f64(seconds) {
         Ok(time) if time <= MAX_TIMEOUT => Ok(time),
         Ok(_) | Err(_) => Err(ToolError("Invalid wait: must be a number of seconds, 0 or more".into())),

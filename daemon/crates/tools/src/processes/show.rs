@@ -6,11 +6,14 @@ use agentd_process::{BackgroundEnd, BackgroundProcess, BackgroundState, EndedBy,
 use agentd_protocol::{number, tool::ToolResult};
 use serde_json::{Map, Value};
 
-use crate::truncate::{Limits, truncate_head, truncate_tail};
+use crate::truncate::{TextLimits, truncate_head, truncate_tail};
+
+/// The tool that these are active with.
+pub(super) const COMES_WITH: &str = "bash";
 
 /// The part of the output that is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum OutputPart {
     /// Output that was not shown yet; if it is too long, its end.
     New,
     /// Output from that position on; if it is too long, its beginning.
@@ -74,33 +77,37 @@ fn signal_name(signal: i32) -> String {
 }
 
 /// A part of a process's output for the model, with notes about it and the process's state. It counts as shown.
-pub(crate) fn output(process: &BackgroundProcess, wanted: Wanted) -> ToolResult {
+pub(crate) fn output(process: &BackgroundProcess, wanted: OutputPart) -> ToolResult {
     // Read the state before the output: the output of a process that is reported as ended is complete.
     let status = format!("{} {}", process.id(), status(process));
     output_with(process, wanted, Some(status))
 }
 
 /// As [`output`], with `status` as the process's state; `None` when the state was reported already.
-pub(super) fn output_with(process: &BackgroundProcess, wanted: Wanted, status: Option<String>) -> ToolResult {
+pub(super) fn output_with(
+    process: &BackgroundProcess,
+    wanted: OutputPart,
+    status: Option<String>,
+) -> ToolResult {
     let asked = match wanted {
-        Wanted::New => process.shown(),
-        Wanted::Since(from) => from.min(process.total_bytes()),
-        Wanted::Lines(_) => 0,
+        OutputPart::New => process.shown(),
+        OutputPart::Since(from) => from.min(process.total_bytes()),
+        OutputPart::Lines(_) => 0,
     };
     let excerpt = match wanted {
-        Wanted::Lines(count) => process.last_lines(count),
-        Wanted::New | Wanted::Since(_) => process.since(asked),
+        OutputPart::Lines(count) => process.last_lines(count),
+        OutputPart::New | OutputPart::Since(_) => process.since(asked),
     };
     let (text, from, to) = match wanted {
-        Wanted::Since(_) => {
-            let cut = truncate_head(&excerpt.text, Limits::default());
+        OutputPart::Since(_) => {
+            let cut = truncate_head(&excerpt.text, TextLimits::default());
             let text = if cut.first_line_exceeds_limit { beginning(&excerpt.text) } else { &cut.content };
             // The line feed that was cut off counts as shown.
             let feed = u64::from(excerpt.text[text.len()..].starts_with('\n') && cut.truncated);
             (text.to_owned(), excerpt.from, excerpt.from + text.len() as u64 + feed)
         }
-        Wanted::New | Wanted::Lines(_) => {
-            let cut = truncate_tail(&excerpt.text, Limits::default());
+        OutputPart::New | OutputPart::Lines(_) => {
+            let cut = truncate_tail(&excerpt.text, TextLimits::default());
             let end = excerpt.text.trim_end_matches('\n').len().min(excerpt.text.len());
             let begin =
                 if cut.truncated { end.saturating_sub(cut.content.trim_end_matches('\n').len()) } else { 0 };
@@ -110,9 +117,9 @@ pub(super) fn output_with(process: &BackgroundProcess, wanted: Wanted, status: O
     process.set_shown(to);
     let total = process.total_bytes();
     let mut notes = Vec::from_iter(status);
-    if wanted == Wanted::New && from > asked {
+    if wanted == OutputPart::New && from > asked {
         notes.push(format!("{} bytes before this are not shown: since={asked} shows them", from - asked));
-    } else if from > asked && matches!(wanted, Wanted::Since(_)) {
+    } else if from > asked && matches!(wanted, OutputPart::Since(_)) {
         notes.push(format!("the {} bytes before place {from} are no longer in memory", from - asked));
     }
     if to < total {
@@ -151,7 +158,7 @@ pub(super) fn output_with(process: &BackgroundProcess, wanted: Wanted, status: O
 
 /// As much of the beginning of a text as can be shown.
 fn beginning(text: &str) -> &str {
-    let most = Limits::default().bytes.min(text.len());
+    let most = TextLimits::default().bytes.min(text.len());
     let end = (0..=most).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     &text[..end]
 }

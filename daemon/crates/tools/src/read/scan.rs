@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use agentd_protocol::image_kind::{ImageKind, SNIFFED};
 use agentd_protocol::tool::Truncation;
 
-use crate::truncate::{Limits, truncate_head};
+use crate::truncate::{TextLimits, truncate_head};
 
 /// Bytes read at once.
 const CHUNK: usize = 256 * 1024;
@@ -50,7 +50,7 @@ pub(super) struct Selection {
 pub(super) fn scan(
     mut file: impl Read,
     range: Range,
-    limits: Limits,
+    limits: TextLimits,
     stop: impl Fn() -> bool,
 ) -> io::Result<Scanned> {
     let mut buffer = vec![0; CHUNK];
@@ -88,7 +88,7 @@ fn read(file: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
 
 struct Scan {
     range: Range,
-    limits: Limits,
+    limits: TextLimits,
     /// Line feeds seen so far.
     feeds: u64,
     /// The start of the wanted bytes: one more than can be shown.
@@ -100,7 +100,7 @@ struct Scan {
 }
 
 impl Scan {
-    fn new(range: Range, limits: Limits) -> Self {
+    fn new(range: Range, limits: TextLimits) -> Self {
         Self {
             range,
             limits,

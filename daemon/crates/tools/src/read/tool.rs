@@ -24,7 +24,7 @@ use crate::{
     home::Home,
     kernel,
     operations::{FileHost, FileSystem, LocalHost, OpenFile},
-    truncate::{Limits, MAX_BYTES, format_size},
+    truncate::{MAX_BYTES, TextLimits, format_size},
 };
 
 /// Reads text files, a part at a time where they are long, and images.
@@ -114,7 +114,7 @@ fn spec() -> ToolSpec {
 
 /// The arguments. Fractions of numbers are dropped.
 #[derive(Deserialize)]
-struct Arguments {
+struct ReadArguments {
     path: String,
     offset: Option<f64>,
     limit: Option<f64>,
@@ -135,7 +135,7 @@ impl Tool for ReadTool {
 
     fn execute(&self, invocation: Invocation) -> ToolFuture<'_> {
         Box::pin(async move {
-            let mut arguments: Arguments = arguments::parse(invocation.arguments)?;
+            let mut arguments: ReadArguments = arguments::parse(invocation.arguments)?;
             let mut host = Arc::clone(&self.host);
             let path = if let Some(id) = arguments.path.strip_prefix(ARTIFACT) {
                 let path = self.artifact(id).await?;
@@ -174,7 +174,7 @@ enum Found {
 fn read(
     files: &dyn FileSystem,
     path: &Path,
-    arguments: &Arguments,
+    arguments: &ReadArguments,
     cancel: &CancellationToken,
 ) -> Result<Found, ToolError> {
     if cancel.is_cancelled() {
@@ -184,7 +184,7 @@ fn read(
     let OpenFile { content, limit, .. } = open(files, path, &arguments.path)?;
     let mut file = content.take(limit);
     let range = range(arguments);
-    match scan(&mut file, range, Limits::default(), || cancel.is_cancelled()).map_err(failed)? {
+    match scan(&mut file, range, TextLimits::default(), || cancel.is_cancelled()).map_err(failed)? {
         Scanned::Text(_) if file.limit() == 0 => Err(kernel::endless(&arguments.path)),
         Scanned::Text(selection) => show(&selection, range, arguments).map(Box::new).map(Found::Text),
         Scanned::Image(kind, start) => {
@@ -195,7 +195,7 @@ fn read(
     }
 }
 
-fn range(arguments: &Arguments) -> Range {
+fn range(arguments: &ReadArguments) -> Range {
     // The conversion from f64 saturates: negative numbers become 0.
     let whole = |number: f64| number as u64;
     Range {
@@ -205,7 +205,7 @@ fn range(arguments: &Arguments) -> Range {
 }
 
 /// The result's text: the lines, and the offset to continue at.
-fn show(selection: &Selection, range: Range, arguments: &Arguments) -> Result<ToolResult, ToolError> {
+fn show(selection: &Selection, range: Range, arguments: &ReadArguments) -> Result<ToolResult, ToolError> {
     let Selection { total_lines, text, first_line_bytes } = selection;
     if range.start >= *total_lines {
         let offset = arguments.offset.unwrap_or_default();

@@ -14,7 +14,7 @@ use super::{
     Entry, UnusedFiles, WalkRules,
     rules::{FolderRules, is_left_out},
 };
-use crate::operations::{FileKind, FileSystem, Listed};
+use crate::operations::{FileKind, FileSystem, FolderEntry};
 
 /// Depth first; the entries of a folder by the bytes of their names. Folders are listed in batches, the next ones
 /// first, so memory holds the names of one batch and of the folders on the way down. Ignore files of the folder and of
@@ -38,7 +38,7 @@ pub(crate) struct FarWalk<'a> {
 enum Waiting {
     Entry(Entry, Arc<FolderRules>),
     /// The entries of a folder whose own entry was returned, or why they are not known.
-    Inside(io::Result<Vec<Listed>>, Arc<FolderRules>, PathBuf),
+    Inside(io::Result<Vec<FolderEntry>>, Arc<FolderRules>, PathBuf),
 }
 
 /// The texts of a folder's ignore files, the most specific first, and whether the folder is a repository.
@@ -65,7 +65,7 @@ impl<'a> FarWalk<'a> {
         for batch in folders.chunks(files.batch().max(1)) {
             lists.extend(files.list(batch)?);
         }
-        let found: Vec<(PathBuf, &[Listed])> = folders
+        let found: Vec<(PathBuf, &[FolderEntry])> = folders
             .iter()
             .cloned()
             .zip(lists.iter().map(|list| list.as_deref().unwrap_or_default()))
@@ -91,7 +91,7 @@ impl<'a> FarWalk<'a> {
     }
 
     /// The ignore files of each folder.
-    fn read_texts(&self, folders: &[(PathBuf, &[Listed])]) -> io::Result<Vec<Texts>> {
+    fn read_texts(&self, folders: &[(PathBuf, &[FolderEntry])]) -> io::Result<Vec<Texts>> {
         let mut wanted = Vec::new();
         for (number, (folder, list)) in folders.iter().enumerate() {
             let has = |name: &str| list.iter().any(|entry| entry.name == name);
@@ -126,7 +126,7 @@ impl<'a> FarWalk<'a> {
             })?;
         }
         let is_repository =
-            |list: &[Listed]| list.iter().any(|entry| entry.name == ".git" || entry.name == ".jj");
+            |list: &[FolderEntry]| list.iter().any(|entry| entry.name == ".git" || entry.name == ".jj");
         Ok(texts.into_iter().zip(folders).map(|(texts, (_, list))| (texts, is_repository(list))).collect())
     }
 
@@ -140,7 +140,7 @@ impl<'a> FarWalk<'a> {
             .collect();
         let folders: Vec<PathBuf> = next.iter().filter_map(|place| self.folder_at(*place)).collect();
         let lists = self.files.list(&folders)?;
-        let found: Vec<(PathBuf, &[Listed])> = folders
+        let found: Vec<(PathBuf, &[FolderEntry])> = folders
             .iter()
             .cloned()
             .zip(lists.iter().map(|list| list.as_deref().unwrap_or_default()))
@@ -167,13 +167,13 @@ impl<'a> FarWalk<'a> {
     }
 
     /// Puts the entries of a folder before everything else that is left.
-    fn enter(&mut self, list: io::Result<Vec<Listed>>, rules: &Arc<FolderRules>, folder: &Path) {
+    fn enter(&mut self, list: io::Result<Vec<FolderEntry>>, rules: &Arc<FolderRules>, folder: &Path) {
         let mut list = match list {
             Ok(list) => list,
             Err(error) => return self.errors.push_back(error),
         };
         list.sort_unstable_by(|one, other| other.name.cmp(&one.name));
-        for Listed { name, kind, .. } in list {
+        for FolderEntry { name, kind, .. } in list {
             let path = folder.join(name);
             if !self.is_ignored(&path, kind == FileKind::Folder, rules) {
                 self.left.push(Waiting::Entry(Entry { path, kind }, Arc::clone(rules)));

@@ -121,13 +121,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::truncate::{Limits, truncate_head};
+    use crate::truncate::{TextLimits, truncate_head};
 
     fn check(lines: &[String]) -> Result<(), TestCaseError> {
         let mut list = List::default();
         lines.iter().for_each(|line| list.push(line));
         let whole = lines.join("\n");
-        let expected = truncate_head(&whole, Limits { lines: usize::MAX, bytes: MAX_BYTES });
+        let expected = truncate_head(&whole, TextLimits { lines: usize::MAX, bytes: MAX_BYTES });
         prop_assert_eq!(list.is_full, expected.truncated);
         prop_assert_eq!(&list.text, &expected.content);
         if let Some(found) = list.truncation() {

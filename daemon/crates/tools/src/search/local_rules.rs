@@ -1,15 +1,17 @@
 //! Reads ignore files on this machine, which come with any folder that is searched.
 
-use std::{ffi::OsStr, path::Path, sync::Arc};
+use std::{
+    env,
+    ffi::OsStr,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
-use agentd_ignore_files::{CompiledRules, RulesBudget, read_along};
-use agentd_safe_open::{AcceptedOwner, LinkPolicy, owner_of};
+use agentd_ignore_files::{CompiledRules, RulesBudget, UnusedIgnoreFile, read_along};
+use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenRules, owner_of};
 use ignore::overrides::Override;
 
-use super::{
-    git,
-    rules::{FolderRules, UnusedFiles, WalkRules, is_left_out},
-};
+use super::rules::{FolderRules, UnusedFiles, WalkRules, is_left_out};
 
 /// The rules of a walk on this machine.
 pub(super) struct LocalRules<'a> {
@@ -44,7 +46,7 @@ impl<'a> LocalRules<'a> {
         let budget = Arc::new(RulesBudget::default());
         let mut rules =
             Self { root, own_ignore_file, require_git, overrides, budget, unused, owner, global: None };
-        rules.global = git::global(&rules);
+        rules.global = global(&rules);
         rules
     }
 
@@ -95,7 +97,7 @@ impl<'a> LocalRules<'a> {
             read(names.own, self.own_ignore_file),
             read(names.plain, ".ignore"),
             read(names.git, ".gitignore"),
-            if names.repository { git::exclude(folder, self) } else { String::new() },
+            if names.repository { exclude(folder, self) } else { String::new() },
         ];
         let is_repository = names.repository || names.is_jujutsu;
         FolderRules::below(above, folder, texts, is_repository, (&self.budget, self.unused))
@@ -118,5 +120,101 @@ impl<'a> LocalRules<'a> {
             let global = self.global.as_ref().map(CompiledRules::rules);
             rules.ignore(path, is_folder, self.require_git, global)
         })
+    }
+}
+
+/// The longest pointer file that is read, in bytes: git writes one line.
+const MAX_POINTER_BYTES: u64 = 64 << 10;
+
+/// The text of `info/exclude` of the repository at `folder`; empty without one. In a worktree, that of the main
+/// repository.
+fn exclude(folder: &Path, rules: &LocalRules<'_>) -> String {
+    let git = folder.join(".git");
+    let Some(repository) = (if git.is_dir() { Some(git) } else { common_folder(folder, &git, rules.owner) })
+    else {
+        return String::new();
+    };
+    rules.text(&repository.join("info/exclude"), LinkPolicy::Beneath(&repository))
+}
+
+/// The main repository's `.git` of a worktree: there `.git` is a file with `gitdir: FOLDER`, and that folder has a file
+/// with the path of the common one.
+fn common_folder(worktree: &Path, pointer: &Path, owner: AcceptedOwner) -> Option<PathBuf> {
+    let read = |path: &Path| {
+        let read = OpenRules::new(LinkPolicy::Refused).owner(owner).max_bytes(MAX_POINTER_BYTES).read(path);
+        Some(String::from_utf8_lossy(&read.ok()??).into_owned())
+    };
+    let pointer = read(pointer)?;
+    let of_worktree = worktree.join(pointer.lines().next()?.strip_prefix("gitdir: ")?);
+    let common = read(&of_worktree.join("commondir"))?;
+    Some(of_worktree.join(common.lines().next()?))
+}
+
+/// The user's ignore file for all repositories: `core.excludesFile` of git's configuration, or `git/ignore` beside it.
+fn global(rules: &LocalRules<'_>) -> Option<CompiledRules> {
+    let home = env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+    let config = env::var_os("XDG_CONFIG_HOME")
+        .filter(|folder| !folder.is_empty())
+        .map(PathBuf::from)
+        .or_else(|| Some(home.as_ref()?.join(".config")));
+    let named = [
+        home.as_ref().map(|home| home.join(".gitconfig")),
+        config.as_ref().map(|config| config.join("git/config")),
+    ]
+    .into_iter()
+    .flatten()
+    .find_map(|file| {
+        let text = read_along(&file, LinkPolicy::Followed, AcceptedOwner::Own).ok()??;
+        excludes_file(&text, home.as_deref())
+    });
+    let path = named.or_else(|| Some(config?.join("git/ignore")))?;
+    let compiled = read_along(&path, LinkPolicy::Followed, AcceptedOwner::Own)
+        .map_err(UnusedIgnoreFile::from)
+        .and_then(|text| Ok(CompiledRules::compile(rules.root, &text.unwrap_or_default(), &rules.budget)?));
+    compiled.unwrap_or_else(|error| {
+        rules.unused.add(&path, &error);
+        None
+    })
+}
+
+/// The user's ignore file in a git configuration.
+fn excludes_file(config: &str, home: Option<&Path>) -> Option<PathBuf> {
+    let mut is_core = false;
+    let mut found = None;
+    for line in config.lines().map(str::trim) {
+        if line.starts_with('[') {
+            is_core = line.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("[core]"));
+        }
+        let entry = line
+            .strip_prefix('[')
+            .map_or(line, |rest| rest.split_once(']').map_or("", |(_, entry)| entry.trim()));
+        if let Some((key, value)) = entry.split_once('=')
+            && is_core
+            && key.trim().eq_ignore_ascii_case("excludesfile")
+        {
+            found = Some(value.trim().trim_matches('"').to_owned());
+        }
+    }
+    let path = found.filter(|path| !path.is_empty())?;
+    match path.strip_prefix("~/") {
+        Some(below) => Some(home?.join(below)),
+        None => Some(path.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::search::local_rules::*;
+
+    #[test]
+    fn the_users_ignore_file_is_found_in_gits_configuration() {
+        let found = |config: &str| excludes_file(config, Some(Path::new("/home/u")));
+        let path = |path: &str| Some(PathBuf::from(path));
+        assert_eq!(found("[core]\n\texcludesFile = ~/ignored\n"), path("/home/u/ignored"));
+        assert_eq!(found("[CORE]\nexcludesfile=\"/a b\"\n[user]\nexcludesfile = /no\n"), path("/a b"));
+        assert_eq!(found("[core] excludesfile = /one\n"), path("/one"));
+        assert_eq!(found("[core]\nexcludesfile = /one\nexcludesfile = /two\n"), path("/two"));
+        assert_eq!(found("[corelike]\nexcludesfile = /no\n"), None);
+        assert_eq!(found("[core]\nexcludesfile =\n"), None);
     }
 }

@@ -1,6 +1,7 @@
 //! The common frame of the search tools: reads the arguments, searches on a blocking thread, returns the result.
 
 use std::{
+    io::ErrorKind,
     marker::PhantomData,
     path::{Path, PathBuf},
     sync::Arc,
@@ -11,11 +12,10 @@ use agentd_protocol::tool::{ToolResult, ToolSpec};
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
-use super::Place;
 use crate::{
-    arguments, blocking,
+    arguments, blocking, errno,
     home::Home,
-    operations::{FileHost, FileSystem, LocalHost},
+    operations::{FileFacts, FileHost, FileKind, FileSystem, LocalHost},
 };
 
 /// One of the search tools.
@@ -30,11 +30,11 @@ pub trait SearchKind: Send + Sync + 'static {
     fn spec() -> &'static ToolSpec;
 
     /// Searches. Blocks; ends soon after the call was aborted.
-    fn search(arguments: &Self::Arguments, here: &Here<'_>) -> Result<ToolResult, ToolError>;
+    fn search(arguments: &Self::Arguments, here: &SearchCall<'_>) -> Result<ToolResult, ToolError>;
 }
 
 /// The context of a call.
-pub struct Here<'a> {
+pub struct SearchCall<'a> {
     cwd: &'a Path,
     home: &'a Home,
     host: &'a dyn FileHost,
@@ -43,10 +43,10 @@ pub struct Here<'a> {
     pub(crate) cancel: &'a CancellationToken,
 }
 
-impl Here<'_> {
+impl SearchCall<'_> {
     /// Resolves a path argument; without one, the working directory. Blocks.
-    pub(crate) fn place(&self, argument: Option<&str>) -> Result<Place, ToolError> {
-        Place::find(argument, self.cwd, self.home, (self.host, self.files))
+    pub(crate) fn place(&self, argument: Option<&str>) -> Result<SearchRoot, ToolError> {
+        SearchRoot::find(argument, self.cwd, self.home, (self.host, self.files))
     }
 }
 
@@ -101,7 +101,8 @@ impl<S: SearchKind> Tool for SearchTool<S> {
             let (cwd, cancel) = (invocation.cwd, invocation.cancel);
             blocking::run(move || {
                 let files = host.files(&cancel);
-                let here = Here { cwd: &cwd, home: &home, host: &*host, files: &*files, cancel: &cancel };
+                let here =
+                    SearchCall { cwd: &cwd, home: &home, host: &*host, files: &*files, cancel: &cancel };
                 let found = S::search(&arguments, &here);
                 if cancel.is_cancelled() { Err(blocking::aborted()) } else { found }
             })
@@ -114,4 +115,41 @@ impl<S: SearchKind> Tool for SearchTool<S> {
 pub(crate) fn limit(argument: Option<f64>, default: usize) -> usize {
     // The conversion from f64 saturates, and NaN becomes 0.
     argument.map_or(default, |limit| limit as usize).max(1)
+}
+
+/// An existing path.
+#[derive(Debug)]
+pub(crate) struct SearchRoot {
+    pub(crate) path: PathBuf,
+    about: FileFacts,
+}
+
+impl SearchRoot {
+    /// Resolves a path argument; without one, the working directory. Reads its metadata; blocks.
+    ///
+    /// # Errors
+    /// `Path not found: ABS`, or another error of the system.
+    pub(crate) fn find(
+        argument: Option<&str>,
+        cwd: &Path,
+        home: &Home,
+        (host, files): (&dyn FileHost, &dyn FileSystem),
+    ) -> Result<Self, ToolError> {
+        let path = home.resolve(argument.unwrap_or("."), cwd, host)?;
+        match files.about(&path) {
+            Ok(about) => Ok(Self { path, about }),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                Err(ToolError(format!("Path not found: {}", path.display())))
+            }
+            Err(error) => Err(ToolError(errno::describe(&error, "stat", &path))),
+        }
+    }
+
+    pub(crate) fn is_folder(&self) -> bool {
+        self.about.kind == FileKind::Folder
+    }
+
+    pub(crate) fn is_file(&self) -> bool {
+        self.about.kind == FileKind::File
+    }
 }

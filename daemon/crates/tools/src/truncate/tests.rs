@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const SMALL: Limits = Limits { lines: 3, bytes: 10 };
+const SMALL: TextLimits = TextLimits { lines: 3, bytes: 10 };
 
 #[test]
 fn lines_are_counted_without_the_empty_one_at_the_end() {
@@ -73,7 +73,7 @@ proptest! {
         lines in 1usize..6,
         bytes in 1usize..30,
     ) {
-        let limits = Limits { lines, bytes };
+        let limits = TextLimits { lines, bytes };
         let head = truncate_head(&text, limits);
         prop_assert!(text.starts_with(&head.content));
         let tail = truncate_tail(&text, limits);

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 /// No call in these tests takes longer.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 struct Bench {
     tool: BashTool,
@@ -72,7 +72,7 @@ impl Bench {
             cancel: self.cancel.clone(),
             progress: ToolProgress::new(move |update| updates.lock().expect("no panic").push(update)),
         };
-        timeout(PATIENCE, self.tool.execute(invocation)).await.expect("a call that ends")
+        timeout(TIME_LIMIT, self.tool.execute(invocation)).await.expect("a call that ends")
     }
 
     async fn call(&self, arguments: Value) -> Result<ToolResult, ToolError> {
@@ -98,7 +98,7 @@ fn text(result: &ToolResult) -> &str {
 }
 
 #[tokio::test]
-async fn a_failing_command_looks_as_in_the_reference() {
+async fn a_failing_command_looks_as_in_pi() {
     let bench = Bench::new();
     let mut result = serde_json::to_value(bench.run("echo hi; exit 3").await.unwrap()).unwrap();
     let time = result["structuredContent"]["wall_time_seconds"].take();
@@ -237,6 +237,6 @@ async fn a_background_server_goes_on_after_the_call() {
     let result = bench.run("sleep 1000 & echo started").await.unwrap();
     assert_eq!(text(&result), "started\n");
     assert_eq!(bench.group.running(), 1);
-    timeout(PATIENCE, bench.group.terminate(Duration::from_secs(10))).await.expect("an end");
+    timeout(TIME_LIMIT, bench.group.terminate(Duration::from_secs(10))).await.expect("an end");
     assert_eq!(bench.group.running(), 0);
 }

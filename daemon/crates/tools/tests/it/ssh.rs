@@ -23,7 +23,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 /// No call in these tests takes longer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// Answers `-G` with no settings, makes as if it connected for `-N`, and else runs the command line, after noise as start-up
 /// files make it.
@@ -130,7 +130,7 @@ impl Bench {
             progress: ToolProgress::new(|_| ()),
         };
         let tool = self.tool(tool);
-        let done = timeout(PATIENCE, tool.execute(invocation)).await.expect("a call that ends");
+        let done = timeout(TIME_LIMIT, tool.execute(invocation)).await.expect("a call that ends");
         done.map(|result| result.content[0].as_text().expect("text").to_owned()).map_err(|error| error.0)
     }
 
@@ -340,7 +340,7 @@ async fn commands_end_as_on_this_machine() {
         bench.bash("setsid -w sleep 1000 >/dev/null 2>&1 & sleep 1000 & echo $!").await.expect("a number");
     let pid: u32 = said.trim().parse().expect("a number");
     assert!(Path::new(&format!("/proc/{pid}")).exists());
-    timeout(PATIENCE, bench.group.terminate(Duration::from_secs(5))).await.expect("an end");
+    timeout(TIME_LIMIT, bench.group.terminate(Duration::from_secs(5))).await.expect("an end");
     gone(pid).await;
 }
 
@@ -350,7 +350,7 @@ async fn gone(pid: u32) {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
     };
-    let waited = timeout(PATIENCE, async {
+    let waited = timeout(TIME_LIMIT, async {
         while is_there() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }

@@ -2,7 +2,6 @@
 
 use std::{
     ffi::OsString,
-    io,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     sync::Arc,
@@ -14,15 +13,10 @@ use tokio::{
     io::AsyncReadExt,
     sync::{OnceCell, OwnedSemaphorePermit, Semaphore},
 };
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::task::TaskTracker;
 
-use super::{
-    exchange::Exchange,
-    problem,
-    request::{Request, START, Script},
-    target::SshTarget,
-};
-use crate::{errno, operations::Unreachable};
+use super::{problem, request::Script, target::SshTarget};
+use crate::operations::Unreachable;
 
 /// The longest path of a socket, less the suffix that `ssh` appends while creating it.
 const MAX_SOCKET_PATH: usize = 107 - 20;
@@ -41,14 +35,15 @@ pub(super) struct Connection {
     env: Arc<[(OsString, OsString)]>,
     temp_dir: PathBuf,
     master: OnceCell<Master>,
-    place: OnceCell<Place>,
+    /// Filled by the first exchange.
+    pub(super) folders: OnceCell<RemoteFolders>,
     background: TaskTracker,
     exchanges: Arc<Semaphore>,
 }
 
 /// The folders of the user on the other machine.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct RemoteFolders {
     /// The working directory, absolute.
     pub(super) directory: PathBuf,
     /// The home directory.
@@ -76,7 +71,7 @@ impl Connection {
             env,
             temp_dir,
             master: OnceCell::new(),
-            place: OnceCell::new(),
+            folders: OnceCell::new(),
             background: TaskTracker::new(),
             exchanges: Arc::new(Semaphore::new(MAX_EXCHANGES)),
         }
@@ -87,39 +82,7 @@ impl Connection {
     }
 
     pub(super) fn known_home(&self) -> Option<PathBuf> {
-        self.place.get().map(|place| place.home.clone())
-    }
-
-    /// The folders on the other machine; connects if they are not known yet. Cancel safe.
-    pub(super) async fn place(&self) -> Result<&Place, Unreachable> {
-        self.place
-            .get_or_try_init(async || {
-                let directory = match self.target.directory.as_str() {
-                    "" => String::new(),
-                    absolute if absolute.starts_with('/') => absolute.to_owned(),
-                    relative => format!("./{relative}"),
-                };
-                let request = Request::new(START).text(&directory);
-                let mut exchange = Exchange::open(self, START, request, CancellationToken::new()).await?;
-                let refused = |error: io::Error| {
-                    let SshTarget { host, directory } = &self.target;
-                    match Unreachable::of(&error) {
-                        Some(unreachable) => unreachable.clone(),
-                        None => {
-                            let why = errno::sentence(&error);
-                            Unreachable(format!(
-                                "Working directory {directory} on {host} cannot be entered: {why}"
-                            ))
-                        }
-                    }
-                };
-                exchange.verdict().await.map_err(refused)?;
-                let directory = exchange.path().await.map_err(refused)?;
-                let home = exchange.path().await.map_err(refused)?;
-                exchange.finish().await.map_err(refused)?;
-                Ok(Place { directory, home })
-            })
-            .await
+        self.folders.get().map(|folders| folders.home.clone())
     }
 
     /// Starts `ssh` with a script, in `group`, with pipes as its standard streams.

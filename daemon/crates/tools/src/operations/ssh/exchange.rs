@@ -11,11 +11,12 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    connection::{Connection, collect},
+    connection::{Connection, RemoteFolders, collect},
     problem,
-    request::{MARK, Request, Script},
+    request::{MARK, Request, START, Script},
+    target::SshTarget,
 };
-use crate::operations::Unreachable;
+use crate::{errno, operations::Unreachable};
 
 /// The most bytes before the mark: output of the user's start-up files.
 const MAX_PREFACE: usize = 64 * 1024;
@@ -192,6 +193,39 @@ impl Exchange {
         let exit = self.process.wait().await;
         if exit.success() { Ok(()) } else { Err(self.lost().await.into()) }
     }
+}
+
+/// The folders on the other machine; connects if they are not known yet. Cancel safe.
+pub(super) async fn remote_folders(connection: &Connection) -> Result<&RemoteFolders, Unreachable> {
+    connection
+        .folders
+        .get_or_try_init(async || {
+            let directory = match connection.target().directory.as_str() {
+                "" => String::new(),
+                absolute if absolute.starts_with('/') => absolute.to_owned(),
+                relative => format!("./{relative}"),
+            };
+            let request = Request::new(START).text(&directory);
+            let mut exchange = Exchange::open(connection, START, request, CancellationToken::new()).await?;
+            let refused = |error: io::Error| {
+                let SshTarget { host, directory } = connection.target();
+                match Unreachable::of(&error) {
+                    Some(unreachable) => unreachable.clone(),
+                    None => {
+                        let why = errno::sentence(&error);
+                        Unreachable(format!(
+                            "Working directory {directory} on {host} cannot be entered: {why}"
+                        ))
+                    }
+                }
+            };
+            exchange.verdict().await.map_err(refused)?;
+            let directory = exchange.path().await.map_err(refused)?;
+            let home = exchange.path().await.map_err(refused)?;
+            exchange.finish().await.map_err(refused)?;
+            Ok(RemoteFolders { directory, home })
+        })
+        .await
 }
 
 async fn read_some(

@@ -14,11 +14,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     connection::Connection,
-    exchange::Exchange,
+    exchange::{Exchange, remote_folders},
     request::{FOLDERS, LIST, OPEN, READ, REAL, REPLACE, Request, Script},
 };
 use crate::operations::{
-    About, Before, FileKind, FileSystem, Listed, OpenFile, Stamp, TakeFile, Unreachable, WriteError,
+    FileFacts, FileKind, FileSnapshot, FileStamp, FileSystem, FolderEntry, OpenFile, TakeFile, Unreachable,
+    WriteError,
 };
 
 /// Folders or files per exchange.
@@ -39,13 +40,13 @@ impl SshFiles {
 
     async fn exchange(&self, script: Script, request: Request) -> Result<Exchange, Unreachable> {
         // Resolve the folders first, so that the home directory is known as soon as anything is.
-        let place = self.cancel.run_until_cancelled(self.connection.place()).await;
+        let place = self.cancel.run_until_cancelled(remote_folders(&self.connection)).await;
         place.transpose()?;
         Exchange::open(&self.connection, script, request, self.cancel.clone()).await
     }
 
     /// Asks for the facts about a path; `want` names the purpose.
-    async fn ask(&self, path: &Path, want: &str) -> io::Result<(Exchange, About)> {
+    async fn ask(&self, path: &Path, want: &str) -> io::Result<(Exchange, FileFacts)> {
         let request = Request::new(OPEN).text(path).line(want);
         let mut exchange = self.exchange(OPEN, request).await?;
         let said = exchange.said().await?;
@@ -53,7 +54,12 @@ impl SshFiles {
         Ok((exchange, about))
     }
 
-    async fn put(&self, path: &Path, content: &[u8], before: Option<&Before<'_>>) -> Result<(), WriteError> {
+    async fn put(
+        &self,
+        path: &Path,
+        content: &[u8],
+        before: Option<&FileSnapshot<'_>>,
+    ) -> Result<(), WriteError> {
         let failed = |source| WriteError::System { call: "open", path: path.to_owned(), source };
         let target = self.real(path).await.map_err(failed)?;
         let want = match before {
@@ -88,7 +94,7 @@ impl SshFiles {
         exchange.finish().await
     }
 
-    async fn list_all(&self, folders: &[PathBuf]) -> io::Result<Vec<io::Result<Vec<Listed>>>> {
+    async fn list_all(&self, folders: &[PathBuf]) -> io::Result<Vec<io::Result<Vec<FolderEntry>>>> {
         let mut exchange = self.exchange(LIST, request_of(LIST, folders)).await?;
         let mut lists = Vec::with_capacity(folders.len());
         for _ in folders {
@@ -108,11 +114,11 @@ impl FileSystem for SshFiles {
         let (exchange, about) = self.runtime.block_on(self.ask(path, "content"))?;
         let content = Content { exchange, runtime: self.runtime.clone(), left: None, is_over: false };
         // The other machine's clock is not read: compare the content instead.
-        let stamp = Stamp { file: (0, 0), length: about.length, changed: (0, 0), is_sure: false };
+        let stamp = FileStamp { file: (0, 0), length: about.length, changed: (0, 0), is_sure: false };
         Ok(OpenFile { about, stamp, limit: u64::MAX, content: Box::new(content) })
     }
 
-    fn about(&self, path: &Path) -> io::Result<About> {
+    fn about(&self, path: &Path) -> io::Result<FileFacts> {
         self.runtime.block_on(self.ask(path, "about")).map(|(_, about)| about)
     }
 
@@ -128,11 +134,16 @@ impl FileSystem for SshFiles {
         self.runtime.block_on(self.make_folders(path))
     }
 
-    fn replace(&self, path: &Path, content: &[u8], before: Option<&Before<'_>>) -> Result<(), WriteError> {
+    fn replace(
+        &self,
+        path: &Path,
+        content: &[u8],
+        before: Option<&FileSnapshot<'_>>,
+    ) -> Result<(), WriteError> {
         self.runtime.block_on(self.put(path, content, before))
     }
 
-    fn list(&self, folders: &[PathBuf]) -> io::Result<Vec<io::Result<Vec<Listed>>>> {
+    fn list(&self, folders: &[PathBuf]) -> io::Result<Vec<io::Result<Vec<FolderEntry>>>> {
         self.runtime.block_on(self.list_all(folders))
     }
 
@@ -172,11 +183,11 @@ fn request_of(script: Script, paths: &[PathBuf]) -> Request {
 }
 
 /// Parses a line like `f 12`.
-fn about(said: &str) -> Option<About> {
+fn about(said: &str) -> Option<FileFacts> {
     let (kind, length) = said.split_once(' ')?;
     let mut letters = kind.bytes();
     let kind = letters.next().and_then(kind_of).filter(|_| letters.next().is_none())?;
-    Some(About { kind, length: length.parse().ok()? })
+    Some(FileFacts { kind, length: length.parse().ok()? })
 }
 
 /// The kind for a letter of `find`.
@@ -192,7 +203,7 @@ fn kind_of(letter: u8) -> Option<FileKind> {
     })
 }
 
-async fn names(exchange: &mut Exchange) -> io::Result<Vec<Listed>> {
+async fn names(exchange: &mut Exchange) -> io::Result<Vec<FolderEntry>> {
     let mut names = Vec::new();
     loop {
         let text = exchange.text().await?;
@@ -200,7 +211,7 @@ async fn names(exchange: &mut Exchange) -> io::Result<Vec<Listed>> {
             return if text.is_empty() { Ok(names) } else { Err(exchange.garbled()) };
         };
         let kind = kind_of(*own).ok_or_else(|| exchange.garbled())?;
-        names.push(Listed { name: OsString::from_vec(name.to_vec()), kind, target: kind_of(*target) });
+        names.push(FolderEntry { name: OsString::from_vec(name.to_vec()), kind, target: kind_of(*target) });
     }
 }
 
@@ -243,8 +254,8 @@ mod tests {
 
     #[test]
     fn answers_are_read_strictly() {
-        assert_eq!(about("f 12"), Some(About { kind: FileKind::File, length: 12 }));
-        assert_eq!(about("d 0"), Some(About { kind: FileKind::Folder, length: 0 }));
+        assert_eq!(about("f 12"), Some(FileFacts { kind: FileKind::File, length: 12 }));
+        assert_eq!(about("d 0"), Some(FileFacts { kind: FileKind::Folder, length: 0 }));
         for garbled in ["", "f", "x 1", "ff 1", "f -1", "f 1 2", "f x"] {
             assert_eq!(about(garbled), None, "{garbled}");
         }

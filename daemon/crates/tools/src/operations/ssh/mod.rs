@@ -27,7 +27,7 @@ use agentd_process::{
 use tokio_util::sync::CancellationToken;
 
 pub use self::target::{SshTarget, SshTargetError};
-use self::{connection::Connection, files::SshFiles, run::SshRun};
+use self::{connection::Connection, exchange::remote_folders, files::SshFiles, run::SshRun};
 use super::{FileHost, FileSystem};
 
 /// The options of a connection.
@@ -85,7 +85,7 @@ impl FileHost for SshHost {
 impl Shell for SshHost {
     fn directory<'a>(&'a self, _: &'a Path) -> ShellFuture<'a, Result<PathBuf, ShellError>> {
         Box::pin(async {
-            let place = self.connection.place().await;
+            let place = remote_folders(&self.connection).await;
             place.map(|place| place.directory.clone()).map_err(|error| ShellError::Unreachable(error.0))
         })
     }

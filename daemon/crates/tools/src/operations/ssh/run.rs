@@ -62,7 +62,7 @@ pub(super) struct SshRun {
     ended: Option<Instant>,
 }
 
-enum News {
+enum RunEvent {
     Stop(StopCause),
     Written(Option<InputPipe>),
     Said(usize),
@@ -127,19 +127,19 @@ impl SshRun {
                 return None;
             };
             match news {
-                News::Stop(why) => self.stop(why),
-                News::Written(input) => self.input = input.filter(|_| self.stopped.is_none()),
-                News::Said(0) => self.errors = None,
-                News::Said(_) => self.hear(),
-                News::Read(0) => self.output_open = false,
-                News::Read(count) => {
+                RunEvent::Stop(why) => self.stop(why),
+                RunEvent::Written(input) => self.input = input.filter(|_| self.stopped.is_none()),
+                RunEvent::Said(0) => self.errors = None,
+                RunEvent::Said(_) => self.hear(),
+                RunEvent::Read(0) => self.output_open = false,
+                RunEvent::Read(count) => {
                     self.last_news = Instant::now();
                     if let count @ 1.. = self.strip_preface(count) {
                         break count;
                     }
                 }
-                News::CutOff => (self.output_open, self.errors) = (false, None),
-                News::Silence => self.leave(),
+                RunEvent::CutOff => (self.output_open, self.errors) = (false, None),
+                RunEvent::Silence => self.leave(),
             }
         };
         Some(&self.buffer[..count])
@@ -147,7 +147,7 @@ impl SshRun {
 
     /// Waits for the next event; `None` when none can come. The order of the branches matters: a flood of output must
     /// not delay the others.
-    async fn news(&mut self) -> Option<News> {
+    async fn news(&mut self) -> Option<RunEvent> {
         let process = self.process.as_mut()?;
         let (has_output, has_errors) = (self.output_open, self.errors.is_some());
         let (exited, stopping) = (self.exited.is_some(), self.stopped.is_some());
@@ -155,7 +155,7 @@ impl SshRun {
             return None;
         }
         let deadline = self.deadline.unwrap_or(self.started);
-        let patience = self.stopped.map_or(self.started, |(_, at)| at) + KILL_WAIT;
+        let kill_deadline = self.stopped.map_or(self.started, |(_, at)| at) + KILL_WAIT;
         let silence = self.last_news + SILENCE;
         let (errors, said) = (&mut self.errors, &mut self.said);
         let hear = async {
@@ -166,13 +166,13 @@ impl SshRun {
         let (output, buffer) = (&mut process.output, &mut self.buffer);
         Some(select! {
             biased;
-            () = self.cancel.cancelled(), if !stopping => News::Stop(StopCause::Aborted),
-            () = sleep_until(deadline), if !stopping && self.deadline.is_some() => News::Stop(StopCause::TimedOut),
-            () = sleep_until(patience), if stopping => News::CutOff,
-            Some(written) = self.writing.join_next() => News::Written(written.ok().flatten()),
-            count = hear, if has_errors => News::Said(count),
-            read = output.read(buffer), if has_output => News::Read(read.unwrap_or(0)),
-            () = sleep_until(silence), if exited && !stopping => News::Silence,
+            () = self.cancel.cancelled(), if !stopping => RunEvent::Stop(StopCause::Aborted),
+            () = sleep_until(deadline), if !stopping && self.deadline.is_some() => RunEvent::Stop(StopCause::TimedOut),
+            () = sleep_until(kill_deadline), if stopping => RunEvent::CutOff,
+            Some(written) = self.writing.join_next() => RunEvent::Written(written.ok().flatten()),
+            count = hear, if has_errors => RunEvent::Said(count),
+            read = output.read(buffer), if has_output => RunEvent::Read(read.unwrap_or(0)),
+            () = sleep_until(silence), if exited && !stopping => RunEvent::Silence,
         })
     }
 

@@ -17,7 +17,7 @@ impl Read for Pieces<'_> {
     }
 }
 
-fn scanned(bytes: &[u8], range: Range, limits: Limits) -> Selection {
+fn scanned(bytes: &[u8], range: Range, limits: TextLimits) -> Selection {
     match scan(bytes, range, limits, || false).unwrap() {
         Scanned::Text(selection) => selection,
         other => panic!("{other:?}"),
@@ -29,7 +29,7 @@ const ALL: Range = Range { start: 0, limit: None };
 #[test]
 fn lines_are_those_between_line_feeds() {
     let check = |text: &str, start, limit, expected: &str, total| {
-        let found = scanned(text.as_bytes(), Range { start, limit }, Limits::default());
+        let found = scanned(text.as_bytes(), Range { start, limit }, TextLimits::default());
         assert_eq!(
             (found.text.content.as_str(), found.total_lines),
             (expected, total),
@@ -50,17 +50,17 @@ fn lines_are_those_between_line_feeds() {
 
 #[test]
 fn bytes_that_are_no_text_are_replaced() {
-    assert_eq!(scanned(b"a\xff\xe2\x82b", ALL, Limits::default()).text.content, "a\u{fffd}\u{fffd}b");
+    assert_eq!(scanned(b"a\xff\xe2\x82b", ALL, TextLimits::default()).text.content, "a\u{fffd}\u{fffd}b");
 }
 
 #[test]
 fn a_stop_ends_the_reading() {
-    assert_eq!(scan(io::repeat(b'x'), ALL, Limits::default(), || true).unwrap(), Scanned::Stopped);
+    assert_eq!(scan(io::repeat(b'x'), ALL, TextLimits::default(), || true).unwrap(), Scanned::Stopped);
 }
 
 #[test]
 fn memory_is_bounded_by_what_can_be_shown() {
-    let mut scan = Scan::new(ALL, Limits::default());
+    let mut scan = Scan::new(ALL, TextLimits::default());
     for _ in 0..100 {
         scan.take(&[b'x'; CHUNK]);
     }
@@ -84,7 +84,7 @@ proptest! {
         lines in 1usize..8,
         max_bytes in 1usize..40,
     ) {
-        let limits = Limits { lines, bytes: max_bytes };
+        let limits = TextLimits { lines, bytes: max_bytes };
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let all: Vec<&str> = text.split('\n').collect();
         let from = (start as usize).min(all.len());

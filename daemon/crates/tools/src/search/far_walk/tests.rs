@@ -127,7 +127,7 @@ impl FileSystem for Closed {
         self.0.open(path)
     }
 
-    fn about(&self, path: &Path) -> io::Result<crate::operations::About> {
+    fn about(&self, path: &Path) -> io::Result<crate::operations::FileFacts> {
         self.0.about(path)
     }
 
@@ -147,12 +147,12 @@ impl FileSystem for Closed {
         &self,
         path: &Path,
         content: &[u8],
-        before: Option<&crate::operations::Before<'_>>,
+        before: Option<&crate::operations::FileSnapshot<'_>>,
     ) -> Result<(), crate::operations::WriteError> {
         self.0.replace(path, content, before)
     }
 
-    fn list(&self, folders: &[PathBuf]) -> io::Result<Vec<io::Result<Vec<Listed>>>> {
+    fn list(&self, folders: &[PathBuf]) -> io::Result<Vec<io::Result<Vec<FolderEntry>>>> {
         let mut lists = self.0.list(folders)?;
         for (folder, list) in folders.iter().zip(&mut lists) {
             if *folder == self.1 {
