@@ -1,8 +1,7 @@
 //! The clients of a session, kept while the session itself is not in memory.
 
 use crate::{
-    ClientCalls, ToolProvider,
-    client_tools::ClientToolRegistry,
+    client_tools::{ClientCalls, ClientToolRegistry, ToolProvider},
     event_log::{Feed, FeedLimits, SubscriberId},
     ui::{Presence, PresenceGuard, UiAbilities},
 };

@@ -1,7 +1,7 @@
 use tokio::time::{sleep, timeout};
 
 use super::*;
-use crate::FeedItem;
+use crate::event_log::FeedItem;
 
 const SOON: Duration = Duration::from_secs(30);
 
