@@ -1,4 +1,9 @@
 //! Commands that leave a session for another one: a new one, the session of a file, a copy.
+//!
+//! `fork`, `clone`, `switch_session` and `new_session` belong to the connection, since a session cannot replace itself. The actor of the
+//! original, which alone knows its entries, makes the copy, which becomes a session of its own; its file, if it has one, is written before
+//! any client hears of it. The old session is ended only after the new one is open, and only if this connection was its only client; its
+//! last lines are owed to the client and are written before the response.
 
 use std::{
     path::{Path, PathBuf},

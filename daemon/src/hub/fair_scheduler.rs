@@ -1,5 +1,12 @@
 //! Fair scheduling of commands: a flooding client gets one short turn at a time, like every other, and the tasks that are ready
 //! work in between.
+//!
+//! Connections take commands one at a time, in the order in which lines came. A turn is one line while others wait, and up to 16 otherwise.
+//! It lasts until the tasks that the line woke on its thread have run (a session's response, the copy to the client), and ends at once
+//! where the line has to wait, which then costs another turn: waiting delays no other client. However many clients flood the daemon, only a
+//! few of their tasks are ready at any time, and each step of a prompt waits behind those alone. Work of sessions (models, tools, actors,
+//! writers) needs no turn. A line that stops something waits for its turn like every other. Input of more than 16 KiB at once is read 16
+//! KiB at a time between other ready tasks (`transport/socket.rs`).
 
 use std::{
     future::{Future, poll_fn},

@@ -1,4 +1,10 @@
 //! One known session: in memory, or unloaded until the next command.
+//!
+//! A session that the registry knows is loaded, being unloaded, unloaded, ending, or over (`State`). A caller that sends it something
+//! holds its gate for reading; loading, unloading, ending and deleting hold it for writing. No task waits for one gate while it holds
+//! another. An operation that a client began with a session runs detached (`SessionLifecycle::run_detached`), so that it completes when the
+//! client leaves; otherwise the file would stay locked by a session that the registry no longer tracks. A client announces its join before
+//! it attaches (`JoinIntent`); a session is closed when its last plain client leaves and no join is announced.
 
 use std::{
     path::PathBuf,

@@ -1,4 +1,8 @@
 //! Copies bytes between our standard streams and the daemon, without reading them.
+//!
+//! `agentd --stdio --shared` and `agentctl rpc` open a session of the daemon with the flags, folder and environment of their own process,
+//! take that one response off the connection, and from then on copy bytes with two threads and one buffer each way. Back pressure therefore
+//! reaches from the host to the provider, and the lines are the daemon's own.
 
 use std::{
     fs::File,

@@ -1,4 +1,10 @@
 //! Stopping work from outside of the actor, and the waiters for its end.
+//!
+//! `abort` cancels the run's token beside the inbox, so it never waits behind other commands. The token reaches the provider's stream (the
+//! connection is closed), each tool, and hooks. Every tool call still gets a result, the aborted answer is stored, `agent_settled` is sent,
+//! and only then is `abort` answered. A call that does not end within 750 ms gets its result without ending, and continues detached. While
+//! something is being stopped the actor takes messages and commands even when the event log is full, up to eight times its limit: a
+//! subscriber that reads nothing cannot delay an abort.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

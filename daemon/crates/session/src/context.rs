@@ -1,4 +1,7 @@
 //! The context that the actor and the run of a session share. A change of settings makes a new one.
+//!
+//! Everything that depends on the trust in a project is in this one value. Trust that is given later makes another one, which replaces the
+//! first between two runs: no run ever sees half of each.
 
 use std::{
     path::PathBuf,

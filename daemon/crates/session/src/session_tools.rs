@@ -1,4 +1,8 @@
 //! The tools of a session: those that agentd gives it, those of its clients, and which of them the model can call.
+//!
+//! Built-in tools belong to the session's context; client tools are in a registry that outlives the loaded session. The actor makes one set
+//! of the active tools, and keeps the same value until something changes. A run asks for it at the beginning of every turn; when the set
+//! has changed, a system message that says so comes first, and the turn works with exactly the declared tools.
 
 use std::{sync::Arc, time::Duration};
 

@@ -2,6 +2,11 @@
 //!
 //! The session's clients stay, so that subscribers notice nothing and events keep their numbers, and an [`Unloaded`].
 //! All else is read again from the file.
+//!
+//! An idle actor tells the registry, which asks it to unload: the actor checks that nothing works or waits, and ends without closing its
+//! event log. What stays is the log without its replay events, the options, and the few lines of a session without a file. A caller that
+//! hands the session a command holds its gate meanwhile, and the registry takes the gate for writing before it asks, so that no command is
+//! lost; a caller that finds no actor behind the gate loads the session from its file, on the same log.
 
 use std::{path::Path, sync::Arc, time::SystemTime};
 

@@ -1,4 +1,9 @@
 //! Models: which there are, which one a text means, which one a session starts with.
+//!
+//! The build packs the catalogue of built-in models: a table of providers, which is data of the program, and each provider's models,
+//! compressed. A start unpacks nothing; a provider's models are unpacked when they are first looked at, and dropped when nothing holds
+//! them. `models.json` lies over the catalogue, provider by provider and model by model. [`UsableModels`] is the registry restricted to the
+//! APIs of this build and the keys of the user; every choice of a model goes through it.
 
 mod catalogue;
 mod default_model;

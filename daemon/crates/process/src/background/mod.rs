@@ -3,6 +3,8 @@
 //!
 //! [`BackgroundProcesses`] is the list, [`BackgroundProcess`] one of them. Output goes to bounded memory and to a
 //! bounded file as it comes, whether it is read or not.
+//!
+//! The list belongs to the session and outlives its runs. A task for each process reads what it writes.
 
 mod list;
 mod log;

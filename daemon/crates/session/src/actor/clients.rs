@@ -3,6 +3,9 @@
 //! The actor does not read what it publishes, so it cannot know what an answer says so far. While a run is under way it
 //! asks the run, which answers by a run message: when that is taken, exactly what the answer describes has been published,
 //! and the client is attached at that moment.
+//!
+//! Nothing is kept for clients that may join later. The loop answers wherever it waits for a model, a tool, a key or a pause. The
+//! question costs a running answer one check between deltas.
 
 use agentd_protocol::{
     Json,

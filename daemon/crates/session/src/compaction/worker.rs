@@ -1,4 +1,7 @@
 //! The task that summarises beside the actor, and what it sends to its session.
+//!
+//! The actor plans, since it has the tree; the task asks the model and hands the finished entry back by a run message. Where a run compacts
+//! by itself, the run does this work (`run/compact.rs`); the command `compact` works when there is no run.
 
 use std::sync::Arc;
 

@@ -1,4 +1,7 @@
 //! When a failed answer is asked for again. Pure: the pause itself, and its events, are in [`crate::run`].
+//!
+//! A failed answer is classified once, in `agentd_ai::failure`. The pause belongs to the run, so that `abort`, `abort_retry` and the end of
+//! input reach it.
 
 use std::time::Duration;
 

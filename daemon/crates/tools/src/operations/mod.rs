@@ -3,6 +3,12 @@
 //! A [`FileHost`] provides files: those of this machine ([`LocalHost`], and [`GuardedHost`] for sessions), of memory
 //! ([`MemoryHost`], for tests), or of another machine ([`SshHost`]). It gives each call of a tool its own
 //! [`FileSystem`], which stops when the call is aborted. Commands run in a [`Shell`](agentd_process::Shell).
+//!
+//! The tools themselves know no disk. On this machine a file system makes the system's own calls, at full speed. The interface blocks, as
+//! files do, and its errors are the system's, so that messages are the same everywhere. A remote host is asked in batches: the remote walk
+//! (`search/far_walk.rs`) follows the rules of the local walk, and asks for many folders in one request. The shell also runs the user's own
+//! commands. [`SshHost`] is one object that is both file host and shell: scripts that never change, by the user's own `ssh`, under the
+//! guard like every command (`docs/decisions/010-other-hosts-by-scripts.md`).
 
 mod file_system;
 mod guarded;
