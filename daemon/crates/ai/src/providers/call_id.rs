@@ -1,6 +1,10 @@
 //! Ids of tool calls, as several APIs take them.
 
-use std::{borrow::Cow, collections::HashMap};
+use std::{
+    borrow::Cow,
+    collections::HashMap,
+    hash::{BuildHasher, Hasher, RandomState},
+};
 
 /// The longest id that these APIs accept, in characters.
 const MAX_CHARS: usize = 64;
@@ -11,6 +15,12 @@ pub(crate) fn normalized_call_id(id: &str) -> String {
     // Only ASCII is left, so every index is a character boundary.
     id.truncate(MAX_CHARS);
     if id.is_empty() { "call".to_owned() } else { id }
+}
+
+/// An id for a call without one, unique over a whole session.
+pub(crate) fn generated_id() -> String {
+    // Each `RandomState` has random keys: random enough for an id.
+    format!("call_{:016x}", RandomState::new().build_hasher().finish())
 }
 
 /// The ids of a request so far. Each has to be unique, but some servers restart their numbering in every answer.

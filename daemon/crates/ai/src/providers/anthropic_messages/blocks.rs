@@ -1,12 +1,9 @@
 //! Tracks the blocks of an answer, which the server opens, extends and ends in any order.
 
-use std::{
-    collections::HashMap,
-    hash::{BuildHasher, Hasher, RandomState},
-};
+use std::collections::HashMap;
 
 use super::api_types::{BlockDelta, StreamBlock};
-use crate::{BlockKind, BlockSeal, Delta};
+use crate::{BlockKind, BlockSeal, Delta, providers::call_id::generated_id};
 
 /// Stands for withheld reasoning (the text is pi's).
 const REDACTED: &str = "[Reasoning redacted]";
@@ -193,10 +190,4 @@ impl Blocks {
 fn is_empty_object(json: &str) -> bool {
     let inner = json.trim().strip_prefix('{').and_then(|json| json.strip_suffix('}'));
     inner.unwrap_or(json).trim().is_empty()
-}
-
-/// An id for a call without one, unique over a whole session.
-fn generated_id() -> String {
-    // Each `RandomState` has random keys: random enough for an id.
-    format!("call_{:016x}", RandomState::new().build_hasher().finish())
 }

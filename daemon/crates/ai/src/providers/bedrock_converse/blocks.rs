@@ -1,14 +1,11 @@
 //! Tracks the blocks of an answer. Only tool calls have a start event; text and reasoning start with their first piece.
 
-use std::{
-    collections::HashMap,
-    hash::{BuildHasher, Hasher, RandomState},
-};
+use std::collections::HashMap;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 
 use super::api_types::{BlockDelta, BlockStart, ReasoningDelta, ToolUseDelta};
-use crate::{BlockKind, BlockSeal, Delta};
+use crate::{BlockKind, BlockSeal, Delta, providers::call_id::generated_id};
 
 /// Stands for withheld reasoning (the text is pi's).
 const REDACTED: &str = "[Reasoning redacted]";
@@ -221,10 +218,4 @@ impl Blocks {
             self.unsealed += 1;
         }
     }
-}
-
-/// An id for a call without one, unique over a whole session.
-fn generated_id() -> String {
-    // Each `RandomState` has random keys: random enough for an id.
-    format!("call_{:016x}", RandomState::new().build_hasher().finish())
 }

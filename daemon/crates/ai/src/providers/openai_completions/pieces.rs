@@ -1,10 +1,9 @@
 //! Puts together what servers stream in pieces: tool calls, and reasoning records.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
-
 use serde_json::{Map, Value};
 
 use super::api_types::CallDelta;
+use crate::providers::call_id::generated_id;
 
 /// The tool calls of one answer.
 #[derive(Debug, Default)]
@@ -108,12 +107,6 @@ impl Call {
             arguments: std::mem::take(&mut self.waiting),
         }
     }
-}
-
-/// An id for a call without one, unique over a whole session.
-fn generated_id() -> String {
-    // Each `RandomState` has random keys: random enough for an id.
-    format!("call_{:016x}", RandomState::new().build_hasher().finish())
 }
 
 /// The members whose text is spread over the pieces.

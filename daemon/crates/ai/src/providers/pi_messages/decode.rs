@@ -9,6 +9,7 @@ use crate::{
     failure::{Failure, FailureKind, classify_message},
     http::{AnswerDecoder, DecodeStep, ErrorBody, Server},
     lenient::{nullable, number, text},
+    providers::call_id::generated_id,
 };
 
 /// Decodes one answer.
@@ -126,8 +127,8 @@ impl AnswerDecoder for PiMessagesDecoder {
             "text_start" => self.open(&event, BlockKind::Text, out),
             "thinking_start" => self.open(&event, BlockKind::Thinking, out),
             "toolcall_start" => {
-                let (id, name) =
-                    (event.id.take().unwrap_or_default(), event.tool_name.take().unwrap_or_default());
+                let id = event.id.take().filter(|id| !id.is_empty()).unwrap_or_else(generated_id);
+                let name = event.tool_name.take().unwrap_or_default();
                 self.open(&event, BlockKind::ToolCall { id, name }, out)
             }
             "text_delta" | "thinking_delta" | "toolcall_delta" => self.extend(event, out),
@@ -298,5 +299,23 @@ mod tests {
         let (message, kind) = fold(b"data: {\"type\":\"text_delta\",\"contentIndex\":3,\"delta\":\"x\"}\n\n");
         assert_eq!(kind, Some(FailureKind::Fatal));
         assert!(message.error_message.unwrap().contains("text_delta with the content index 3"));
+    }
+
+    /// A call without an id could not be answered.
+    #[test]
+    fn calls_without_an_id_get_different_ones() {
+        let start = |index: usize, id: &str| {
+            format!(
+                "data: {{\"type\":\"toolcall_start\",\"contentIndex\":{index}{id},\"toolName\":\"ls\"}}\n\n"
+            )
+        };
+        let body =
+            [start(0, ",\"id\":null"), start(1, ",\"id\":\"\""), start(2, ""), start(3, ",\"id\":\"c1\"")];
+        let (message, _) = fold(body.concat().as_bytes());
+        let ids: Vec<&str> = message.tool_calls().map(|call| &*call.id).collect();
+        let (given, made) = ids.split_last().unwrap();
+        assert_eq!((*given, made.len()), ("c1", 3));
+        let different: std::collections::HashSet<_> = made.iter().collect();
+        assert!(different.len() == 3 && made.iter().all(|id| id.starts_with("call_")), "{ids:?}");
     }
 }
