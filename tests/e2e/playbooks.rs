@@ -1,4 +1,4 @@
-//! The pages that say where a tool, a command and an event are added name what is there, and all of it.
+//! The pages `docs/adding-a-*.md` name the places that exist, and all of them.
 
 use std::{
     collections::BTreeSet,
@@ -138,4 +138,14 @@ fn adding_a_command() {
 #[test]
 fn adding_an_event() {
     check("adding-an-event.md", &["model_fallback", "ModelFallback"]);
+}
+
+#[test]
+fn adding_a_provider() {
+    check("adding-a-provider.md", &["\"nvidia\"", "NVIDIA_API_KEY"]);
+}
+
+#[test]
+fn adding_a_setting() {
+    check("adding-a-setting.md", &["agentDirWritable", "agent_dir_writable"]);
 }
