@@ -9,9 +9,9 @@ use serde::{
 use serde_json::Value;
 
 use crate::{
-    bounded,
     error::{ErrorCode, Failure},
     surrogates::{self, replace_lone_surrogates},
+    text_bounds,
 };
 
 /// The fields that every command line has, read before all others.
@@ -124,7 +124,10 @@ fn parse_failure(error: &serde_json::Error) -> Failure {
 #[must_use]
 pub fn unknown_command(kind: Option<&str>) -> Failure {
     let name = kind.unwrap_or("undefined");
-    Failure::new(ErrorCode::UnknownCommand, bounded(format!("Unknown command: {name}"), MOST_SAID))
+    Failure::new(
+        ErrorCode::UnknownCommand,
+        text_bounds::without_middle(format!("Unknown command: {name}"), MOST_SAID),
+    )
 }
 
 /// The longest message about a line, in bytes. It quotes what it met, and a line may have 64 MiB.
@@ -138,7 +141,7 @@ pub struct FieldError(String);
 impl FieldError {
     /// What serde says of the value at `path`.
     fn of(path: &str, message: &str) -> Self {
-        Self(bounded(describe(path, message), MOST_SAID))
+        Self(text_bounds::without_middle(describe(path, message), MOST_SAID))
     }
 }
 

@@ -44,12 +44,12 @@ pub mod socket_path;
 pub mod storage;
 mod surrogates;
 pub mod terminal_text;
+pub mod text_bounds;
 pub mod tool;
 pub mod tool_list;
 pub mod ui;
 pub mod usage;
 
-pub use error::bounded;
 pub use json::Json;
 pub use surrogates::parse as parse_json;
 

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bounded;
+use crate::text_bounds;
 
 /// The answer to `get_commands`: prompt templates, then skills.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -181,7 +181,7 @@ impl Diagnostic {
             path: None,
             line: None,
             byte: None,
-            message: bounded(message.into(), MOST_SAID),
+            message: text_bounds::without_middle(message.into(), MOST_SAID),
             hint: None,
         }
     }

@@ -1,5 +1,7 @@
 //! Keeps the end, or the beginning and the end, of a text of any length.
 
+use agentd_protocol::text_bounds;
+
 /// Bytes kept of each half: 512 KiB.
 pub const HALF_BYTES: usize = 512 * 1024;
 
@@ -29,7 +31,7 @@ impl HeadTailBuffer {
     pub fn push(&mut self, text: &str) {
         let mut rest = text;
         if self.rest_bytes == 0 {
-            let (head, after) = text.split_at(text.floor_char_boundary(HALF_BYTES - self.head.len()));
+            let (head, after) = text.split_at(text_bounds::floor(text, HALF_BYTES - self.head.len()));
             self.head.push_str(head);
             rest = after;
         }
@@ -48,7 +50,7 @@ impl HeadTailBuffer {
     pub fn finish(self) -> String {
         let Self { mut head, rest, rest_bytes } = self;
         let rest = rest.as_str();
-        let tail = &rest[rest.ceil_char_boundary(rest.len().saturating_sub(HALF_BYTES))..];
+        let tail = text_bounds::tail(rest, HALF_BYTES);
         let omitted = rest_bytes - tail.len();
         if omitted > 0 {
             head.push_str(&format!("\n\n[... {omitted} bytes omitted ...]\n\n"));
@@ -93,7 +95,7 @@ impl TailBuffer {
 
 /// The last `count` bytes of `text`, and up to three more to avoid splitting a character.
 fn last(text: &str, count: usize) -> &str {
-    &text[text.floor_char_boundary(text.len().saturating_sub(count))..]
+    &text[text_bounds::floor(text, text.len().saturating_sub(count))..]
 }
 
 #[cfg(test)]

@@ -1,6 +1,9 @@
 //! Keeps the last lines of a growing text.
 
-use agentd_protocol::tool::{TruncatedBy, Truncation};
+use agentd_protocol::{
+    text_bounds,
+    tool::{TruncatedBy, Truncation},
+};
 use memchr::{memchr_iter, memrchr, memrchr_iter};
 
 use crate::bounded_text::TailBuffer;
@@ -98,7 +101,7 @@ impl TailWindow {
         let (lines, start) = fitting.fold((0, None), |(lines, _), start| (lines + 1, Some(start)));
         match start {
             None => {
-                let start = text.ceil_char_boundary(floor);
+                let start = text_bounds::ceil(text, floor);
                 self.truncation(&text[start..], 1, Some(TruncatedBy::Bytes), true)
             }
             Some(start) => {

@@ -20,6 +20,7 @@ pub mod fuzz;
 mod grep;
 mod home;
 mod kernel;
+mod limits;
 mod ls;
 pub mod operations;
 mod path;
@@ -38,11 +39,10 @@ pub use edit::EditTool;
 pub use file_queue::{FileQueue, FileTicket, FileTurn};
 pub use find::{Find, FindTool};
 pub use grep::{Grep, GrepTool};
+pub use limits::{MAX_BYTES, MAX_LINES};
 pub use ls::{Ls, LsTool};
 pub use processes::process_tools;
 pub use read::ReadTool;
 pub use search::{SearchKind, SearchTool};
-pub use truncate::{
-    MAX_BYTES, MAX_LINES, TextLimits, count_lines, format_size, truncate_head, truncate_tail,
-};
+pub use truncate::{TextLimits, count_lines, format_size, truncate_head, truncate_tail};
 pub use write::WriteTool;

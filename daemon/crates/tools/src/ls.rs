@@ -9,13 +9,12 @@ use serde_json::json;
 
 use crate::{
     blocking, errno,
+    limits::{LS_ENTRIES, MAX_SIZE},
     operations::FileKind,
     search::{List, Notices, SearchCall, SearchKind, SearchTool, limit},
 };
 
 mod order;
-
-const DEFAULT_LIMIT: usize = 500;
 
 /// Names processed between two checks whether the call was aborted.
 const STRIDE: usize = 256;
@@ -27,21 +26,20 @@ pub type LsTool = SearchTool<Ls>;
 pub enum Ls {}
 
 /// The tool's description for models; the same in all sessions.
-static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
-    ToolSpec {
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
     name: "ls".to_owned(),
-    description: "List what is in a folder, sorted by name, hidden files included; folders end with a slash. At most 500 \
-                  entries (limit) or 50KB come back, whichever is less."
-        .to_owned(),
+    description: format!(
+        "List what is in a folder, sorted by name, hidden files included; folders end with a slash. At most {LS_ENTRIES} \
+         entries (limit) or {MAX_SIZE} come back, whichever is less."
+    ),
     parameters: json!({
         "type": "object",
         "properties": {
             "path": {"type": "string", "description": "The folder; by default the working directory"},
-            "limit": {"type": "number", "description": "How many entries to give at most; default 500"},
+            "limit": {"type": "number", "description": format!("How many entries to give at most; default {LS_ENTRIES}")},
         },
     }),
     constrained_sampling: None,
-}
 });
 
 #[derive(Deserialize)]
@@ -70,7 +68,7 @@ impl SearchKind for Ls {
             names.into_iter().map(|name| (order::key(&name.name.to_string_lossy()), name)).collect();
         // Names that differ only in case are ordered by their bytes.
         names.sort_unstable_by(|(key, one), (other, two)| (key, &one.name).cmp(&(other, &two.name)));
-        let limit = limit(arguments.limit, DEFAULT_LIMIT);
+        let limit = limit(arguments.limit, LS_ENTRIES);
         let (mut list, mut notices, mut shown) = (List::default(), Notices::default(), 0);
         for (number, (_, name)) in names.iter().enumerate() {
             if number % STRIDE == 0 && here.cancel.is_cancelled() {

@@ -1,12 +1,11 @@
 //! Cuts long text to what a model can take: whole lines from the start, or from the end.
 
-use agentd_protocol::tool::{TruncatedBy, Truncation};
+use agentd_protocol::{
+    text_bounds,
+    tool::{TruncatedBy, Truncation},
+};
 
-/// The most lines that a tool shows.
-pub const MAX_LINES: usize = 2000;
-
-/// The most bytes of UTF-8 that a tool shows: 50 KiB.
-pub const MAX_BYTES: usize = 50 * 1024;
+use crate::limits::{MAX_BYTES, MAX_LINES};
 
 /// How much text is kept; whichever limit is met first counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,9 +101,7 @@ pub fn truncate_tail(text: &str, limits: TextLimits) -> Truncation {
         if text.len() - next > limits.bytes {
             cut_by = TruncatedBy::Bytes;
             if lines == 0 {
-                start = (text.len() - limits.bytes..text.len())
-                    .find(|start| text.is_char_boundary(*start))
-                    .unwrap_or(text.len());
+                start = text_bounds::ceil(text, text.len() - limits.bytes);
                 lines = 1;
                 last_line_partial = true;
             }

@@ -7,7 +7,7 @@ mod field;
 
 use std::fmt;
 
-use agentd_protocol::bounded;
+use agentd_protocol::text_bounds;
 use serde::{
     Deserialize, Deserializer,
     de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
@@ -113,7 +113,10 @@ fn not_yaml(error: &Error) -> FrontMatterProblem {
         let said = error.render_with_formatter(&UserMessageFormatter);
         // The places are told apart from the message.
         let said = said.split_once(" at line ").map_or(said.as_str(), |(said, _)| said);
-        format!("the front matter is not valid YAML: {}", bounded(said.to_owned(), MAX_SAID))
+        format!(
+            "the front matter is not valid YAML: {}",
+            text_bounds::without_middle(said.to_owned(), MAX_SAID)
+        )
     };
     FrontMatterProblem { line: line.and_then(|line| u32::try_from(line).ok()), message }
 }

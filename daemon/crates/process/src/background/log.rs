@@ -2,6 +2,7 @@
 
 use std::{io, path::PathBuf};
 
+use agentd_protocol::text_bounds;
 use tokio::{fs::File, io::AsyncWriteExt as _};
 
 use crate::{artifacts::CreatedFile, bounded_text::TailBuffer, output_storage::OutputStorage};
@@ -90,7 +91,7 @@ impl OutputLog {
         let kept_from = self.total - kept.len() as u64;
         let wanted = from.clamp(kept_from, self.total) - kept_from;
         // The kept text is in memory, so its length fits a `usize`.
-        let at = kept.ceil_char_boundary(usize::try_from(wanted).unwrap_or(usize::MAX));
+        let at = text_bounds::ceil(kept, usize::try_from(wanted).unwrap_or(usize::MAX));
         OutputExcerpt {
             from: kept_from + at as u64,
             text: kept[at..].to_owned(),
@@ -154,7 +155,7 @@ impl LogFile {
             return;
         }
         let room = usize::try_from(self.room).unwrap_or(usize::MAX);
-        let fits = &text[..text.floor_char_boundary(room)];
+        let fits = text_bounds::head(text, room);
         let outcome = self.write(fits).await;
         match outcome {
             Ok(()) => {

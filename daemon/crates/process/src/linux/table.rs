@@ -7,6 +7,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use agentd_protocol::text_bounds;
 use rustix::{
     param::{clock_ticks_per_second, page_size},
     time::{ClockId, clock_gettime},
@@ -120,7 +121,7 @@ fn joined(bytes: &[u8]) -> String {
     let spaced: Vec<u8> = bytes[..end].iter().map(|byte| if *byte == 0 { b' ' } else { *byte }).collect();
     let mut text = String::from_utf8_lossy(&spaced).into_owned();
     // A character may cross the limit; its first bytes alone are not text.
-    text.truncate(text.floor_char_boundary(MAX_COMMAND_BYTES));
+    text.truncate(text_bounds::floor(&text, MAX_COMMAND_BYTES));
     text
 }
 

@@ -4,17 +4,18 @@ use agentd_protocol::tool::{ConstrainedSampling, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use super::features::BashFeatures;
+use crate::limits::{MAX_LINES, MAX_SIZE};
 
 /// The name of the tool.
 pub(super) const NAME: &str = "bash";
 
-const DESCRIPTION: &str = "Runs a bash command in the current working directory and returns what it writes to stdout and \
-    stderr. Long output is cut to its last 2000 lines or 50KB, whichever is less; all of it is then kept in a temporary file \
-    that the result names. A timeout in seconds can be given; there is none by default.";
-
 /// The description and the schema, with the enabled features.
 pub(super) fn spec(features: &BashFeatures) -> ToolSpec {
-    let mut description = DESCRIPTION.to_owned();
+    let mut description = format!(
+        "Runs a bash command in the current working directory and returns what it writes to stdout and stderr. Long output is \
+         cut to its last {MAX_LINES} lines or {MAX_SIZE}, whichever is less; all of it is then kept in a temporary file that the \
+         result names. A timeout in seconds can be given; there is none by default."
+    );
     let mut properties = Map::new();
     let mut argument = |name: &str, kind: &str, text: &str| {
         properties.insert(name.to_owned(), json!({ "type": kind, "description": text }));

@@ -12,13 +12,12 @@ use tokio_util::sync::CancellationToken;
 use super::tree::{Entry, Found, MOST_KEPT, Pattern, first};
 use crate::{
     blocking, errno,
+    limits::{FIND_RESULTS, MAX_SIZE},
     operations::Unreachable,
     search::{
         FarWalk, List, Notices, SearchCall, SearchKind, SearchTool, UnusedFiles, Walk, WalkRules, limit,
     },
 };
-
-const DEFAULT_LIMIT: usize = 1000;
 
 /// Finds files and folders by name.
 pub type FindTool = SearchTool<Find>;
@@ -27,24 +26,23 @@ pub type FindTool = SearchTool<Find>;
 pub enum Find {}
 
 /// The tool's description for models; the same in all sessions.
-static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
-    ToolSpec {
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
     name: "find".to_owned(),
-    description: "Find files and folders by a glob. Gives paths relative to the folder that is searched. What .gitignore \
-                  names is left out, hidden files are not. At most 1000 results (limit) or 50KB come back, whichever is \
-                  less."
-        .to_owned(),
+    description: format!(
+        "Find files and folders by a glob. Gives paths relative to the folder that is searched. What .gitignore \
+         names is left out, hidden files are not. At most {FIND_RESULTS} results (limit) or {MAX_SIZE} come back, whichever is \
+         less."
+    ),
     parameters: json!({
         "type": "object",
         "properties": {
             "pattern": {"type": "string", "description": "The glob, such as '*.ts', '**/*.json' or 'src/**/*.spec.ts'"},
             "path": {"type": "string", "description": "The folder to search; by default the working directory"},
-            "limit": {"type": "number", "description": "How many results to give at most; default 1000"},
+            "limit": {"type": "number", "description": format!("How many results to give at most; default {FIND_RESULTS}")},
         },
         "required": ["pattern"],
     }),
     constrained_sampling: None,
-}
 });
 
 #[derive(Deserialize)]
@@ -72,7 +70,7 @@ impl SearchKind for Find {
         let root = here.files.root_of_walk(&place.path);
         let unused = UnusedFiles::default();
         let pattern = Pattern::new(&arguments.pattern)?;
-        let limit = limit(arguments.limit, DEFAULT_LIMIT);
+        let limit = limit(arguments.limit, FIND_RESULTS);
         let rules = WalkRules {
             root: &root,
             own_ignore_file: ".fdignore",

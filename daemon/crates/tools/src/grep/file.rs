@@ -14,16 +14,13 @@ use grep_searcher::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{kernel, search::List};
+use crate::{kernel, limits::GREP_LINE_UNITS, search::List};
 
 /// For a file that the call names: links are followed, and other users' files are accepted.
 const NAMED: OpenRules<'static> = OpenRules::new(LinkPolicy::Followed).owner(AcceptedOwner::Anybody);
 
 /// For a file that a walk has found: links are not followed.
 const OF_A_WALK: OpenRules<'static> = OpenRules::new(LinkPolicy::Refused).owner(AcceptedOwner::Anybody);
-
-/// The longest part of a line that is shown, in UTF-16 units, as pi counts.
-const MAX_LINE_UNITS: usize = 500;
 
 /// The matches of one file or of several.
 #[derive(Debug, Default)]
@@ -191,13 +188,13 @@ impl Sink for Lines<'_> {
 /// The beginning of a line that is too long.
 fn cut(line: &str) -> (&str, bool) {
     // A character has at most as many units as bytes.
-    if line.len() <= MAX_LINE_UNITS {
+    if line.len() <= GREP_LINE_UNITS {
         return (line, false);
     }
     let mut units = 0;
     for (at, character) in line.char_indices() {
         units += character.len_utf16();
-        if units > MAX_LINE_UNITS {
+        if units > GREP_LINE_UNITS {
             return (&line[..at], true);
         }
     }

@@ -16,9 +16,10 @@ use super::{
     file::{Engine, Found, Search, Stop, compile},
     tree::{Wanted, search_tree},
 };
-use crate::search::{Notices, SearchCall, SearchKind, SearchTool, UnusedFiles, WalkRules, limit};
-
-const DEFAULT_LIMIT: usize = 100;
+use crate::{
+    limits::{GREP_LINE_UNITS, GREP_MATCHES, MAX_SIZE},
+    search::{Notices, SearchCall, SearchKind, SearchTool, UnusedFiles, WalkRules, limit},
+};
 
 /// The most lines shown around a match: they are kept in memory.
 const MOST_CONTEXT: usize = 1000;
@@ -30,13 +31,13 @@ pub type GrepTool = SearchTool<Grep>;
 pub enum Grep {}
 
 /// The tool's description for models; the same in all sessions.
-static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
-    ToolSpec {
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
     name: "grep".to_owned(),
-    description: "Search file contents for a pattern. Gives matching lines with file and line number. Files that \
-                  .gitignore names are left out, hidden files are searched. At most 100 matches (limit) or 50KB \
-                  come back, whichever is less; long lines are cut to 500 characters."
-        .to_owned(),
+    description: format!(
+        "Search file contents for a pattern. Gives matching lines with file and line number. Files that \
+         .gitignore names are left out, hidden files are searched. At most {GREP_MATCHES} matches (limit) or {MAX_SIZE} \
+         come back, whichever is less; long lines are cut to {GREP_LINE_UNITS} characters."
+    ),
     parameters: json!({
         "type": "object",
         "properties": {
@@ -46,12 +47,11 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
             "ignoreCase": {"type": "boolean", "description": "Whether upper and lower case are the same; default false"},
             "literal": {"type": "boolean", "description": "Whether the pattern is plain text; default false"},
             "context": {"type": "number", "description": "Lines to show before and after each match; default 0"},
-            "limit": {"type": "number", "description": "How many matches to give at most; default 100"},
+            "limit": {"type": "number", "description": format!("How many matches to give at most; default {GREP_MATCHES}")},
         },
         "required": ["pattern"],
     }),
     constrained_sampling: None,
-}
 });
 
 #[derive(Deserialize)]
@@ -80,7 +80,7 @@ impl SearchKind for Grep {
     fn search(arguments: &GrepArguments, here: &SearchCall<'_>) -> Result<ToolResult, ToolError> {
         let place = here.place(arguments.path.as_deref())?;
         let matcher = compile(&arguments.pattern, arguments.ignore_case, arguments.literal)?;
-        let limit = limit(arguments.limit, DEFAULT_LIMIT);
+        let limit = limit(arguments.limit, GREP_MATCHES);
         // The conversion from f64 saturates, and NaN becomes 0.
         let context = (arguments.context.unwrap_or_default() as usize).min(MOST_CONTEXT);
         let (files, enough) = (here.files, AtomicBool::new(false));
@@ -143,9 +143,9 @@ fn show(found: Found, limit: usize, unused: Option<String>) -> ToolResult {
         list.push("No matches found");
     }
     let last = [
-        found
-            .cut_lines
-            .then(|| "Some lines truncated to 500 chars. Use read tool to see full lines".to_owned()),
+        found.cut_lines.then(|| {
+            format!("Some lines truncated to {GREP_LINE_UNITS} chars. Use read tool to see full lines")
+        }),
         (found.unreadable > 0).then(|| match found.unreadable {
             1 => "1 file or folder could not be read".to_owned(),
             number => format!("{number} files or folders could not be read"),

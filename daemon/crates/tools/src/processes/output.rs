@@ -13,14 +13,18 @@ use super::{
     find,
     show::{COMES_WITH, OutputPart, output},
 };
-use crate::{arguments::parse, bash::MAX_TIMEOUT, truncate::MAX_LINES};
+use crate::{
+    arguments::parse,
+    bash::MAX_TIMEOUT,
+    limits::{MAX_LINES, MAX_SIZE},
+};
 
-static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
-    ToolSpec {
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
     name: "process_output".into(),
-    description: "Returns what a background process has written since the last time you looked, and whether it still runs. \
-        At most 2000 lines or 50KB come back, the newest; since reads on from any place, lines repeats the last lines."
-        .into(),
+    description: format!(
+        "Returns what a background process has written since the last time you looked, and whether it still runs. \
+         At most {MAX_LINES} lines or {MAX_SIZE} come back, the newest; since reads on from any place, lines repeats the last lines."
+    ),
     parameters: json!({
         "type": "object",
         "properties": {
@@ -32,7 +36,6 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
         "required": ["id"],
     }),
     constrained_sampling: Some(ConstrainedSampling::prefer_strict()),
-}
 });
 
 #[derive(Deserialize)]

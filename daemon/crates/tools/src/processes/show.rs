@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agentd_process::{BackgroundEnd, BackgroundProcess, BackgroundState, EndedBy, ExitStatus};
-use agentd_protocol::{number, tool::ToolResult};
+use agentd_protocol::{number, text_bounds, tool::ToolResult};
 use serde_json::{Map, Value};
 
 use crate::truncate::{TextLimits, truncate_head, truncate_tail};
@@ -158,9 +158,7 @@ pub(super) fn output_with(
 
 /// As much of the beginning of a text as can be shown.
 fn beginning(text: &str) -> &str {
-    let most = TextLimits::default().bytes.min(text.len());
-    let end = (0..=most).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    &text[..end]
+    text_bounds::head(text, TextLimits::default().bytes)
 }
 
 /// The facts about a process, for programs.

@@ -23,8 +23,9 @@ use crate::{
     arguments, blocking, errno,
     home::Home,
     kernel,
+    limits::{MAX_BYTES, MAX_LINES, MAX_SIZE},
     operations::{FileHost, FileSystem, LocalHost, OpenFile},
-    truncate::{MAX_BYTES, TextLimits, format_size},
+    truncate::{TextLimits, format_size},
 };
 
 /// Reads text files, a part at a time where they are long, and images.
@@ -95,10 +96,11 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(spec);
 fn spec() -> ToolSpec {
     ToolSpec {
         name: "read".to_owned(),
-        description: "Read a text file or an image (jpg, png, gif, webp, bmp). Images come back as images. Of text, at most \
-                      2000 lines or 50KB come back at once, whichever is less; for the rest of a longer file, \
-                      call again with the offset that the result names."
-            .to_owned(),
+        description: format!(
+            "Read a text file or an image (jpg, png, gif, webp, bmp). Images come back as images. Of text, at most \
+             {MAX_LINES} lines or {MAX_SIZE} come back at once, whichever is less; for the rest of a longer file, \
+             call again with the offset that the result names."
+        ),
         parameters: json!({
             "type": "object",
             "properties": {

@@ -3,7 +3,7 @@
 use agentd_protocol::tool::{ToolResult, TruncatedBy, Truncation};
 use serde_json::{Map, Value, json};
 
-use crate::truncate::{MAX_BYTES, format_size};
+use crate::{limits::MAX_BYTES, truncate::format_size};
 
 /// Keeps as many lines as fit into [`MAX_BYTES`], and counts the others. Memory does not grow with the input.
 #[derive(Debug, Default)]

@@ -2,6 +2,8 @@
 
 use std::{fmt::Write as _, ops::Range};
 
+use agentd_protocol::text_bounds;
+
 use super::{
     super::apply::Change,
     changes::{LineChange, Lines, line_changes},
@@ -160,14 +162,8 @@ fn shortened(line: &str) -> String {
     if line.len() <= MAX_LINE {
         return line.to_owned();
     }
-    let shown = truncate_to(line, MAX_LINE);
+    let shown = text_bounds::head(line, MAX_LINE);
     format!("{shown}... [{} more bytes]", line.len() - shown.len())
-}
-
-/// The start of `text`, at most `bytes` long, without splitting a character.
-fn truncate_to(text: &str, bytes: usize) -> &str {
-    let end = (0..=bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    &text[..end]
 }
 
 fn patch(path: &str, old: &Lines<'_>, new: &Lines<'_>, hunks: &[Hunk<'_>]) -> Option<String> {

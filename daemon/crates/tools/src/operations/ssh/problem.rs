@@ -2,6 +2,8 @@
 
 use std::io;
 
+use agentd_protocol::text_bounds;
+
 use crate::{errno, operations::Unreachable};
 
 /// The most bytes shown of ssh's output.
@@ -80,11 +82,7 @@ fn shortened(said: &str) -> String {
     let lines: Vec<&str> =
         said.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('@')).collect();
     let text = lines[lines.len().saturating_sub(4)..].join("; ");
-    let mut start = text.len().saturating_sub(MAX_SHOWN);
-    while !text.is_char_boundary(start) {
-        start += 1;
-    }
-    let shown = text[start..].trim_end_matches('.');
+    let shown = text_bounds::tail(&text, MAX_SHOWN).trim_end_matches('.');
     // Text from other programs must not control the reader's terminal.
     shown.chars().filter(|c| !c.is_control()).collect()
 }
