@@ -1,6 +1,11 @@
 //! Who may import whom: the rules of docs/architecture.md, read off `cargo metadata`.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod imports;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
 
 use cargo_metadata::{DependencyKind, MetadataCommand, Package};
 
@@ -22,7 +27,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
         "agentd-images",
         &["agentd-protocol"],
         &["reqwest", "rustix", "clap"],
-        "images are bytes: whoever has them reads and stores them",
+        "images are bytes: the caller reads and stores them",
     ),
     (
         "agentd-input",
@@ -82,7 +87,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
         &["tokio", "reqwest", "clap"],
         "a lock or a step knows nothing of what the file holds",
     ),
-    ("agentd-safe-open", &[], &["tokio", "reqwest", "clap"], "whoever opens a file says what is acceptable"),
+    ("agentd-safe-open", &[], &["tokio", "reqwest", "clap"], "the caller says which files are acceptable"),
     (
         "agentd-ignore-files",
         &["agentd-safe-open"],
@@ -174,7 +179,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
             "agentd-export-html",
         ],
         &["tokio", "reqwest", "clap"],
-        "laws are functions of bytes: whoever holds them needs nothing else",
+        "laws are functions of bytes and need nothing else",
     ),
 ];
 
@@ -236,4 +241,55 @@ fn no_second_tls_and_no_openssl() {
             "{banned} came into Cargo.lock: rustls with ring is our TLS"
         );
     }
+}
+
+/// The roots of the programs and libraries of all packages, tests and examples left out.
+fn roots() -> Vec<PathBuf> {
+    let packages = packages();
+    let targets = packages.iter().flat_map(|package| &package.targets);
+    let shipped = targets.filter(|target| target.is_lib() || target.is_bin());
+    shipped.map(|target| target.src_path.clone().into_std_path_buf()).collect()
+}
+
+fn shown(path: &Path) -> String {
+    path.strip_prefix(agentd_e2e::binaries::workspace()).unwrap_or(path).display().to_string()
+}
+
+/// Files that import each other can only be understood together, and moved only together.
+#[test]
+fn no_files_import_each_other() {
+    let mut found = Vec::new();
+    for root in roots() {
+        let imports = imports::of_target(&root);
+        let graph: BTreeMap<PathBuf, BTreeSet<PathBuf>> =
+            imports.iter().map(|(file, used)| (file.clone(), used.keys().cloned().collect())).collect();
+        for circle in imports::circles(&graph) {
+            let mut lines = vec![format!("{} files import each other:", circle.len())];
+            for (file, used) in circle.iter().map(|file| (file, &imports[file])) {
+                for (other, names) in used.iter().filter(|(other, _)| circle.contains(other)) {
+                    lines.push(format!("  {} takes {names:?} from {}", shown(file), shown(other)));
+                }
+            }
+            found.push(lines.join("\n"));
+        }
+    }
+    assert!(found.is_empty(), "move what both need below them:\n{}", found.join("\n"));
+}
+
+/// The folders and files right below the root of the session's crate stand above each other: none imports one that imports it, and nothing but the crate's
+/// face knows the actor.
+#[test]
+fn no_part_of_a_session_imports_upward() {
+    let root = agentd_e2e::binaries::workspace().join("daemon/crates/session/src/lib.rs");
+    let folder = root.parent().unwrap().to_owned();
+    let part = |file: &Path| {
+        let inside = file.strip_prefix(&folder).unwrap().components().next().unwrap();
+        Path::new(&inside).with_extension("").display().to_string()
+    };
+    let mut graph: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (file, used) in imports::of_target(&root) {
+        let below = used.keys().map(|other| part(other)).filter(|other| *other != part(&file));
+        graph.entry(part(&file)).or_default().extend(below);
+    }
+    assert_eq!(imports::circles(&graph), Vec::<Vec<String>>::new(), "{graph:#?}");
 }

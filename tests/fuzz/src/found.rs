@@ -11,7 +11,6 @@ pub(crate) fn check(laws: &[(&str, fn(&[u8]))]) {
         fs::read_dir(root.join("tests/data/fuzz")).unwrap().map(|entry| entry.unwrap().path()).collect();
     inputs.sort();
     for (target, law) in laws {
-        assert!(root.join(format!("fuzz/fuzz_targets/{target}.rs")).is_file(), "no fuzz target {target}");
         assert!(manifest.contains(&format!("name = \"{target}\"")), "fuzz/Cargo.toml has no {target}");
         let start = format!("{target}-");
         for path in &inputs {
