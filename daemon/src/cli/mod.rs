@@ -3,7 +3,7 @@
 //! The flags are read by hand, and not by `clap` as those of `agentctl`, since pi prescribes forms that clap cannot express: names of
 //! two and three letters after one dash (`-xt`, `-nbt`), values that look like flags (`-t -bash`), a message after `-p` that begins
 //! with `---`, an optional value of `--list-models` that ends at the next `@file`, and empty values that count as not given only where
-//! `--compat pi` stands anywhere on the line. One table ([`flag_table`]) lists every flag; tests hold parser, table and help together.
+//! `--compat pi` stands anywhere on the line. One table (`flag_table`) lists every flag; tests hold parser, table and help together.
 
 mod flag_table;
 mod flags;

@@ -1,6 +1,6 @@
 //! One client: lines in, lines out, and the sessions that it works with.
 //!
-//! The reading half ([`read_loop`]) takes commands one after the other and hands them on; the writing half ([`writer`]) copies the
+//! The reading half (`read_loop`) takes commands one after the other and hands them on; the writing half (`writer`) copies the
 //! lines that the followed sessions' feeds hold for this client. Neither ever waits for a run.
 
 mod attachments;

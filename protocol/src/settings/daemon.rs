@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "schema")]
 use super::defaults;
 
 /// Settings of tools that clients provide.

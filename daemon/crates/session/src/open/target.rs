@@ -169,7 +169,7 @@ pub(super) fn open_session(
 /// nothing. Reads files; blocks.
 ///
 /// # Errors
-/// As [`super::open`], as far as it comes to that.
+/// The errors of opening, as far as it comes to that.
 pub fn locate(options: &SessionOptions) -> Result<Option<(PathBuf, String)>, OpenError> {
     if matches!(options.target, Target::New | Target::Child(_) | Target::Fork { .. } | Target::Ephemeral(_)) {
         return Ok(None);
