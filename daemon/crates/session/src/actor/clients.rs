@@ -63,6 +63,18 @@ impl Actor {
         self.attach_joining(in_flight);
     }
 
+    /// Answers `get_messages` without the answer in flight where that was asked for before the feed became full: the run's
+    /// reply waits behind its events, and a client that reads must not wait for one that does not.
+    pub(super) async fn answer_messages_while_full(&mut self) {
+        let asked = std::mem::take(&mut self.joining.messages);
+        let (own, others): (Vec<_>, Vec<_>) =
+            asked.into_iter().partition(|reply| self.feed.is_full(reply.subscriber));
+        self.joining.messages = own;
+        for reply in others {
+            self.answer_messages(None, reply).await;
+        }
+    }
+
     async fn answer_messages(&self, so_far: Option<Json<Message>>, reply: Reply) {
         let messages: Vec<_> = self.journal.messages().iter().cloned().chain(so_far).collect();
         let bytes = messages.iter().map(|message| message.text().len()).sum();

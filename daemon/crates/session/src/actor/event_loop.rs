@@ -152,6 +152,7 @@ impl Actor {
     /// client waits for the answer. Read-only commands of other clients are answered meanwhile.
     async fn wait_for_room(&mut self, inbox: &mut Inbox<'_>, closing: &CancellationToken) {
         while !closing.is_cancelled() && !self.feed.has_room() {
+            self.answer_messages_while_full().await;
             if let Some((command, reply)) = inbox.take_look(&self.feed) {
                 self.on_command(command, reply).await;
                 continue;
