@@ -9,9 +9,12 @@ use std::{
 use agentd_config::{AgentDir, Environment, NoAgentDir, SessionDir, session_dir, settings::load};
 use agentd_process::ArtifactFolder;
 use agentd_protocol::fsck::{FsckFile, FsckKind, FsckOddity, FsckRepair, FsckRequest, FsckState};
-use agentd_store::{LoadReport, NewSession, Oddity, Store, StoreError, StoreOptions, unreadable_lines};
+use agentd_store::{
+    LoadReport, NewSession, Oddity, Store, StoreError, StoreOptions, intent_log::intent_log_path,
+    unreadable_lines,
+};
 
-/// The extension of an intent log, in the place of `jsonl`.
+/// The extension of an intent log.
 const INTENT_LOG_EXTENSION: &str = "ledger";
 
 /// Why the check did not begin, or broke off.
@@ -82,13 +85,12 @@ impl<W: Write> SessionFileCheck<W> {
     /// Checks a folder: its sessions, and the intent logs and outputs of sessions that do not exist.
     fn folder(&mut self, folder: &Path) -> Result<(), FsckError> {
         for path in names(folder)? {
-            let is_there = |path: PathBuf| path.symlink_metadata().is_ok();
             match path.extension().and_then(|end| end.to_str()) {
                 Some("jsonl") if !path.is_dir() => self.session(&path)?,
-                Some(INTENT_LOG_EXTENSION) if !is_there(path.with_extension("jsonl")) => {
+                Some(INTENT_LOG_EXTENSION) if !is_there(&path.with_extension("jsonl")) => {
                     self.intent_log(&path)?
                 }
-                Some("artifacts") if path.is_dir() && !is_there(path.with_extension("")) => {
+                Some("artifacts") if path.is_dir() && !is_there(&path.with_extension("")) => {
                     self.artifacts(&path)?;
                 }
                 _ if path.is_dir() && is_artifacts(&path) => self.artifacts(&path)?,
@@ -124,8 +126,8 @@ impl<W: Write> SessionFileCheck<W> {
             }
         }
         self.report(&found)?;
-        let intent_log = path.with_extension(INTENT_LOG_EXTENSION);
-        if intent_log.symlink_metadata().is_ok() { self.intent_log(&intent_log) } else { Ok(()) }
+        let intent_log = intent_log_path(path);
+        if is_there(&intent_log) { self.intent_log(&intent_log) } else { Ok(()) }
     }
 
     fn repair(&self, path: &Path) -> FsckRepair {
@@ -167,7 +169,8 @@ impl<W: Write> SessionFileCheck<W> {
                 found.error = Some(error.to_string());
             }
         }
-        if path.with_extension("jsonl").symlink_metadata().is_err() {
+        // A session file of another end than `.jsonl` has its log under its whole name.
+        if !is_there(&path.with_extension("jsonl")) && !is_there(&path.with_extension("")) {
             found.state = FsckState::Odd;
             found.error = Some("its session is not there: nothing needs it".to_owned());
         }
@@ -186,6 +189,10 @@ impl<W: Write> SessionFileCheck<W> {
         self.out.write_all(b"\n")?;
         Ok(self.out.flush()?)
     }
+}
+
+fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
 }
 
 /// A clean result for a file, with its size.

@@ -230,6 +230,26 @@ fn files_that_belong_to_no_session_are_named() {
     );
 }
 
+/// A session file may have any name; its intent log then has the whole name before its end.
+#[test]
+fn the_intent_log_of_a_session_with_another_end_is_found() {
+    let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
+    let home = Home::with_model(&server);
+    let file = session(&home);
+    let named = file.with_extension("backup");
+    fs::rename(&file, &named).unwrap();
+    let intent_log = file.with_extension("backup.ledger");
+    fs::write(&intent_log, "{\"a\":1}\n{\"torn").unwrap();
+    let of_session = ctl::run(&home, &["fsck", named.to_str().unwrap()]);
+    assert_says(&of_session.stdout, &[".backup.ledger: 1 oddity", "2 files: 1 odd."]);
+    fs::write(&intent_log, "{\"a\":1}\n").unwrap();
+    assert_eq!(
+        ctl::run(&home, &["fsck", "--all"]).stdout,
+        "1 file: nothing is odd.\n",
+        "its session is there"
+    );
+}
+
 /// A session with a prompt and its answer; its id and file.
 fn begun(home: &Home, service: &Service) -> (SocketClient, String, String) {
     let mut client = service.client();
