@@ -4,6 +4,7 @@ mod commands;
 mod daemon;
 pub mod defaults;
 mod models;
+mod permissions;
 
 use std::collections::BTreeMap;
 
@@ -25,6 +26,7 @@ pub use self::{
         BranchSummarySettings, CompactionOverride, CompactionSettings, DeadlineSettings, ImageSettings,
         ProviderRetrySettings, RetrySettings, StallPolicy, ThinkingBudgetSettings, TimeLimit,
     },
+    permissions::{PermissionAction, PermissionPreset, PermissionRule, PermissionSettings, TimeoutDecision},
 };
 
 /// The settings that this version of agentd reads. Every key is optional; a key of another product is ignored.
@@ -117,6 +119,9 @@ pub struct Settings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = [])))]
     pub agent_dir_writable: Option<Vec<String>>,
+    /// What tools and commands may do, what is asked and what is refused. Only read from the user's settings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permissions: Option<PermissionSettings>,
     /// Features of the tool `bash` beyond its plain form.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bash: Option<BashSettings>,

@@ -95,6 +95,12 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
         "rules know nothing of the search that they are for",
     ),
     (
+        "agentd-policy",
+        &["agentd-protocol"],
+        &["tokio", "reqwest", "clap"],
+        "a verdict knows nothing of who asks for it",
+    ),
+    (
         "agentd-store",
         &["agentd-protocol", "agentd-safe-open", "agentd-files"],
         &["reqwest", "clap"],

@@ -63,6 +63,7 @@ const SETTINGS: &[(&str, SettingReach)] = &[
     ("processes", Project(Conduct)),
     ("childEnvironment", UserOnly),
     ("agentDirWritable", UserOnly),
+    ("permissions", UserOnly),
     ("bash", Project(Tools)),
     ("sessionDir", Project(Place)),
     ("images", Project(Conduct)),

@@ -1,0 +1,317 @@
+//! Rules of all sources, compiled, and what they and the presets say of tools and files.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
+
+use agentd_protocol::settings::{PermissionAction, PermissionPreset, PermissionRule};
+
+use crate::{
+    paths::{clean, real},
+    rule::{CompiledRule, FileAccess},
+};
+
+/// Where rules come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RuleSource {
+    /// The user's settings.
+    User,
+    /// `.agentd/policy.json` of a trusted project, which can only make things stricter: what it allows does not count.
+    Project,
+    /// Flags of the command line, and commands of clients.
+    Flags,
+    /// The session: answers to earlier questions.
+    Session,
+}
+
+impl RuleSource {
+    /// The word on the wire and in entries.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Project => "project",
+            Self::Flags => "flags",
+            Self::Session => "session",
+        }
+    }
+}
+
+impl fmt::Display for RuleSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::User => "the setting permissions.rules",
+            Self::Project => ".agentd/policy.json",
+            Self::Flags => "the rules that were given",
+            Self::Session => "the rules of the session",
+        })
+    }
+}
+
+/// Rules of one source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleLayer {
+    /// The source.
+    pub source: RuleSource,
+    /// The rules, in their order.
+    pub rules: Vec<PermissionRule>,
+}
+
+/// What a policy is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyOptions {
+    /// The verdict where no rule matches.
+    pub preset: PermissionPreset,
+    /// A preset of the project: the stricter of both verdicts counts.
+    pub project_preset: Option<PermissionPreset>,
+    /// The rules.
+    pub layers: Vec<RuleLayer>,
+    /// The session's folder, absolute.
+    pub cwd: PathBuf,
+    /// The home directory, absolute.
+    pub home: PathBuf,
+}
+
+/// A rule that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{source_name}, rule {number}: {field} {problem}", source_name = .origin)]
+pub struct PolicyError {
+    /// Where the rule comes from.
+    pub origin: RuleSource,
+    /// Its place among the rules of its source, from 1.
+    pub number: usize,
+    /// The field at fault.
+    pub field: &'static str,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+/// The rule that decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DecidingRule {
+    /// Where it comes from.
+    pub source: RuleSource,
+    /// Its place among the rules of its source, from 0.
+    pub index: usize,
+    /// The rule.
+    pub rule: PermissionRule,
+}
+
+/// A rule with its source, and its place there.
+pub(crate) type CompiledRow = (RuleSource, usize, CompiledRule);
+
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    options: PolicyOptions,
+    rules: Vec<CompiledRow>,
+    /// The session's folder, links resolved.
+    real_cwd: PathBuf,
+}
+
+/// A verdict with its reason; the strictest of several counts.
+#[derive(Debug, Clone)]
+pub(crate) struct Verdict {
+    pub(crate) action: PermissionAction,
+    pub(crate) rule: Option<DecidingRule>,
+    pub(crate) reason: String,
+}
+
+impl Verdict {
+    pub(crate) fn new(action: PermissionAction, reason: impl Into<String>) -> Self {
+        Self { action, rule: None, reason: reason.into() }
+    }
+
+    /// The stricter of both, the first of two that are as strict.
+    pub(crate) fn and(self, other: Self) -> Self {
+        if other.action > self.action { other } else { self }
+    }
+}
+
+impl Compiled {
+    /// Compiles the rules. Looks up where the session's folder leads.
+    pub(crate) fn new(options: PolicyOptions) -> Result<Self, PolicyError> {
+        let mut rules = Vec::new();
+        for layer in &options.layers {
+            for (index, rule) in layer.rules.iter().enumerate() {
+                let compiled =
+                    CompiledRule::new(rule, &options.cwd, &options.home).map_err(|(field, problem)| {
+                        PolicyError { origin: layer.source, number: index + 1, field, problem }
+                    })?;
+                // A project makes things stricter only.
+                if layer.source != RuleSource::Project || rule.action != PermissionAction::Allow {
+                    rules.push((layer.source, index, compiled));
+                }
+            }
+        }
+        let real_cwd = real(&options.cwd).unwrap_or_else(|| options.cwd.clone());
+        Ok(Self { options, rules, real_cwd })
+    }
+
+    pub(crate) fn rules(&self) -> impl Iterator<Item = &CompiledRow> {
+        self.rules.iter()
+    }
+
+    pub(crate) fn options(&self) -> &PolicyOptions {
+        &self.options
+    }
+
+    /// The verdict of the presets, of which `of` gives one.
+    pub(crate) fn preset(&self, of: impl Fn(PermissionPreset) -> PermissionAction, what: &str) -> Verdict {
+        let presets = std::iter::once(self.options.preset).chain(self.options.project_preset);
+        let (action, preset) = presets
+            .map(|preset| (of(preset), preset))
+            .reduce(|first, second| if second.0 > first.0 { second } else { first })
+            .unwrap_or((PermissionAction::Ask, PermissionPreset::Ask));
+        let verb = match action {
+            PermissionAction::Allow => "allows",
+            PermissionAction::Ask => "asks about",
+            PermissionAction::Deny => "refuses",
+        };
+        Verdict::new(action, format!("the preset {} {verb} {what}", preset.as_str()))
+    }
+
+    /// The strictest of the rules for which `matches` holds.
+    pub(crate) fn strictest<'a>(&self, rules: impl Iterator<Item = &'a CompiledRow>) -> Option<Verdict> {
+        let rules: Vec<&CompiledRow> = rules.collect();
+        // An answer that holds for the session is an answer to the rule that asked.
+        let is_answered = rules.iter().any(|(source, _, rule)| {
+            *source == RuleSource::Session && rule.action() == PermissionAction::Allow
+        });
+        let counts = |(source, _, rule): &&&CompiledRow| {
+            !is_answered || *source == RuleSource::Project || rule.action() != PermissionAction::Ask
+        };
+        rules.iter().filter(counts).map(|row| self.by_rule(row)).reduce(Verdict::and)
+    }
+
+    /// The verdict of a rule.
+    pub(crate) fn by_rule(&self, (source, index, rule): &CompiledRow) -> Verdict {
+        let deciding = DecidingRule { source: *source, index: *index, rule: rule.rule.clone() };
+        let verb = match rule.action() {
+            PermissionAction::Allow => "allows it",
+            PermissionAction::Ask => "asks about it",
+            PermissionAction::Deny => "refuses it",
+        };
+        let mut reason = format!("rule {} of {source} {verb}", index + 1);
+        if let Some(given) = &rule.rule.reason {
+            reason.push_str(": ");
+            reason.push_str(given);
+        }
+        Verdict { action: rule.action(), rule: Some(deciding), reason }
+    }
+
+    /// A call that neither reads nor writes a file that is known, nor runs a command.
+    pub(crate) fn call(&self, tool: &str) -> Verdict {
+        let rules = self.rules.iter().filter(|(.., rule)| rule.is_for(tool, None));
+        self.strictest(rules).unwrap_or_else(|| self.preset(exec_preset, &format!("the tool {tool}")))
+    }
+
+    /// Reading or writing a path, given as an absolute one, by a tool.
+    pub(crate) fn file(&self, tool: &str, path: &Path, access: FileAccess) -> Verdict {
+        let cleaned = clean(path);
+        let Some(led_to) = real(path) else {
+            return Verdict::new(PermissionAction::Ask, format!("{} cannot be looked at", path.display()))
+                .and(self.preset(exec_preset, "it"));
+        };
+        let has = |rule: &CompiledRule| match rule.path(access) {
+            // What is allowed is allowed wherever it leads; what is refused, however it is called.
+            Some(pattern) if rule.action() == PermissionAction::Allow => {
+                pattern.has(&cleaned) && pattern.has(&led_to)
+            }
+            Some(pattern) => pattern.has(&cleaned) || pattern.has(&led_to),
+            None => {
+                rule.is_for_all_files(access)
+                    || (rule.is_for(tool, Some(access)) && rule.path(access).is_none())
+            }
+        };
+        let rules = self.rules.iter().filter(|(.., rule)| rule_is_of_files(rule, tool, access) && has(rule));
+        if let Some(verdict) = self.strictest(rules) {
+            return verdict;
+        }
+        let what = match access {
+            FileAccess::Read => "reading files".to_owned(),
+            FileAccess::Write => format!("writing {}", path.display()),
+        };
+        let is_inside = self.is_inside(&cleaned) && self.is_inside(&led_to);
+        self.preset(
+            |preset| match (preset, access) {
+                (PermissionPreset::Full, _) | (_, FileAccess::Read) => PermissionAction::Allow,
+                (PermissionPreset::Workspace, _) if is_inside => PermissionAction::Allow,
+                (PermissionPreset::Workspace | PermissionPreset::Ask, _) => PermissionAction::Ask,
+                (PermissionPreset::ReadOnly, _) => PermissionAction::Deny,
+            },
+            &what,
+        )
+    }
+
+    /// Whether a path is in the session's folder, and no file that decides what agents and git run there.
+    fn is_inside(&self, path: &Path) -> bool {
+        [&self.options.cwd, &self.real_cwd].into_iter().any(|folder| {
+            path.strip_prefix(folder).is_ok_and(|below| {
+                let parts: Vec<_> = below.iter().map(|part| part.to_string_lossy().to_lowercase()).collect();
+                let is_guarded = parts.iter().enumerate().any(|(index, part)| match part.as_str() {
+                    ".agentd" | ".pi" => true,
+                    ".git" => parts.get(index + 1).is_none_or(|next| {
+                        matches!(next.as_str(), "hooks" | "config" | "config.worktree" | "modules" | "info")
+                    }),
+                    _ => false,
+                });
+                !parts.is_empty() && !is_guarded
+            })
+        })
+    }
+
+    /// What looks into a folder may meet files that a rule refuses.
+    pub(crate) fn deep_read(&self, folder: &Path) -> Verdict {
+        let (cleaned, led_to) = (clean(folder), real(folder).unwrap_or_default());
+        let may_meet = self.rules.iter().find(|(.., rule)| {
+            rule.action() != PermissionAction::Allow
+                && rule
+                    .path(FileAccess::Read)
+                    .is_some_and(|pattern| pattern.may_be_below(&cleaned) || pattern.may_be_below(&led_to))
+        });
+        match may_meet {
+            None => Verdict::new(PermissionAction::Allow, String::new()),
+            Some(row) => {
+                let pattern = row.2.rule.path.as_deref().unwrap_or_default();
+                let mut verdict = self.by_rule(row);
+                verdict.action = PermissionAction::Ask;
+                verdict.reason =
+                    format!("{} may hold what a rule keeps from being read ({pattern})", folder.display());
+                verdict
+            }
+        }
+    }
+
+    /// Whether a rule keeps files from being read.
+    pub(crate) fn hides_files(&self) -> bool {
+        self.rules.iter().any(|(.., rule)| {
+            rule.action() != PermissionAction::Allow && rule.path(FileAccess::Read).is_some()
+        })
+    }
+
+    /// Whether a rule keeps files from being written.
+    pub(crate) fn keeps_files(&self) -> bool {
+        self.rules.iter().any(|(.., rule)| {
+            rule.action() != PermissionAction::Allow && rule.path(FileAccess::Write).is_some()
+        })
+    }
+}
+
+fn rule_is_of_files(rule: &CompiledRule, tool: &str, access: FileAccess) -> bool {
+    // Redirections of commands are reads and writes, but no rule for all calls of `bash` is about files.
+    if tool == "bash" {
+        rule.path(access).is_some() || rule.is_for_all_files(access)
+    } else {
+        rule.is_for(tool, Some(access))
+    }
+}
+
+/// The verdict of a preset about what may do anything.
+pub(crate) fn exec_preset(preset: PermissionPreset) -> PermissionAction {
+    match preset {
+        PermissionPreset::Full => PermissionAction::Allow,
+        PermissionPreset::Workspace | PermissionPreset::Ask => PermissionAction::Ask,
+        PermissionPreset::ReadOnly => PermissionAction::Deny,
+    }
+}

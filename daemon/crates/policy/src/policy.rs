@@ -1,0 +1,175 @@
+//! The policy of a session, and the verdict for a call.
+
+use std::{path::Path, sync::Arc};
+
+use agentd_protocol::settings::{PermissionAction, PermissionPreset, PermissionRule};
+
+use crate::{
+    command,
+    compiled::{Compiled, DecidingRule, PolicyError, PolicyOptions, RuleLayer, RuleSource, Verdict},
+    rule::FileAccess,
+    shell::{self, Folders, SimpleCommand},
+    suggest,
+};
+
+/// What a call does, as far as a policy can tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject<'a> {
+    /// It reads a file or folder, given as an absolute path.
+    Read {
+        /// The path.
+        path: &'a Path,
+        /// Whether it looks into the folders below.
+        is_deep: bool,
+    },
+    /// It writes a file, given as an absolute path.
+    Write {
+        /// The path.
+        path: &'a Path,
+    },
+    /// It runs a shell command.
+    Command {
+        /// The text.
+        text: &'a str,
+        /// The folder that it runs in, absolute.
+        folder: &'a Path,
+        /// Variables that the call sets for it.
+        variables: &'a [String],
+    },
+    /// Anything else.
+    Other,
+}
+
+/// A simple command, as it is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParsedCommand {
+    /// Its words: quotes resolved where they are known, as written where they are only known when it runs.
+    pub words: Vec<String>,
+    /// Its redirections, such as `> out.txt`.
+    pub redirections: Vec<String>,
+}
+
+/// The verdict about a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyDecision {
+    /// The verdict.
+    pub action: PermissionAction,
+    /// The rule that decided; absent when the preset did.
+    pub rule: Option<DecidingRule>,
+    /// Why, in a clause for users and models.
+    pub reason: String,
+    /// The simple commands of a shell command.
+    pub parsed: Vec<ParsedCommand>,
+    /// A rule that would allow this and what is like it; absent where none is safe.
+    pub suggestion: Option<PermissionRule>,
+}
+
+/// The policy of a session. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Policy(Arc<Compiled>);
+
+impl Policy {
+    /// Compiles a policy. Looks up where the session's folder leads.
+    ///
+    /// # Errors
+    /// The first rule that cannot be used.
+    pub fn new(options: PolicyOptions) -> Result<Self, PolicyError> {
+        Ok(Self(Arc::new(Compiled::new(options)?)))
+    }
+
+    /// Whether everything is allowed, without a look at it.
+    #[must_use]
+    pub fn is_unrestricted(&self) -> bool {
+        let options = self.0.options();
+        options.preset == PermissionPreset::Full
+            && options.project_preset.is_none_or(|preset| preset == PermissionPreset::Full)
+            && self.0.rules().all(|(.., rule)| rule.action() == PermissionAction::Allow)
+    }
+
+    /// What the policy is made of.
+    #[must_use]
+    pub fn options(&self) -> &PolicyOptions {
+        self.0.options()
+    }
+
+    /// This policy with a rule of the session more.
+    ///
+    /// # Errors
+    /// The rule cannot be used.
+    pub fn with_session_rule(&self, rule: PermissionRule) -> Result<Self, PolicyError> {
+        let mut options = self.0.options().clone();
+        match options.layers.iter_mut().find(|layer| layer.source == RuleSource::Session) {
+            Some(layer) => layer.rules.push(rule),
+            None => options.layers.push(RuleLayer { source: RuleSource::Session, rules: vec![rule] }),
+        }
+        Self::new(options)
+    }
+
+    /// The verdict about a call of `tool`.
+    ///
+    /// Takes time in proportion to a command's text, and looks at the links of the paths that it names: blocks for as long as the file
+    /// system does.
+    #[must_use]
+    pub fn decide(&self, tool: &str, subject: Subject<'_>) -> PolicyDecision {
+        let compiled = &*self.0;
+        let plain = |verdict: Verdict, suggestion: Option<PermissionRule>| PolicyDecision {
+            suggestion: suggestion.filter(|_| verdict.action == PermissionAction::Ask),
+            action: verdict.action,
+            rule: verdict.rule,
+            reason: verdict.reason,
+            parsed: Vec::new(),
+        };
+        match subject {
+            Subject::Command { text, folder, variables } => decide_command(compiled, text, folder, variables),
+            Subject::Read { path, is_deep } => {
+                let mut verdict = compiled.file(tool, path, FileAccess::Read);
+                if is_deep {
+                    verdict = verdict.and(compiled.deep_read(path));
+                }
+                plain(verdict, None)
+            }
+            Subject::Write { path } => {
+                let verdict = compiled.file(tool, path, FileAccess::Write);
+                plain(verdict, suggest::for_write(path, compiled.options()))
+            }
+            Subject::Other => plain(compiled.call(tool), Some(suggest::for_tool(tool))),
+        }
+    }
+}
+
+fn decide_command(compiled: &Compiled, text: &str, folder: &Path, variables: &[String]) -> PolicyDecision {
+    let home = compiled.options().home.to_string_lossy();
+    let script = shell::parse(text, Folders::one(folder), &home);
+    let mut verdict = command::judge(compiled, &script, variables);
+    if script.commands.is_empty() && script.obscure.is_none() {
+        verdict = Verdict::new(PermissionAction::Allow, "it runs nothing");
+    }
+    PolicyDecision {
+        suggestion: (verdict.action == PermissionAction::Ask && script.obscure.is_none())
+            .then(|| suggest::for_commands(compiled, &script.commands))
+            .flatten(),
+        action: verdict.action,
+        rule: verdict.rule,
+        reason: verdict.reason,
+        parsed: script.commands.iter().map(shown).collect(),
+    }
+}
+
+fn shown(command: &SimpleCommand) -> ParsedCommand {
+    let assigned = command.assignments.iter().map(|assignment| format!("{}=…", assignment.name));
+    let words = command.words.iter().map(|word| word.text().unwrap_or(&word.source).to_owned());
+    ParsedCommand {
+        words: assigned.chain(words).collect(),
+        redirections: command
+            .redirections
+            .iter()
+            .map(|redirection| {
+                let sign = match redirection.access {
+                    shell::Access::Read => "<",
+                    shell::Access::Write => ">",
+                };
+                format!("{sign} {}", redirection.target.text().unwrap_or(&redirection.target.source))
+            })
+            .collect(),
+    }
+}

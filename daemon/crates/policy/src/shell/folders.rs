@@ -1,0 +1,54 @@
+//! The folders that commands run in, as far as `cd` tells.
+
+use std::path::Path;
+
+use super::{
+    script::{Folders, SimpleCommand},
+    word::Word,
+};
+use crate::paths::clean;
+
+/// The folders after a command: where it succeeded, and where it failed.
+pub(super) struct After {
+    pub(super) success: Folders,
+    pub(super) failure: Folders,
+}
+
+impl After {
+    /// A command that changes no folder.
+    pub(super) fn same(folders: Folders) -> Self {
+        Self { success: folders.clone(), failure: folders }
+    }
+
+    pub(super) fn any(self) -> Folders {
+        self.success.or(self.failure)
+    }
+}
+
+/// The folders after a command: `cd` and `pushd` change them.
+pub(super) fn folders_after(command: &SimpleCommand, home: &str) -> After {
+    let before = command.folders.clone();
+    let unknown = || After { success: Folders::Unknown, failure: Folders::Unknown };
+    let mut words = command.words.iter().peekable();
+    while words.peek().and_then(|word| word.text()).is_some_and(|text| matches!(text, "command" | "builtin"))
+    {
+        words.next();
+    }
+    match words.next().map(Word::text) {
+        Some(Some("cd" | "pushd")) => {}
+        Some(Some("popd")) => return unknown(),
+        _ => return After::same(before),
+    }
+    let target = match (words.next(), words.next()) {
+        (None, _) => home,
+        (Some(word), None) => match word.text() {
+            Some(text) if !text.starts_with(['-', '+']) && !text.is_empty() => text,
+            _ => return unknown(),
+        },
+        _ => return unknown(),
+    };
+    let Folders::Known(folders) = &before else { return unknown() };
+    let target = Path::new(target);
+    let success = folders.iter().map(|folder| clean(&folder.join(target))).collect();
+    After { success: Folders::Known(success), failure: before }
+}

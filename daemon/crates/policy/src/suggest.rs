@@ -1,0 +1,78 @@
+//! Rules that would allow what was asked about, and what is like it: offered to users as the answer "always".
+
+use std::path::Path;
+
+use agentd_protocol::settings::{PermissionAction, PermissionRule};
+
+use crate::{
+    compiled::{Compiled, PolicyOptions},
+    looks,
+    rule::CompiledRule,
+    shell::SimpleCommand,
+    wrapper,
+};
+
+/// Programs that run whatever their arguments say: no prefix of theirs is safe.
+const INTERPRETERS: &[&str] = &[
+    "awk", "bash", "bun", "dash", "deno", "docker", "env", "gawk", "gdb", "kubectl", "lua", "make", "node",
+    "npx", "perl", "php", "python", "python2", "python3", "rsync", "ruby", "sh", "ssh", "sudo", "tclsh",
+    "uvx", "xargs", "zsh",
+];
+
+fn rule(tool: &str, command: Option<String>, path: Option<String>) -> PermissionRule {
+    PermissionRule { tool: tool.to_owned(), command, path, action: PermissionAction::Allow, reason: None }
+}
+
+/// All calls of a tool.
+pub(crate) fn for_tool(tool: &str) -> PermissionRule {
+    rule(&tool.replace('*', "?"), None, None)
+}
+
+/// Writing in the folder of a file.
+pub(crate) fn for_write(path: &Path, options: &PolicyOptions) -> Option<PermissionRule> {
+    let folder = path.parent()?;
+    let escaped = |text: &str| globset::escape(text);
+    let pattern = match (folder.strip_prefix(&options.cwd), folder.strip_prefix(&options.home)) {
+        (Ok(below), _) if below.as_os_str().is_empty() => return None,
+        (Ok(below), _) => format!("./{}/**", escaped(&below.to_string_lossy())),
+        // A whole home directory, or all of a disk, is no answer to one question.
+        (_, Ok(below)) if below.as_os_str().is_empty() => return None,
+        (_, Ok(below)) => format!("~/{}/**", escaped(&below.to_string_lossy())),
+        _ if folder.parent().is_none() => return None,
+        _ => format!("{}/**", escaped(&folder.to_string_lossy())),
+    };
+    Some(rule("write", None, Some(pattern)))
+}
+
+/// A prefix of the one simple command that was asked about; `None` where there are more, or no prefix is safe.
+pub(crate) fn for_commands(policy: &Compiled, commands: &[SimpleCommand]) -> Option<PermissionRule> {
+    let mut asked = commands.iter().filter(|command| !looks::only_looks(&command.words));
+    let (command, None) = (asked.next()?, asked.next()) else { return None };
+    if !command.redirections.is_empty()
+        || !command.assignments.is_empty()
+        || wrapper::unwrap(&command.words).is_some()
+    {
+        return None;
+    }
+    let texts: Option<Vec<&str>> = command.words.iter().take(3).map(|word| word.text()).collect();
+    let texts = texts?;
+    let (name, is_plain) = (*texts.first()?, |text: &&str| {
+        !text.is_empty()
+            && text.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_./:@+".contains(letter))
+    });
+    if !is_plain(&name) || INTERPRETERS.contains(&name.rsplit('/').next()?) {
+        return None;
+    }
+    // A subcommand is part of the prefix; options and files are not.
+    let is_subcommand = |text: &&&str| is_plain(text) && !text.starts_with('-') && !text.contains(['/', '.']);
+    let words: Vec<&str> = match texts.get(1).filter(is_subcommand) {
+        Some(second) if *second == "run" => vec![name, second, texts.get(2).filter(is_subcommand)?],
+        Some(second) => vec![name, second],
+        None => vec![name],
+    };
+    let suggestion = rule("bash", Some(format!("{} *", words.join(" "))), None);
+    // A rule that cannot change the verdict is no answer.
+    let options = policy.options();
+    CompiledRule::new(&suggestion, &options.cwd, &options.home).ok()?;
+    Some(suggestion)
+}
