@@ -3,6 +3,7 @@
 mod daemon;
 mod empty_values;
 mod models;
+mod policy;
 mod prompt;
 mod session_files;
 mod sessions;
@@ -15,6 +16,7 @@ pub(crate) use self::{
     daemon::{DaemonChoice, DownOptions, LogsOptions, StatusOptions, UpOptions},
     empty_values::refusal as empty_value_refusal,
     models::{Auth, AuthStatusOptions, LoginOptions, LogoutOptions, ModelsOptions},
+    policy::{Policy, PolicyCheckOptions, PolicyTestOptions},
     prompt::{PromptOptions, RpcOptions},
     session_files::{
         ArtifactOptions, BugReportOptions, CleanOptions, ExportFormat, ExportOptions, FsckOptions,
@@ -120,6 +122,10 @@ pub(crate) enum Command {
     /// Show where a setting comes from, and problems in the files that configure sessions
     #[command(subcommand)]
     Config(Config),
+
+    /// Say what the permissions make of a command, without running it
+    #[command(subcommand)]
+    Policy(Policy),
 
     /// Write the configuration for something that is installed already
     #[command(subcommand)]

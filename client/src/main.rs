@@ -80,6 +80,8 @@ fn main() -> ExitCode {
         cli::Command::BugReport(options) => commands::bug_report::run(&options),
         cli::Command::Config(cli::Config::Explain(options)) => commands::config::explain(&options),
         cli::Command::Config(cli::Config::Check(options)) => commands::config::check(&options),
+        cli::Command::Policy(cli::Policy::Check(options)) => commands::policy::check(&options),
+        cli::Command::Policy(cli::Policy::Test(options)) => commands::policy::test(&options),
         cli::Command::Setup(cli::Setup::Local(options)) => commands::setup::local(&options),
     }
     .into()

@@ -23,6 +23,10 @@ pub enum Exit {
     NoDaemon,
     /// 4: the model refused to answer.
     Refused,
+    /// 6: a permission was denied. Of `agentctl policy check`: the call would be.
+    Denied,
+    /// 7: `agentctl policy check`: the user would be asked.
+    Asks,
     /// 9: the daemon is ending, and takes no new work.
     Ending,
     /// 129: SIGHUP, the terminal went away.
@@ -45,6 +49,8 @@ impl Exit {
             Self::Usage => 2,
             Self::NoDaemon => 3,
             Self::Refused => 4,
+            Self::Denied => 6,
+            Self::Asks => 7,
             Self::Ending => 9,
             Self::HungUp => 129,
             Self::Interrupted => 130,

@@ -33,6 +33,7 @@ pub mod model_list;
 pub mod models_file;
 pub mod number;
 pub mod oauth_setting;
+pub mod policy_check;
 pub mod resources;
 #[cfg(feature = "schema")]
 pub mod schema;

@@ -160,6 +160,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
             "agentd-images",
             "agentd-memory",
             "agentd-auth",
+            "agentd-policy",
             "agentd-process",
             "agentd-tools",
             "agentd-session",

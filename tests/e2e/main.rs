@@ -59,6 +59,7 @@ mod pages;
 mod persistence;
 mod pi_clients;
 mod playbooks;
+mod policy;
 mod print;
 mod processes;
 mod prompt;

@@ -1,16 +1,13 @@
 //! `agentctl fsck`: has agentd check session files, and prints the result.
 
 use std::{
-    io::{self, BufRead, BufReader, Read, Write},
+    io::{self, Write},
     path::PathBuf,
-    process::{Command, Stdio},
-    thread,
 };
 
-use agentd_connect::{ConnectError, find_agentd};
 use agentd_protocol::fsck::{FsckFile, FsckKind, FsckRepair, FsckRequest, FsckState};
 
-use super::find_session;
+use super::{ask_agentd, find_session};
 use crate::{
     cli::FsckOptions,
     exit::{Exit, Fault, conclude},
@@ -27,7 +24,7 @@ fn fsck(options: &FsckOptions) -> Result<Exit, Fault> {
     let request = FsckRequest { paths, all: options.all, repair: options.repair };
     let mut report = FsckReport::new(options);
     let mut stdout = io::stdout().lock();
-    match ask(&request, |line| report.take(line, &mut stdout))? {
+    match ask_agentd::lines("--fsck", &request, |found| report.take(found, &mut stdout))? {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Exit::OutputClosed),
         Err(error) => {
@@ -57,51 +54,6 @@ fn path_of(given: &str) -> Result<String, Fault> {
     session.path.ok_or_else(|| {
         Fault::new(Exit::Failed, format!("Error: session {given} has no file, since it is only in memory."))
     })
-}
-
-/// Has `agentd` check the files, and passes on each line as it comes. The inner error is one of `take`.
-fn ask(
-    request: &FsckRequest,
-    mut take: impl FnMut(FsckFile) -> io::Result<()>,
-) -> Result<io::Result<()>, Fault> {
-    let program = find_agentd()?;
-    let not_run =
-        |source: io::Error| -> Fault { ConnectError::Spawn { program: program.clone(), source }.into() };
-    let mut command = Command::new(&program);
-    command.arg("--fsck").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(not_run)?;
-    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    let mut line = serde_json::to_string(request)
-        .map_err(|error| Fault::new(Exit::Failed, format!("agentctl: cannot ask agentd: {error}")))?;
-    line.push('\n');
-    let (taken, words) = thread::scope(|scope| {
-        // Fails only when the program is gone, which then says why.
-        scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(line.as_bytes())));
-        let words = scope.spawn(move || {
-            let mut text = Vec::new();
-            // Fails only when the program is gone.
-            let _ = stderr.map(|mut stderr| stderr.read_to_end(&mut text));
-            String::from_utf8_lossy(&text).trim_end().to_owned()
-        });
-        // Dropping our end of stdout stops the program when printing failed.
-        let taken = stdout.map_or(Ok(()), |stdout| {
-            BufReader::new(stdout).lines().try_for_each(|line| {
-                let found = serde_json::from_str(&line?).map_err(io::Error::other)?;
-                take(found)
-            })
-        });
-        (taken, words.join().unwrap_or_default())
-    });
-    let ended = child.wait().map_err(not_run)?;
-    if taken.is_err() {
-        return Ok(taken);
-    }
-    if !ended.success() {
-        let text =
-            if words.is_empty() { format!("agentctl: agentd --fsck ended with {ended}") } else { words };
-        return Err(Fault::new(Exit::NoDaemon, text));
-    }
-    Ok(Ok(()))
 }
 
 /// Prints and counts the results.

@@ -2,6 +2,7 @@
 
 pub(crate) mod abort;
 pub(crate) mod artifact;
+mod ask_agentd;
 pub(crate) mod attach;
 pub(crate) mod auth;
 pub(crate) mod bug_report;
@@ -19,6 +20,7 @@ pub(crate) mod fsck;
 pub(crate) mod logs;
 pub(crate) mod man;
 pub(crate) mod models;
+pub(crate) mod policy;
 pub(crate) mod prompt;
 pub(crate) mod ps;
 pub(crate) mod rpc;

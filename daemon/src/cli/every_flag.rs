@@ -130,10 +130,12 @@ const ELSEWHERE: &[&str] = &[
     "--export",
     "--bug-report",
     "--fsck",
+    "--policy-check",
 ];
 
 /// Flags that the help leaves out: other programs pass them.
-const UNDOCUMENTED: &[&str] = &["--resume", "-r", "-e", "-ne", "--detached", "--bug-report", "--fsck"];
+const UNDOCUMENTED: &[&str] =
+    &["--resume", "-r", "-e", "-ne", "--detached", "--bug-report", "--fsck", "--policy-check"];
 
 #[test]
 fn flags_have_their_effect() {

@@ -54,6 +54,8 @@ pub(super) struct Flags {
     pub(super) bug_report: bool,
     /// `--fsck`: checks session files.
     pub(super) fsck: bool,
+    /// `--policy-check`: verdicts about calls.
+    pub(super) policy_check: bool,
     pub(super) socket: Option<String>,
     pub(super) detached: bool,
     /// The first flag or word that is about one session.
@@ -187,6 +189,7 @@ impl Flags {
             "--detached" => self.detached = true,
             "--bug-report" => self.bug_report = true,
             "--fsck" => self.fsck = true,
+            "--policy-check" => self.policy_check = true,
             "--compat" => match value()?.as_str() {
                 "pi" => self.compat = true,
                 other => return Err(format!("Error: --compat knows only pi, got {other}")),

@@ -44,6 +44,11 @@ pub enum Invocation {
         /// Whether pi's directories come first.
         compat: bool,
     },
+    /// Judge calls by the permissions: requests on stdin, verdicts on stdout.
+    PolicyCheck {
+        /// Whether pi's directories come first.
+        compat: bool,
+    },
     /// Print the help and end.
     Help,
 }

@@ -59,6 +59,9 @@ pub fn parse(
     if flags.fsck {
         return Ok(Invocation::Fsck { compat: flags.compat });
     }
+    if flags.policy_check {
+        return Ok(Invocation::PolicyCheck { compat: flags.compat });
+    }
     let mode = flags.mode(serve)?;
     if flags.shared && mode == Mode::Serve {
         return Err("Error: --shared is for --stdio: `agentd --stdio --shared` serves stdin and stdout with a session \
@@ -99,9 +102,11 @@ pub fn parse_session(args: &[String], cwd: &Path, environment: Environment) -> R
         || flags.export.is_some()
         || flags.bug_report
         || flags.fsck
+        || flags.policy_check
     {
         return Err(
-            "Error: --help, --version, --list-models, --export, --bug-report and --fsck are no flags of a session."
+            "Error: --help, --version, --list-models, --export, --bug-report, --fsck and --policy-check are no flags of a \
+             session."
                 .into(),
         );
     }

@@ -286,14 +286,16 @@ impl<'a> Walk<'a> {
             None => After::same(folders.clone()),
         };
         let After { success, failure } = after;
-        // Those of a list belong to its last command, which may run elsewhere.
-        let reached = folders.or(success.clone()).or(failure.clone());
-        let mut command = self.nothing(reached.clone());
+        // Those of a list or a pipeline belong to its last command, which was the last to be added.
+        let last = body.filter(|body| ends_with_command(*body)).and_then(|_| self.script.commands.pop());
+        let mut command =
+            last.unwrap_or_else(|| self.nothing(folders.or(success.clone()).or(failure.clone())));
+        let (reached, words) = (command.folders.clone(), command.words.len());
         let mut cursor = node.walk();
         for redirect in node.children_by_field_name("redirect", &mut cursor) {
             self.redirect(redirect, &reached, &mut command);
         }
-        if !command.words.is_empty() {
+        if words == 0 && !command.words.is_empty() {
             self.obscure("words stand behind a redirection");
         }
         self.push(command);
@@ -461,6 +463,13 @@ fn is_reserved(word: &Word) -> bool {
     ];
     RESERVED.contains(&word.source.as_str())
         || (word.source.contains('=') && word.text() == Some(&word.source))
+}
+
+/// Whether a list or a pipeline ends with a simple command.
+fn ends_with_command(node: Node<'_>) -> bool {
+    let mut cursor = node.walk();
+    let last = node.named_children(&mut cursor).last();
+    matches!(node.kind(), "list" | "pipeline") && last.is_some_and(|last| last.kind() == "command")
 }
 
 pub(super) fn is_statement(kind: &str) -> bool {

@@ -1,0 +1,99 @@
+//! `agentd --policy-check`: verdicts about calls, for `agentctl policy`. The request comes on stdin; stdout gets a line for each example.
+
+use std::{
+    io::{self, BufRead, BufWriter, Write},
+    path::{Path, PathBuf},
+};
+
+use agentd_config::{AgentDir, Environment, NoAgentDir, settings::load};
+use agentd_policy::{
+    DecidingRule, Policy, PolicyDecision, PolicyError, PolicyOptions, RuleLayer, RuleSource, Subject,
+};
+use agentd_protocol::policy_check::{
+    PolicyCheckRequest, PolicyExample, PolicyVerdict, VerdictCommand, VerdictRule,
+};
+
+/// Why nothing was judged.
+#[derive(Debug, thiserror::Error)]
+pub enum PolicyCheckError {
+    /// The folder of the user's settings is unknown.
+    #[error(transparent)]
+    NoAgentDir(#[from] NoAgentDir),
+    /// Stdin holds no request.
+    #[error("--policy-check is for agentctl policy, which says on stdin what to judge: {0}")]
+    Request(#[source] serde_json::Error),
+    /// A rule cannot be used.
+    #[error(transparent)]
+    Rule(#[from] PolicyError),
+    /// Nobody says where `~` is.
+    #[error("HOME is not set: rules may begin with ~/")]
+    NoHome,
+    /// Stdin or stdout failed.
+    #[error("the verdicts cannot be passed on: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// Answers one request. Runs nothing; looks at links of the paths that are judged.
+///
+/// # Errors
+/// [`PolicyCheckError`].
+pub fn run(environment: &Environment, compat: bool, cwd: &Path) -> Result<(), PolicyCheckError> {
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line)?;
+    let request: PolicyCheckRequest = serde_json::from_str(&line).map_err(PolicyCheckError::Request)?;
+    let cwd = request.cwd.as_ref().map_or_else(|| cwd.to_owned(), |given| cwd.join(given));
+    let permissions = match request.permissions {
+        Some(permissions) => permissions,
+        None => {
+            let agent_dir = AgentDir::find(environment, compat, &cwd)?;
+            load(&agent_dir, &cwd, environment, None).settings.permissions.unwrap_or_default()
+        }
+    };
+    let home = request.home.map(PathBuf::from).or_else(|| environment.non_empty("HOME").map(PathBuf::from));
+    let policy = Policy::new(PolicyOptions {
+        preset: request.preset.or(permissions.preset).unwrap_or_default(),
+        project_preset: None,
+        layers: vec![
+            RuleLayer { source: RuleSource::User, rules: permissions.rules.unwrap_or_default() },
+            RuleLayer { source: RuleSource::Flags, rules: request.rules },
+        ],
+        cwd: cwd.clone(),
+        home: home.ok_or(PolicyCheckError::NoHome)?,
+    })?;
+    let mut out = BufWriter::new(io::stdout().lock());
+    for example in &request.examples {
+        serde_json::to_writer(&mut out, &shown(verdict(&policy, example, &cwd))).map_err(io::Error::from)?;
+        out.write_all(b"\n")?;
+    }
+    Ok(out.flush()?)
+}
+
+fn verdict(policy: &Policy, example: &PolicyExample, cwd: &Path) -> PolicyDecision {
+    let tool = example.tool.as_deref().unwrap_or("bash");
+    let path = example.path.as_ref().map(|path| cwd.join(path));
+    let subject = match (tool, &example.command, &path) {
+        (_, Some(text), _) => Subject::Command { text, folder: cwd, variables: &[] },
+        ("read" | "ls", _, Some(path)) => Subject::Read { path, is_deep: false },
+        ("grep" | "find", _, Some(path)) => Subject::Read { path, is_deep: true },
+        ("write" | "edit", _, Some(path)) => Subject::Write { path },
+        _ => Subject::Other,
+    };
+    policy.decide(tool, subject)
+}
+
+fn shown(PolicyDecision { action, rule, reason, parsed, .. }: PolicyDecision) -> PolicyVerdict {
+    let rule = rule.map(|DecidingRule { source, index, rule }| VerdictRule {
+        source: source.as_str().to_owned(),
+        number: index as u64 + 1,
+        tool: rule.tool,
+        command: rule.command,
+        path: rule.path,
+        action: rule.action,
+        reason: rule.reason,
+    });
+    let parsed = parsed
+        .into_iter()
+        .map(|command| VerdictCommand { words: command.words, redirections: command.redirections })
+        .collect();
+    PolicyVerdict { action, rule, reason, parsed }
+}
