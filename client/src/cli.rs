@@ -2,6 +2,7 @@
 
 mod daemon;
 mod empty_values;
+mod guard_rails;
 mod models;
 mod policy;
 mod prompt;
@@ -15,6 +16,7 @@ use clap::{Parser, Subcommand};
 pub(crate) use self::{
     daemon::{DaemonChoice, DownOptions, LogsOptions, StatusOptions, UpOptions},
     empty_values::refusal as empty_value_refusal,
+    guard_rails::GuardRailOptions,
     models::{Auth, AuthStatusOptions, LoginOptions, LogoutOptions, ModelsOptions},
     policy::{Policy, PolicyCheckOptions, PolicyTestOptions},
     prompt::{PromptOptions, RpcOptions},

@@ -11,6 +11,7 @@ use serde::{Serialize, Serializer};
 pub use self::{run::*, session::*};
 
 use crate::{
+    budget::BudgetReached,
     client_tools::{ToolCancel, ToolRequest},
     daemon::{Lagged, SessionChanged, SessionClosed, SessionOpened},
     tool_list::ToolsChanged,
@@ -132,6 +133,8 @@ events! {
     ProcessEnd = "process_end",
     /// Another model replaces one whose answer failed; only after `hello`.
     ModelFallback = "model_fallback",
+    /// A budget is used up, and the work ends; only after `hello`.
+    BudgetReached = "budget_reached",
     /// The daemon takes commands; only as the first line of `agentd --stdio --ready`.
     Ready = "ready",
     /// A notice or a question for the user.

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use crate::{
+    budget::BudgetReached,
     error::ErrorCode,
     message::{AssistantMessage, StopReason},
 };
@@ -23,6 +24,8 @@ pub enum Exit {
     NoDaemon,
     /// 4: the model refused to answer.
     Refused,
+    /// 5: a budget ended the run, or was used up before it.
+    OutOfBudget,
     /// 6: a permission was denied. Of `agentctl policy check`: the call would be.
     Denied,
     /// 7: `agentctl policy check`: the user would be asked.
@@ -49,6 +52,7 @@ impl Exit {
             Self::Usage => 2,
             Self::NoDaemon => 3,
             Self::Refused => 4,
+            Self::OutOfBudget => 5,
             Self::Denied => 6,
             Self::Asks => 7,
             Self::Ending => 9,
@@ -111,24 +115,34 @@ impl PromptProgram {
                 Self::AgentdText | Self::AgentdEvents => PromptExit::answered(),
             };
         };
-        let refused = answer.code == Some(ErrorCode::ModelRefused);
+        let exit = match answer.code {
+            Some(ErrorCode::ModelRefused) => Exit::Refused,
+            Some(ErrorCode::LimitReached) => Exit::OutOfBudget,
+            _ => Exit::Failed,
+        };
         match (self, failure(answer), answer.stop_reason) {
-            (Self::AgentdEvents, ..) if refused => PromptExit { exit: Exit::Refused, message: None },
+            (Self::AgentdEvents, Some(_), _) if exit != Exit::Failed => PromptExit { exit, message: None },
             (Self::AgentdEvents, ..) => PromptExit::answered(),
-            (_, Some(reason), _) => PromptExit {
-                exit: if refused { Exit::Refused } else { Exit::Failed },
-                message: Some(self.error(reason)),
-            },
+            (_, Some(reason), _) => PromptExit { exit, message: Some(self.error(reason)) },
             (_, None, StopReason::Length) => PromptExit::failed(TRUNCATED),
             (_, None, _) => PromptExit::answered(),
         }
     }
 
-    /// The exit after the daemon refused the prompt; `is_ending`: because it takes no new work.
+    /// The exit after the daemon refused the prompt. A daemon that takes no new work is told from others by the client alone.
     #[must_use]
-    pub fn after_refused_prompt(self, error: &str, hint: Option<&str>, is_ending: bool) -> PromptExit {
+    pub fn after_refused_prompt(
+        self,
+        error: &str,
+        hint: Option<&str>,
+        code: Option<ErrorCode>,
+    ) -> PromptExit {
         let hint = hint.map(|hint| format!("\n{hint}")).unwrap_or_default();
-        let exit = if is_ending && self == Self::Agentctl { Exit::Ending } else { Exit::Failed };
+        let exit = match code {
+            Some(ErrorCode::ShuttingDown) if self == Self::Agentctl => Exit::Ending,
+            Some(code) if BudgetReached::is_in(code, error) => Exit::OutOfBudget,
+            _ => Exit::Failed,
+        };
         PromptExit { exit, message: Some(self.error(error) + &hint) }
     }
 
@@ -158,6 +172,10 @@ mod tests {
         PromptProgram::{Agentctl, AgentdEvents, AgentdText},
         *,
     };
+    use crate::{
+        budget::{BudgetQuantity, BudgetScope},
+        error::Failure,
+    };
 
     fn answer(stop_reason: StopReason, error: Option<&str>, code: Option<ErrorCode>) -> AssistantMessage {
         let error_message = error.map(str::to_owned);
@@ -175,6 +193,14 @@ mod tests {
             (StopReason::Error, None, None, (1, "Error: Request error"), (1, "Request error"), 0),
             (StopReason::Aborted, Some(""), None, (1, "Error: Request aborted"), (1, "Request aborted"), 0),
             (StopReason::Error, Some("No."), refusal, (4, "Error: No."), (4, "No."), 4),
+            (
+                StopReason::Error,
+                Some("Too much."),
+                Some(ErrorCode::LimitReached),
+                (5, "Error: Too much."),
+                (5, "Too much."),
+                5,
+            ),
             (StopReason::Error, Some("?"), Some(ErrorCode::Internal), (1, "Error: ?"), (1, "?"), 0),
         ] {
             let answer = answer(stop, error, code);
@@ -197,13 +223,22 @@ mod tests {
 
     #[test]
     fn a_refused_prompt_keeps_its_hint() {
-        let said = |program: PromptProgram, is_ending| {
+        let said = |program: PromptProgram, code| {
             let PromptExit { exit, message } =
-                program.after_refused_prompt("No model", Some("Do this."), is_ending);
+                program.after_refused_prompt("No model", Some("Do this."), code);
             (exit.code(), message.unwrap_or_default())
         };
-        assert_eq!(said(Agentctl, false), (1, "Error: No model\nDo this.".into()));
-        assert_eq!(said(Agentctl, true), (9, "Error: No model\nDo this.".into()));
-        assert_eq!(said(AgentdText, true), (1, "No model\nDo this.".into()));
+        let ending = Some(ErrorCode::ShuttingDown);
+        assert_eq!(said(Agentctl, None), (1, "Error: No model\nDo this.".into()));
+        assert_eq!(said(Agentctl, ending), (9, "Error: No model\nDo this.".into()));
+        assert_eq!(said(AgentdText, ending), (1, "No model\nDo this.".into()));
+        // Other limits are none of money.
+        assert_eq!(said(Agentctl, Some(ErrorCode::LimitReached)).0, 1);
+        let reached =
+            BudgetReached { scope: BudgetScope::Day, what: BudgetQuantity::CostUsd, limit: 1.0, used: 1.0 };
+        let Failure { error, hint, code } = reached.failure();
+        for program in [Agentctl, AgentdText, AgentdEvents] {
+            assert_eq!(program.after_refused_prompt(&error, hint.as_deref(), Some(code)).exit.code(), 5);
+        }
     }
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    budget::BudgetState,
     model::{Model, ModelName, ThinkingLevel},
     number,
 };
@@ -88,6 +89,10 @@ pub struct SessionState {
     /// follows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
+    /// The budgets that limit the session's work, and what is spent; only in answers to clients that said `hello`, and absent
+    /// where nothing is limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budgets: Option<BudgetState>,
 }
 
 /// The answer to `get_session_stats`: counts over all entries of the session, of every branch.

@@ -1,5 +1,6 @@
 //! `settings.json`: what users configure. Unknown keys are kept.
 
+mod budgets;
 mod commands;
 mod daemon;
 pub mod defaults;
@@ -18,6 +19,7 @@ use crate::{
 };
 
 pub use self::{
+    budgets::{BudgetLimits, BudgetSettings, UnknownPrice, parse_count, parse_dollars, parse_duration},
     commands::{
         BashSettings, ChildEnvironmentSettings, Intercept, InterceptRule, ProcessSettings, matches_pattern,
     },
@@ -173,6 +175,9 @@ pub struct Settings {
     /// The limits of one session. Only read from the user's settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<LimitSettings>,
+    /// What a run, a session and a day may spend. Only read from the user's settings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budgets: Option<BudgetSettings>,
     /// The disk space of long outputs. Only read from the user's settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage: Option<StorageSettings>,

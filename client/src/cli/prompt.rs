@@ -6,7 +6,7 @@ use agentd_protocol::model::ThinkingLevel;
 use clap::{Args, builder::PossibleValuesParser};
 use clap_complete::ArgValueCompleter;
 
-use super::DaemonChoice;
+use super::{DaemonChoice, GuardRailOptions};
 use crate::commands::complete::candidates;
 
 const PROMPT_HELP: &str = "\
@@ -38,6 +38,7 @@ Exit codes:
        open session cannot be given)
   3    agentd is missing, broke down, or was killed, or no daemon answers
   4    the model refused, and no other model took over
+  5    a budget ended the run, or was used up before it (--max-cost and the like, the setting budgets)
   9    the daemon is ending and takes no new work
   129, 130, 143    stopped by SIGHUP, Ctrl-C, SIGTERM; a second Ctrl-C does not wait for the run to stop
   141  stdout was closed by its reader";
@@ -140,6 +141,9 @@ pub(crate) struct PromptOptions {
     /// Append to the system prompt: a text, or a file that holds it; repeatable
     #[arg(long, value_name = "TEXT|FILE")]
     pub(crate) append_system_prompt: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) guard_rails: GuardRailOptions,
 }
 
 const RPC_HELP: &str = "\

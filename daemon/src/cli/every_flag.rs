@@ -57,6 +57,11 @@ const EFFECTS: &[EffectRow] = &[
         it.session.fallback_models == Some(vec!["a".into(), "b:high".into()])
     }),
     (&["--api-key", "k", "--models", "a"], |it| it.session.api_key.is_some()),
+    (&["--max-cost", "0.50"], |it| it.session.budget.cost_usd == Some(0.5)),
+    (&["--max-tokens", "9"], |it| it.session.budget.tokens == Some(9)),
+    (&["--max-turns", "9"], |it| it.session.budget.turns == Some(9)),
+    (&["--max-tool-calls", "9"], |it| it.session.budget.tool_calls == Some(9)),
+    (&["--timeout", "1h30m"], |it| it.session.budget.seconds == Some(5400)),
     (&["--thinking", "max"], |it| it.session.thinking == Some(ThinkingLevel::Max)),
     (&["--thinking", "lots"], |it| it.session.thinking.is_none() && it.warnings[0].contains("\"lots\"")),
     (&["--system-prompt", "s"], |it| it.session.system_prompt.as_deref() == Some("s")),

@@ -1,7 +1,7 @@
 //! Reads the flags one after the other into values.
 
 use agentd_config::resources::ResourceFlags;
-use agentd_protocol::model::ThinkingLevel;
+use agentd_protocol::{model::ThinkingLevel, settings::BudgetLimits};
 use agentd_session::ToolSelection;
 use agentd_tools::operations::SshTarget;
 
@@ -91,6 +91,8 @@ pub(super) struct Flags {
     pub(super) no_context_files: bool,
     pub(super) resources: ResourceFlags,
     pub(super) approve: Option<bool>,
+    /// The limits of each run.
+    pub(super) budget: BudgetLimits,
     pub(super) offline: bool,
     /// The variables that `--record` and `--replay` set.
     pub(super) record_replay: Vec<(&'static str, String)>,
@@ -270,6 +272,10 @@ impl Flags {
             "-ns" | "--no-skills" => self.resources.no_skills = true,
             "--prompt-template" => self.resources.prompts.push(value()?),
             "-np" | "--no-prompt-templates" => self.resources.no_prompts = true,
+            limit if BudgetLimits::FLAGS.contains(&limit) => {
+                let set = self.budget.set_by_flag(limit, &value()?);
+                set.map_err(|error| format!("Error: {limit}: {error}"))?;
+            }
             "-a" | "--approve" => self.approve = Some(true),
             "-na" | "--no-approve" => self.approve = Some(false),
             "-e" | "--extension" => {

@@ -52,6 +52,12 @@ Prompt and tools
       --prompt-template <path>  a prompt template, or a folder of them; repeatable
  -np, --no-prompt-templates     no prompt templates but those of --prompt-template
   -a, --approve / -na, --no-approve    trust, or do not trust, the project's own settings
+Guard rails (docs/budgets.md); of a flag and the setting budgets.run the lower limit counts, and what reaches it ends with exit code 5
+      --max-cost <usd>          what the model calls of a run may cost, such as 0.50
+      --max-tokens <n>          the tokens of a run's model calls, input and output
+      --max-turns <n>           the answers of a run
+      --max-tool-calls <n>      the tool calls of a run
+      --timeout <time>          how long a run may take, such as 90s, 10m or 1h30m
 Daemon
       --socket <path>           listen here (default: AGENTD_SOCKET, else a place that belongs to the agent directory)
       --on-eof abort|drain      what the end of stdin means for unfinished work: it is stopped, or finished first
@@ -78,7 +84,7 @@ Environment: AGENTD_DIR (default ~/.agentd) holds settings.json, models.json, au
 PI_CODING_AGENT_DIR and PI_CODING_AGENT_SESSION_DIR are honoured; AGENTD_LOG sets what is logged to stderr.
 
 Exit codes: 0 the end as it should be; 1 it could not start or write, or -p has no whole answer; 3 --shared: the daemon cannot be reached or
-started, or was lost on the way; 4 a daemon is running at that socket already;
+started, or was lost on the way; 4 a daemon is running at that socket already; 5 a budget ended the run of -p or --mode json;
 129, 143 --stdio, -p or --mode json was ended by SIGHUP, SIGTERM (130 by SIGINT; --stdio alone leaves that to its host). The daemon on a socket finishes its work after SIGTERM, SIGINT or SIGHUP,
 30 s at most, and ends with 0; a second signal ends it at once, with 128 and the signal's number.
 ";

@@ -192,6 +192,7 @@ impl Flags {
             no_context_files: self.no_context_files,
             resources: self.resources,
             approve: self.approve,
+            budget: self.budget,
         }
     }
 

@@ -8,6 +8,7 @@ use agentd_protocol::{
     error::{ErrorCode, Failure},
     frame::Response,
     resources::DiagnosticLevel,
+    settings::BudgetLimits,
 };
 use agentd_session::{Attached, ReopenError, SessionOptions, Target, locate};
 use serde_json::Value;
@@ -247,6 +248,9 @@ impl Fields {
         let hint = "It counts when a session is opened: close it first (close_session), or leave that out.";
         let hint = match flags {
             ["cwd"] => "Name the folder that the session works in (list_sessions), or its file (path).",
+            [flag, ..] if BudgetLimits::FLAGS.contains(flag) => {
+                "A prompt can have stricter limits of its own (budget); other limits count when a session is opened."
+            }
             ["--fallback-models"] => "set_fallback_models changes them while it is open.",
             _ => hint,
         };

@@ -8,6 +8,7 @@ use crate::{
     entry::SessionEntry,
     message::{ImageContent, Message, null_as_default},
     session::InterruptMode,
+    settings::BudgetLimits,
 };
 
 /// The result of a command that answers without `data`.
@@ -116,6 +117,10 @@ pub struct PromptParams {
     #[serde(default, deserialize_with = "request_key", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 256)))]
     pub request_key: Option<String>,
+    /// Limits of the run that the prompt begins, beside those of the settings: of each limit the lower one counts. A message that
+    /// is queued counts to the run that it joins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<BudgetLimits>,
 }
 
 /// The longest `requestKey` in bytes.

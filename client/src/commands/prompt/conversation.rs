@@ -48,12 +48,8 @@ impl From<CallError> for ConversationEnd {
         match error {
             CallError::Ended { .. } => Self::DaemonDied,
             CallError::Refused { error, code, hint } => {
-                let is_ending = code.as_deref() == Some("shutting_down");
-                Self::Finished(PromptProgram::Agentctl.after_refused_prompt(
-                    &error,
-                    hint.as_deref(),
-                    is_ending,
-                ))
+                let code = code.and_then(|code| serde_json::from_value(code.into()).ok());
+                Self::Finished(PromptProgram::Agentctl.after_refused_prompt(&error, hint.as_deref(), code))
             }
             CallError::TurnedAway { .. } | CallError::Unreadable { .. } => {
                 Fault::new(Exit::NoDaemon, format!("agentctl: {error}")).into()

@@ -81,6 +81,7 @@ impl PromptRequest {
             MessageWords::with_files(&options.words, &options.literal).map_err(|error| fault(&error))?;
         let attachments = read_files(&words.files, &here, home.as_deref())?;
         let mut prompt = words.compose(&read_piped(words.name_stdin())?, attachments);
+        prompt.budget = options.guard_rails.budget();
         prompt.streaming_behavior = options.follow_up.then_some(StreamingBehavior::FollowUp);
         if prompt.message.trim().is_empty() && prompt.images.is_empty() {
             return Err(Fault::usage(NO_MESSAGE));

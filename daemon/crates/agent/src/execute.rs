@@ -106,6 +106,12 @@ async fn run_all<H: Host>(
         };
         match checked {
             Ok(prepared) => {
+                if let Err(refusal) = host.admit_call(call).await {
+                    let outcome = CallOutcome::failure(refusal);
+                    publish_end(host, calls, call, &outcome).await?;
+                    outcomes.push(Some(outcome));
+                    continue;
+                }
                 ready.push((outcomes.len(), prepared));
                 outcomes.push(None);
             }

@@ -145,6 +145,16 @@ pub trait Host: Send {
         std::future::ready(Ok(()))
     }
 
+    /// Called for each call that is about to run. A refusal becomes the result of the call.
+    fn admit_call(&mut self, _call: &ToolCall) -> impl Future<Output = Result<(), String>> + Send {
+        std::future::ready(Ok(()))
+    }
+
+    /// Why the run was stopped, where that was no abort: the answer that ends it says so instead.
+    fn stopped_by(&self) -> Option<Failure> {
+        None
+    }
+
     /// Called for a call that was stopped and does not end. It got its result anyway, and goes on detached until `over` fires.
     fn call_survives(&mut self, _call: &ToolCall, _over: CancellationToken) {}
 

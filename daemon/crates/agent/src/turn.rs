@@ -32,7 +32,7 @@ pub(crate) async fn ask<H: Host>(
     let mut started = false;
     let mut kept = SeenContent::default();
     if cancel.is_cancelled() {
-        accumulator.fold(aborted());
+        accumulator.fold(aborted(host));
     } else {
         let mut deltas = setup.provider.stream(setup.request.clone(), cancel.clone());
         while !accumulator.is_finished() {
@@ -52,6 +52,9 @@ pub(crate) async fn ask<H: Host>(
                     host.emit(MessageStart { message }.into()).await?;
                 }
                 Next::Delta(Some(Delta::Stalled(stall))) => host.stalled(model, stall).await?,
+                Next::Delta(Some(Delta::Failed { failure, .. })) if failure.kind == FailureKind::Aborted => {
+                    accumulator.fold(aborted(host));
+                }
                 Next::Delta(Some(delta)) => {
                     if let Some(assistant_message_event) = accumulator.fold(delta) {
                         let usage = accumulator.usage_json();
@@ -59,7 +62,7 @@ pub(crate) async fn ask<H: Host>(
                     }
                 }
                 Next::Delta(None) => {
-                    accumulator.fold(ended_early(cancel));
+                    accumulator.fold(if cancel.is_cancelled() { aborted(host) } else { ended_early() });
                 }
             }
         }
@@ -144,15 +147,13 @@ pub(crate) fn failed_answer(
     }
 }
 
-fn aborted() -> Delta {
-    Delta::Failed { failure: Failure::aborted(), raw_stop_reason: None }
+fn aborted<H: Host>(host: &H) -> Delta {
+    let failure = host.stopped_by().unwrap_or_else(Failure::aborted);
+    Delta::Failed { failure, raw_stop_reason: None }
 }
 
 /// The last delta for a provider whose stream ended without one.
-fn ended_early(cancel: &CancellationToken) -> Delta {
-    if cancel.is_cancelled() {
-        return aborted();
-    }
+fn ended_early() -> Delta {
     let failure = Failure::new(FailureKind::Retryable, "The provider's stream ended without saying why");
     Delta::Failed { failure, raw_stop_reason: None }
 }

@@ -258,13 +258,8 @@ impl Accumulator {
         Some(event)
     }
 
-    fn set_usage(&mut self, mut usage: Usage) {
-        clamp_counts(&mut usage);
-        // The adapter computes the cost itself for prices that are not listed (of a service tier).
-        let is_priced = usage.cost.total_from_provider == Some(false) && usage.cost != Cost::default();
-        if !is_priced {
-            usage.cost = cost(&self.model.cost, &usage);
-        }
+    fn set_usage(&mut self, usage: Usage) {
+        let usage = priced(&self.model, usage);
         if usage != self.message.usage {
             self.usage = usage_json(&usage);
             self.message.usage = usage;
@@ -278,10 +273,26 @@ impl Accumulator {
         // Clients know this one text of an abort, whatever the adapter's.
         let failure = if aborted { Failure::aborted() } else { failure };
         self.message.error_message = Some(failure.message.clone());
-        self.message.code = (failure.kind == FailureKind::ModelRefusal).then_some(ErrorCode::ModelRefused);
+        self.message.code = match failure.kind {
+            FailureKind::ModelRefusal => Some(ErrorCode::ModelRefused),
+            FailureKind::BudgetReached => Some(ErrorCode::LimitReached),
+            _ => None,
+        };
         self.message.raw_stop_reason = raw_stop_reason;
         self.failure = Some(failure);
     }
+}
+
+/// The counts of a provider within limits, and their cost at the model's prices.
+#[must_use]
+pub fn priced(model: &Model, mut usage: Usage) -> Usage {
+    clamp_counts(&mut usage);
+    // The adapter computes the cost itself for prices that are not listed (of a service tier).
+    let is_priced = usage.cost.total_from_provider == Some(false) && usage.cost != Cost::default();
+    if !is_priced {
+        usage.cost = cost(&model.cost, &usage);
+    }
+    usage
 }
 
 /// The content block that an opened block becomes.

@@ -48,7 +48,7 @@ pub(crate) fn input_tokens(messages: &[&Message]) -> u64 {
 }
 
 /// The index and the total of the last usage that still describes the transcript before it.
-fn last_count(messages: &[&Message]) -> Option<(usize, u64)> {
+pub(crate) fn last_count(messages: &[&Message]) -> Option<(usize, u64)> {
     // A count before a compaction is of a longer transcript.
     let compacted_at = messages.iter().filter_map(|message| match message {
         Message::CompactionSummary(summary) => Some(summary.timestamp),

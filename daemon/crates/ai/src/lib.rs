@@ -1,6 +1,7 @@
 //! Talks to models: one interface over all provider APIs. Knows nothing of sessions, tools or files.
 
 mod accumulate;
+mod bound;
 mod cost;
 mod deadline;
 mod estimate;
@@ -21,9 +22,10 @@ mod request;
 mod system_state;
 mod vendors;
 
-pub use accumulate::{Accumulator, AnswerPiece, AnswerPieceKind, SeenContent};
+pub use accumulate::{Accumulator, AnswerPiece, AnswerPieceKind, SeenContent, priced};
 pub use agentd_http::{CertificateFile, NamedProxy, Network};
 pub use agentd_protocol::secret::Secret;
+pub use bound::{CallBound, call_bound, has_price, text_bound, with_output_limit};
 pub use cost::cost;
 pub use deadline::{Deadlines, OnStall, ProgressLimit, Stall, StallPhase};
 pub use handoff::prompt_text;

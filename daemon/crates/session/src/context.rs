@@ -30,6 +30,7 @@ use agentd_protocol::{
 use serde::Serialize;
 
 use crate::{
+    budget::{CallPurpose, SessionBudget},
     models::{Choice, FallbackChain, RetryPolicy},
     services::Services,
     session_tools::OwnTools,
@@ -80,6 +81,8 @@ pub(crate) struct SessionContext {
     /// Makes images fit for models, as the settings have it.
     pub(crate) images: Images,
     pub(crate) cache_retention: CacheRetention,
+    /// What the session may spend; kept when the settings are read again.
+    pub(crate) budget: Arc<SessionBudget>,
     /// Whether contexts are compacted unasked; a command changes it.
     pub(crate) auto_compaction: AtomicBool,
     /// Time that streamed text may be missing from the intent log.
@@ -141,6 +144,15 @@ impl SessionContext {
             let text = format!("The API \"{api}\" is not part of this version of agentd");
             Failure::new(ErrorCode::NoModel, text).hint(format!("It speaks: {known}."))
         })
+    }
+
+    /// The same, with every request within the budgets: what calls a model asks here.
+    pub(crate) fn metered_provider(
+        &self,
+        api: &str,
+        purpose: CallPurpose,
+    ) -> Result<Arc<dyn Provider>, Failure> {
+        Ok(self.budget.meter(self.provider(api)?, purpose))
     }
 
     /// The credentials for a request to a model, and the model with the address to send it to.

@@ -5,6 +5,7 @@
 
 mod abort;
 mod actor;
+mod budget;
 mod child_environment;
 mod client_tools;
 mod clients;

@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 use agentd_config::{Environment, resources::ResourceFlags};
-use agentd_protocol::{model::ThinkingLevel, settings::matches_pattern as matches};
+use agentd_protocol::{
+    model::ThinkingLevel,
+    settings::{BudgetLimits, matches_pattern as matches},
+};
 use agentd_tools::operations::SshTarget;
 
 /// The options of a session.
@@ -49,6 +52,8 @@ pub struct SessionOptions {
     pub resources: ResourceFlags,
     /// `--approve` (true) or `--no-approve` (false): whether the project's own settings are trusted.
     pub approve: Option<bool>,
+    /// `--max-cost` and the like: the limits of each run, beside those of the settings.
+    pub budget: BudgetLimits,
 }
 
 impl SessionOptions {

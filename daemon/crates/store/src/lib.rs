@@ -52,6 +52,7 @@ mod object;
 mod paths;
 mod repair;
 mod replace;
+mod spending;
 mod stats;
 mod store;
 #[cfg(test)]
@@ -83,6 +84,7 @@ pub use paths::{
 };
 pub use repair::{FileCheck, RepairResult, unreadable_lines};
 pub use replace::kept_originals;
+pub use spending::{Spending, own_spending, spending};
 pub use stats::{SessionTotals, StatsCounter};
 pub use store::{FileCreation, OpenSession, Store, StoreOptions};
 pub use time::{iso_timestamp, parse_timestamp};

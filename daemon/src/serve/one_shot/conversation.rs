@@ -147,7 +147,7 @@ impl Conversation {
                     return Err(EarlyEnd::With(PromptProgram::AgentdText.after_refused_prompt(
                         &failure.error,
                         failure.hint.as_deref(),
-                        false,
+                        Some(failure.code),
                     )));
                 }
                 // A handled prompt starts no run.

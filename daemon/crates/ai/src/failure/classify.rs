@@ -89,6 +89,7 @@ pub fn classify_answer(answer: &AssistantMessage, context_window: u64) -> Option
     match answer.stop_reason {
         // The text of a refusal may be the model's own words, which cannot be classified.
         StopReason::Error if answer.code == Some(ErrorCode::ModelRefused) => Some(FailureKind::ModelRefusal),
+        StopReason::Error if answer.code == Some(ErrorCode::LimitReached) => Some(FailureKind::BudgetReached),
         StopReason::Error => {
             let message = answer.error_message.as_deref().unwrap_or_default();
             Some(classify_message(&answer.provider, message))

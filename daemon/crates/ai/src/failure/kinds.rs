@@ -54,6 +54,8 @@ pub enum FailureKind {
     InvalidRequest,
     /// The model, or a filter before or after it, refused to answer. The request is not retried.
     ModelRefusal,
+    /// A budget does not permit the request. It was not sent, or it was stopped.
+    BudgetReached,
     /// Anything else; trying again will not help.
     Fatal,
 }

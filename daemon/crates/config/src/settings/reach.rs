@@ -80,6 +80,7 @@ const SETTINGS: &[(&str, SettingReach)] = &[
     ("daemon", UserOnly),
     ("limits", UserOnly),
     ("storage", UserOnly),
+    ("budgets", UserOnly),
     // A setting of pi; agentd does not read it.
     ("cacheWarming", UserOnly),
 ];

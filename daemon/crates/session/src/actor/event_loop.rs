@@ -242,6 +242,10 @@ impl Actor {
                 let result = self.fall_back(*substitute).await;
                 let _ = done.send(result.map_err(|failure| HostError::NotStored(failure.error)));
             }
+            RunMessage::BudgetReached { reached, done } => {
+                self.tell_budget(&reached).await;
+                let _ = done.send(());
+            }
             RunMessage::Fullness { reply } => {
                 let fullness = ContextFill {
                     tokens: self.journal.tokens(),

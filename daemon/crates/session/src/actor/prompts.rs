@@ -275,7 +275,8 @@ impl Actor {
 }
 
 fn prompt(params: PromptParams) -> Prompt {
-    Prompt { text: params.message, images: params.images.into_iter().map(Into::into).collect() }
+    let images = params.images.into_iter().map(Into::into).collect();
+    Prompt { text: params.message, images, budget: params.budget }
 }
 
 fn broken(error: &JoinError) -> Failure {

@@ -180,6 +180,7 @@ fn differences(
         no_context_files,
         resources,
         approve,
+        budget,
         // These are applied.
         name: _,
         provider: _,
@@ -231,6 +232,11 @@ fn differences(
         ("--no-skills", resources.no_skills && !has.resources.no_skills),
         ("--prompt-template", !resources.prompts.is_empty() && resources.prompts != has.resources.prompts),
         ("--no-prompt-templates", resources.no_prompts && !has.resources.no_prompts),
+        ("--max-cost", budget.cost_usd.is_some() && budget.cost_usd != has.budget.cost_usd),
+        ("--max-tokens", budget.tokens.is_some() && budget.tokens != has.budget.tokens),
+        ("--max-turns", budget.turns.is_some() && budget.turns != has.budget.turns),
+        ("--max-tool-calls", budget.tool_calls.is_some() && budget.tool_calls != has.budget.tool_calls),
+        ("--timeout", budget.seconds.is_some() && budget.seconds != has.budget.seconds),
         ("--approve", *approve == Some(true) && trusts_otherwise(true)),
         ("--no-approve", *approve == Some(false) && trusts_otherwise(false)),
     ];

@@ -6,7 +6,9 @@ use agentd_agent::{HostError, queue::Ticket};
 use agentd_files::fail_point::{self, Point};
 use agentd_protocol::{
     Json,
+    budget::BudgetReached,
     command::Disposition,
+    entry::EntryBody,
     error::{ErrorCode, Failure},
     event::{AgentSettled, EntryAppended, Event},
     message::Message as TranscriptMessage,
@@ -63,6 +65,19 @@ impl Actor {
             self.publish(&EntryAppended { entry }.into());
         }
         Ok(())
+    }
+
+    /// Tells of a reached budget; on record first.
+    pub(super) async fn tell_budget(&mut self, reached: &BudgetReached) {
+        let data = match serde_json::to_value(reached) {
+            Ok(data) => data,
+            Err(error) => return tracing::error!(%error, "cannot write an entry"),
+        };
+        let entry = EntryBody::Custom { custom_type: "budget".to_owned(), data: Some(data) };
+        if let Err(failure) = self.journal.append(&entry).await {
+            tracing::error!(error = failure.error, "the budget that ended the work could not be recorded");
+        }
+        self.publish_to_introduced(&Event::from(*reached));
     }
 
     /// Starts the run of a prompt. The checks of the prompt are part of the run: they read files and may run commands.

@@ -42,6 +42,7 @@ impl Actor {
             pending_tool_calls: None,
             has_streaming_message: None,
             error_message: None,
+            budgets: None,
         }
     }
 
@@ -60,6 +61,7 @@ impl Actor {
             pending_tool_calls: Some(open.calls),
             has_streaming_message: Some(open.answer),
             error_message,
+            budgets: self.context.budget.state(),
             ..self.state()
         }
     }

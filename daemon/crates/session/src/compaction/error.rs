@@ -26,6 +26,9 @@ pub(crate) enum CompactionError {
     /// The model refused to write the summary. The text says for which summary, and why.
     #[error("{0}")]
     Refused(String),
+    /// A budget does not permit the summary.
+    #[error("{0}")]
+    NoBudget(String),
     /// The session file cannot be written.
     #[error("{0}")]
     NotStored(String),
@@ -49,6 +52,8 @@ impl From<CompactionError> for Failure {
                 .hint("Nothing has changed. Try again, or choose another model for it with set_model."),
             CompactionError::Refused(_) => Self::new(ErrorCode::ModelRefused, text)
                 .hint("Nothing has changed. Choose another model for it with set_model."),
+            CompactionError::NoBudget(_) => Self::new(ErrorCode::LimitReached, text)
+                .hint("Nothing has changed. The setting budgets sets the limits."),
             CompactionError::Moved => {
                 Self::new(ErrorCode::Unsupported, text).hint("Nothing has changed. Compact again.")
             }

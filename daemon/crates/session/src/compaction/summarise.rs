@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{error::CompactionError, worker::CompactionWorker};
 use crate::{
+    budget::CallPurpose,
     clock::now_ms,
     models::{Choice, Retries, credential_renewer, reason, stall_event},
 };
@@ -139,6 +140,9 @@ impl CompactionWorker {
             let Some(planned) = planned else {
                 let stored = classify_answer(&answer, choice.model.context_window);
                 let message = answer.error_message.as_deref().unwrap_or_default();
+                if matches!(error, CompactionError::NoBudget(_)) {
+                    break Err((error, None));
+                }
                 let reason = reason(failure.as_ref(), stored, message).unwrap_or(FallbackReason::Failed);
                 break Err((error, Some(reason)));
             };
@@ -170,7 +174,9 @@ impl CompactionWorker {
         has_retries: bool,
     ) -> Result<(AssistantMessage, Option<Failure>), CompactionError> {
         let context = &self.context;
-        let provider = context.provider(&choice.model.api).map_err(CompactionError::NoModel)?;
+        let provider = context
+            .metered_provider(&choice.model.api, CallPurpose::Summary)
+            .map_err(CompactionError::NoModel)?;
         let (credentials, model) =
             context.credentials(&choice.model).await.map_err(CompactionError::NoModel)?;
         let request = Request {
@@ -232,6 +238,7 @@ fn summary(answer: &AssistantMessage, subject: SummarySubject) -> Result<Summary
             let why = answer.error_message.as_deref().unwrap_or("no answer came");
             return Err(match answer.code {
                 Some(ErrorCode::ModelRefused) => CompactionError::Refused(subject.told(why)),
+                Some(ErrorCode::LimitReached) => CompactionError::NoBudget(why.to_owned()),
                 _ => subject.failed(why),
             });
         }

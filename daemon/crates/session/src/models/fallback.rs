@@ -87,7 +87,7 @@ pub(crate) fn reason(
         return Some(FallbackReason::ContextOverflow);
     }
     match said.map(|failure| failure.kind).or(stored)? {
-        FailureKind::Aborted => None,
+        FailureKind::Aborted | FailureKind::BudgetReached => None,
         FailureKind::ContextOverflow => Some(FallbackReason::ContextOverflow),
         // Before the words are looked at: they may be the model's own.
         FailureKind::ModelRefusal => Some(FallbackReason::ModelRefused),

@@ -28,6 +28,7 @@ use agentd_protocol::{
 
 use super::target::same_folder;
 use crate::{
+    budget::SessionBudget,
     child_environment::{ChildSources, child_environment},
     context::{PromptSources, SessionContext},
     models::{FallbackChain, RetryPolicy},
@@ -52,6 +53,7 @@ pub(super) struct CarriedOver {
     pub(super) auth: Auth,
     pub(super) key_provider: Option<String>,
     pub(super) cwd: PathBuf,
+    pub(super) budget: Arc<SessionBudget>,
 }
 
 /// The project of a session, and its lists of resources.
@@ -84,6 +86,7 @@ pub(super) fn build_context(
         auth,
         key_provider,
         cwd,
+        budget,
     } = carried_over;
     let child_environment = services.child_environments.intern(child_environment(&ChildSources {
         environment: &options.environment,
@@ -178,6 +181,7 @@ pub(super) fn build_context(
         fallbacks,
         http_retries: http_retries(&settings),
         thinking_budgets: thinking_budgets(&settings),
+        budget,
         auto_compaction: settings.compaction.as_ref().and_then(|of| of.enabled).unwrap_or(true).into(),
         cwd,
         settings,

@@ -29,6 +29,7 @@ use super::{
     target::{OpenedTarget, SessionFiles, adopt, open_session, reopen, working_directory},
 };
 use crate::{
+    budget::SessionBudget,
     context::SessionContext,
     messages::BranchCopy,
     models::{Choice, Chooser},
@@ -162,6 +163,8 @@ fn prepare_from(
     let modes = (settings.steering_mode.unwrap_or_default(), settings.follow_up_mode.unwrap_or_default());
     let parent_id = parent_id(&session);
     let processes = services.launcher.group();
+    let budget =
+        SessionBudget::new(settings.budgets.as_ref(), options.budget, agent_dir.path(), &session.tree);
     let carried_over = CarriedOver {
         services: Arc::clone(services),
         session_id: session.tree.header().id().to_owned(),
@@ -174,6 +177,7 @@ fn prepare_from(
         auth,
         key_provider,
         cwd,
+        budget,
     };
     let trust_is_open = is_open(&trust);
     let (project, trusted_files) = project(folders, trust, resources);

@@ -62,6 +62,7 @@ pub(crate) fn reconfigure(
         auth: auth.clone(),
         key_provider: context.key_provider.clone(),
         cwd: context.cwd.clone(),
+        budget: Arc::clone(&context.budget),
     };
     let trusted = Some(Arc::new(files.clone()));
     let project = Project { folders, trusted, changed: Vec::new(), resources };
@@ -116,6 +117,7 @@ pub(crate) fn with_models(
         auth,
         key_provider: context.key_provider.clone(),
         cwd: context.cwd.clone(),
+        budget: Arc::clone(&context.budget),
     };
     let project = Project {
         folders: context.prompt.folders.clone(),

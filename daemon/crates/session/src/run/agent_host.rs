@@ -13,6 +13,7 @@ use agentd_images::Images;
 use agentd_protocol::{
     Json,
     daemon::InFlight,
+    error::ErrorCode,
     event::{AutoRetryEnd, Event},
     message::{AssistantMessage, Message, StopReason, ToolCall, ToolResultMessage},
     model::Model,
@@ -26,6 +27,7 @@ use super::{
     prepare::tools_message,
 };
 use crate::{
+    budget::CallPurpose,
     models::{credential_renewer, stall_event},
     reply::encode,
 };
@@ -116,7 +118,9 @@ impl Host for RunHost {
         };
         let context = Arc::clone(&self.context);
         self.fallbacks.unasked = Some(Unasked::Model);
-        let provider = context.provider(&model.api).map_err(|failure| refused(failure.error))?;
+        let provider = context
+            .metered_provider(&model.api, CallPurpose::Answer)
+            .map_err(|failure| refused(failure.error))?;
         // Resolved for each request, so that a renewed key is used at once. That may take a while; a run that is
         // aborted meanwhile needs no key.
         let cancel = self.channels.cancel.clone();
@@ -163,6 +167,10 @@ impl Host for RunHost {
     }
 
     async fn will_retry(&mut self, answer: &AssistantMessage, failure: Option<&Failure>) -> bool {
+        if answer.code == Some(ErrorCode::LimitReached) {
+            self.report_budget().await;
+            return false;
+        }
         let policy = self.context.auto_retry.load(Ordering::Relaxed).then_some(&self.context.retry);
         let window = self.fullness().await.map_or(0, |fullness| fullness.choice.model.context_window);
         if self.channels.cancel.is_cancelled() {
@@ -239,6 +247,15 @@ impl Host for RunHost {
                 .map_err(|_| HostError::Gone)?;
         }
         Ok(())
+    }
+
+    async fn admit_call(&mut self, _call: &ToolCall) -> Result<(), String> {
+        let admitted = self.context.budget.begin_tool_call().await;
+        admitted.map_err(|denied| format!("The call was not made. {}", denied.failure().error))
+    }
+
+    fn stopped_by(&self) -> Option<Failure> {
+        self.stopped_by_budget()
     }
 
     fn call_survives(&mut self, call: &ToolCall, over: CancellationToken) {

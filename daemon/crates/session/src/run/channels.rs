@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use agentd_protocol::{
     command::{Work, WorkKind},
     message::{ImageContent, ToolCall},
+    settings::BudgetLimits,
 };
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -18,6 +19,8 @@ use crate::{abort::AbortSwitch, child_environment::ChildEnvironment, transcript:
 pub(crate) struct Prompt {
     pub(crate) text: String,
     pub(crate) images: Vec<ImageContent>,
+    /// The limits of its run.
+    pub(crate) budget: Option<BudgetLimits>,
 }
 
 /// The beginning of a run.

@@ -59,7 +59,7 @@ impl RunHost {
 
     /// Makes room after the last answer of a run; true when that answer is to be asked for again.
     pub(super) async fn compact_after_run(&mut self, answer: &AssistantMessage) -> Result<bool, HostError> {
-        if answer.stop_reason == StopReason::Aborted {
+        if answer.stop_reason == StopReason::Aborted || self.context.budget.reached().is_some() {
             return Ok(false);
         }
         let fullness = self.fullness().await?;

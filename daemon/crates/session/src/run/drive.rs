@@ -21,20 +21,33 @@ use super::{
     message::RunMessage,
     prepare::{begin_with_prompt, unless},
 };
-use crate::{context::SessionContext, transcript::FailedAnswer};
+use crate::{budget::RunGuard, context::SessionContext, transcript::FailedAnswer};
 
 /// Runs until nothing more comes of it. Ends with [`RunMessage::Refused`] or [`RunMessage::Settled`].
 pub(crate) async fn drive(context: Arc<SessionContext>, beginning: RunBeginning, channels: RunChannels) {
-    let cancel = channels.cancel.clone();
+    // A budget of time stops the run as an abort does, but the session was not asked to abort it.
+    let cancel = channels.cancel.child_token();
+    let channels = RunChannels { cancel: cancel.clone(), ..channels };
+    let limits = if let RunBeginning::Prompt(prompt) = &beginning { prompt.budget } else { None };
+    let guard = RunGuard::begin(&context.budget, limits);
     let mut host = RunHost::new(context, channels, matches!(beginning, RunBeginning::AfterCrash));
-    match prepared(&mut host, beginning, &cancel).await {
-        Ok(start) => {
-            host.send(RunMessage::Accepted).await;
-            run_on(&mut host, start, &cancel).await;
-            host.send(RunMessage::Settled).await;
-        }
-        Err(failure) => host.send(RunMessage::Refused(failure)).await,
-    }
+    let refused = guard
+        .within_time(&cancel, async {
+            match prepared(&mut host, beginning, &cancel).await {
+                Ok(start) => {
+                    host.send(RunMessage::Accepted).await;
+                    run_on(&mut host, start, &cancel).await;
+                    None
+                }
+                Err(failure) => {
+                    Some(host.context.budget.reached().map_or(failure, |reached| reached.failure()))
+                }
+            }
+        })
+        .await;
+    // Before clients are told that the run is over: they may ask for the budgets.
+    drop(guard);
+    host.send(refused.map_or(RunMessage::Settled, RunMessage::Refused)).await;
 }
 
 /// Checks the prompt and makes the messages that the run begins with. The checks may wait for a command that prints a
@@ -47,6 +60,7 @@ async fn prepared(
     let gone = |error: HostError| Failure::new(ErrorCode::Internal, error.to_string());
     let context = Arc::clone(&host.context);
     host.find_model(cancel).await?;
+    host.check_budget().await?;
     host.compact_before_prompt().await.map_err(gone)?;
     let snapshot = host.snapshot().await.map_err(gone)?;
     host.intents.choose(&snapshot.choice);
@@ -106,6 +120,10 @@ async fn run_on(host: &mut RunHost, mut start: RunStart, cancel: &CancellationTo
             let error = ended.last.as_ref().and_then(|answer| answer.error_message.as_deref());
             let error = error.filter(|_| !cancel.is_cancelled());
             host.end_retries(error.unwrap_or("Retry cancelled")).await;
+        }
+        if host.context.budget.reached().is_some() {
+            host.report_budget().await;
+            return;
         }
         if cancel.is_cancelled() {
             return;

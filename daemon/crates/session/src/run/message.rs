@@ -7,8 +7,8 @@ use agentd_agent::{
     queue::{QueueKind, QueuedMessage, Ticket},
 };
 use agentd_protocol::{
-    Json, command::Work, compaction::CompactionResult, daemon::InFlight, entry::EntryBody, error::Failure,
-    message::Message,
+    Json, budget::BudgetReached, command::Work, compaction::CompactionResult, daemon::InFlight,
+    entry::EntryBody, error::Failure, message::Message,
 };
 use agentd_store::NavigationTarget;
 use bytes::Bytes;
@@ -68,6 +68,8 @@ pub(crate) enum RunMessage {
     OmitFailed { which: FailedAnswer, omitted: oneshot::Sender<Result<(), HostError>> },
     /// Another model takes the place of one that failed, until the run settles.
     FallBack { substitute: Box<Substitute>, done: oneshot::Sender<Result<(), HostError>> },
+    /// A budget ended the run.
+    BudgetReached { reached: BudgetReached, done: oneshot::Sender<()> },
     /// A pause before a retry began, which the token ends, or is over.
     Pause(Option<CancellationToken>),
     /// Asks how full the context is, and for the last answer.

@@ -4,6 +4,7 @@
 //! It goes no further than the actor lets it, which is no further than the slowest subscriber.
 
 mod agent_host;
+mod budget;
 mod channels;
 mod compact;
 mod drive;

@@ -17,6 +17,7 @@ use agentd_config::{Environment, resources::ResourceFlags};
 use agentd_process::{GuardCommand, Launcher, LocalShell};
 use agentd_protocol::{
     command::Command,
+    settings::BudgetLimits,
     tool::{ToolResult, ToolSpec},
 };
 use agentd_session::{
@@ -301,6 +302,7 @@ fn options(root: &Path) -> SessionOptions {
         no_context_files: true,
         resources: ResourceFlags { no_skills: true, no_prompts: true, ..ResourceFlags::default() },
         approve: None,
+        budget: BudgetLimits::default(),
     }
 }
 

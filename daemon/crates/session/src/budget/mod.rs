@@ -1,0 +1,13 @@
+//! The budgets of a session: what its runs, the session and the day may spend.
+//!
+//! Every model call of a session, whatever it is for, goes through [`SessionBudget::meter`]: it reserves before the request and
+//! settles after the answer. Without limits it gives the provider back as it is.
+
+mod metered;
+mod reservation;
+mod run_guard;
+mod session_budget;
+
+pub(crate) use metered::CallPurpose;
+pub(crate) use run_guard::RunGuard;
+pub(crate) use session_budget::SessionBudget;

@@ -1,0 +1,132 @@
+//! What the entries of a session spent: tokens, money, answers, tool calls, time.
+
+use agentd_protocol::message::Usage;
+use serde::Deserialize;
+
+use crate::{Entry, EntryKind, Role, SessionTree, time::parse_timestamp};
+
+/// What one entry spent.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Spending {
+    /// Tokens and their cost.
+    pub usage: Usage,
+    /// The provider of the model that answered; empty where the entry does not say.
+    pub provider: String,
+    /// The model that answered; empty where the entry does not say.
+    pub model: String,
+    /// Whether it is an answer of a model.
+    pub is_answer: bool,
+    /// Whether it is the result of a tool call.
+    pub is_tool_result: bool,
+    /// How long the answer or the tool call took, in milliseconds, as far as the entry says.
+    pub duration_ms: u64,
+}
+
+impl Spending {
+    /// All tokens.
+    #[must_use]
+    pub fn tokens(&self) -> u64 {
+        let Usage { input, output, cache_read, cache_write, total_tokens, .. } = &self.usage;
+        let parts = [input, output, cache_read, cache_write].into_iter();
+        total_tokens.to_owned().max(parts.fold(0, |sum, part| sum.saturating_add(*part)))
+    }
+}
+
+/// What an entry spent; `None` for kinds that spend nothing.
+#[must_use]
+pub fn spending(entry: &Entry) -> Option<Spending> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Spender {
+        #[serde(default)]
+        usage: Option<Usage>,
+        #[serde(default)]
+        provider: Option<String>,
+        #[serde(default)]
+        model: Option<String>,
+        #[serde(default)]
+        duration_ms: Option<f64>,
+    }
+    let (text, is_answer, is_tool_result) = match entry.kind() {
+        EntryKind::Message(Role::Assistant) => (entry.message()?.text(), true, false),
+        EntryKind::Message(Role::ToolResult) => (entry.message()?.text(), false, true),
+        // The texts, not the typed views: those would stay in memory.
+        EntryKind::Usage | EntryKind::Compaction | EntryKind::BranchSummary => (entry.frame(), false, false),
+        _ => return None,
+    };
+    let Spender { usage, provider, model, duration_ms } = agentd_protocol::parse_json(text).ok()?;
+    Some(Spending {
+        usage: usage.unwrap_or_default(),
+        provider: provider.unwrap_or_default(),
+        model: model.unwrap_or_default(),
+        is_answer,
+        is_tool_result,
+        duration_ms: duration_ms.unwrap_or_default().max(0.0) as u64,
+    })
+}
+
+/// What the entries of a session spent, of every branch; without those that a fork took over, which are older than the fork's
+/// header.
+pub fn own_spending(tree: &SessionTree) -> impl Iterator<Item = Spending> {
+    let begun = parse_timestamp(&tree.header().typed().timestamp);
+    let is_own = move |entry: &&Entry| is_own(entry, begun);
+    tree.entries().iter().filter(is_own).filter_map(spending)
+}
+
+/// Whether an entry was made in the session whose header says that it `begun` then. One without a time was.
+pub(crate) fn is_own(entry: &Entry, begun: Option<i64>) -> bool {
+    begun.zip(entry.timestamp_ms()).is_none_or(|(begun, at)| at >= begun)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(kind: &str, at: &str, body: &str) -> String {
+        format!(
+            r#"{{"type":"{kind}","id":"{at}{kind}","parentId":null,"timestamp":"2026-01-0{at}T00:00:00.000Z",{body}}}"#
+        )
+    }
+
+    #[test]
+    fn entries_that_ask_models_or_tools_spend() {
+        let usage = r#""usage":{"input":1,"output":2,"cacheRead":3,"cacheWrite":4,"totalTokens":99,"cost":{"total":0.5}}"#;
+        let answer = format!(
+            r#""message":{{"role":"assistant","provider":"p","model":"m","durationMs":7,"content":[],{usage}}}"#
+        );
+        let spent = spending(&Entry::parse(&line("message", "1", &answer)).unwrap()).unwrap();
+        assert_eq!(
+            (spent.tokens(), spent.usage.cost.total, spent.is_answer, spent.duration_ms),
+            (99, 0.5, true, 7)
+        );
+        assert_eq!((spent.provider.as_str(), spent.model.as_str()), ("p", "m"));
+        let result = r#""message":{"role":"toolResult","toolCallId":"c","content":[],"durationMs":3.0}"#;
+        let spent = spending(&Entry::parse(&line("message", "1", result)).unwrap()).unwrap();
+        assert_eq!((spent.is_tool_result, spent.tokens(), spent.duration_ms), (true, 0, 3));
+        let compaction = format!(r#""summary":"s",{usage}"#);
+        assert_eq!(
+            spending(&Entry::parse(&line("compaction", "1", &compaction)).unwrap()).unwrap().tokens(),
+            99
+        );
+        assert_eq!(
+            spending(
+                &Entry::parse(&line("message", "1", r#""message":{"role":"user","content":"x"}"#)).unwrap()
+            ),
+            None
+        );
+        assert_eq!(
+            spending(
+                &Entry::parse(&line("message", "1", r#""message":{"role":"assistant","usage":5}"#)).unwrap()
+            ),
+            None
+        );
+    }
+
+    #[test]
+    fn what_a_fork_took_over_is_not_its_own() {
+        let begun = parse_timestamp("2026-01-02T00:00:00.000Z");
+        let entry = |at: &str| Entry::parse(&line("message", at, r#""message":{"role":"user"}"#)).unwrap();
+        assert_eq!([1, 2, 3].map(|day| is_own(&entry(&day.to_string()), begun)), [false, true, true]);
+        assert!(is_own(&entry("1"), None));
+    }
+}
