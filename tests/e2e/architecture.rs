@@ -47,6 +47,12 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
         &["clap", "rustix"],
         "HTTP alone: who asks, and what for, is known elsewhere",
     ),
+    (
+        "agentd-budget",
+        &["agentd-protocol", "agentd-files", "agentd-safe-open"],
+        &["tokio", "reqwest", "clap"],
+        "an account knows neither models nor sessions",
+    ),
     ("agentd-memory", &[], &["tokio", "reqwest", "clap"], "an account knows nothing of what it counts"),
     (
         "agentd-ai",
@@ -136,6 +142,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
             "agentd-export-html",
             "agentd-images",
             "agentd-memory",
+            "agentd-budget",
             "agentd-auth",
             "agentd-process",
             "agentd-safe-open",

@@ -15,6 +15,7 @@ mod artifacts;
 mod background;
 mod bad_input;
 mod bash;
+mod budgets;
 mod canary;
 mod canary_credentials;
 mod captures;
