@@ -133,6 +133,8 @@ events! {
     ProcessEnd = "process_end",
     /// Another model replaces one whose answer failed; only after `hello`.
     ModelFallback = "model_fallback",
+    /// A call was refused, or the user was asked about it; only in sessions with permissions.
+    PermissionDecision = "permission_decision",
     /// A budget is used up, and the work ends; only after `hello`.
     BudgetReached = "budget_reached",
     /// The daemon takes commands; only as the first line of `agentd --stdio --ready`.

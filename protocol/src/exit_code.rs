@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use crate::{
     budget::BudgetReached,
     error::ErrorCode,
+    event::{DecisionMaker, PermissionDecision, PermissionVerdict},
     message::{AssistantMessage, StopReason},
 };
 
@@ -86,9 +87,56 @@ impl PromptExit {
         Self { exit: Exit::Answered, message: None }
     }
 
+    /// This, unless the model answered though a call of it was denied by a rule, by the preset, or since nobody answered the question: the
+    /// work may lack what was denied. A no of the user is an answer that somebody knows of.
+    #[must_use]
+    pub fn unless_denied(self, denied: &DeniedCalls) -> Self {
+        match denied.told() {
+            Some(told) if self.exit == Exit::Answered => Self { exit: Exit::Denied, message: Some(told) },
+            _ => self,
+        }
+    }
+
     /// The prompt failed.
     pub fn failed(message: impl Into<String>) -> Self {
         Self { exit: Exit::Failed, message: Some(message.into()) }
+    }
+}
+
+/// The calls of a prompt that were denied without a word of the user. The first ones are kept.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DeniedCalls {
+    told: Vec<String>,
+    count: usize,
+}
+
+/// Denied calls that are told one by one.
+const MOST_DENIED: usize = 5;
+
+impl DeniedCalls {
+    /// Takes a decision.
+    pub fn take(&mut self, decision: &PermissionDecision) {
+        if decision.decision != PermissionVerdict::Denied || decision.by == DecisionMaker::User {
+            return;
+        }
+        self.count += 1;
+        if self.told.len() < MOST_DENIED {
+            let how = match decision.by {
+                DecisionMaker::Timeout => ", and nobody answered in time",
+                DecisionMaker::Nobody => ", and nobody is there to be asked",
+                DecisionMaker::Policy | DecisionMaker::User => "",
+            };
+            self.told.push(format!("{}: {}{how}", decision.tool, decision.reason));
+        }
+    }
+
+    /// The last words about them; `None` without any.
+    fn told(&self) -> Option<String> {
+        let left = self.count.saturating_sub(self.told.len());
+        let more = if left > 0 { format!("; and {left} more") } else { String::new() };
+        (self.count > 0).then(|| {
+            format!("Permission denied ({}{more}). --permissions and the setting permissions say what is allowed.", self.told.join("; "))
+        })
     }
 }
 

@@ -6,6 +6,7 @@ use crate::{
     budget::BudgetState,
     model::{Model, ModelName, ThinkingLevel},
     number,
+    settings::{PermissionPreset, PermissionRule, TimeoutDecision},
 };
 
 /// The number of queued messages that are delivered at a time.
@@ -85,6 +86,9 @@ pub struct SessionState {
     /// Whether an answer streams.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub has_streaming_message: Option<bool>,
+    /// The permissions; absent where everything is allowed. Only in answers to clients that said `hello`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permissions: Option<PermissionState>,
     /// The error of the last answer; absent if it did not fail and was not aborted, and once a message of the user
     /// follows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -93,6 +97,23 @@ pub struct SessionState {
     /// where nothing is limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budgets: Option<BudgetState>,
+}
+
+/// The permissions of a session that has some.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct PermissionState {
+    /// The verdict where no rule matches; the stricter of the user's and the project's.
+    pub preset: PermissionPreset,
+    /// The time that a question waits, in milliseconds.
+    pub ask_timeout_ms: u64,
+    /// The decision when nobody answers.
+    pub on_timeout: TimeoutDecision,
+    /// The number of rules of all sources.
+    pub rules: u64,
+    /// The rules that answers gave the session.
+    pub session_rules: Vec<PermissionRule>,
 }
 
 /// The answer to `get_session_stats`: counts over all entries of the session, of every branch.

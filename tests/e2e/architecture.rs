@@ -144,6 +144,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
             "agentd-memory",
             "agentd-budget",
             "agentd-auth",
+            "agentd-policy",
             "agentd-process",
             "agentd-safe-open",
             "agentd-tools",

@@ -57,6 +57,7 @@ mod logins;
 mod many_clients;
 mod models_file;
 mod pages;
+mod permissions;
 mod persistence;
 mod pi_clients;
 mod playbooks;

@@ -1,7 +1,7 @@
 //! The flags that limit what a run may do and spend.
 
-use agentd_protocol::settings::{BudgetLimits, parse_count, parse_dollars, parse_duration};
-use clap::Args;
+use agentd_protocol::settings::{BudgetLimits, PermissionPreset, parse_count, parse_dollars, parse_duration};
+use clap::{Args, builder::PossibleValuesParser};
 
 /// The heading of these flags in `--help`.
 const HEADING: &str = "Guard rails";
@@ -10,6 +10,14 @@ const HEADING: &str = "Guard rails";
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = HEADING)]
 pub(crate) struct GuardRailOptions {
+    /// What tools may do where no rule says so (docs/permissions.md); exit code 6 when something was denied
+    #[arg(long, value_name = "PRESET", value_parser = PossibleValuesParser::new(PermissionPreset::ALL.map(PermissionPreset::as_str)))]
+    pub(crate) permissions: Option<String>,
+
+    /// A file of rules besides those of the settings: {"rules": […]}
+    #[arg(long, value_name = "FILE")]
+    pub(crate) permission_rules: Option<String>,
+
     /// End the run before its model calls cost more than USD, such as 0.50 (exit code 5; docs/budgets.md)
     #[arg(long, value_name = "USD", value_parser = parse_dollars)]
     pub(crate) max_cost: Option<f64>,

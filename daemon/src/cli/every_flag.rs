@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use agentd_protocol::model::ThinkingLevel;
+use agentd_protocol::{model::ThinkingLevel, settings::PermissionPreset};
 use agentd_session::Target;
 
 use super::{flag_table::names, *};
@@ -57,6 +57,9 @@ const EFFECTS: &[EffectRow] = &[
         it.session.fallback_models == Some(vec!["a".into(), "b:high".into()])
     }),
     (&["--api-key", "k", "--models", "a"], |it| it.session.api_key.is_some()),
+    (&["--permissions", "workspace"], |it| {
+        it.session.permissions.preset == Some(PermissionPreset::Workspace)
+    }),
     (&["--max-cost", "0.50"], |it| it.session.budget.cost_usd == Some(0.5)),
     (&["--max-tokens", "9"], |it| it.session.budget.tokens == Some(9)),
     (&["--max-turns", "9"], |it| it.session.budget.turns == Some(9)),
@@ -136,6 +139,7 @@ const ELSEWHERE: &[&str] = &[
     "--bug-report",
     "--fsck",
     "--policy-check",
+    "--permission-rules",
 ];
 
 /// Flags that the help leaves out: other programs pass them.

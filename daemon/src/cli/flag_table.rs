@@ -86,6 +86,8 @@ pub(super) const FLAGS: &[FlagRow] = &[
     FlagRow { names: &["--no-prompt-templates", "-np"], field: None, on_open: Compared, on_empty: None },
     FlagRow { names: &["--approve", "-a"], field: None, on_open: Compared, on_empty: None },
     FlagRow { names: &["--no-approve", "-na"], field: None, on_open: Compared, on_empty: None },
+    FlagRow { names: &["--permissions"], field: None, on_open: Compared, on_empty: Some(Refused) },
+    FlagRow { names: &["--permission-rules"], field: None, on_open: Compared, on_empty: Some(Refused) },
     FlagRow { names: &["--max-cost"], field: None, on_open: Compared, on_empty: Some(Refused) },
     FlagRow { names: &["--max-tokens"], field: None, on_open: Compared, on_empty: Some(Refused) },
     FlagRow { names: &["--max-turns"], field: None, on_open: Compared, on_empty: Some(Refused) },

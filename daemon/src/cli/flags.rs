@@ -1,7 +1,10 @@
 //! Reads the flags one after the other into values.
 
 use agentd_config::resources::ResourceFlags;
-use agentd_protocol::{model::ThinkingLevel, settings::BudgetLimits};
+use agentd_protocol::{
+    model::ThinkingLevel,
+    settings::{BudgetLimits, PermissionPreset},
+};
 use agentd_session::ToolSelection;
 use agentd_tools::operations::SshTarget;
 
@@ -93,6 +96,10 @@ pub(super) struct Flags {
     pub(super) approve: Option<bool>,
     /// The limits of each run.
     pub(super) budget: BudgetLimits,
+    /// `--permissions`.
+    pub(super) preset: Option<PermissionPreset>,
+    /// `--permission-rules`.
+    pub(super) permission_rules: Option<String>,
     pub(super) offline: bool,
     /// The variables that `--record` and `--replay` set.
     pub(super) record_replay: Vec<(&'static str, String)>,
@@ -272,6 +279,13 @@ impl Flags {
             "-ns" | "--no-skills" => self.resources.no_skills = true,
             "--prompt-template" => self.resources.prompts.push(value()?),
             "-np" | "--no-prompt-templates" => self.resources.no_prompts = true,
+            "--permissions" => {
+                let name = value()?;
+                let names = PermissionPreset::ALL.map(PermissionPreset::as_str).join(", ");
+                let unknown = || format!("Error: --permissions {name:?} is no preset: there are {names}.");
+                self.preset = Some(PermissionPreset::named(&name).ok_or_else(unknown)?);
+            }
+            "--permission-rules" => self.permission_rules = Some(value()?),
             limit if BudgetLimits::FLAGS.contains(&limit) => {
                 let set = self.budget.set_by_flag(limit, &value()?);
                 set.map_err(|error| format!("Error: {limit}: {error}"))?;

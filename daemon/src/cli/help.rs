@@ -53,6 +53,8 @@ Prompt and tools
  -np, --no-prompt-templates     no prompt templates but those of --prompt-template
   -a, --approve / -na, --no-approve    trust, or do not trust, the project's own settings
 Guard rails (docs/budgets.md); of a flag and the setting budgets.run the lower limit counts, and what reaches it ends with exit code 5
+      --permissions <preset>    what tools may do where no rule says so: read-only, ask, workspace, full (docs/permissions.md)
+      --permission-rules <file>  a file of rules besides those of the settings
       --max-cost <usd>          what the model calls of a run may cost, such as 0.50
       --max-tokens <n>          the tokens of a run's model calls, input and output
       --max-turns <n>           the answers of a run
@@ -85,6 +87,7 @@ PI_CODING_AGENT_DIR and PI_CODING_AGENT_SESSION_DIR are honoured; AGENTD_LOG set
 
 Exit codes: 0 the end as it should be; 1 it could not start or write, or -p has no whole answer; 3 --shared: the daemon cannot be reached or
 started, or was lost on the way; 4 a daemon is running at that socket already; 5 a budget ended the run of -p or --mode json;
+6 a call of it was denied;
 129, 143 --stdio, -p or --mode json was ended by SIGHUP, SIGTERM (130 by SIGINT; --stdio alone leaves that to its host). The daemon on a socket finishes its work after SIGTERM, SIGINT or SIGHUP,
 30 s at most, and ends with 0; a second signal ends it at once, with 128 and the signal's number.
 ";

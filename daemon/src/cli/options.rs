@@ -9,10 +9,11 @@ use agentd_auth::Secret;
 use agentd_config::{
     Environment, NoAgentDir,
     models::{DEMO_MODEL, DEMO_PROVIDER},
-    resolve_path,
+    read_json, resolve_path,
 };
-use agentd_protocol::socket_path::Surroundings;
-use agentd_session::{SessionOptions, Target};
+use agentd_protocol::{settings::PermissionRule, socket_path::Surroundings};
+use agentd_session::{PermissionOptions, SessionOptions, Target};
+use serde::Deserialize;
 
 use super::{
     flags::{Flags, ModeFlag},
@@ -110,7 +111,7 @@ impl Flags {
         self.check_session()?;
         let (on_eof, ready, cumulative) = (self.on_eof.unwrap_or_default(), self.ready, self.cumulative);
         let warnings = self.warnings.clone();
-        let session = self.into_session(cwd, environment);
+        let session = self.into_session(cwd, environment)?;
         Ok(StdioOptions { session, on_eof, ready, cumulative, warnings })
     }
 
@@ -131,7 +132,7 @@ impl Flags {
         self.check_session()?;
         let (files, messages) = (std::mem::take(&mut self.files), std::mem::take(&mut self.messages));
         let (cumulative, warnings) = (self.cumulative, std::mem::take(&mut self.warnings));
-        let session = self.into_session(cwd, environment);
+        let session = self.into_session(cwd, environment)?;
         Ok(OneShotOptions { session, format, files, messages, cumulative, warnings })
     }
 
@@ -159,10 +160,10 @@ impl Flags {
             None => here.socket(&agent_dir),
         };
         let detached = self.detached;
-        Ok(ServeOptions { base: self.into_session(cwd, environment), agent_dir, socket, detached })
+        Ok(ServeOptions { base: self.into_session(cwd, environment)?, agent_dir, socket, detached })
     }
 
-    fn into_session(self, cwd: &Path, mut environment: Environment) -> SessionOptions {
+    fn into_session(self, cwd: &Path, mut environment: Environment) -> Result<SessionOptions, String> {
         if self.offline {
             // pi's own variable, which programs of the session inherit.
             environment.set("PI_OFFLINE", "1");
@@ -171,7 +172,11 @@ impl Flags {
             environment.set(*name, value);
         }
         let target = self.target();
-        SessionOptions {
+        let rules = match &self.permission_rules {
+            Some(file) => permission_rules(&cwd.join(file))?,
+            None => Vec::new(),
+        };
+        Ok(SessionOptions {
             cwd: cwd.to_owned(),
             environment,
             compat: self.compat,
@@ -193,7 +198,8 @@ impl Flags {
             resources: self.resources,
             approve: self.approve,
             budget: self.budget,
-        }
+            permissions: PermissionOptions { preset: self.preset, rules },
+        })
     }
 
     /// `--session` wins over `--continue`: clients that resume a session give both.
@@ -219,4 +225,19 @@ fn exclusive(flag: &str, others: &[(&str, bool)]) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("Error: {flag} cannot be combined with {}", given.join(", ")))
+}
+
+/// The rules of the file that `--permission-rules` names. Reads it; blocks.
+fn permission_rules(file: &Path) -> Result<Vec<PermissionRule>, String> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct RulesFile {
+        rules: Vec<PermissionRule>,
+    }
+    let fault = |problem: String| format!("Error: --permission-rules {}: {problem}", file.display());
+    let document = read_json(file).map_err(|error| format!("Error: --permission-rules: {error}"))?;
+    let document = document.ok_or_else(|| fault("there is no such file".to_owned()))?;
+    let RulesFile { rules } =
+        serde_json::from_value(document.value).map_err(|error| fault(error.to_string()))?;
+    Ok(rules)
 }

@@ -8,12 +8,71 @@ use crate::{
     compaction::{CompactionReason, CompactionResult},
     entry::SessionEntry,
     model::{ModelName, ThinkingLevel},
+    settings::PermissionRule,
 };
 
 /// The daemon takes commands. Sent only with `--ready`; earlier commands are queued.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ready {}
+
+/// A decision about a call that was not simply allowed: it was refused, or the user was asked. Only in sessions with permissions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct PermissionDecision {
+    /// The tool call; absent for a command of the user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<String>,
+    /// The tool.
+    pub tool: String,
+    /// The decision.
+    pub decision: PermissionVerdict,
+    /// Who decided.
+    pub by: DecisionMaker,
+    /// The client whose user answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
+    /// Why the call was refused or asked about.
+    pub reason: String,
+    /// Where the rule comes from that asked or refused: `user`, `project`, `flags` or `session`; absent where the preset did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// That rule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<PermissionRule>,
+    /// The rule that the answer gave the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_rule: Option<PermissionRule>,
+    /// The time that the question waited, in milliseconds.
+    pub waited_ms: u64,
+}
+
+/// Whether a call may run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum PermissionVerdict {
+    /// It runs.
+    Allowed,
+    /// It does not run.
+    Denied,
+}
+
+/// Who decided about a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum DecisionMaker {
+    /// A rule or the preset.
+    Policy,
+    /// The user.
+    User,
+    /// The time limit of the question: `permissions.onTimeout`.
+    Timeout,
+    /// The same, since nobody was there to be asked.
+    Nobody,
+}
 
 /// The queues of waiting messages, complete.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// What tools and commands may do. Without it, everything is allowed, as in pi.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct PermissionSettings {
     /// The verdict where no rule matches; default `full`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,6 +101,13 @@ impl PermissionPreset {
             Self::Workspace => "workspace",
             Self::Full => "full",
         }
+    }
+
+    /// The stricter of two: the one that allows less.
+    #[must_use]
+    pub fn stricter(self, other: Self) -> Self {
+        let place = |preset| Self::ALL.into_iter().position(|one| one == preset);
+        if place(other) < place(self) { other } else { self }
     }
 
     /// The preset with this name.

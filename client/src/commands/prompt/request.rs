@@ -158,6 +158,8 @@ fn daemon_args(options: &PromptOptions, here: Option<&Path>) -> Vec<String> {
     flag("--record", options.record.as_deref().map(ours));
     flag("--replay", options.replay.as_deref().map(ours));
     flag("--tools", options.tools.clone());
+    flag("--permissions", options.guard_rails.permissions.clone());
+    flag("--permission-rules", options.guard_rails.permission_rules.as_deref().map(ours));
     flag("--ssh", options.ssh.clone());
     flag("--system-prompt", options.system_prompt.as_deref().map(text_or_file));
     for text in &options.append_system_prompt {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use agentd_protocol::{
     event::Event,
-    exit_code::{PromptExit, PromptProgram},
+    exit_code::{DeniedCalls, PromptExit, PromptProgram},
     message::{AssistantMessage, Message},
 };
 use tokio::sync::mpsc;
@@ -94,6 +94,7 @@ pub(super) struct PromptView {
     pub(super) dialogs: TypedAnswers,
     pub(super) unwritten: Unwritten,
     pub(super) last_answer: Option<AssistantMessage>,
+    denied: DeniedCalls,
 }
 
 impl PromptView {
@@ -108,6 +109,7 @@ impl PromptView {
             },
             unwritten: Unwritten { chunks: VecDeque::new(), bytes: 0, max_bytes },
             last_answer: None,
+            denied: DeniedCalls::default(),
         }
     }
 
@@ -119,14 +121,17 @@ impl PromptView {
             self.unwritten.add([OutputChunk::Err(shown.into_bytes())]);
         }
         let event = match (&self.text, line.kind.as_str()) {
-            // These two decide the outcome; the others are only passed on.
-            (None, "message_end" | "agent_settled") | (Some(_), _) => line.event(),
+            // These decide the outcome; the others are only passed on.
+            (None, "message_end" | "agent_settled" | "permission_decision") | (Some(_), _) => line.event(),
             (None, _) => None,
         };
         if let Some(Event::MessageEnd(end)) = &event
             && let Some(Message::Assistant(answer)) = end.message.get()
         {
             self.last_answer = Some(answer.clone());
+        }
+        if let Some(Event::PermissionDecision(decision)) = &event {
+            self.denied.take(decision);
         }
         let input = matches!(event, Some(Event::AgentSettled(_))).then_some(PromptInput::Settled);
         match (&mut self.text, event) {
@@ -173,7 +178,7 @@ impl PromptView {
             Some(exit) => PromptExit { exit, message: Some("agentctl: stopped.".into()) },
             None => {
                 let PromptExit { exit, message } =
-                    PromptProgram::Agentctl.after_run(self.last_answer.as_ref());
+                    PromptProgram::Agentctl.after_run(self.last_answer.as_ref()).unless_denied(&self.denied);
                 PromptExit { exit, message: message.map(|message| harmless(&message).into_owned()) }
             }
         }
@@ -192,6 +197,7 @@ mod tests {
             dialogs: TypedAnswers::default(),
             unwritten: Unwritten { chunks: VecDeque::new(), bytes: 0, max_bytes: 1 },
             last_answer: None,
+            denied: DeniedCalls::default(),
         }
     }
 

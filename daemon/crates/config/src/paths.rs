@@ -174,6 +174,13 @@ impl ProjectFolders {
         self.0.iter().map(PathBuf::as_path)
     }
 
+    /// An existing entry of agentd's own folder.
+    #[must_use]
+    pub fn own(&self, name: &str) -> Option<PathBuf> {
+        let own = self.0.iter().find(|folder| folder.ends_with(".agentd"))?;
+        Some(own.join(name)).filter(|path| path.exists())
+    }
+
     /// The first existing one of these entries, agentd's before pi's.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<PathBuf> {

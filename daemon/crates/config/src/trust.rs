@@ -25,9 +25,10 @@ use starting::FolderIdentity;
 pub use starting::StartingFiles;
 
 /// The entries of a project folder that configure agentd, and so need trust.
-const CONFIGURING: [&str; 8] = [
+const CONFIGURING: [&str; 9] = [
     "settings.json",
     "mcp.json",
+    "policy.json",
     "extensions",
     "skills",
     "prompts",

@@ -19,11 +19,11 @@ pub struct ProjectPolicy {
 pub struct ProjectPolicyError(#[from] serde_json::Error);
 
 impl ProjectPolicy {
-    /// Reads the text of such a file, or of one that `--permission-rules` names.
+    /// Of the value of such a file.
     ///
     /// # Errors
-    /// What is wrong, with line and column.
-    pub fn parse(text: &str) -> Result<Self, ProjectPolicyError> {
-        Ok(serde_json::from_str(text)?)
+    /// What is wrong.
+    pub fn of(value: serde_json::Value) -> Result<Self, ProjectPolicyError> {
+        Ok(serde_json::from_value(value)?)
     }
 }

@@ -19,6 +19,42 @@ const INTERPRETERS: &[&str] = &[
     "uvx", "xargs", "zsh",
 ];
 
+/// Programs whose first argument says what they do, and so is part of a rule.
+const WITH_SUBCOMMANDS: &[&str] = &[
+    "apt",
+    "brew",
+    "bundle",
+    "cargo",
+    "dotnet",
+    "gh",
+    "git",
+    "go",
+    "gradle",
+    "helm",
+    "hg",
+    "jj",
+    "mix",
+    "mvn",
+    "npm",
+    "pip",
+    "pip3",
+    "pnpm",
+    "poetry",
+    "rails",
+    "rustup",
+    "svn",
+    "systemctl",
+    "terraform",
+    "uv",
+    "yarn",
+];
+
+/// Programs that no single answer should allow for good.
+const NEVER: &[&str] = &[
+    "chmod", "chown", "curl", "dd", "kill", "killall", "mkfs", "mv", "nc", "pkill", "rm", "rmdir", "scp",
+    "shred", "tee", "truncate", "unlink", "wget",
+];
+
 fn rule(tool: &str, command: Option<String>, path: Option<String>) -> PermissionRule {
     PermissionRule { tool: tool.to_owned(), command, path, action: PermissionAction::Allow, reason: None }
 }
@@ -63,16 +99,64 @@ pub(crate) fn for_commands(policy: &Compiled, commands: &[SimpleCommand]) -> Opt
     if !is_plain(&name) || INTERPRETERS.contains(&name.rsplit('/').next()?) {
         return None;
     }
-    // A subcommand is part of the prefix; options and files are not.
     let is_subcommand = |text: &&&str| is_plain(text) && !text.starts_with('-') && !text.contains(['/', '.']);
-    let words: Vec<&str> = match texts.get(1).filter(is_subcommand) {
-        Some(second) if *second == "run" => vec![name, second, texts.get(2).filter(is_subcommand)?],
-        Some(second) => vec![name, second],
-        None => vec![name],
+    let words: Vec<&str> = match texts.get(1) {
+        _ if NEVER.contains(&name) => return None,
+        _ if !WITH_SUBCOMMANDS.contains(&name) => vec![name],
+        second => match second.filter(is_subcommand)? {
+            &"run" => vec![name, "run", texts.get(2).filter(is_subcommand)?],
+            second => vec![name, second],
+        },
     };
     let suggestion = rule("bash", Some(format!("{} *", words.join(" "))), None);
     // A rule that cannot change the verdict is no answer.
     let options = policy.options();
     CompiledRule::new(&suggestion, &options.cwd, &options.home).ok()?;
     Some(suggestion)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use crate::{Policy, PolicyOptions, Subject};
+    use agentd_protocol::settings::PermissionPreset;
+
+    fn suggested(command: &str) -> Option<String> {
+        let policy = Policy::new(PolicyOptions {
+            preset: PermissionPreset::Workspace,
+            project_preset: None,
+            layers: Vec::new(),
+            cwd: "/w".into(),
+            home: "/h".into(),
+        });
+        let subject = Subject::Command { text: command, folder: Path::new("/w"), variables: &[] };
+        policy.unwrap().decide("bash", subject).suggestion?.command
+    }
+
+    #[test]
+    fn prefixes_say_what_a_command_does_and_no_more() {
+        for (command, rule) in [
+            ("cargo build --release", "cargo build *"),
+            ("ls && npm run build -- x", "npm run build *"),
+            ("touch made", "touch *"),
+            ("./tools/check.sh a", "./tools/check.sh *"),
+        ] {
+            assert_eq!(suggested(command).as_deref(), Some(rule), "{command}");
+        }
+        for command in [
+            "rm -rf x",
+            "python3 x.py",
+            "bash x",
+            "cargo",
+            "git -C x push",
+            "make",
+            "$X",
+            "a | b",
+            "a > /etc/x",
+            "X=1 a",
+        ] {
+            assert_eq!(suggested(command), None, "{command}");
+        }
+    }
 }

@@ -32,6 +32,7 @@ use serde::Serialize;
 use crate::{
     budget::{CallPurpose, SessionBudget},
     models::{Choice, FallbackChain, RetryPolicy},
+    permissions::PermissionGate,
     services::Services,
     session_tools::OwnTools,
 };
@@ -56,6 +57,8 @@ pub(crate) struct SessionContext {
     pub(crate) shell: Arc<dyn Shell>,
     /// Asked before a tool call of the model or a command of the user starts.
     pub(crate) gate: HookGate,
+    /// The permissions behind the gate; `None` where everything is allowed.
+    pub(crate) permissions: Option<Arc<PermissionGate>>,
     /// Whether tools and commands work on another host.
     pub(crate) is_elsewhere: bool,
     /// The setting `shellCommandPrefix`.

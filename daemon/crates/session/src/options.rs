@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use agentd_config::{Environment, resources::ResourceFlags};
 use agentd_protocol::{
     model::ThinkingLevel,
-    settings::{BudgetLimits, matches_pattern as matches},
+    settings::{BudgetLimits, PermissionPreset, PermissionRule, matches_pattern as matches},
 };
 use agentd_tools::operations::SshTarget;
 
@@ -50,6 +50,8 @@ pub struct SessionOptions {
     pub no_context_files: bool,
     /// `--skill`, `--prompt-template` and what leaves the others out.
     pub resources: ResourceFlags,
+    /// `--permissions` and `--permission-rules`.
+    pub permissions: PermissionOptions,
     /// `--approve` (true) or `--no-approve` (false): whether the project's own settings are trusted.
     pub approve: Option<bool>,
     /// `--max-cost` and the like: the limits of each run, beside those of the settings.
@@ -70,6 +72,15 @@ impl SessionOptions {
             ..self.clone()
         }
     }
+}
+
+/// The permissions that flags ask for, besides those of the settings.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PermissionOptions {
+    /// `--permissions`: the preset in the place of that of the settings.
+    pub preset: Option<PermissionPreset>,
+    /// `--permission-rules`: rules besides those of the settings.
+    pub rules: Vec<PermissionRule>,
 }
 
 /// Which session to open.

@@ -41,6 +41,7 @@ pub use find::{Find, FindTool};
 pub use grep::{Grep, GrepTool};
 pub use limits::{MAX_BYTES, MAX_LINES};
 pub use ls::{Ls, LsTool};
+pub use path::resolve_path_argument;
 pub use processes::process_tools;
 pub use read::ReadTool;
 pub use search::{SearchKind, SearchTool};

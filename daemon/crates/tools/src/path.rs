@@ -58,6 +58,14 @@ pub(crate) fn resolve(argument: &str, base: Base<'_>) -> Result<PathBuf, PathErr
     Ok(normalize(&base.cwd.join(path)))
 }
 
+/// The absolute path of a tool's path argument, as the tools of a session resolve it.
+///
+/// # Errors
+/// A sentence for an argument that cannot be a path.
+pub fn resolve_path_argument(argument: &str, cwd: &Path, home: &Path) -> Result<PathBuf, String> {
+    resolve(argument, Base { cwd, home: Some(home) }).map_err(|error| error.to_string())
+}
+
 /// Unicode spaces that look like the plain one.
 fn is_space(c: char) -> bool {
     matches!(c, '\u{a0}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}')

@@ -5,8 +5,8 @@ use std::io::{self, IsTerminal};
 use agentd_process::OutputCleaner;
 use agentd_protocol::{
     command::{Accepted, Disposition, PromptParams},
-    event::MessageEnd,
-    exit_code::{PromptExit, PromptProgram, failure},
+    event::{MessageEnd, PermissionDecision},
+    exit_code::{DeniedCalls, PromptExit, PromptProgram, failure},
     frame::Response,
     lines::write_line,
     message::{AssistantMessage, ContentBlock, Message},
@@ -30,6 +30,7 @@ pub(super) struct Conversation {
     format: OneShotFormat,
     /// The last answer to the current prompt.
     last: Option<AssistantMessage>,
+    denied: DeniedCalls,
 }
 
 /// The progress of the current prompt.
@@ -51,7 +52,7 @@ enum EarlyEnd {
 
 impl Conversation {
     pub(super) fn new(client: InProcessClient, stdout: Output, format: OneShotFormat) -> Self {
-        Self { client, stdout, format, last: None }
+        Self { client, stdout, format, last: None, denied: DeniedCalls::default() }
     }
 
     /// Sends the prompts, waits until each is settled, and writes the output of the format; then ends the connection.
@@ -93,13 +94,15 @@ impl Conversation {
         }
         let last = self.last.take();
         match self.format {
-            OneShotFormat::Json => Ok(PromptProgram::AgentdEvents.after_run(last.as_ref())),
+            OneShotFormat::Json => {
+                Ok(PromptProgram::AgentdEvents.after_run(last.as_ref()).unless_denied(&self.denied))
+            }
             OneShotFormat::Text => {
                 let text = last.as_ref().map(answer_text).unwrap_or_default();
                 if !text.is_empty() {
                     self.write(shown_at(&io::stdout(), text).into_bytes()).await?;
                 }
-                Ok(PromptProgram::AgentdText.after_run(last.as_ref()))
+                Ok(PromptProgram::AgentdText.after_run(last.as_ref()).unless_denied(&self.denied))
             }
         }
     }
@@ -159,6 +162,11 @@ impl Conversation {
                 if let Some(Message::Assistant(answer)) = end.message.get() {
                     self.last = Some(answer.clone());
                 }
+                Ok(PromptProgress::Running)
+            }
+            "permission_decision" => {
+                let decision: PermissionDecision = serde_json::from_slice(line).map_err(unreadable)?;
+                self.denied.take(&decision);
                 Ok(PromptProgress::Running)
             }
             "agent_settled" => Ok(PromptProgress::Settled),

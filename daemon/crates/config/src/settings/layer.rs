@@ -24,11 +24,25 @@ const MOST_TOLD: usize = 40;
 /// Keys that are no slips, though no settings: an older name, and one whose value says whether there is something to tell.
 const READ_HERE: [&str; 2] = ["queueMode", "transport"];
 
+/// The key of the permissions, without which a session would be allowed everything.
+const PERMISSIONS: &str = "permissions";
+
+/// Whether a file that is no JSON seems to have permissions. Blocks.
+fn may_hold_permissions(error: &JsonFileError) -> bool {
+    let (JsonFileError::Syntax { path, .. } | JsonFileError::NotUtf8 { path, .. }) = error else {
+        return false;
+    };
+    let quoted = format!("\"{PERMISSIONS}\"");
+    std::fs::read(path).is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(&quoted))
+}
+
 /// The usable keys of a file, and what to tell the user about the others.
 #[derive(Debug, Default)]
 pub(super) struct Layer {
     pub(super) values: Map<String, Value>,
     pub(super) diagnostics: Vec<Diagnostic>,
+    /// Why the permissions of the file, which are there, cannot be read.
+    pub(super) permissions_fault: Option<String>,
 }
 
 impl Layer {
@@ -56,7 +70,12 @@ impl Layer {
                         .line(line_of(&document.text, &[])),
                 ),
             },
-            Err(error) => layer.unused(error.diagnostic(KIND)),
+            Err(error) => {
+                if may_hold_permissions(&error) {
+                    layer.permissions_fault = Some(error.to_string());
+                }
+                layer.unused(error.diagnostic(KIND));
+            }
         }
         layer.rename_legacy();
         layer.check(path, &text);
@@ -131,6 +150,10 @@ impl Layer {
         let mut problems = Vec::new();
         self.values.retain(|key, value| {
             let mut found = wrong_values(key, value);
+            if let (PERMISSIONS, Some(problem)) = (key.as_str(), found.first()) {
+                self.permissions_fault =
+                    Some(format!("{}: \"{}\": {}", path.display(), problem.at.join("."), problem.what));
+            }
             let usable = !found.last().is_some_and(|problem| problem.whole_key);
             problems.append(&mut found);
             usable

@@ -7,6 +7,7 @@ mod intercept;
 mod layer;
 mod load;
 mod merge;
+mod permissions;
 mod place;
 mod reach;
 mod save;
@@ -14,6 +15,7 @@ mod schema;
 
 pub use explain::{ExplainQuestion, UnknownSetting, explain};
 pub use load::{LoadedSettings, http_idle_timeout, load, load_as_given, load_user};
+pub use permissions::add_permission_rule;
 pub use place::place_of;
 pub(crate) use reach::is_told;
 pub use reach::{SettingEffect, SettingReach, reach};

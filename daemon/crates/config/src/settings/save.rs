@@ -48,18 +48,39 @@ pub enum SaveError {
 /// # Errors
 /// [`SaveError`]; then the file is unchanged.
 pub fn save(agent_dir: &AgentDir, changes: &[SettingChange<'_>]) -> Result<(), SaveError> {
+    change(agent_dir, |before| {
+        let mut after = before.to_owned();
+        for change in changes {
+            after = set(&after, change.path, change.value).filter(|text| holds(text, change))?;
+        }
+        Some(after)
+    })
+}
+
+/// As [`save`], for one key, whose new value is made of the one that is there.
+pub(super) fn update(
+    agent_dir: &AgentDir,
+    path: &[&str],
+    value: impl FnOnce(Option<&Value>) -> Value,
+) -> Result<(), SaveError> {
+    change(agent_dir, |before| {
+        // A missing file is an empty text.
+        let parsed = parse(before).unwrap_or_default();
+        let value = value(path.iter().try_fold(&parsed, |value, key| value.get(key)));
+        let change = SettingChange { path, value: &value };
+        set(before, path, &value).filter(|text| holds(text, &change))
+    })
+}
+
+/// Changes the text of the file under the lock. `None` of the change: it holds no object.
+fn change(agent_dir: &AgentDir, change: impl FnOnce(&str) -> Option<String>) -> Result<(), SaveError> {
     let path = agent_dir.settings_file();
     let lock_path = agent_dir.run_dir().join("settings.lock");
     let _lock = lock(&lock_path).map_err(|source| SaveError::Io { path: lock_path, source })?;
     let before = read_json(&path).map_err(SaveError::Broken)?;
     let mark = if before.as_ref().is_some_and(|document| document.has_mark) { "\u{FEFF}" } else { "" };
     let before = before.map(|document| document.text).unwrap_or_default();
-    let mut after = before.clone();
-    for change in changes {
-        after = set(&after, change.path, change.value)
-            .filter(|text| holds(text, change))
-            .ok_or_else(|| SaveError::NotAnObject { path: path.clone() })?;
-    }
+    let after = change(&before).ok_or_else(|| SaveError::NotAnObject { path: path.clone() })?;
     if after == before {
         return Ok(());
     }

@@ -20,8 +20,8 @@ use crate::{
     resources::{Candidate, context_candidates},
 };
 
-/// The files of a project folder that can start something.
-const STARTING: [&str; 2] = ["settings.json", "mcp.json"];
+/// The files of a project folder that can start something, or say what may be done.
+const STARTING: [&str; 3] = ["settings.json", "mcp.json", "policy.json"];
 
 /// The bytes of a program that are hashed; its length counts, too.
 const MAX_HASHED: u64 = 64 << 20;

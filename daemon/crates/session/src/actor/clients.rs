@@ -119,7 +119,7 @@ impl Actor {
     /// An answer of a client. The first one counts; one to a dialog that is over, that another session asks, or that is not for
     /// clients of these `abilities`, is ignored.
     pub(super) fn on_ui_response(&mut self, response: UiResponse, by: String, abilities: UiAbilities) {
-        if self.dialogs.answer(&response, abilities) {
+        if self.dialogs.answer(&response, &by, abilities) {
             self.resolved(response.id, Some(by));
         }
     }

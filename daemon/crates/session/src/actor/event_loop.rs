@@ -274,6 +274,7 @@ impl Actor {
             RunMessage::ToolsStopped(calls) => self.on_tools_stopped(calls),
             RunMessage::AllAborted { reply, ended, is_late } => self.on_all_aborted(reply, ended, is_late),
             RunMessage::Ui(message) => self.on_ui_message(*message),
+            RunMessage::Decided(record) => self.on_decided(*record).await,
             RunMessage::GoOn(yes) => self.on_go_on(yes),
             RunMessage::Deliverable(yes) => self.on_deliverable(yes),
             RunMessage::Trusted(reconfigured) => self.on_trusted(reconfigured).await,

@@ -15,6 +15,7 @@ mod explain;
 mod lifecycle;
 mod models;
 mod outputs;
+mod permissions;
 mod prompts;
 mod reopen;
 mod requests;

@@ -181,6 +181,7 @@ fn differences(
         resources,
         approve,
         budget,
+        permissions,
         // These are applied.
         name: _,
         provider: _,
@@ -232,6 +233,8 @@ fn differences(
         ("--no-skills", resources.no_skills && !has.resources.no_skills),
         ("--prompt-template", !resources.prompts.is_empty() && resources.prompts != has.resources.prompts),
         ("--no-prompt-templates", resources.no_prompts && !has.resources.no_prompts),
+        ("--permissions", permissions.preset.is_some() && permissions.preset != has.permissions.preset),
+        ("--permission-rules", !permissions.rules.is_empty() && permissions.rules != has.permissions.rules),
         ("--max-cost", budget.cost_usd.is_some() && budget.cost_usd != has.budget.cost_usd),
         ("--max-tokens", budget.tokens.is_some() && budget.tokens != has.budget.tokens),
         ("--max-turns", budget.turns.is_some() && budget.turns != has.budget.turns),

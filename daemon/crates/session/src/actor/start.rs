@@ -196,6 +196,7 @@ async fn start(
         closing: false,
     };
     actor.trust.is_withdrawn = had_trust && trust_is_open;
+    actor.connect_permissions();
     actor.let_wait(waiting);
     actor.queues.reserve(&held_back);
     actor.held_back = HeldMessages::new(held_back, origin);

@@ -43,6 +43,7 @@ impl Actor {
             has_streaming_message: None,
             error_message: None,
             budgets: None,
+            permissions: None,
         }
     }
 
@@ -62,6 +63,7 @@ impl Actor {
             has_streaming_message: Some(open.answer),
             error_message,
             budgets: self.context.budget.state(),
+            permissions: self.context.permissions.as_ref().map(|permissions| permissions.state()),
             ..self.state()
         }
     }

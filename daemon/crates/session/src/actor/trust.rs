@@ -60,6 +60,7 @@ impl Actor {
         self.interrupt_mode = context.settings.interrupt_mode.unwrap_or_default();
         self.models_file.seen(context.models_stamp);
         self.context = Arc::new(context);
+        self.connect_permissions();
         self.tools.forget();
         self.tell_tools();
         self.queues.set_modes(modes);

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use agentd_agent::Tool;
+use agentd_agent::{Tool, hooks::HookGate};
 use agentd_ai::{
     CacheRetention, CertificateFile, Deadlines, HttpRetries, NamedProxy, Network, OnStall, ProgressLimit,
     ThinkingBudgets,
@@ -33,6 +33,7 @@ use crate::{
     context::{PromptSources, SessionContext},
     models::{FallbackChain, RetryPolicy},
     options::{SessionOptions, ToolSelection, default_tools},
+    permissions::PermissionGate,
     services::{Services, ToolContext, Toolbox},
     session_tools::OwnTools,
 };
@@ -54,6 +55,7 @@ pub(super) struct CarriedOver {
     pub(super) key_provider: Option<String>,
     pub(super) cwd: PathBuf,
     pub(super) budget: Arc<SessionBudget>,
+    pub(super) permissions: Option<Arc<PermissionGate>>,
 }
 
 /// The project of a session, and its lists of resources.
@@ -87,6 +89,7 @@ pub(super) fn build_context(
         key_provider,
         cwd,
         budget,
+        permissions,
     } = carried_over;
     let child_environment = services.child_environments.intern(child_environment(&ChildSources {
         environment: &options.environment,
@@ -147,7 +150,8 @@ pub(super) fn build_context(
         background,
         tools: OwnTools::new(tools, selection, &defaults),
         shell,
-        gate,
+        gate: permissions.clone().map_or(gate, |permissions| HookGate::new(permissions)),
+        permissions,
         is_elsewhere: options.ssh.is_some(),
         shell_prefix: settings.shell_command_prefix.clone(),
         models,

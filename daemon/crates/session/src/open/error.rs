@@ -7,7 +7,7 @@ use agentd_protocol::error::{ErrorCode, Failure};
 use agentd_store::{ForkError, StoreError};
 use tokio::task::JoinError;
 
-use crate::transcript::store_failure;
+use crate::{permissions::PermissionFault, transcript::store_failure};
 
 /// Why a session could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -15,6 +15,9 @@ pub enum OpenError {
     /// There is no home for settings and sessions.
     #[error(transparent)]
     AgentDir(#[from] NoAgentDir),
+    /// The permissions cannot be used, so that nothing would be refused.
+    #[error(transparent)]
+    Permissions(#[from] PermissionFault),
     /// The session file does not open.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -113,7 +116,7 @@ impl From<OpenError> for Failure {
             OpenError::NotFound(_) | OpenError::Gone(_) | OpenError::Elsewhere { .. } => {
                 ErrorCode::SessionNotFound
             }
-            OpenError::IdTaken { .. } => ErrorCode::InvalidField,
+            OpenError::IdTaken { .. } | OpenError::Permissions(_) => ErrorCode::InvalidField,
             OpenError::Model { .. } => ErrorCode::NoModel,
             OpenError::AgentDir(_) | OpenError::NoCwd { .. } | OpenError::Search { .. } => ErrorCode::Io,
             OpenError::Ending(_) => ErrorCode::ShuttingDown,

@@ -34,6 +34,7 @@ use crate::{
     messages::BranchCopy,
     models::{Choice, Chooser},
     options::{SessionOptions, ToolSelection},
+    permissions::{PermissionFault, PermissionSources, session_rules},
     recovery::{AfterCrash, Origin, UnflushedWrites, recover},
     reply::Reply,
     requests::IdempotencyCache,
@@ -113,8 +114,11 @@ fn prepare_from(
     source: SessionSource,
 ) -> Result<PreparedSession, OpenError> {
     let agent_dir = AgentDir::find(&options.environment, options.compat, &options.cwd)?;
-    let LoadedSettings { settings, folders, trust, resources, mut diagnostics } =
+    let LoadedSettings { settings, folders, trust, resources, mut diagnostics, permissions_fault } =
         load_settings(&agent_dir, options, source.unloaded());
+    if let Some(fault) = permissions_fault {
+        return Err(PermissionFault::Setting(fault).into());
+    }
     diagnostics.extend(note_first_sight(&agent_dir, &trust));
 
     let files = SessionFiles {
@@ -160,6 +164,17 @@ fn prepare_from(
         diagnostics.push(Diagnostic::warning(DiagnosticKind::Session, text));
     }
 
+    let permissions = PermissionSources {
+        settings: settings.permissions.as_ref(),
+        options: &options.permissions,
+        project: trust.trusted.then_some(&folders),
+        session_rules: session_rules(&session.tree),
+        cwd: &cwd,
+        environment: &options.environment,
+        agent_dir: &agent_dir,
+    }
+    .gate()?
+    .map(Arc::new);
     let modes = (settings.steering_mode.unwrap_or_default(), settings.follow_up_mode.unwrap_or_default());
     let parent_id = parent_id(&session);
     let processes = services.launcher.group();
@@ -178,6 +193,7 @@ fn prepare_from(
         key_provider,
         cwd,
         budget,
+        permissions,
     };
     let trust_is_open = is_open(&trust);
     let (project, trusted_files) = project(folders, trust, resources);

@@ -17,7 +17,12 @@ use super::{
     error::OpenError,
     initial_choice::{ChoiceSources, InitialChoice},
 };
-use crate::{context::SessionContext, models::Choice, options::SessionOptions};
+use crate::{
+    context::SessionContext,
+    models::Choice,
+    options::SessionOptions,
+    permissions::{PermissionFault, PermissionSources},
+};
 
 /// A session's surroundings after a change of what its settings say.
 pub(crate) struct NewSettings {
@@ -39,11 +44,25 @@ pub(crate) fn reconfigure(
     options: &SessionOptions,
     files: StartingFiles,
 ) -> Result<Option<NewSettings>, OpenError> {
-    let LoadedSettings { settings, folders, trust, resources, diagnostics: mut found } =
+    let LoadedSettings { settings, folders, trust, resources, diagnostics: mut found, permissions_fault } =
         load_as_given(&context.agent_dir, &options.cwd, &options.environment, Some(true), Some(&files));
     if !trust.trusted {
         return Ok(None);
     }
+    if let Some(fault) = permissions_fault {
+        return Err(PermissionFault::Setting(fault).into());
+    }
+    let permissions = PermissionSources {
+        settings: settings.permissions.as_ref(),
+        options: &options.permissions,
+        project: Some(&folders),
+        session_rules: context.permissions.as_ref().map(|gate| gate.session_rules()).unwrap_or_default(),
+        cwd: &context.cwd,
+        environment: &options.environment,
+        agent_dir: &context.agent_dir,
+    }
+    .gate()?
+    .map(Arc::new);
     let (services, models, auth) = (&context.services, &context.models, &context.auth);
     let place =
         |setting: (&str, Option<&str>)| place_of(&context.agent_dir, &folders, trust.trusted, setting);
@@ -63,6 +82,7 @@ pub(crate) fn reconfigure(
         key_provider: context.key_provider.clone(),
         cwd: context.cwd.clone(),
         budget: Arc::clone(&context.budget),
+        permissions,
     };
     let trusted = Some(Arc::new(files.clone()));
     let project = Project { folders, trusted, changed: Vec::new(), resources };
@@ -118,6 +138,7 @@ pub(crate) fn with_models(
         key_provider: context.key_provider.clone(),
         cwd: context.cwd.clone(),
         budget: Arc::clone(&context.budget),
+        permissions: context.permissions.clone(),
     };
     let project = Project {
         folders: context.prompt.folders.clone(),

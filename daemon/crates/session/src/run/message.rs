@@ -20,6 +20,7 @@ use crate::{
     compaction::{CompactionError, CompactionMessage},
     models::{Choice, Substitute},
     open::NewSettings,
+    permissions::RecordDecision,
     reply::Reply,
     transcript::{FailedAnswer, Intents},
     ui::UiMessage,
@@ -92,6 +93,8 @@ pub(crate) enum RunMessage {
     AllAborted { reply: Reply, ended: Vec<Work>, is_late: bool },
     /// Something is asked of the user, or shown to them.
     Ui(Box<UiMessage>),
+    /// A decision about a call is to be stored and told.
+    Decided(Box<RecordDecision>),
     /// Whether the turn that a crash interrupted goes on.
     GoOn(bool),
     /// Whether the messages that were held back are to be delivered.

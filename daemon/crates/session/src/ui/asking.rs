@@ -11,7 +11,7 @@ use tokio::{sync::oneshot, time::sleep};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::dialog::{Asker, Dialog, DialogAnswer, Notice, Presence};
+use super::dialog::{Asker, ClientAnswer, Dialog, DialogAnswer, Notice, Presence};
 use crate::{message_sender::MessageSender, reply::encode};
 
 /// Reaches the user of a session. Cheap to clone.
@@ -26,7 +26,7 @@ pub struct Ui {
 /// A message from [`Ui`] to the session.
 pub(crate) enum UiMessage {
     /// A dialog is to be shown until it is answered or withdrawn.
-    Ask { request: ExtensionUiRequest, line: Bytes, asker: Asker, answer: oneshot::Sender<DialogAnswer> },
+    Ask { request: ExtensionUiRequest, line: Bytes, asker: Asker, answer: oneshot::Sender<ClientAnswer> },
     /// A dialog is given up.
     Withdraw { id: String },
     /// A notice is to be shown.
@@ -41,20 +41,36 @@ impl Ui {
     /// `daemon.uiTimeoutMs`. Cancel safety: dropped early, the dialog stays on the clients' screens until they look again;
     /// better fire `cancel`.
     pub async fn ask(&self, asker: Asker, dialog: Dialog, cancel: &CancellationToken) -> DialogAnswer {
+        self.ask_whom(asker, dialog, cancel).await.0
+    }
+
+    /// As [`Self::ask`], with the name of the client that answered; `None` for the default.
+    pub async fn ask_whom(
+        &self,
+        asker: Asker,
+        dialog: Dialog,
+        cancel: &CancellationToken,
+    ) -> (DialogAnswer, Option<String>) {
         let (limit, default) = (dialog.limit(), dialog.default_answer());
-        let Some((request, line)) = request(dialog.into_method()) else { return default };
+        let Some((request, line)) = request(dialog.into_method()) else { return (default, None) };
         let id = request.id.clone();
         let (answer, mut answered) = oneshot::channel();
         self.send(UiMessage::Ask { request, line, asker, answer }).await;
         tokio::select! {
             biased;
-            answer = &mut answered => return answer.unwrap_or(default),
+            answer = &mut answered => return named(answer, default),
             () = self.expired(asker, limit) => {}
             () = cancel.cancelled() => {}
         }
         self.send(UiMessage::Withdraw { id }).await;
         // An answer that came first counts: the clients were told that it did.
-        answered.await.unwrap_or(default)
+        named(answered.await, default)
+    }
+
+    /// Whether somebody is there who can answer.
+    #[must_use]
+    pub fn is_there(&self, asker: Asker) -> bool {
+        self.presence.is_there(asker)
     }
 
     /// Shows something that needs no answer.
@@ -96,6 +112,14 @@ impl Ui {
         // A session that is gone drops the message, and with it the sender of the answer.
         self.messages.send(message).await;
     }
+}
+
+/// An answer of a client, or the default.
+fn named(
+    answer: Result<ClientAnswer, oneshot::error::RecvError>,
+    default: DialogAnswer,
+) -> (DialogAnswer, Option<String>) {
+    answer.map_or((default, None), |answer| (answer.answer, Some(answer.by)))
 }
 
 /// A request under a new id, and its line.

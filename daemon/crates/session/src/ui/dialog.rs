@@ -96,6 +96,14 @@ pub enum DialogAnswer {
     Nothing,
 }
 
+/// An answer, and the client that gave it.
+#[derive(Debug)]
+pub(crate) struct ClientAnswer {
+    pub(crate) answer: DialogAnswer,
+    /// The client's name.
+    pub(crate) by: String,
+}
+
 impl DialogAnswer {
     /// Reads a client's response to a dialog; the default where the expected key is missing.
     pub(crate) fn read(method: &UiMethod, response: &UiResponse) -> Self {
@@ -241,7 +249,7 @@ struct Pending {
     /// In whose name.
     asker: Asker,
     /// Who asked.
-    answer: oneshot::Sender<DialogAnswer>,
+    answer: oneshot::Sender<ClientAnswer>,
 }
 
 impl PendingDialogs {
@@ -253,7 +261,7 @@ impl PendingDialogs {
         &mut self,
         request: ExtensionUiRequest,
         asker: Asker,
-        answer: oneshot::Sender<DialogAnswer>,
+        answer: oneshot::Sender<ClientAnswer>,
     ) {
         // Dialogs whose askers were dropped do not accumulate.
         self.0.retain(|pending| !pending.answer.is_closed());
@@ -261,11 +269,12 @@ impl PendingDialogs {
     }
 
     /// Hands an answer of a client to the asker; false when no dialog of that id waits for such a client.
-    pub(crate) fn answer(&mut self, response: &UiResponse, abilities: UiAbilities) -> bool {
+    pub(crate) fn answer(&mut self, response: &UiResponse, by: &str, abilities: UiAbilities) -> bool {
         let is_it = |pending: &Pending| pending.request.id == response.id && abilities.answer(pending.asker);
         let Some(place) = self.0.iter().position(is_it) else { return false };
         let Pending { request, answer, .. } = self.0.remove(place);
-        answer.send(DialogAnswer::read(&request.method, response)).is_ok()
+        let read = DialogAnswer::read(&request.method, response);
+        answer.send(ClientAnswer { answer: read, by: by.to_owned() }).is_ok()
     }
 
     /// Gives a dialog up, which its default then answers; false when it is over.

@@ -302,6 +302,7 @@ fn options(root: &Path) -> SessionOptions {
         no_context_files: true,
         resources: ResourceFlags { no_skills: true, no_prompts: true, ..ResourceFlags::default() },
         approve: None,
+        permissions: agentd_session::PermissionOptions::default(),
         budget: BudgetLimits::default(),
     }
 }

@@ -1,0 +1,281 @@
+//! The gate: asks the policy before a call starts, and the user where the policy says so.
+
+use std::{
+    path::PathBuf,
+    sync::{Mutex, OnceLock, PoisonError},
+    time::{Duration, Instant},
+};
+
+use agentd_agent::hooks::{Action, HookFuture, HookVerdict, Hooks, Requester};
+use agentd_config::{AgentDir, settings::add_permission_rule};
+use agentd_policy::{Policy, PolicyDecision};
+use agentd_protocol::{
+    event::{DecisionMaker, PermissionDecision, PermissionVerdict},
+    session::PermissionState,
+    settings::{PermissionAction, PermissionRule, TimeoutDecision},
+    ui::NotifyType,
+};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    question::{Answer, Question},
+    record::{RecordDecision, decision},
+    subject::CallSubject,
+};
+use crate::{
+    message_sender::MessageSender,
+    ui::{Asker, Dialog, DialogAnswer, Notice, Ui},
+};
+
+/// What a gate keeps to besides its policy.
+#[derive(Debug, Clone)]
+pub(super) struct GateTerms {
+    pub(super) ask_timeout: Duration,
+    pub(super) on_timeout: TimeoutDecision,
+    pub(super) home: PathBuf,
+    pub(super) agent_dir: AgentDir,
+}
+
+/// The people and the file behind a gate: there once the session's actor works.
+struct Channels {
+    ui: Ui,
+    decisions: MessageSender<RecordDecision>,
+}
+
+/// Decides about every call of a session that has permissions.
+pub(crate) struct PermissionGate {
+    policy: Mutex<Policy>,
+    terms: GateTerms,
+    channels: OnceLock<Channels>,
+}
+
+/// How a question ended.
+struct Asked {
+    answer: Option<Answer>,
+    by: DecisionMaker,
+    client: Option<String>,
+}
+
+impl PermissionGate {
+    pub(super) fn new(policy: Policy, terms: GateTerms) -> Self {
+        Self { policy: Mutex::new(policy), terms, channels: OnceLock::new() }
+    }
+
+    /// Connects the gate with the session's user and file. The first connection stays.
+    pub(crate) fn connect(&self, ui: Ui, decisions: MessageSender<RecordDecision>) {
+        let _ = self.channels.set(Channels { ui, decisions });
+    }
+
+    /// The rules and terms, as clients see them.
+    pub(crate) fn state(&self) -> PermissionState {
+        let policy = self.policy();
+        let options = policy.options();
+        let of = |source| {
+            options.layers.iter().filter(move |layer| layer.source == source).flat_map(|layer| &layer.rules)
+        };
+        PermissionState {
+            preset: options.project_preset.map_or(options.preset, |preset| preset.stricter(options.preset)),
+            ask_timeout_ms: u64::try_from(self.terms.ask_timeout.as_millis()).unwrap_or(u64::MAX),
+            on_timeout: self.terms.on_timeout,
+            rules: options.layers.iter().map(|layer| layer.rules.len() as u64).sum(),
+            session_rules: of(agentd_policy::RuleSource::Session).cloned().collect(),
+        }
+    }
+
+    /// The rules that answers gave the session so far.
+    pub(crate) fn session_rules(&self) -> Vec<PermissionRule> {
+        self.state().session_rules
+    }
+
+    fn policy(&self) -> Policy {
+        self.policy.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    async fn decide(&self, action: &Action<'_>, stop: &CancellationToken) -> Result<HookVerdict, String> {
+        let subject = CallSubject::of(action.tool, action.arguments, action.cwd, &self.terms.home);
+        let shown = subject.shown(action.tool);
+        let (policy, tool) = (self.policy(), action.tool.to_owned());
+        // It looks at links of the paths that are named, and a file system may take its time.
+        let verdict = tokio::task::spawn_blocking(move || policy.decide(&tool, subject.borrowed()))
+            .await
+            .map_err(|error| format!("Permission denied: the policy failed ({error})."))?;
+        let call_id = match action.by {
+            Requester::Model { call_id } => Some(call_id),
+            Requester::User => None,
+        };
+        match verdict.action {
+            PermissionAction::Allow => Ok(HookVerdict::Run),
+            PermissionAction::Deny => {
+                let denied = decision(
+                    call_id,
+                    action.tool,
+                    PermissionVerdict::Denied,
+                    DecisionMaker::Policy,
+                    verdict.reason.clone(),
+                    verdict.rule.as_ref(),
+                );
+                self.record(denied).await;
+                Ok(blocked(
+                    &verdict.reason,
+                    "Do not try it in another form; say what you need it for, or go on without it.",
+                ))
+            }
+            PermissionAction::Ask => self.ask(call_id, action.tool, &shown, &verdict, stop).await,
+        }
+    }
+
+    async fn ask(
+        &self,
+        call_id: Option<&str>,
+        tool: &str,
+        shown: &str,
+        verdict: &PolicyDecision,
+        stop: &CancellationToken,
+    ) -> Result<HookVerdict, String> {
+        let begun = Instant::now();
+        let question = Question::new(shown, verdict);
+        let Asked { answer, by, client } = self.answer(&question, stop).await;
+        let words = match (&answer, self.channels.get()) {
+            (Some(Answer::NoWithWords), Some(channels)) => {
+                words(&channels.ui, self.terms.ask_timeout, stop).await
+            }
+            _ => None,
+        };
+        let allowed = match &answer {
+            Some(Answer::Once | Answer::Session(_) | Answer::Always(_)) => true,
+            Some(Answer::No | Answer::NoWithWords) => false,
+            None => self.terms.on_timeout == TimeoutDecision::Allow && !stop.is_cancelled(),
+        };
+        let mut record = decision(
+            call_id,
+            tool,
+            if allowed { PermissionVerdict::Allowed } else { PermissionVerdict::Denied },
+            by,
+            verdict.reason.clone(),
+            verdict.rule.as_ref(),
+        );
+        record.client = client;
+        record.waited_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        match &answer {
+            Some(Answer::Session(rule)) => record.session_rule = self.allow(rule),
+            // It counts at once, too.
+            Some(Answer::Always(rule)) => {
+                record.session_rule = self.allow(rule);
+                self.save(rule).await;
+            }
+            _ => {}
+        }
+        let is_stored = self.record(record).await;
+        if !is_stored && allowed {
+            return Ok(blocked("the decision could not be stored", "The disk may be full; ask the user."));
+        }
+        if allowed {
+            return Ok(HookVerdict::Run);
+        }
+        let why = match by {
+            DecisionMaker::User => "the user said no".to_owned(),
+            DecisionMaker::Timeout => {
+                format!("it needs the user's permission, and nobody answered in time ({})", verdict.reason)
+            }
+            DecisionMaker::Nobody | DecisionMaker::Policy => {
+                format!(
+                    "it needs the user's permission, and nobody is there to be asked ({})",
+                    verdict.reason
+                )
+            }
+        };
+        let advice = match words {
+            Some(words) => format!("The user says: {words}"),
+            None => {
+                "Do not try it in another form; go on without it, or say what you need it for.".to_owned()
+            }
+        };
+        Ok(blocked(&why, &advice))
+    }
+
+    /// Asks those who can answer; nobody waits where nobody can.
+    async fn answer(&self, question: &Question, stop: &CancellationToken) -> Asked {
+        let nobody = Asked { answer: None, by: DecisionMaker::Nobody, client: None };
+        let Some(channels) = self.channels.get() else { return nobody };
+        if !channels.ui.is_there(Asker::Daemon) {
+            return nobody;
+        }
+        let dialog = question.dialog().within(self.terms.ask_timeout);
+        // In a task: the gate drops this future when the call is stopped, and the dialog has to be taken from the screens.
+        let (ui, stop) = (channels.ui.clone(), stop.clone());
+        let asking = tokio::spawn(async move { ui.ask_whom(Asker::Daemon, dialog, &stop).await });
+        let (answer, client) = asking.await.unwrap_or((DialogAnswer::Nothing, None));
+        match (client, question.read(&answer)) {
+            (Some(client), Some(answer)) => {
+                Asked { answer: Some(answer), by: DecisionMaker::User, client: Some(client) }
+            }
+            // A client that gives the dialog up says no.
+            (Some(client), None) => {
+                Asked { answer: Some(Answer::No), by: DecisionMaker::User, client: Some(client) }
+            }
+            (None, _) => Asked { answer: None, by: DecisionMaker::Timeout, client: None },
+        }
+    }
+
+    /// Adds a rule of the session; the rule, if it can be used.
+    fn allow(&self, rule: &PermissionRule) -> Option<PermissionRule> {
+        let mut policy = self.policy.lock().unwrap_or_else(PoisonError::into_inner);
+        match policy.with_session_rule(rule.clone()) {
+            Ok(with_rule) => {
+                *policy = with_rule;
+                Some(rule.clone())
+            }
+            Err(error) => {
+                tracing::error!(%error, "a rule that was offered cannot be used");
+                None
+            }
+        }
+    }
+
+    /// Saves a rule in the user's settings. The user is told when that fails; for the session the rule counts all the same.
+    async fn save(&self, rule: &PermissionRule) {
+        let (agent_dir, rule) = (self.terms.agent_dir.clone(), rule.clone());
+        let saved = tokio::task::spawn_blocking(move || add_permission_rule(&agent_dir, &rule)).await;
+        let problem = match saved {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        };
+        if let Some(channels) = self.channels.get() {
+            let text = format!("The rule counts for this session, and could not be saved: {problem}");
+            channels.ui.tell(Asker::Daemon, Notice::notify(text, NotifyType::Warning)).await;
+        }
+    }
+
+    /// Stores a decision and tells it; whether it is stored.
+    async fn record(&self, decision: PermissionDecision) -> bool {
+        let Some(channels) = self.channels.get() else { return false };
+        let (stored, is_stored) = oneshot::channel();
+        channels.decisions.send(RecordDecision { decision, stored }).await;
+        is_stored.await.unwrap_or(false)
+    }
+}
+
+impl Hooks for PermissionGate {
+    fn before<'a>(
+        &'a self,
+        action: &'a Action<'a>,
+        stop: &'a CancellationToken,
+    ) -> HookFuture<'a, HookVerdict> {
+        Box::pin(self.decide(action, stop))
+    }
+}
+
+/// Words to the model; none if the user has nothing to say.
+async fn words(ui: &Ui, limit: Duration, stop: &CancellationToken) -> Option<String> {
+    let dialog = Dialog::input("What should the model know?", None).within(limit);
+    match ui.ask(Asker::Daemon, dialog, stop).await {
+        DialogAnswer::Value(text) if !text.trim().is_empty() => Some(text.trim().to_owned()),
+        _ => None,
+    }
+}
+
+fn blocked(why: &str, advice: &str) -> HookVerdict {
+    HookVerdict::Block { reason: Some(format!("Permission denied: {why}. {advice}")), terminate: false }
+}

@@ -1,0 +1,80 @@
+//! Decisions on record: an entry of the session, and then an event.
+
+use agentd_policy::DecidingRule;
+use agentd_protocol::{
+    entry::EntryBody,
+    event::{DecisionMaker, PermissionDecision, PermissionVerdict},
+    settings::PermissionRule,
+};
+use agentd_store::SessionTree;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+/// The `customType` of the entry.
+const ENTRY_TYPE: &str = "permission";
+
+/// A decision that is to be stored, and then told.
+pub(crate) struct RecordDecision {
+    pub(crate) decision: PermissionDecision,
+    /// Answered when it is on disk; false when the disk did not take it.
+    pub(crate) stored: oneshot::Sender<bool>,
+}
+
+impl RecordDecision {
+    /// The entry.
+    pub(crate) fn entry(&self) -> EntryBody {
+        EntryBody::Custom {
+            custom_type: ENTRY_TYPE.to_owned(),
+            data: serde_json::to_value(Data { decision: &self.decision }).ok(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Data<'a> {
+    #[serde(flatten)]
+    decision: &'a PermissionDecision,
+}
+
+/// The rules that answers on this branch gave the session.
+pub(super) fn rules_of(tree: &SessionTree) -> Vec<PermissionRule> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Given {
+        session_rule: PermissionRule,
+    }
+    let rule = |data: Value| serde_json::from_value::<Given>(data).ok().map(|given| given.session_rule);
+    let mut rules = Vec::new();
+    for entry in tree.branch() {
+        if let Some(EntryBody::Custom { custom_type, data: Some(data) }) = entry.body()
+            && custom_type == ENTRY_TYPE
+        {
+            rules.extend(rule(data).filter(|rule| !rules.contains(rule)));
+        }
+    }
+    rules
+}
+
+/// The decision as it is stored and told.
+pub(super) fn decision(
+    call_id: Option<&str>,
+    tool: &str,
+    verdict: PermissionVerdict,
+    by: DecisionMaker,
+    reason: String,
+    rule: Option<&DecidingRule>,
+) -> PermissionDecision {
+    PermissionDecision {
+        tool_call_id: call_id.map(str::to_owned),
+        tool: tool.to_owned(),
+        decision: verdict,
+        by,
+        client: None,
+        reason,
+        source: rule.map(|rule| rule.source.as_str().to_owned()),
+        rule: rule.map(|rule| rule.rule.clone()),
+        session_rule: None,
+        waited_ms: 0,
+    }
+}

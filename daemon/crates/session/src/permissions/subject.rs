@@ -1,0 +1,78 @@
+//! What a call does, as far as its arguments tell: paths are resolved as the tools resolve them.
+
+use std::path::{Path, PathBuf};
+
+use agentd_policy::Subject;
+use agentd_tools::resolve_path_argument;
+use serde_json::Value;
+
+/// What a call does. Owns what it names.
+pub(super) enum CallSubject {
+    Read { path: PathBuf, is_deep: bool },
+    Write(PathBuf),
+    Command { text: String, folder: PathBuf, variables: Vec<String> },
+    Other,
+}
+
+impl CallSubject {
+    /// Of a call of `tool` in a session that works in `cwd`. A path that cannot be resolved is left to the tool, which refuses it.
+    pub(super) fn of(tool: &str, arguments: &Value, cwd: &Path, home: &Path) -> Self {
+        let text = |key: &str| arguments.get(key).and_then(Value::as_str);
+        let path = |key: &str| {
+            resolve_path_argument(text(key).unwrap_or_default(), cwd, home).unwrap_or_else(|_| cwd.to_owned())
+        };
+        match tool {
+            "read" | "ls" => Self::Read { path: path("path"), is_deep: false },
+            "grep" | "find" => Self::Read { path: path("path"), is_deep: true },
+            "write" | "edit" => Self::Write(path("path")),
+            "bash" => Self::Command {
+                text: text("command").unwrap_or_default().to_owned(),
+                folder: path("cwd"),
+                variables: arguments
+                    .get("env")
+                    .and_then(Value::as_object)
+                    .map(|env| env.keys().cloned().collect())
+                    .unwrap_or_default(),
+            },
+            _ => Self::Other,
+        }
+    }
+
+    pub(super) fn borrowed(&self) -> Subject<'_> {
+        match self {
+            Self::Read { path, is_deep } => Subject::Read { path, is_deep: *is_deep },
+            Self::Write(path) => Subject::Write { path },
+            Self::Command { text, folder, variables } => Subject::Command { text, folder, variables },
+            Self::Other => Subject::Other,
+        }
+    }
+
+    /// The subject in a line or more, for the user who is asked.
+    pub(super) fn shown(&self, tool: &str) -> String {
+        match self {
+            Self::Read { path, .. } => format!("{tool}: {}", path.display()),
+            Self::Write(path) => format!("{tool}: {}", path.display()),
+            Self::Command { text, .. } => format!("$ {text}"),
+            Self::Other => tool.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn paths_are_those_of_the_tools() {
+        let of = |tool: &str, arguments: Value| {
+            CallSubject::of(tool, &arguments, Path::new("/w"), Path::new("/h")).shown(tool)
+        };
+        assert_eq!(of("read", json!({"path": "@a/../b"})), "read: /w/b");
+        assert_eq!(of("write", json!({"path": "~/x"})), "write: /h/x");
+        assert_eq!(of("grep", json!({"pattern": "x"})), "grep: /w");
+        assert_eq!(of("bash", json!({"command": "ls"})), "$ ls");
+        assert_eq!(of("mine", json!({"path": "x"})), "mine");
+    }
+}
