@@ -220,10 +220,11 @@ fn an_answer_for_the_session_holds_and_outlasts_the_daemon() {
     let service = Service::start(&home, &[]);
     let mut client = service.client();
     client.done(json!({"type": "hello", "protocol": 1, "capabilities": {"sessions": true}}));
-    let opened = client.done(
+    client.done(
         json!({"type": "open_session", "cwd": home.project(), "sessionId": id, "args": ["--max-turns", "1"]}),
     );
-    assert_eq!(opened["permissions"]["sessionRules"][0]["command"], "touch *");
+    let state = client.done(json!({"type": "get_state", "sessionId": id}));
+    assert_eq!(state["permissions"]["sessionRules"][0]["command"], "touch *");
     client.send(&json!({"type": "prompt", "sessionId": id, "message": "Make it again."}));
     client.event("agent_settled");
     assert!(home.project().join("made").exists(), "the rule is that of the session");
