@@ -9,6 +9,7 @@ mod prompt;
 mod session_files;
 mod sessions;
 mod setup;
+mod usage;
 mod work;
 
 use clap::{Parser, Subcommand};
@@ -28,6 +29,7 @@ pub(crate) use self::{
         CheckOptions, CompletionsOptions, Config, DoctorOptions, ExplainOptions, ManOptions, Setup,
         SetupLocalOptions, Shell,
     },
+    usage::UsageOptions,
     work::{AbortOptions, PsOptions, SteerOptions, ToolsOptions, WatchOptions},
 };
 
@@ -93,6 +95,9 @@ pub(crate) enum Command {
 
     /// Check session files, and write repaired copies of damaged ones
     Fsck(FsckOptions),
+
+    /// Show what sessions spent: money, tokens, answers, tool calls
+    Usage(UsageOptions),
 
     /// Print a long output of a conversation, or list them
     Artifact(ArtifactOptions),

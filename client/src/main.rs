@@ -67,6 +67,7 @@ fn main() -> ExitCode {
         cli::Command::Fork(options) => commands::fork::run(&options),
         cli::Command::Export(options) => commands::export::run(&options),
         cli::Command::Fsck(options) => commands::fsck::run(&options),
+        cli::Command::Usage(options) => commands::usage::run(&options),
         cli::Command::Artifact(options) => commands::artifact::run(&options),
         cli::Command::Completions(options) => commands::complete::run(&options),
         cli::Command::Man(options) => commands::man::run(&options),

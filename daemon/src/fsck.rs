@@ -233,7 +233,11 @@ fn shown(oddity: &Oddity) -> FsckOddity {
 }
 
 /// The folders of sessions: one for each working directory, and the one that the user chose.
-fn folders(agent_dir: &AgentDir, environment: &Environment, cwd: &Path) -> Result<Vec<PathBuf>, FsckError> {
+pub(crate) fn folders(
+    agent_dir: &AgentDir,
+    environment: &Environment,
+    cwd: &Path,
+) -> Result<Vec<PathBuf>, FsckError> {
     let root = agent_dir.sessions_dir();
     let mut folders = vec![root.clone()];
     folders.extend(names(&root)?.into_iter().filter(|path| path.is_dir()));

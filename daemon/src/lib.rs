@@ -20,3 +20,4 @@ pub mod policy_check;
 pub mod record_replay;
 pub mod serve;
 pub mod transport;
+pub mod usage;

@@ -5,7 +5,7 @@ use std::{io::Write, path::Path, process::ExitCode};
 use agentd::{
     bug_report,
     cli::{self, Invocation},
-    export, fsck, list_models, logging, policy_check, serve,
+    export, fsck, list_models, logging, policy_check, serve, usage,
 };
 use agentd_config::{AgentDir, Environment};
 use agentd_protocol::terminal_text::harmless;
@@ -91,7 +91,8 @@ fn check_agent_dir(
         Invocation::ListModels { compat, .. }
         | Invocation::BugReport { compat }
         | Invocation::Fsck { compat }
-        | Invocation::PolicyCheck { compat } => *compat,
+        | Invocation::PolicyCheck { compat }
+        | Invocation::Usage { compat } => *compat,
         Invocation::Stdio(options) => options.session.compat,
         Invocation::OneShot(options) => options.session.compat,
         Invocation::Bridge(options) => options.compat,
@@ -140,6 +141,10 @@ fn run(invocation: Invocation, environment: &Environment, cwd: &Path) -> ExitCod
             Err(error) => fail(&format!("Error: {error}")),
         },
         Invocation::PolicyCheck { compat } => match policy_check::run(environment, compat, cwd) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => fail(&format!("Error: {error}")),
+        },
+        Invocation::Usage { compat } => match usage::run(environment, compat, cwd) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => fail(&format!("Error: {error}")),
         },

@@ -51,6 +51,7 @@ pub mod tool;
 pub mod tool_list;
 pub mod ui;
 pub mod usage;
+pub mod usage_report;
 
 pub use json::Json;
 pub use surrogates::parse as parse_json;

@@ -31,4 +31,5 @@ pub(crate) mod steer;
 pub(crate) mod tools;
 pub(crate) mod tree;
 pub(crate) mod up_down;
+pub(crate) mod usage;
 pub(crate) mod watch;

@@ -139,12 +139,13 @@ const ELSEWHERE: &[&str] = &[
     "--bug-report",
     "--fsck",
     "--policy-check",
+    "--usage",
     "--permission-rules",
 ];
 
 /// Flags that the help leaves out: other programs pass them.
 const UNDOCUMENTED: &[&str] =
-    &["--resume", "-r", "-e", "-ne", "--detached", "--bug-report", "--fsck", "--policy-check"];
+    &["--resume", "-r", "-e", "-ne", "--detached", "--bug-report", "--fsck", "--policy-check", "--usage"];
 
 #[test]
 fn flags_have_their_effect() {

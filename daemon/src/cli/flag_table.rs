@@ -111,6 +111,7 @@ pub(super) const FLAGS: &[FlagRow] = &[
     FlagRow { names: &["--bug-report"], field: None, on_open: NotOfSession, on_empty: None },
     FlagRow { names: &["--fsck"], field: None, on_open: NotOfSession, on_empty: None },
     FlagRow { names: &["--policy-check"], field: None, on_open: NotOfSession, on_empty: None },
+    FlagRow { names: &["--usage"], field: None, on_open: NotOfSession, on_empty: None },
     FlagRow { names: &["--extension", "-e"], field: None, on_open: NotOfSession, on_empty: Some(Value) },
     FlagRow { names: &["--no-extensions", "-ne"], field: None, on_open: NotOfSession, on_empty: None },
     FlagRow { names: &["--theme"], field: None, on_open: NotOfSession, on_empty: Some(Value) },

@@ -59,6 +59,8 @@ pub(super) struct Flags {
     pub(super) fsck: bool,
     /// `--policy-check`: verdicts about calls.
     pub(super) policy_check: bool,
+    /// `--usage`: what was spent.
+    pub(super) usage: bool,
     pub(super) socket: Option<String>,
     pub(super) detached: bool,
     /// The first flag or word that is about one session.
@@ -199,6 +201,7 @@ impl Flags {
             "--bug-report" => self.bug_report = true,
             "--fsck" => self.fsck = true,
             "--policy-check" => self.policy_check = true,
+            "--usage" => self.usage = true,
             "--compat" => match value()?.as_str() {
                 "pi" => self.compat = true,
                 other => return Err(format!("Error: --compat knows only pi, got {other}")),

@@ -49,6 +49,11 @@ pub enum Invocation {
         /// Whether pi's directories come first.
         compat: bool,
     },
+    /// Sum up what sessions spent: a request on stdin, the report on stdout.
+    Usage {
+        /// Whether pi's directories come first.
+        compat: bool,
+    },
     /// Print the help and end.
     Help,
 }

@@ -62,6 +62,9 @@ pub fn parse(
     if flags.policy_check {
         return Ok(Invocation::PolicyCheck { compat: flags.compat });
     }
+    if flags.usage {
+        return Ok(Invocation::Usage { compat: flags.compat });
+    }
     let mode = flags.mode(serve)?;
     if flags.shared && mode == Mode::Serve {
         return Err("Error: --shared is for --stdio: `agentd --stdio --shared` serves stdin and stdout with a session \
@@ -103,10 +106,11 @@ pub fn parse_session(args: &[String], cwd: &Path, environment: Environment) -> R
         || flags.bug_report
         || flags.fsck
         || flags.policy_check
+        || flags.usage
     {
         return Err(
-            "Error: --help, --version, --list-models, --export, --bug-report, --fsck and --policy-check are no flags of a \
-             session."
+            "Error: --help, --version, --list-models, --export, --bug-report, --fsck, --policy-check and --usage are no flags \
+             of a session."
                 .into(),
         );
     }

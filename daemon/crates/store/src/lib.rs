@@ -60,6 +60,7 @@ mod testing;
 mod time;
 mod tree;
 mod tree_json;
+mod usage_scan;
 
 pub use append::SessionWriter;
 pub use context::{Context, Contribution, ModelRef};
@@ -89,3 +90,4 @@ pub use stats::{SessionTotals, StatsCounter};
 pub use store::{FileCreation, OpenSession, Store, StoreOptions};
 pub use time::{iso_timestamp, parse_timestamp};
 pub use tree::{Label, SessionTree, UnknownEntry};
+pub use usage_scan::{UsagePart, UsageScan};
