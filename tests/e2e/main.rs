@@ -104,3 +104,4 @@ mod tools;
 mod tree;
 mod unload;
 mod usable_models;
+mod usage;

@@ -70,8 +70,9 @@ fn table(report: &UsageReport, screen: Screen) -> String {
         std::array::from_fn(|column| cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
     let used: usize = widths.iter().map(|width| width + 2).sum();
     let bar = match screen.width {
-        Some(width) if screen.is_terminal => width.saturating_sub(used + 1).min(BAR),
-        _ => 0,
+        _ if !screen.is_terminal => 0,
+        Some(width) => width.saturating_sub(used + 1).min(BAR),
+        None => BAR,
     };
     let most = report.rows.iter().map(|row| weight(report, row)).fold(0.0, f64::max);
     let mut text = String::new();

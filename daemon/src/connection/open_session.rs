@@ -249,7 +249,7 @@ impl Fields {
         let hint = match flags {
             ["cwd"] => "Name the folder that the session works in (list_sessions), or its file (path).",
             [flag, ..] if BudgetLimits::FLAGS.contains(flag) => {
-                "A prompt can have stricter limits of its own (budget); other limits count when a session is opened."
+                "A prompt can have stricter limits of its own (budget); other limits count when a session is opened: close it first (close_session)."
             }
             ["--fallback-models"] => "set_fallback_models changes them while it is open.",
             _ => hint,

@@ -5,6 +5,7 @@
 
 mod metered;
 mod reservation;
+mod reserve;
 mod run_guard;
 mod session_budget;
 

@@ -1,4 +1,4 @@
-//! The accounts of a session, and what is reserved in all of them at once.
+//! The accounts of a session: their limits, what is spent, and which of them ended the run.
 
 use std::{
     path::Path,
@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use agentd_budget::{Account, Amounts, DayError, DayFile, Limits, Quote, Refusal, nanodollars};
+use agentd_budget::{Account, Amounts, DayFile, Limits, Quote, nanodollars};
 use agentd_protocol::{
     budget::{BudgetQuantity, BudgetReached, BudgetScope, BudgetState},
     error::{ErrorCode, Failure},
@@ -16,13 +16,8 @@ use agentd_protocol::{
 use agentd_store::{SessionTree, Spending, own_spending};
 use tokio::{sync::Notify, task::spawn_blocking};
 
-use super::reservation::Reservation;
-
 /// Fires when a reservation of this process was settled: what waits for it looks again.
 pub(super) static SETTLED: Notify = Notify::const_new();
-
-/// The time after which a waiting call looks again: the file of the day tells nobody what other processes have settled.
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// The budgets of one session.
 pub(crate) struct SessionBudget {
@@ -166,87 +161,6 @@ impl SessionBudget {
         }
     }
 
-    /// Reserves a step in every scope. Waits while it would fit if other steps took less than they have reserved. Cancel
-    /// safe: what was reserved is released.
-    pub(super) async fn reserve(self: &Arc<Self>, quote: Quote) -> Result<Reservation, Denied> {
-        loop {
-            let settled = SETTLED.notified();
-            tokio::pin!(settled);
-            // From here on nothing that is settled is missed.
-            settled.as_mut().enable();
-            let (reached, is_reserved) = match self.try_reserve(quote).await {
-                Ok(reservation) => return Ok(reservation),
-                Err(Attempt::Broken(error)) => return Err(Denied::Broken(error)),
-                Err(Attempt::Refused(reached, is_reserved)) => (reached, is_reserved),
-            };
-            if !is_reserved {
-                self.reach(reached);
-                return Err(Denied::Reached(reached));
-            }
-            tokio::select! {
-                () = settled => {}
-                () = tokio::time::sleep(LOOK_AGAIN) => {}
-            }
-        }
-    }
-
-    async fn try_reserve(self: &Arc<Self>, quote: Quote) -> Result<Reservation, Attempt> {
-        let mut reservation = self.reserve_here(quote)?;
-        let Some(day) = &self.day else { return Ok(reservation) };
-        let quote = Quote { output: reservation.output, ..quote };
-        let (file, limits, budget) = (day.file.clone(), day.limits, Arc::clone(self));
-        // The reservation goes along, so that nothing stays reserved when nobody waits for it any more.
-        let reserved = spawn_blocking(move || match file.reserve(limits, &quote) {
-            Ok(of_day) => {
-                budget.accounts().day_used = of_day.used;
-                reservation.add_day(of_day, &quote);
-                Ok(reservation)
-            }
-            Err(DayError::Refused(Refusal { what, is_reserved }, used)) => {
-                budget.accounts().day_used = used;
-                Err(Attempt::Refused(limits.reached(BudgetScope::Day, what, used), is_reserved))
-            }
-            Err(error) => Err(Attempt::Broken(error.to_string())),
-        });
-        reserved.await.map_err(|error| Attempt::Broken(error.to_string()))?
-    }
-
-    /// Reserves in the accounts of the run and of the session.
-    fn reserve_here(self: &Arc<Self>, quote: Quote) -> Result<Reservation, Attempt> {
-        let mut accounts = self.accounts();
-        let mut output = quote.output;
-        if let Some(run) = &accounts.run {
-            if let Some(reached) = run.reached {
-                return Err(Attempt::Refused(reached, false));
-            }
-            output = output.min(fit(BudgetScope::Run, &run.account, &quote)?);
-        }
-        output = output.min(fit(BudgetScope::Session, &accounts.session, &quote)?);
-        let amounts = quote.with_output(output);
-        let exactly = Quote::of(amounts);
-        // Both fit, as was just seen under the same lock.
-        if let Some(run) = &mut accounts.run {
-            run.account
-                .reserve(&exactly)
-                .map_err(|refusal| refused(BudgetScope::Run, &run.account, refusal))?;
-        }
-        let Accounts { session, .. } = &mut *accounts;
-        session.reserve(&exactly).map_err(|refusal| refused(BudgetScope::Session, session, refusal))?;
-        let run = accounts.run.as_ref().map(|run| run.number);
-        Ok(Reservation::new(self, run, amounts, output))
-    }
-
-    /// A tool call is about to start.
-    pub(crate) async fn begin_tool_call(self: &Arc<Self>) -> Result<(), Denied> {
-        if !self.is_limited() {
-            return Ok(());
-        }
-        let one = Amounts { tool_calls: 1, ..Amounts::default() };
-        let reservation = self.reserve(Quote::of(one)).await?;
-        reservation.settle(one).await;
-        Ok(())
-    }
-
     /// A budget ends the run, if there is one.
     pub(super) fn reach(&self, reached: BudgetReached) {
         if let Some(run) = &mut self.accounts().run {
@@ -329,23 +243,6 @@ impl RunAccount {
     fn spent(&self) -> Amounts {
         Amounts { millis: millis(self.begun.elapsed()), ..self.account.used() }
     }
-}
-
-/// Why an attempt to reserve failed.
-pub(super) enum Attempt {
-    /// By a budget; true where it would fit without what others have reserved.
-    Refused(BudgetReached, bool),
-    /// The sum of the day cannot be kept.
-    Broken(String),
-}
-
-fn fit(scope: BudgetScope, account: &Account, quote: &Quote) -> Result<u64, Attempt> {
-    account.fit(quote).map_err(|refusal| refused(scope, account, refusal))
-}
-
-fn refused(scope: BudgetScope, account: &Account, refusal: Refusal) -> Attempt {
-    let reached = account.limits.reached(scope, refusal.what, account.used());
-    Attempt::Refused(reached, refusal.is_reserved)
 }
 
 pub(super) fn millis(time: Duration) -> u64 {
