@@ -59,7 +59,7 @@ pub(crate) struct PolicyCheckOptions {
 }
 
 const TEST_HELP: &str = "\
-Example:
+Examples:
   agentctl policy test permissions-test.json
 
 FILE holds {\"permissions\": {\"preset\": \"workspace\", \"rules\": […]}, \"examples\": [{\"command\": \"rm -rf x\", \"action\": \"deny\"},
