@@ -298,7 +298,7 @@ fn a_daemon_killed_while_it_asks_has_run_nothing() {
         client.send(&json!({"type": "prompt", "sessionId": id, "message": "Make it."}));
         client.event("extension_ui_request");
         service.signal(Signal::KILL);
-        service.wait();
+        let _ = service.wait();
         id
     };
     let service = Service::start(&home, &[]);
@@ -339,6 +339,7 @@ fn permissions_that_cannot_be_read_open_no_session() {
     for (settings, says) in [
         (r#"{"permissions": {"preset": "strict"}}"#, "\"permissions.preset\""),
         (r#"{"permissions": {"prest": "ask"}}"#, "prest"),
+        (r#"{"budgets": {"run": {"cost": 1}}}"#, "cost"),
         (r#"{"permissions": {"preset": "ask"}"#, "settings.json"),
         (
             r#"{"permissions": {"rules": [{"tool": "bash", "command": "a; b", "action": "deny"}]}}"#,

@@ -7,7 +7,7 @@ use crate::number;
 /// What may be spent, by scope. A scope without limits is not counted. Only read from the user's settings.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct BudgetSettings {
     /// The limits of each run: from a prompt to `agent_settled`, queued messages included.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -28,7 +28,7 @@ pub struct BudgetSettings {
 /// The limits of one scope. A limit that is absent limits nothing; 0 permits nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct BudgetLimits {
     /// US dollars for model calls: answers, summaries of compactions and of branches.
     #[serde(

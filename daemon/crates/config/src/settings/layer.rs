@@ -24,16 +24,17 @@ const MOST_TOLD: usize = 40;
 /// Keys that are no slips, though no settings: an older name, and one whose value says whether there is something to tell.
 const READ_HERE: [&str; 2] = ["queueMode", "transport"];
 
-/// The key of the permissions, without which a session would be allowed everything.
-const PERMISSIONS: &str = "permissions";
+/// The keys of guard rails, without which a session would be allowed everything, or spend without limits.
+const GUARD_RAILS: [&str; 2] = ["permissions", "budgets"];
 
-/// Whether a file that is no JSON seems to have permissions. Blocks.
-fn may_hold_permissions(error: &JsonFileError) -> bool {
+/// Whether a file that is no JSON seems to have guard rails. Blocks.
+fn may_hold_guard_rails(error: &JsonFileError) -> bool {
     let (JsonFileError::Syntax { path, .. } | JsonFileError::NotUtf8 { path, .. }) = error else {
         return false;
     };
-    let quoted = format!("\"{PERMISSIONS}\"");
-    std::fs::read(path).is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(&quoted))
+    let Ok(bytes) = std::fs::read(path) else { return false };
+    let text = String::from_utf8_lossy(&bytes);
+    GUARD_RAILS.into_iter().any(|key| text.contains(&format!("\"{key}\"")))
 }
 
 /// The usable keys of a file, and what to tell the user about the others.
@@ -41,8 +42,8 @@ fn may_hold_permissions(error: &JsonFileError) -> bool {
 pub(super) struct Layer {
     pub(super) values: Map<String, Value>,
     pub(super) diagnostics: Vec<Diagnostic>,
-    /// Why the permissions of the file, which are there, cannot be read.
-    pub(super) permissions_fault: Option<String>,
+    /// Why the guard rails of the file, which are there, cannot be read.
+    pub(super) guard_rails_fault: Option<String>,
 }
 
 impl Layer {
@@ -71,8 +72,8 @@ impl Layer {
                 ),
             },
             Err(error) => {
-                if may_hold_permissions(&error) {
-                    layer.permissions_fault = Some(error.to_string());
+                if may_hold_guard_rails(&error) {
+                    layer.guard_rails_fault = Some(error.to_string());
                 }
                 layer.unused(error.diagnostic(KIND));
             }
@@ -150,8 +151,8 @@ impl Layer {
         let mut problems = Vec::new();
         self.values.retain(|key, value| {
             let mut found = wrong_values(key, value);
-            if let (PERMISSIONS, Some(problem)) = (key.as_str(), found.first()) {
-                self.permissions_fault =
+            if let Some(problem) = found.first().filter(|_| GUARD_RAILS.contains(&key.as_str())) {
+                self.guard_rails_fault =
                     Some(format!("{}: \"{}\": {}", path.display(), problem.at.join("."), problem.what));
             }
             let usable = !found.last().is_some_and(|problem| problem.whole_key);

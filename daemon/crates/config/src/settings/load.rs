@@ -31,8 +31,8 @@ pub struct LoadedSettings {
     pub resources: ResourceLists,
     /// The faults of the files.
     pub diagnostics: Vec<Diagnostic>,
-    /// Why the user's setting `permissions`, which is there, cannot be read. To go on without it would allow everything.
-    pub permissions_fault: Option<String>,
+    /// Why the user's `permissions` or `budgets`, which are there, cannot be read. To go on without them would allow everything.
+    pub guard_rails_fault: Option<String>,
 }
 
 /// Loads `settings.json` of the agent directory and, for a trusted project, that of the project folder. Of a project
@@ -58,7 +58,7 @@ pub fn load_as_given(
     approve: Option<bool>,
     given: Option<&StartingFiles>,
 ) -> LoadedSettings {
-    let Layer { values: user, mut diagnostics, permissions_fault } = Layer::read(&agent_dir.settings_file());
+    let Layer { values: user, mut diagnostics, guard_rails_fault } = Layer::read(&agent_dir.settings_file());
     let folders = ProjectFolders::of(cwd, agent_dir);
     let default = typed(user.clone(), &mut diagnostics).default_project_trust.unwrap_or_default();
     let trust = decide_trust(TrustQuestion {
@@ -83,7 +83,7 @@ pub fn load_as_given(
         project: project_file.map(|file| listed(&file, &project.values)).unwrap_or_default(),
     };
     let settings = typed(merge(user, project.values), &mut diagnostics);
-    LoadedSettings { settings, folders, trust, resources, diagnostics, permissions_fault }
+    LoadedSettings { settings, folders, trust, resources, diagnostics, guard_rails_fault }
 }
 
 /// The diagnostic that the project's own settings, prompts and skills are not used.

@@ -114,9 +114,9 @@ fn prepare_from(
     source: SessionSource,
 ) -> Result<PreparedSession, OpenError> {
     let agent_dir = AgentDir::find(&options.environment, options.compat, &options.cwd)?;
-    let LoadedSettings { settings, folders, trust, resources, mut diagnostics, permissions_fault } =
+    let LoadedSettings { settings, folders, trust, resources, mut diagnostics, guard_rails_fault } =
         load_settings(&agent_dir, options, source.unloaded());
-    if let Some(fault) = permissions_fault {
+    if let Some(fault) = guard_rails_fault {
         return Err(PermissionFault::Setting(fault).into());
     }
     diagnostics.extend(note_first_sight(&agent_dir, &trust));

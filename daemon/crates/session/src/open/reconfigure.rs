@@ -44,12 +44,12 @@ pub(crate) fn reconfigure(
     options: &SessionOptions,
     files: StartingFiles,
 ) -> Result<Option<NewSettings>, OpenError> {
-    let LoadedSettings { settings, folders, trust, resources, diagnostics: mut found, permissions_fault } =
+    let LoadedSettings { settings, folders, trust, resources, diagnostics: mut found, guard_rails_fault } =
         load_as_given(&context.agent_dir, &options.cwd, &options.environment, Some(true), Some(&files));
     if !trust.trusted {
         return Ok(None);
     }
-    if let Some(fault) = permissions_fault {
+    if let Some(fault) = guard_rails_fault {
         return Err(PermissionFault::Setting(fault).into());
     }
     let permissions = PermissionSources {

@@ -27,13 +27,27 @@ fn sample(keys: &[String]) -> Value {
         let settings = serde_json::from_value::<Settings>(nested(value));
         settings.is_ok_and(|settings| serde_json::to_value(settings).unwrap() == nested(value))
     };
-    let words = ["planted", "always", "all", "immediate", "high", "fsync", "resume", "fail", "sequential"];
+    let words = [
+        "planted",
+        "always",
+        "all",
+        "immediate",
+        "high",
+        "fsync",
+        "resume",
+        "fail",
+        "sequential",
+        "ask",
+        "deny",
+        "refuse",
+    ];
     let mut candidates: Vec<Value> = vec![json!(7), json!(true), json!(["planted"])];
     candidates.extend(words.map(Value::from));
     candidates.extend([
         json!({"planted/model": "high"}),
         json!({"planted/model": {"enabled": false}}),
         json!({}),
+        json!([{"tool": "planted", "action": "deny"}]),
     ]);
     let found = candidates.iter().find(|value| comes_back(value));
     nested(found.unwrap_or_else(|| panic!("no value for {keys:?}")))
