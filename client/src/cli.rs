@@ -9,6 +9,7 @@ mod prompt;
 mod session_files;
 mod sessions;
 mod setup;
+mod undo;
 mod usage;
 mod work;
 
@@ -29,6 +30,7 @@ pub(crate) use self::{
         CheckOptions, CompletionsOptions, Config, DoctorOptions, ExplainOptions, ManOptions, Setup,
         SetupLocalOptions, Shell,
     },
+    undo::{DiffOptions, RedoOptions, UndoOptions},
     usage::UsageOptions,
     work::{AbortOptions, PsOptions, SteerOptions, ToolsOptions, WatchOptions},
 };
@@ -86,6 +88,15 @@ pub(crate) enum Command {
 
     /// Show the branches of a conversation
     Tree(TreeOptions),
+
+    /// Show what the agent changed in files, as a diff (for sessions with --undo on)
+    Diff(DiffOptions),
+
+    /// Undo the changes of the last prompt; again: of the one before
+    Undo(UndoOptions),
+
+    /// Undo the last undo
+    Redo(RedoOptions),
 
     /// Copy a conversation up to a point into one of its own
     Fork(ForkOptions),

@@ -75,6 +75,7 @@ fn shared(
         images: Images::default(),
         memory,
         outputs: OutputMeter::default(),
+        undo: agentd_checkpoints::UndoServices::default(),
         tools: Box::new(move |context| tools(context, &changes)),
     }
 }
@@ -127,9 +128,20 @@ fn tools(context: ToolContext, changes: &FileQueue) -> Toolbox {
             outputs: context.outputs,
             home: Some(context.home.clone()),
             features,
+            undo: context.undo.clone(),
         })),
-        Arc::new(EditTool::new(files.clone()).with_home(&context.home).with_host(Arc::clone(&host))),
-        Arc::new(WriteTool::new(files).with_home(&context.home).with_host(Arc::clone(&host))),
+        Arc::new(
+            EditTool::new(files.clone())
+                .with_home(&context.home)
+                .with_host(Arc::clone(&host))
+                .with_undo(context.undo.clone()),
+        ),
+        Arc::new(
+            WriteTool::new(files)
+                .with_home(&context.home)
+                .with_host(Arc::clone(&host))
+                .with_undo(context.undo),
+        ),
         Arc::new(GrepTool::new().with_home(&context.home).with_host(Arc::clone(&host))),
         Arc::new(FindTool::new().with_home(&context.home).with_host(Arc::clone(&host))),
         Arc::new(LsTool::new().with_home(&context.home).with_host(Arc::clone(&host))),

@@ -14,6 +14,9 @@ pub use self::{
 
 use self::spec::commands;
 use crate::{
+    checkpoints::{
+        CheckpointDiff, CheckpointList, DiffCheckpointParams, RestoreCheckpointParams, RestoredCheckpoint,
+    },
     client_tools::{
         RegisterToolsParams, RegisteredTools, ToolProgressParams, ToolResponseParams, UnregisterToolsParams,
         UnregisteredTools,
@@ -152,6 +155,13 @@ commands! {
     GetArtifact = "get_artifact": GetArtifactParams => ArtifactPart | Session, Observe, VisibleSession, no_work;
     /// The long outputs that are kept beside the session's file.
     ListArtifacts = "list_artifacts": NoParams => ArtifactList | Session, Observe, VisibleSession, no_work;
+    /// What tool calls of the session changed, where undo is on.
+    ListCheckpoints = "list_checkpoints": NoParams => CheckpointList | Session, Observe, VisibleSession, no_work;
+    /// What the agent changed, as unified diffs: by one checkpoint, since the last prompt, or since the session's start.
+    DiffCheckpoint = "diff_checkpoint": DiffCheckpointParams => CheckpointDiff | Session, Observe, VisibleSession, no_work;
+    /// Undoes changes of the agent, or an undo. Files that somebody else changed since are left, and named. Refused while a run or
+    /// command is active.
+    RestoreCheckpoint = "restore_checkpoint": RestoreCheckpointParams => RestoredCheckpoint | Session, Control, Never, begins_work;
     /// Problems of the files, settings and flags that the session was made from.
     GetDiagnostics = "get_diagnostics": NoParams => Diagnostics | Session, Observe, VisibleSession, no_work;
     /// The source of a setting's value.

@@ -131,6 +131,8 @@ events! {
     BashExecutionUpdate = "bash_execution_update",
     /// A background process of the tool `bash` ended; only after `hello`.
     ProcessEnd = "process_end",
+    /// A tool call changed files, and what it changed is kept; only after `hello`.
+    CheckpointCreated = "checkpoint_created",
     /// Another model replaces one whose answer failed; only after `hello`.
     ModelFallback = "model_fallback",
     /// A call was refused, or the user was asked about it; only in sessions with permissions.

@@ -97,6 +97,9 @@ pub struct SessionState {
     /// where nothing is limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budgets: Option<BudgetState>,
+    /// How changes of tool calls are kept; absent where undo is off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undo: Option<crate::checkpoints::UndoState>,
 }
 
 /// The permissions of a session that has some.

@@ -6,6 +6,7 @@ mod daemon;
 pub mod defaults;
 mod models;
 mod permissions;
+mod undo;
 
 use std::collections::BTreeMap;
 
@@ -29,6 +30,7 @@ pub use self::{
         ProviderRetrySettings, RetrySettings, StallPolicy, ThinkingBudgetSettings, TimeLimit,
     },
     permissions::{PermissionAction, PermissionPreset, PermissionRule, PermissionSettings, TimeoutDecision},
+    undo::UndoSettings,
 };
 
 /// The settings that this version of agentd reads. Every key is optional; a key of another product is ignored.
@@ -127,6 +129,9 @@ pub struct Settings {
     /// Features of the tool `bash` beyond its plain form.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bash: Option<BashSettings>,
+    /// Keeping what tool calls change, so that it can be undone. Only read from the user's settings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undo: Option<UndoSettings>,
     /// The folder of session files; default `sessions/` in the agent directory, a folder for each working directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_dir: Option<String>,

@@ -55,6 +55,7 @@ const FLAGS: &[(&[&str], Live)] = &[
     (&["--prompt-template", "one.md"], Refused("--prompt-template")),
     (&["--no-prompt-templates"], Refused("--no-prompt-templates")),
     (&["-np"], Refused("--no-prompt-templates")),
+    (&["--undo", "on"], Refused("--undo")),
     (&["--approve"], Refused("--approve")),
     (&["-a"], Refused("--approve")),
     (&["--max-cost", "0.50"], Refused("--max-cost")),

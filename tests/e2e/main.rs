@@ -102,6 +102,7 @@ mod support;
 mod switch_session;
 mod tools;
 mod tree;
+mod undo;
 mod unload;
 mod usable_models;
 mod usage;

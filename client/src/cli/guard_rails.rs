@@ -37,6 +37,10 @@ pub(crate) struct GuardRailOptions {
     /// End the run after this time: 90s, 10m, 1h30m
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub(crate) timeout: Option<u64>,
+
+    /// Keep what tool calls change, so that agentctl undo can undo it (docs/undo.md)
+    #[arg(long, value_name = "on|off", value_parser = PossibleValuesParser::new(["on", "off"]))]
+    pub(crate) undo: Option<String>,
 }
 
 impl GuardRailOptions {

@@ -30,6 +30,7 @@ pub(crate) mod status;
 pub(crate) mod steer;
 pub(crate) mod tools;
 pub(crate) mod tree;
+pub(crate) mod undo;
 pub(crate) mod up_down;
 pub(crate) mod usage;
 pub(crate) mod watch;

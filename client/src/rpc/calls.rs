@@ -1,6 +1,7 @@
 //! The commands that `agentctl` sends, each with the types of its fields and its answer.
 
 use agentd_protocol::{
+    checkpoints::{CheckpointDiff, DiffCheckpointParams, RestoreCheckpointParams, RestoredCheckpoint},
     command::{
         AbortParams, AbortReceipt, Accepted, Cancelled, Entries, ForkParams, Forked, GetEntriesParams,
         Messages, Models, NoParams, PromptParams, QueueParams, SetModelParams,
@@ -60,6 +61,8 @@ calls! {
     CloneSession = "clone": NoParams => Cancelled,
     CleanOutputs = "clean_outputs": CleanOutputsParams => CleanedOutputs,
     CloseSession = "close_session": CloseSessionParams => (),
+    DiffCheckpoint = "diff_checkpoint": DiffCheckpointParams => CheckpointDiff,
+    RestoreCheckpoint = "restore_checkpoint": RestoreCheckpointParams => RestoredCheckpoint,
     DeleteSession = "delete_session": SessionParams => (),
     Diagnose = "diagnose": NoParams => Diagnosis,
     ExplainSetting = "explain_setting": ExplainSettingParams => SettingExplanation,

@@ -88,6 +88,8 @@ const EFFECTS: &[EffectRow] = &[
     (&["--prompt-template", "a"], |it| it.session.resources.prompts == ["a"]),
     (&["--no-prompt-templates"], |it| it.session.resources.no_prompts),
     (&["-np"], |it| it.session.resources.no_prompts),
+    (&["--undo", "on"], |it| it.session.undo == Some(true)),
+    (&["--undo", "off"], |it| it.session.undo == Some(false)),
     (&["--approve"], |it| it.session.approve == Some(true)),
     (&["-a"], |it| it.session.approve == Some(true)),
     (&["--no-approve"], |it| it.session.approve == Some(false)),

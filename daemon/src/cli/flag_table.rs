@@ -84,6 +84,7 @@ pub(super) const FLAGS: &[FlagRow] = &[
     FlagRow { names: &["--no-skills", "-ns"], field: None, on_open: Compared, on_empty: None },
     FlagRow { names: &["--prompt-template"], field: None, on_open: Compared, on_empty: Some(Refused) },
     FlagRow { names: &["--no-prompt-templates", "-np"], field: None, on_open: Compared, on_empty: None },
+    FlagRow { names: &["--undo"], field: None, on_open: Compared, on_empty: Some(Refused) },
     FlagRow { names: &["--approve", "-a"], field: None, on_open: Compared, on_empty: None },
     FlagRow { names: &["--no-approve", "-na"], field: None, on_open: Compared, on_empty: None },
     FlagRow { names: &["--permissions"], field: None, on_open: Compared, on_empty: Some(Refused) },

@@ -95,6 +95,7 @@ pub(super) struct Flags {
     pub(super) ssh: Option<SshTarget>,
     pub(super) no_context_files: bool,
     pub(super) resources: ResourceFlags,
+    pub(super) undo: Option<bool>,
     pub(super) approve: Option<bool>,
     /// The limits of each run.
     pub(super) budget: BudgetLimits,
@@ -295,6 +296,13 @@ impl Flags {
             }
             "-a" | "--approve" => self.approve = Some(true),
             "-na" | "--no-approve" => self.approve = Some(false),
+            "--undo" => {
+                self.undo = Some(match value()?.as_str() {
+                    "on" => true,
+                    "off" => false,
+                    other => return Err(format!("Error: --undo is \"on\" or \"off\", not \"{other}\"")),
+                });
+            }
             "-e" | "--extension" => {
                 let path = value()?;
                 self.warnings.push(format!(

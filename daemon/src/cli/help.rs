@@ -51,6 +51,7 @@ Prompt and tools
  -ns, --no-skills               no skills but those of --skill
       --prompt-template <path>  a prompt template, or a folder of them; repeatable
  -np, --no-prompt-templates     no prompt templates but those of --prompt-template
+      --undo <on|off>           keep what tool calls change, so that it can be undone (agentctl undo)
   -a, --approve / -na, --no-approve    trust, or do not trust, the project's own settings
 Guard rails (docs/budgets.md); of a flag and the setting budgets.run the lower limit counts, and what reaches it ends with exit code 5
       --permissions <preset>    what tools may do where no rule says so: read-only, ask, workspace, full (docs/permissions.md)

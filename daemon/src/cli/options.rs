@@ -196,6 +196,7 @@ impl Flags {
             ssh: self.ssh,
             no_context_files: self.no_context_files,
             resources: self.resources,
+            undo: self.undo,
             approve: self.approve,
             budget: self.budget,
             permissions: PermissionOptions { preset: self.preset, rules },

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::{
     Json,
+    checkpoints::Checkpoint,
     compaction::{CompactionReason, CompactionResult},
     entry::SessionEntry,
     model::{ModelName, ThinkingLevel},
@@ -112,6 +113,14 @@ pub struct AutoRetryEnd {
     /// The reason why there is no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub final_error: Option<String>,
+}
+
+/// A tool call, or a restoring, changed files; the entry is on disk.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CheckpointCreated {
+    /// The checkpoint.
+    pub checkpoint: Checkpoint,
 }
 
 /// The older part of the context is being summarised.

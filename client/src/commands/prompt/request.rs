@@ -161,6 +161,7 @@ fn daemon_args(options: &PromptOptions, here: Option<&Path>) -> Vec<String> {
     flag("--permissions", options.guard_rails.permissions.clone());
     flag("--permission-rules", options.guard_rails.permission_rules.as_deref().map(ours));
     flag("--ssh", options.ssh.clone());
+    flag("--undo", options.guard_rails.undo.clone());
     flag("--system-prompt", options.system_prompt.as_deref().map(text_or_file));
     for text in &options.append_system_prompt {
         flag("--append-system-prompt", Some(text_or_file(text)));

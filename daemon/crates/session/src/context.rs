@@ -12,6 +12,7 @@ use std::{
 use agentd_agent::hooks::HookGate;
 use agentd_ai::{CacheRetention, Credentials, Deadlines, HttpRetries, Network, Provider, ThinkingBudgets};
 use agentd_auth::{Auth, AuthError};
+use agentd_checkpoints::SessionCheckpoints;
 use agentd_config::{
     AgentDir, Environment, ProjectFolders, StartingFiles,
     models::{ModelRegistry, ModelScope, ModelsStamp, ScopedModel, UsableModels, resolve_fallbacks},
@@ -59,6 +60,8 @@ pub(crate) struct SessionContext {
     pub(crate) gate: HookGate,
     /// The permissions behind the gate; `None` where everything is allowed.
     pub(crate) permissions: Option<Arc<PermissionGate>>,
+    /// Keeps what tool calls change; `None` while undo is off.
+    pub(crate) undo: Option<Arc<SessionCheckpoints>>,
     /// Whether tools and commands work on another host.
     pub(crate) is_elsewhere: bool,
     /// The setting `shellCommandPrefix`.

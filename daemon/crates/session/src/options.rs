@@ -52,6 +52,8 @@ pub struct SessionOptions {
     pub resources: ResourceFlags,
     /// `--permissions` and `--permission-rules`.
     pub permissions: PermissionOptions,
+    /// `--undo`: whether changes of tool calls are kept; `None` leaves that to the settings.
+    pub undo: Option<bool>,
     /// `--approve` (true) or `--no-approve` (false): whether the project's own settings are trusted.
     pub approve: Option<bool>,
     /// `--max-cost` and the like: the limits of each run, beside those of the settings.

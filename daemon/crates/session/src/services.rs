@@ -5,6 +5,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use agentd_agent::{Tool, hooks::HookGate};
 use agentd_ai::ProviderRegistry;
 use agentd_auth::Auth;
+use agentd_checkpoints::{SessionCheckpoints, UndoServices};
 use agentd_config::models::{DEMO_PROVIDER, SharedModels};
 use agentd_images::Images;
 use agentd_memory::MemoryAccount;
@@ -41,6 +42,8 @@ pub struct Services {
     pub memory: MemoryAccount,
     /// Counts what is written to long outputs.
     pub outputs: OutputMeter,
+    /// What sessions with undo share.
+    pub undo: UndoServices,
     /// Hears of changes of sessions.
     pub watch: Arc<dyn SessionWatch>,
     /// Makes the tools of one session.
@@ -138,6 +141,8 @@ pub struct ToolContext {
     pub agent_dir: PathBuf,
     /// The setting `agentDirWritable`.
     pub agent_dir_writable: Vec<String>,
+    /// Keeps what tool calls change; `None` while undo is off.
+    pub undo: Option<Arc<SessionCheckpoints>>,
 }
 
 impl Services {

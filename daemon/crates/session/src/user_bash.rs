@@ -14,6 +14,7 @@ use agentd_protocol::{
     message::Message,
 };
 use agentd_store::intent_log::{BashDoneRecord, IntentRecord};
+use agentd_tools::CommandWatch;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
@@ -179,6 +180,8 @@ pub(crate) async fn run_bash<M: Send>(
         work,
     };
     let stopped = job.cancel.clone();
+    // What the command changes is the user's own.
+    let changes = CommandWatch::begin(context.undo.as_ref(), None, "bash", Requester::User).await;
     let mut run = CleanedRun::start(&*context.shell, job, context.outputs.clone()).await?;
     while let Some(delta) = run.next().await {
         let event = Event::from(BashExecutionUpdate { id: id.cloned(), delta });
@@ -192,5 +195,7 @@ pub(crate) async fn run_bash<M: Send>(
             Err(error) => tracing::error!(%error, "cannot write an event"),
         }
     }
-    run.finish()
+    let finished = run.finish();
+    changes.end().await;
+    finished
 }

@@ -31,6 +31,7 @@ mod search;
 #[cfg(test)]
 mod testing;
 mod truncate;
+mod undo;
 mod write;
 mod xattr;
 
@@ -46,4 +47,5 @@ pub use processes::process_tools;
 pub use read::ReadTool;
 pub use search::{SearchKind, SearchTool};
 pub use truncate::{TextLimits, count_lines, format_size, truncate_head, truncate_tail};
+pub use undo::CommandWatch;
 pub use write::WriteTool;

@@ -6,6 +6,7 @@ use std::{
 };
 
 use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
+use agentd_checkpoints::SessionCheckpoints;
 use agentd_protocol::tool::{ConstrainedSampling, ToolResult, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
@@ -23,13 +24,14 @@ pub struct WriteTool {
     queue: FileQueue,
     home: Home,
     host: Arc<dyn FileHost>,
+    undo: Option<Arc<SessionCheckpoints>>,
 }
 
 impl WriteTool {
     /// The tool of the session that `queue` belongs to, with the home directory of the process for `~`.
     #[must_use]
     pub fn new(queue: FileQueue) -> Self {
-        Self { queue, home: Home::default(), host: Arc::new(LocalHost) }
+        Self { queue, home: Home::default(), host: Arc::new(LocalHost), undo: None }
     }
 
     /// Sets the session's home directory, which `~` means in paths.
@@ -43,6 +45,13 @@ impl WriteTool {
     #[must_use]
     pub fn with_host(mut self, host: Arc<dyn FileHost>) -> Self {
         self.host = host;
+        self
+    }
+
+    /// Sets what keeps the changes of files; by default nothing does.
+    #[must_use]
+    pub fn with_undo(mut self, undo: Option<Arc<SessionCheckpoints>>) -> Self {
+        self.undo = undo;
         self
     }
 }
@@ -98,8 +107,13 @@ impl Tool for WriteTool {
             })
             .await?;
             let files = self.host.files(&cancel);
+            let (undo, call_id) = (self.undo.clone(), invocation.call_id);
             blocking::run(move || {
-                let done = write(&*files, &path, &content, &cancel);
+                let write = || write(&*files, &path, &content, &cancel);
+                let done = match &undo {
+                    Some(undo) => undo.change_file(Some(&call_id), "write", turn.real_path(), write),
+                    None => write(),
+                };
                 drop(turn);
                 done
             })

@@ -64,6 +64,7 @@ const SETTINGS: &[(&str, SettingReach)] = &[
     ("childEnvironment", UserOnly),
     ("agentDirWritable", UserOnly),
     ("permissions", UserOnly),
+    ("undo", UserOnly),
     ("bash", Project(Tools)),
     ("sessionDir", Project(Place)),
     ("images", Project(Conduct)),

@@ -83,6 +83,8 @@ points! {
     SessionStored = "session.stored",
     /// The event that says so is in the feed.
     SessionPublished = "session.published",
+    /// A step of a restoring was made.
+    UndoStep = "undo.step",
     /// A prompt passed its checks; its sender is about to be told.
     SessionAccepted = "session.accepted",
     /// The new content of `settings.json` is about to be written to a file beside it.

@@ -281,6 +281,7 @@ impl Actor {
             RunMessage::Settled => self.on_settled().await,
             RunMessage::NotStored => self.on_not_stored().await,
             RunMessage::Broken => self.on_broken().await,
+            RunMessage::Checkpoint(checkpoint) => self.on_checkpoint(*checkpoint).await,
             RunMessage::BashEnded(end) => self.on_bash_end(*end).await,
         }
         self.show_summary();

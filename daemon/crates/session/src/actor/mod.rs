@@ -6,6 +6,7 @@
 mod abort;
 mod bash;
 mod broken_run;
+mod checkpoints;
 mod clients;
 mod commands;
 mod compaction;

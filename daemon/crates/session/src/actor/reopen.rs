@@ -179,6 +179,7 @@ fn differences(
         ssh,
         no_context_files,
         resources,
+        undo,
         approve,
         budget,
         permissions,
@@ -240,6 +241,7 @@ fn differences(
         ("--max-turns", budget.turns.is_some() && budget.turns != has.budget.turns),
         ("--max-tool-calls", budget.tool_calls.is_some() && budget.tool_calls != has.budget.tool_calls),
         ("--timeout", budget.seconds.is_some() && budget.seconds != has.budget.seconds),
+        ("--undo", undo.is_some_and(|on| on != context.undo.is_some())),
         ("--approve", *approve == Some(true) && trusts_otherwise(true)),
         ("--no-approve", *approve == Some(false) && trusts_otherwise(false)),
     ];

@@ -50,6 +50,9 @@ impl Actor {
                 return Err(HostError::NotStored(error.to_string()));
             }
         };
+        if let Some(undo) = self.context.undo.as_ref().filter(|_| is_user) {
+            undo.set_prompt(Some(stored.entry.clone()));
+        }
         fail_point::hit(Point::SessionStored);
         self.feed.publish([event]);
         fail_point::hit(Point::SessionPublished);

@@ -195,6 +195,7 @@ async fn start(
         unflushed,
         closing: false,
     };
+    actor.begin_undo();
     actor.trust.is_withdrawn = had_trust && trust_is_open;
     actor.connect_permissions();
     actor.let_wait(waiting);

@@ -44,6 +44,7 @@ impl Actor {
             error_message: None,
             budgets: None,
             permissions: None,
+            undo: None,
         }
     }
 
@@ -64,6 +65,7 @@ impl Actor {
             error_message,
             budgets: self.context.budget.state(),
             permissions: self.context.permissions.as_ref().map(|permissions| permissions.state()),
+            undo: self.context.undo.as_ref().map(|undo| undo.state()),
             ..self.state()
         }
     }

@@ -12,6 +12,7 @@ use agentd_ai::{
     ThinkingBudgets,
 };
 use agentd_auth::{Auth, scrub_diagnostic};
+use agentd_checkpoints::{SessionCheckpoints, SessionFacts, UndoLimits};
 use agentd_config::{
     AgentDir, Environment, ProjectFolders, StartingFiles,
     models::{ModelRegistry, ModelsStamp},
@@ -56,6 +57,8 @@ pub(super) struct CarriedOver {
     pub(super) cwd: PathBuf,
     pub(super) budget: Arc<SessionBudget>,
     pub(super) permissions: Option<Arc<PermissionGate>>,
+    /// What keeps its changes: opened with the session, if undo is on.
+    pub(super) undo: Option<Arc<SessionCheckpoints>>,
 }
 
 /// The project of a session, and its lists of resources.
@@ -90,6 +93,7 @@ pub(super) fn build_context(
         cwd,
         budget,
         permissions,
+        undo,
     } = carried_over;
     let child_environment = services.child_environments.intern(child_environment(&ChildSources {
         environment: &options.environment,
@@ -130,6 +134,7 @@ pub(super) fn build_context(
         home: PathBuf::from(options.environment.non_empty("HOME").unwrap_or("/")),
         agent_dir: agent_dir.path().to_owned(),
         agent_dir_writable: settings.agent_dir_writable.clone().unwrap_or_default(),
+        undo: undo.clone(),
     });
     found.extend(unknown_tools(&options.tools, &tools));
     let network = network(&settings, &options.environment, agent_dir.path());
@@ -152,6 +157,7 @@ pub(super) fn build_context(
         shell,
         gate: permissions.clone().map_or(gate, |permissions| HookGate::new(permissions)),
         permissions,
+        undo,
         is_elsewhere: options.ssh.is_some(),
         shell_prefix: settings.shell_command_prefix.clone(),
         models,
@@ -191,6 +197,26 @@ pub(super) fn build_context(
         settings,
         diagnostics: found.into_iter().map(scrub_diagnostic).collect(),
     }
+}
+
+/// Opens what keeps the changes of a session's tools, if undo is on. Blocks.
+pub(super) fn open_undo(
+    services: &Services,
+    options: &SessionOptions,
+    settings: &Settings,
+    facts: SessionFacts,
+    found: &mut Vec<Diagnostic>,
+) -> Option<Arc<SessionCheckpoints>> {
+    let setting = settings.undo.clone().unwrap_or_default();
+    if !options.undo.or(setting.enabled).unwrap_or(false) {
+        return None;
+    }
+    let opened = if options.ssh.is_some() {
+        Err("Changes are not kept for undo: the session works on another host.".to_owned())
+    } else {
+        SessionCheckpoints::open(&services.undo, facts, UndoLimits::of(&setting))
+    };
+    opened.map_err(|why| found.push(Diagnostic::warning(DiagnosticKind::Settings, why))).ok()
 }
 
 /// One for each name in `--tools` and `--exclude-tools` that no tool has.

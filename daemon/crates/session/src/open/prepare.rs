@@ -6,6 +6,7 @@ use std::{
 };
 
 use agentd_auth::{Auth, AuthSources};
+use agentd_checkpoints::SessionFacts;
 use agentd_config::{
     AgentDir, ProjectFolders, StartingFiles, TrustBasis, TrustDecision,
     models::ModelsStamp,
@@ -22,7 +23,7 @@ use agentd_protocol::{
 use agentd_store::{NewEntry, OpenSession, intent_log::QueuedRecord, network_warning, read_header};
 
 use super::{
-    build_context::{CarriedOver, Project, build_context},
+    build_context::{CarriedOver, Project, build_context, open_undo},
     error::OpenError,
     initial_choice::{ChoiceSources, InitialChoice, append, last_background, record_start, restored_choice},
     session_file::{file_diagnostics, origin, project_file_diagnostic, read_only_diagnostic},
@@ -180,6 +181,12 @@ fn prepare_from(
     let processes = services.launcher.group();
     let budget =
         SessionBudget::new(settings.budgets.as_ref(), options.budget, agent_dir.path(), &session.tree);
+    let facts = SessionFacts {
+        id: session.tree.header().id().to_owned(),
+        cwd: cwd.clone(),
+        agent_dir: agent_dir.path().to_owned(),
+    };
+    let undo = open_undo(services, options, &settings, facts, &mut diagnostics);
     let carried_over = CarriedOver {
         services: Arc::clone(services),
         session_id: session.tree.header().id().to_owned(),
@@ -194,6 +201,7 @@ fn prepare_from(
         cwd,
         budget,
         permissions,
+        undo,
     };
     let trust_is_open = is_open(&trust);
     let (project, trusted_files) = project(folders, trust, resources);

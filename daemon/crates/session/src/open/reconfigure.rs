@@ -83,6 +83,7 @@ pub(crate) fn reconfigure(
         cwd: context.cwd.clone(),
         budget: Arc::clone(&context.budget),
         permissions,
+        undo: context.undo.clone(),
     };
     let trusted = Some(Arc::new(files.clone()));
     let project = Project { folders, trusted, changed: Vec::new(), resources };
@@ -139,6 +140,7 @@ pub(crate) fn with_models(
         cwd: context.cwd.clone(),
         budget: Arc::clone(&context.budget),
         permissions: context.permissions.clone(),
+        undo: context.undo.clone(),
     };
     let project = Project {
         folders: context.prompt.folders.clone(),

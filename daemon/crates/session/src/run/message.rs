@@ -7,8 +7,8 @@ use agentd_agent::{
     queue::{QueueKind, QueuedMessage, Ticket},
 };
 use agentd_protocol::{
-    Json, budget::BudgetReached, command::Work, compaction::CompactionResult, daemon::InFlight,
-    entry::EntryBody, error::Failure, message::Message,
+    Json, budget::BudgetReached, checkpoints::Checkpoint, command::Work, compaction::CompactionResult,
+    daemon::InFlight, entry::EntryBody, error::Failure, message::Message,
 };
 use agentd_store::NavigationTarget;
 use bytes::Bytes;
@@ -107,6 +107,8 @@ pub(crate) enum RunMessage {
     NotStored,
     /// The run panicked, without any event that says so.
     Broken,
+    /// A tool call changed something, or changes were undone.
+    Checkpoint(Box<Checkpoint>),
     /// A command of the user's printed something.
     BashOutput { event: Bytes },
     /// A command of the user's ended.

@@ -2,7 +2,8 @@
 
 use std::{ffi::OsString, path::PathBuf, sync::Arc};
 
-use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
+use agentd_agent::{Invocation, Tool, ToolError, ToolFuture, hooks::Requester};
+use agentd_checkpoints::SessionCheckpoints;
 use agentd_process::{BackgroundJob, CommandStreams, OutputStorage, Shell, ShellJob};
 use agentd_protocol::{
     command::{Work, WorkKind},
@@ -13,9 +14,10 @@ use super::{
     arguments::BashCall,
     background, call,
     features::BashFeatures,
+    report::ABORTED,
     spec::{NAME, spec},
 };
-use crate::path::Base;
+use crate::{path::Base, undo::CommandWatch};
 
 /// The options that all `bash` calls of a session share.
 #[derive(Clone)]
@@ -30,6 +32,8 @@ pub struct BashOptions {
     pub home: Option<PathBuf>,
     /// The enabled features.
     pub features: BashFeatures,
+    /// Keeps what commands change; `None` while undo is off.
+    pub undo: Option<Arc<SessionCheckpoints>>,
 }
 
 /// Variables of commands on a terminal: its type, and pagers that do not wait for a user.
@@ -51,7 +55,7 @@ impl BashTool {
     async fn run(&self, invocation: Invocation) -> Result<ToolResult, ToolError> {
         let Invocation { call_id, arguments, cwd, session_env, environment, cancel, progress, .. } =
             invocation;
-        let BashOptions { shell, command_prefix, outputs, home, features } = &self.options;
+        let BashOptions { shell, command_prefix, outputs, home, features, undo } = &self.options;
         let base = Base { cwd: &cwd, home: home.as_deref() };
         let BashCall { command: written, timeout, terminal, background, cwd, env: own } =
             BashCall::read(arguments, features, base)?;
@@ -74,14 +78,24 @@ impl BashTool {
             timeout: timeout.as_ref().map(|timeout| timeout.time),
             cancel,
             streams: terminal.map_or(CommandStreams::Output, CommandStreams::Terminal),
-            work: Work { kind: WorkKind::Tool, id: Some(call_id.into()), name: Some(NAME.into()) },
+            work: Work { kind: WorkKind::Tool, id: Some(call_id.as_str().into()), name: Some(NAME.into()) },
+        };
+        let by = Requester::Model { call_id: &call_id };
+        let begin = CommandWatch::begin(undo.as_ref(), Some(&call_id), NAME, by);
+        // An abort does not wait for the index.
+        let Some(changes) = job.cancel.run_until_cancelled(begin).await else {
+            return Err(ToolError(ABORTED.into()));
         };
         match features.background.as_ref().filter(|_| background) {
             Some(feature) => {
                 let job = BackgroundJob { label: written, job, outputs: outputs.clone() };
-                background::start(feature, job).await
+                background::start(feature, job, changes).await
             }
-            None => call::run(&**shell, job, timeout, outputs.clone(), &progress).await,
+            None => {
+                let done = call::run(&**shell, job, timeout, outputs.clone(), &progress).await;
+                changes.end().await;
+                done
+            }
         }
     }
 }

@@ -6,6 +6,7 @@ use std::{
 };
 
 use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
+use agentd_checkpoints::SessionCheckpoints;
 use agentd_protocol::tool::{ConstrainedSampling, ToolResult, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -31,13 +32,14 @@ pub struct EditTool {
     queue: FileQueue,
     home: Home,
     host: Arc<dyn FileHost>,
+    undo: Option<Arc<SessionCheckpoints>>,
 }
 
 impl EditTool {
     /// The tool of the session that `queue` belongs to, with the home directory of the process for `~`.
     #[must_use]
     pub fn new(queue: FileQueue) -> Self {
-        Self { queue, home: Home::default(), host: Arc::new(LocalHost) }
+        Self { queue, home: Home::default(), host: Arc::new(LocalHost), undo: None }
     }
 
     /// Sets the session's home directory, which `~` means in paths.
@@ -51,6 +53,13 @@ impl EditTool {
     #[must_use]
     pub fn with_host(mut self, host: Arc<dyn FileHost>) -> Self {
         self.host = host;
+        self
+    }
+
+    /// Sets what keeps the changes of files; by default nothing does.
+    #[must_use]
+    pub fn with_undo(mut self, undo: Option<Arc<SessionCheckpoints>>) -> Self {
+        self.undo = undo;
         self
     }
 }
@@ -139,8 +148,13 @@ impl Tool for EditTool {
             let unreachable = |error: &_| unreachable_file(&arguments.path, error);
             let turn = blocking::enter(ticket, &*self.host, &path, &cancel, unreachable).await?;
             let files = self.host.files(&cancel);
+            let (undo, call_id) = (self.undo.clone(), invocation.call_id);
             blocking::run(move || {
-                let done = edit(&*files, &path, &arguments, &cancel);
+                let edit = || edit(&*files, &path, &arguments, &cancel);
+                let done = match &undo {
+                    Some(undo) => undo.change_file(Some(&call_id), "edit", turn.real_path(), edit),
+                    None => edit(),
+                };
                 drop(turn);
                 done
             })

@@ -42,6 +42,7 @@ impl Bench {
             env: [path, ("FROM_SESSION".into(), "base".into())].into(),
         };
         let mut options = BashOptions {
+            undo: None,
             shell: Arc::new(shell.clone()),
             command_prefix: None,
             outputs: dir.path().into(),

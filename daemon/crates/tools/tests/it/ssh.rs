@@ -106,6 +106,7 @@ impl Bench {
             "find" => Arc::new(FindTool::new().with_host(self.host())),
             "ls" => Arc::new(LsTool::new().with_host(self.host())),
             "bash" => Arc::new(BashTool::new(BashOptions {
+                undo: None,
                 shell: Arc::new(self.host.clone()),
                 command_prefix: None,
                 outputs: self.dir.path().into(),

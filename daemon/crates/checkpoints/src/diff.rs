@@ -1,0 +1,107 @@
+//! Shows a change as a unified diff.
+
+use std::{
+    io,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use agentd_protocol::checkpoints::{ChangeKind, FileDiff};
+use similar::{ChangeTag, TextDiff};
+
+use crate::{
+    state::{Change, FileState},
+    store::Store,
+};
+
+/// The longest file whose lines are compared, in bytes.
+const MAX_SHOWN: u64 = 1 << 20;
+
+/// Time for finding the shortest diff; after it, a longer one is shown.
+const DEADLINE: Duration = Duration::from_millis(500);
+
+/// A change as it is shown: paths below `root` are relative to it.
+pub(crate) fn show(change: &Change, root: &Path, store: &Store) -> io::Result<FileDiff> {
+    let path = change.path.0.strip_prefix(root).unwrap_or(&change.path.0).display().to_string();
+    let kind = change.kind();
+    let name = |side: &str, state: &FileState| match state {
+        FileState::Absent => "/dev/null".to_owned(),
+        _ if path.starts_with('/') => path.clone(),
+        _ => format!("{side}/{path}"),
+    };
+    let modes = modes(change);
+    let (before, after) = match (text(&change.before, store)?, text(&change.after, store)?) {
+        (Text::Lines(before), Text::Lines(after)) => (before, after),
+        (Text::Plain(before), Text::Plain(after)) => {
+            let what = match kind {
+                ChangeKind::Created => format!("{path}: {after} created\n"),
+                ChangeKind::Deleted => format!("{path}: {before} deleted\n"),
+                ChangeKind::Modified => format!("{path}: {before} changed to {after}\n"),
+            };
+            return Ok(FileDiff { path, change: kind, added: 0, removed: 0, diff: modes + &what });
+        }
+        (before, after) => {
+            let what = format!("{path}: {} changed to {}\n", before.what(), after.what());
+            return Ok(FileDiff { path, change: kind, added: 0, removed: 0, diff: modes + &what });
+        }
+    };
+    let lines = TextDiff::configure().deadline(Instant::now() + DEADLINE).diff_lines(&before, &after);
+    let count = |tag| lines.iter_all_changes().filter(|change| change.tag() == tag).count() as u64;
+    let mut diff = modes;
+    let (from, to) = (name("a", &change.before), name("b", &change.after));
+    let unified = lines.unified_diff().header(&from, &to).to_string();
+    if unified.is_empty() && kind != ChangeKind::Modified {
+        diff.push_str(&format!("--- {from}\n+++ {to}\n"));
+    }
+    diff.push_str(&unified);
+    Ok(FileDiff {
+        added: count(ChangeTag::Insert),
+        removed: count(ChangeTag::Delete),
+        path,
+        change: kind,
+        diff,
+    })
+}
+
+/// The lines in the style of git about a changed mode.
+fn modes(change: &Change) -> String {
+    match (&change.before, &change.after) {
+        (
+            FileState::File { mode: before, .. } | FileState::Folder { mode: before },
+            FileState::File { mode: after, .. } | FileState::Folder { mode: after },
+        ) if before != after => {
+            let path = change.path.0.display();
+            format!("mode of {path}: {before:04o} -> {after:04o}\n")
+        }
+        _ => String::new(),
+    }
+}
+
+enum Text {
+    Lines(String),
+    /// What it is, where it has no lines.
+    Plain(&'static str),
+}
+
+impl Text {
+    fn what(&self) -> &'static str {
+        match self {
+            Self::Lines(_) => "text",
+            Self::Plain(what) => what,
+        }
+    }
+}
+
+fn text(state: &FileState, store: &Store) -> io::Result<Text> {
+    Ok(match state {
+        FileState::Absent => Text::Lines(String::new()),
+        FileState::File { len, .. } if *len > MAX_SHOWN => Text::Plain("file too long to show"),
+        FileState::File { id, .. } => match String::from_utf8(store.get(*id)?) {
+            Ok(text) if !text.contains('\0') => Text::Lines(text),
+            _ => Text::Plain("binary file"),
+        },
+        FileState::Link(target) => Text::Lines(format!("symbolic link to {}\n", target.0.display())),
+        FileState::Folder { .. } => Text::Plain("folder"),
+        FileState::Unkept { .. } => Text::Plain("file that is not kept"),
+    })
+}

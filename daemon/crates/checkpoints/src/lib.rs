@@ -1,0 +1,28 @@
+//! What tool calls change, kept so that it can be undone.
+//!
+//! A [`Store`] keeps contents by their hash, below the agent directory. A folder that commands work in has an index of every file
+//! in it, kept current by inotify, so that what a command deletes is in the store before. Each tool call that changed something is
+//! a checkpoint of its session ([`SessionCheckpoints`]); a restoring is one, too, so that it can be undone like any other.
+//!
+//! Everything here blocks. Nothing here is made while undo is off.
+
+mod capture;
+mod diff;
+mod folder;
+mod prune;
+mod records;
+mod restore;
+mod rules;
+mod service;
+mod session;
+mod state;
+mod store;
+mod watch;
+
+#[cfg(test)]
+mod tests;
+
+pub use service::{UndoLimits, UndoServices};
+pub use session::{CheckpointError, CheckpointSink, CommandGuard, SessionCheckpoints, SessionFacts};
+pub use state::{Change, FileState, ObjectId, StoredPath, Unkept};
+pub use store::Store;

@@ -1,0 +1,192 @@
+//! The checkpoints of sessions on disk: a file of JSON lines for each session, whose lists of changes are contents of the store.
+
+use std::{
+    collections::HashSet,
+    fs::{self, File, OpenOptions},
+    io::{self, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use agentd_protocol::checkpoints::{ChangeKind, Checkpoint, CheckpointKind, PathReason};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    state::{Change, ObjectId},
+    store::{Store, private_folder, unique_name},
+};
+
+/// The most paths in the description of a checkpoint.
+const MAX_PATHS: usize = 20;
+
+/// One line of a session's file.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Record {
+    pub(crate) checkpoint: Checkpoint,
+    /// The list of changes.
+    pub(crate) changes: ObjectId,
+}
+
+/// What a checkpoint is made of.
+#[derive(Debug, Default)]
+pub(crate) struct NewRecord {
+    pub(crate) kind: Option<CheckpointKind>,
+    pub(crate) prompt: Option<String>,
+    pub(crate) call_id: Option<String>,
+    pub(crate) tool: Option<String>,
+    pub(crate) shared: bool,
+    pub(crate) skipped: Vec<PathReason>,
+    pub(crate) undoes: Vec<String>,
+    pub(crate) changes: Vec<Change>,
+}
+
+/// The records of one session.
+pub(crate) struct Records {
+    pub(crate) path: PathBuf,
+    pub(crate) all: Vec<Record>,
+    last: u64,
+}
+
+impl Records {
+    /// Reads the file of a session; there may be none. A torn last line counts for nothing.
+    pub(crate) fn load(folder: &Path, session: &str) -> io::Result<Self> {
+        let name = ObjectId::of(session.as_bytes()).to_hex();
+        let path = folder.join("sessions").join(&name[..32]).with_extension("jsonl");
+        let all = read(&path)?;
+        let number = |record: &Record| record.checkpoint.id.strip_prefix('c')?.parse().ok();
+        let last = all.iter().filter_map(number).max().unwrap_or(0);
+        Ok(Self { path, all, last })
+    }
+
+    /// Adds a checkpoint; the contents are in the store before its line is in the file.
+    pub(crate) fn append(&mut self, new: NewRecord, store: &Store) -> io::Result<Checkpoint> {
+        let NewRecord { kind, prompt, call_id, tool, shared, skipped, undoes, mut changes } = new;
+        changes.sort_by(|one, other| one.path.cmp(&other.path));
+        let of_kind = |kind| changes.iter().filter(|change| change.kind() == kind).count() as u64;
+        let checkpoint = Checkpoint {
+            id: format!("c{}", self.last + 1),
+            kind: kind.unwrap_or(CheckpointKind::Tool),
+            prompt,
+            call_id,
+            tool,
+            time: now_ms(),
+            created: of_kind(ChangeKind::Created),
+            modified: of_kind(ChangeKind::Modified),
+            deleted: of_kind(ChangeKind::Deleted),
+            paths: changes.iter().take(MAX_PATHS).map(|change| change.path.0.display().to_string()).collect(),
+            shared,
+            skipped: skipped.into_iter().take(MAX_PATHS).collect(),
+            undoes,
+            undone: false,
+        };
+        let list = serde_json::to_vec(&changes)?;
+        let len = list.len() as u64;
+        let changes = if len <= crate::store::MAX_PACKED {
+            store.put(&list)?
+        } else {
+            store.put_stream(&mut &*list)?
+        };
+        let record = Record { checkpoint, changes };
+        if let Some(folder) = self.path.parent() {
+            private_folder(folder)?;
+        }
+        // A torn line of a killed process must not take this one along.
+        let mut line = Vec::new();
+        if !ends_with_newline(&self.path)? {
+            line.push(b'\n');
+        }
+        serde_json::to_writer(&mut line, &record)?;
+        line.push(b'\n');
+        let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path)?;
+        file.write_all(&line)?;
+        self.last += 1;
+        let checkpoint = record.checkpoint.clone();
+        self.all.push(record);
+        Ok(checkpoint)
+    }
+
+    /// The changes of a record.
+    pub(crate) fn changes(record: &Record, store: &Store) -> io::Result<Vec<Change>> {
+        Ok(serde_json::from_slice(&store.get(record.changes)?)?)
+    }
+
+    /// The ids of the checkpoints that are undone: a restoring that is not undone itself undoes them.
+    pub(crate) fn undone(&self) -> HashSet<&str> {
+        let mut undone = HashSet::new();
+        for record in self.all.iter().rev() {
+            if !undone.contains(record.checkpoint.id.as_str()) {
+                undone.extend(record.checkpoint.undoes.iter().map(String::as_str));
+            }
+        }
+        undone
+    }
+
+    /// The checkpoints of the prompt that `undo` undoes, oldest first.
+    pub(crate) fn to_undo(&self) -> Vec<&Record> {
+        let undone = self.undone();
+        let is_live = |record: &&Record| {
+            record.checkpoint.kind == CheckpointKind::Tool && !undone.contains(record.checkpoint.id.as_str())
+        };
+        let Some(last) = self.all.iter().rfind(is_live) else { return Vec::new() };
+        let prompt = &last.checkpoint.prompt;
+        self.all.iter().filter(is_live).filter(|record| record.checkpoint.prompt == *prompt).collect()
+    }
+
+    /// The restoring that `redo` undoes: the last undo that is not undone, if no tool call came after it.
+    pub(crate) fn to_redo(&self) -> Option<&Record> {
+        let undone = self.undone();
+        for record in self.all.iter().rev() {
+            match record.checkpoint.kind {
+                CheckpointKind::Tool => return None,
+                CheckpointKind::Undo if !undone.contains(record.checkpoint.id.as_str()) => {
+                    return Some(record);
+                }
+                CheckpointKind::Undo | CheckpointKind::Redo => {}
+            }
+        }
+        None
+    }
+}
+
+/// Whether a file is missing, empty or complete.
+fn ends_with_newline(path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::FileExt as _;
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        Err(error) => return Err(error),
+    };
+    let Some(last) = file.metadata()?.len().checked_sub(1) else { return Ok(true) };
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, last)?;
+    Ok(byte == *b"\n")
+}
+
+pub(crate) fn read(path: &Path) -> io::Result<Vec<Record>> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(bytes
+            .split(|byte| *byte == b'\n')
+            .filter_map(|line| serde_json::from_slice(line).ok())
+            .collect()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Replaces a private file in one step.
+pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let temporary = path.with_extension(unique_name());
+    let mut file = crate::store::private_file(&temporary)?;
+    let written = file.write_all(content).and_then(|()| fs::rename(&temporary, path));
+    if written.is_err() {
+        // The first error says what is wrong.
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}
+
+pub(crate) fn now_ms() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,325 @@
+//! The part of undo that the sessions of a daemon share: the store, and the indexes of the folders in use.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fs::{File, OpenOptions},
+    io,
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use agentd_protocol::{checkpoints::PathReason, settings::UndoSettings};
+use rustix::fs::{FlockOperation, flock};
+
+use crate::{
+    folder::{Changes, Entry, FolderLimits, Index, read_index},
+    prune, records,
+    rules::Rules,
+    state::{Change, FileState, ObjectId, StoredPath},
+    store::{Store, private_folder},
+};
+
+/// The setting `undo` with its defaults.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UndoLimits {
+    /// The longest file that is kept, in bytes.
+    pub max_file_bytes: u64,
+    /// The most bytes of everything that is kept.
+    pub max_total_bytes: u64,
+    /// The age after which a checkpoint is removed.
+    pub max_age: Duration,
+    /// The most files and folders of an index.
+    pub max_files: u64,
+    /// Whether ignored files are left out.
+    pub respects_ignore_files: bool,
+}
+
+impl UndoLimits {
+    /// The limits that a setting names.
+    #[must_use]
+    pub fn of(settings: &UndoSettings) -> Self {
+        Self {
+            max_file_bytes: settings.max_file_bytes.unwrap_or(64 << 20),
+            max_total_bytes: settings.max_total_bytes.unwrap_or(4 << 30),
+            max_age: Duration::from_secs(settings.max_age_days.unwrap_or(30).saturating_mul(86400)),
+            max_files: settings.max_files.unwrap_or(200_000),
+            respects_ignore_files: settings.respect_ignore_files.unwrap_or(true),
+        }
+    }
+}
+
+/// Gives sessions of one daemon the store and the indexes that they share. Holds nothing while no session uses undo.
+#[derive(Default)]
+pub struct UndoServices {
+    opened: Mutex<HashMap<PathBuf, Weak<Kept>>>,
+}
+
+/// What is kept below one agent directory.
+pub(crate) struct Kept {
+    pub(crate) folder: PathBuf,
+    pub(crate) store: Store,
+    folders: Mutex<HashMap<PathBuf, Weak<SharedFolder>>>,
+    /// Held while the store is in use: a process that prunes waits for nobody, and prunes only when it is alone.
+    _lock: File,
+}
+
+impl UndoServices {
+    /// Opens what is kept in `folder`, once for all sessions. Prunes when no other process uses it.
+    pub(crate) fn open(&self, folder: &Path, limits: &UndoLimits) -> io::Result<Arc<Kept>> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kept) = opened.get(folder).and_then(Weak::upgrade) {
+            return Ok(kept);
+        }
+        private_folder(folder)?;
+        let lock = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(folder.join("lock"))?;
+        let is_alone = flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok();
+        let store = Store::open(folder, limits.max_total_bytes)?;
+        if is_alone && let Err(error) = prune::prune(folder, &store, limits.max_age, limits.max_total_bytes) {
+            tracing::warn!(%error, "what is kept for undo could not be pruned");
+        }
+        flock(&lock, FlockOperation::LockShared)?;
+        let kept =
+            Arc::new(Kept { folder: folder.to_owned(), store, folders: Mutex::default(), _lock: lock });
+        opened.insert(folder.to_owned(), Arc::downgrade(&kept));
+        Ok(kept)
+    }
+}
+
+impl Kept {
+    /// The index of a folder, shared by all sessions in it.
+    pub(crate) fn folder(
+        self: &Arc<Self>,
+        root: &Path,
+        limits: UndoLimits,
+        left_out: Vec<PathBuf>,
+    ) -> Arc<SharedFolder> {
+        let mut folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(folder) = folders.get(root).and_then(Weak::upgrade) {
+            return folder;
+        }
+        let folder = Arc::new(SharedFolder {
+            kept: Arc::clone(self),
+            root: root.to_owned(),
+            limits,
+            left_out,
+            is_ready: AtomicBool::new(false),
+            uncovered: OnceLock::new(),
+            inner: Mutex::default(),
+        });
+        folders.insert(root.to_owned(), Arc::downgrade(&folder));
+        folder
+    }
+}
+
+/// Names a command that runs.
+pub(crate) type CommandNumber = u64;
+
+#[derive(Default)]
+struct Inner {
+    index: Option<Index>,
+    commands: BTreeMap<CommandNumber, Running>,
+    last: CommandNumber,
+}
+
+/// A command that runs, and what it changed so far.
+#[derive(Default)]
+struct Running {
+    is_agent: bool,
+    shared: bool,
+    changes: BTreeMap<PathBuf, Change>,
+    skipped: Vec<PathReason>,
+}
+
+/// What a command changed.
+#[derive(Debug, Default)]
+pub(crate) struct CommandChanges {
+    pub(crate) changes: Vec<Change>,
+    pub(crate) skipped: Vec<PathReason>,
+    pub(crate) shared: bool,
+}
+
+/// The folder of one session or of several.
+pub(crate) struct SharedFolder {
+    kept: Arc<Kept>,
+    pub(crate) root: PathBuf,
+    limits: UndoLimits,
+    left_out: Vec<PathBuf>,
+    is_ready: AtomicBool,
+    uncovered: OnceLock<String>,
+    inner: Mutex<Inner>,
+}
+
+impl SharedFolder {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why commands in this folder are not covered.
+    pub(crate) fn uncovered(&self) -> Option<String> {
+        self.uncovered.get().cloned()
+    }
+
+    /// Makes the index, if that was not done yet.
+    pub(crate) fn prepare(&self) {
+        self.ready(&mut self.inner());
+    }
+
+    fn ready(&self, inner: &mut Inner) {
+        if inner.index.is_some() || self.uncovered.get().is_some() {
+            return;
+        }
+        let UndoLimits { max_file_bytes, max_total_bytes, max_files, respects_ignore_files, .. } =
+            self.limits;
+        let rules = Rules::new(&self.root, self.left_out.clone(), respects_ignore_files);
+        let limits = FolderLimits { max_file_bytes, max_total_bytes, max_files };
+        let made = Index::new(&self.root, rules, limits).map_err(|error| error.to_string());
+        let made = made.and_then(|mut index| {
+            if let Some(mut entries) = read_index(&self.file()) {
+                entries.retain(|_, entry| match entry.state {
+                    FileState::File { id, .. } => self.kept.store.has(id),
+                    _ => true,
+                });
+                index.resume(entries);
+            }
+            index.baseline(&self.kept.store).map(|()| index)
+        });
+        match made {
+            Ok(index) => {
+                self.save(&index);
+                inner.index = Some(index);
+                self.is_ready.store(true, Ordering::Release);
+            }
+            Err(why) => {
+                let why =
+                    format!("Changes of shell commands in {} cannot be undone: {why}.", self.root.display());
+                tracing::warn!("{why}");
+                let _ = self.uncovered.set(why);
+            }
+        }
+    }
+
+    fn file(&self) -> PathBuf {
+        let name = ObjectId::of(self.root.as_os_str().as_encoded_bytes()).to_hex();
+        self.kept.folder.join("folders").join(&name[..32])
+    }
+
+    /// Keeps the index for the next daemon, which then reads only what changed.
+    fn save(&self, index: &Index) {
+        let saved = (|| {
+            private_folder(&self.kept.folder.join("folders"))?;
+            let entries: Vec<(StoredPath, &Entry)> =
+                index.entries.iter().map(|(path, entry)| (StoredPath(path.clone()), entry)).collect();
+            let packed = zstd::bulk::compress(&serde_json::to_vec(&entries)?, 1)?;
+            records::replace(&self.file(), &packed)
+        })();
+        if let Err(error) = saved {
+            tracing::warn!(%error, "the index of a folder could not be stored");
+        }
+    }
+
+    /// A command is about to start. What changed before it is of those that ran, or of the user.
+    pub(crate) fn begin(&self, is_agent: bool) -> CommandNumber {
+        let mut inner = self.inner();
+        self.ready(&mut inner);
+        self.sync(&mut inner, None);
+        inner.last += 1;
+        let number = inner.last;
+        let shared = !inner.commands.is_empty();
+        inner.commands.values_mut().for_each(|other| other.shared = true);
+        inner.commands.insert(number, Running { is_agent, shared, ..Running::default() });
+        number
+    }
+
+    /// A command ended.
+    pub(crate) fn end(&self, number: CommandNumber) -> CommandChanges {
+        let mut inner = self.inner();
+        self.sync(&mut inner, Some(number));
+        let Some(Running { changes, skipped, shared, .. }) = inner.commands.remove(&number) else {
+            return CommandChanges::default();
+        };
+        CommandChanges { changes: changes.into_values().collect(), skipped, shared }
+    }
+
+    /// Looks at what changed, and notes it for the command that ends, or else the oldest of the agent's that runs.
+    fn sync(&self, inner: &mut Inner, ending: Option<CommandNumber>) {
+        let Inner { index: Some(index), commands, .. } = inner else { return };
+        let Changes { changes, adopted } = index.sync(&self.kept.store);
+        let oldest = || commands.iter().find(|(_, it)| it.is_agent).or(commands.iter().next());
+        let number = ending.or_else(|| oldest().map(|(number, _)| *number));
+        let Some(command) = number.and_then(|number| commands.get_mut(&number)) else { return };
+        for change in changes {
+            command.take(change);
+        }
+        let skip = |path: PathBuf| PathReason {
+            path: path.display().to_string(),
+            why: "it was ignored or unreadable before".into(),
+        };
+        command.skipped.extend(adopted.into_iter().map(skip));
+    }
+
+    /// Runs the work of a tool that changes exactly the given paths, so that no command is taken for the cause.
+    pub(crate) fn exclusively<T>(&self, work: impl FnOnce() -> (T, Vec<(PathBuf, FileState)>)) -> T {
+        // While the index is made, the tool need not wait: the index finds the file before or after.
+        if !self.is_ready.load(Ordering::Acquire) {
+            return work().0;
+        }
+        let mut inner = self.inner();
+        self.sync(&mut inner, None);
+        let (done, states) = work();
+        if let Some(index) = &mut inner.index {
+            for (path, state) in states {
+                index.note(&path, &state);
+            }
+        }
+        done
+    }
+
+    /// Takes over what a restoring left, so that nobody is taken for its cause.
+    pub(crate) fn settle(&self) {
+        let mut inner = self.inner();
+        if let Some(index) = &mut inner.index {
+            index.sync(&self.kept.store);
+        }
+    }
+}
+
+impl Drop for SharedFolder {
+    fn drop(&mut self) {
+        let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(index) = inner.index.take() {
+            self.save(&index);
+        }
+    }
+}
+
+impl Running {
+    fn take(&mut self, change: Change) {
+        if !self.is_agent {
+            return;
+        }
+        if let Some(why) = change.before.unkept().or(change.after.unkept()) {
+            self.skipped.push(PathReason { path: change.path.0.display().to_string(), why: why.to_string() });
+            return;
+        }
+        match self.changes.entry(change.path.0.clone()) {
+            std::collections::btree_map::Entry::Vacant(place) => drop(place.insert(change)),
+            std::collections::btree_map::Entry::Occupied(mut place) => {
+                place.get_mut().after = change.after;
+                if place.get().before.is_same(&place.get().after) {
+                    place.remove();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,382 @@
+//! The checkpoints of one session.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+};
+
+use agentd_protocol::checkpoints::{
+    Checkpoint, CheckpointDiff, CheckpointKind, CheckpointList, DiffCheckpointParams, DiffSince, PathReason,
+    RestoreCheckpointParams, RestoreStep, RestoredCheckpoint, UndoState,
+};
+
+use crate::{
+    capture::capture_now,
+    diff,
+    records::{NewRecord, Record, Records},
+    restore,
+    service::{CommandNumber, Kept, SharedFolder, UndoLimits, UndoServices},
+    state::{Change, FileState, StoredPath},
+};
+
+/// Why checkpoints cannot be listed, shown or restored.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckpointError {
+    /// No checkpoint has that id.
+    #[error("There is no checkpoint {0} in this session.")]
+    Unknown(String),
+    /// The parameters of a restoring contradict each other.
+    #[error("restore_checkpoint takes exactly one of checkpointId and step.")]
+    Choice,
+    /// There is nothing to undo or redo.
+    #[error("{0}")]
+    Nothing(&'static str),
+    /// The system's.
+    #[error("what is kept for undo cannot be used: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// The session that checkpoints are of.
+#[derive(Debug, Clone)]
+pub struct SessionFacts {
+    /// The session's id.
+    pub id: String,
+    /// The session's folder, absolute.
+    pub cwd: PathBuf,
+    /// The agent directory, which is never indexed; what is kept is below it.
+    pub agent_dir: PathBuf,
+}
+
+/// How much less the thread that makes an index is scheduled than others.
+const INDEX_NICENESS: i32 = 10;
+
+/// Hears of new checkpoints. Called on a blocking thread.
+pub type CheckpointSink = Box<dyn Fn(Checkpoint) + Send + Sync>;
+
+/// Keeps what the tool calls of one session change. All methods block, but for those that say otherwise.
+pub struct SessionCheckpoints {
+    kept: Arc<Kept>,
+    folder: Arc<SharedFolder>,
+    limits: UndoLimits,
+    id: String,
+    prompt: Mutex<Option<String>>,
+    records: Mutex<Option<Records>>,
+    sink: OnceLock<CheckpointSink>,
+}
+
+impl SessionCheckpoints {
+    /// Opens the checkpoints of a session.
+    ///
+    /// # Errors
+    /// A sentence: what is kept cannot be opened.
+    pub fn open(
+        services: &UndoServices,
+        facts: SessionFacts,
+        limits: UndoLimits,
+    ) -> Result<Arc<Self>, String> {
+        let kept = services.open(&facts.agent_dir.join("undo"), &limits);
+        let kept = kept.map_err(|error| {
+            let folder = facts.agent_dir.join("undo");
+            format!("Changes are not kept for undo: {} cannot be used: {error}.", folder.display())
+        })?;
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let folder = kept.folder(&real(&facts.cwd), limits, vec![real(&facts.agent_dir)]);
+        Ok(Arc::new(Self {
+            kept,
+            folder,
+            limits,
+            id: facts.id,
+            prompt: Mutex::default(),
+            records: Mutex::default(),
+            sink: OnceLock::new(),
+        }))
+    }
+
+    /// Sets who hears of new checkpoints, once. Never blocks.
+    pub fn set_sink(&self, sink: CheckpointSink) {
+        // The first one stays.
+        let _ = self.sink.set(sink);
+    }
+
+    /// Sets the user's message that changes belong to from here on. Never blocks for long.
+    pub fn set_prompt(&self, entry: Option<String>) {
+        *self.prompt.lock().unwrap_or_else(PoisonError::into_inner) = entry;
+    }
+
+    /// Makes the index of the session's folder, so that the first command need not wait for it. Lowers the priority of the calling
+    /// thread for good: belongs on a thread of its own.
+    pub fn prepare(&self) {
+        // Without it the index takes more of the processor, and that is all.
+        let _ = rustix::process::setpriority_process(None, INDEX_NICENESS);
+        self.folder.prepare();
+    }
+
+    /// What `get_state` says. Never blocks.
+    #[must_use]
+    pub fn state(&self) -> UndoState {
+        UndoState { enabled: true, uncovered: self.folder.uncovered() }
+    }
+
+    /// A command is about to start: of the agent, or of the user. Its changes are those until the guard is told of the end, or
+    /// dropped.
+    pub fn begin_command(
+        self: &Arc<Self>,
+        call_id: Option<String>,
+        tool: &str,
+        is_agent: bool,
+    ) -> CommandGuard {
+        CommandGuard {
+            number: Some(self.folder.begin(is_agent)),
+            session: Arc::clone(self),
+            call_id,
+            tool: tool.to_owned(),
+        }
+    }
+
+    /// Runs `write`, which changes the file at `path`, an absolute path without links, and may make its parent folders.
+    pub fn change_file<T>(
+        &self,
+        call_id: Option<&str>,
+        tool: &str,
+        path: &Path,
+        write: impl FnOnce() -> T,
+    ) -> T {
+        let capture = |path: &Path| capture_now(path, &self.kept.store, self.limits.max_file_bytes);
+        let (done, changes) = self.folder.exclusively(|| {
+            let missing = path.ancestors().skip(1).take_while(|folder| !folder.exists());
+            let mut paths: Vec<PathBuf> = missing.map(Path::to_owned).collect();
+            paths.reverse();
+            paths.push(path.to_owned());
+            let before: Vec<FileState> = paths.iter().map(|path| capture(path)).collect();
+            let done = write();
+            let after: Vec<FileState> = paths.iter().map(|path| capture(path)).collect();
+            let states = paths.iter().cloned().zip(after.iter().cloned()).collect();
+            let changes: Vec<Change> = paths
+                .into_iter()
+                .zip(before.into_iter().zip(after))
+                .map(|(path, (before, after))| Change { path: StoredPath(path), before, after })
+                .collect();
+            ((done, changes), states)
+        });
+        let (mut skipped, mut kept) = (Vec::new(), Vec::new());
+        for change in changes {
+            match change.before.unkept().or(change.after.unkept()) {
+                Some(why) => skipped
+                    .push(PathReason { path: change.path.0.display().to_string(), why: why.to_string() }),
+                None if change.before.is_same(&change.after) => {}
+                None => kept.push(change),
+            }
+        }
+        self.record(NewRecord {
+            call_id: call_id.map(str::to_owned),
+            tool: Some(tool.to_owned()),
+            skipped,
+            changes: kept,
+            ..NewRecord::default()
+        });
+        done
+    }
+
+    /// Stores a checkpoint if something changed, and tells of it. A failure is logged: the change itself has happened.
+    fn record(&self, new: NewRecord) -> Option<Checkpoint> {
+        if new.changes.is_empty() && new.skipped.is_empty() {
+            return None;
+        }
+        let prompt = self.prompt.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let stored =
+            self.with_records(|records| Ok(records.append(NewRecord { prompt, ..new }, &self.kept.store)?));
+        match stored {
+            Ok(checkpoint) => {
+                if let Some(sink) = self.sink.get() {
+                    sink(checkpoint.clone());
+                }
+                Some(checkpoint)
+            }
+            Err(error) => {
+                tracing::error!(%error, "a checkpoint could not be stored: these changes cannot be undone");
+                None
+            }
+        }
+    }
+
+    fn with_records<T>(
+        &self,
+        work: impl FnOnce(&mut Records) -> Result<T, CheckpointError>,
+    ) -> Result<T, CheckpointError> {
+        let mut records: MutexGuard<'_, Option<Records>> =
+            self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut loaded = match records.take() {
+            Some(loaded) => loaded,
+            None => {
+                let mut loaded = Records::load(&self.kept.folder, &self.id)?;
+                restore::resume(&mut loaded, &self.kept.store)?;
+                loaded
+            }
+        };
+        let done = work(&mut loaded);
+        *records = Some(loaded);
+        done
+    }
+
+    /// All checkpoints of the session.
+    ///
+    /// # Errors
+    /// [`CheckpointError::Io`].
+    pub fn list(&self) -> Result<CheckpointList, CheckpointError> {
+        self.with_records(|records| {
+            let undone = records.undone();
+            let checkpoint = |record: &Record| Checkpoint {
+                undone: undone.contains(record.checkpoint.id.as_str()),
+                ..record.checkpoint.clone()
+            };
+            Ok(CheckpointList {
+                checkpoints: records.all.iter().map(checkpoint).collect(),
+                undo: records.to_undo().first().map(|record| record.checkpoint.id.clone()),
+                redo: records.to_redo().map(|record| record.checkpoint.id.clone()),
+            })
+        })
+    }
+
+    /// What changed, as unified diffs.
+    ///
+    /// # Errors
+    /// [`CheckpointError`].
+    pub fn diff(&self, params: &DiffCheckpointParams) -> Result<CheckpointDiff, CheckpointError> {
+        self.with_records(|records| {
+            let chosen: Vec<&Record> = match (&params.checkpoint_id, params.since) {
+                (Some(id), _) => vec![find(records, id)?.1],
+                (None, Some(DiffSince::Session)) => records.all.iter().collect(),
+                (None, Some(DiffSince::Prompt) | None) => match records.to_undo().first() {
+                    Some(first) => {
+                        let at = find(records, &first.checkpoint.id)?.0;
+                        records.all[at..].iter().collect()
+                    }
+                    None => Vec::new(),
+                },
+            };
+            let skipped = chosen.iter().flat_map(|record| record.checkpoint.skipped.clone()).collect();
+            let net = net_changes(&chosen, &self.kept.store)?;
+            let net =
+                net.into_iter().filter(|change| self.is_chosen(&change.path.0, params.files.as_deref()));
+            let files = net.map(|change| diff::show(&change, &self.folder.root, &self.kept.store));
+            Ok(CheckpointDiff { files: files.collect::<io::Result<_>>()?, skipped })
+        })
+    }
+
+    fn is_chosen(&self, path: &Path, files: Option<&[String]>) -> bool {
+        files.is_none_or(|files| files.iter().any(|file| path.starts_with(self.folder.root.join(file))))
+    }
+
+    /// Undoes checkpoints.
+    ///
+    /// # Errors
+    /// [`CheckpointError`]. Files that cannot be restored are no error: the answer names them.
+    pub fn restore(&self, params: &RestoreCheckpointParams) -> Result<RestoredCheckpoint, CheckpointError> {
+        let (answer, made) = self.with_records(|records| {
+            let (kind, chosen): (CheckpointKind, Vec<String>) = match (&params.checkpoint_id, params.step) {
+                (Some(id), None) => {
+                    let undone = records.undone();
+                    let at = find(records, id)?.0;
+                    let later = records.all[at..].iter().map(|record| &record.checkpoint.id);
+                    (CheckpointKind::Undo, later.filter(|id| !undone.contains(id.as_str())).cloned().collect())
+                }
+                (None, Some(RestoreStep::Undo)) => {
+                    let ids = records.to_undo().iter().map(|record| record.checkpoint.id.clone()).collect();
+                    (CheckpointKind::Undo, ids)
+                }
+                (None, Some(RestoreStep::Redo)) => {
+                    let redo = records.to_redo().map(|record| record.checkpoint.id.clone());
+                    (CheckpointKind::Redo, redo.into_iter().collect())
+                }
+                _ => return Err(CheckpointError::Choice),
+            };
+            let Some(first) = chosen.first() else {
+                return Err(CheckpointError::Nothing(match kind {
+                    CheckpointKind::Redo => "There is nothing to redo: no undo is left that no tool call came after.",
+                    _ => "There is nothing to undo: no tool call of this session has changed a file that is kept.",
+                }));
+            };
+            let from = find(records, first)?.0;
+            let mut plan = restore::plan(&records.all[from..], &chosen, &self.kept.store, |path| {
+                self.is_chosen(path, params.files.as_deref())
+            })?;
+            if params.preview {
+                return Ok((plan.answer(), None));
+            }
+            let made = restore::perform(&mut plan, kind, chosen, records, &self.kept.store)?;
+            Ok((plan.answer(), made))
+        })?;
+        if !params.preview {
+            self.folder.settle();
+        }
+        if let (Some(checkpoint), Some(sink)) = (&made, self.sink.get()) {
+            sink(checkpoint.clone());
+        }
+        Ok(RestoredCheckpoint { checkpoint: made, ..answer })
+    }
+}
+
+fn find<'a>(records: &'a Records, id: &str) -> Result<(usize, &'a Record), CheckpointError> {
+    let at = records.all.iter().position(|record| record.checkpoint.id == id);
+    let at = at.ok_or_else(|| CheckpointError::Unknown(id.to_owned()))?;
+    Ok((at, &records.all[at]))
+}
+
+/// The changes of several checkpoints as one of each path; what came back to its first state is left out.
+fn net_changes(records: &[&Record], store: &crate::Store) -> io::Result<Vec<Change>> {
+    let mut net: std::collections::BTreeMap<StoredPath, Change> = std::collections::BTreeMap::new();
+    for record in records {
+        for change in Records::changes(record, store)? {
+            match net.get_mut(&change.path) {
+                Some(known) => known.after = change.after,
+                None => drop(net.insert(change.path.clone(), change)),
+            }
+        }
+    }
+    Ok(net.into_values().filter(|change| !change.before.is_same(&change.after)).collect())
+}
+
+/// A command that runs.
+pub struct CommandGuard {
+    session: Arc<SessionCheckpoints>,
+    /// `None` once the end was told.
+    number: Option<CommandNumber>,
+    call_id: Option<String>,
+    tool: String,
+}
+
+impl CommandGuard {
+    /// The command ended: stores a checkpoint of what it changed.
+    pub fn end(mut self) {
+        self.finish();
+    }
+
+    fn finish(&mut self) {
+        let Some(number) = self.number.take() else { return };
+        let found = self.session.folder.end(number);
+        self.session.record(NewRecord {
+            call_id: self.call_id.take(),
+            tool: Some(std::mem::take(&mut self.tool)),
+            shared: found.shared,
+            skipped: found.skipped,
+            changes: found.changes,
+            ..NewRecord::default()
+        });
+    }
+}
+
+impl Drop for CommandGuard {
+    fn drop(&mut self) {
+        if self.number.is_some() {
+            // Dropped where nothing may block: the end is told on a thread of its own.
+            let mut rest = Self {
+                session: Arc::clone(&self.session),
+                number: self.number.take(),
+                call_id: self.call_id.take(),
+                tool: std::mem::take(&mut self.tool),
+            };
+            std::thread::spawn(move || rest.finish());
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Undo: what tool calls change is kept, shown and given back.
+
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt, symlink},
+    path::{Path, PathBuf},
+};
+
+use agentd_e2e::{Daemon, Home, ctl};
+use serde_json::{Value, json};
+
+/// A home whose model makes the given calls, each for the prompt of its place: `run 0`, `run 1`, …
+fn home(calls: &[Value]) -> Home {
+    let home = Home::new();
+    let mut steps: Vec<Value> = Vec::new();
+    for (number, calls) in calls.iter().enumerate() {
+        let calls: Vec<Value> =
+            calls.as_array().expect("a list").iter().map(|call| json!({"toolCall": call})).collect();
+        let prompt = format!("run {number}");
+        steps.push(json!({"when": {"prompt": prompt, "results": 0}, "emit": calls}));
+        steps.push(json!({"when": {"prompt": prompt}, "emit": [{"text": "Done."}]}));
+    }
+    home.write_home("script.json", &json!({"steps": steps}).to_string());
+    let script = home.root().join("home/script.json");
+    home.configure(&json!({"providers": {"script": {"api": "scripted", "baseUrl": script, "apiKey": "none",
+        "models": [{"id": "script"}]}}}));
+    home.settings(
+        &json!({"defaultProvider": "script", "defaultModel": "script", "toolExecution": "sequential",
+        "undo": {"enabled": true}}),
+    );
+    home
+}
+
+fn bash(command: &str) -> Value {
+    json!({"name": "bash", "arguments": {"command": command}})
+}
+
+fn start(home: &Home) -> Daemon {
+    introduce(Daemon::start(home, &[]))
+}
+
+fn introduce(mut daemon: Daemon) -> Daemon {
+    daemon.done(json!({"type": "hello", "protocol": 1}));
+    daemon
+}
+
+fn created(events: &[Value]) -> Vec<&Value> {
+    events
+        .iter()
+        .filter(|event| event["type"] == "checkpoint_created")
+        .map(|event| &event["checkpoint"])
+        .collect()
+}
+
+fn undo(daemon: &mut Daemon) -> Value {
+    daemon.done(json!({"type": "restore_checkpoint", "step": "undo"}))
+}
+
+/// Everything in the project but `.git`: path, mode, content or target, and of files the time.
+fn picture(root: &Path) -> Vec<(PathBuf, u32, Vec<u8>, Option<std::time::SystemTime>)> {
+    let (mut all, mut folders) = (Vec::new(), vec![root.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let about = path.symlink_metadata().unwrap();
+            if path.file_name().unwrap() == ".git" {
+                continue;
+            }
+            let (content, time) = if about.is_symlink() {
+                (fs::read_link(&path).unwrap().into_os_string().into_encoded_bytes(), None)
+            } else if about.is_dir() {
+                folders.push(path.clone());
+                (Vec::new(), None)
+            } else {
+                (fs::read(&path).unwrap(), Some(about.modified().unwrap()))
+            };
+            all.push((path, about.permissions().mode(), content, time));
+        }
+    }
+    all.sort();
+    all
+}
+
+#[test]
+fn a_tree_that_commands_and_file_tools_changed_is_given_back() {
+    let home = home(&[json!([
+        bash("sed -i s/one/two/ a && rm -rf sub && mv m moved && chmod 755 script"),
+        bash("git checkout -q other && mkdir -p out && for n in 1 2 3; do echo $n > out/$n.o; done"),
+        bash("rm link && ln -s b link"),
+        {"name": "write", "arguments": {"path": "new/file", "content": "text"}},
+        {"name": "edit", "arguments": {"path": "b", "edits": [{"oldText": "bee", "newText": "wasp"}]}},
+    ])]);
+    let root = home.project();
+    for (name, content) in
+        [("a", "one\n"), ("b", "bee\n"), ("m", "m"), ("script", "#!\n"), ("sub/deep/x", "x")]
+    {
+        home.write(name, content);
+    }
+    fs::create_dir(root.join("sub/empty")).unwrap();
+    symlink("a", root.join("link")).unwrap();
+    home.write("tracked", "main\n");
+    let git = "git init -q -b main && git add tracked && git -c user.name=x -c user.email=x@x commit -qm 1 && \
+               git checkout -q -b other && echo other > tracked && git -c user.name=x -c user.email=x@x commit -qam 2 && \
+               git checkout -q main";
+    let made = home.command("/bin/sh").args(["-c", git]).status().expect("sh runs");
+    assert!(made.success());
+    let before = picture(&root);
+    let mut daemon = start(&home);
+    let events = daemon.prompt("run 0");
+    assert_eq!(created(&events).len(), 5);
+    let after = picture(&root);
+    assert_ne!(before, after);
+    let done = undo(&mut daemon);
+    assert_eq!(done["conflicts"], json!([]));
+    assert_eq!(picture(&root), before);
+    let done = daemon.done(json!({"type": "restore_checkpoint", "step": "redo"}));
+    assert_eq!(done["conflicts"], json!([]));
+    assert_eq!(picture(&root), after);
+    // Each checkpoint is an entry of the session, on disk.
+    let session = fs::read_to_string(&home.session_files()[0]).unwrap();
+    assert_eq!(session.matches(r#""customType":"checkpoint""#).count(), 7);
+}
+
+#[test]
+fn what_the_user_changed_since_is_left_and_the_verbs_say_so() {
+    let home = home(&[json!([bash("echo agent > a; echo agent > b")]), json!([bash("echo again > b")])]);
+    home.write("a", "one\n");
+    home.write("b", "one\n");
+    for number in 0..2 {
+        let args = ["prompt", "--private", "--undo", "on", "--continue", &format!("run {number}")];
+        assert_eq!(ctl::run(&home, &args).code, 0);
+    }
+    let diff = ctl::run(&home, &["diff"]);
+    assert_eq!(diff.stdout, "--- a/b\n+++ b/b\n@@ -1 +1 @@\n-agent\n+again\n");
+    let stat = ctl::run(&home, &["diff", "--session-start", "--stat"]);
+    assert_eq!(stat.stdout, " a |     2 +-\n b |     2 +-\n 2 files changed, 2 lines added, 2 removed\n");
+    assert_eq!(ctl::run(&home, &["undo"]).code, 0);
+    assert_eq!(home.read("b"), "agent\n");
+    home.write("a", "mine\n");
+    let preview = ctl::run(&home, &["undo", "--preview"]);
+    assert_eq!((preview.code, home.read("b").as_str()), (1, "agent\n"));
+    let undone = ctl::run(&home, &["undo"]);
+    assert_eq!(undone.code, 1);
+    let left = format!("left as it is: {}: it was changed since", home.project().join("a").display());
+    assert!(undone.stderr.contains(&left), "{}", undone.stderr);
+    assert_eq!((home.read("a"), home.read("b")), ("mine\n".into(), "one\n".into()));
+    let nothing = ctl::run(&home, &["undo"]);
+    assert_eq!(nothing.code, 1);
+    assert!(nothing.stderr.contains("There is nothing to undo"), "{}", nothing.stderr);
+    assert_eq!(ctl::run(&home, &["redo"]).code, 0);
+    assert_eq!(home.read("b"), "agent\n");
+}
+
+#[test]
+fn a_long_file_is_skipped_and_said() {
+    let home = home(&[json!([bash("truncate -s 5G large; echo x > small")])]);
+    let mut daemon = start(&home);
+    let events = daemon.prompt("run 0");
+    let checkpoint = created(&events)[0];
+    let large = home.project().join("large");
+    assert_eq!(checkpoint["skipped"][0]["path"], json!(large));
+    assert_eq!(checkpoint["paths"], json!([home.project().join("small")]));
+    undo(&mut daemon);
+    assert!(large.exists() && !home.project().join("small").exists());
+}
+
+#[test]
+fn ten_thousand_files_come_back() {
+    let home = home(&[json!([bash("for n in $(seq 10000); do echo new > f$n; done; rm -rf old")])]);
+    for number in 0..100 {
+        home.write(&format!("old/{number}"), &number.to_string());
+    }
+    let before = picture(&home.project());
+    let mut daemon = start(&home);
+    let events = daemon.prompt("run 0");
+    assert_eq!(
+        (&created(&events)[0]["created"], &created(&events)[0]["deleted"]),
+        (&json!(10000), &json!(101))
+    );
+    assert_eq!(undo(&mut daemon)["conflicts"], json!([]));
+    assert_eq!(picture(&home.project()), before);
+}
+
+#[test]
+fn a_restoring_that_was_killed_is_completed() {
+    let home = home(&[json!([bash("rm -rf sub; for n in 1 2 3 4; do echo new > f$n; done")])]);
+    home.write("sub/a", "a");
+    home.write("sub/b", "b");
+    home.write("f1", "old");
+    let before = picture(&home.project());
+    let mut daemon = start(&home);
+    daemon.prompt("run 0");
+    let state = daemon.done(json!({"type": "get_state"}));
+    let session = state["sessionFile"].as_str().expect("a file").to_owned();
+    drop(daemon);
+    let mut killed = introduce(Daemon::start_with(&home, &["--session", &session], |command| {
+        command.env("AGENTD_FAIL_POINTS", "undo.step@3");
+    }));
+    killed.send(&json!({"type": "restore_checkpoint", "step": "undo"}));
+    killed.wait();
+    assert_ne!(picture(&home.project()), before);
+    let mut daemon = introduce(Daemon::start(&home, &["--session", &session]));
+    let list = daemon.done(json!({"type": "list_checkpoints"}));
+    assert_eq!(list["checkpoints"].as_array().map(Vec::len), Some(2), "{list}");
+    assert_eq!(picture(&home.project()), before);
+}
+
+#[test]
+fn without_undo_nothing_is_kept_and_the_commands_say_how() {
+    let home = home(&[json!([bash("echo x > a")])]);
+    home.settings(&json!({"defaultProvider": "script", "defaultModel": "script"}));
+    let mut daemon = start(&home);
+    let events = daemon.prompt("run 0");
+    assert_eq!(created(&events).len(), 0);
+    assert!(daemon.done(json!({"type": "get_state"})).get("undo").is_none());
+    assert!(!home.agent_dir().join("undo").exists());
+    let refused = daemon.refused(json!({"type": "list_checkpoints"}));
+    assert_eq!(refused["code"], "unsupported");
+}
