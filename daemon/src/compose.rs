@@ -12,7 +12,9 @@ use agentd_config::{
 use agentd_images::Images;
 use agentd_memory::MemoryAccount;
 use agentd_process::{GuardCommand, Launcher, LocalShell, OutputMeter, Shell};
-use agentd_session::{Interner, Services, ToolContext, Toolbox};
+use agentd_session::{Interner, Services, SupportCache, ToolContext, Toolbox};
+#[cfg(target_os = "linux")]
+use agentd_tools::operations::SandboxedHost;
 use agentd_tools::{
     BashFeatures, BashOptions, BashTool, EditTool, FileQueue, FindTool, GrepTool, LsTool, ReadTool,
     WriteTool,
@@ -75,6 +77,7 @@ fn shared(
         images: Images::default(),
         memory,
         outputs: OutputMeter::default(),
+        sandbox_support: SupportCache::default(),
         undo: agentd_checkpoints::UndoServices::default(),
         tools: Box::new(move |context| tools(context, &changes)),
     }
@@ -84,19 +87,30 @@ fn shared(
 fn hosts(context: &ToolContext) -> (Arc<dyn FileHost>, Arc<dyn Shell>) {
     let (group, env) = (context.processes.clone(), Arc::clone(&context.environment));
     let Some((target, connections)) = context.ssh.clone() else {
-        let shell = LocalShell { group, path: context.shell_path.clone(), env };
-        let host = GuardedHost::new(&context.agent_dir, context.agent_dir_writable.clone());
-        return (Arc::new(host), Arc::new(shell));
+        let (path, sandbox) = (context.shell_path.clone(), context.sandbox.clone());
+        let shell = LocalShell { group, path, env, sandbox };
+        return (files_here(context), Arc::new(shell));
     };
     let temp_dir = context.temp_dir.clone();
     let host = SshHost::new(SshOptions { target, connections, commands: group, env, temp_dir });
     (Arc::new(host.clone()), Arc::new(host))
 }
 
+/// The files of this machine, as the session's sandbox permits them.
+fn files_here(context: &ToolContext) -> Arc<dyn FileHost> {
+    let guarded = GuardedHost::new(&context.agent_dir, context.agent_dir_writable.clone());
+    match &context.sandbox {
+        #[cfg(target_os = "linux")]
+        Some(policy) => Arc::new(SandboxedHost::new(Arc::clone(policy), guarded)),
+        _ => Arc::new(guarded),
+    }
+}
+
 /// The features of `bash` beyond its plain form. Terminals and background processes exist on this machine alone.
 fn features(context: &ToolContext) -> BashFeatures {
     let (group, env) = (context.processes.clone(), Arc::clone(&context.environment));
-    let local = LocalShell { group, path: context.shell_path.clone(), env };
+    let (path, sandbox) = (context.shell_path.clone(), context.sandbox.clone());
+    let local = LocalShell { group, path, env, sandbox };
     let is_active = Arc::clone(&context.is_active);
     let mut features = BashFeatures::of(context.bash.as_ref(), &context.background, &local, is_active);
     if context.ssh.is_some() {

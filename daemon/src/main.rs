@@ -26,6 +26,10 @@ fn main() -> ExitCode {
     if args.next().is_some_and(|first| first == "guard") {
         return agentd_process::run_guard();
     }
+    // What a sandbox can use is tried in a process with one thread, of which nothing is left.
+    if std::env::args_os().nth(1).is_some_and(|first| first == agentd_session::PROBE_ARGUMENT) {
+        return tell_sandbox_support();
+    }
     let program =
         std::path::Path::new(&program).file_name().unwrap_or_default().to_string_lossy().into_owned();
     let args: Vec<String> =
@@ -46,6 +50,15 @@ fn main() -> ExitCode {
             Err(error) => fail(&format!("Error: {error}")),
         },
         Err(message) => fail(&message),
+    }
+}
+
+/// Writes what this system offers for sandboxes, as JSON.
+fn tell_sandbox_support() -> ExitCode {
+    let support = serde_json::to_vec(&agentd_sandbox::probe());
+    match support.map_err(std::io::Error::from).and_then(|support| std::io::stdout().write_all(&support)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
     }
 }
 

@@ -37,6 +37,7 @@ pub mod number;
 pub mod oauth_setting;
 pub mod policy_check;
 pub mod resources;
+pub mod sandbox;
 #[cfg(feature = "schema")]
 pub mod schema;
 pub mod secret;

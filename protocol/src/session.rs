@@ -97,6 +97,9 @@ pub struct SessionState {
     /// where nothing is limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budgets: Option<BudgetState>,
+    /// What the sandbox enforces; absent without one. Only in answers to clients that said `hello`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<crate::sandbox::SandboxState>,
     /// How changes of tool calls are kept; absent where undo is off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undo: Option<crate::checkpoints::UndoState>,

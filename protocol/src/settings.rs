@@ -6,6 +6,7 @@ mod daemon;
 pub mod defaults;
 mod models;
 mod permissions;
+mod sandbox;
 mod undo;
 
 use std::collections::BTreeMap;
@@ -30,6 +31,7 @@ pub use self::{
         ProviderRetrySettings, RetrySettings, StallPolicy, ThinkingBudgetSettings, TimeLimit,
     },
     permissions::{PermissionAction, PermissionPreset, PermissionRule, PermissionSettings, TimeoutDecision},
+    sandbox::{NetworkAccess, SandboxMode, SandboxSettings},
     undo::UndoSettings,
 };
 
@@ -129,6 +131,9 @@ pub struct Settings {
     /// Features of the tool `bash` beyond its plain form.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bash: Option<BashSettings>,
+    /// What shell commands and file tools may touch. Only read from the user's settings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxSettings>,
     /// Keeping what tool calls change, so that it can be undone. Only read from the user's settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undo: Option<UndoSettings>,

@@ -18,6 +18,18 @@ pub(crate) struct GuardRailOptions {
     #[arg(long, value_name = "FILE")]
     pub(crate) permission_rules: Option<String>,
 
+    /// What commands and file tools may write (docs/sandbox.md)
+    #[arg(long, value_name = "MODE", value_parser = PossibleValuesParser::new(["off", "workspace-write", "read-only"]))]
+    pub(crate) sandbox: Option<String>,
+
+    /// Whether commands in the sandbox may use the network
+    #[arg(long, value_name = "on|off", value_parser = PossibleValuesParser::new(["on", "off"]))]
+    pub(crate) network: Option<String>,
+
+    /// A folder that may be written in the sandbox, too; repeatable
+    #[arg(long, value_name = "DIR")]
+    pub(crate) writable_root: Vec<String>,
+
     /// End the run before its model calls cost more than USD, such as 0.50 (exit code 5; docs/budgets.md)
     #[arg(long, value_name = "USD", value_parser = parse_dollars)]
     pub(crate) max_cost: Option<f64>,

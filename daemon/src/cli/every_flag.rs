@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use agentd_protocol::{model::ThinkingLevel, settings::PermissionPreset};
+use agentd_protocol::{
+    model::ThinkingLevel,
+    settings::{NetworkAccess, PermissionPreset, SandboxMode},
+};
 use agentd_session::Target;
 
 use super::{flag_table::names, *};
@@ -88,6 +91,9 @@ const EFFECTS: &[EffectRow] = &[
     (&["--prompt-template", "a"], |it| it.session.resources.prompts == ["a"]),
     (&["--no-prompt-templates"], |it| it.session.resources.no_prompts),
     (&["-np"], |it| it.session.resources.no_prompts),
+    (&["--sandbox", "workspace-write"], |it| it.session.sandbox.mode == Some(SandboxMode::WorkspaceWrite)),
+    (&["--network", "off"], |it| it.session.sandbox.network == Some(NetworkAccess::Off)),
+    (&["--writable-root", "/a"], |it| it.session.sandbox.writable_roots == ["/a"]),
     (&["--undo", "on"], |it| it.session.undo == Some(true)),
     (&["--undo", "off"], |it| it.session.undo == Some(false)),
     (&["--approve"], |it| it.session.approve == Some(true)),

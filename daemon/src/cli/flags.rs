@@ -3,9 +3,9 @@
 use agentd_config::resources::ResourceFlags;
 use agentd_protocol::{
     model::ThinkingLevel,
-    settings::{BudgetLimits, PermissionPreset},
+    settings::{BudgetLimits, NetworkAccess, PermissionPreset, SandboxMode},
 };
-use agentd_session::ToolSelection;
+use agentd_session::{SandboxOptions, ToolSelection};
 use agentd_tools::operations::SshTarget;
 
 use crate::record_replay;
@@ -95,6 +95,8 @@ pub(super) struct Flags {
     pub(super) ssh: Option<SshTarget>,
     pub(super) no_context_files: bool,
     pub(super) resources: ResourceFlags,
+    /// `--sandbox` and its like.
+    pub(super) sandbox: SandboxOptions,
     pub(super) undo: Option<bool>,
     pub(super) approve: Option<bool>,
     /// The limits of each run.
@@ -296,6 +298,23 @@ impl Flags {
             }
             "-a" | "--approve" => self.approve = Some(true),
             "-na" | "--no-approve" => self.approve = Some(false),
+            "--sandbox" => {
+                let name = value()?;
+                let unknown = || {
+                    format!(
+                        "Error: --sandbox is off, workspace-write or read-only, not {name:?} (docs/sandbox.md)"
+                    )
+                };
+                self.sandbox.mode = Some(SandboxMode::named(&name).ok_or_else(unknown)?);
+            }
+            "--network" => {
+                self.sandbox.network = Some(match value()?.as_str() {
+                    "on" => NetworkAccess::On,
+                    "off" => NetworkAccess::Off,
+                    other => return Err(format!("Error: --network is \"on\" or \"off\", not \"{other}\"")),
+                });
+            }
+            "--writable-root" => self.sandbox.writable_roots.push(value()?),
             "--undo" => {
                 self.undo = Some(match value()?.as_str() {
                     "on" => true,

@@ -51,10 +51,13 @@ Prompt and tools
  -ns, --no-skills               no skills but those of --skill
       --prompt-template <path>  a prompt template, or a folder of them; repeatable
  -np, --no-prompt-templates     no prompt templates but those of --prompt-template
-      --undo <on|off>           keep what tool calls change, so that it can be undone (agentctl undo)
   -a, --approve / -na, --no-approve    trust, or do not trust, the project's own settings
 Guard rails (docs/budgets.md); of a flag and the setting budgets.run the lower limit counts, and what reaches it ends with exit code 5
       --permissions <preset>    what tools may do where no rule says so: read-only, ask, workspace, full (docs/permissions.md)
+      --sandbox <mode>          what commands and file tools may write: off, workspace-write, read-only (docs/sandbox.md)
+      --network <on|off>        whether commands in the sandbox may use the network
+      --writable-root <dir>     a folder that may be written in the sandbox, too; repeatable
+      --undo <on|off>           keep what tool calls change, so that it can be undone (agentctl undo)
       --permission-rules <file>  a file of rules besides those of the settings
       --max-cost <usd>          what the model calls of a run may cost, such as 0.50
       --max-tokens <n>          the tokens of a run's model calls, input and output

@@ -196,6 +196,7 @@ impl Flags {
             ssh: self.ssh,
             no_context_files: self.no_context_files,
             resources: self.resources,
+            sandbox: self.sandbox,
             undo: self.undo,
             approve: self.approve,
             budget: self.budget,

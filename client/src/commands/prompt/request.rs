@@ -161,6 +161,11 @@ fn daemon_args(options: &PromptOptions, here: Option<&Path>) -> Vec<String> {
     flag("--permissions", options.guard_rails.permissions.clone());
     flag("--permission-rules", options.guard_rails.permission_rules.as_deref().map(ours));
     flag("--ssh", options.ssh.clone());
+    flag("--sandbox", options.guard_rails.sandbox.clone());
+    flag("--network", options.guard_rails.network.clone());
+    for folder in &options.guard_rails.writable_root {
+        flag("--writable-root", Some(ours(folder)));
+    }
     flag("--undo", options.guard_rails.undo.clone());
     flag("--system-prompt", options.system_prompt.as_deref().map(text_or_file));
     for text in &options.append_system_prompt {

@@ -69,6 +69,7 @@ async fn measure() -> Result<(), Box<dyn std::error::Error>> {
         timeout: None,
         cancel: CancellationToken::new(),
         streams: CommandStreams::Output,
+        sandbox: None,
     };
     let start = Instant::now();
     let mut run = ShellRun::start(&group, command).await?;
@@ -87,6 +88,7 @@ fn script(text: &str, environment: &[(std::ffi::OsString, std::ffi::OsString)]) 
         cwd: "/".into(),
         env: environment.to_vec(),
         streams: CommandStreams::Output,
+        sandbox: None,
     }
 }
 

@@ -1,6 +1,8 @@
 //! Describes a command to start, how it ended, and why it could not start.
 
-use std::{ffi::OsString, fmt, io, path::PathBuf};
+use std::{ffi::OsString, fmt, io, path::PathBuf, sync::Arc};
+
+use agentd_sandbox::{ConfineStep, SandboxPolicy};
 
 use crate::terminal::TerminalSize;
 
@@ -17,6 +19,8 @@ pub struct CommandSpec {
     pub env: Vec<(OsString, OsString)>,
     /// Its standard streams.
     pub streams: CommandStreams,
+    /// What it may touch, with all that it starts; `None` confines nothing.
+    pub sandbox: Option<Arc<SandboxPolicy>>,
 }
 
 /// Leaves out the arguments and the environment, which may hold secrets.
@@ -28,6 +32,7 @@ impl fmt::Debug for CommandSpec {
             .field("args", &self.args.len())
             .field("env", &self.env.len())
             .field("streams", &self.streams)
+            .field("sandbox", &self.sandbox.is_some())
             .finish()
     }
 }
@@ -97,6 +102,14 @@ pub enum SpawnError {
     Program {
         /// The program as asked for.
         program: OsString,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The command could not be confined to its sandbox, so it did not run.
+    #[error("the command did not run, because its sandbox could not be set up: {} failed: {source}", step.text())]
+    Sandbox {
+        /// The step that failed.
+        step: ConfineStep,
         /// The system's error.
         source: io::Error,
     },

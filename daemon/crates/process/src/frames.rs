@@ -4,7 +4,10 @@ use std::{
     ffi::{OsStr, OsString},
     os::unix::ffi::{OsStrExt, OsStringExt},
     path::PathBuf,
+    sync::Arc,
 };
+
+use agentd_sandbox::{ConfineStep, SandboxPolicy};
 
 use crate::{
     command::{CommandSpec, CommandStreams, SpawnError},
@@ -81,6 +84,8 @@ pub(crate) enum StartStage {
     WorkingDirectory,
     /// Executing the program.
     Program,
+    /// Confining it to its sandbox.
+    Sandbox(ConfineStep),
 }
 
 /// A report of a supervisor to the daemon: [`SupervisorReport::SIZE`] bytes each.
@@ -117,6 +122,9 @@ impl SupervisorReport {
             Self::Failed(StartStage::Supervisor, errno) => (b'f', errno),
             Self::Failed(StartStage::WorkingDirectory, errno) => (b'w', errno),
             Self::Failed(StartStage::Program, errno) => (b'p', errno),
+            Self::Failed(StartStage::Sandbox(step), errno) => {
+                (b'b', errno & 0xffff | i32::from(step.code()) << 16)
+            }
             Self::Exited(code) => (b'x', code),
             Self::Signaled(signal) => (b'n', signal),
             Self::Processes(count) => (b'c', count),
@@ -138,6 +146,7 @@ impl SupervisorReport {
             b'f' => Self::Failed(StartStage::Supervisor, value),
             b'w' => Self::Failed(StartStage::WorkingDirectory, value),
             b'p' => Self::Failed(StartStage::Program, value),
+            b'b' => Self::Failed(StartStage::Sandbox(ConfineStep::from_code(c)?), value & 0xffff),
             b'x' => Self::Exited(value),
             b'n' => Self::Signaled(value),
             b'c' => Self::Processes(value),
@@ -175,6 +184,9 @@ pub(crate) fn encode_command(command: &CommandSpec, terms: &CommandTerms) -> Res
     }
     put(&mut out, OsStr::new(OWNER_VARIABLE), "environment")?;
     put(&mut out, OsStr::new(&terms.owner.text()), "environment")?;
+    let sandbox = command.sandbox.as_ref().map(|policy| policy.to_bytes()).unwrap_or_default();
+    put_count(&mut out, sandbox.len());
+    out.extend_from_slice(&sandbox);
     out.push(match command.streams {
         CommandStreams::Output => b'o',
         CommandStreams::InputOutput => b'i',
@@ -204,6 +216,10 @@ pub(crate) fn decode_command(bytes: &[u8]) -> Option<(CommandSpec, CommandTerms)
     let env = (0..take_count(&mut rest)?)
         .map(|_| Some((take(&mut rest)?, take(&mut rest)?)))
         .collect::<Option<_>>()?;
+    let sandbox = match take(&mut rest)? {
+        none if none.is_empty() => None,
+        bytes => Some(Arc::new(SandboxPolicy::from_bytes(bytes.as_bytes())?)),
+    };
     let streams = match rest {
         b"o" => CommandStreams::Output,
         b"i" => CommandStreams::InputOutput,
@@ -211,7 +227,7 @@ pub(crate) fn decode_command(bytes: &[u8]) -> Option<(CommandSpec, CommandTerms)
         b"t" => CommandStreams::Terminal(TerminalSize::default()),
         _ => return None,
     };
-    Some((CommandSpec { program, args, cwd, env, streams }, CommandTerms { owner, limits }))
+    Some((CommandSpec { program, args, cwd, env, streams, sandbox }, CommandTerms { owner, limits }))
 }
 
 fn put(out: &mut Vec<u8>, text: &OsStr, part: &'static str) -> Result<(), SpawnError> {
@@ -282,8 +298,11 @@ mod tests {
                 Just(CommandStreams::Separate),
                 Just(CommandStreams::Terminal(TerminalSize::default())),
             ],
+            root in proptest::option::of(text()),
         ) {
-            let mut command = CommandSpec { program, args, cwd: cwd.into(), env, streams };
+            let policy = |root: OsString| SandboxPolicy { writable: vec![root.into()], ..SandboxPolicy::default() };
+            let sandbox = root.map(|root| Arc::new(policy(root)));
+            let mut command = CommandSpec { program, args, cwd: cwd.into(), env, streams, sandbox };
             let bytes = encode_command(&command, &terms()).expect("no NUL bytes");
             prop_assert_eq!(u64::from_ne_bytes(bytes[..8].try_into().unwrap()), (bytes.len() - 8) as u64);
             command.env.push(("AGENTD_OWNER".into(), "00000000000000ab".into()));
@@ -292,7 +311,7 @@ mod tests {
         }
 
         #[test]
-        fn a_report_comes_back_as_it_was(value: i32, kind in 0..12) {
+        fn a_report_comes_back_as_it_was(value: i32, kind in 0..13) {
             let report = match kind {
                 0 => SupervisorReport::Ready(value),
                 1 => SupervisorReport::Started(value),
@@ -305,6 +324,7 @@ mod tests {
                 8 => SupervisorReport::MemoryKib(value),
                 9 => SupervisorReport::Limit(LimitedResource::Memory, value % 2 == 0),
                 10 => SupervisorReport::Limit(LimitedResource::Output, false),
+                11 => SupervisorReport::Failed(StartStage::Sandbox(ConfineStep::Landlock), value & 0xffff),
                 _ => SupervisorReport::Empty,
             };
             prop_assert_eq!(SupervisorReport::decode(report.encode()), Some(report));
@@ -319,6 +339,7 @@ mod tests {
             cwd: "/".into(),
             env: Vec::new(),
             streams: CommandStreams::Output,
+            sandbox: None,
         };
         assert!(matches!(encode_command(&command, &terms()), Err(SpawnError::NulByte { part: "arguments" })));
     }

@@ -231,6 +231,7 @@ fn spawn_error(command: CommandSpec, stage: StartStage, errno: i32) -> SpawnErro
     match stage {
         StartStage::Supervisor => SpawnError::Resources(source),
         StartStage::WorkingDirectory => SpawnError::WorkingDirectory { path: command.cwd, source },
+        StartStage::Sandbox(step) => SpawnError::Sandbox { step, source },
         StartStage::Program => SpawnError::Program { program: command.program, source },
     }
 }

@@ -10,6 +10,7 @@ use std::{
 };
 
 use agentd_protocol::{command::Work, tool::Truncation};
+use agentd_sandbox::SandboxPolicy;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -63,6 +64,8 @@ pub struct ShellJob {
     pub streams: CommandStreams,
     /// The work that the command belongs to, for lists of processes.
     pub work: Work,
+    /// Whether the command runs outside of the shell's sandbox.
+    pub outside_sandbox: bool,
 }
 
 /// A running command. Dropping it kills the command, unless its shell has exited.
@@ -122,6 +125,8 @@ pub struct LocalShell {
     pub path: Option<PathBuf>,
     /// The complete environment of all commands.
     pub env: Arc<[(OsString, OsString)]>,
+    /// What commands may touch; `None` confines nothing.
+    pub sandbox: Option<Arc<SandboxPolicy>>,
 }
 
 impl LocalShell {
@@ -130,11 +135,13 @@ impl LocalShell {
     /// # Errors
     /// [`ShellError::ShellMissing`].
     pub(crate) async fn command(&self, job: ShellJob) -> Result<ShellCommand, ShellError> {
-        let ShellJob { command, cwd, base, env: added, timeout, cancel, streams, work: _ } = job;
+        let ShellJob { command, cwd, base, env: added, timeout, cancel, streams, work: _, outside_sandbox } =
+            job;
         let mut env = base.as_ref().unwrap_or(&self.env).to_vec();
         env.extend(added);
         let shell = resolve_shell(self.path.as_deref(), &env).await?;
-        Ok(ShellCommand { shell, command, cwd, env, timeout, cancel, streams })
+        let sandbox = self.sandbox.clone().filter(|_| !outside_sandbox);
+        Ok(ShellCommand { shell, command, cwd, env, timeout, cancel, streams, sandbox })
     }
 
     async fn run(&self, job: ShellJob) -> Result<Box<dyn RunningCommand>, ShellError> {

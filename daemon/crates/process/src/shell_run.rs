@@ -5,9 +5,11 @@ use std::{
     ffi::{OsStr, OsString},
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
+use agentd_sandbox::SandboxPolicy;
 use tokio::{
     io::AsyncReadExt as _,
     select,
@@ -50,6 +52,8 @@ pub struct ShellCommand {
     pub cancel: CancellationToken,
     /// The standard streams: [`ShellRun::next`] returns the output, without the errors where these are separate.
     pub streams: CommandStreams,
+    /// What it may touch; `None` confines nothing.
+    pub sandbox: Option<Arc<SandboxPolicy>>,
 }
 
 /// Why a command was killed.
@@ -127,9 +131,9 @@ impl ShellRun {
     /// # Errors
     /// See [`ShellError`]. Cancel safety: if dropped, whatever was started is killed.
     pub async fn start(group: &ProcessGroup, command: ShellCommand) -> Result<Self, ShellError> {
-        let ShellCommand { shell, command, cwd, env, timeout, cancel, streams } = command;
+        let ShellCommand { shell, command, cwd, env, timeout, cancel, streams, sandbox } = command;
         let args = vec!["-c".into(), command.into()];
-        let spec = CommandSpec { program: shell.into(), args, cwd, env, streams };
+        let spec = CommandSpec { program: shell.into(), args, cwd, env, streams, sandbox };
         let process = group.spawn(spec).await?;
         let started = Instant::now();
         Ok(Self {

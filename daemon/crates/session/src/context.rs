@@ -34,6 +34,7 @@ use crate::{
     budget::{CallPurpose, SessionBudget},
     models::{Choice, FallbackChain, RetryPolicy},
     permissions::PermissionGate,
+    sandbox::SessionSandbox,
     services::Services,
     session_tools::OwnTools,
 };
@@ -60,6 +61,8 @@ pub(crate) struct SessionContext {
     pub(crate) gate: HookGate,
     /// The permissions behind the gate; `None` where everything is allowed.
     pub(crate) permissions: Option<Arc<PermissionGate>>,
+    /// The sandbox of commands and file tools, if there is one.
+    pub(crate) sandbox: Option<Arc<SessionSandbox>>,
     /// Keeps what tool calls change; `None` while undo is off.
     pub(crate) undo: Option<Arc<SessionCheckpoints>>,
     /// Whether tools and commands work on another host.

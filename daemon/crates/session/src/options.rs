@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use agentd_config::{Environment, resources::ResourceFlags};
 use agentd_protocol::{
     model::ThinkingLevel,
-    settings::{BudgetLimits, PermissionPreset, PermissionRule, matches_pattern as matches},
+    settings::{
+        BudgetLimits, NetworkAccess, PermissionPreset, PermissionRule, SandboxMode,
+        matches_pattern as matches,
+    },
 };
 use agentd_tools::operations::SshTarget;
 
@@ -52,6 +55,8 @@ pub struct SessionOptions {
     pub resources: ResourceFlags,
     /// `--permissions` and `--permission-rules`.
     pub permissions: PermissionOptions,
+    /// `--sandbox` and its like.
+    pub sandbox: SandboxOptions,
     /// `--undo`: whether changes of tool calls are kept; `None` leaves that to the settings.
     pub undo: Option<bool>,
     /// `--approve` (true) or `--no-approve` (false): whether the project's own settings are trusted.
@@ -83,6 +88,17 @@ pub struct PermissionOptions {
     pub preset: Option<PermissionPreset>,
     /// `--permission-rules`: rules besides those of the settings.
     pub rules: Vec<PermissionRule>,
+}
+
+/// The flags of a session's sandbox.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SandboxOptions {
+    /// `--sandbox`: the mode in the place of that of the settings.
+    pub mode: Option<SandboxMode>,
+    /// `--network`: whether commands may use the network.
+    pub network: Option<NetworkAccess>,
+    /// `--writable-root`: folders besides those of the settings.
+    pub writable_roots: Vec<String>,
 }
 
 /// Which session to open.

@@ -13,9 +13,11 @@ use agentd_process::{
     ArtifactFolder, BackgroundProcesses, Launcher, OutputMeter, OutputStorage, ProcessGroup, Shell,
 };
 use agentd_protocol::settings::BashSettings;
+use agentd_sandbox::SandboxPolicy;
 use agentd_tools::operations::SshTarget;
 use tokio_util::task::TaskTracker;
 
+use crate::sandbox::SupportCache;
 use crate::{child_environment::ChildEnvironment, event_log::FeedLimits, interner::Interner};
 
 /// The services that all sessions of a daemon share.
@@ -42,6 +44,8 @@ pub struct Services {
     pub memory: MemoryAccount,
     /// Counts what is written to long outputs.
     pub outputs: OutputMeter,
+    /// What this system offers for sandboxes.
+    pub sandbox_support: SupportCache,
     /// What sessions with undo share.
     pub undo: UndoServices,
     /// Hears of changes of sessions.
@@ -141,6 +145,8 @@ pub struct ToolContext {
     pub agent_dir: PathBuf,
     /// The setting `agentDirWritable`.
     pub agent_dir_writable: Vec<String>,
+    /// What commands and file tools may touch; `None` without a sandbox.
+    pub sandbox: Option<Arc<SandboxPolicy>>,
     /// Keeps what tool calls change; `None` while undo is off.
     pub undo: Option<Arc<SessionCheckpoints>>,
 }

@@ -178,6 +178,7 @@ pub(crate) async fn run_bash<M: Send>(
         cancel,
         streams: CommandStreams::Output,
         work,
+        outside_sandbox: false,
     };
     let stopped = job.cancel.clone();
     // What the command changes is the user's own.

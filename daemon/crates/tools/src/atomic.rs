@@ -42,16 +42,29 @@ pub(crate) fn replace(
     content: &[u8],
     before: Option<&FileSnapshot<'_>>,
 ) -> Result<(), WriteError> {
+    let failed = |source| WriteError::System { call: "open", path: path.to_owned(), source };
+    replace_real(path, &real_path(path).map_err(failed)?, content, before)
+}
+
+/// [`replace`] for a path whose real path is known: `target`. A link that has taken its place meanwhile is not followed.
+///
+/// # Errors
+/// As of [`replace`].
+pub(crate) fn replace_real(
+    path: &Path,
+    target: &Path,
+    content: &[u8],
+    before: Option<&FileSnapshot<'_>>,
+) -> Result<(), WriteError> {
     let failed = |call| move |source| WriteError::System { call, path: path.to_owned(), source };
-    let target = real_path(path).map_err(failed("open"))?;
-    let change = Change { path, target: &target, content, before };
-    match fs::symlink_metadata(&target) {
+    let change = Change { path, target, content, before };
+    match fs::symlink_metadata(target) {
         Ok(old) => {
-            check_writable(path, &target, &old)?;
+            check_writable(path, target, &old)?;
             if old.nlink() > 1 {
                 return change.overwrite();
             }
-            match prepare(&target, Some(&old)) {
+            match prepare(target, Some(&old)) {
                 Ok(Some(file)) => change.put(file),
                 Ok(None) => change.overwrite(),
                 Err(error) if takes_no_new_files(&error) => change.overwrite(),
@@ -59,7 +72,7 @@ pub(crate) fn replace(
             }
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let file = prepare(&target, None).map_err(failed("open"))?;
+            let file = prepare(target, None).map_err(failed("open"))?;
             match file {
                 Some(file) => change.put(file),
                 None => change.overwrite(),
@@ -144,7 +157,7 @@ impl Change<'_> {
         let mut file: File = OpenOptions::new()
             .write(true)
             .truncate(true)
-            .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+            .custom_flags((OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed())
             .open(self.target)
             .map_err(|error| self.failed("open", error))?;
         file.write_all(self.content).map_err(|source| WriteError::Torn { path: self.path.to_owned(), source })

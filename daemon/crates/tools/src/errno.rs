@@ -2,6 +2,7 @@
 
 use std::{io, path::Path};
 
+use agentd_sandbox::AccessRefusal;
 use rustix::io::Errno;
 
 use crate::operations::Unreachable;
@@ -51,17 +52,23 @@ pub(crate) fn code(error: &io::Error) -> &'static str {
 /// Describes a failed system call: `ENOENT: no such file or directory, access '/abs/x'`.
 #[must_use]
 pub(crate) fn describe(error: &io::Error, call: &str, path: &Path) -> String {
-    match Unreachable::of(error) {
-        Some(unreachable) => unreachable.to_string(),
-        None => format!("{}, {call} '{}'", sentence(error), path.display()),
+    whole_message(error).unwrap_or_else(|| format!("{}, {call} '{}'", sentence(error), path.display()))
+}
+
+/// The message of an error that is a whole one, without a call or a path: a host that cannot be reached, or a sandbox.
+#[must_use]
+pub(crate) fn whole_message(error: &io::Error) -> Option<String> {
+    if let Some(unreachable) = Unreachable::of(error) {
+        return Some(unreachable.to_string());
     }
+    error.get_ref()?.downcast_ref::<AccessRefusal>().map(ToString::to_string)
 }
 
 /// The code word and its sentence: `ENOENT: no such file or directory`.
 #[must_use]
 pub(crate) fn sentence(error: &io::Error) -> String {
-    if let Some(unreachable) = Unreachable::of(error) {
-        return unreachable.to_string();
+    if let Some(message) = whole_message(error) {
+        return message;
     }
     match known(error) {
         Some((_, word, meaning)) => format!("{word}: {meaning}"),

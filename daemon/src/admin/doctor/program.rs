@@ -110,6 +110,7 @@ pub(super) async fn shell(context: &Context, settings: Option<&Settings>) -> Che
         timeout: Some(SHELL_TIMEOUT),
         cancel: CancellationToken::new(),
         streams: CommandStreams::Output,
+        sandbox: None,
     };
     // A launcher for this check alone: its guard ends with it.
     let launcher = Launcher::new(GuardCommand::this_program());

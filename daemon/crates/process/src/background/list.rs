@@ -112,6 +112,7 @@ impl BackgroundProcesses {
             cwd: command.cwd,
             env: command.env,
             streams,
+            sandbox: command.sandbox,
         };
         let mut process = group.spawn(spec).await.map_err(ShellError::from)?;
         let started = Instant::now();

@@ -8,13 +8,17 @@ use std::{
         fd::{AsFd, OwnedFd},
         unix::net::UnixStream,
     },
-    process::{Command, Stdio},
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use agentd_sandbox::{ConfineStep, SandboxPolicy};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
+    pipe::{PipeFlags, pipe_with},
     process::{
         Pid, PidfdFlags, Signal, WaitStatus, getpid, pidfd_open, pidfd_send_signal, set_child_subreaper,
     },
@@ -104,11 +108,32 @@ fn start(
             nice,
         },
     );
-    let child = command.spawn().map_err(failed(StartStage::Program))?;
+    let child = match spec.sandbox {
+        None => command.spawn().map_err(failed(StartStage::Program))?,
+        Some(policy) => spawn_confined(command, &policy, spec.cwd)?,
+    };
     // Staying there would prevent unmounting the command's directory while anything runs.
     let _ = env::set_current_dir("/");
     let pid = i32::try_from(child.id()).map_err(|_| Some((StartStage::Supervisor, libc::ERANGE)))?;
     Ok(StartedCommand { pid, meter })
+}
+
+/// Starts a command that confines itself before it executes its program.
+fn spawn_confined(
+    mut command: Command,
+    policy: &Arc<SandboxPolicy>,
+    cwd: PathBuf,
+) -> Result<Child, Option<(StartStage, i32)>> {
+    let (told, tell) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)
+        .map_err(|errno| Some((StartStage::Supervisor, errno.raw_os_error())))?;
+    sys::confine_on_start(&mut command, Arc::clone(policy), cwd, tell);
+    command.spawn().map_err(|error| {
+        // The step that failed, if it was one of these.
+        let mut code = [0];
+        let told = rustix::io::read(&told, &mut code).is_ok_and(|count| count == 1);
+        let step = ConfineStep::from_code(code[0]).filter(|_| told);
+        failed(step.map_or(StartStage::Program, StartStage::Sandbox))(error)
+    })
 }
 
 /// Connects the command to its streams; see [`CommandStreams::open`] for their order.

@@ -13,10 +13,13 @@ use std::{
         fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
         unix::process::CommandExt,
     },
+    path::PathBuf,
     process::Command,
     ptr,
+    sync::Arc,
 };
 
+use agentd_sandbox::SandboxPolicy;
 use rustix::process::Pid;
 
 /// The side of a fork.
@@ -214,6 +217,27 @@ pub(super) fn prepare_on_start(command: &mut Command, on_start: OnStart) {
             let mut set = MaybeUninit::<libc::sigset_t>::uninit();
             libc::sigemptyset(set.as_mut_ptr());
             check(libc::sigprocmask(libc::SIG_SETMASK, set.as_ptr(), ptr::null_mut())).map(drop)
+        });
+    }
+}
+
+/// Makes the started program confine itself, after all other preparations. The code of a step that fails goes to `tell`.
+pub(super) fn confine_on_start(
+    command: &mut Command,
+    policy: Arc<SandboxPolicy>,
+    cwd: PathBuf,
+    tell: OwnedFd,
+) {
+    // SAFETY: a supervisor has one thread, so its fork is a full copy that may allocate and take locks.
+    unsafe {
+        command.pre_exec(move || {
+            agentd_sandbox::confine(&policy, &cwd).map_err(|error| {
+                // If this fails, the error is told without its step.
+                let _ = rustix::io::write(&tell, &[error.step.code()]);
+                // Only errors with a code of the system reach the supervisor.
+                let code = error.source.raw_os_error().unwrap_or(libc::EIO);
+                io::Error::from_raw_os_error(code)
+            })
         });
     }
 }

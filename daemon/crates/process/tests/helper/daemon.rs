@@ -36,6 +36,7 @@ async fn copy() -> Result<(), Box<dyn std::error::Error>> {
         cwd: "/".into(),
         env: vec![("PATH".into(), "/usr/bin:/bin".into())],
         streams: CommandStreams::Output,
+        sandbox: None,
     };
     let group = launcher.group();
     let mut process = group.spawn(command).await?;

@@ -26,7 +26,7 @@ impl Bench {
     fn new() -> Self {
         let group = launcher().group();
         let path = ("PATH".into(), "/usr/bin:/bin".into());
-        let shell = LocalShell { group: group.clone(), path: None, env: [path].into() };
+        let shell = LocalShell { group: group.clone(), path: None, env: [path].into(), sandbox: None };
         Self { list: BackgroundProcesses::new(group, 4), shell, dir: tempfile::tempdir().unwrap() }
     }
 
@@ -40,6 +40,7 @@ impl Bench {
             cancel: CancellationToken::new(),
             streams: CommandStreams::Output,
             work: Work { kind: WorkKind::Tool, id: None, name: None },
+            outside_sandbox: false,
         };
         BackgroundJob { label: command.into(), job, outputs: self.dir.path().into() }
     }

@@ -30,6 +30,7 @@ pub(crate) fn script(script: &str) -> CommandSpec {
         cwd: "/".into(),
         env: env(),
         streams: CommandStreams::Output,
+        sandbox: None,
     }
 }
 
@@ -43,6 +44,7 @@ pub(crate) fn shell(script: &str) -> ShellCommand {
         timeout: None,
         cancel: CancellationToken::new(),
         streams: CommandStreams::Output,
+        sandbox: None,
     }
 }
 

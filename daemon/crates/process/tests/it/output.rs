@@ -43,7 +43,7 @@ async fn a_flood_is_kept_whole_on_disk_and_small_in_memory() {
 
 /// Runs a client's command to its end; its text comes in `pieces`.
 async fn cleaned(group: &ProcessGroup, script: &str, dir: &Path, pieces: &mut Vec<String>) -> CleanedOutput {
-    let shell = LocalShell { group: group.clone(), path: None, env: env().into() };
+    let shell = LocalShell { group: group.clone(), path: None, env: env().into(), sandbox: None };
     let job = ShellJob {
         command: script.into(),
         cwd: "/".into(),
@@ -53,6 +53,7 @@ async fn cleaned(group: &ProcessGroup, script: &str, dir: &Path, pieces: &mut Ve
         cancel: CancellationToken::new(),
         streams: CommandStreams::Output,
         work: Work { kind: WorkKind::Bash, id: None, name: None },
+        outside_sandbox: false,
     };
     let mut run = CleanedRun::start(&shell, job, dir.into()).await.expect("a run");
     while let Some(piece) = run.next().await {

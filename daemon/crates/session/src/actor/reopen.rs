@@ -183,6 +183,7 @@ fn differences(
         approve,
         budget,
         permissions,
+        sandbox,
         // These are applied.
         name: _,
         provider: _,
@@ -236,6 +237,12 @@ fn differences(
         ("--no-prompt-templates", resources.no_prompts && !has.resources.no_prompts),
         ("--permissions", permissions.preset.is_some() && permissions.preset != has.permissions.preset),
         ("--permission-rules", !permissions.rules.is_empty() && permissions.rules != has.permissions.rules),
+        ("--sandbox", sandbox.mode.is_some() && sandbox.mode != has.sandbox.mode),
+        ("--network", sandbox.network.is_some() && sandbox.network != has.sandbox.network),
+        (
+            "--writable-root",
+            !sandbox.writable_roots.is_empty() && sandbox.writable_roots != has.sandbox.writable_roots,
+        ),
         ("--max-cost", budget.cost_usd.is_some() && budget.cost_usd != has.budget.cost_usd),
         ("--max-tokens", budget.tokens.is_some() && budget.tokens != has.budget.tokens),
         ("--max-turns", budget.turns.is_some() && budget.turns != has.budget.turns),

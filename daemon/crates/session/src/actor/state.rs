@@ -44,6 +44,7 @@ impl Actor {
             error_message: None,
             budgets: None,
             permissions: None,
+            sandbox: None,
             undo: None,
         }
     }
@@ -65,6 +66,7 @@ impl Actor {
             error_message,
             budgets: self.context.budget.state(),
             permissions: self.context.permissions.as_ref().map(|permissions| permissions.state()),
+            sandbox: self.context.sandbox.as_ref().map(|sandbox| sandbox.state().clone()),
             undo: self.context.undo.as_ref().map(|undo| undo.state()),
             ..self.state()
         }

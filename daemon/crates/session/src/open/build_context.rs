@@ -35,6 +35,7 @@ use crate::{
     models::{FallbackChain, RetryPolicy},
     options::{SessionOptions, ToolSelection, default_tools},
     permissions::PermissionGate,
+    sandbox::SessionSandbox,
     services::{Services, ToolContext, Toolbox},
     session_tools::OwnTools,
 };
@@ -57,6 +58,7 @@ pub(super) struct CarriedOver {
     pub(super) cwd: PathBuf,
     pub(super) budget: Arc<SessionBudget>,
     pub(super) permissions: Option<Arc<PermissionGate>>,
+    pub(super) sandbox: Option<Arc<SessionSandbox>>,
     /// What keeps its changes: opened with the session, if undo is on.
     pub(super) undo: Option<Arc<SessionCheckpoints>>,
 }
@@ -93,6 +95,7 @@ pub(super) fn build_context(
         cwd,
         budget,
         permissions,
+        sandbox,
         undo,
     } = carried_over;
     let child_environment = services.child_environments.intern(child_environment(&ChildSources {
@@ -124,7 +127,10 @@ pub(super) fn build_context(
         ssh: options.ssh.clone().map(|target| (target, services.launcher.group())),
         shell_path,
         shell_command_prefix: settings.shell_command_prefix.clone(),
-        environment: child_environment,
+        environment: match &sandbox {
+            Some(sandbox) => sandbox.environment(&child_environment),
+            None => child_environment,
+        },
         temp_dir,
         outputs: outputs.clone(),
         artifacts: artifacts.clone(),
@@ -134,6 +140,7 @@ pub(super) fn build_context(
         home: PathBuf::from(options.environment.non_empty("HOME").unwrap_or("/")),
         agent_dir: agent_dir.path().to_owned(),
         agent_dir_writable: settings.agent_dir_writable.clone().unwrap_or_default(),
+        sandbox: sandbox.as_ref().map(|sandbox| Arc::clone(sandbox.policy())),
         undo: undo.clone(),
     });
     found.extend(unknown_tools(&options.tools, &tools));
@@ -157,6 +164,7 @@ pub(super) fn build_context(
         shell,
         gate: permissions.clone().map_or(gate, |permissions| HookGate::new(permissions)),
         permissions,
+        sandbox,
         undo,
         is_elsewhere: options.ssh.is_some(),
         shell_prefix: settings.shell_command_prefix.clone(),

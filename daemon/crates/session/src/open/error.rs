@@ -7,7 +7,7 @@ use agentd_protocol::error::{ErrorCode, Failure};
 use agentd_store::{ForkError, StoreError};
 use tokio::task::JoinError;
 
-use crate::{permissions::PermissionFault, transcript::store_failure};
+use crate::{permissions::PermissionFault, sandbox::SandboxFault, transcript::store_failure};
 
 /// Why a session could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -18,6 +18,9 @@ pub enum OpenError {
     /// The permissions cannot be used, so that nothing would be refused.
     #[error(transparent)]
     Permissions(#[from] PermissionFault),
+    /// The sandbox that was asked for cannot be had.
+    #[error(transparent)]
+    Sandbox(#[from] SandboxFault),
     /// The session file does not open.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -116,7 +119,9 @@ impl From<OpenError> for Failure {
             OpenError::NotFound(_) | OpenError::Gone(_) | OpenError::Elsewhere { .. } => {
                 ErrorCode::SessionNotFound
             }
-            OpenError::IdTaken { .. } | OpenError::Permissions(_) => ErrorCode::InvalidField,
+            OpenError::IdTaken { .. } | OpenError::Permissions(_) | OpenError::Sandbox(_) => {
+                ErrorCode::InvalidField
+            }
             OpenError::Model { .. } => ErrorCode::NoModel,
             OpenError::AgentDir(_) | OpenError::NoCwd { .. } | OpenError::Search { .. } => ErrorCode::Io,
             OpenError::Ending(_) => ErrorCode::ShuttingDown,

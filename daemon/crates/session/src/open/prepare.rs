@@ -39,6 +39,7 @@ use crate::{
     recovery::{AfterCrash, Origin, UnflushedWrites, recover},
     reply::Reply,
     requests::IdempotencyCache,
+    sandbox::SandboxSources,
     services::Services,
     session_tools::{ToolChoice, choice_entry, chosen_on},
     transcript::{Journal, SessionIntentLog},
@@ -176,6 +177,17 @@ fn prepare_from(
     }
     .gate()?
     .map(Arc::new);
+    let sandbox = SandboxSources {
+        settings: settings.sandbox.as_ref(),
+        options: &options.sandbox,
+        cwd: &cwd,
+        is_elsewhere: options.ssh.is_some(),
+        environment: &options.environment,
+        agent_dir: &agent_dir,
+        support: &services.sandbox_support,
+    }
+    .open()?
+    .map(Arc::new);
     let modes = (settings.steering_mode.unwrap_or_default(), settings.follow_up_mode.unwrap_or_default());
     let parent_id = parent_id(&session);
     let processes = services.launcher.group();
@@ -201,6 +213,7 @@ fn prepare_from(
         cwd,
         budget,
         permissions,
+        sandbox,
         undo,
     };
     let trust_is_open = is_open(&trust);

@@ -83,6 +83,7 @@ pub(crate) fn reconfigure(
         cwd: context.cwd.clone(),
         budget: Arc::clone(&context.budget),
         permissions,
+        sandbox: context.sandbox.clone(),
         undo: context.undo.clone(),
     };
     let trusted = Some(Arc::new(files.clone()));
@@ -140,6 +141,7 @@ pub(crate) fn with_models(
         cwd: context.cwd.clone(),
         budget: Arc::clone(&context.budget),
         permissions: context.permissions.clone(),
+        sandbox: context.sandbox.clone(),
         undo: context.undo.clone(),
     };
     let project = Project {

@@ -254,6 +254,7 @@ fn services(
         images: agentd_images::Images::default(),
         outputs: agentd_process::OutputMeter::default(),
         memory: agentd_memory::MemoryAccount::default(),
+        sandbox_support: agentd_session::SupportCache::default(),
         undo: agentd_checkpoints::UndoServices::default(),
         epoch: "epoch".into(),
         limits,
@@ -268,7 +269,7 @@ fn services(
             let (group, path, env) = (context.processes, context.shell_path, context.environment);
             Toolbox {
                 tools: vec![Arc::new(SteppedTool { spec, orders: Arc::clone(&orders) })],
-                shell: Arc::new(LocalShell { group, path, env }),
+                shell: Arc::new(LocalShell { group, path, env, sandbox: None }),
                 gate: gate.clone(),
             }
         }),
@@ -283,6 +284,7 @@ fn options(root: &Path) -> SessionOptions {
     environment.set("TMPDIR", root);
     environment.set("PATH", path);
     SessionOptions {
+        sandbox: agentd_session::SandboxOptions::default(),
         cwd: root.to_owned(),
         environment,
         compat: false,

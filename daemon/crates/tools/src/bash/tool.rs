@@ -79,6 +79,7 @@ impl BashTool {
             cancel,
             streams: terminal.map_or(CommandStreams::Output, CommandStreams::Terminal),
             work: Work { kind: WorkKind::Tool, id: Some(call_id.as_str().into()), name: Some(NAME.into()) },
+            outside_sandbox: false,
         };
         let by = Requester::Model { call_id: &call_id };
         let begin = CommandWatch::begin(undo.as_ref(), Some(&call_id), NAME, by);

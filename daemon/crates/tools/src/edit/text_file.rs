@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use crate::{
     errno,
-    operations::{FileKind, FileSnapshot, FileStamp, FileSystem, OpenFile, Unreachable},
+    operations::{FileKind, FileSnapshot, FileStamp, FileSystem, OpenFile},
     truncate::format_size,
 };
 
@@ -82,10 +82,8 @@ impl TextFile {
 
 /// The error for a file that cannot be opened.
 pub(super) fn unreachable_file(given: &str, error: &io::Error) -> ToolError {
-    match Unreachable::of(error) {
-        Some(unreachable) => ToolError(unreachable.to_string()),
-        None => ToolError(format!("Could not edit file: {given}. Error code: {}.", errno::code(error))),
-    }
+    let unreadable = || format!("Could not edit file: {given}. Error code: {}.", errno::code(error));
+    ToolError(errno::whole_message(error).unwrap_or_else(unreadable))
 }
 
 /// Reads at most one byte more than the limit.

@@ -1,7 +1,7 @@
 //! The files of this machine.
 
 use std::{
-    fs::{self, Metadata, OpenOptions},
+    fs::{self, File, Metadata, OpenOptions},
     io,
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
@@ -37,17 +37,7 @@ impl FileSystem for LocalFiles {
         // Opening a pipe without this would wait for a writer.
         let flags = OFlags::NONBLOCK.bits().cast_signed();
         let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-        let metadata = file.metadata()?;
-        let mut about = about(&metadata);
-        if about.kind == FileKind::File && is_of_processes(&file)? {
-            about.kind = FileKind::OfProcesses;
-        }
-        Ok(OpenFile {
-            about,
-            stamp: FileStamp::of(&metadata, now),
-            limit: kernel::limit(&file)?,
-            content: Box::new(file),
-        })
+        opened_at(file, now)
     }
 
     fn about(&self, path: &Path) -> io::Result<FileFacts> {
@@ -103,6 +93,26 @@ fn list(folder: &Path) -> io::Result<Vec<FolderEntry>> {
     folder.read_dir()?.map(listed).collect()
 }
 
-fn about(metadata: &Metadata) -> FileFacts {
+/// A file that was just opened.
+///
+/// # Errors
+/// The system's.
+#[cfg(target_os = "linux")]
+pub(super) fn opened(file: File) -> io::Result<OpenFile> {
+    opened_at(file, SystemTime::now())
+}
+
+/// A file that was opened after `now`.
+fn opened_at(file: File, now: SystemTime) -> io::Result<OpenFile> {
+    let metadata = file.metadata()?;
+    let mut about = about(&metadata);
+    if about.kind == FileKind::File && is_of_processes(&file)? {
+        about.kind = FileKind::OfProcesses;
+    }
+    let (stamp, limit) = (FileStamp::of(&metadata, now), kernel::limit(&file)?);
+    Ok(OpenFile { about, stamp, limit, content: Box::new(file) })
+}
+
+pub(super) fn about(metadata: &Metadata) -> FileFacts {
     FileFacts { kind: metadata.file_type().into(), length: metadata.len() }
 }

@@ -14,6 +14,8 @@ mod file_system;
 mod guarded;
 mod local;
 mod memory;
+#[cfg(target_os = "linux")]
+mod sandboxed;
 mod ssh;
 mod unreachable;
 mod write_error;
@@ -24,6 +26,8 @@ pub use file_system::{
 pub use guarded::GuardedHost;
 pub use local::{LocalFiles, LocalHost};
 pub use memory::MemoryHost;
+#[cfg(target_os = "linux")]
+pub use sandboxed::SandboxedHost;
 pub use ssh::{SshHost, SshOptions, SshTarget, SshTargetError};
 pub use unreachable::Unreachable;
 pub use write_error::WriteError;

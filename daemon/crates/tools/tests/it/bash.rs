@@ -40,6 +40,7 @@ impl Bench {
             group: group.clone(),
             path: None,
             env: [path, ("FROM_SESSION".into(), "base".into())].into(),
+            sandbox: None,
         };
         let mut options = BashOptions {
             undo: None,

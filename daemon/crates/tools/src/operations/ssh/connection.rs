@@ -120,6 +120,7 @@ impl Connection {
             cwd: "/".into(),
             env: self.env.to_vec(),
             streams: CommandStreams::Separate,
+            sandbox: None,
         };
         group.spawn(command).await.map_err(|error| match error {
             SpawnError::Program { source, .. } if source.kind() == std::io::ErrorKind::NotFound => Unreachable(

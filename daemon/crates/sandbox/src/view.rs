@@ -1,0 +1,157 @@
+//! The mounts that a confined process sees.
+//!
+//! In a mount namespace of its own, everything becomes read-only. What is to stay writable was taken before, as detached copies of its
+//! mounts, and is mounted over its own path again; then what is protected, read-only, and what is denied, replaced by something that
+//! nobody can read. A folder that is a mount can be neither renamed nor removed, so what is protected in it cannot be moved away.
+#![allow(unsafe_code, reason = "mount_setattr and unshare have no safe form; each use says why it is sound")]
+
+use std::{
+    ffi::CStr,
+    fs, io as std_io,
+    os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd},
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::CWD,
+    io::{self, Errno},
+    mount::{MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount_change, move_mount, open_tree},
+    process::{getegid, geteuid},
+    thread::{CapabilitySet, UnshareFlags, unshare_unsafe},
+};
+
+use crate::{
+    capabilities,
+    confine::{ConfineError, ConfineStep},
+    device_files::{Devices, NO_FOLDER},
+    policy::SandboxPolicy,
+};
+
+/// Puts the calling process, which has one thread, into a mount namespace as `policy` says. Returns the capabilities that it may keep.
+///
+/// # Errors
+/// [`ConfineError`].
+pub(crate) fn enter(policy: &SandboxPolicy) -> Result<CapabilitySet, ConfineError> {
+    let kept = namespace().map_err(ConfineError::at(ConfineStep::Namespace))?;
+    mount_all(policy).map_err(ConfineError::at(ConfineStep::Mounts))?;
+    Ok(kept)
+}
+
+/// A mount namespace; for those who may not make one, in a user namespace with the same user and group.
+fn namespace() -> std_io::Result<CapabilitySet> {
+    if capabilities::may_mount() {
+        let kept = capabilities::usable();
+        // SAFETY: the process has one thread, so that nothing else relies on a shared file system context.
+        unsafe { unshare_unsafe(UnshareFlags::NEWNS) }?;
+        return Ok(kept);
+    }
+    let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+    // SAFETY: as above.
+    unsafe { unshare_unsafe(UnshareFlags::NEWUSER | UnshareFlags::NEWNS) }?;
+    fs::write("/proc/self/setgroups", "deny")?;
+    fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
+    fs::write("/proc/self/gid_map", format!("{group} {group} 1"))?;
+    Ok(CapabilitySet::empty())
+}
+
+/// A path that is mounted over itself.
+struct Part {
+    path: PathBuf,
+    mount: OwnedFd,
+}
+
+fn mount_all(policy: &SandboxPolicy) -> io::Result<()> {
+    // Nothing goes from here to the mounts of others, or back.
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
+    let writable = parts(writable(policy))?;
+    let protected = parts(policy.protected().collect())?;
+    let devices = Devices::take()?;
+    restrict(CWD, c"/", READ_ONLY, libc::AT_RECURSIVE)?;
+    for Part { path, mount } in writable {
+        attach(&mount, &path)?;
+    }
+    for Part { path, mount } in protected {
+        restrict(mount.as_fd(), c"", READ_ONLY, libc::AT_EMPTY_PATH | libc::AT_RECURSIVE)?;
+        attach(&mount, &path)?;
+    }
+    devices.mount()?;
+    for path in &policy.denied {
+        deny(path)?;
+    }
+    rustix::fs::rmdir(NO_FOLDER)?;
+    restrict(CWD, c"/dev", READ_ONLY, 0)
+}
+
+/// The writable folders, and in each that has one the folder `.git`: as a mount of its own it cannot be moved away with what is
+/// protected in it.
+fn writable(policy: &SandboxPolicy) -> Vec<PathBuf> {
+    let with_git = policy.writable.iter().flat_map(|root| {
+        let git = root.join(".git");
+        let is_folder = fs::symlink_metadata(&git).is_ok_and(|about| about.is_dir());
+        [Some(root.clone()), is_folder.then_some(git)]
+    });
+    with_git.flatten().collect()
+}
+
+/// Copies of the mounts at these paths, outer ones first. Missing paths are left out.
+fn parts(mut paths: Vec<PathBuf>) -> io::Result<Vec<Part>> {
+    paths.sort_unstable();
+    paths.dedup();
+    let mut parts = Vec::with_capacity(paths.len());
+    for path in paths {
+        if let Some(mount) = clone_of(&path)? {
+            parts.push(Part { path, mount });
+        }
+    }
+    Ok(parts)
+}
+
+/// A copy of the mounts at a path and below; `None` when it is missing.
+pub(crate) fn clone_of(path: &Path) -> io::Result<Option<OwnedFd>> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_RECURSIVE
+        | OpenTreeFlags::AT_SYMLINK_NOFOLLOW;
+    match open_tree(CWD, path, flags) {
+        Ok(mount) => Ok(Some(mount)),
+        Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Mounts a detached mount at a path.
+pub(crate) fn attach(mount: &OwnedFd, path: &Path) -> io::Result<()> {
+    move_mount(mount, c"", CWD, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
+}
+
+/// Mounts something without content over a denied path, if it exists: a folder that only root can read, or a device that the mount
+/// does not let anybody open.
+fn deny(path: &Path) -> io::Result<()> {
+    let Ok(about) = fs::symlink_metadata(path) else { return Ok(()) };
+    let stand_in = if about.is_dir() { NO_FOLDER } else { "/dev/null" };
+    let mount = clone_of(Path::new(stand_in))?.ok_or(Errno::NOENT)?;
+    restrict(mount.as_fd(), c"", READ_ONLY | libc::MOUNT_ATTR_NODEV, libc::AT_EMPTY_PATH)?;
+    attach(&mount, path)
+}
+
+const READ_ONLY: u64 = libc::MOUNT_ATTR_RDONLY;
+
+/// Sets attributes of the mount at a path, and with `AT_RECURSIVE` of all below.
+fn restrict(at: BorrowedFd<'_>, path: &CStr, attributes: u64, flags: libc::c_int) -> io::Result<()> {
+    let attributes = libc::mount_attr { attr_set: attributes, attr_clr: 0, propagation: 0, userns_fd: 0 };
+    // SAFETY: the kernel reads the path and `attributes`, whose size it is given; both outlive the call.
+    let outcome = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            at.as_raw_fd(),
+            path.as_ptr(),
+            flags,
+            &raw const attributes,
+            size_of::<libc::mount_attr>(),
+        )
+    };
+    if outcome == 0 {
+        return Ok(());
+    }
+    Err(Errno::from_io_error(&std_io::Error::last_os_error()).unwrap_or(Errno::IO))
+}
