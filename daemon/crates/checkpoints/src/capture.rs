@@ -11,7 +11,7 @@ use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    state::{FileState, StoredPath, Unkept},
+    state::{FileState, ObjectId, StoredPath, Unkept},
     store::Store,
 };
 
@@ -76,6 +76,16 @@ impl Stat {
 
 /// What is at `path`, with its content in the store; `stat` is what was just found there.
 pub(crate) fn capture(path: &Path, stat: Option<&Stat>, store: &Store, max_file: u64) -> FileState {
+    look(path, stat, max_file, |file, len| store.put_file(file, len, max_file))
+}
+
+/// What is at `path`; `of_content` reads a file of at most `max_file` bytes.
+fn look(
+    path: &Path,
+    stat: Option<&Stat>,
+    max_file: u64,
+    of_content: impl FnOnce(&fs::File, u64) -> io::Result<(ObjectId, u64)>,
+) -> FileState {
     let Some(stat) = stat else { return FileState::Absent };
     let mode = stat.mode & PERMISSIONS;
     if stat.is_folder() {
@@ -105,13 +115,28 @@ pub(crate) fn capture(path: &Path, stat: Option<&Stat>, store: &Store, max_file:
     if !file.metadata().is_ok_and(|about| about.is_file()) {
         return stat.unkept(Unkept::Special);
     }
-    match store.put_file(&file, stat.len, max_file) {
+    match of_content(&file, stat.len) {
         Ok((id, len)) => FileState::File { id, len, mode, mtime: stat.mtime },
         Err(error) => stat.unkept(match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Unkept::Full,
             io::ErrorKind::FileTooLarge => Unkept::Long,
             _ => Unkept::Unreadable,
         }),
+    }
+}
+
+/// What is at `path` now, as far as it can be one of `states`: a file that is longer than those is not read. Nothing is kept.
+pub(crate) fn identify(path: &Path, states: [&FileState; 2]) -> FileState {
+    let len = |state: &FileState| if let FileState::File { len, .. } = state { *len } else { 0 };
+    let max = states.into_iter().map(len).max().unwrap_or(0);
+    match Stat::at(path) {
+        Ok(stat) => look(path, stat.as_ref(), max, |file, _| {
+            let mut hasher = blake3::Hasher::new();
+            // A file that grows meanwhile is not followed: with one more byte it is another one.
+            let len = io::copy(&mut io::Read::take(file, max.saturating_add(1)), &mut hasher)?;
+            Ok((ObjectId(*hasher.finalize().as_bytes()), len))
+        }),
+        Err(_) => FileState::Unkept { why: Unkept::Unreadable, len: 0, mtime: 0 },
     }
 }
 

@@ -17,12 +17,47 @@ use crate::{
 /// The longest file whose lines are compared, in bytes.
 const MAX_SHOWN: u64 = 1 << 20;
 
+/// When the diffs of one answer have more bytes, those of the files that follow are left out.
+const MAX_ALL: usize = 16 << 20;
+
 /// Time for finding the shortest diff; after it, a longer one is shown.
 const DEADLINE: Duration = Duration::from_millis(500);
 
+/// Changes as they are shown. Those for which no room is left have a sentence instead.
+pub(crate) fn show_all(
+    changes: impl Iterator<Item = Change>,
+    root: &Path,
+    store: &Store,
+) -> io::Result<Vec<FileDiff>> {
+    let mut bytes = 0;
+    let show = |change: Change| {
+        if bytes > MAX_ALL {
+            return Ok(left_out(&change, root));
+        }
+        let shown = show(&change, root, store)?;
+        bytes += shown.diff.len();
+        Ok(shown)
+    };
+    changes.map(show).collect()
+}
+
+fn left_out(change: &Change, root: &Path) -> FileDiff {
+    let path = shown_path(change, root);
+    let diff = format!("{path}: left out, since the diffs before it are long; ask for it by its name\n");
+    FileDiff { path, change: change.kind(), added: 0, removed: 0, diff }
+}
+
+fn shown_path(change: &Change, root: &Path) -> String {
+    match change.path.0.strip_prefix(root) {
+        Ok(itself) if itself.as_os_str().is_empty() => ".".into(),
+        Ok(below) => below.display().to_string(),
+        Err(_) => change.path.0.display().to_string(),
+    }
+}
+
 /// A change as it is shown: paths below `root` are relative to it.
-pub(crate) fn show(change: &Change, root: &Path, store: &Store) -> io::Result<FileDiff> {
-    let path = change.path.0.strip_prefix(root).unwrap_or(&change.path.0).display().to_string();
+fn show(change: &Change, root: &Path, store: &Store) -> io::Result<FileDiff> {
+    let path = shown_path(change, root);
     let kind = change.kind();
     let name = |side: &str, state: &FileState| match state {
         FileState::Absent => "/dev/null".to_owned(),

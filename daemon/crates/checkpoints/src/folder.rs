@@ -13,6 +13,10 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
+mod walk;
+
+use walk::Look;
+
 use crate::{
     capture::{Stat, capture},
     rules::Rules,
@@ -56,6 +60,8 @@ pub(crate) struct Changes {
     pub(crate) changes: Vec<Change>,
     /// Paths that came into sight without being new: nothing is known of what they were.
     pub(crate) adopted: Vec<PathBuf>,
+    /// Git's own folders that are gone.
+    pub(crate) repositories: Vec<PathBuf>,
 }
 
 /// The index of one folder.
@@ -69,18 +75,11 @@ pub(crate) struct Index {
     opaque: HashSet<PathBuf>,
     /// Files with other names, which may be written by those.
     linked: BTreeSet<PathBuf>,
+    /// Git's own folders, which are left out.
+    repositories: BTreeSet<PathBuf>,
+    /// What the folder itself was, and its number in the file system.
+    top: (FileState, u64),
     watch: Option<Watch>,
-}
-
-/// One look at some paths.
-#[derive(Default)]
-struct Look {
-    /// Files whose content has to be read.
-    read: Vec<(PathBuf, Stat)>,
-    changed: Vec<(PathBuf, Option<Entry>, Option<Entry>)>,
-    dropped: Vec<PathBuf>,
-    seen: u64,
-    bytes: u64,
 }
 
 impl Index {
@@ -98,6 +97,8 @@ impl Index {
             entries: BTreeMap::new(),
             opaque: HashSet::new(),
             linked: BTreeSet::new(),
+            repositories: BTreeSet::new(),
+            top: (FileState::Folder { mode: about.mode & 0o7777 }, about.ino),
             watch: Watch::new(),
         })
     }
@@ -132,8 +133,10 @@ impl Index {
     pub(crate) fn sync(&mut self, store: &Store) -> Changes {
         let mut look = Look::default();
         let mut rules_before = None;
-        let dirty = self.watch.as_mut().and_then(Watch::drain);
+        let is_another = self.visit_top(&mut look);
+        let dirty = self.watch.as_mut().and_then(Watch::drain).filter(|_| !is_another);
         match dirty {
+            _ if !matches!(self.top.0, FileState::Folder { .. }) => self.remove_all(&mut look),
             Some(dirty) => {
                 let linked: Vec<PathBuf> = self.linked.iter().cloned().collect();
                 let rules_of: Vec<PathBuf> = dirty
@@ -198,135 +201,9 @@ impl Index {
         parents_are_in && !self.rules.leave_out(relative, is_folder)
     }
 
-    /// Looks at one path, and with `deep` at everything below it. Returns whether that was done.
-    fn visit(&mut self, relative: &Path, deep: bool, look: &mut Look) -> bool {
-        if relative.as_os_str().is_empty() {
-            if deep {
-                self.visit_folder(relative, look);
-            }
-            return deep;
-        }
-        let path = self.root.join(relative);
-        let Ok(stat) = Stat::at(&path) else { return false };
-        let Some(stat) = stat else {
-            self.remove(relative, look, true);
-            return false;
-        };
-        if stat.dev != self.device || self.rules.leave_out(relative, stat.is_folder()) {
-            self.remove(relative, look, false);
-            return false;
-        }
-        look.seen += 1;
-        let known = self.entries.get(relative);
-        if known.is_some_and(|known| known.stat.is_folder() && !stat.is_folder()) {
-            self.remove_below(relative, look, true);
-        }
-        let known = self.entries.get(relative);
-        if !stat.is_folder() {
-            let is_unchanged = known.is_some_and(|known| !known.is_racy && known.stat == stat);
-            if !is_unchanged {
-                look.bytes += stat.len.min(self.limits.max_file_bytes);
-                look.read.push((relative.to_owned(), stat));
-            }
-            return false;
-        }
-        let is_known = known.is_some_and(|known| known.stat.is_folder());
-        let state = FileState::Folder { mode: stat.mode & 0o7777 };
-        if known.is_none_or(|known| !known.state.is_same(&state)) {
-            let before = known.cloned();
-            let entry = Entry { state, stat, is_racy: false };
-            self.entries.insert(relative.to_owned(), entry.clone());
-            look.changed.push((relative.to_owned(), before, Some(entry)));
-        }
-        if deep || !is_known || self.opaque.contains(relative) {
-            self.visit_folder(relative, look);
-            return true;
-        }
-        false
-    }
-
-    /// Looks at everything in a folder, which is watched from here on.
-    fn visit_folder(&mut self, relative: &Path, look: &mut Look) {
-        if look.seen > self.limits.max_files {
-            return;
-        }
-        let path = self.root.join(relative);
-        if let Some(watch) = &mut self.watch
-            && !watch.add(&path, relative)
-        {
-            self.watch = None;
-        }
-        let Ok(listing) = fs::read_dir(&path) else {
-            self.opaque.insert(relative.to_owned());
-            return;
-        };
-        self.rules.load(relative);
-        let mut names = HashSet::new();
-        for entry in listing.flatten() {
-            let name = entry.file_name();
-            self.visit(&relative.join(&name), true, look);
-            names.insert(name);
-        }
-        let gone: Vec<PathBuf> = self
-            .below(relative)
-            .filter(|path| path.parent() == Some(relative))
-            .filter(|path| path.file_name().is_some_and(|name| !names.contains(name)))
-            .cloned()
-            .collect();
-        for path in gone {
-            self.remove(&path, look, true);
-        }
-    }
-
-    /// The known paths below a folder.
-    fn below(&self, relative: &Path) -> impl Iterator<Item = &PathBuf> {
-        let relative = relative.to_owned();
-        let from = self.entries.range(relative.clone()..);
-        from.map(|(path, _)| path)
-            .take_while({
-                let relative = relative.clone();
-                move |path| path.starts_with(&relative)
-            })
-            .filter(move |path| **path != relative)
-    }
-
-    /// A path is not there any more (`is_gone`), or is left out from now on.
-    fn remove(&mut self, relative: &Path, look: &mut Look, is_gone: bool) {
-        self.remove_below(relative, look, is_gone);
-        self.linked.remove(relative);
-        if let Some(entry) = self.entries.remove(relative) {
-            if is_gone {
-                look.changed.push((relative.to_owned(), Some(entry), None));
-            } else {
-                look.dropped.push(relative.to_owned());
-            }
-        }
-    }
-
-    fn remove_below(&mut self, relative: &Path, look: &mut Look, is_gone: bool) {
-        if !self.entries.get(relative).is_some_and(|entry| entry.stat.is_folder()) {
-            return;
-        }
-        if let Some(watch) = &mut self.watch {
-            watch.remove_below(relative);
-        }
-        self.opaque.retain(|folder| !folder.starts_with(relative));
-        let below: Vec<PathBuf> = self.below(relative).cloned().collect();
-        for path in below {
-            self.linked.remove(&path);
-            if let Some(entry) = self.entries.remove(&path) {
-                if is_gone {
-                    look.changed.push((path, Some(entry), None));
-                } else {
-                    look.dropped.push(path);
-                }
-            }
-        }
-    }
-
     /// Reads the files that a look found, and says what changed.
     fn finish(&mut self, look: Look, store: &Store, rules_before: Option<&Rules>) -> Changes {
-        let Look { read, mut changed, .. } = look;
+        let Look { read, mut changed, repositories, top, .. } = look;
         for (relative, stat, state) in self.read_all(read, store) {
             let known = self.entries.get(&relative);
             // The file was gone again when it was read.
@@ -339,13 +216,20 @@ impl Index {
             let entry = Entry { state, stat, is_racy: now_ns() - stat.ctime.max(stat.mtime) < SETTLED_NS };
             if stat.links > 1 {
                 self.linked.insert(relative.clone());
+            } else {
+                self.linked.remove(&relative);
             }
             if known.is_none_or(|known| !known.state.is_same(&entry.state)) {
                 changed.push((relative.clone(), known.cloned(), Some(entry.clone())));
             }
             self.entries.insert(relative, entry);
         }
-        let mut found = Changes::default();
+        let repositories = repositories.iter().map(|path| self.root.join(path)).collect();
+        let mut found = Changes { repositories, ..Changes::default() };
+        if let Some(before) = top {
+            let path = StoredPath(self.root.clone());
+            found.changes.push(Change { path, before, after: self.top.0.clone() });
+        }
         for (relative, before, after) in changed {
             let path = self.root.join(&relative);
             if before.is_none() && self.was_out_of_sight(&relative, after.as_ref(), rules_before) {

@@ -7,6 +7,7 @@
 //! Everything here blocks. Nothing here is made while undo is off.
 
 mod capture;
+mod command_guard;
 mod diff;
 mod folder;
 mod prune;
@@ -20,9 +21,12 @@ mod store;
 mod watch;
 
 #[cfg(test)]
+mod hard_cases;
+#[cfg(test)]
 mod tests;
 
+pub use command_guard::CommandGuard;
 pub use service::{UndoLimits, UndoServices};
-pub use session::{CheckpointError, CheckpointSink, CommandGuard, SessionCheckpoints, SessionFacts};
+pub use session::{CheckpointError, CheckpointSink, SessionCheckpoints, SessionFacts};
 pub use state::{Change, FileState, ObjectId, StoredPath, Unkept};
 pub use store::Store;

@@ -122,9 +122,10 @@ impl Records {
         undone
     }
 
-    /// The checkpoints of the prompt that `undo` undoes, oldest first.
-    pub(crate) fn to_undo(&self) -> Vec<&Record> {
-        let undone = self.undone();
+    /// The checkpoints of the prompt that `undo` undoes, oldest first; those of `passed` count as undone.
+    pub(crate) fn to_undo(&self, passed: &[String]) -> Vec<&Record> {
+        let mut undone = self.undone();
+        undone.extend(passed.iter().map(String::as_str));
         let is_live = |record: &&Record| {
             record.checkpoint.kind == CheckpointKind::Tool && !undone.contains(record.checkpoint.id.as_str())
         };

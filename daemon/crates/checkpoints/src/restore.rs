@@ -10,7 +10,7 @@ use std::{
     ffi::OsStr,
     fs::{self, File},
     io,
-    os::fd::{AsFd as _, OwnedFd},
+    os::fd::{AsFd as _, AsRawFd as _, OwnedFd},
     path::{Component, Path, PathBuf},
 };
 
@@ -25,7 +25,7 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    capture::capture_now,
+    capture::{Stat, capture_now, identify},
     records::{NewRecord, Record, Records, replace},
     state::{Change, FileState, ObjectId},
     store::{Store, private_folder, unique_name},
@@ -94,8 +94,7 @@ pub(crate) fn plan(
             conflict("somebody else changed it between the changes of the agent");
             continue;
         }
-        // Contents are kept here, too: nothing is replaced that is not in the store.
-        let now = capture_now(&path, store, u64::MAX);
+        let mut now = identify(&path, [&first.before, &last.after]);
         if now.is_same(&first.before) {
             continue;
         }
@@ -103,12 +102,35 @@ pub(crate) fn plan(
             conflict("it was changed since");
             continue;
         }
+        if let FileState::File { id, .. } = now
+            && !store.has(id)
+        {
+            // Nothing is replaced that is not in the store.
+            now = capture_now(&path, store, u64::MAX);
+            if !now.is_same(&last.after) {
+                conflict("what it is now cannot be kept, so that a redo could not bring it back");
+                continue;
+            }
+        }
         plan.steps.push(Change { path: last.path.clone(), before: now, after: first.before.clone() });
     }
     Ok(plan)
 }
 
-/// Carries a plan out, as a checkpoint of its own. Steps that fail become conflicts.
+impl Plan {
+    /// Whether everything is as it was before the changes to undo.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.steps.is_empty() && self.conflicts.is_empty()
+    }
+
+    /// Whether a plan for the same checkpoints, made for some paths alone, leaves nothing out that this one has.
+    pub(crate) fn is_covered_by(&self, other: &Self) -> bool {
+        (self.steps.len(), self.conflicts.len()) == (other.steps.len(), other.conflicts.len())
+    }
+}
+
+/// Carries a plan out, as a checkpoint of its own. Steps that fail become conflicts. A plan without steps and conflicts is on record
+/// all the same when it `undoes` checkpoints, so that the next undo goes further back.
 pub(crate) fn perform(
     plan: &mut Plan,
     kind: CheckpointKind,
@@ -117,7 +139,11 @@ pub(crate) fn perform(
     store: &Store,
 ) -> io::Result<Option<Checkpoint>> {
     if plan.steps.is_empty() {
-        return Ok(None);
+        if undoes.is_empty() || !plan.conflicts.is_empty() {
+            return Ok(None);
+        }
+        let new = NewRecord { kind: Some(kind), undoes, ..NewRecord::default() };
+        return records.append(new, store).map(Some);
     }
     let intent = Intent {
         kind,
@@ -143,7 +169,14 @@ pub(crate) fn resume(records: &mut Records, store: &Store) -> io::Result<()> {
         Err(error) => return Err(error),
     };
     match serde_json::from_slice(&intent) {
-        Ok(intent) => carry_out(intent, &mut Plan::default(), records, store).map(drop),
+        Ok(intent) => {
+            let mut plan = Plan::default();
+            carry_out(intent, &mut plan, records, store)?;
+            for PathReason { path, why } in &plan.conflicts {
+                tracing::warn!(path, why, "left as it is by a restoring that was killed and is completed");
+            }
+            Ok(())
+        }
         // Nothing had begun: the file is complete before the first step.
         Err(_) => fs::remove_file(intent_file(&records.path)),
     }
@@ -187,7 +220,7 @@ fn carry_out(
     for step in steps.iter().rev() {
         let changes_kind = is_folder(&step.before) != is_folder(&step.after);
         if step.before != FileState::Absent && (changes_kind || step.after == FileState::Absent) {
-            run(step, &|place| place.remove(step, store));
+            run(step, &|place| place.remove(step));
         }
     }
     // Folders before what is in them.
@@ -251,8 +284,8 @@ impl<'a> Place<'a> {
     }
 
     /// Checks that what is there is what the plan saw.
-    fn check(&self, step: &Change, store: &Store) -> io::Result<bool> {
-        let now = capture_now(self.path, store, u64::MAX);
+    fn check(&self, step: &Change) -> io::Result<bool> {
+        let now = identify(self.path, [&step.before, &step.after]);
         if now.is_same(&step.after) {
             return Ok(false);
         }
@@ -264,8 +297,8 @@ impl<'a> Place<'a> {
         Err(io::Error::other("it was changed since"))
     }
 
-    fn remove(&self, step: &Change, store: &Store) -> io::Result<()> {
-        if !self.check(step, store)? {
+    fn remove(&self, step: &Change) -> io::Result<()> {
+        if !self.check(step)? {
             return Ok(());
         }
         let flags = match step.before {
@@ -295,7 +328,11 @@ impl<'a> Place<'a> {
             Ok(folder) => Ok(rustix::fs::fchmod(folder, Mode::from_raw_mode(mode))?),
             // A folder that nobody may read.
             Err(Errno::ACCESS) => {
-                Ok(rustix::fs::chmodat(&self.folder, self.name, Mode::from_raw_mode(mode), AtFlags::empty())?)
+                let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                let folder = rustix::fs::openat(&self.folder, self.name, flags, Mode::empty())?;
+                // Such a descriptor takes no mode, but leads to this very folder, whatever has its name by now.
+                let itself = format!("/proc/self/fd/{}", folder.as_raw_fd());
+                Ok(rustix::fs::chmod(itself, Mode::from_raw_mode(mode))?)
             }
             Err(error) => Err(error.into()),
         }
@@ -303,12 +340,9 @@ impl<'a> Place<'a> {
 
     /// Puts a file or a link in place, in one step.
     fn put(&self, step: &Change, store: &Store) -> io::Result<()> {
-        let is_due = match (&step.before, capture_now(self.path, store, u64::MAX)) {
-            // The folder or file of another kind is gone by now.
-            (_, FileState::Absent) => true,
-            _ => self.check(step, store)?,
-        };
-        if !is_due {
+        // The folder or file of another kind is gone by now.
+        let is_gone = Stat::at(self.path)?.is_none();
+        if !is_gone && !self.check(step)? {
             return Ok(());
         }
         let made = match &step.after {

@@ -84,11 +84,17 @@ impl UndoServices {
             .mode(0o600)
             .open(folder.join("lock"))?;
         let is_alone = flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok();
+        if !is_alone {
+            // Contents that another process is about to remove must not be taken for kept ones.
+            flock(&lock, FlockOperation::LockShared)?;
+        }
         let store = Store::open(folder, limits.max_total_bytes)?;
         if is_alone && let Err(error) = prune::prune(folder, &store, limits.max_age, limits.max_total_bytes) {
             tracing::warn!(%error, "what is kept for undo could not be pruned");
         }
-        flock(&lock, FlockOperation::LockShared)?;
+        if is_alone {
+            flock(&lock, FlockOperation::LockShared)?;
+        }
         let kept =
             Arc::new(Kept { folder: folder.to_owned(), store, folders: Mutex::default(), _lock: lock });
         opened.insert(folder.to_owned(), Arc::downgrade(&kept));
@@ -254,7 +260,7 @@ impl SharedFolder {
     /// Looks at what changed, and notes it for the command that ends, or else the oldest of the agent's that runs.
     fn sync(&self, inner: &mut Inner, ending: Option<CommandNumber>) {
         let Inner { index: Some(index), commands, .. } = inner else { return };
-        let Changes { changes, adopted } = index.sync(&self.kept.store);
+        let Changes { changes, adopted, repositories } = index.sync(&self.kept.store);
         let oldest = || commands.iter().find(|(_, it)| it.is_agent).or(commands.iter().next());
         let number = ending.or_else(|| oldest().map(|(number, _)| *number));
         let Some(command) = number.and_then(|number| commands.get_mut(&number)) else { return };
@@ -266,6 +272,13 @@ impl SharedFolder {
             why: "it was ignored or unreadable before".into(),
         };
         command.skipped.extend(adopted.into_iter().map(skip));
+        if command.is_agent {
+            let gone = |path: PathBuf| PathReason {
+                path: path.display().to_string(),
+                why: "it was deleted or moved, and what is git's own is not kept".into(),
+            };
+            command.skipped.extend(repositories.into_iter().map(gone));
+        }
     }
 
     /// Runs the work of a tool that changes exactly the given paths, so that no command is taken for the cause.
@@ -285,12 +298,16 @@ impl SharedFolder {
         done
     }
 
-    /// Takes over what a restoring left, so that nobody is taken for its cause.
-    pub(crate) fn settle(&self) {
+    /// Runs a restoring, so that no command is taken for its cause. What commands of other sessions changed before it is noted for
+    /// them; what they change while it works is nobody's.
+    pub(crate) fn while_restoring<T>(&self, work: impl FnOnce() -> T) -> T {
         let mut inner = self.inner();
+        self.sync(&mut inner, None);
+        let done = work();
         if let Some(index) = &mut inner.index {
             index.sync(&self.kept.store);
         }
+        done
     }
 }
 

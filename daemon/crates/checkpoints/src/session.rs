@@ -13,10 +13,11 @@ use agentd_protocol::checkpoints::{
 
 use crate::{
     capture::capture_now,
+    command_guard::CommandGuard,
     diff,
     records::{NewRecord, Record, Records},
-    restore,
-    service::{CommandNumber, Kept, SharedFolder, UndoLimits, UndoServices},
+    restore::{self, Plan},
+    service::{Kept, SharedFolder, UndoLimits, UndoServices},
     state::{Change, FileState, StoredPath},
 };
 
@@ -57,7 +58,7 @@ pub type CheckpointSink = Box<dyn Fn(Checkpoint) + Send + Sync>;
 /// Keeps what the tool calls of one session change. All methods block, but for those that say otherwise.
 pub struct SessionCheckpoints {
     kept: Arc<Kept>,
-    folder: Arc<SharedFolder>,
+    pub(crate) folder: Arc<SharedFolder>,
     limits: UndoLimits,
     id: String,
     prompt: Mutex<Option<String>>,
@@ -126,12 +127,7 @@ impl SessionCheckpoints {
         tool: &str,
         is_agent: bool,
     ) -> CommandGuard {
-        CommandGuard {
-            number: Some(self.folder.begin(is_agent)),
-            session: Arc::clone(self),
-            call_id,
-            tool: tool.to_owned(),
-        }
+        CommandGuard::new(Arc::clone(self), self.folder.begin(is_agent), call_id, tool)
     }
 
     /// Runs `write`, which changes the file at `path`, an absolute path without links, and may make its parent folders.
@@ -179,7 +175,7 @@ impl SessionCheckpoints {
     }
 
     /// Stores a checkpoint if something changed, and tells of it. A failure is logged: the change itself has happened.
-    fn record(&self, new: NewRecord) -> Option<Checkpoint> {
+    pub(crate) fn record(&self, new: NewRecord) -> Option<Checkpoint> {
         if new.changes.is_empty() && new.skipped.is_empty() {
             return None;
         }
@@ -232,7 +228,7 @@ impl SessionCheckpoints {
             };
             Ok(CheckpointList {
                 checkpoints: records.all.iter().map(checkpoint).collect(),
-                undo: records.to_undo().first().map(|record| record.checkpoint.id.clone()),
+                undo: records.to_undo(&[]).first().map(|record| record.checkpoint.id.clone()),
                 redo: records.to_redo().map(|record| record.checkpoint.id.clone()),
             })
         })
@@ -247,7 +243,7 @@ impl SessionCheckpoints {
             let chosen: Vec<&Record> = match (&params.checkpoint_id, params.since) {
                 (Some(id), _) => vec![find(records, id)?.1],
                 (None, Some(DiffSince::Session)) => records.all.iter().collect(),
-                (None, Some(DiffSince::Prompt) | None) => match records.to_undo().first() {
+                (None, Some(DiffSince::Prompt) | None) => match records.to_undo(&[]).first() {
                     Some(first) => {
                         let at = find(records, &first.checkpoint.id)?.0;
                         records.all[at..].iter().collect()
@@ -259,8 +255,8 @@ impl SessionCheckpoints {
             let net = net_changes(&chosen, &self.kept.store)?;
             let net =
                 net.into_iter().filter(|change| self.is_chosen(&change.path.0, params.files.as_deref()));
-            let files = net.map(|change| diff::show(&change, &self.folder.root, &self.kept.store));
-            Ok(CheckpointDiff { files: files.collect::<io::Result<_>>()?, skipped })
+            let files = diff::show_all(net, &self.folder.root, &self.kept.store)?;
+            Ok(CheckpointDiff { files, skipped })
         })
     }
 
@@ -268,53 +264,100 @@ impl SessionCheckpoints {
         files.is_none_or(|files| files.iter().any(|file| path.starts_with(self.folder.root.join(file))))
     }
 
+    /// What undoing means: the plan, the kind of its checkpoint, and the checkpoints that are undone by it.
+    fn plan(
+        &self,
+        records: &Records,
+        params: &RestoreCheckpointParams,
+    ) -> Result<(Plan, CheckpointKind, Vec<String>), CheckpointError> {
+        let plan = |chosen: &[String], files: Option<&[String]>| match chosen.first() {
+            Some(first) => {
+                let from = find(records, first)?.0;
+                let is_chosen = |path: &Path| self.is_chosen(path, files);
+                Ok::<Plan, CheckpointError>(restore::plan(
+                    &records.all[from..],
+                    chosen,
+                    &self.kept.store,
+                    is_chosen,
+                )?)
+            }
+            None => Ok(Plan::default()),
+        };
+        let files = params.files.as_deref();
+        // Prompts whose changes are all back already, by hand for instance, are undone with the one before them.
+        let mut passed: Vec<String> = Vec::new();
+        loop {
+            let (kind, chosen) = choose(records, params, &passed)?;
+            if chosen.is_empty() && passed.is_empty() {
+                return Err(CheckpointError::Nothing(match kind {
+                    CheckpointKind::Redo => {
+                        "There is nothing to redo: no undo is left that no tool call came after."
+                    }
+                    _ => {
+                        "There is nothing to undo: no tool call of this session has changed a file that is kept."
+                    }
+                }));
+            }
+            let whole = plan(&chosen, None)?;
+            if whole.is_empty() && params.step == Some(RestoreStep::Undo) && !chosen.is_empty() {
+                passed.extend(chosen);
+                continue;
+            }
+            let of_files = files.is_some().then(|| plan(&chosen, files)).transpose()?;
+            let undoes = match &of_files {
+                // The other files can be undone later.
+                Some(some) if !whole.is_covered_by(some) => Vec::new(),
+                _ => chosen.into_iter().chain(passed).collect(),
+            };
+            return Ok((of_files.unwrap_or(whole), kind, undoes));
+        }
+    }
+
     /// Undoes checkpoints.
     ///
     /// # Errors
     /// [`CheckpointError`]. Files that cannot be restored are no error: the answer names them.
     pub fn restore(&self, params: &RestoreCheckpointParams) -> Result<RestoredCheckpoint, CheckpointError> {
+        if params.checkpoint_id.is_some() == params.step.is_some() {
+            return Err(CheckpointError::Choice);
+        }
         let (answer, made) = self.with_records(|records| {
-            let (kind, chosen): (CheckpointKind, Vec<String>) = match (&params.checkpoint_id, params.step) {
-                (Some(id), None) => {
-                    let undone = records.undone();
-                    let at = find(records, id)?.0;
-                    let later = records.all[at..].iter().map(|record| &record.checkpoint.id);
-                    (CheckpointKind::Undo, later.filter(|id| !undone.contains(id.as_str())).cloned().collect())
-                }
-                (None, Some(RestoreStep::Undo)) => {
-                    let ids = records.to_undo().iter().map(|record| record.checkpoint.id.clone()).collect();
-                    (CheckpointKind::Undo, ids)
-                }
-                (None, Some(RestoreStep::Redo)) => {
-                    let redo = records.to_redo().map(|record| record.checkpoint.id.clone());
-                    (CheckpointKind::Redo, redo.into_iter().collect())
-                }
-                _ => return Err(CheckpointError::Choice),
-            };
-            let Some(first) = chosen.first() else {
-                return Err(CheckpointError::Nothing(match kind {
-                    CheckpointKind::Redo => "There is nothing to redo: no undo is left that no tool call came after.",
-                    _ => "There is nothing to undo: no tool call of this session has changed a file that is kept.",
-                }));
-            };
-            let from = find(records, first)?.0;
-            let mut plan = restore::plan(&records.all[from..], &chosen, &self.kept.store, |path| {
-                self.is_chosen(path, params.files.as_deref())
-            })?;
             if params.preview {
+                let (plan, ..) = self.plan(records, params)?;
                 return Ok((plan.answer(), None));
             }
-            let made = restore::perform(&mut plan, kind, chosen, records, &self.kept.store)?;
-            Ok((plan.answer(), made))
+            self.folder.while_restoring(|| {
+                let (mut plan, kind, undoes) = self.plan(records, params)?;
+                let made = restore::perform(&mut plan, kind, undoes, records, &self.kept.store)?;
+                Ok((plan.answer(), made))
+            })
         })?;
-        if !params.preview {
-            self.folder.settle();
-        }
         if let (Some(checkpoint), Some(sink)) = (&made, self.sink.get()) {
             sink(checkpoint.clone());
         }
         Ok(RestoredCheckpoint { checkpoint: made, ..answer })
     }
+}
+
+/// The checkpoints to undo, oldest first, and what that is.
+fn choose(
+    records: &Records,
+    params: &RestoreCheckpointParams,
+    passed: &[String],
+) -> Result<(CheckpointKind, Vec<String>), CheckpointError> {
+    let id = |record: &Record| record.checkpoint.id.clone();
+    Ok(match (&params.checkpoint_id, params.step) {
+        (Some(first), _) => {
+            let undone = records.undone();
+            let later = records.all[find(records, first)?.0..].iter();
+            let live = later.filter(|record| !undone.contains(record.checkpoint.id.as_str()));
+            (CheckpointKind::Undo, live.map(id).collect())
+        }
+        (None, Some(RestoreStep::Redo)) => {
+            (CheckpointKind::Redo, records.to_redo().map(id).into_iter().collect())
+        }
+        (None, _) => (CheckpointKind::Undo, records.to_undo(passed).into_iter().map(id).collect()),
+    })
 }
 
 fn find<'a>(records: &'a Records, id: &str) -> Result<(usize, &'a Record), CheckpointError> {
@@ -335,48 +378,4 @@ fn net_changes(records: &[&Record], store: &crate::Store) -> io::Result<Vec<Chan
         }
     }
     Ok(net.into_values().filter(|change| !change.before.is_same(&change.after)).collect())
-}
-
-/// A command that runs.
-pub struct CommandGuard {
-    session: Arc<SessionCheckpoints>,
-    /// `None` once the end was told.
-    number: Option<CommandNumber>,
-    call_id: Option<String>,
-    tool: String,
-}
-
-impl CommandGuard {
-    /// The command ended: stores a checkpoint of what it changed.
-    pub fn end(mut self) {
-        self.finish();
-    }
-
-    fn finish(&mut self) {
-        let Some(number) = self.number.take() else { return };
-        let found = self.session.folder.end(number);
-        self.session.record(NewRecord {
-            call_id: self.call_id.take(),
-            tool: Some(std::mem::take(&mut self.tool)),
-            shared: found.shared,
-            skipped: found.skipped,
-            changes: found.changes,
-            ..NewRecord::default()
-        });
-    }
-}
-
-impl Drop for CommandGuard {
-    fn drop(&mut self) {
-        if self.number.is_some() {
-            // Dropped where nothing may block: the end is told on a thread of its own.
-            let mut rest = Self {
-                session: Arc::clone(&self.session),
-                number: self.number.take(),
-                call_id: self.call_id.take(),
-                tool: std::mem::take(&mut self.tool),
-            };
-            std::thread::spawn(move || rest.finish());
-        }
-    }
 }

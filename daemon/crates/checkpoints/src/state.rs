@@ -98,7 +98,7 @@ pub enum Unkept {
     Special,
     /// It cannot be read.
     Unreadable,
-    /// The store is full.
+    /// The store or the disk is full.
     Full,
 }
 
@@ -108,7 +108,7 @@ impl fmt::Display for Unkept {
             Self::Long => "it is longer than undo.maxFileBytes",
             Self::Special => "it is a pipe, a socket or a device",
             Self::Unreadable => "it cannot be read",
-            Self::Full => "what is kept for undo has reached undo.maxTotalBytes",
+            Self::Full => "what is kept for undo has reached undo.maxTotalBytes, or the disk is full",
         })
     }
 }

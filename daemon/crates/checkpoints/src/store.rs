@@ -16,6 +16,8 @@ use std::{
 
 use crate::state::ObjectId;
 
+mod sweep;
+
 /// The longest content in a pack: 1 MiB.
 pub(crate) const MAX_PACKED: u64 = 1 << 20;
 
@@ -37,7 +39,8 @@ enum Place {
 
 struct Pack {
     path: PathBuf,
-    file: File,
+    /// Open where this process appends to it: there may be many of others.
+    file: Option<File>,
     /// Bytes whose contents are known.
     known: u64,
 }
@@ -96,8 +99,7 @@ impl Store {
             let at = match inner.packs.iter().position(|pack| pack.path == path) {
                 Some(at) => at,
                 None => {
-                    let file = File::open(&path)?;
-                    inner.packs.push(Pack { path, file, known: 0 });
+                    inner.packs.push(Pack { path, file: None, known: 0 });
                     inner.packs.len() - 1
                 }
             };
@@ -145,7 +147,7 @@ impl Store {
             Some(at) => at,
             None => {
                 let path = self.folder.join("packs").join(unique_name());
-                let file = private_file(&path)?;
+                let file = Some(private_file(&path)?);
                 inner.packs.push(Pack { path, file, known: 0 });
                 inner.own = Some(inner.packs.len() - 1);
                 inner.packs.len() - 1
@@ -154,7 +156,8 @@ impl Store {
         let pack = &mut inner.packs[at];
         let offset = pack.known + HEADER as u64;
         // A write that failed in the middle is overwritten by the next.
-        pack.file.write_all_at(&record, pack.known)?;
+        let file = pack.file.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        file.write_all_at(&record, pack.known)?;
         pack.known += record.len() as u64;
         inner.bytes += record.len() as u64;
         let pack = u32::try_from(at).map_err(io::Error::other)?;
@@ -264,7 +267,11 @@ impl Store {
         let from: &mut dyn Read = match place {
             Place::Packed { pack, offset, len, compressed } => {
                 let mut stored = vec![0; len as usize];
-                inner.packs[pack as usize].file.read_exact_at(&mut stored, offset)?;
+                let pack = &inner.packs[pack as usize];
+                match &pack.file {
+                    Some(file) => file.read_exact_at(&mut stored, offset)?,
+                    None => File::open(&pack.path)?.read_exact_at(&mut stored, offset)?,
+                }
                 drop(inner);
                 raw = if compressed { zstd::stream::decode_all(&*stored)? } else { stored };
                 plain = &raw[..];
@@ -309,52 +316,6 @@ impl Store {
         self.read(id, &mut content)?;
         Ok(content)
     }
-
-    /// Removes all contents but those that `keep` names. No other process may use the store meanwhile.
-    ///
-    /// # Errors
-    /// The system's; contents to keep are there in any case.
-    pub fn sweep(&self, keep: &dyn Fn(ObjectId) -> bool) -> io::Result<()> {
-        let ids: Vec<(ObjectId, Place)> =
-            self.inner().objects.iter().map(|(id, place)| (*id, *place)).collect();
-        let mut live: HashMap<u32, u64> = HashMap::new();
-        for (id, place) in &ids {
-            match place {
-                Place::Alone { compressed } if !keep(*id) => fs::remove_file(self.large(*id, *compressed))?,
-                Place::Packed { pack, len, .. } if keep(*id) => {
-                    *live.entry(*pack).or_default() += u64::from(*len) + HEADER as u64;
-                }
-                _ => {}
-            }
-        }
-        let rewritten = Self { folder: self.folder.clone(), max_bytes: u64::MAX, inner: Mutex::default() };
-        let mut removed = Vec::new();
-        let packs: Vec<(PathBuf, u64)> =
-            self.inner().packs.iter().map(|pack| (pack.path.clone(), pack.known)).collect();
-        for (at, (path, known)) in packs.into_iter().enumerate() {
-            let number = u32::try_from(at).map_err(io::Error::other)?;
-            let live = live.get(&number).copied().unwrap_or(0);
-            if live * 2 > known && known > 4 * MAX_PACKED {
-                continue;
-            }
-            for (id, place) in &ids {
-                if matches!(place, Place::Packed { pack, .. } if *pack == number) && keep(*id) {
-                    match self.get(*id) {
-                        Ok(content) => drop(rewritten.put(&content)?),
-                        Err(error) if error.kind() == io::ErrorKind::InvalidData => {}
-                        Err(error) => return Err(error),
-                    }
-                }
-            }
-            removed.push(path);
-        }
-        for path in removed {
-            fs::remove_file(path)?;
-        }
-        let mut inner = self.inner();
-        *inner = Inner::default();
-        self.scan(&mut inner)
-    }
 }
 
 /// Reads the headers of a pack, from what is known of it on. A torn end is left alone.
@@ -362,10 +323,14 @@ fn scan_pack(inner: &mut Inner, at: usize) -> io::Result<()> {
     let number = u32::try_from(at).map_err(io::Error::other)?;
     let Inner { packs, objects, bytes, .. } = inner;
     let pack = &mut packs[at];
-    let end = pack.file.metadata()?.len();
+    let end = fs::metadata(&pack.path)?.len();
+    if end == pack.known {
+        return Ok(());
+    }
+    let file = File::open(&pack.path)?;
     let mut header = [0; HEADER];
     while pack.known + HEADER as u64 <= end {
-        pack.file.read_exact_at(&mut header, pack.known)?;
+        file.read_exact_at(&mut header, pack.known)?;
         let (mut id, mut len) = ([0; 32], [0; 4]);
         id.copy_from_slice(&header[..32]);
         len.copy_from_slice(&header[33..]);

@@ -13,16 +13,16 @@ use proptest::prelude::*;
 use super::*;
 use crate::{capture::capture_now, restore::count};
 
-struct World {
+pub(crate) struct World {
     _dir: tempfile::TempDir,
-    root: PathBuf,
-    agent_dir: PathBuf,
-    services: UndoServices,
-    limits: UndoLimits,
+    pub(crate) root: PathBuf,
+    pub(crate) agent_dir: PathBuf,
+    pub(crate) services: UndoServices,
+    pub(crate) limits: UndoLimits,
 }
 
 impl World {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path().canonicalize().unwrap();
         let (root, agent_dir) = (base.join("work"), base.join("agent"));
@@ -32,27 +32,27 @@ impl World {
         Self { _dir: dir, root, agent_dir, services: UndoServices::default(), limits }
     }
 
-    fn session(&self) -> Arc<SessionCheckpoints> {
+    pub(crate) fn session(&self) -> Arc<SessionCheckpoints> {
         self.named("s")
     }
 
-    fn named(&self, id: &str) -> Arc<SessionCheckpoints> {
+    pub(crate) fn named(&self, id: &str) -> Arc<SessionCheckpoints> {
         let facts = SessionFacts { id: id.into(), cwd: self.root.clone(), agent_dir: self.agent_dir.clone() };
         SessionCheckpoints::open(&self.services, facts, self.limits).unwrap()
     }
 
-    fn write(&self, path: &str, content: &str) {
+    pub(crate) fn write(&self, path: &str, content: &str) {
         let path = self.root.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, content).unwrap();
     }
 
-    fn read(&self, path: &str) -> String {
+    pub(crate) fn read(&self, path: &str) -> String {
         fs::read_to_string(self.root.join(path)).unwrap()
     }
 
     /// Everything below the root: path, kind, mode, content, and of files the time.
-    fn picture(&self) -> Vec<(PathBuf, FileState)> {
+    pub(crate) fn picture(&self) -> Vec<(PathBuf, FileState)> {
         let store = Store::open(&self.agent_dir.join("picture"), u64::MAX).unwrap();
         let mut all = Vec::new();
         let mut folders = vec![self.root.clone()];
@@ -71,13 +71,13 @@ impl World {
     }
 }
 
-fn run(session: &Arc<SessionCheckpoints>, work: impl FnOnce()) {
+pub(crate) fn run(session: &Arc<SessionCheckpoints>, work: impl FnOnce()) {
     let guard = session.begin_command(Some("call".into()), "bash", true);
     work();
     guard.end();
 }
 
-fn step(session: &SessionCheckpoints, step: RestoreStep) -> RestoredCheckpoint {
+pub(crate) fn step(session: &SessionCheckpoints, step: RestoreStep) -> RestoredCheckpoint {
     session.restore(&RestoreCheckpointParams { step: Some(step), ..Default::default() }).unwrap()
 }
 

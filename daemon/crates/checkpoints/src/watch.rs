@@ -21,6 +21,7 @@ pub(crate) type Dirty = BTreeMap<PathBuf, bool>;
 pub(crate) struct Watch {
     queue: OwnedFd,
     by_number: HashMap<i32, PathBuf>,
+    by_path: BTreeMap<PathBuf, i32>,
     /// The most watches.
     most: usize,
 }
@@ -34,7 +35,12 @@ impl Watch {
         let queue = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).ok()?;
         let limit = fs::read_to_string(LIMIT_FILE).ok().and_then(|text| text.trim().parse::<usize>().ok());
         // Other programs of the user, editors above all, need watches, too.
-        Some(Self { queue, by_number: HashMap::new(), most: limit.unwrap_or(0) / 2 })
+        Some(Self {
+            queue,
+            by_number: HashMap::new(),
+            by_path: BTreeMap::new(),
+            most: limit.unwrap_or(0) / 2,
+        })
     }
 
     /// Watches a folder, `relative` to the root. Returns false when half of what the system allows is in use.
@@ -54,7 +60,19 @@ impl Watch {
             | WatchFlags::DONT_FOLLOW;
         match inotify::add_watch(&self.queue, path, flags) {
             Ok(number) => {
-                self.by_number.insert(number, relative.to_owned());
+                // A folder that was renamed keeps its number.
+                if let Some(old) = self.by_number.insert(number, relative.to_owned())
+                    && self.by_path.get(&old) == Some(&number)
+                {
+                    self.by_path.remove(&old);
+                }
+                if let Some(other) = self.by_path.insert(relative.to_owned(), number)
+                    && other != number
+                {
+                    self.by_number.remove(&other);
+                    // The system has removed the watch where the folder is gone.
+                    let _ = inotify::remove_watch(&self.queue, other);
+                }
                 true
             }
             // Gone again, or not to be read: the walk says so.
@@ -65,15 +83,16 @@ impl Watch {
 
     /// Forgets all watches below and of a folder that is gone or ignored.
     pub(crate) fn remove_below(&mut self, relative: &Path) {
-        let Self { queue, by_number, .. } = self;
-        by_number.retain(|number, path| {
-            let stays = !path.starts_with(relative);
-            if !stays {
+        let from = self.by_path.range(relative.to_owned()..);
+        let gone: Vec<PathBuf> =
+            from.map(|(path, _)| path).take_while(|path| path.starts_with(relative)).cloned().collect();
+        for path in gone {
+            if let Some(number) = self.by_path.remove(&path) {
+                self.by_number.remove(&number);
                 // The system has removed the watch with the folder.
-                let _ = inotify::remove_watch(&*queue, *number);
+                let _ = inotify::remove_watch(&self.queue, number);
             }
-            stays
-        });
+        }
     }
 
     /// The paths of all events since the last time; `None` when events were lost, so that anything may have changed.
@@ -95,7 +114,11 @@ impl Watch {
                 continue;
             }
             if about.contains(ReadFlags::IGNORED) {
-                self.by_number.remove(&event.wd());
+                if let Some(path) = self.by_number.remove(&event.wd())
+                    && self.by_path.get(&path) == Some(&event.wd())
+                {
+                    self.by_path.remove(&path);
+                }
                 continue;
             }
             let Some(folder) = self.by_number.get(&event.wd()) else { continue };
