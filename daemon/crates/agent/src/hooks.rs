@@ -25,6 +25,10 @@ pub enum Requester<'a> {
     User,
 }
 
+/// The argument of `bash` by which a model asks to run one command outside of the sandbox. Whoever has a sandbox has to ask the user
+/// before such a call.
+pub const OUTSIDE_SANDBOX: &str = "outsideSandbox";
+
 /// An action that is about to start, or has ended.
 #[derive(Debug, Clone, Copy)]
 pub struct Action<'a> {

@@ -8,6 +8,7 @@ mod limits;
 mod listing;
 mod output;
 mod owners;
+mod sandbox;
 mod shell_run;
 mod spawn;
 mod streams;

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use agentd_agent::ToolError;
+use agentd_agent::{ToolError, hooks::OUTSIDE_SANDBOX};
 use agentd_process::TerminalSize;
 use serde::Deserialize;
 use serde_json::Value;
@@ -36,9 +36,11 @@ pub(super) struct BashCall {
     pub(super) background: bool,
     pub(super) cwd: PathBuf,
     pub(super) env: Vec<(OsString, OsString)>,
+    pub(super) outside_sandbox: bool,
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct BashArguments {
     command: String,
     timeout: Option<f64>,
@@ -48,6 +50,7 @@ struct BashArguments {
     background: Option<bool>,
     cwd: Option<String>,
     env: Option<BTreeMap<String, String>>,
+    outside_sandbox: Option<bool>,
 }
 
 impl BashCall {
@@ -56,9 +59,18 @@ impl BashCall {
     /// # Errors
     /// The message for the model.
     pub(super) fn read(arguments: Value, features: &BashFeatures, base: Base<'_>) -> Result<Self, ToolError> {
-        let BashArguments { command, timeout: seconds, pty, rows, cols, background, cwd, env } =
-            serde_json::from_value(without_unknown(arguments, features))
-                .map_err(|error| ToolError(format!("Invalid arguments for bash: {error}")))?;
+        let BashArguments {
+            command,
+            timeout: seconds,
+            pty,
+            rows,
+            cols,
+            background,
+            cwd,
+            env,
+            outside_sandbox,
+        } = serde_json::from_value(without_unknown(arguments, features))
+            .map_err(|error| ToolError(format!("Invalid arguments for bash: {error}")))?;
         let terminal = match features.pty.filter(|_| pty == Some(true)) {
             Some(plain) => Some(TerminalSize {
                 rows: lines("rows", rows)?.unwrap_or(plain.rows),
@@ -73,6 +85,7 @@ impl BashCall {
             background: background == Some(true),
             cwd: folder(cwd.as_deref(), base)?,
             env: env.unwrap_or_default().into_iter().map(variable).collect::<Result<_, _>>()?,
+            outside_sandbox: outside_sandbox == Some(true),
         })
     }
 }
@@ -86,6 +99,7 @@ fn without_unknown(mut arguments: Value, features: &BashFeatures) -> Value {
             "background" => features.background.is_some(),
             "cwd" => features.cwd,
             "env" => features.env,
+            OUTSIDE_SANDBOX => features.sandbox.is_some(),
             _ => false,
         });
     }
@@ -173,6 +187,7 @@ mod tests {
     fn what_is_off_counts_as_not_given() {
         let arguments = json!({
             "command": "c", "pty": 5, "background": "x", "cwd": 1, "env": {"1": 2}, "other": [],
+            "outsideSandbox": 3,
         });
         let call = read(arguments, &BashFeatures::default()).unwrap();
         assert_eq!((call.terminal, call.background, call.env.len()), (None, false, 0));

@@ -1,9 +1,10 @@
 //! The features of `bash` beyond its plain form, from the setting `bash`.
 
-use std::num::NonZeroU16;
+use std::{num::NonZeroU16, sync::Arc};
 
 use agentd_process::{BackgroundLimits, BackgroundProcesses, LocalShell, TerminalSize};
 use agentd_protocol::settings::BashSettings;
+use agentd_sandbox::SandboxPolicy;
 
 use super::intercept::{Interception, IsActive};
 
@@ -21,6 +22,8 @@ pub struct BashFeatures {
     pub cwd: bool,
     /// Commands can set environment variables.
     pub env: bool,
+    /// What commands may touch. Commands can ask to run outside of it; whoever starts calls lets the user decide that.
+    pub sandbox: Option<Arc<SandboxPolicy>>,
     /// Some commands are refused in favour of other tools.
     pub interception: Option<Interception>,
 }
@@ -45,7 +48,9 @@ impl BashFeatures {
         shell: &LocalShell,
         is_active: IsActive,
     ) -> Self {
-        let Some(setting) = setting else { return Self::default() };
+        let Some(setting) = setting else {
+            return Self { sandbox: shell.sandbox.clone(), ..Self::default() };
+        };
         let is_on = |switch: Option<bool>| switch.unwrap_or(false);
         let plain = TerminalSize::default();
         let size = TerminalSize {
@@ -67,6 +72,7 @@ impl BashFeatures {
             }),
             cwd: is_on(setting.cwd),
             env: is_on(setting.env),
+            sandbox: shell.sandbox.clone(),
             interception: Interception::of(setting.intercept.as_ref(), is_active),
         }
     }

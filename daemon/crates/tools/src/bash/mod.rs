@@ -8,6 +8,7 @@ mod features;
 pub(crate) mod fuzz;
 mod intercept;
 mod report;
+mod sandbox_note;
 mod spec;
 mod tool;
 

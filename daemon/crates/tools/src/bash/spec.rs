@@ -1,5 +1,6 @@
 //! The description of `bash` for models.
 
+use agentd_agent::hooks::OUTSIDE_SANDBOX;
 use agentd_protocol::tool::{ConstrainedSampling, ToolSpec};
 use serde_json::{Map, Value, json};
 
@@ -46,6 +47,17 @@ pub(super) fn spec(features: &BashFeatures) -> ToolSpec {
             "cwd",
             "string",
             "The folder to run the command in, relative to the working directory (optional)",
+        );
+    }
+    if features.sandbox.is_some() {
+        description.push_str(
+            " Commands run in a sandbox, which limits where they can write; the result says when that may be why one failed.",
+        );
+        argument(
+            OUTSIDE_SANDBOX,
+            "boolean",
+            "Run this command once outside of the sandbox, if the user agrees: only after it failed because of the sandbox (optional; \
+             default false)",
         );
     }
     let mut sampling = Some(ConstrainedSampling::prefer_strict());

@@ -15,6 +15,7 @@ use super::{
     background, call,
     features::BashFeatures,
     report::ABORTED,
+    sandbox_note,
     spec::{NAME, spec},
 };
 use crate::{path::Base, undo::CommandWatch};
@@ -57,7 +58,7 @@ impl BashTool {
             invocation;
         let BashOptions { shell, command_prefix, outputs, home, features, undo } = &self.options;
         let base = Base { cwd: &cwd, home: home.as_deref() };
-        let BashCall { command: written, timeout, terminal, background, cwd, env: own } =
+        let BashCall { command: written, timeout, terminal, background, cwd, env: own, outside_sandbox } =
             BashCall::read(arguments, features, base)?;
         if let Some(refusal) = features.interception.as_ref().and_then(|rules| rules.refusal(&written)) {
             return Err(ToolError(refusal));
@@ -79,7 +80,7 @@ impl BashTool {
             cancel,
             streams: terminal.map_or(CommandStreams::Output, CommandStreams::Terminal),
             work: Work { kind: WorkKind::Tool, id: Some(call_id.as_str().into()), name: Some(NAME.into()) },
-            outside_sandbox: false,
+            outside_sandbox,
         };
         let by = Requester::Model { call_id: &call_id };
         let begin = CommandWatch::begin(undo.as_ref(), Some(&call_id), NAME, by);
@@ -93,8 +94,11 @@ impl BashTool {
                 background::start(feature, job, changes).await
             }
             None => {
-                let done = call::run(&**shell, job, timeout, outputs.clone(), &progress).await;
+                let mut done = call::run(&**shell, job, timeout, outputs.clone(), &progress).await;
                 changes.end().await;
+                if let (Ok(result), Some(policy), false) = (&mut done, &features.sandbox, outside_sandbox) {
+                    sandbox_note::explain(result, policy);
+                }
                 done
             }
         }

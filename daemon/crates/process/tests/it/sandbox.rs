@@ -1,0 +1,209 @@
+//! What a command cannot do in a sandbox.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::Arc,
+};
+
+use agentd_process::{CommandSpec, ExitStatus, SpawnError};
+use agentd_sandbox::{Layer, SandboxPolicy, SandboxSupport};
+
+use crate::fixture::{HELPER, env, launcher, read_all, script, soon};
+
+/// A folder that may be written, one outside and one that is denied.
+struct Places {
+    _folder: tempfile::TempDir,
+    base: PathBuf,
+}
+
+impl Places {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let base = folder.path().canonicalize().unwrap();
+        for name in ["root/.git/hooks", "root/.agentd", "root/.pi", "outside", "denied"] {
+            fs::create_dir_all(base.join(name)).unwrap();
+        }
+        fs::write(base.join("root/.git/config"), "[core]\n").unwrap();
+        fs::write(base.join("outside/file"), "outside").unwrap();
+        fs::write(base.join("denied/key"), "key").unwrap();
+        Self { _folder: folder, base }
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.base.join(name)
+    }
+
+    fn policy(&self) -> SandboxPolicy {
+        SandboxPolicy {
+            writable: vec![self.at("root")],
+            denied: vec![self.at("denied")],
+            layers: Layer::ALL.to_vec(),
+            ..SandboxPolicy::default()
+        }
+    }
+}
+
+/// What this system offers.
+fn support() -> SandboxSupport {
+    let output = Command::new(HELPER).arg("probe").output().unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Whether everything can be enforced here; says what is missing otherwise.
+fn is_complete() -> bool {
+    let support = support();
+    let complete = support.layers.len() == Layer::ALL.len() && support.landlock_abi >= 6;
+    if !complete {
+        println!("this system cannot enforce a whole sandbox: {:?}", support.gaps());
+    }
+    complete
+}
+
+async fn run(command: CommandSpec, policy: SandboxPolicy, cwd: &Path) -> (String, ExitStatus) {
+    let group = launcher().group();
+    let command = CommandSpec { sandbox: Some(Arc::new(policy)), cwd: cwd.to_owned(), ..command };
+    let mut process = soon(group.spawn(command)).await.expect("a process");
+    let output = read_all(&mut process.output).await;
+    (output, soon(process.wait()).await)
+}
+
+fn escapes(places: &Places) -> CommandSpec {
+    let text = |name: &str| places.at(name).into_os_string();
+    CommandSpec {
+        program: HELPER.into(),
+        args: vec!["escape".into(), text("root"), text("outside"), text("denied")],
+        env: env(),
+        ..script("")
+    }
+}
+
+fn outcomes(output: &str) -> BTreeMap<&str, &str> {
+    output.lines().filter_map(|line| line.split_once('=')).collect()
+}
+
+#[tokio::test]
+async fn no_way_out_is_open() {
+    if !is_complete() {
+        return;
+    }
+    let places = Places::new();
+    let (output, status) = run(escapes(&places), places.policy(), &places.at("root")).await;
+    assert_eq!(status, ExitStatus::exited(0), "{output}");
+    let found = outcomes(&output);
+    let open = ["write_inside", "git_index", "unix_pair", "plain_memory_file", "temporary_in_shm"];
+    for (name, outcome) in &found {
+        match *name {
+            name if open.contains(&name) => assert_eq!(*outcome, "ok", "{name}"),
+            name => assert_ne!(*outcome, "ok", "{name} leads out: {output}"),
+        }
+    }
+    assert!(found.len() > 40, "{output}");
+    // The codes that programs turn into messages.
+    let code = |name: &str| found[name].parse::<i32>().unwrap();
+    assert_eq!(code("write_outside"), libc::EROFS);
+    assert_eq!(code("hard_link"), libc::EXDEV);
+    assert_eq!(code("hook"), libc::EROFS);
+    assert_eq!(code("git_moved"), libc::EBUSY);
+    assert_eq!(code("tcp"), libc::EPERM);
+    assert_eq!(code("clone3"), libc::ENOSYS);
+    assert_eq!(code("memory_file"), libc::EACCES);
+    assert_eq!(fs::read_to_string(places.at("outside/file")).unwrap(), "outside");
+    assert_eq!(fs::read_dir(places.at("outside")).unwrap().count(), 1);
+    assert_eq!(fs::metadata(places.at("outside/file")).unwrap().permissions().mode() & 0o777, 0o644);
+    assert_eq!(fs::read_to_string(places.at("root/.git/config")).unwrap(), "[core]\n");
+}
+
+#[tokio::test]
+async fn without_a_sandbox_the_same_attempts_succeed() {
+    let places = Places::new();
+    let group = launcher().group();
+    let mut process = soon(group.spawn(escapes(&places))).await.expect("a process");
+    let output = read_all(&mut process.output).await;
+    let found = outcomes(&output);
+    for name in [
+        "write_outside",
+        "through_link",
+        "hook",
+        "git_moved",
+        "read_denied",
+        "unix",
+        "tcp",
+        "memory_file",
+        "setuid_programs",
+    ] {
+        assert_eq!(found.get(name), Some(&"ok"), "{name}: {output}");
+    }
+}
+
+#[tokio::test]
+async fn the_network_is_for_those_who_may_use_it() {
+    if !is_complete() {
+        return;
+    }
+    let places = Places::new();
+    let policy = SandboxPolicy { network: true, unix_sockets: true, ..places.policy() };
+    let (output, _) = run(escapes(&places), policy, &places.at("root")).await;
+    let found = outcomes(&output);
+    for name in ["tcp", "udp", "tcp6", "unix"] {
+        assert_eq!(found[name], "ok", "{name}: {output}");
+    }
+    for name in ["raw", "packet", "vsock", "alg", "write_outside", "user_namespace"] {
+        assert_ne!(found[name], "ok", "{name}: {output}");
+    }
+}
+
+#[tokio::test]
+async fn work_as_usual_goes_on() {
+    if !is_complete() {
+        return;
+    }
+    let places = Places::new();
+    let text = "mkdir -p a/b && echo one > a/b/c && mv a/b/c a/d && ln a/d a/e && ln -s d a/f && rm a/e && cat a/f && \
+                echo two | tee /dev/null /dev/stderr > /dev/stdout 2>&1 && (sleep 0; echo three) & wait; \
+                cat <<< here; pwd; : < /dev/zero; test ! -w /etc && echo guarded";
+    let spec = CommandSpec { program: "/bin/bash".into(), ..script(text) };
+    let (output, status) = run(spec, places.policy(), &places.at("root")).await;
+    assert_eq!(status, ExitStatus::exited(0), "{output}");
+    for line in ["one", "two", "three", "here", "guarded", &places.at("root").display().to_string()] {
+        assert!(output.lines().any(|found| found == line), "{line} is missing: {output}");
+    }
+    assert_eq!(fs::read_to_string(places.at("root/a/d")).unwrap(), "one\n");
+}
+
+#[tokio::test]
+async fn everything_that_it_starts_is_confined_and_ends_with_it() {
+    if !is_complete() {
+        return;
+    }
+    let places = Places::new();
+    let outside = places.at("outside/late");
+    let text = format!("(setsid sh -c 'echo x > {}; echo ended $?' 2>&1) ; echo done", outside.display());
+    let (output, _) = run(script(&text), places.policy(), &places.at("root")).await;
+    assert!(output.contains("Read-only file system") && output.contains("done"), "{output}");
+    assert!(!outside.exists());
+}
+
+#[tokio::test]
+async fn a_command_whose_sandbox_fails_does_not_run() {
+    if !is_complete() {
+        return;
+    }
+    let places = Places::new();
+    let made = places.at("root/made");
+    let group = launcher().group();
+    // The working directory is there, and denied: in the sandbox it cannot be entered by those who are not root.
+    let policy = SandboxPolicy {
+        writable: vec![PathBuf::from("/proc/self/fd/nothing/at/all\u{0}")],
+        ..places.policy()
+    };
+    let spec = script(&format!("touch {}", made.display()));
+    let spec = CommandSpec { sandbox: Some(Arc::new(policy)), ..spec };
+    let error = soon(group.spawn(spec)).await.err().expect("an error");
+    assert!(matches!(error, SpawnError::Sandbox { .. }), "{error}");
+    assert!(error.to_string().contains("did not run"), "{error}");
+    assert!(!made.exists());
+}
