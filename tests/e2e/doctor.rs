@@ -81,6 +81,7 @@ fn a_fresh_home_has_warnings_and_no_problem() {
             "agentctl setup local",
             "ok   shell: ",
             "ok   processes: ",
+            "ok   sandbox: ",
             "ok   temporary files: ",
             "local servers: ",
             "ok   proxy: none is set",
@@ -113,6 +114,7 @@ fn checks_come_in_order_and_a_key_is_named_and_never_shown() {
             "sessions",
             "shell",
             "processes",
+            "sandbox",
             "temp_dir",
             "local_servers",
             "proxy"

@@ -73,6 +73,7 @@ mod reopening;
 mod request_keys;
 mod resources;
 mod retry;
+mod sandbox;
 mod schemas;
 /// The promises of docs/security.md.
 mod security {

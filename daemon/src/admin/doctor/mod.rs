@@ -71,6 +71,7 @@ fn files(context: &Context, found: Option<&LoadedSetup>) -> Vec<Check> {
         None => checks.push(no_agent_dir(context)),
     }
     checks.push(program::processes());
+    checks.push(program::sandbox(found.map(|found| &found.settings.settings)));
     checks.push(folders::temp(&context.environment));
     checks
 }

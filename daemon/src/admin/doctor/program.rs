@@ -7,7 +7,13 @@ use agentd_process::{
     CommandStreams, GuardCommand, Launcher, ProcessSupport, ShellCommand, ShellError, ShellRun, StopCause,
     resolve_shell,
 };
-use agentd_protocol::{WIRE_VERSION, doctor::Check, settings::Settings};
+use agentd_protocol::{
+    WIRE_VERSION,
+    doctor::Check,
+    sandbox::SandboxSupport,
+    settings::{SandboxMode, Settings},
+};
+use agentd_session::SupportCache;
 use tokio_util::sync::CancellationToken;
 
 use super::check::CheckName;
@@ -17,6 +23,7 @@ const VERSION: CheckName = CheckName("version", "agentd");
 const PROXY: CheckName = CheckName("proxy", "proxy");
 const SHELL: CheckName = CheckName("shell", "shell");
 pub(super) const PROCESSES: CheckName = CheckName("processes", "processes");
+const SANDBOX: CheckName = CheckName("sandbox", "sandbox");
 
 /// The time that the shell has to run `exit 0`.
 const SHELL_TIMEOUT: Duration = Duration::from_secs(2);
@@ -85,6 +92,42 @@ fn support(ProcessSupport { lists_children, lasting_marks }: ProcessSupport) -> 
         "marks in the environment alone tell what a killed daemon left, since its resource limits are lowered here"
     };
     PROCESSES.ok(format!("a guard owns commands; {measured}; {marked}"))
+}
+
+/// What this system enforces of a sandbox. Blocks for some milliseconds.
+pub(super) fn sandbox(settings: Option<&Settings>) -> Check {
+    let setting = settings.and_then(|settings| settings.sandbox.clone()).unwrap_or_default();
+    let is_asked_for = setting.mode.unwrap_or_default() != SandboxMode::Off;
+    match SupportCache::default().get() {
+        Ok(support) => judge_sandbox(&support, is_asked_for, setting.required.unwrap_or(true)),
+        Err(error) => SANDBOX.problem(
+            format!("what this system offers cannot be found out: {error}"),
+            "Reinstall agentd if its file was removed while it ran.",
+        ),
+    }
+}
+
+fn judge_sandbox(support: &SandboxSupport, is_asked_for: bool, is_required: bool) -> Check {
+    let names: Vec<&str> = support.layers.iter().map(|layer| layer.name()).collect();
+    let mode = if is_asked_for { "" } else { "; off by the settings" };
+    let gaps = support.gaps();
+    let here = match names.is_empty() {
+        true => "nothing can be enforced here".to_owned(),
+        false => format!("{} work here (landlock {})", names.join(", "), support.landlock_abi),
+    };
+    if gaps.is_empty() {
+        return SANDBOX.ok(format!("{here}{mode}"));
+    }
+    let detail = format!("{here}{mode}; missing: {}", gaps.join("; "));
+    let advice = "See docs/sandbox.md for what each part needs.";
+    match (is_asked_for, is_required) {
+        (false, _) => SANDBOX.ok(detail),
+        (true, false) => SANDBOX.warning(detail, advice),
+        (true, true) => SANDBOX.problem(
+            format!("{detail}: sessions with a sandbox are refused"),
+            "See docs/sandbox.md for what each part needs, or set sandbox.required to false to go on with what there is.",
+        ),
+    }
 }
 
 /// Finds the shell as a session does, and has it run `exit 0`.
@@ -160,6 +203,41 @@ mod tests {
             version.detail.starts_with(env!("CARGO_PKG_VERSION")) && version.detail.contains('/'),
             "{version:?}"
         );
+    }
+
+    #[test]
+    fn a_sandbox_that_cannot_be_enforced_is_a_problem_where_it_is_asked_for() {
+        use agentd_protocol::{doctor::CheckStatus, sandbox::SandboxLayer};
+        let whole = SandboxSupport {
+            layers: SandboxLayer::ALL.to_vec(),
+            landlock_abi: 7,
+            ..SandboxSupport::default()
+        };
+        let check = judge_sandbox(&whole, true, true);
+        assert_eq!(
+            (check.status, check.detail.as_str()),
+            (CheckStatus::Ok, "mounts, landlock, seccomp work here (landlock 7)")
+        );
+        assert!(judge_sandbox(&whole, false, true).detail.ends_with("; off by the settings"));
+        let part = SandboxSupport {
+            layers: vec![SandboxLayer::Landlock, SandboxLayer::Seccomp],
+            landlock_abi: 4,
+            missing: vec!["mounts: no namespaces".to_owned()],
+        };
+        for (asked, required, status) in [
+            (true, true, CheckStatus::Problem),
+            (true, false, CheckStatus::Warning),
+            (false, true, CheckStatus::Ok),
+        ] {
+            let check = judge_sandbox(&part, asked, required);
+            assert_eq!(check.status, status, "{check:?}");
+            assert!(
+                check.detail.contains("mounts: no namespaces") && check.detail.contains("signals"),
+                "{check:?}"
+            );
+        }
+        let nothing = judge_sandbox(&SandboxSupport::default(), true, true);
+        assert!(nothing.detail.starts_with("nothing can be enforced here"), "{nothing:?}");
     }
 
     #[test]

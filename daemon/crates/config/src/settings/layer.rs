@@ -24,8 +24,8 @@ const MOST_TOLD: usize = 40;
 /// Keys that are no slips, though no settings: an older name, and one whose value says whether there is something to tell.
 const READ_HERE: [&str; 2] = ["queueMode", "transport"];
 
-/// The keys of guard rails, without which a session would be allowed everything, or spend without limits.
-const GUARD_RAILS: [&str; 2] = ["permissions", "budgets"];
+/// The keys of guard rails, without which a session would be allowed everything, spend without limits, or be confined to nothing.
+const GUARD_RAILS: [&str; 3] = ["permissions", "budgets", "sandbox"];
 
 /// Whether a file that is no JSON seems to have guard rails. Blocks.
 fn may_hold_guard_rails(error: &JsonFileError) -> bool {

@@ -31,7 +31,7 @@ pub struct LoadedSettings {
     pub resources: ResourceLists,
     /// The faults of the files.
     pub diagnostics: Vec<Diagnostic>,
-    /// Why the user's `permissions` or `budgets`, which are there, cannot be read. To go on without them would allow everything.
+    /// Why the user's `permissions`, `budgets` or `sandbox`, which are there, cannot be read. To go on without them would allow everything.
     pub guard_rails_fault: Option<String>,
 }
 

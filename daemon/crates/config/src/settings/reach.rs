@@ -64,6 +64,7 @@ const SETTINGS: &[(&str, SettingReach)] = &[
     ("childEnvironment", UserOnly),
     ("agentDirWritable", UserOnly),
     ("permissions", UserOnly),
+    ("sandbox", UserOnly),
     ("undo", UserOnly),
     ("bash", Project(Tools)),
     ("sessionDir", Project(Place)),

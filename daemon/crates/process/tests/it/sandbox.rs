@@ -195,11 +195,8 @@ async fn a_command_whose_sandbox_fails_does_not_run() {
     let places = Places::new();
     let made = places.at("root/made");
     let group = launcher().group();
-    // The working directory is there, and denied: in the sandbox it cannot be entered by those who are not root.
-    let policy = SandboxPolicy {
-        writable: vec![PathBuf::from("/proc/self/fd/nothing/at/all\u{0}")],
-        ..places.policy()
-    };
+    // No path has a NUL character, so the mounts cannot be made.
+    let policy = SandboxPolicy { writable: vec![PathBuf::from("/a\u{0}")], ..places.policy() };
     let spec = script(&format!("touch {}", made.display()));
     let spec = CommandSpec { sandbox: Some(Arc::new(policy)), ..spec };
     let error = soon(group.spawn(spec)).await.err().expect("an error");

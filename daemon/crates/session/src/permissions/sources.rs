@@ -22,8 +22,8 @@ const ASK_TIMEOUT: Duration = Duration::from_secs(60);
 /// Permissions that cannot be used. A session does not run without those that were asked for.
 #[derive(Debug, thiserror::Error)]
 pub enum PermissionFault {
-    /// The user's settings hold permissions or budgets that cannot be read.
-    #[error("Permissions and budgets cannot be used: {0}")]
+    /// The user's settings hold permissions, budgets or a sandbox that cannot be read.
+    #[error("Permissions, budgets and sandbox cannot be used: {0}")]
     Setting(String),
     /// A rule cannot be used.
     #[error("Permissions cannot be used: {0}")]

@@ -40,6 +40,8 @@ fn sample(keys: &[String]) -> Value {
         "ask",
         "deny",
         "refuse",
+        "read-only",
+        "on",
     ];
     let mut candidates: Vec<Value> = vec![json!(7), json!(true), json!(["planted"])];
     candidates.extend(words.map(Value::from));
