@@ -8,6 +8,7 @@ use crate::{
     compiled::{Compiled, CompiledRow, Verdict, exec_preset},
     looks,
     paths::{clean, real},
+    repository,
     rule::{FileAccess, Match},
     shell::{self, Access, Assignment, Folders, Script, SimpleCommand, Word, WordValue},
     variables,
@@ -98,9 +99,15 @@ impl Judge<'_> {
         let verdict = match wrapper::unwrap(words) {
             Some(wrapped) => {
                 let names = rows.iter().map(|(row, _)| row.2.named_words()).max().unwrap_or(0);
-                self.wrapped(&wrapped, explicit, names, folders, depth)
+                // A program of the project may have the name of a wrapper.
+                let is_systems =
+                    !name.contains('/') || matches!(name.rsplit_once('/'), Some(("/bin" | "/usr/bin", _)));
+                let itself =
+                    (!is_systems && explicit.is_none()).then(|| self.by_preset(name, words, folders));
+                let verdict = self.wrapped(&wrapped, explicit, names, folders, depth);
+                itself.into_iter().fold(verdict, Verdict::and)
             }
-            None => explicit.unwrap_or_else(|| self.by_preset(name, words)),
+            None => explicit.unwrap_or_else(|| self.by_preset(name, words, folders)),
         };
         verdict.and(self.doubts(words)).and(self.files(name, words, folders))
     }
@@ -190,8 +197,14 @@ impl Judge<'_> {
         }
     }
 
-    fn by_preset(&self, name: &str, words: &[Word]) -> Verdict {
-        let only_looks = looks::only_looks(words);
+    fn by_preset(&self, name: &str, words: &[Word], folders: &Folders) -> Verdict {
+        let mut only_looks = looks::only_looks(words);
+        if only_looks
+            && name == "git"
+            && repository::may_be_planted(words, folders, &self.policy.options().cwd)
+        {
+            only_looks = false;
+        }
         self.policy.preset(
             |preset| match preset {
                 PermissionPreset::Full => PermissionAction::Allow,

@@ -249,14 +249,10 @@ impl Compiled {
         [&self.options.cwd, &self.real_cwd].into_iter().any(|folder| {
             path.strip_prefix(folder).is_ok_and(|below| {
                 let parts: Vec<_> = below.iter().map(|part| part.to_string_lossy().to_lowercase()).collect();
-                let is_guarded = parts.iter().enumerate().any(|(index, part)| match part.as_str() {
-                    ".agentd" | ".pi" => true,
-                    ".git" => parts.get(index + 1).is_none_or(|next| {
-                        matches!(next.as_str(), "hooks" | "config" | "config.worktree" | "modules" | "info")
-                    }),
-                    _ => false,
-                });
-                !parts.is_empty() && !is_guarded
+                let is_guarded = parts.iter().any(|part| matches!(part.as_str(), ".agentd" | ".pi" | ".git"));
+                // A folder becomes a repository, with a configuration that names programs, by a file of this name.
+                let is_head = parts.last().is_some_and(|last| last == "head");
+                !parts.is_empty() && !is_guarded && !is_head
             })
         })
     }

@@ -10,6 +10,7 @@ mod looks;
 mod paths;
 mod policy;
 mod project;
+mod repository;
 mod rule;
 pub mod shell;
 mod suggest;

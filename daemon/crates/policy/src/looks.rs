@@ -1,5 +1,9 @@
 //! The built-in list of commands that only look: they read files and show something, and neither write nor start programs.
 
+mod git;
+
+use git::git;
+
 use crate::shell::{Word, WordValue};
 
 /// Commands that only look whatever their arguments are.
@@ -94,7 +98,7 @@ const UNLESS: &[(&str, &str, &[&str])] = &[
     ("file", "Cm", &["compile", "magic-file"]),
     ("rg", "z", &["pre", "hostname-bin", "search-zip"]),
     ("sort", "oT", &["output", "compress-program", "temporary-directory"]),
-    ("tree", "o", &["output"]),
+    ("tree", "oR", &["output"]),
 ];
 
 /// Expressions of `find` that write, delete or start programs. Those that start programs are looked into beforehand.
@@ -135,11 +139,16 @@ pub(crate) fn only_looks(words: &[Word]) -> bool {
         "git" => git(arguments),
         "hostname" => arguments.iter().all(|word| is_one_of(word, &["-f", "-s", "-i", "-I", "-d"])),
         "printf" => arguments.first().is_some_and(|format| {
-            format.text().map_or(!format.may_be_option(), |text| !text.starts_with("-v"))
+            format.text().map_or(!format.may_be_option(), |text| {
+                let format = if text == "--" { arguments.get(1).and_then(Word::text) } else { Some(text) };
+                format.is_some_and(|format| !format.starts_with("-v") && !sets_variables(format))
+            })
         }),
         "read" => arguments.iter().all(|word| {
             word.text().is_some_and(|text| {
-                text == "-r" || text.chars().all(|letter| letter.is_ascii_lowercase() || letter == '_')
+                let is_name = !text.ends_with("_proxy");
+                text == "-r"
+                    || is_name && text.chars().all(|letter| letter.is_ascii_lowercase() || letter == '_')
             })
         }),
         "sed" => sed(arguments),
@@ -199,6 +208,22 @@ fn date(arguments: &[Word]) -> bool {
         }
     }
     true
+}
+
+/// Whether a format of `printf` has `%n`, which sets the variable that an argument names.
+fn sets_variables(format: &str) -> bool {
+    let mut rest = format;
+    while let Some((_, conversion)) = rest.split_once('%') {
+        let conversion = conversion.trim_start_matches(|character: char| {
+            "#-+ '*.hlLjzt".contains(character) || character.is_ascii_digit()
+        });
+        if conversion.starts_with('n') {
+            return true;
+        }
+        // The second of two is no conversion.
+        rest = conversion.strip_prefix('%').unwrap_or(conversion);
+    }
+    false
 }
 
 /// `set -e` and the like. Others change how the text is read, or `$1` and the like.
@@ -262,9 +287,11 @@ fn sed(arguments: &[Word]) -> bool {
 
 /// Commands whose second file is written.
 fn one_file(arguments: &[Word], refused: &str) -> bool {
-    let mut files = 0;
+    let (mut files, mut options_end) = (0, false);
     for word in arguments {
         match word.text() {
+            Some("--") if !options_end => options_end = true,
+            Some(_) if options_end => files += 1,
             Some(text) if text.starts_with('-') && text.len() > 1 => {
                 // A value that stands apart from its option counts as a file: asking too often does no harm.
                 if may_be(word, refused, &["revert"]) {
@@ -276,102 +303,4 @@ fn one_file(arguments: &[Word], refused: &str) -> bool {
         }
     }
     files <= 1
-}
-
-/// Subcommands of git that only look, whatever their arguments but for those of [`git`].
-const GIT_LOOKS: &[&str] = &[
-    "annotate",
-    "blame",
-    "cat-file",
-    "cherry",
-    "count-objects",
-    "describe",
-    "diff",
-    "diff-files",
-    "diff-index",
-    "diff-tree",
-    "for-each-ref",
-    "grep",
-    "log",
-    "ls-files",
-    "ls-tree",
-    "merge-base",
-    "name-rev",
-    "rev-list",
-    "rev-parse",
-    "shortlog",
-    "show",
-    "show-ref",
-    "status",
-    "whatchanged",
-];
-
-/// `git`: a subcommand that looks, without options that write, or start other programs than those that the user configured.
-fn git(arguments: &[Word]) -> bool {
-    let mut words = arguments.iter();
-    let subcommand = loop {
-        match words.next().map(Word::text) {
-            Some(Some("--no-pager")) => {}
-            Some(Some("-C")) if words.next().is_some_and(|folder| folder.text().is_some()) => {}
-            Some(Some(text)) if !text.starts_with('-') => break text,
-            _ => return false,
-        }
-    };
-    let rest: Vec<&Word> = words.collect();
-    let options_end = rest.iter().position(|word| word.text() == Some("--")).unwrap_or(rest.len());
-    let refused = |word: &&Word| {
-        may_be(
-            word,
-            "O",
-            &[
-                "output",
-                "ext-diff",
-                "textconv",
-                "filters",
-                "exec",
-                "open-files-in-pager",
-                "parseopt",
-                "paginate",
-                "help",
-                "contents",
-            ],
-        )
-    };
-    if rest[..options_end].iter().any(refused) {
-        return false;
-    }
-    let only = |options: &[&str]| {
-        rest.iter().all(|word| {
-            word.text().is_some_and(|text| {
-                options.contains(&text)
-                    || options.iter().any(|option| option.ends_with('=') && text.starts_with(option))
-            })
-        })
-    };
-    let begins = |first: &[&str]| rest.first().is_some_and(|word| is_one_of(word, first));
-    match subcommand {
-        "branch" => only(&[
-            "-a",
-            "-r",
-            "-v",
-            "-vv",
-            "--all",
-            "--remotes",
-            "--list",
-            "-l",
-            "--show-current",
-            "--sort=",
-        ]),
-        "tag" => {
-            rest.is_empty()
-                || begins(&["-l", "--list", "-n"])
-                    && !rest.iter().any(|word| word.may_be_option() && !begins(&["-l", "--list", "-n"]))
-        }
-        "remote" => only(&["-v", "--verbose"]) || (begins(&["get-url"]) && rest.len() == 2),
-        "stash" => begins(&["list", "show"]),
-        "reflog" => rest.is_empty() || begins(&["show"]),
-        "worktree" => begins(&["list"]),
-        "config" => begins(&["--get", "--get-all", "--get-regexp", "--list", "-l"]),
-        _ => GIT_LOOKS.contains(&subcommand),
-    }
 }

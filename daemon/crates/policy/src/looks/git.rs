@@ -1,0 +1,120 @@
+//! The commands of git that only look.
+
+use super::{is_one_of, may_be};
+use crate::shell::Word;
+
+/// Subcommands of git that only look, whatever their arguments but for those of [`git`].
+const GIT_LOOKS: &[&str] = &[
+    "annotate",
+    "blame",
+    "cat-file",
+    "cherry",
+    "count-objects",
+    "describe",
+    "diff",
+    "diff-files",
+    "diff-index",
+    "diff-tree",
+    "for-each-ref",
+    "grep",
+    "log",
+    "ls-files",
+    "ls-tree",
+    "merge-base",
+    "name-rev",
+    "rev-list",
+    "rev-parse",
+    "shortlog",
+    "show",
+    "show-ref",
+    "status",
+    "whatchanged",
+];
+
+/// `git`: a subcommand that looks, without options that write, or start other programs than those that the user configured.
+pub(super) fn git(arguments: &[Word]) -> bool {
+    let mut words = arguments.iter();
+    let subcommand = loop {
+        match words.next().map(Word::text) {
+            Some(Some("--no-pager")) => {}
+            Some(Some("-C")) if words.next().is_some_and(|folder| folder.text().is_some()) => {}
+            Some(Some(text)) if !text.starts_with('-') => break text,
+            _ => return false,
+        }
+    };
+    let rest: Vec<&Word> = words.collect();
+    let options_end = rest.iter().position(|word| word.text() == Some("--")).unwrap_or(rest.len());
+    let refused = |word: &&Word| {
+        may_be(
+            word,
+            "O",
+            &[
+                "output",
+                "ext-diff",
+                "textconv",
+                "filters",
+                "exec",
+                "open-files-in-pager",
+                "parseopt",
+                "paginate",
+                "help",
+                "contents",
+            ],
+        )
+    };
+    if rest[..options_end].iter().any(refused) {
+        return false;
+    }
+    let only = |options: &[&str]| {
+        rest.iter().all(|word| {
+            word.text().is_some_and(|text| {
+                options.contains(&text)
+                    || options.iter().any(|option| option.ends_with('=') && text.starts_with(option))
+            })
+        })
+    };
+    let begins = |first: &[&str]| rest.first().is_some_and(|word| is_one_of(word, first));
+    match subcommand {
+        "branch" => only(&[
+            "-a",
+            "-r",
+            "-v",
+            "-vv",
+            "--all",
+            "--remotes",
+            "--list",
+            "-l",
+            "--show-current",
+            "--sort=",
+        ]),
+        "tag" => {
+            let lists = |word: &Word| {
+                word.text().is_some_and(|text| {
+                    matches!(text, "-l" | "--list" | "-n" | "-i" | "--ignore-case")
+                        || (text.starts_with("-n") && text[2..].bytes().all(|byte| byte.is_ascii_digit()))
+                        || [
+                            "--sort=",
+                            "--format=",
+                            "--contains=",
+                            "--merged=",
+                            "--no-merged=",
+                            "--points-at=",
+                        ]
+                        .into_iter()
+                        .any(|option| text.starts_with(option))
+                })
+            };
+            rest.is_empty()
+                || rest
+                    .first()
+                    .is_some_and(|word| lists(word) && !matches!(word.text(), Some("-i" | "--ignore-case")))
+                    && rest.iter().copied().filter(|word| word.may_be_option()).all(lists)
+        }
+        "remote" => only(&["-v", "--verbose"]) || (begins(&["get-url"]) && rest.len() == 2),
+        "stash" => begins(&["list", "show"]),
+        "reflog" => rest.is_empty() || begins(&["show"]),
+        "worktree" => begins(&["list"]),
+        "config" => begins(&["--get", "--get-all", "--get-regexp", "--list", "-l"]),
+        _ => GIT_LOOKS.contains(&subcommand),
+    }
+}
