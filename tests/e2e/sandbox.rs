@@ -195,22 +195,29 @@ fn no_command_drives_its_own_daemon() {
     if !is_enforced() {
         return;
     }
-    for sockets in ["off", "on"] {
+    // A socket that the sandbox does not know of is reached, and the daemon refuses.
+    for (sockets, is_named, says) in [("off", false, ""), ("on", false, ""), ("on", true, "its session has a sandbox")] {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("named.sock");
         let ctl = binaries::agentctl();
-        let command = format!("{} ps 2>&1; echo code $?", ctl.display());
+        let command = match is_named {
+            true => format!("AGENTD_SOCKET={} {} ps 2>&1; echo code $?", socket.display(), ctl.display()),
+            false => format!("{} ps 2>&1; echo code $?", ctl.display()),
+        };
         let server = calling("bash", &json!({ "command": command }));
         let home = Home::with_model(&server);
         home.settings(&json!({"sandbox": {"mode": "workspace-write", "unixSockets": sockets}}));
-        let service = Service::start(&home, &[]);
+        let named = ["--socket", socket.to_str().unwrap()];
+        let service = Service::start(&home, if is_named { &named } else { &[] });
         let mut client = service.client();
         client.done(json!({"type": "hello", "protocol": 1, "capabilities": {"sessions": true}}));
-        let opened = client
-            .done(json!({"type": "open_session", "cwd": home.project(), "args": ["--model", "fake/fake"]}));
-        let id = opened["sessionId"].as_str().unwrap().to_owned();
+        let open = json!({"type": "open_session", "cwd": home.project(), "args": ["--model", "fake/fake"]});
+        let id = client.done(open)["sessionId"].as_str().unwrap().to_owned();
         client.send(&json!({"type": "prompt", "sessionId": id, "message": "Do it."}));
         client.event("agent_settled");
         let told = told(&server);
         assert!(told.contains("code ") && !told.contains("code 0"), "{sockets}: {told}");
+        assert_says(&told, &[says]);
     }
 }
 

@@ -24,6 +24,9 @@ pub(super) struct CommandPeer {
     pub(super) session: Option<Arc<str>>,
     /// The number of its connection.
     pub(super) connection: u64,
+    /// Whether its session has a sandbox, which this daemon would let it out of. It is so of a command of an unknown session, too,
+    /// while there is a session with a sandbox.
+    is_confined: bool,
 }
 
 impl CommandPeer {
@@ -32,10 +35,11 @@ impl CommandPeer {
         let found = tokio::task::spawn_blocking(move || peer.origin()).await;
         match found {
             Ok(PeerOrigin::Elsewhere) => None,
-            Ok(PeerOrigin::Command(origin)) => Some(Self { origin, session: None, connection }),
+            Ok(PeerOrigin::Command(origin)) => Some(Self { origin, session: None, connection, is_confined: false }),
             Err(error) => {
                 tracing::error!(%error, "cannot tell whether a client is a command; it counts as one");
-                Some(Self { origin: CommandOrigin::default(), session: None, connection })
+                let origin = CommandOrigin::default();
+                Some(Self { origin, session: None, connection, is_confined: false })
             }
         }
     }
@@ -46,7 +50,12 @@ impl CommandPeer {
             let is_it = |slot: &Arc<SessionSlot>| {
                 slot.loaded().is_some_and(|handle| handle.processes().started(&self.origin))
             };
-            self.session = registry.known().iter().find(|slot| is_it(slot)).map(|slot| Arc::clone(slot.id()));
+            let known = registry.known();
+            let has_sandbox =
+                |slot: &Arc<SessionSlot>| slot.loaded().is_some_and(|handle| handle.has_sandbox());
+            let own = known.iter().find(|slot| is_it(slot));
+            self.session = own.map(|slot| Arc::clone(slot.id()));
+            self.is_confined = own.map_or_else(|| known.iter().any(has_sandbox), has_sandbox);
         }
     }
 
@@ -82,6 +91,10 @@ impl CommandPeer {
         target: Option<&SessionSlot>,
     ) -> Result<(), Failure> {
         let (name, access) = (command.name(), command.spec().peer_access);
+        if self.is_confined {
+            let what = format!("send {name}: its session has a sandbox, and the daemon is outside of it.");
+            return Err(self.refusal(&what, BY_THE_USER));
+        }
         let of = match (named, target) {
             (Some(named), _) => named,
             (None, Some(session)) => session.id(),

@@ -38,6 +38,7 @@ pub struct SessionHandle {
     pub(crate) abort: AbortSwitch,
     pub(crate) summary: SummaryReader,
     pub(crate) processes: ProcessView,
+    pub(crate) has_sandbox: bool,
     pub(crate) ui: Ui,
     /// Fires when the session is to end, however slow its subscribers are.
     pub(crate) closing: CancellationToken,
@@ -81,6 +82,12 @@ impl SessionHandle {
     #[must_use]
     pub fn processes(&self) -> &ProcessView {
         &self.processes
+    }
+
+    /// Whether commands of the session run in a sandbox.
+    #[must_use]
+    pub fn has_sandbox(&self) -> bool {
+        self.has_sandbox
     }
 
     /// Sends a command; its answer comes through the feed. An abort takes effect at once, before earlier messages in

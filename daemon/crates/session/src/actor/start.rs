@@ -142,6 +142,7 @@ async fn start(
         abort: abort.clone(),
         summary: summary.shown(),
         processes: context.processes.view(),
+        has_sandbox: context.sandbox.is_some(),
         ui: Ui {
             messages: MessageSender::new(&to_actor, |message| RunMessage::Ui(Box::new(message))),
             presence: clients.presence().clone(),
