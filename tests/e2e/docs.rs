@@ -89,7 +89,7 @@ fn the_exit_codes_of_the_readme_are_those_of_the_help() {
     let text = readme();
     let table = text.lines().skip_while(|line| !line.starts_with("| exit code")).skip(2);
     let rows: Vec<&str> = table.take_while(|line| line.starts_with('|')).collect();
-    assert_eq!(rows.len(), 8);
+    assert_eq!(rows.len(), 10);
     for row in rows {
         let codes = row.split('|').nth(1).unwrap().trim();
         assert!(

@@ -2,7 +2,10 @@
 
 use std::{
     fs,
-    os::unix::{fs::symlink, process::ExitStatusExt as _},
+    os::unix::{
+        fs::{PermissionsExt as _, symlink},
+        process::ExitStatusExt as _,
+    },
     path::{Path, PathBuf},
     process::Command,
 };
@@ -196,8 +199,11 @@ fn no_command_drives_its_own_daemon() {
         return;
     }
     // A socket that the sandbox does not know of is reached, and the daemon refuses.
-    for (sockets, is_named, says) in [("off", false, ""), ("on", false, ""), ("on", true, "its session has a sandbox")] {
+    for (sockets, is_named, says) in
+        [("off", false, ""), ("on", false, ""), ("on", true, "its session has a sandbox")]
+    {
         let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
         let socket = folder.path().join("named.sock");
         let ctl = binaries::agentctl();
         let command = match is_named {

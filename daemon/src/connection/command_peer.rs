@@ -35,7 +35,9 @@ impl CommandPeer {
         let found = tokio::task::spawn_blocking(move || peer.origin()).await;
         match found {
             Ok(PeerOrigin::Elsewhere) => None,
-            Ok(PeerOrigin::Command(origin)) => Some(Self { origin, session: None, connection, is_confined: false }),
+            Ok(PeerOrigin::Command(origin)) => {
+                Some(Self { origin, session: None, connection, is_confined: false })
+            }
             Err(error) => {
                 tracing::error!(%error, "cannot tell whether a client is a command; it counts as one");
                 let origin = CommandOrigin::default();

@@ -25,8 +25,8 @@ pub enum Requester<'a> {
     User,
 }
 
-/// The argument of `bash` by which a model asks to run one command outside of the sandbox. Whoever has a sandbox has to ask the user
-/// before such a call.
+/// The argument of `bash` by which a model asks to run one command outside of the sandbox. The hooks of a session
+/// with a sandbox have to ask the user before such a call.
 pub const OUTSIDE_SANDBOX: &str = "outsideSandbox";
 
 /// An action that is about to start, or has ended.

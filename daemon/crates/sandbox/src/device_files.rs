@@ -14,7 +14,7 @@ use rustix::{
     },
 };
 
-use crate::view::{attach, clone_of};
+use crate::mounts::{attach, clone_of};
 
 /// The devices and folders of devices that may be written.
 pub(crate) const WRITABLE_DEVICES: [&str; 9] = [

@@ -19,17 +19,21 @@ mod capabilities;
 mod confine;
 #[cfg(target_os = "linux")]
 mod device_files;
+#[cfg(target_os = "linux")]
+mod mounts;
 mod policy;
 mod reserved;
 #[cfg(target_os = "linux")]
 mod restrictions;
+mod step;
 mod support;
 #[cfg(target_os = "linux")]
 mod syscalls;
 #[cfg(target_os = "linux")]
 mod view;
 
-pub use confine::{ConfineError, ConfineStep, confine};
+pub use confine::confine;
 pub use policy::{AccessRefusal, SandboxPolicy};
 pub use reserved::ReservedPaths;
+pub use step::{ConfineError, ConfineStep};
 pub use support::{Layer, SandboxSupport, probe};

@@ -55,10 +55,9 @@ impl Drop for ReservedPaths {
     fn drop(&mut self) {
         for (path, folder) in &self.0 {
             // Removing a folder would take the mount over it away from the commands of another session.
-            match flock(folder, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => drop(fs::remove_dir(path)),
-                // Another session needs it, or the file system has no locks.
-                Err(_) => {}
+            // Otherwise another session needs it, or the file system has no locks.
+            if flock(folder, FlockOperation::NonBlockingLockExclusive).is_ok() {
+                let _ = fs::remove_dir(path);
             }
         }
     }

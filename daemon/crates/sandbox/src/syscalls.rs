@@ -77,6 +77,9 @@ const NAMESPACES: u64 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWNET) as u64;
 
+/// Requests of `ioctl` that type into a terminal as if the user had: `TIOCSTI` and `TIOCLINUX`.
+const TYPING: [u64; 2] = [0x5412, 0x541c];
+
 /// `memfd_create`: the file can never be executed.
 const NO_EXECUTION: u64 = 0x0008;
 
@@ -116,10 +119,9 @@ fn refused(policy: &SandboxPolicy) -> io::Result<BTreeMap<i64, Vec<SeccompRule>>
         namespaces.push(rule(vec![condition(0, SeccompCmpOp::MaskedEq(bit), bit)?])?);
     }
     rules.insert(libc::SYS_clone, namespaces);
-    // Typing into a terminal as if the user had.
     let mut ioctls = Vec::new();
-    for request in [libc::TIOCSTI, libc::TIOCLINUX] {
-        ioctls.push(rule(vec![condition(1, SeccompCmpOp::Eq, request as u64)?])?);
+    for request in TYPING {
+        ioctls.push(rule(vec![condition(1, SeccompCmpOp::Eq, request)?])?);
     }
     rules.insert(libc::SYS_ioctl, ioctls);
     let mut foreign = Vec::new();

@@ -3,28 +3,28 @@
 //! In a mount namespace of its own, everything becomes read-only. What is to stay writable was taken before, as detached copies of its
 //! mounts, and is mounted over its own path again; then what is protected, read-only, and what is denied, replaced by something that
 //! nobody can read. A folder that is a mount can be neither renamed nor removed, so what is protected in it cannot be moved away.
-#![allow(unsafe_code, reason = "mount_setattr and unshare have no safe form; each use says why it is sound")]
+#![allow(unsafe_code, reason = "unshare has no safe form; each use says why it is sound")]
 
 use std::{
-    ffi::CStr,
     fs, io as std_io,
-    os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd},
+    os::fd::{AsFd, OwnedFd},
     path::{Path, PathBuf},
 };
 
 use rustix::{
     fs::CWD,
     io::{self, Errno},
-    mount::{MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount_change, move_mount, open_tree},
+    mount::{MountPropagationFlags, mount_change},
     process::{getegid, geteuid},
     thread::{CapabilitySet, UnshareFlags, unshare_unsafe},
 };
 
 use crate::{
     capabilities,
-    confine::{ConfineError, ConfineStep},
     device_files::{Devices, NO_FOLDER},
+    mounts::{READ_ONLY, attach, clone_of, restrict},
     policy::SandboxPolicy,
+    step::{ConfineError, ConfineStep},
 };
 
 /// Puts the calling process, which has one thread, into a mount namespace as `policy` says. Returns the capabilities that it may keep.
@@ -46,7 +46,7 @@ fn namespace() -> std_io::Result<CapabilitySet> {
         return Ok(kept);
     }
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
-    // SAFETY: as above.
+    // SAFETY: the process has one thread, so that nothing else relies on its user or file system context.
     unsafe { unshare_unsafe(UnshareFlags::NEWUSER | UnshareFlags::NEWNS) }?;
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
@@ -106,24 +106,6 @@ fn parts(mut paths: Vec<PathBuf>) -> io::Result<Vec<Part>> {
     Ok(parts)
 }
 
-/// A copy of the mounts at a path and below; `None` when it is missing.
-pub(crate) fn clone_of(path: &Path) -> io::Result<Option<OwnedFd>> {
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE
-        | OpenTreeFlags::OPEN_TREE_CLOEXEC
-        | OpenTreeFlags::AT_RECURSIVE
-        | OpenTreeFlags::AT_SYMLINK_NOFOLLOW;
-    match open_tree(CWD, path, flags) {
-        Ok(mount) => Ok(Some(mount)),
-        Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-/// Mounts a detached mount at a path.
-pub(crate) fn attach(mount: &OwnedFd, path: &Path) -> io::Result<()> {
-    move_mount(mount, c"", CWD, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
-}
-
 /// Mounts something without content over a denied path, if it exists: a folder that only root can read, or a device that the mount
 /// does not let anybody open.
 fn deny(path: &Path) -> io::Result<()> {
@@ -132,26 +114,4 @@ fn deny(path: &Path) -> io::Result<()> {
     let mount = clone_of(Path::new(stand_in))?.ok_or(Errno::NOENT)?;
     restrict(mount.as_fd(), c"", READ_ONLY | libc::MOUNT_ATTR_NODEV, libc::AT_EMPTY_PATH)?;
     attach(&mount, path)
-}
-
-const READ_ONLY: u64 = libc::MOUNT_ATTR_RDONLY;
-
-/// Sets attributes of the mount at a path, and with `AT_RECURSIVE` of all below.
-fn restrict(at: BorrowedFd<'_>, path: &CStr, attributes: u64, flags: libc::c_int) -> io::Result<()> {
-    let attributes = libc::mount_attr { attr_set: attributes, attr_clr: 0, propagation: 0, userns_fd: 0 };
-    // SAFETY: the kernel reads the path and `attributes`, whose size it is given; both outlive the call.
-    let outcome = unsafe {
-        libc::syscall(
-            libc::SYS_mount_setattr,
-            at.as_raw_fd(),
-            path.as_ptr(),
-            flags,
-            &raw const attributes,
-            size_of::<libc::mount_attr>(),
-        )
-    };
-    if outcome == 0 {
-        return Ok(());
-    }
-    Err(Errno::from_io_error(&std_io::Error::last_os_error()).unwrap_or(Errno::IO))
 }

@@ -22,7 +22,7 @@ pub struct BashFeatures {
     pub cwd: bool,
     /// Commands can set environment variables.
     pub env: bool,
-    /// What commands may touch. Commands can ask to run outside of it; whoever starts calls lets the user decide that.
+    /// What commands may touch. Commands can ask to run outside of it: the hooks let the user decide that.
     pub sandbox: Option<Arc<SandboxPolicy>>,
     /// Some commands are refused in favour of other tools.
     pub interception: Option<Interception>,
