@@ -35,8 +35,9 @@ use crate::{
     explain::{ExplainSettingParams, SettingExplanation},
     model::Model,
     model_list::{CatalogueUpdate, ListModelsParams, ModelList, UpdateModelsParams},
+    permissions::SetPermissionsParams,
     resources::{Diagnostics, SlashCommands},
-    session::{SessionState, SessionStats},
+    session::{PermissionState, SessionState, SessionStats},
     storage::{ArtifactList, ArtifactPart, CleanOutputsParams, CleanedOutputs, GetArtifactParams},
     tool_list::{ActiveTools, SetActiveToolsParams, ToolList},
 };
@@ -134,6 +135,8 @@ commands! {
     Compact = "compact": CompactParams => CompactionResult | Session, Control, OpenedSession, begins_work;
     /// Switches automatic compaction on or off, and saves the choice in the global settings.
     SetAutoCompaction = "set_auto_compaction": SwitchParams => NoData | Session, Control, Never, no_work;
+    /// Changes the session's permissions, until the session is closed. The answer tells those in force.
+    SetPermissions = "set_permissions": SetPermissionsParams => PermissionState | Session, Control, Never, no_work;
     /// The tools that the session has, active or not.
     GetTools = "get_tools": NoParams => ToolList | Session, Observe, VisibleSession, no_work;
     /// Chooses the tools that the model can call, from the next turn on.

@@ -14,6 +14,7 @@ use crate::{
     budget::BudgetReached,
     client_tools::{ToolCancel, ToolRequest},
     daemon::{Lagged, SessionChanged, SessionClosed, SessionOpened},
+    permissions::PermissionsChanged,
     tool_list::ToolsChanged,
     ui::{ExtensionUiRequest, UiRequestResolved},
 };
@@ -137,6 +138,8 @@ events! {
     ModelFallback = "model_fallback",
     /// A call was refused, or the user was asked about it; only in sessions with permissions.
     PermissionDecision = "permission_decision",
+    /// The permissions of the session were changed by a command; only after `hello`.
+    PermissionsChanged = "permissions_changed",
     /// A budget is used up, and the work ends; only after `hello`.
     BudgetReached = "budget_reached",
     /// The daemon takes commands; only as the first line of `agentd --stdio --ready`.

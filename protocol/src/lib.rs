@@ -35,6 +35,7 @@ pub mod model_list;
 pub mod models_file;
 pub mod number;
 pub mod oauth_setting;
+pub mod permissions;
 pub mod policy_check;
 pub mod resources;
 pub mod sandbox;

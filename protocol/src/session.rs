@@ -118,7 +118,7 @@ pub struct PermissionState {
     pub on_timeout: TimeoutDecision,
     /// The number of rules of all sources.
     pub rules: u64,
-    /// The rules that answers gave the session.
+    /// The rules of the session itself: by `set_permissions`, and by answers.
     pub session_rules: Vec<PermissionRule>,
 }
 

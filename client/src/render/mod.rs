@@ -1,5 +1,6 @@
 //! Texts for stdout and stderr.
 
+mod permissions;
 mod screen;
 mod text;
 mod time;

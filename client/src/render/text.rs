@@ -7,13 +7,14 @@ use std::{
 };
 
 use agentd_protocol::event::{
-    AssistantMessageEvent, AutoRetryStart, CompactionEnd, DecisionMaker, Event, FallbackPurpose,
-    ModelFallback, PermissionDecision, PermissionVerdict, ProcessEnd, ProcessEndedBy, ProviderStalled,
-    StallAction, StallPhase, ToolExecutionEnd, ToolExecutionStart,
+    AssistantMessageEvent, AutoRetryStart, CompactionEnd, Event, FallbackPurpose, ModelFallback, ProcessEnd,
+    ProcessEndedBy, ProviderStalled, StallAction, StallPhase, ToolExecutionEnd, ToolExecutionStart,
 };
 
 use super::{
-    colour_wanted, coloured, one_line, steers,
+    colour_wanted, coloured, one_line,
+    permissions::{decided, permissions_changed},
+    steers,
     tool_line::{outcome, subject},
 };
 use crate::output::OutputChunk;
@@ -132,6 +133,10 @@ impl TextRenderer {
                 let line = self.style.dim(&decided(decision));
                 self.notice(format!("{line}\n"))
             }
+            Event::PermissionsChanged(changed) => {
+                let line = self.style.dim(&permissions_changed(changed));
+                self.notice(format!("{line}\n"))
+            }
             Event::CompactionEnd(end) => {
                 let line = self.style.dim(&compacted(end));
                 self.notice(format!("{line}\n"))
@@ -211,24 +216,6 @@ fn ended_process(end: &ProcessEnd) -> String {
 }
 
 /// The line about the model that goes on.
-/// What was decided about a call that was refused or asked about.
-fn decided(decision: &PermissionDecision) -> String {
-    let tool = one_line(&decision.tool);
-    let reason = one_line(&decision.reason);
-    let by = match (decision.by, &decision.client) {
-        (DecisionMaker::User, Some(client)) => format!(" by {}", one_line(client)),
-        (DecisionMaker::User, None) => " by the user".to_owned(),
-        (DecisionMaker::Policy, _) => String::new(),
-        (DecisionMaker::Timeout, _) => ", since nobody answered in time".to_owned(),
-        (DecisionMaker::Nobody, _) => ", since nobody is there to be asked".to_owned(),
-    };
-    let verdict = match decision.decision {
-        PermissionVerdict::Allowed => "Allowed",
-        PermissionVerdict::Denied => "Denied",
-    };
-    format!("{verdict}{by}: {tool} ({reason})")
-}
-
 fn fell_back(fallback: &ModelFallback) -> String {
     let ModelFallback { from, to, purpose, error_message, .. } = fallback;
     let what = match purpose {

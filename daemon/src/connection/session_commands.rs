@@ -28,6 +28,9 @@ impl Dispatcher {
             params.introduced = self.client.is_introduced();
             params.names_sessions = self.client.names_sessions();
         }
+        if let SessionCommand::SetPermissions(params) = &mut command {
+            params.client = self.client.name();
+        }
         let spec = command.spec();
         let name = spec.name;
         let session = match self.named_or_current(head.session_id.as_deref()).await {

@@ -1,7 +1,7 @@
 //! Hooks: they see tool calls and bash commands of the user before they start, and tool calls after they have ended.
 //!
 //! [`Hooks`] is the trait, and [`HookGate`] the one place that calls it: for the loop with tool calls of the model, for the session with
-//! commands of the user. A gate without hooks costs a check of an `Option`.
+//! commands of the user. Permissions, where a session has them, are asked first. A gate without hooks costs a check or two.
 
 use std::{panic::AssertUnwindSafe, path::Path, pin::Pin, sync::Arc};
 
@@ -46,6 +46,11 @@ pub struct Action<'a> {
 ///
 /// A hook may take long. When `stop` fires, its future is dropped.
 pub trait Hooks: Send + Sync {
+    /// Whether everything may start now, unchanged: then nothing else of this trait is called.
+    fn is_idle(&self) -> bool {
+        false
+    }
+
     /// Called before an action starts: for the calls of a model in their order, before any call of the batch runs.
     fn before<'a>(
         &'a self,
@@ -97,38 +102,60 @@ pub enum GateDecision {
     Stopped,
 }
 
-/// Asks the hooks of a session, if it has any.
+/// Asks the permissions and the hooks of a session, if it has any.
 #[derive(Clone, Default)]
-pub struct HookGate(Option<Arc<dyn Hooks>>);
+pub struct HookGate {
+    permissions: Option<Arc<dyn Hooks>>,
+    hooks: Option<Arc<dyn Hooks>>,
+}
 
 impl HookGate {
     /// A gate that asks `hooks`.
     #[must_use]
     pub fn new(hooks: Arc<dyn Hooks>) -> Self {
-        Self(Some(hooks))
+        Self { permissions: None, hooks: Some(hooks) }
     }
 
-    /// Whether there are no hooks.
+    /// The same gate, which asks `permissions` before anything else.
+    #[must_use]
+    pub fn after_permissions(self, permissions: Arc<dyn Hooks>) -> Self {
+        Self { permissions: Some(permissions), ..self }
+    }
+
+    /// Whether nobody is to be asked.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        self.0.is_none()
+        self.asked().next().is_none()
+    }
+
+    fn asked(&self) -> impl Iterator<Item = &dyn Hooks> {
+        [&self.permissions, &self.hooks]
+            .into_iter()
+            .flatten()
+            .map(AsRef::as_ref)
+            .filter(|hooks| !hooks.is_idle())
     }
 
     /// Asks whether an action may start; returns at once when `stop` fires.
     pub async fn before(&self, action: &Action<'_>, stop: &CancellationToken) -> GateDecision {
-        let Some(hooks) = &self.0 else { return GateDecision::Free };
-        match unless_stopped(async { hooks.before(action, stop).await }, action, stop).await {
-            Some(Ok(HookVerdict::Run)) => GateDecision::Free,
-            Some(Ok(HookVerdict::Block { reason, terminate })) => {
-                let reason = reason.unwrap_or_else(|| "Tool execution was blocked".to_owned());
-                GateDecision::Blocked { reason, terminate }
-            }
-            Some(Err(reason)) => GateDecision::Blocked { reason, terminate: false },
-            None => GateDecision::Stopped,
+        for hooks in self.asked() {
+            let decision =
+                match unless_stopped(async { hooks.before(action, stop).await }, action, stop).await {
+                    Some(Ok(HookVerdict::Run)) => continue,
+                    Some(Ok(HookVerdict::Block { reason, terminate })) => {
+                        let reason = reason.unwrap_or_else(|| "Tool execution was blocked".to_owned());
+                        GateDecision::Blocked { reason, terminate }
+                    }
+                    Some(Err(reason)) => GateDecision::Blocked { reason, terminate: false },
+                    None => GateDecision::Stopped,
+                };
+            return decision;
         }
+        GateDecision::Free
     }
 
-    /// Passes a result through the hooks, which may change it; returns at once with `None` when `stop` fires.
+    /// Passes a result through the hooks, which may change it; returns at once with `None` when `stop` fires. Permissions change no
+    /// results.
     ///
     /// # Errors
     /// The message takes the place of the result.
@@ -139,7 +166,7 @@ impl HookGate {
         failed: bool,
         stop: &CancellationToken,
     ) -> Option<Result<(ToolResult, bool), String>> {
-        let Some(hooks) = &self.0 else { return Some(Ok((result, failed))) };
+        let Some(hooks) = &self.hooks else { return Some(Ok((result, failed))) };
         unless_stopped(async { hooks.after(action, result, failed, stop).await }, action, stop).await
     }
 }

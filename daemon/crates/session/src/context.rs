@@ -59,8 +59,8 @@ pub(crate) struct SessionContext {
     pub(crate) shell: Arc<dyn Shell>,
     /// Asked before a tool call of the model or a command of the user starts.
     pub(crate) gate: HookGate,
-    /// The permissions behind the gate; `None` where everything is allowed.
-    pub(crate) permissions: Option<Arc<PermissionGate>>,
+    /// The permissions behind the gate; kept when the settings are read again.
+    pub(crate) permissions: Arc<PermissionGate>,
     /// The sandbox of commands and file tools, if there is one.
     pub(crate) sandbox: Option<Arc<SessionSandbox>>,
     /// Keeps what tool calls change; `None` while undo is off.

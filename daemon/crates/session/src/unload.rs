@@ -11,6 +11,7 @@
 use std::{path::Path, sync::Arc, time::SystemTime};
 
 use agentd_config::{StartingFiles, models::RestoredChoice};
+use agentd_protocol::settings::PermissionSettings;
 use tokio::sync::oneshot;
 
 use crate::session_tools::ToolChoice;
@@ -33,6 +34,8 @@ pub struct Unloaded {
     pub(crate) tools: ToolChoice,
     /// The fallback models, where a command chose them.
     pub(crate) fallback_models: Option<Arc<[String]>>,
+    /// Changes of the permissions by commands, if there were any.
+    pub(crate) permissions: Option<Box<PermissionSettings>>,
     /// Whether the user said that the project is trusted for as long as the session is open.
     pub(crate) trusted: bool,
     /// The files of the project that trust was given for, where the project is trusted.
@@ -107,6 +110,7 @@ impl Unloaded {
             key_provider,
             tools: _,
             fallback_models,
+            permissions,
             trusted,
             trusted_files: _,
         } = self;
@@ -115,6 +119,7 @@ impl Unloaded {
             && moved.is_none()
             && key_provider.is_none()
             && fallback_models.is_none()
+            && permissions.is_none()
             && !trusted
     }
 }

@@ -31,7 +31,7 @@ impl Actor {
         if let Some(seq) = since_seq
             && let Some(subscriber) = self.feed.attach_since(seq)
         {
-            let (state, pending_ui) = (self.state(), self.pending_ui());
+            let (state, pending_ui) = (self.state_at_joining(), self.pending_ui());
             // The client may have left; then the attachment is dropped, which detaches it.
             let _ =
                 joined.send(Attached { subscriber, seq, replayed: true, state, in_flight: None, pending_ui });
@@ -92,7 +92,7 @@ impl Actor {
                 subscriber: self.feed.attach(),
                 seq: self.feed.last_seq(),
                 replayed: false,
-                state: self.state(),
+                state: self.state_at_joining(),
                 in_flight: in_flight.clone(),
                 pending_ui: self.pending_ui(),
             });

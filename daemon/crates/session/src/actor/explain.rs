@@ -144,6 +144,10 @@ fn over(key: &str, options: &SessionOptions) -> Vec<SettingLayer> {
                 flag("--exclude-tools", (!exclude.is_empty()).then(|| exclude.clone().into())),
             ]
         }
+        "permissions.preset" => {
+            let preset = options.permissions.preset;
+            vec![flag("--permissions", preset.map(|preset| preset.as_str().into()))]
+        }
         "sessionDir" => {
             let given = flag(
                 "--session-dir",

@@ -110,6 +110,7 @@ impl Actor {
             moved,
             tools: self.tools.chosen().clone(),
             fallback_models: self.context.fallbacks.chosen(),
+            permissions: self.context.permissions.changes().map(Box::new),
             trusted: self.trust.is_given(),
             trusted_files: self.trust.files().cloned().map(Box::new),
             key_provider: self.context.key_provider.as_deref().map(Into::into),

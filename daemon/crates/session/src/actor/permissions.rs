@@ -1,18 +1,59 @@
-//! Decisions about calls: stored, then told.
+//! Permissions: changed by commands; decisions about calls, stored and then told.
 
-use agentd_protocol::event::Event;
+use std::sync::Arc;
+
+use agentd_protocol::{
+    error::{ErrorCode, Failure},
+    event::Event,
+    permissions::{PermissionsChanged, SetPermissionsParams},
+    session::PermissionState,
+    settings::PermissionSettings,
+};
 
 use super::session_actor::Actor;
-use crate::{message_sender::MessageSender, permissions::RecordDecision, run::RunMessage};
+use crate::{
+    message_sender::MessageSender,
+    permissions::{RecordDecision, changed},
+    reply::Reply,
+    run::RunMessage,
+};
 
 impl Actor {
-    /// Connects the permissions with the session's user and file, if the session has some.
+    /// Connects the permissions with the session's user and file.
     pub(super) fn connect_permissions(&self) {
-        if let Some(permissions) = &self.context.permissions {
-            let decisions =
-                MessageSender::new(&self.to_actor, |record| RunMessage::Decided(Box::new(record)));
-            permissions.connect(self.ui(), decisions);
+        let decisions = MessageSender::new(&self.to_actor, |record| RunMessage::Decided(Box::new(record)));
+        self.context.permissions.connect(self.ui(), decisions);
+    }
+
+    /// The change counts at once, also when it cannot be stored; that is then said.
+    pub(super) async fn set_permissions(&mut self, params: SetPermissionsParams, reply: Reply) {
+        let result = self.try_set_permissions(params).await;
+        reply.result(&self.feed, result);
+    }
+
+    async fn try_set_permissions(
+        &mut self,
+        params: SetPermissionsParams,
+    ) -> Result<PermissionState, Failure> {
+        let client = params.client.clone();
+        let changes = params.changes();
+        if changes == PermissionSettings::default() {
+            return Ok(self.context.permissions.full_state());
         }
+        let (gate, asked) = (Arc::clone(&self.context.permissions), changes.clone());
+        let compiled = tokio::task::spawn_blocking(move || gate.change(&asked)).await;
+        let compiled = compiled.map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?;
+        let permissions = compiled.map_err(|error| {
+            let text =
+                format!("Invalid field \"rules\": rule {}: {} {}", error.number, error.field, error.problem);
+            Failure::new(ErrorCode::InvalidField, text)
+        })?;
+        let stored = self.journal.append(&changed(&changes, &client)).await;
+        self.publish_to_introduced(&Event::from(PermissionsChanged {
+            permissions: permissions.clone(),
+            by: client,
+        }));
+        stored.map(|()| permissions)
     }
 
     /// Stores a decision, then tells it. One that the disk does not take is told all the same: nothing is denied in silence.

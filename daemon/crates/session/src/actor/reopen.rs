@@ -212,6 +212,8 @@ fn differences(
         };
         approve != context.prompt.is_trusted() && !subjects().is_empty()
     };
+    let changed = context.permissions.changes().and_then(|changes| changes.preset);
+    let preset = changed.or(has.permissions.preset);
     let differs = [
         ("cwd", is_elsewhere),
         ("--no-session", is_kept && matches!(target, Target::Ephemeral(_))),
@@ -235,7 +237,7 @@ fn differences(
         ("--no-skills", resources.no_skills && !has.resources.no_skills),
         ("--prompt-template", !resources.prompts.is_empty() && resources.prompts != has.resources.prompts),
         ("--no-prompt-templates", resources.no_prompts && !has.resources.no_prompts),
-        ("--permissions", permissions.preset.is_some() && permissions.preset != has.permissions.preset),
+        ("--permissions", permissions.preset.is_some() && permissions.preset != preset),
         ("--permission-rules", !permissions.rules.is_empty() && permissions.rules != has.permissions.rules),
         ("--sandbox", sandbox.mode.is_some() && sandbox.mode != has.sandbox.mode),
         ("--network", sandbox.network.is_some() && sandbox.network != has.sandbox.network),

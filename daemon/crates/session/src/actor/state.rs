@@ -49,6 +49,11 @@ impl Actor {
         }
     }
 
+    /// The state for a client that opens the session or attaches: with what counts for its user from the first moment.
+    pub(super) fn state_at_joining(&self) -> SessionState {
+        SessionState { permissions: self.context.permissions.state(), ..self.state() }
+    }
+
     /// The state with the fields that pi's clients do not know.
     pub(super) fn detailed_state(&self) -> SessionState {
         let open = self.open_events.snapshot();
@@ -65,7 +70,7 @@ impl Actor {
             has_streaming_message: Some(open.answer),
             error_message,
             budgets: self.context.budget.state(),
-            permissions: self.context.permissions.as_ref().map(|permissions| permissions.state()),
+            permissions: self.context.permissions.state(),
             sandbox: self.context.sandbox.as_ref().map(|sandbox| sandbox.state().clone()),
             undo: self.context.undo.as_ref().map(|undo| undo.state()),
             ..self.state()

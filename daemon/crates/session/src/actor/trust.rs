@@ -52,7 +52,8 @@ impl Actor {
     /// Takes new settings over, if there are any. To be called while there is no run.
     pub(super) async fn use_settings(&mut self) {
         let Some(next) = self.trust.next.take() else { return };
-        let NewSettings { context, trusted_files, of_resources, scope, modes, beginning } = *next;
+        let NewSettings { context, permissions, trusted_files, of_resources, scope, modes, beginning } =
+            *next;
         self.trust.files = Some(trusted_files);
         for diagnostic in context.diagnostics.iter().chain(&of_resources) {
             tracing::warn!("{diagnostic}");
@@ -60,7 +61,13 @@ impl Actor {
         self.interrupt_mode = context.settings.interrupt_mode.unwrap_or_default();
         self.models_file.seen(context.models_stamp);
         self.context = Arc::new(context);
-        self.connect_permissions();
+        let gate = Arc::clone(&self.context.permissions);
+        match tokio::task::spawn_blocking(move || gate.go_on_with(permissions)).await {
+            Ok(Ok(())) => {}
+            // The rules were compiled before, so that this is no fault of theirs. The permissions stay as they were.
+            Ok(Err(error)) => tracing::error!(%error, "the project's permissions do not count"),
+            Err(error) => tracing::error!(%error, "the project's permissions do not count"),
+        }
         self.tools.forget();
         self.tell_tools();
         self.queues.set_modes(modes);

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use agentd_agent::{Tool, hooks::HookGate};
+use agentd_agent::Tool;
 use agentd_ai::{
     CacheRetention, CertificateFile, Deadlines, HttpRetries, NamedProxy, Network, OnStall, ProgressLimit,
     ThinkingBudgets,
@@ -57,7 +57,7 @@ pub(super) struct CarriedOver {
     pub(super) key_provider: Option<String>,
     pub(super) cwd: PathBuf,
     pub(super) budget: Arc<SessionBudget>,
-    pub(super) permissions: Option<Arc<PermissionGate>>,
+    pub(super) permissions: Arc<PermissionGate>,
     pub(super) sandbox: Option<Arc<SessionSandbox>>,
     /// What keeps its changes: opened with the session, if undo is on.
     pub(super) undo: Option<Arc<SessionCheckpoints>>,
@@ -162,7 +162,7 @@ pub(super) fn build_context(
         background,
         tools: OwnTools::new(tools, selection, &defaults),
         shell,
-        gate: permissions.clone().map_or(gate, |permissions| HookGate::new(permissions)),
+        gate: gate.after_permissions(Arc::clone(&permissions) as _),
         permissions,
         sandbox,
         undo,

@@ -170,13 +170,14 @@ fn prepare_from(
         settings: settings.permissions.as_ref(),
         options: &options.permissions,
         project: trust.trusted.then_some(&folders),
-        session_rules: session_rules(&session.tree),
         cwd: &cwd,
         environment: &options.environment,
         agent_dir: &agent_dir,
     }
-    .gate()?
-    .map(Arc::new);
+    .gate(
+        unloaded.as_ref().and_then(|unloaded| unloaded.permissions.as_deref().cloned()),
+        session_rules(&session.tree),
+    )?;
     let sandbox = SandboxSources {
         settings: settings.sandbox.as_ref(),
         options: &options.sandbox,
@@ -212,7 +213,7 @@ fn prepare_from(
         key_provider,
         cwd,
         budget,
-        permissions,
+        permissions: Arc::new(permissions),
         sandbox,
         undo,
     };

@@ -21,12 +21,14 @@ use crate::{
     context::SessionContext,
     models::Choice,
     options::SessionOptions,
-    permissions::{PermissionFault, PermissionSources},
+    permissions::{GateSources, PermissionFault, PermissionSources},
 };
 
 /// A session's surroundings after a change of what its settings say.
 pub(crate) struct NewSettings {
     pub(crate) context: SessionContext,
+    /// The settings and flags behind the permissions.
+    pub(crate) permissions: GateSources,
     /// The files of the project that were trusted.
     pub(crate) trusted_files: StartingFiles,
     /// Problems with skills, prompt templates and the like.
@@ -56,13 +58,11 @@ pub(crate) fn reconfigure(
         settings: settings.permissions.as_ref(),
         options: &options.permissions,
         project: Some(&folders),
-        session_rules: context.permissions.as_ref().map(|gate| gate.session_rules()).unwrap_or_default(),
         cwd: &context.cwd,
         environment: &options.environment,
         agent_dir: &context.agent_dir,
     }
-    .gate()?
-    .map(Arc::new);
+    .checked()?;
     let (services, models, auth) = (&context.services, &context.models, &context.auth);
     let place =
         |setting: (&str, Option<&str>)| place_of(&context.agent_dir, &folders, trust.trusted, setting);
@@ -82,7 +82,7 @@ pub(crate) fn reconfigure(
         key_provider: context.key_provider.clone(),
         cwd: context.cwd.clone(),
         budget: Arc::clone(&context.budget),
-        permissions,
+        permissions: Arc::clone(&context.permissions),
         sandbox: context.sandbox.clone(),
         undo: context.undo.clone(),
     };
@@ -94,7 +94,15 @@ pub(crate) fn reconfigure(
     context.removed_model = removed_model;
     context.fallbacks.choose(chosen_fallbacks);
     let of_resources = context.resource_diagnostics();
-    Ok(Some(NewSettings { context, trusted_files: files, of_resources, scope, modes, beginning }))
+    Ok(Some(NewSettings {
+        context,
+        permissions,
+        trusted_files: files,
+        of_resources,
+        scope,
+        modes,
+        beginning,
+    }))
 }
 
 /// A session's surroundings with the models that a changed models.json says.
@@ -140,7 +148,7 @@ pub(crate) fn with_models(
         key_provider: context.key_provider.clone(),
         cwd: context.cwd.clone(),
         budget: Arc::clone(&context.budget),
-        permissions: context.permissions.clone(),
+        permissions: Arc::clone(&context.permissions),
         sandbox: context.sandbox.clone(),
         undo: context.undo.clone(),
     };

@@ -1,24 +1,27 @@
 //! The gate: asks the policy before a call starts, and the user where the policy says so.
 
 use std::{
-    path::PathBuf,
-    sync::{Mutex, OnceLock, PoisonError},
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 use agentd_agent::hooks::{Action, HookFuture, HookVerdict, Hooks, Requester};
-use agentd_config::{AgentDir, settings::add_permission_rule};
-use agentd_policy::{Policy, PolicyDecision};
+use agentd_config::settings::add_permission_rule;
+use agentd_policy::{PolicyDecision, PolicyError};
 use agentd_protocol::{
     event::{DecisionMaker, PermissionDecision, PermissionVerdict},
     session::PermissionState,
-    settings::{PermissionAction, PermissionRule, TimeoutDecision},
+    settings::{PermissionAction, PermissionRule, PermissionSettings, TimeoutDecision},
     ui::NotifyType,
 };
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    in_force::{GateSources, InForce},
     question::{Answer, Question},
     record::{RecordDecision, decision},
     subject::CallSubject,
@@ -28,25 +31,17 @@ use crate::{
     ui::{Asker, Dialog, DialogAnswer, Notice, Ui},
 };
 
-/// What a gate keeps to besides its policy.
-#[derive(Debug, Clone)]
-pub(super) struct GateTerms {
-    pub(super) ask_timeout: Duration,
-    pub(super) on_timeout: TimeoutDecision,
-    pub(super) home: PathBuf,
-    pub(super) agent_dir: AgentDir,
-}
-
 /// The people and the file behind a gate: there once the session's actor works.
 struct Channels {
     ui: Ui,
     decisions: MessageSender<RecordDecision>,
 }
 
-/// Decides about every call of a session that has permissions.
+/// Decides about every call of a session. One for as long as the session is in memory, so that changes count at once.
 pub(crate) struct PermissionGate {
-    policy: Mutex<Policy>,
-    terms: GateTerms,
+    in_force: Mutex<Arc<InForce>>,
+    /// Whether there is something to decide; as `in_force` has it.
+    is_restricted: AtomicBool,
     channels: OnceLock<Channels>,
 }
 
@@ -58,8 +53,9 @@ struct Asked {
 }
 
 impl PermissionGate {
-    pub(super) fn new(policy: Policy, terms: GateTerms) -> Self {
-        Self { policy: Mutex::new(policy), terms, channels: OnceLock::new() }
+    pub(super) fn new(in_force: InForce) -> Self {
+        let is_restricted = AtomicBool::new(in_force.is_restricted());
+        Self { in_force: Mutex::new(Arc::new(in_force)), is_restricted, channels: OnceLock::new() }
     }
 
     /// Connects the gate with the session's user and file. The first connection stays.
@@ -67,35 +63,56 @@ impl PermissionGate {
         let _ = self.channels.set(Channels { ui, decisions });
     }
 
-    /// The rules and terms, as clients see them.
-    pub(crate) fn state(&self) -> PermissionState {
-        let policy = self.policy();
-        let options = policy.options();
-        let of = |source| {
-            options.layers.iter().filter(move |layer| layer.source == source).flat_map(|layer| &layer.rules)
-        };
-        PermissionState {
-            preset: options.project_preset.map_or(options.preset, |preset| preset.stricter(options.preset)),
-            ask_timeout_ms: u64::try_from(self.terms.ask_timeout.as_millis()).unwrap_or(u64::MAX),
-            on_timeout: self.terms.on_timeout,
-            rules: options.layers.iter().map(|layer| layer.rules.len() as u64).sum(),
-            session_rules: of(agentd_policy::RuleSource::Session).cloned().collect(),
-        }
+    /// The permissions, where something is not allowed.
+    pub(crate) fn state(&self) -> Option<PermissionState> {
+        (!self.is_idle()).then(|| self.full_state())
     }
 
-    /// The rules that answers gave the session so far.
-    pub(crate) fn session_rules(&self) -> Vec<PermissionRule> {
-        self.state().session_rules
+    /// The permissions, as clients see them.
+    pub(crate) fn full_state(&self) -> PermissionState {
+        self.in_force().state()
     }
 
-    fn policy(&self) -> Policy {
-        self.policy.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// The changes by commands, which count until the session is closed.
+    pub(crate) fn changes(&self) -> Option<PermissionSettings> {
+        Some(self.in_force().changes.clone()).filter(|changes| *changes != PermissionSettings::default())
+    }
+
+    /// Changes the permissions. Looks at folders; blocks.
+    ///
+    /// # Errors
+    /// A rule that cannot be used; nothing has changed then.
+    pub(crate) fn change(&self, changes: &PermissionSettings) -> Result<PermissionState, PolicyError> {
+        self.replace(|in_force| in_force.changed(changes)).map(|()| self.full_state())
+    }
+
+    /// Goes on with other settings, and with all that the session was given since. Looks at folders; blocks.
+    ///
+    /// # Errors
+    /// A rule that cannot be used; nothing has changed then.
+    pub(crate) fn go_on_with(&self, sources: GateSources) -> Result<(), PolicyError> {
+        self.replace(|in_force| in_force.with_sources(sources))
+    }
+
+    fn replace(
+        &self,
+        change: impl FnOnce(&InForce) -> Result<InForce, PolicyError>,
+    ) -> Result<(), PolicyError> {
+        let mut in_force = self.in_force.lock().unwrap_or_else(PoisonError::into_inner);
+        *in_force = Arc::new(change(&in_force)?);
+        self.is_restricted.store(in_force.is_restricted(), Ordering::Release);
+        Ok(())
+    }
+
+    fn in_force(&self) -> Arc<InForce> {
+        Arc::clone(&self.in_force.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     async fn decide(&self, action: &Action<'_>, stop: &CancellationToken) -> Result<HookVerdict, String> {
-        let subject = CallSubject::of(action.tool, action.arguments, action.cwd, &self.terms.home);
+        let in_force = self.in_force();
+        let subject = CallSubject::of(action.tool, action.arguments, action.cwd, &in_force.sources.home);
         let shown = subject.shown(action.tool);
-        let (policy, tool) = (self.policy(), action.tool.to_owned());
+        let (policy, tool) = (in_force.policy.clone(), action.tool.to_owned());
         // It looks at links of the paths that are named, and a file system may take its time.
         let verdict = tokio::task::spawn_blocking(move || policy.decide(&tool, subject.borrowed()))
             .await
@@ -134,18 +151,17 @@ impl PermissionGate {
         stop: &CancellationToken,
     ) -> Result<HookVerdict, String> {
         let begun = Instant::now();
+        let (limit, on_timeout) = self.in_force().terms();
         let question = Question::new(shown, verdict);
-        let Asked { answer, by, client } = self.answer(&question, stop).await;
+        let Asked { answer, by, client } = self.answer(&question, limit, stop).await;
         let words = match (&answer, self.channels.get()) {
-            (Some(Answer::NoWithWords), Some(channels)) => {
-                words(&channels.ui, self.terms.ask_timeout, stop).await
-            }
+            (Some(Answer::NoWithWords), Some(channels)) => words(&channels.ui, limit, stop).await,
             _ => None,
         };
         let allowed = match &answer {
             Some(Answer::Once | Answer::Session(_) | Answer::Always(_)) => true,
             Some(Answer::No | Answer::NoWithWords) => false,
-            None => self.terms.on_timeout == TimeoutDecision::Allow && !stop.is_cancelled(),
+            None => on_timeout == TimeoutDecision::Allow && !stop.is_cancelled(),
         };
         let mut record = decision(
             call_id,
@@ -195,13 +211,13 @@ impl PermissionGate {
     }
 
     /// Asks those who can answer; nobody waits where nobody can.
-    async fn answer(&self, question: &Question, stop: &CancellationToken) -> Asked {
+    async fn answer(&self, question: &Question, limit: Duration, stop: &CancellationToken) -> Asked {
         let nobody = Asked { answer: None, by: DecisionMaker::Nobody, client: None };
         let Some(channels) = self.channels.get() else { return nobody };
         if !channels.ui.is_there(Asker::Daemon) {
             return nobody;
         }
-        let dialog = question.dialog().within(self.terms.ask_timeout);
+        let dialog = question.dialog().within(limit);
         // In a task: the gate drops this future when the call is stopped, and the dialog has to be taken from the screens.
         let (ui, stop) = (channels.ui.clone(), stop.clone());
         let asking = tokio::spawn(async move { ui.ask_whom(Asker::Daemon, dialog, &stop).await });
@@ -220,12 +236,8 @@ impl PermissionGate {
 
     /// Adds a rule of the session; the rule, if it can be used.
     fn allow(&self, rule: &PermissionRule) -> Option<PermissionRule> {
-        let mut policy = self.policy.lock().unwrap_or_else(PoisonError::into_inner);
-        match policy.with_session_rule(rule.clone()) {
-            Ok(with_rule) => {
-                *policy = with_rule;
-                Some(rule.clone())
-            }
+        match self.replace(|in_force| in_force.with_answer(rule.clone())) {
+            Ok(()) => Some(rule.clone()),
             Err(error) => {
                 tracing::error!(%error, "a rule that was offered cannot be used");
                 None
@@ -235,7 +247,7 @@ impl PermissionGate {
 
     /// Saves a rule in the user's settings. The user is told when that fails; for the session the rule counts all the same.
     async fn save(&self, rule: &PermissionRule) {
-        let (agent_dir, rule) = (self.terms.agent_dir.clone(), rule.clone());
+        let (agent_dir, rule) = (self.in_force().sources.agent_dir.clone(), rule.clone());
         let saved = tokio::task::spawn_blocking(move || add_permission_rule(&agent_dir, &rule)).await;
         let problem = match saved {
             Ok(Ok(())) => return,
@@ -258,6 +270,10 @@ impl PermissionGate {
 }
 
 impl Hooks for PermissionGate {
+    fn is_idle(&self) -> bool {
+        !self.is_restricted.load(Ordering::Acquire)
+    }
+
     fn before<'a>(
         &'a self,
         action: &'a Action<'a>,

@@ -1,11 +1,13 @@
 //! Permissions of a session: the policy from all its sources, the gate that asks it before every call, and the questions to the user.
 
 mod gate;
+mod in_force;
 mod question;
 mod record;
 mod sources;
 mod subject;
 
 pub(crate) use gate::PermissionGate;
-pub(crate) use record::RecordDecision;
+pub(crate) use in_force::GateSources;
+pub(crate) use record::{RecordDecision, changed};
 pub(crate) use sources::{PermissionFault, PermissionSources, session_rules};

@@ -1,14 +1,14 @@
-//! Decisions on record: an entry of the session, and then an event.
+//! Decisions and changes on record: an entry of the session, and then an event.
 
 use agentd_policy::DecidingRule;
 use agentd_protocol::{
     entry::EntryBody,
     event::{DecisionMaker, PermissionDecision, PermissionVerdict},
-    settings::PermissionRule,
+    settings::{PermissionRule, PermissionSettings},
 };
 use agentd_store::SessionTree;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::json;
 use tokio::sync::oneshot;
 
 /// The `customType` of the entry.
@@ -37,20 +37,32 @@ struct Data<'a> {
     decision: &'a PermissionDecision,
 }
 
-/// The rules that answers on this branch gave the session.
+/// The entry about a change by a command.
+pub(crate) fn changed(changes: &PermissionSettings, client: &str) -> EntryBody {
+    EntryBody::Custom {
+        custom_type: ENTRY_TYPE.to_owned(),
+        data: Some(json!({ "set": changes, "client": client })),
+    }
+}
+
+/// The rules that answers on this branch gave the session, since a command replaced its rules.
 pub(super) fn rules_of(tree: &SessionTree) -> Vec<PermissionRule> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Given {
-        session_rule: PermissionRule,
+    struct Data {
+        session_rule: Option<PermissionRule>,
+        set: Option<PermissionSettings>,
     }
-    let rule = |data: Value| serde_json::from_value::<Given>(data).ok().map(|given| given.session_rule);
     let mut rules = Vec::new();
     for entry in tree.branch() {
         if let Some(EntryBody::Custom { custom_type, data: Some(data) }) = entry.body()
             && custom_type == ENTRY_TYPE
+            && let Ok(data) = serde_json::from_value::<Data>(data)
         {
-            rules.extend(rule(data).filter(|rule| !rules.contains(rule)));
+            if data.set.is_some_and(|set| set.rules.is_some()) {
+                rules.clear();
+            }
+            rules.extend(data.session_rule.filter(|rule| !rules.contains(rule)));
         }
     }
     rules

@@ -1,23 +1,18 @@
 //! Where a session's policy comes from: the user's settings, flags, a trusted project, answers to earlier questions.
 
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::path::{Path, PathBuf};
 
 use agentd_config::{AgentDir, Environment, ProjectFolders, read_project_json};
-use agentd_policy::{Policy, PolicyError, PolicyOptions, ProjectPolicy, RuleLayer, RuleSource};
+use agentd_policy::{PolicyError, ProjectPolicy, RuleLayer, RuleSource};
 use agentd_protocol::settings::{PermissionRule, PermissionSettings};
 use agentd_store::SessionTree;
 
 use super::{
-    gate::{GateTerms, PermissionGate},
+    gate::PermissionGate,
+    in_force::{GateSources, InForce},
     record,
 };
 use crate::options::PermissionOptions;
-
-/// The time that a question waits, unless the settings say otherwise.
-const ASK_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Permissions that cannot be used. A session does not run without those that were asked for.
 #[derive(Debug, thiserror::Error)]
@@ -46,8 +41,6 @@ pub(crate) struct PermissionSources<'a> {
     pub(crate) options: &'a PermissionOptions,
     /// The project folders, where the project is trusted.
     pub(crate) project: Option<&'a ProjectFolders>,
-    /// Rules by answers for the session.
-    pub(crate) session_rules: Vec<PermissionRule>,
     /// The session's folder.
     pub(crate) cwd: &'a Path,
     /// Names the home directory.
@@ -57,37 +50,48 @@ pub(crate) struct PermissionSources<'a> {
 }
 
 impl PermissionSources<'_> {
-    /// The gate of the session; `None` where everything is allowed. Reads the project's policy; blocks.
+    /// The gate of a session that is opened: with what commands changed before it was unloaded, and with rules by answers. Reads the
+    /// project's policy; blocks.
     ///
     /// # Errors
     /// [`PermissionFault`].
-    pub(crate) fn gate(self) -> Result<Option<PermissionGate>, PermissionFault> {
+    pub(crate) fn gate(
+        self,
+        changes: Option<PermissionSettings>,
+        answers: Vec<PermissionRule>,
+    ) -> Result<PermissionGate, PermissionFault> {
+        let in_force = InForce::new(self.read()?, changes.unwrap_or_default(), answers)?;
+        Ok(PermissionGate::new(in_force))
+    }
+
+    /// What another gate can go on with. Reads the project's policy; blocks.
+    ///
+    /// # Errors
+    /// [`PermissionFault`].
+    pub(crate) fn checked(self) -> Result<GateSources, PermissionFault> {
+        let sources = self.read()?;
+        InForce::new(sources.clone(), PermissionSettings::default(), Vec::new())?;
+        Ok(sources)
+    }
+
+    fn read(self) -> Result<GateSources, PermissionFault> {
         let settings = self.settings.cloned().unwrap_or_default();
         let project = self.project.map(project_policy).transpose()?.unwrap_or_default();
-        let home = PathBuf::from(self.environment.non_empty("HOME").unwrap_or("/"));
         let layer = |source, rules| RuleLayer { source, rules };
-        let policy = Policy::new(PolicyOptions {
+        Ok(GateSources {
             preset: self.options.preset.or(settings.preset).unwrap_or_default(),
             project_preset: project.preset,
             layers: vec![
                 layer(RuleSource::User, settings.rules.unwrap_or_default()),
                 layer(RuleSource::Project, project.rules),
                 layer(RuleSource::Flags, self.options.rules.clone()),
-                layer(RuleSource::Session, self.session_rules),
             ],
+            ask_timeout_ms: settings.ask_timeout_ms,
+            on_timeout: settings.on_timeout,
             cwd: self.cwd.to_owned(),
-            home: home.clone(),
-        })?;
-        if policy.is_unrestricted() {
-            return Ok(None);
-        }
-        let terms = GateTerms {
-            ask_timeout: settings.ask_timeout_ms.map_or(ASK_TIMEOUT, Duration::from_millis),
-            on_timeout: settings.on_timeout.unwrap_or_default(),
-            home,
+            home: PathBuf::from(self.environment.non_empty("HOME").unwrap_or("/")),
             agent_dir: self.agent_dir.clone(),
-        };
-        Ok(Some(PermissionGate::new(policy, terms)))
+        })
     }
 }
 
