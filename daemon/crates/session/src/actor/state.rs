@@ -51,7 +51,11 @@ impl Actor {
 
     /// The state for a client that opens the session or attaches: with what counts for its user from the first moment.
     pub(super) fn state_at_joining(&self) -> SessionState {
-        SessionState { permissions: self.context.permissions.state(), ..self.state() }
+        SessionState {
+            permissions: self.context.permissions.state(),
+            sandbox: self.context.sandbox.as_ref().map(|sandbox| sandbox.state().clone()),
+            ..self.state()
+        }
     }
 
     /// The state with the fields that pi's clients do not know.
