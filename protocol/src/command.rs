@@ -35,7 +35,7 @@ use crate::{
     explain::{ExplainSettingParams, SettingExplanation},
     model::Model,
     model_list::{CatalogueUpdate, ListModelsParams, ModelList, UpdateModelsParams},
-    permissions::SetPermissionsParams,
+    permissions::{PermissionResponseParams, SetPermissionsParams},
     resources::{Diagnostics, SlashCommands},
     session::{PermissionState, SessionState, SessionStats},
     storage::{ArtifactList, ArtifactPart, CleanOutputsParams, CleanedOutputs, GetArtifactParams},
@@ -137,6 +137,8 @@ commands! {
     SetAutoCompaction = "set_auto_compaction": SwitchParams => NoData | Session, Control, Never, no_work;
     /// Changes the session's permissions, until the session is closed. The answer tells those in force.
     SetPermissions = "set_permissions": SetPermissionsParams => PermissionState | Session, Control, Never, no_work;
+    /// Answers a question about a call. The first answer counts; later ones are refused with what was answered and by whom.
+    PermissionResponse = "permission_response": PermissionResponseParams => NoData | Session, Control, Never, no_work;
     /// The tools that the session has, active or not.
     GetTools = "get_tools": NoParams => ToolList | Session, Observe, VisibleSession, no_work;
     /// Chooses the tools that the model can call, from the next turn on.

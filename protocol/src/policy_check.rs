@@ -83,6 +83,7 @@ pub struct VerdictRule {
 
 /// A simple command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct VerdictCommand {
     /// Its words: quotes resolved where they are known, as written where they are only known when it runs.

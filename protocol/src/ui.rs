@@ -4,6 +4,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::permissions::{PermissionAnswer, PermissionQuestion};
+
 /// A dialog or a notice for the user. A dialog is answered by an [`UiResponse`] with its `id`; a notice by nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -13,6 +15,17 @@ pub struct ExtensionUiRequest {
     /// What is shown or asked.
     #[serde(flatten)]
     pub method: UiMethod,
+}
+
+impl ExtensionUiRequest {
+    /// The request for a client that does not know questions about permissions.
+    #[must_use]
+    pub fn plain(self) -> Self {
+        match self.method {
+            UiMethod::Permission(question) => Self { id: self.id, method: question.as_select() },
+            method => Self { id: self.id, method },
+        }
+    }
 }
 
 /// What is shown or asked. `select`, `confirm`, `input` and `editor` are dialogs. A `timeout` is in milliseconds; after it the
@@ -60,6 +73,9 @@ pub enum UiMethod {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         prefill: Option<String>,
     },
+    /// Asks whether a call may run; only for clients that said `permissions`, and answered by the command `permission_response`.
+    /// Without an answer: what the permissions say.
+    Permission(Box<PermissionQuestion>),
     /// Tells the user something.
     Notify {
         /// The text.
@@ -104,7 +120,14 @@ impl UiMethod {
     /// Whether it is a dialog, which waits for an answer.
     #[must_use]
     pub fn is_dialog(&self) -> bool {
-        matches!(self, Self::Select { .. } | Self::Confirm { .. } | Self::Input { .. } | Self::Editor { .. })
+        matches!(
+            self,
+            Self::Select { .. }
+                | Self::Confirm { .. }
+                | Self::Input { .. }
+                | Self::Editor { .. }
+                | Self::Permission(_)
+        )
     }
 
     /// The time to answer it in milliseconds, if limited.
@@ -114,6 +137,7 @@ impl UiMethod {
             Self::Select { timeout, .. } | Self::Confirm { timeout, .. } | Self::Input { timeout, .. } => {
                 *timeout
             }
+            Self::Permission(question) => Some(question.timeout),
             _ => None,
         }
     }
@@ -172,7 +196,8 @@ impl UiResponse {
     pub const TYPE: &str = "extension_ui_response";
 }
 
-/// A dialog is over; to clients that name sessions, also to the one that answered.
+/// A dialog is over; to clients that name sessions, also to the one that answered; of questions about calls, to those that said
+/// `permissions`, too.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UiRequestResolved {
@@ -182,6 +207,9 @@ pub struct UiRequestResolved {
     /// its default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
+    /// The answer, to a question about a call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<PermissionAnswer>,
 }
 
 #[cfg(test)]

@@ -20,6 +20,8 @@ pub(super) struct ClientView {
     pub(super) names_sessions: bool,
     /// The client answers the daemon's own questions.
     pub(super) answers_questions: bool,
+    /// The client answers questions about calls, and gets them with all that is known.
+    pub(super) answers_permissions: bool,
     /// Updates carry the answer so far, and there are no system messages.
     pub(super) is_cumulative: bool,
 }
@@ -31,9 +33,18 @@ impl ClientView {
             || match audience {
                 Audience::Everyone => true,
                 Audience::Asked => self.answers_questions,
+                Audience::Permission { .. } => self.answers_questions || self.answers_permissions,
+                Audience::Permissions => self.answers_permissions,
                 Audience::Introduced => self.is_introduced,
                 Audience::Counting => false,
             }
+    }
+
+    /// The form of an event's line for this client.
+    pub(super) fn form(self, audience: Audience, line: &[u8]) -> &[u8] {
+        let Audience::Permission { split } = audience else { return line };
+        let (with_all, plain) = line.split_at(line.len().min(split as usize));
+        if self.answers_permissions { with_all } else { plain }
     }
 }
 
@@ -92,12 +103,15 @@ impl Client {
         if self.is_alone {
             return None;
         }
-        match (self.may_answer(), self.view.answers_questions) {
-            (true, true) => Some(UiAbilities::All),
+        let ClientView { answers_questions, answers_permissions, names_sessions, .. } = self.view;
+        let abilities = UiAbilities {
+            daemon: answers_questions,
+            permissions: answers_questions || answers_permissions,
             // This includes a host behind the bridge, for which the bridge said `hello`.
-            (true, false) if !self.names_sessions() => Some(UiAbilities::Extensions),
-            _ => None,
-        }
+            extensions: answers_questions || !names_sessions,
+        };
+        let is_able = abilities.daemon || abilities.permissions || abilities.extensions;
+        (self.may_answer() && is_able).then_some(abilities)
     }
 
     /// Takes a `hello`.
@@ -125,6 +139,7 @@ impl Client {
             is_introduced: true,
             names_sessions: wanted.sessions,
             answers_questions: wanted.ui && params.role == Role::Control && !self.is_command,
+            answers_permissions: wanted.permissions && params.role == Role::Control && !self.is_command,
             // `--cumulative-updates` on the command line stays in force.
             is_cumulative: wanted.cumulative || self.view.is_cumulative,
         };
@@ -134,7 +149,9 @@ impl Client {
         Ok(Hello {
             protocol: PROTOCOL,
             daemon: daemon_info(registry),
-            capabilities: ["sessions", "ui", "replay", "cumulative", "tools"].map(str::to_owned).to_vec(),
+            capabilities: ["sessions", "ui", "permissions", "replay", "cumulative", "tools"]
+                .map(str::to_owned)
+                .to_vec(),
             limits: Limits { max_line_bytes: max_line_bytes as u64 },
         })
     }
@@ -170,7 +187,7 @@ mod tests {
     fn dialogs_go_to_clients_that_have_a_user() {
         let plain = Client::new(1, false);
         let alone = Client { is_alone: true, ..plain.clone() };
-        assert_eq!((plain.abilities(), alone.abilities()), (Some(UiAbilities::Extensions), None));
+        assert_eq!((plain.abilities(), alone.abilities()), (Some(UiAbilities::EXTENSIONS), None));
         assert_eq!(Client::new(1, true).abilities(), None);
     }
 

@@ -8,6 +8,7 @@ use agentd_protocol::{
     error::{ErrorCode, Failure},
     frame::Response,
     message::Message,
+    ui::ExtensionUiRequest,
 };
 use agentd_session::{Attached, Subscriber, Target};
 use serde_json::Value;
@@ -43,9 +44,18 @@ impl Dispatcher {
         };
         let epoch = self.registry.epoch().to_owned();
         let so_far = in_flight.as_ref().and_then(|in_flight| in_flight.message.clone());
+        let pending_ui = self.shown_to_client(pending_ui);
         let data = AttachedSession { state, epoch, seq, replayed, in_flight, pending_ui };
         self.answer(&Response::done(id, NAME, Some(data))).await;
         self.move_to(session, subscriber, so_far).await;
+    }
+
+    /// Open questions as the client understands them.
+    pub(super) fn shown_to_client(&self, pending: Vec<ExtensionUiRequest>) -> Vec<ExtensionUiRequest> {
+        if self.client.view.answers_permissions {
+            return pending;
+        }
+        pending.into_iter().map(ExtensionUiRequest::plain).collect()
     }
 
     pub(super) async fn detach_session(&mut self, params: SessionParams, id: Option<Value>) {

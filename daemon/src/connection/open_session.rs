@@ -60,12 +60,13 @@ impl Dispatcher {
             Err(failure) => return self.fail(id, Some(NAME), failure).await,
         };
         let joined = self.join(session, None).await;
-        let (session, Attached { subscriber, seq, state, in_flight, .. }) = match joined {
+        let (session, Attached { subscriber, seq, state, in_flight, pending_ui, .. }) = match joined {
             Ok(joined) => joined,
             Err(failure) => return self.fail(id, Some(NAME), failure).await,
         };
         let epoch = self.registry.epoch().to_owned();
-        let data = OpenedSession { state, epoch, seq, warnings };
+        let pending_ui = self.shown_to_client(pending_ui);
+        let data = OpenedSession { state, epoch, seq, warnings, pending_ui };
         // The answer goes out before the events after `seq`.
         self.answer(&Response::done(id, NAME, Some(data))).await;
         if follows {

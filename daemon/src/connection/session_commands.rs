@@ -10,7 +10,7 @@ use agentd_protocol::{
     lines::SMALL_LINE_BYTES,
     ui::UiResponse,
 };
-use agentd_session::{Reply, SubscriberId, UiAbilities};
+use agentd_session::{Reply, SubscriberId};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -28,8 +28,18 @@ impl Dispatcher {
             params.introduced = self.client.is_introduced();
             params.names_sessions = self.client.names_sessions();
         }
-        if let SessionCommand::SetPermissions(params) = &mut command {
-            params.client = self.client.name();
+        match &mut command {
+            SessionCommand::SetPermissions(params) => params.client = self.client.name(),
+            SessionCommand::PermissionResponse(params) => {
+                if !self.client.abilities().is_some_and(|abilities| abilities.permissions) {
+                    let text = "This client did not say that it answers questions about calls.";
+                    let failure = Failure::new(ErrorCode::Forbidden, text);
+                    let failure = failure.hint("Say hello with the capability \"permissions\".");
+                    return self.fail(head.id, Some(command.spec().name), failure).await;
+                }
+                params.client = self.client.name();
+            }
+            _ => {}
         }
         let spec = command.spec();
         let name = spec.name;
@@ -149,7 +159,7 @@ impl Dispatcher {
 
     /// Asks the client whether to trust the session's project, if that is open.
     pub(super) async fn ask_trust(&self, session: &Arc<SessionSlot>) {
-        if self.client.abilities() == Some(UiAbilities::All)
+        if self.client.abilities().is_some_and(|abilities| abilities.daemon)
             && let Some(guard) = session.loaded_guard().await
         {
             guard.handle.ask_trust().await;

@@ -175,11 +175,11 @@ impl OutputLines {
     fn item(&mut self, session: &Arc<str>, item: FeedItem) {
         match item {
             FeedItem::Event { audience, .. } if !self.view.shows(audience) => {}
-            FeedItem::Event { seq, line, .. } => {
-                let from = self.batch.len();
+            FeedItem::Event { seq, audience, line } => {
+                let (from, line) = (self.batch.len(), self.view.form(audience, &line));
                 match &mut self.cumulative {
-                    None => write_line(&line, &mut self.batch),
-                    Some(cumulative) => match cumulative.event(session, &line) {
+                    None => write_line(line, &mut self.batch),
+                    Some(cumulative) => match cumulative.event(session, line) {
                         Some(line) => write_line(&line, &mut self.batch),
                         None => return,
                     },

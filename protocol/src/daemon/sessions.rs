@@ -81,6 +81,9 @@ pub struct OpenedSession {
     /// as fields.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// Questions to the user that are not answered yet; absent where there are none.
+    #[serde(default, rename = "pendingUi", skip_serializing_if = "Vec::is_empty")]
+    pub pending_ui: Vec<ExtensionUiRequest>,
 }
 
 /// The fields of commands that name a session.

@@ -46,6 +46,10 @@ pub struct ClientCapabilities {
     /// The client answers questions to the user, those of the daemon itself included.
     #[serde(default, deserialize_with = "null_as_default")]
     pub ui: bool,
+    /// The client answers questions about calls (`permissions`): it gets them with all that is known, by the method `permission`
+    /// instead of a `select`.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "is_false")]
+    pub permissions: bool,
     /// The client wants `message_update` in the form that pi had before 0.84: each carries the answer so far, and
     /// messages with `role:"system"` are left out.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "is_false")]

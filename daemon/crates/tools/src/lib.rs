@@ -36,7 +36,7 @@ mod write;
 mod xattr;
 
 pub use bash::{BackgroundFeature, BashFeatures, BashOptions, BashTool, Interception, IsActive};
-pub use edit::EditTool;
+pub use edit::{EditTool, edited_text};
 pub use file_queue::{FileQueue, FileTicket, FileTurn};
 pub use find::{Find, FindTool};
 pub use grep::{Grep, GrepTool};

@@ -13,7 +13,8 @@ use agentd_protocol::{
     daemon::InFlight,
     event::Event,
     message::Message,
-    ui::{ExtensionUiRequest, UiRequestResolved, UiResponse},
+    permissions::PermissionResponseParams,
+    ui::{ExtensionUiRequest, UiResponse},
 };
 use tokio::sync::oneshot;
 
@@ -22,7 +23,7 @@ use crate::{
     event_log::Audience,
     messages::Attached,
     reply::{Reply, encode},
-    ui::{UiAbilities, UiMessage},
+    ui::{EndedDialog, UiAbilities, UiMessage},
 };
 
 impl Actor {
@@ -103,14 +104,13 @@ impl Actor {
         match message {
             // A dialog that is asked in a closing session gets its default: nobody answers any more.
             UiMessage::Ask { .. } if self.closing => {}
-            UiMessage::Ask { request, line, asker, answer } => {
+            UiMessage::Ask { request, line, audience, asker, answer } => {
                 self.dialogs.add(request, asker, answer);
-                self.feed.publish_for(asker.audience(), line);
+                self.feed.publish_for(audience, line);
             }
             UiMessage::Withdraw { id } => {
-                if self.dialogs.withdraw(&id) {
-                    self.resolved(id, None);
-                }
+                let ended = self.dialogs.withdraw(&id);
+                self.tell_ended(ended);
             }
             UiMessage::Tell { line, asker } => self.feed.publish_for(asker.audience(), line),
         }
@@ -119,16 +119,25 @@ impl Actor {
     /// An answer of a client. The first one counts; one to a dialog that is over, that another session asks, or that is not for
     /// clients of these `abilities`, is ignored.
     pub(super) fn on_ui_response(&mut self, response: UiResponse, by: String, abilities: UiAbilities) {
-        if self.dialogs.answer(&response, &by, abilities) {
-            self.resolved(response.id, Some(by));
+        let ended = self.dialogs.answer(&response, &by, abilities);
+        self.tell_ended(ended);
+    }
+
+    /// An answer to a question about a call. Unlike other answers, one that comes too late is told so.
+    pub(super) fn permission_response(&mut self, params: PermissionResponseParams, reply: Reply) {
+        match self.dialogs.decide(params) {
+            Ok(ended) => {
+                self.tell_ended([ended]);
+                reply.done(&self.feed);
+            }
+            Err(failure) => reply.fail(&self.feed, failure),
         }
     }
 
     /// Gives up every dialog: each is answered by its default.
     pub(super) fn give_up_dialogs(&mut self) {
-        for id in self.dialogs.clear() {
-            self.resolved(id, None);
-        }
+        let ended = self.dialogs.clear();
+        self.tell_ended(ended);
     }
 
     /// The dialogs that nobody has answered yet.
@@ -136,10 +145,13 @@ impl Actor {
         self.dialogs.list()
     }
 
-    fn resolved(&self, id: String, by: Option<String>) {
-        match encode(&Event::from(UiRequestResolved { id, by })) {
-            Ok(line) => self.feed.publish_for(Audience::Counting, line),
-            Err(error) => tracing::error!(%error, "cannot write an event"),
+    fn tell_ended(&self, ended: impl IntoIterator<Item = EndedDialog>) {
+        for EndedDialog { resolved, was_permission } in ended {
+            let audience = if was_permission { Audience::Permissions } else { Audience::Counting };
+            match encode(&Event::from(resolved)) {
+                Ok(line) => self.feed.publish_for(audience, line),
+                Err(error) => tracing::error!(%error, "cannot write an event"),
+            }
         }
     }
 }

@@ -63,6 +63,7 @@ impl Actor {
             SessionCommand::Bash(params) => self.bash(params, reply),
             SessionCommand::AbortBash(_) => self.abort_bash(reply),
             SessionCommand::SetPermissions(params) => self.set_permissions(params, reply).await,
+            SessionCommand::PermissionResponse(params) => self.permission_response(params, reply),
             SessionCommand::GetTools(_) => self.get_tools(reply),
             SessionCommand::SetActiveTools(params) => self.set_active_tools(params, reply).await,
             SessionCommand::GetArtifact(params) => self.get_artifact(params, reply).await,

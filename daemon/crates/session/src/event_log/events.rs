@@ -16,6 +16,14 @@ pub enum Audience {
     Everyone,
     /// A question of the daemon: clients that answer such questions, and clients that count the events.
     Asked,
+    /// A question about a call, in two forms: the first `split` bytes of the line are for clients that said `permissions`, the others
+    /// for all others that are asked, and for clients that count the events.
+    Permission {
+        /// The length of the first form.
+        split: u32,
+    },
+    /// The end of such a question: clients that said `permissions`, and clients that count the events.
+    Permissions,
     /// Clients that said hello, and so know more than pi's clients; and clients that count the events.
     Introduced,
     /// Clients that count the events, and would miss a number.

@@ -171,6 +171,7 @@ fn prepare_from(
         options: &options.permissions,
         project: trust.trusted.then_some(&folders),
         cwd: &cwd,
+        is_elsewhere: options.ssh.is_some(),
         environment: &options.environment,
         agent_dir: &agent_dir,
     }

@@ -21,8 +21,9 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    diff::{self, CallDiff},
     in_force::{GateSources, InForce},
-    question::{Answer, Question},
+    question::{Answer, AskedCall, question, read},
     record::{RecordDecision, decision},
     subject::CallSubject,
 };
@@ -111,21 +112,19 @@ impl PermissionGate {
     async fn decide(&self, action: &Action<'_>, stop: &CancellationToken) -> Result<HookVerdict, String> {
         let in_force = self.in_force();
         let subject = CallSubject::of(action.tool, action.arguments, action.cwd, &in_force.sources.home);
-        let shown = subject.shown(action.tool);
         let (policy, tool) = (in_force.policy.clone(), action.tool.to_owned());
         // It looks at links of the paths that are named, and a file system may take its time.
-        let verdict = tokio::task::spawn_blocking(move || policy.decide(&tool, subject.borrowed()))
-            .await
-            .map_err(|error| format!("Permission denied: the policy failed ({error})."))?;
-        let call_id = match action.by {
-            Requester::Model { call_id } => Some(call_id),
-            Requester::User => None,
-        };
+        let judged = tokio::task::spawn_blocking(move || {
+            let verdict = policy.decide(&tool, subject.borrowed());
+            (verdict, subject)
+        });
+        let (verdict, subject) =
+            judged.await.map_err(|error| format!("Permission denied: the policy failed ({error})."))?;
         match verdict.action {
             PermissionAction::Allow => Ok(HookVerdict::Run),
             PermissionAction::Deny => {
                 let denied = decision(
-                    call_id,
+                    call_id(action),
                     action.tool,
                     PermissionVerdict::Denied,
                     DecisionMaker::Policy,
@@ -138,34 +137,33 @@ impl PermissionGate {
                     "Do not try it in another form; say what you need it for, or go on without it.",
                 ))
             }
-            PermissionAction::Ask => self.ask(call_id, action.tool, &shown, &verdict, stop).await,
+            PermissionAction::Ask => self.ask(action, &subject, &verdict, stop).await,
         }
     }
 
     async fn ask(
         &self,
-        call_id: Option<&str>,
-        tool: &str,
-        shown: &str,
+        action: &Action<'_>,
+        subject: &CallSubject,
         verdict: &PolicyDecision,
         stop: &CancellationToken,
     ) -> Result<HookVerdict, String> {
         let begun = Instant::now();
         let (limit, on_timeout) = self.in_force().terms();
-        let question = Question::new(shown, verdict);
-        let Asked { answer, by, client } = self.answer(&question, limit, stop).await;
+        let Asked { answer, by, client } = self.answer(action, subject, verdict, stop).await;
         let words = match (&answer, self.channels.get()) {
             (Some(Answer::NoWithWords), Some(channels)) => words(&channels.ui, limit, stop).await,
+            (Some(Answer::No(words)), _) => words.clone(),
             _ => None,
         };
         let allowed = match &answer {
             Some(Answer::Once | Answer::Session(_) | Answer::Always(_)) => true,
-            Some(Answer::No | Answer::NoWithWords) => false,
+            Some(Answer::No(_) | Answer::NoWithWords) => false,
             None => on_timeout == TimeoutDecision::Allow && !stop.is_cancelled(),
         };
         let mut record = decision(
-            call_id,
-            tool,
+            call_id(action),
+            action.tool,
             if allowed { PermissionVerdict::Allowed } else { PermissionVerdict::Denied },
             by,
             verdict.reason.clone(),
@@ -211,27 +209,46 @@ impl PermissionGate {
     }
 
     /// Asks those who can answer; nobody waits where nobody can.
-    async fn answer(&self, question: &Question, limit: Duration, stop: &CancellationToken) -> Asked {
+    async fn answer(
+        &self,
+        action: &Action<'_>,
+        subject: &CallSubject,
+        verdict: &PolicyDecision,
+        stop: &CancellationToken,
+    ) -> Asked {
         let nobody = Asked { answer: None, by: DecisionMaker::Nobody, client: None };
-        let Some(channels) = self.channels.get() else { return nobody };
-        if !channels.ui.is_there(Asker::Daemon) {
+        let Some(channels) = self.channels.get().filter(|channels| channels.ui.is_there(Asker::Permissions))
+        else {
             return nobody;
-        }
-        let dialog = question.dialog().within(limit);
+        };
+        let diff = self.diff(action, subject).await;
+        let (limit, _) = self.in_force().terms();
+        let (tool, arguments) = (action.tool, action.arguments);
+        let call = AskedCall { call_id: call_id(action), tool, arguments, subject, diff };
+        let question = question(call, verdict, limit);
+        let dialog = Dialog::permission(question.clone());
         // In a task: the gate drops this future when the call is stopped, and the dialog has to be taken from the screens.
         let (ui, stop) = (channels.ui.clone(), stop.clone());
-        let asking = tokio::spawn(async move { ui.ask_whom(Asker::Daemon, dialog, &stop).await });
+        let asking = tokio::spawn(async move { ui.ask_whom(Asker::Permissions, dialog, &stop).await });
         let (answer, client) = asking.await.unwrap_or((DialogAnswer::Nothing, None));
-        match (client, question.read(&answer)) {
-            (Some(client), Some(answer)) => {
+        match client {
+            Some(client) => {
+                // A client that gives the dialog up says no.
+                let answer = read(&question, &answer).unwrap_or(Answer::No(None));
                 Asked { answer: Some(answer), by: DecisionMaker::User, client: Some(client) }
             }
-            // A client that gives the dialog up says no.
-            (Some(client), None) => {
-                Asked { answer: Some(Answer::No), by: DecisionMaker::User, client: Some(client) }
-            }
-            (None, _) => Asked { answer: None, by: DecisionMaker::Timeout, client: None },
+            None => Asked { answer: None, by: DecisionMaker::Timeout, client: None },
         }
+    }
+
+    /// What a call would change in a file of this machine.
+    async fn diff(&self, action: &Action<'_>, subject: &CallSubject) -> Option<CallDiff> {
+        let path = match subject {
+            CallSubject::Write(path) if !self.in_force().sources.is_elsewhere => path.clone(),
+            _ => return None,
+        };
+        let (tool, arguments) = (action.tool.to_owned(), action.arguments.clone());
+        tokio::task::spawn_blocking(move || diff::of_call(&tool, &path, &arguments)).await.ok().flatten()
     }
 
     /// Adds a rule of the session; the rule, if it can be used.
@@ -280,6 +297,14 @@ impl Hooks for PermissionGate {
         stop: &'a CancellationToken,
     ) -> HookFuture<'a, HookVerdict> {
         Box::pin(self.decide(action, stop))
+    }
+}
+
+/// The id of a call of the model.
+fn call_id<'a>(action: &Action<'a>) -> Option<&'a str> {
+    match action.by {
+        Requester::Model { call_id } => Some(call_id),
+        Requester::User => None,
     }
 }
 

@@ -21,6 +21,8 @@ pub(crate) struct GateSources {
     pub(super) ask_timeout_ms: Option<u64>,
     pub(super) on_timeout: Option<TimeoutDecision>,
     pub(super) cwd: PathBuf,
+    /// Whether files are on another host.
+    pub(super) is_elsewhere: bool,
     pub(super) home: PathBuf,
     pub(super) agent_dir: AgentDir,
 }
@@ -133,6 +135,7 @@ mod tests {
             ask_timeout_ms: Some(5),
             on_timeout: None,
             cwd: dir.path().to_owned(),
+            is_elsewhere: false,
             home: dir.path().to_owned(),
             agent_dir: AgentDir::at(dir.path()),
         };

@@ -1,5 +1,6 @@
 //! Permissions of a session: the policy from all its sources, the gate that asks it before every call, and the questions to the user.
 
+mod diff;
 mod gate;
 mod in_force;
 mod question;

@@ -43,6 +43,8 @@ pub(crate) struct PermissionSources<'a> {
     pub(crate) project: Option<&'a ProjectFolders>,
     /// The session's folder.
     pub(crate) cwd: &'a Path,
+    /// Whether tools work on another host.
+    pub(crate) is_elsewhere: bool,
     /// Names the home directory.
     pub(crate) environment: &'a Environment,
     /// Where the setting is saved.
@@ -89,6 +91,7 @@ impl PermissionSources<'_> {
             ask_timeout_ms: settings.ask_timeout_ms,
             on_timeout: settings.on_timeout,
             cwd: self.cwd.to_owned(),
+            is_elsewhere: self.is_elsewhere,
             home: PathBuf::from(self.environment.non_empty("HOME").unwrap_or("/")),
             agent_dir: self.agent_dir.clone(),
         })

@@ -50,10 +50,25 @@ impl CallSubject {
     /// The subject in a line or more, for the user who is asked.
     pub(super) fn shown(&self, tool: &str) -> String {
         match self {
-            Self::Read { path, .. } => format!("{tool}: {}", path.display()),
-            Self::Write(path) => format!("{tool}: {}", path.display()),
+            Self::Read { path, .. } | Self::Write(path) => format!("{tool}: {}", path.display()),
             Self::Command { text, .. } => format!("$ {text}"),
             Self::Other => tool.to_owned(),
+        }
+    }
+
+    /// The file or folder, if it is about one.
+    pub(super) fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Read { path, .. } | Self::Write(path) => Some(path),
+            Self::Command { .. } | Self::Other => None,
+        }
+    }
+
+    /// The shell command, if it is one.
+    pub(super) fn command(&self) -> Option<&str> {
+        match self {
+            Self::Command { text, .. } => Some(text),
+            _ => None,
         }
     }
 }

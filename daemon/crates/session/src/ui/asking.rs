@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::dialog::{Asker, ClientAnswer, Dialog, DialogAnswer, Notice, Presence};
-use crate::{message_sender::MessageSender, reply::encode};
+use crate::{event_log::Audience, message_sender::MessageSender, reply::encode};
 
 /// Reaches the user of a session. Cheap to clone.
 #[derive(Clone)]
@@ -26,7 +26,13 @@ pub struct Ui {
 /// A message from [`Ui`] to the session.
 pub(crate) enum UiMessage {
     /// A dialog is to be shown until it is answered or withdrawn.
-    Ask { request: ExtensionUiRequest, line: Bytes, asker: Asker, answer: oneshot::Sender<ClientAnswer> },
+    Ask {
+        request: ExtensionUiRequest,
+        line: Bytes,
+        audience: Audience,
+        asker: Asker,
+        answer: oneshot::Sender<ClientAnswer>,
+    },
     /// A dialog is given up.
     Withdraw { id: String },
     /// A notice is to be shown.
@@ -52,10 +58,12 @@ impl Ui {
         cancel: &CancellationToken,
     ) -> (DialogAnswer, Option<String>) {
         let (limit, default) = (dialog.limit(), dialog.default_answer());
-        let Some((request, line)) = request(dialog.into_method()) else { return (default, None) };
+        let Some((request, line, audience)) = question(dialog.into_method(), asker) else {
+            return (default, None);
+        };
         let id = request.id.clone();
         let (answer, mut answered) = oneshot::channel();
-        self.send(UiMessage::Ask { request, line, asker, answer }).await;
+        self.send(UiMessage::Ask { request, line, audience, asker, answer }).await;
         tokio::select! {
             biased;
             answer = &mut answered => return named(answer, default),
@@ -120,6 +128,17 @@ fn named(
     default: DialogAnswer,
 ) -> (DialogAnswer, Option<String>) {
     answer.map_or((default, None), |answer| (answer.answer, Some(answer.by)))
+}
+
+/// A question under a new id, and its line: in two forms, where it is about a call.
+fn question(method: UiMethod, asker: Asker) -> Option<(ExtensionUiRequest, Bytes, Audience)> {
+    let (request, line) = request(method)?;
+    if !matches!(request.method, UiMethod::Permission(_)) {
+        return Some((request, line, asker.audience()));
+    }
+    let plain = encode(&Event::from(request.clone().plain())).ok()?;
+    let split = u32::try_from(line.len()).ok()?;
+    Some((request, [line, plain].concat().into(), Audience::Permission { split }))
 }
 
 /// A request under a new id, and its line.

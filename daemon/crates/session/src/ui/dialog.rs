@@ -1,10 +1,13 @@
-//! Dialogs, notices and answers; the dialogs that wait, and the clients that answer them.
+//! Dialogs, notices and answers, and the clients that answer them.
 
 use std::{sync::Arc, time::Duration};
 
-use agentd_protocol::ui::{ExtensionUiRequest, NotifyType, UiMethod, UiResponse, WidgetPlacement};
+use agentd_protocol::{
+    permissions::{PermissionAnswer, PermissionQuestion},
+    ui::{NotifyType, UiMethod, UiResponse, WidgetPlacement},
+};
 use serde_json::Value;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 
 use crate::event_log::Audience;
 
@@ -13,6 +16,8 @@ use crate::event_log::Audience;
 pub enum Asker {
     /// The daemon itself: only clients that said that they answer its questions.
     Daemon,
+    /// The daemon, about a call: also clients that said that they answer such questions.
+    Permissions,
     /// An extension: also clients that did not say hello, as in pi.
     Extension,
 }
@@ -20,7 +25,7 @@ pub enum Asker {
 impl Asker {
     pub(crate) fn audience(self) -> Audience {
         match self {
-            Self::Daemon => Audience::Asked,
+            Self::Daemon | Self::Permissions => Audience::Asked,
             Self::Extension => Audience::Everyone,
         }
     }
@@ -54,6 +59,13 @@ impl Dialog {
     #[must_use]
     pub fn editor(title: impl Into<String>, prefill: Option<String>) -> Self {
         Self(UiMethod::Editor { title: title.into(), prefill })
+    }
+
+    /// May this call run? Answered by [`DialogAnswer::Permission`], or by [`DialogAnswer::Value`] where a client was asked by a
+    /// `select`.
+    #[must_use]
+    pub fn permission(question: PermissionQuestion) -> Self {
+        Self(UiMethod::Permission(Box::new(question)))
     }
 
     /// Limits the time for an answer, even while clients are there. An editor has no such limit.
@@ -92,6 +104,13 @@ pub enum DialogAnswer {
     Value(String),
     /// Yes or no.
     Confirmed(bool),
+    /// An answer to a question about a call.
+    Permission {
+        /// The answer.
+        decision: PermissionAnswer,
+        /// Words to the model.
+        message: Option<String>,
+    },
     /// No text: nobody answered, or the user did not want to.
     Nothing,
 }
@@ -164,17 +183,28 @@ impl Notice {
 
 /// Whose questions a client answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UiAbilities {
-    /// Those of extensions: a client that did not say hello.
-    Extensions,
-    /// Those of extensions and of the daemon.
-    All,
+pub struct UiAbilities {
+    /// The daemon's own.
+    pub daemon: bool,
+    /// Those about calls.
+    pub permissions: bool,
+    /// Those of extensions.
+    pub extensions: bool,
 }
 
 impl UiAbilities {
+    /// All.
+    pub const ALL: Self = Self { daemon: true, permissions: true, extensions: true };
+    /// Those of extensions: a client that did not say hello.
+    pub const EXTENSIONS: Self = Self { daemon: false, permissions: false, extensions: true };
+
     /// Whether such a client answers what `asker` asks.
     pub(crate) fn answer(self, asker: Asker) -> bool {
-        self == Self::All || asker == Asker::Extension
+        match asker {
+            Asker::Daemon => self.daemon,
+            Asker::Permissions => self.permissions,
+            Asker::Extension => self.extensions,
+        }
     }
 }
 
@@ -184,23 +214,32 @@ pub(crate) struct Presence(Arc<watch::Sender<Counts>>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Counts {
+    daemon: usize,
+    permissions: usize,
     extensions: usize,
-    all: usize,
 }
 
 impl Counts {
-    fn of(&mut self, abilities: UiAbilities) -> &mut usize {
-        match abilities {
-            UiAbilities::Extensions => &mut self.extensions,
-            UiAbilities::All => &mut self.all,
+    fn change(&mut self, abilities: UiAbilities, change: impl Fn(&mut usize)) {
+        let UiAbilities { daemon, permissions, extensions } = abilities;
+        for (is_able, count) in [
+            (daemon, &mut self.daemon),
+            (permissions, &mut self.permissions),
+            (extensions, &mut self.extensions),
+        ] {
+            if is_able {
+                change(count);
+            }
         }
     }
 
     fn can_answer(self, asker: Asker) -> bool {
-        match asker {
-            Asker::Daemon => self.all > 0,
-            Asker::Extension => self.all + self.extensions > 0,
-        }
+        let count = match asker {
+            Asker::Daemon => self.daemon,
+            Asker::Permissions => self.permissions,
+            Asker::Extension => self.extensions,
+        };
+        count > 0
     }
 }
 
@@ -217,7 +256,7 @@ impl Default for Presence {
 impl Presence {
     /// Counts a client that answers questions.
     pub(crate) fn enter(&self, abilities: UiAbilities) -> PresenceGuard {
-        self.0.send_modify(|counts| *counts.of(abilities) += 1);
+        self.0.send_modify(|counts| counts.change(abilities, |count| *count += 1));
         PresenceGuard(self.clone(), abilities)
     }
 
@@ -236,66 +275,7 @@ impl Presence {
 
 impl Drop for PresenceGuard {
     fn drop(&mut self) {
-        self.0.0.send_modify(|counts| *counts.of(self.1) -= 1);
-    }
-}
-
-/// Dialogs that wait for an answer.
-#[derive(Default)]
-pub(crate) struct PendingDialogs(Vec<Pending>);
-
-struct Pending {
-    request: ExtensionUiRequest,
-    /// In whose name.
-    asker: Asker,
-    /// Who asked.
-    answer: oneshot::Sender<ClientAnswer>,
-}
-
-impl PendingDialogs {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.iter().all(|pending| pending.answer.is_closed())
-    }
-
-    pub(crate) fn add(
-        &mut self,
-        request: ExtensionUiRequest,
-        asker: Asker,
-        answer: oneshot::Sender<ClientAnswer>,
-    ) {
-        // Dialogs whose askers were dropped do not accumulate.
-        self.0.retain(|pending| !pending.answer.is_closed());
-        self.0.push(Pending { request, asker, answer });
-    }
-
-    /// Hands an answer of a client to the asker; false when no dialog of that id waits for such a client.
-    pub(crate) fn answer(&mut self, response: &UiResponse, by: &str, abilities: UiAbilities) -> bool {
-        let is_it = |pending: &Pending| pending.request.id == response.id && abilities.answer(pending.asker);
-        let Some(place) = self.0.iter().position(is_it) else { return false };
-        let Pending { request, answer, .. } = self.0.remove(place);
-        let read = DialogAnswer::read(&request.method, response);
-        answer.send(ClientAnswer { answer: read, by: by.to_owned() }).is_ok()
-    }
-
-    /// Gives a dialog up, which its default then answers; false when it is over.
-    pub(crate) fn withdraw(&mut self, id: &str) -> bool {
-        self.take(id).is_some()
-    }
-
-    /// Gives all up. Their ids.
-    pub(crate) fn clear(&mut self) -> Vec<String> {
-        self.0.drain(..).map(|pending| pending.request.id).collect()
-    }
-
-    /// The dialogs that wait, oldest first, without those whose asker is gone.
-    pub(crate) fn list(&self) -> Vec<ExtensionUiRequest> {
-        let waits = |pending: &&Pending| !pending.answer.is_closed();
-        self.0.iter().filter(waits).map(|pending| pending.request.clone()).collect()
-    }
-
-    fn take(&mut self, id: &str) -> Option<Pending> {
-        let place = self.0.iter().position(|pending| pending.request.id == id)?;
-        Some(self.0.remove(place))
+        self.0.0.send_modify(|counts| counts.change(self.1, |count| *count -= 1));
     }
 }
 

@@ -9,6 +9,7 @@
 
 mod asking;
 mod dialog;
+mod pending;
 
 pub use self::{
     asking::Ui,
@@ -16,5 +17,6 @@ pub use self::{
 };
 pub(crate) use self::{
     asking::{UiMessage, request},
-    dialog::{PendingDialogs, Presence},
+    dialog::Presence,
+    pending::{EndedDialog, PendingDialogs},
 };

@@ -36,7 +36,7 @@ impl Asked {
     async fn respond(&self, fixture: &Fixture, mut response: Value, by: &str) {
         response["id"] = json!(self.id);
         let response: UiResponse = serde_json::from_value(response).unwrap();
-        fixture.session.answer_ui(response, by.to_owned(), UiAbilities::All).await;
+        fixture.session.answer_ui(response, by.to_owned(), UiAbilities::ALL).await;
     }
 
     async fn answer(self) -> DialogAnswer {
@@ -51,7 +51,7 @@ async fn the_first_answer_counts_and_late_ones_are_ignored() {
     let other = ask(&mut fixture, Asker::Daemon, Dialog::confirm("Sure?", "Really?")).await;
     // Clients of the plain wire are not asked by the daemon.
     let response: UiResponse = serde_json::from_value(json!({"id": asked.id, "value": "c"})).unwrap();
-    fixture.session.answer_ui(response, "plain".to_owned(), UiAbilities::Extensions).await;
+    fixture.session.answer_ui(response, "plain".to_owned(), UiAbilities::EXTENSIONS).await;
     asked.respond(&fixture, json!({"value": "a"}), "one").await;
     asked.respond(&fixture, json!({"value": "b"}), "two").await;
     let resolved = fixture.first.until_event("ui_request_resolved").await;
@@ -67,7 +67,7 @@ async fn the_first_answer_counts_and_late_ones_are_ignored() {
 #[tokio::test]
 async fn a_dialog_is_over_after_its_own_limit_even_while_clients_are_there() {
     let mut fixture = Fixture::new().await;
-    let _there = fixture.session.clients().enter(UiAbilities::All);
+    let _there = fixture.session.clients().enter(UiAbilities::ALL);
     tokio::time::pause();
     let limit = Duration::from_secs(5);
     let begun = Instant::now();
@@ -86,13 +86,13 @@ async fn without_a_limit_somebody_is_waited_for_but_not_for_ever() {
     let begun = Instant::now();
     let asked = ask(&mut fixture, Asker::Daemon, select()).await;
     tokio::time::sleep(UNATTENDED / 2).await;
-    let there = fixture.session.clients().enter(UiAbilities::All);
+    let there = fixture.session.clients().enter(UiAbilities::ALL);
     // As long as somebody is there, there is time.
     tokio::time::sleep(10 * UNATTENDED).await;
     assert!(!asked.answer.is_finished());
     drop(there);
     // A client of the plain wire is not asked by the daemon.
-    let _plain = fixture.session.clients().enter(UiAbilities::Extensions);
+    let _plain = fixture.session.clients().enter(UiAbilities::EXTENSIONS);
     let left = begun.elapsed();
     assert_eq!(asked.answer().await, DialogAnswer::Nothing);
     assert_eq!((begun.elapsed() - left).as_secs(), UNATTENDED.as_secs());
@@ -101,7 +101,7 @@ async fn without_a_limit_somebody_is_waited_for_but_not_for_ever() {
 #[tokio::test]
 async fn clients_of_the_plain_wire_are_there_for_extensions() {
     let mut fixture = Fixture::new().await;
-    let plain = fixture.session.clients().enter(UiAbilities::Extensions);
+    let plain = fixture.session.clients().enter(UiAbilities::EXTENSIONS);
     tokio::time::pause();
     let asked = ask(&mut fixture, Asker::Extension, Dialog::editor("Text?", None)).await;
     tokio::time::sleep(10 * UNATTENDED).await;

@@ -8,7 +8,9 @@ mod fuzzy;
 mod line_endings;
 mod matching;
 mod prepare;
+mod preview;
 mod text_file;
 mod tool;
 
+pub use preview::edited_text;
 pub use tool::EditTool;

@@ -101,16 +101,16 @@ fn spec() -> ToolSpec {
 }
 
 #[derive(Deserialize)]
-struct EditArguments {
+pub(super) struct EditArguments {
     path: String,
-    edits: Vec<Replacement>,
+    pub(super) edits: Vec<Replacement>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Replacement {
-    old_text: String,
-    new_text: String,
+pub(super) struct Replacement {
+    pub(super) old_text: String,
+    pub(super) new_text: String,
 }
 
 impl Tool for EditTool {
