@@ -305,3 +305,43 @@ fn a_link_in_the_place_of_what_is_protected_is_refused() {
     assert_says(&ran.stderr, &[".git/hooks is a symbolic link"]);
     assert!(Path::new("/tmp").is_dir());
 }
+
+#[test]
+fn a_command_leaves_the_sandbox_only_when_the_user_agrees() {
+    if !is_enforced() {
+        return;
+    }
+    let call = json!({"command": "echo y > ../outside", "outsideSandbox": true});
+    // Nobody is there: it is refused, even where unanswered questions count as a yes.
+    for settings in [json!({}), json!({"permissions": {"onTimeout": "allow"}})] {
+        let server = calling("bash", &call);
+        let home = Home::with_model(&server);
+        home.settings(&settings);
+        let ran =
+            ctl::run(&home, &["prompt", "--model", "fake/fake", "--sandbox", "workspace-write", "Do it."]);
+        assert_eq!(ran.code, 6, "{}", ran.stderr);
+        assert_says(&told(&server), &["asks to run outside of the sandbox"]);
+        assert!(!outside(&home).exists());
+    }
+    for (answer, made) in [("Yes, this once", true), ("No", false)] {
+        let server = calling("bash", &call);
+        let home = Home::with_model(&server);
+        let service = Service::start(&home, &[]);
+        let mut client = service.client();
+        client.done(json!({"type": "hello", "protocol": 1, "capabilities": {"sessions": true, "ui": true}}));
+        let args = ["--model", "fake/fake", "--sandbox", "workspace-write"];
+        let opened = client.done(json!({"type": "open_session", "cwd": home.project(), "args": args}));
+        assert_eq!(opened["sandbox"]["mode"], "workspace-write", "{opened}");
+        client.send(&json!({"type": "prompt", "sessionId": opened["sessionId"], "message": "Do it."}));
+        let question = client.event("extension_ui_request");
+        let options: Vec<&str> =
+            question["options"].as_array().unwrap().iter().map(|option| option.as_str().unwrap()).collect();
+        assert!(
+            options.iter().all(|option| !option.contains("always") && !option.contains("session")),
+            "{question}"
+        );
+        client.send(&json!({"type": "extension_ui_response", "id": question["id"], "value": answer}));
+        client.event("agent_settled");
+        assert_eq!(outside(&home).exists(), made, "{answer}");
+    }
+}

@@ -259,7 +259,8 @@ mod tests {
         questions.take(select("a"));
         assert_eq!(questions.take(select("b")), "");
         assert_eq!(questions.take(select("b")), "");
-        let resolved = |id: &str| UiRequestResolved { id: id.into(), by: Some("editor".into()), decision: None };
+        let resolved =
+            |id: &str| UiRequestResolved { id: id.into(), by: Some("editor".into()), decision: None };
         let said = questions.resolved(&resolved("a"));
         assert!(said.starts_with("  Answered by editor.\n? Which?\n"), "{said}");
         let TypedOutcome::Answer(response, next) = questions.typed("1") else { panic!("no answer") };

@@ -214,7 +214,7 @@ fn prepare_from(
         key_provider,
         cwd,
         budget,
-        permissions: Arc::new(permissions),
+        permissions: Arc::new(permissions.with_sandbox(sandbox.is_some())),
         sandbox,
         undo,
     };

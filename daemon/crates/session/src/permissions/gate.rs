@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use agentd_agent::hooks::{Action, HookFuture, HookVerdict, Hooks, Requester};
+use agentd_agent::hooks::{Action, HookFuture, HookVerdict, Hooks, OUTSIDE_SANDBOX, Requester};
 use agentd_config::settings::add_permission_rule;
 use agentd_policy::{PolicyDecision, PolicyError};
 use agentd_protocol::{
@@ -17,6 +17,7 @@ use agentd_protocol::{
     settings::{PermissionAction, PermissionRule, PermissionSettings, TimeoutDecision},
     ui::NotifyType,
 };
+use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -43,6 +44,8 @@ pub(crate) struct PermissionGate {
     in_force: Mutex<Arc<InForce>>,
     /// Whether there is something to decide; as `in_force` has it.
     is_restricted: AtomicBool,
+    /// Whether commands have a sandbox, which they can ask to leave.
+    has_sandbox: bool,
     channels: OnceLock<Channels>,
 }
 
@@ -56,7 +59,18 @@ struct Asked {
 impl PermissionGate {
     pub(super) fn new(in_force: InForce) -> Self {
         let is_restricted = AtomicBool::new(in_force.is_restricted());
-        Self { in_force: Mutex::new(Arc::new(in_force)), is_restricted, channels: OnceLock::new() }
+        Self {
+            in_force: Mutex::new(Arc::new(in_force)),
+            is_restricted,
+            has_sandbox: false,
+            channels: OnceLock::new(),
+        }
+    }
+
+    /// Also asks about commands that want to run outside of the session's sandbox, if it has one.
+    #[must_use]
+    pub(crate) fn with_sandbox(self, has_sandbox: bool) -> Self {
+        Self { has_sandbox, ..self }
     }
 
     /// Connects the gate with the session's user and file. The first connection stays.
@@ -66,7 +80,7 @@ impl PermissionGate {
 
     /// The permissions, where something is not allowed.
     pub(crate) fn state(&self) -> Option<PermissionState> {
-        (!self.is_idle()).then(|| self.full_state())
+        self.is_restricted.load(Ordering::Acquire).then(|| self.full_state())
     }
 
     /// The permissions, as clients see them.
@@ -120,6 +134,8 @@ impl PermissionGate {
         });
         let (verdict, subject) =
             judged.await.map_err(|error| format!("Permission denied: the policy failed ({error})."))?;
+        let leaves = self.has_sandbox && asks_to_leave(action);
+        let verdict = if leaves { outside_sandbox(verdict) } else { verdict };
         match verdict.action {
             PermissionAction::Allow => Ok(HookVerdict::Run),
             PermissionAction::Deny => {
@@ -137,7 +153,7 @@ impl PermissionGate {
                     "Do not try it in another form; say what you need it for, or go on without it.",
                 ))
             }
-            PermissionAction::Ask => self.ask(action, &subject, &verdict, stop).await,
+            PermissionAction::Ask => self.ask(action, &subject, (&verdict, leaves), stop).await,
         }
     }
 
@@ -145,7 +161,7 @@ impl PermissionGate {
         &self,
         action: &Action<'_>,
         subject: &CallSubject,
-        verdict: &PolicyDecision,
+        (verdict, leaves): (&PolicyDecision, bool),
         stop: &CancellationToken,
     ) -> Result<HookVerdict, String> {
         let begun = Instant::now();
@@ -159,7 +175,8 @@ impl PermissionGate {
         let allowed = match &answer {
             Some(Answer::Once | Answer::Session(_) | Answer::Always(_)) => true,
             Some(Answer::No(_) | Answer::NoWithWords) => false,
-            None => on_timeout == TimeoutDecision::Allow && !stop.is_cancelled(),
+            // Nobody leaves the sandbox by default.
+            None => on_timeout == TimeoutDecision::Allow && !leaves && !stop.is_cancelled(),
         };
         let mut record = decision(
             call_id(action),
@@ -288,7 +305,7 @@ impl PermissionGate {
 
 impl Hooks for PermissionGate {
     fn is_idle(&self) -> bool {
-        !self.is_restricted.load(Ordering::Acquire)
+        !self.is_restricted.load(Ordering::Acquire) && !self.has_sandbox
     }
 
     fn before<'a>(
@@ -305,6 +322,29 @@ fn call_id<'a>(action: &Action<'a>) -> Option<&'a str> {
     match action.by {
         Requester::Model { call_id } => Some(call_id),
         Requester::User => None,
+    }
+}
+
+/// Whether a call asks to run outside of the sandbox.
+fn asks_to_leave(action: &Action<'_>) -> bool {
+    action.arguments.get(OUTSIDE_SANDBOX) == Some(&Value::Bool(true))
+}
+
+/// A verdict about a command that asks to leave the sandbox: it is asked about even where it is allowed inside, each time.
+fn outside_sandbox(verdict: PolicyDecision) -> PolicyDecision {
+    let asked = "it asks to run outside of the sandbox";
+    match verdict.action {
+        PermissionAction::Deny => verdict,
+        PermissionAction::Allow => PolicyDecision {
+            action: PermissionAction::Ask,
+            rule: None,
+            reason: asked.to_owned(),
+            suggestion: None,
+            ..verdict
+        },
+        PermissionAction::Ask => {
+            PolicyDecision { reason: format!("{asked}, and {}", verdict.reason), suggestion: None, ..verdict }
+        }
     }
 }
 
