@@ -5,9 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use agentd_config::{AgentDir, Environment, NoAgentDir, settings::load};
+use agentd_config::{AgentDir, Environment, NoAgentDir, ProjectFolders, read_project_json, settings::load};
 use agentd_policy::{
-    DecidingRule, Policy, PolicyDecision, PolicyError, PolicyOptions, RuleLayer, RuleSource, Subject,
+    DecidingRule, Policy, PolicyDecision, PolicyError, PolicyOptions, ProjectPolicy, RuleLayer, RuleSource,
+    Subject,
 };
 use agentd_protocol::policy_check::{
     PolicyCheckRequest, PolicyExample, PolicyVerdict, VerdictCommand, VerdictRule,
@@ -25,6 +26,17 @@ pub enum PolicyCheckError {
     /// A rule cannot be used.
     #[error(transparent)]
     Rule(#[from] PolicyError),
+    /// The user's settings hold permissions that cannot be read: a session would not open.
+    #[error("permissions cannot be used: {0}")]
+    Setting(String),
+    /// The policy of the trusted project cannot be read: a session would not open.
+    #[error("{} cannot be used: {problem}", path.display())]
+    Project {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// Nobody says where `~` is.
     #[error("HOME is not set: rules may begin with ~/")]
     NoHome,
@@ -42,19 +54,30 @@ pub fn run(environment: &Environment, compat: bool, cwd: &Path) -> Result<(), Po
     io::stdin().lock().read_line(&mut line)?;
     let request: PolicyCheckRequest = serde_json::from_str(&line).map_err(PolicyCheckError::Request)?;
     let cwd = request.cwd.as_ref().map_or_else(|| cwd.to_owned(), |given| cwd.join(given));
-    let permissions = match request.permissions {
-        Some(permissions) => permissions,
+    let (permissions, project) = match request.permissions {
+        // What is given means the same in every folder.
+        Some(permissions) => (permissions, ProjectPolicy::default()),
         None => {
             let agent_dir = AgentDir::find(environment, compat, &cwd)?;
-            load(&agent_dir, &cwd, environment, None).settings.permissions.unwrap_or_default()
+            let loaded = load(&agent_dir, &cwd, environment, None);
+            if let Some(fault) = loaded.guard_rails_fault {
+                return Err(PolicyCheckError::Setting(fault));
+            }
+            let project = if loaded.trust.trusted {
+                project_policy(&loaded.folders)?
+            } else {
+                ProjectPolicy::default()
+            };
+            (loaded.settings.permissions.unwrap_or_default(), project)
         }
     };
     let home = request.home.map(PathBuf::from).or_else(|| environment.non_empty("HOME").map(PathBuf::from));
     let policy = Policy::new(PolicyOptions {
         preset: request.preset.or(permissions.preset).unwrap_or_default(),
-        project_preset: None,
+        project_preset: project.preset,
         layers: vec![
             RuleLayer { source: RuleSource::User, rules: permissions.rules.unwrap_or_default() },
+            RuleLayer { source: RuleSource::Project, rules: project.rules },
             RuleLayer { source: RuleSource::Flags, rules: request.rules },
         ],
         cwd: cwd.clone(),
@@ -66,6 +89,15 @@ pub fn run(environment: &Environment, compat: bool, cwd: &Path) -> Result<(), Po
         out.write_all(b"\n")?;
     }
     Ok(out.flush()?)
+}
+
+/// `.agentd/policy.json` of a trusted project; nothing where there is none.
+fn project_policy(folders: &ProjectFolders) -> Result<ProjectPolicy, PolicyCheckError> {
+    let Some(path) = folders.own("policy.json") else { return Ok(ProjectPolicy::default()) };
+    let fault = |problem: String| PolicyCheckError::Project { path: path.clone(), problem };
+    let document = read_project_json(&path).map_err(|error| fault(error.to_string()))?;
+    let Some(document) = document else { return Ok(ProjectPolicy::default()) };
+    ProjectPolicy::of(document.value).map_err(|error| fault(error.to_string()))
 }
 
 fn verdict(policy: &Policy, example: &PolicyExample, cwd: &Path) -> PolicyDecision {

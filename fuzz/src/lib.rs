@@ -1,7 +1,7 @@
 //! The laws of all crates, by name.
 
 /// The laws of each crate that has some.
-const LAWS: [&[(&str, fn(&[u8]))]; 11] = [
+const LAWS: [&[(&str, fn(&[u8]))]; 12] = [
     agentd_protocol::fuzz::LAWS,
     agentd_ai::fuzz::LAWS,
     agentd_http::fuzz::LAWS,
@@ -10,6 +10,7 @@ const LAWS: [&[(&str, fn(&[u8]))]; 11] = [
     agentd_store::fuzz::LAWS,
     agentd_export_html::fuzz::LAWS,
     agentd_images::fuzz::LAWS,
+    agentd_policy::fuzz::LAWS,
     agentd_process::fuzz::LAWS,
     agentd_tools::fuzz::LAWS,
     agentd_agent::fuzz::LAWS,

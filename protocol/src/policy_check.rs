@@ -6,7 +6,7 @@ use crate::settings::{PermissionAction, PermissionPreset, PermissionRule, Permis
 
 /// The request: one line on stdin.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct PolicyCheckRequest {
     /// The session's folder; the working directory if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -14,7 +14,7 @@ pub struct PolicyCheckRequest {
     /// The home directory; that of the environment if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub home: Option<String>,
-    /// The permissions in the place of those of the user's settings.
+    /// The permissions in the place of those of the user's settings and of the project's `.agentd/policy.json`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permissions: Option<PermissionSettings>,
     /// The preset in the place of that of the permissions.
@@ -28,7 +28,7 @@ pub struct PolicyCheckRequest {
 
 /// A call to judge: a shell command, a file that a tool reads or writes, or another tool.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct PolicyExample {
     /// The tool; `bash` if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,6 +39,9 @@ pub struct PolicyExample {
     /// The path of other tools; relative ones are in the session's folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
+    /// What the example is about: for who reads the file, and not looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub category: Option<String>,
     /// The verdict wanted, in a file of examples.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub action: Option<PermissionAction>,

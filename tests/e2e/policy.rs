@@ -119,3 +119,39 @@ fn files_of_examples_are_compared() {
         &["/h/.ssh/id: wanted allow, is deny: rule 1", "3 examples: 1 with another verdict."],
     );
 }
+
+#[test]
+fn a_trusted_projects_policy_counts_and_unknown_keys_are_refused() {
+    let home = home(&json!({}));
+    home.settings(&json!({ "defaultProjectTrust": "always" }));
+    home.write(
+        ".agentd/policy.json",
+        &json!({ "preset": "workspace", "rules": [{ "tool": "bash", "command": "ls *", "action": "deny" }] })
+            .to_string(),
+    );
+    let (code, text) = check(&home, &["--", "ls -l"]);
+    assert_eq!(code, 6, "{text}");
+    assert_says(&text, &["rule 1 of .agentd/policy.json refuses it"]);
+    assert_eq!(check(&home, &["--permissions", "full", "--", "cargo build"]).0, 7, "the stricter preset");
+    home.settings(&json!({ "defaultProjectTrust": "never" }));
+    assert_eq!(check(&home, &["--", "ls -l"]).0, 0, "without trust it does not count");
+
+    home.settings(&json!({ "defaultProjectTrust": "always" }));
+    home.write(".agentd/policy.json", "{\"rule\": []}");
+    let (code, text) = check(&home, &["--", "ls"]);
+    assert_eq!(code, 3);
+    assert_says(&text, &["policy.json cannot be used", "unknown field `rule`"]);
+
+    home.settings(&json!({ "permissions": { "preset": "lax" } }));
+    let (code, text) = check(&home, &["--", "ls"]);
+    assert_eq!(code, 3);
+    assert_says(&text, &["permissions cannot be used", "lax"]);
+
+    let file = home.project().join("test.json");
+    for wrong in [r#"{"exampels": []}"#, r#"{"examples": [{"comand": "ls", "action": "allow"}]}"#] {
+        fs::write(&file, wrong).unwrap();
+        let ran = ctl::run(&home, &["policy", "test", file.to_str().unwrap()]);
+        assert_eq!(ran.code, 1);
+        assert_says(&ran.stderr, &["test.json", "unknown field"]);
+    }
+}

@@ -21,9 +21,9 @@ Examples:
   agentctl policy check --permissions workspace -- 'cd /tmp && rm -rf x'
   agentctl policy check --permissions full --rules team.json --json -- 'git push'
 
-Counts the permissions of settings.json, with --permissions in the place of their preset, and the rules of FILE besides theirs:
-{\"rules\": [{\"tool\": \"bash\", \"command\": \"git push *\", \"action\": \"ask\"}]}. A project's .agentd/policy.json is not looked at. Runs nothing,
-and needs no daemon. Put -- before the command, and the command in quotes, or your shell takes it apart first.
+Counts what a session in the folder would count: the permissions of settings.json, with --permissions in the place of their preset, the
+.agentd/policy.json of the project where that is trusted, and the rules of FILE besides:
+{\"rules\": [{\"tool\": \"bash\", \"command\": \"git push *\", \"action\": \"ask\"}]}. Runs nothing, and needs no daemon. Put -- before the command, and the command in quotes, or your shell takes it apart first.
 
 Exit codes:
   0    it would run
@@ -63,7 +63,7 @@ Examples:
   agentctl policy test permissions-test.json
 
 FILE holds {\"permissions\": {\"preset\": \"workspace\", \"rules\": […]}, \"examples\": [{\"command\": \"rm -rf x\", \"action\": \"deny\"},
-{\"tool\": \"read\", \"path\": \"~/.ssh/id\", \"action\": \"deny\"}]}. Without \"permissions\" those of settings.json count. \"cwd\" and \"home\"
+{\"tool\": \"read\", \"path\": \"~/.ssh/id\", \"action\": \"deny\"}]}. Without \"permissions\" those of settings.json and of a trusted project's .agentd/policy.json count. \"cwd\" and \"home\"
 may stand beside them, so that the file means the same everywhere.
 
 Exit codes:

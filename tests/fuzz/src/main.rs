@@ -43,6 +43,7 @@ fn laws() -> Vec<Law> {
         agentd_store::fuzz::LAWS,
         agentd_export_html::fuzz::LAWS,
         agentd_images::fuzz::LAWS,
+        agentd_policy::fuzz::LAWS,
         agentd_process::fuzz::LAWS,
         agentd_tools::fuzz::LAWS,
         agentd_agent::fuzz::LAWS,

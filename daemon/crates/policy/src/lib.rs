@@ -6,6 +6,9 @@
 
 mod command;
 mod compiled;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzz;
 mod looks;
 mod paths;
 mod policy;
