@@ -4,6 +4,24 @@ use std::sync::Arc;
 
 use crate::{records::NewRecord, service::CommandNumber, session::SessionCheckpoints};
 
+impl SessionCheckpoints {
+    /// A command is about to start: of the agent, or of the user. Its changes are those until the guard is told of the end, or
+    /// dropped.
+    pub fn begin_command(
+        self: &Arc<Self>,
+        call_id: Option<String>,
+        tool: &str,
+        is_agent: bool,
+    ) -> CommandGuard {
+        CommandGuard {
+            number: Some(self.folder.begin(is_agent)),
+            session: Arc::clone(self),
+            call_id,
+            tool: tool.to_owned(),
+        }
+    }
+}
+
 /// A command that runs.
 pub struct CommandGuard {
     session: Arc<SessionCheckpoints>,
@@ -14,15 +32,6 @@ pub struct CommandGuard {
 }
 
 impl CommandGuard {
-    pub(crate) fn new(
-        session: Arc<SessionCheckpoints>,
-        number: CommandNumber,
-        call_id: Option<String>,
-        tool: &str,
-    ) -> Self {
-        Self { session, number: Some(number), call_id, tool: tool.to_owned() }
-    }
-
     /// The command ended: stores a checkpoint of what it changed.
     pub fn end(mut self) {
         self.finish();

@@ -15,8 +15,6 @@ use serde::{Deserialize, Serialize};
 
 mod walk;
 
-use walk::Look;
-
 use crate::{
     capture::{Stat, capture},
     rules::Rules,
@@ -80,6 +78,19 @@ pub(crate) struct Index {
     /// What the folder itself was, and its number in the file system.
     top: (FileState, u64),
     watch: Option<Watch>,
+}
+
+/// One look at some paths.
+#[derive(Default)]
+struct Look {
+    /// Files whose content has to be read.
+    read: Vec<(PathBuf, Stat)>,
+    changed: Vec<(PathBuf, Option<Entry>, Option<Entry>)>,
+    repositories: Vec<PathBuf>,
+    /// What the folder itself was, where that is another by now.
+    top: Option<FileState>,
+    seen: u64,
+    bytes: u64,
 }
 
 impl Index {

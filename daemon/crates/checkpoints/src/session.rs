@@ -13,7 +13,6 @@ use agentd_protocol::checkpoints::{
 
 use crate::{
     capture::capture_now,
-    command_guard::CommandGuard,
     diff,
     records::{NewRecord, Record, Records},
     restore::{self, Plan},
@@ -117,17 +116,6 @@ impl SessionCheckpoints {
     #[must_use]
     pub fn state(&self) -> UndoState {
         UndoState { enabled: true, uncovered: self.folder.uncovered() }
-    }
-
-    /// A command is about to start: of the agent, or of the user. Its changes are those until the guard is told of the end, or
-    /// dropped.
-    pub fn begin_command(
-        self: &Arc<Self>,
-        call_id: Option<String>,
-        tool: &str,
-        is_agent: bool,
-    ) -> CommandGuard {
-        CommandGuard::new(Arc::clone(self), self.folder.begin(is_agent), call_id, tool)
     }
 
     /// Runs `write`, which changes the file at `path`, an absolute path without links, and may make its parent folders.

@@ -1,8 +1,10 @@
 //! The built-in list of commands that only look: they read files and show something, and neither write nor start programs.
 
 mod git;
+mod options;
 
 use git::git;
+use options::{is_one_of, may_be};
 
 use crate::shell::{Word, WordValue};
 
@@ -168,20 +170,6 @@ pub(crate) fn opens_arguments(name: &str) -> bool {
 /// Whether a command with this name looks into the folders below.
 pub(crate) fn goes_deep(name: &str) -> bool {
     DEEP.contains(&name)
-}
-
-fn is_one_of(word: &Word, texts: &[&str]) -> bool {
-    word.text().is_some_and(|text| texts.contains(&text))
-}
-
-/// Whether a word may be one of these options. A long one may be shortened, or have its value behind `=`.
-fn may_be(word: &Word, letters: &str, long: &[&str]) -> bool {
-    let Some(text) = word.text() else { return word.may_be_option() };
-    if let Some(given) = text.strip_prefix("--") {
-        let given = given.split('=').next().unwrap_or_default();
-        return !given.is_empty() && long.iter().any(|option| option.starts_with(given));
-    }
-    text.strip_prefix('-').is_some_and(|given| given.chars().any(|letter| letters.contains(letter)))
 }
 
 /// `date` shows the time, unless `-s` or a word without `+` sets it.

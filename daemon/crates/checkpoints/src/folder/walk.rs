@@ -7,21 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Entry, Index};
+use super::{Entry, Index, Look};
 use crate::{capture::Stat, state::FileState, watch::Watch};
-
-/// One look at some paths.
-#[derive(Default)]
-pub(super) struct Look {
-    /// Files whose content has to be read.
-    pub(super) read: Vec<(PathBuf, Stat)>,
-    pub(super) changed: Vec<(PathBuf, Option<Entry>, Option<Entry>)>,
-    pub(super) repositories: Vec<PathBuf>,
-    /// What the folder itself was, where that is another by now.
-    pub(super) top: Option<FileState>,
-    pub(super) seen: u64,
-    pub(super) bytes: u64,
-}
 
 impl Index {
     /// Looks at the folder itself. Returns whether another one has its place.

@@ -1,6 +1,6 @@
 //! The commands of git that only look.
 
-use super::{is_one_of, may_be};
+use super::options::{is_one_of, may_be};
 use crate::shell::Word;
 
 /// Subcommands of git that only look, whatever their arguments but for those of [`git`].
