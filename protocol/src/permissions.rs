@@ -7,7 +7,6 @@ use crate::{
     policy_check::VerdictCommand,
     session::PermissionState,
     settings::{PermissionPreset, PermissionRule, PermissionSettings, TimeoutDecision},
-    ui::UiMethod,
 };
 
 /// The fields of `set_permissions`. What is absent stays as it is; without any the answer only tells the permissions in force.
@@ -159,14 +158,6 @@ impl PermissionQuestion {
     #[must_use]
     pub fn option(&self, answer: PermissionAnswer) -> Option<&PermissionOption> {
         self.options.iter().find(|option| option.decision == answer)
-    }
-
-    /// The question for clients that do not know this one.
-    #[must_use]
-    pub fn as_select(&self) -> UiMethod {
-        let options = self.options.iter().map(|option| option.text.clone());
-        let options = options.chain([Self::NO_WITH_WORDS.to_owned()]).collect();
-        UiMethod::Select { title: self.title.clone(), options, timeout: Some(self.timeout) }
     }
 }
 

@@ -28,6 +28,16 @@ impl ExtensionUiRequest {
     }
 }
 
+impl PermissionQuestion {
+    /// The question for clients that do not know this one.
+    #[must_use]
+    pub fn as_select(&self) -> UiMethod {
+        let options = self.options.iter().map(|option| option.text.clone());
+        let options = options.chain([Self::NO_WITH_WORDS.to_owned()]).collect();
+        UiMethod::Select { title: self.title.clone(), options, timeout: Some(self.timeout) }
+    }
+}
+
 /// What is shown or asked. `select`, `confirm`, `input` and `editor` are dialogs. A `timeout` is in milliseconds; after it the
 /// default is taken, and an answer is ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -58,6 +58,7 @@ mod logins;
 mod many_clients;
 mod models_file;
 mod pages;
+mod permission_requests;
 mod permissions;
 mod permissions_changed;
 mod persistence;
