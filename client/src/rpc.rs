@@ -153,6 +153,21 @@ impl Client {
         self.commands.send(bytes).await.map_err(|_| CallError::Ended { command: NAME })
     }
 
+    /// Sends a command whose answer nobody waits for.
+    ///
+    /// # Errors
+    /// When the connection has ended.
+    pub(crate) async fn tell<C: Call>(
+        &self,
+        session: Option<&str>,
+        params: &C::Params,
+    ) -> Result<(), CallError> {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed).to_string();
+        let line = encode::<C>(&id, session, params)
+            .map_err(|source| CallError::Unreadable { command: C::NAME, source })?;
+        self.commands.send(line).await.map_err(|_| CallError::Ended { command: C::NAME })
+    }
+
     async fn call_to<C: Call>(
         &self,
         session: Option<&str>,

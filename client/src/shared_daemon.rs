@@ -170,7 +170,12 @@ impl DaemonConnection {
         let hello = HelloParams {
             protocol: PROTOCOL,
             client: Some(client_info()),
-            capabilities: ClientCapabilities { sessions: true, ui, ..ClientCapabilities::default() },
+            capabilities: ClientCapabilities {
+                sessions: true,
+                ui,
+                permissions: ui,
+                ..ClientCapabilities::default()
+            },
             role: Role::Control,
         };
         match timeout(ANSWER_TIMEOUT, self.client.call::<Hello>(&hello)).await {

@@ -164,9 +164,10 @@ impl PermissionQuestion {
 /// The fields of `permission_response`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct PermissionResponseParams {
-    /// The question: the `id` of the request.
-    pub id: String,
+    /// The question: its `id`.
+    pub request_id: String,
     /// The answer: one of the question's options.
     pub decision: PermissionAnswer,
     /// With `deny`: words to the model.

@@ -59,6 +59,7 @@ mod many_clients;
 mod models_file;
 mod pages;
 mod permission_requests;
+mod permission_terminal;
 mod permissions;
 mod permissions_changed;
 mod persistence;

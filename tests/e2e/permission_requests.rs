@@ -34,18 +34,11 @@ fn question(client: &mut SocketClient) -> Value {
 }
 
 fn response(id: &str, question: &Value, decision: &str) -> Value {
-    json!({"type": "permission_response", "sessionId": id, "id": question["id"], "decision": decision})
+    json!({"type": "permission_response", "sessionId": id, "requestId": question["id"], "decision": decision})
 }
 
-/// Sends an answer. Its `id` is that of the question, so that the response has it, too.
 fn respond(client: &mut SocketClient, id: &str, question: &Value, decision: &str) -> Value {
-    say(client, response(id, question, decision))
-}
-
-fn say(client: &mut SocketClient, line: Value) -> Value {
-    client.send(&line);
-    client
-        .until("the response", |said| said["type"] == "response" && said["command"] == "permission_response")
+    client.call(response(id, question, decision))
 }
 
 #[test]
@@ -83,7 +76,7 @@ fn each_client_is_asked_as_it_understands_and_the_late_one_is_told() {
     );
     assert_eq!(question(&mut late)["id"], full["id"]);
     let done = respond(&mut editor, &id, &full, "once");
-    assert_eq!((&done["success"], &done["id"]), (&json!(true), &full["id"]));
+    assert_eq!(done["success"], true, "{done}");
     let resolved = plain.event("ui_request_resolved");
     assert_eq!((&resolved["by"], &resolved["decision"]), (&json!("editor"), &json!("once")));
     late.event("ui_request_resolved");
@@ -118,7 +111,7 @@ fn an_answer_of_a_select_is_the_same_and_words_need_no_second_question() {
     let full = question(&mut editor);
     let mut line = response(&id, &full, "deny");
     line["message"] = json!("Use a test.");
-    assert_eq!(say(&mut editor, line)["success"], true);
+    assert_eq!(editor.call(line)["success"], true);
     result_of(&mut plain);
     assert_eq!(result_of(&mut plain), "Permission denied: the user said no. The user says: Use a test.");
     plain.event("agent_settled");
@@ -147,7 +140,7 @@ fn an_edit_shows_what_it_would_change_and_a_new_file_what_it_would_hold() {
     assert_says(refused["error"].as_str().unwrap(), &["\"decision\"", "always", "once, deny"]);
     let mut line = response(&id, &edit, "once");
     line["message"] = json!("But be careful.");
-    assert_says(say(&mut editor, line)["error"].as_str().unwrap(), &["\"message\"", "deny"]);
+    assert_says(editor.call(line)["error"].as_str().unwrap(), &["\"message\"", "deny"]);
     respond(&mut editor, &id, &edit, "once");
     let write = question(&mut editor);
     assert_says(write["diff"].as_str().unwrap(), &["--- /dev/null\n", "@@ -0,0 +1 @@\n+one\n"]);
@@ -277,7 +270,7 @@ fn who_did_not_say_so_answers_nothing() {
         let refused = respond(client, &id, &full, "once");
         assert_eq!(refused["code"], "forbidden", "{refused}");
     }
-    let unknown = say(&mut editor, response(&id, &json!({ "id": "none" }), "once"));
+    let unknown = editor.call(response(&id, &json!({ "id": "none" }), "once"));
     assert_eq!(unknown["error"], "No question about a call has the id \"none\" in this session.");
     respond(&mut editor, &id, &full, "deny");
     editor.event("agent_settled");

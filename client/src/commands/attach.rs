@@ -57,7 +57,7 @@ async fn attach(options: &AttachOptions) -> Result<Exit, Fault> {
             return Ok(Exit::OutputClosed);
         }
     }
-    let mut questions = PendingDialogs::of(&session.id);
+    let mut questions = PendingDialogs::of(&session.id, style.colour);
     for request in attached.pending_ui.into_iter().filter(|_| !options.observe) {
         let shown = questions.take(request);
         if chunks.send(OutputChunk::Err(shown.into_bytes())).await.is_err() {
@@ -158,8 +158,7 @@ async fn follow(
                 Some(line) if questions.is_asking() => {
                     let shown = match questions.typed(&line) {
                         TypedOutcome::Answer(answer, next) => {
-                            let sent = connection.client.answer_question(&answer).await;
-                            sent?;
+                            answer.send(&connection.client).await?;
                             next
                         }
                         TypedOutcome::More => String::new(),

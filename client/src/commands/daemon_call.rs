@@ -75,7 +75,12 @@ async fn connect_as(role: Role, ui: bool) -> Result<Option<DaemonConnection>, Fa
     let hello = HelloParams {
         protocol: PROTOCOL,
         client: Some(client_info()),
-        capabilities: ClientCapabilities { sessions: true, ui, ..ClientCapabilities::default() },
+        capabilities: ClientCapabilities {
+            sessions: true,
+            ui,
+            permissions: ui,
+            ..ClientCapabilities::default()
+        },
         role,
     };
     connection.client.call::<Hello>(&hello).await?;

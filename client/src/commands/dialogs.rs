@@ -5,11 +5,18 @@ use std::{
     io::{self, BufRead},
 };
 
-use agentd_protocol::ui::{ExtensionUiRequest, NotifyType, UiMethod, UiRequestResolved, UiResponse};
+use agentd_protocol::{
+    permissions::{PermissionAnswer, PermissionResponseParams},
+    ui::{ExtensionUiRequest, NotifyType, UiMethod, UiRequestResolved, UiResponse},
+};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use crate::render::one_line;
+use super::permission_question::{self, HOW_TO_SAY, TypedKey};
+use crate::{
+    render::one_line,
+    rpc::{CallError, Client, PermissionResponse},
+};
 
 /// How many typed lines wait until they are handled.
 const TYPED: usize = 16;
@@ -24,13 +31,44 @@ pub(crate) struct PendingDialogs {
     waiting: VecDeque<ExtensionUiRequest>,
     /// The lines of a text that is not complete.
     lines: Vec<String>,
+    /// Whether the next line has the words to the model that go with a no.
+    wants_words: bool,
+    /// The last answer to a question about a call, until we are told that it counts.
+    sent: Option<(String, PermissionAnswer)>,
+    /// Whether diffs are coloured.
+    colour: bool,
+}
+
+/// An answer that is to be sent.
+#[derive(Debug, PartialEq)]
+pub(crate) enum TypedAnswer {
+    /// To a dialog.
+    Dialog(UiResponse),
+    /// To a question about a call, in this session.
+    Permission(String, PermissionResponseParams),
+}
+
+impl TypedAnswer {
+    /// Sends it. Whether it came first is told by an event.
+    ///
+    /// # Errors
+    /// When the connection has ended.
+    pub(crate) async fn send(&self, client: &Client) -> Result<(), CallError> {
+        match self {
+            Self::Dialog(response) => client.answer_question(response).await,
+            Self::Permission(session, params) => {
+                let session = Some(session.as_str()).filter(|session| !session.is_empty());
+                client.tell::<PermissionResponse>(session, params).await
+            }
+        }
+    }
 }
 
 /// The outcome of a typed line.
 #[derive(Debug, PartialEq)]
 pub(crate) enum TypedOutcome {
-    /// The response to send, and the text that shows the next dialog.
-    Answer(Box<UiResponse>, String),
+    /// The answer to send, and the text that shows the next dialog.
+    Answer(Box<TypedAnswer>, String),
     /// The line is part of a longer text.
     More,
     /// The line is no answer; the text says what is one.
@@ -39,8 +77,8 @@ pub(crate) enum TypedOutcome {
 
 impl PendingDialogs {
     /// No dialogs of a session yet.
-    pub(crate) fn of(session: &str) -> Self {
-        Self { session: session.to_owned(), ..Self::default() }
+    pub(crate) fn of(session: &str, colour: bool) -> Self {
+        Self { session: session.to_owned(), colour, ..Self::default() }
     }
 
     /// Whether a dialog waits for an answer.
@@ -64,13 +102,17 @@ impl PendingDialogs {
     /// Removes a dialog that is over; gives the text about one that others answered.
     pub(crate) fn resolved(&mut self, resolved: &UiRequestResolved) -> String {
         let Some(at) = self.waiting.iter().position(|waiting| waiting.id == resolved.id) else {
-            return String::new();
+            return self.overtaken(resolved);
         };
-        self.waiting.remove(at);
+        let removed = self.waiting.remove(at);
         if at > 0 {
             return String::new();
         }
         self.lines.clear();
+        self.wants_words = false;
+        if removed.is_some_and(|request| matches!(request.method, UiMethod::Permission(_))) {
+            return permission_question::ended(resolved) + &self.shown();
+        }
         let said = match &resolved.by {
             Some(by) => format!("  Answered by {}.\n", one_line(by)),
             None => "  Nobody answered in time.\n".to_owned(),
@@ -78,9 +120,46 @@ impl PendingDialogs {
         said + &self.shown()
     }
 
+    /// The text about a question that we answered too late; nothing where our answer counts.
+    fn overtaken(&mut self, resolved: &UiRequestResolved) -> String {
+        let Some((_, sent)) = self.sent.take_if(|(id, _)| *id == resolved.id) else { return String::new() };
+        if resolved.decision == Some(sent) {
+            return String::new();
+        }
+        format!("  Your answer came too late.\n{}", permission_question::ended(resolved))
+    }
+
+    /// Takes a line that was typed at a question about a call.
+    fn typed_key(&mut self, line: &str) -> TypedOutcome {
+        let Some(ExtensionUiRequest { id, method: UiMethod::Permission(question) }) = self.waiting.front()
+        else {
+            return TypedOutcome::More;
+        };
+        let said = match (self.wants_words, line.trim()) {
+            (true, "") => TypedKey::Unclear,
+            (true, words) => TypedKey::Answer(PermissionAnswer::Deny, Some(words.to_owned())),
+            (false, line) => permission_question::key(question, line),
+        };
+        self.wants_words = said == TypedKey::Words;
+        let (decision, message) = match said {
+            TypedKey::Words => return TypedOutcome::Unclear(HOW_TO_SAY.to_owned()),
+            TypedKey::Unclear => return TypedOutcome::Unclear(permission_question::keys(question)),
+            TypedKey::Answer(decision, message) => (decision, message),
+        };
+        let answer =
+            PermissionResponseParams { request_id: id.clone(), decision, message, client: String::new() };
+        self.sent = Some((id.clone(), decision));
+        self.waiting.pop_front();
+        let answer = TypedAnswer::Permission(self.session.clone(), answer);
+        TypedOutcome::Answer(Box::new(answer), self.shown())
+    }
+
     /// Takes a line that was typed while a dialog waits.
     pub(crate) fn typed(&mut self, line: &str) -> TypedOutcome {
         let Some(request) = self.waiting.front() else { return TypedOutcome::More };
+        if matches!(request.method, UiMethod::Permission(_)) {
+            return self.typed_key(line);
+        }
         let mut response = UiResponse {
             id: request.id.clone(),
             session_id: Some(self.session.clone()),
@@ -115,7 +194,7 @@ impl PendingDialogs {
         }
         self.waiting.pop_front();
         self.lines.clear();
-        TypedOutcome::Answer(Box::new(response), self.shown())
+        TypedOutcome::Answer(Box::new(TypedAnswer::Dialog(response)), self.shown())
     }
 
     /// The first dialog as text.
@@ -123,6 +202,7 @@ impl PendingDialogs {
         let Some(request) = self.waiting.front() else { return String::new() };
         let mut text = String::new();
         match &request.method {
+            UiMethod::Permission(question) => return permission_question::shown(question, self.colour),
             UiMethod::Select { title, options, .. } => {
                 text.push_str(&format!("? {}\n", one_line(title)));
                 for (index, option) in options.iter().enumerate() {
@@ -211,13 +291,14 @@ mod tests {
 
     /// The response to the only dialog.
     fn answer(method: UiMethod, lines: &[&str]) -> String {
-        let mut questions = PendingDialogs::of("s");
+        let mut questions = PendingDialogs::of("s", false);
         questions.take(request("i", method));
         let (last, before) = lines.split_last().unwrap();
         for line in before {
             assert_eq!(questions.typed(line), TypedOutcome::More);
         }
-        let TypedOutcome::Answer(response, next) = questions.typed(last) else { panic!("no answer") };
+        let TypedOutcome::Answer(answer, next) = questions.typed(last) else { panic!("no answer") };
+        let TypedAnswer::Dialog(response) = *answer else { panic!("another answer") };
         assert!(next.is_empty() && !questions.is_asking());
         serde_json::to_string(&response).unwrap().replace(r#"{"id":"i","sessionId":"s","#, "{")
     }
@@ -239,7 +320,7 @@ mod tests {
 
     #[test]
     fn what_does_not_answer_is_asked_again() {
-        let mut questions = PendingDialogs::of("s");
+        let mut questions = PendingDialogs::of("s", false);
         let shown = questions.take(select("i"));
         assert_eq!(
             shown,
@@ -255,7 +336,7 @@ mod tests {
 
     #[test]
     fn questions_come_one_after_the_other() {
-        let mut questions = PendingDialogs::of("s");
+        let mut questions = PendingDialogs::of("s", false);
         questions.take(select("a"));
         assert_eq!(questions.take(select("b")), "");
         assert_eq!(questions.take(select("b")), "");
@@ -263,7 +344,8 @@ mod tests {
             |id: &str| UiRequestResolved { id: id.into(), by: Some("editor".into()), decision: None };
         let said = questions.resolved(&resolved("a"));
         assert!(said.starts_with("  Answered by editor.\n? Which?\n"), "{said}");
-        let TypedOutcome::Answer(response, next) = questions.typed("1") else { panic!("no answer") };
+        let TypedOutcome::Answer(answer, next) = questions.typed("1") else { panic!("no answer") };
+        let TypedAnswer::Dialog(response) = *answer else { panic!("another answer") };
         assert_eq!((response.id.as_str(), next.as_str()), ("b", ""));
         // Our own answer needs no text.
         assert_eq!(questions.resolved(&resolved("b")), "");

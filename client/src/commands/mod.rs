@@ -20,6 +20,7 @@ pub(crate) mod fsck;
 pub(crate) mod logs;
 pub(crate) mod man;
 pub(crate) mod models;
+mod permission_question;
 pub(crate) mod policy;
 pub(crate) mod prompt;
 pub(crate) mod ps;

@@ -87,7 +87,7 @@ async fn hold(
     let (client, _, followed) = link.parts();
     let prepared = async {
         if followed.is_none() {
-            conversation.introduce(client).await?;
+            conversation.introduce(client, request.can_answer).await?;
         }
         choose_model(conversation, client, request).await
     };

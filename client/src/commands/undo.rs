@@ -16,7 +16,7 @@ use crate::{
     exit::{Exit, Fault, conclude, print_stderr},
     output,
     private_daemon::StartOptions,
-    render::{Screen, counted, one_line},
+    render::{Screen, counted, one_line, paint_diff},
     rpc::{AttachSession, Call, Client, DiffCheckpoint, ListSessions, RestoreCheckpoint},
 };
 
@@ -182,18 +182,7 @@ fn unified(found: &CheckpointDiff, screen: Screen) -> String {
     if !screen.is_terminal {
         return all.collect();
     }
-    let line = |line: &str| {
-        let text = one_line(line.trim_end_matches('\n'));
-        let painted = match line.as_bytes() {
-            [b'-', b'-', b'-', b' ', ..] | [b'+', b'+', b'+', b' ', ..] => screen.paint("1", &text),
-            [b'-', ..] => screen.paint("31", &text),
-            [b'+', ..] => screen.paint("32", &text),
-            [b'@', b'@', ..] => screen.paint("36", &text),
-            _ => text,
-        };
-        painted + "\n"
-    };
-    all.map(line).collect()
+    all.map(|line| paint_diff(line.trim_end_matches('\n'), screen.colour) + "\n").collect()
 }
 
 /// A line for each file, and the sum.

@@ -85,6 +85,19 @@ pub(crate) fn coloured(colour: &str, text: &str) -> String {
     format!("\x1b[{colour}m{text}\x1b[0m")
 }
 
+/// A line of a unified diff, harmless to a terminal, in the colours of diffs.
+pub(crate) fn paint_diff(line: &str, colour: bool) -> String {
+    let text = one_line(line);
+    let sgr = match line.as_bytes() {
+        [b'-', b'-', b'-', b' ', ..] | [b'+', b'+', b'+', b' ', ..] => "1",
+        [b'-', ..] => "31",
+        [b'+', ..] => "32",
+        [b'@', b'@', ..] => "36",
+        _ => return text,
+    };
+    if colour { coloured(sgr, &text) } else { text }
+}
+
 /// The title of a session: its folder, and its name or else its first message.
 pub(crate) fn session_title(session: &SessionInfo) -> String {
     let text = session.name.as_deref().unwrap_or(&session.first_message);

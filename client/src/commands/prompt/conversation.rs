@@ -75,11 +75,16 @@ pub(super) fn output_failed(error: &io::Error) -> Result<Exit, Fault> {
 
 impl Conversation {
     /// Says hello to an agentd of our own, which then also sends the events that clients of pi do not know.
-    pub(super) async fn introduce(&mut self, client: &Client) -> Result<(), ConversationEnd> {
+    /// With somebody at the terminal, it asks them about calls.
+    pub(super) async fn introduce(
+        &mut self,
+        client: &Client,
+        can_answer: bool,
+    ) -> Result<(), ConversationEnd> {
         let hello = HelloParams {
             protocol: PROTOCOL,
             client: Some(client_info()),
-            capabilities: ClientCapabilities::default(),
+            capabilities: ClientCapabilities { permissions: can_answer, ..ClientCapabilities::default() },
             role: Role::Control,
         };
         match self.unless_stopped(client.call::<Hello>(&hello)).await? {

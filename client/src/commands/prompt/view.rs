@@ -104,7 +104,10 @@ impl PromptView {
             text: (!request.json).then(|| TextRenderer::new(StreamStyle::detect())),
             can_answer: request.can_answer,
             dialogs: TypedAnswers {
-                questions: PendingDialogs::of(followed.map_or("", FollowedSession::id)),
+                questions: PendingDialogs::of(
+                    followed.map_or("", FollowedSession::id),
+                    StreamStyle::detect().colour,
+                ),
                 lines: None,
             },
             unwritten: Unwritten { chunks: VecDeque::new(), bytes: 0, max_bytes },
@@ -162,7 +165,7 @@ impl PromptView {
         };
         let shown = match self.dialogs.questions.typed(&line) {
             TypedOutcome::Answer(answer, next) => {
-                client.answer_question(&answer).await?;
+                answer.send(client).await?;
                 next
             }
             TypedOutcome::More => return Ok(()),

@@ -71,7 +71,7 @@ impl PendingDialogs {
     /// # Errors
     /// It is over, which the text says with who decided what; or that is not among its options.
     pub(crate) fn decide(&mut self, answer: PermissionResponseParams) -> Result<EndedDialog, Failure> {
-        let PermissionResponseParams { id, decision, message, client } = answer;
+        let PermissionResponseParams { request_id: id, decision, message, client } = answer;
         let place = self.waiting.iter().position(|pending| pending.request.id == id);
         let asked = place.map(|place| (place, &self.waiting[place].request.method));
         let Some((place, UiMethod::Permission(question))) = asked else { return Err(self.too_late(&id)) };
