@@ -55,6 +55,8 @@ const FLAGS: &[(&[&str], Live)] = &[
     (&["--prompt-template", "one.md"], Refused("--prompt-template")),
     (&["--no-prompt-templates"], Refused("--no-prompt-templates")),
     (&["-np"], Refused("--no-prompt-templates")),
+    (&["--permissions", "read-only"], Refused("--permissions")),
+    (&["--permission-rules", "rules.json"], Refused("--permission-rules")),
     (&["--sandbox", "read-only"], Refused("--sandbox")),
     (&["--network", "off"], Refused("--network")),
     (&["--writable-root", "/tmp"], Refused("--writable-root")),
@@ -114,6 +116,7 @@ pub(crate) fn home(server: &MockServer, idle_ms: Option<u64>) -> Home {
         "baseUrl": server.base_url(), "api": "openai-completions", "apiKey": "test-key-1234",
         "models": [{"id": "fake", "reasoning": true}, {"id": "other", "reasoning": true}],
     }}}));
+    home.write("rules.json", r#"{"rules": [{"tool": "bash", "command": "rm *", "action": "deny"}]}"#);
     // The project has settings to trust, and no default for it.
     home.write(".agentd/settings.json", "{}");
     if let Some(idle_ms) = idle_ms {
@@ -169,12 +172,10 @@ fn check(client: &mut SocketClient, home: &Home, id: &str, args: &[&str], live: 
             assert_eq!(refused["code"], json!("invalid_field"), "{args:?}: {refused}");
             assert_says(
                 &complaint(&refused),
-                &[name, "\"args\"", id, "close_session"].map(|part| {
-                    if part == "close_session" && *name == "--fallback-models" {
-                        "set_fallback_models"
-                    } else {
-                        part
-                    }
+                &[name, "\"args\"", id, "close_session"].map(|part| match (part, *name) {
+                    ("close_session", "--fallback-models") => "set_fallback_models",
+                    ("close_session", "--permissions" | "--permission-rules") => "set_permissions",
+                    _ => part,
                 }),
             );
             assert!(!refused.to_string().contains("hush"), "{refused}");

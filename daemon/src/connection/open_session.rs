@@ -252,6 +252,7 @@ impl Fields {
             [flag, ..] if BudgetLimits::FLAGS.contains(flag) => {
                 "A prompt can have stricter limits of its own (budget); other limits count when a session is opened: close it first (close_session)."
             }
+            ["--permissions" | "--permission-rules", ..] => "set_permissions changes them while it is open.",
             ["--fallback-models"] => "set_fallback_models changes them while it is open.",
             _ => hint,
         };

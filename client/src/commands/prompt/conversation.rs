@@ -113,6 +113,7 @@ impl Conversation {
         link: &mut SessionLink,
         request: &PromptRequest,
     ) -> ConversationEnd {
+        let pending_ui = link.take_pending_ui();
         let (client, incoming, mut followed) = link.parts();
         let accepted = client.call::<Prompt>(&request.prompt);
         let abort = client.call::<Abort>(&NoParams {});
@@ -121,6 +122,7 @@ impl Conversation {
         let chunks = self.chunks.clone();
         let mut state = PromptState::SUBMITTED;
         let mut view = PromptView::new(request, followed.as_deref());
+        view.show_pending(pending_ui);
         loop {
             if state.is_over(!incoming.events.is_empty()) && view.unwritten.is_empty() {
                 return ConversationEnd::Finished(view.exit(state));

@@ -9,6 +9,7 @@ use agentd_protocol::{
     daemon::{AttachSessionParams, CloseSessionParams, EndMode, OpenSessionParams, Position},
     event::Event,
     message::{AssistantMessage, Message},
+    ui::ExtensionUiRequest,
 };
 use serde::Deserialize;
 use tokio::{net::UnixStream, sync::mpsc};
@@ -38,6 +39,8 @@ pub(crate) struct SharedLink {
     ephemeral: bool,
     /// Whether the running work is another client's, and ours waits for its end.
     queued: bool,
+    /// Questions that were open when we came.
+    pending_ui: Vec<ExtensionUiRequest>,
 }
 
 impl SessionLink {
@@ -67,6 +70,14 @@ impl SessionLink {
             Self::Shared(shared) => {
                 (&shared.connection.client, &mut shared.connection.incoming, Some(&mut shared.followed))
             }
+        }
+    }
+
+    /// The questions that were open when we came; none the second time.
+    pub(crate) fn take_pending_ui(&mut self) -> Vec<ExtensionUiRequest> {
+        match self {
+            Self::Private(_) => Vec::new(),
+            Self::Shared(shared) => std::mem::take(&mut shared.pending_ui),
         }
     }
 
@@ -159,12 +170,13 @@ impl SharedLink {
             ));
         }
         let followed = FollowedSession::from(session_id, opened.epoch, opened.seq);
-        Ok(Self { connection, followed, ephemeral: request.ephemeral, queued: busy })
+        let pending_ui = opened.pending_ui;
+        Ok(Self { connection, followed, ephemeral: request.ephemeral, queued: busy, pending_ui })
     }
 
     /// Leaves the session. Failures are ignored: nobody waits for them.
     async fn leave(self, stop: bool, grace: Duration) {
-        let Self { connection, followed, ephemeral, queued } = self;
+        let Self { connection, followed, ephemeral, queued, pending_ui: _ } = self;
         let DaemonConnection { client, incoming } = connection;
         // Events must not hold up the answers.
         let tasks = incoming.discard();

@@ -6,6 +6,7 @@ use agentd_protocol::{
     event::Event,
     exit_code::{DeniedCalls, PromptExit, PromptProgram},
     message::{AssistantMessage, Message},
+    ui::ExtensionUiRequest,
 };
 use tokio::sync::mpsc;
 
@@ -113,6 +114,14 @@ impl PromptView {
             unwritten: Unwritten { chunks: VecDeque::new(), bytes: 0, max_bytes },
             last_answer: None,
             denied: DeniedCalls::default(),
+        }
+    }
+
+    /// Shows questions that were open when we came.
+    pub(super) fn show_pending(&mut self, pending: Vec<ExtensionUiRequest>) {
+        for request in pending.into_iter().filter(|_| self.can_answer) {
+            let shown = self.dialogs.questions.take(request);
+            self.unwritten.add([OutputChunk::Err(shown.into_bytes())]);
         }
     }
 
