@@ -30,6 +30,11 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|first| first == agentd_session::PROBE_ARGUMENT) {
         return tell_sandbox_support();
     }
+    // Within the mounts that bwrap made for a command.
+    if std::env::args_os().nth(1).is_some_and(|first| first == agentd_sandbox::EXEC_ARGUMENT) {
+        let error = agentd_sandbox::exec_confined(std::env::args_os().skip(2));
+        return fail(&format!("the command did not run, because its sandbox could not be set up: {error}"));
+    }
     let program =
         std::path::Path::new(&program).file_name().unwrap_or_default().to_string_lossy().into_owned();
     let args: Vec<String> =
@@ -55,7 +60,8 @@ fn main() -> ExitCode {
 
 /// Writes what this system offers for sandboxes, as JSON.
 fn tell_sandbox_support() -> ExitCode {
-    let support = serde_json::to_vec(&agentd_sandbox::probe());
+    let bwrap = std::env::args_os().nth(2);
+    let support = serde_json::to_vec(&agentd_sandbox::probe(bwrap.as_deref().map(Path::new)));
     match support.map_err(std::io::Error::from).and_then(|support| std::io::stdout().write_all(&support)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,

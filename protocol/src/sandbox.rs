@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::settings::{NetworkAccess, SandboxMode};
+use crate::settings::{NamespaceMaker, NetworkAccess, SandboxMode};
 
 /// A way in which the system confines commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,6 +75,8 @@ pub struct SandboxState {
     pub mode: SandboxMode,
     /// How commands are confined. File tools obey the same rules in any case.
     pub enforced: Vec<SandboxLayer>,
+    /// What makes the mounts.
+    pub namespaces: NamespaceMaker,
     /// The version of landlock; 0 without it.
     pub landlock_abi: u32,
     /// The folders that may be written.

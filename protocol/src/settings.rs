@@ -31,7 +31,7 @@ pub use self::{
         ProviderRetrySettings, RetrySettings, StallPolicy, ThinkingBudgetSettings, TimeLimit,
     },
     permissions::{PermissionAction, PermissionPreset, PermissionRule, PermissionSettings, TimeoutDecision},
-    sandbox::{NetworkAccess, SandboxMode, SandboxSettings},
+    sandbox::{NamespaceMaker, NetworkAccess, SandboxMode, SandboxSettings},
     undo::UndoSettings,
 };
 

@@ -345,3 +345,21 @@ fn a_command_leaves_the_sandbox_only_when_the_user_agrees() {
         assert_eq!(outside(&home).exists(), made, "{answer}");
     }
 }
+
+#[test]
+fn bwrap_makes_the_mounts_where_it_is_asked_for() {
+    if !is_enforced() {
+        return;
+    }
+    let server = calling("bash", &json!({"command": "echo x > inside && echo y > ../outside"}));
+    let home = Home::with_model(&server);
+    home.settings(&json!({"sandbox": {"mode": "workspace-write", "namespaces": "bwrap"}}));
+    let ran = ctl::run(&home, &["prompt", "--model", "fake/fake", "Do it."]);
+    if !Path::new("/usr/bin/bwrap").exists() {
+        assert_ne!(ran.code, 0);
+        return assert_says(&ran.stderr, &["install bubblewrap"]);
+    }
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_says(&told(&server), &["Read-only file system", "[Sandbox:"]);
+    assert!(home.project().join("inside").exists() && !outside(&home).exists());
+}

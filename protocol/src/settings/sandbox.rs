@@ -29,6 +29,9 @@ pub struct SandboxSettings {
     /// `off`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unix_sockets: Option<NetworkAccess>,
+    /// What makes the mounts of commands; default `own`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespaces: Option<NamespaceMaker>,
     /// Whether a session is refused where the system cannot enforce all of it; default true. Otherwise it opens with what there is,
     /// and says so.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,6 +69,18 @@ impl SandboxMode {
     pub fn named(name: &str) -> Option<Self> {
         [Self::Off, Self::WorkspaceWrite, Self::ReadOnly].into_iter().find(|mode| mode.name() == name)
     }
+}
+
+/// What makes the mounts of commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum NamespaceMaker {
+    /// agentd itself.
+    #[default]
+    Own,
+    /// The program `bwrap` (bubblewrap), found on the search path: some systems let it make namespaces and nobody else.
+    Bwrap,
 }
 
 /// Whether something of the network may be used.

@@ -14,7 +14,7 @@ use crate::{policy::SandboxPolicy, step::ConfineError};
 /// Confines the calling process, and all that it starts from now on, by the layers of `policy`; `cwd` is its working directory. There
 /// is no way back, and after an error the process must not run its program.
 ///
-/// The process must have one thread.
+/// The process must have one thread. Mounts by `bwrap` are not made here: see [`crate::command_line`].
 ///
 /// # Errors
 /// [`ConfineError`]: any step that fails.

@@ -14,6 +14,7 @@
 //!
 //! Nothing here decides whether a command may run: that is the policy of permissions.
 
+mod bwrap;
 #[cfg(target_os = "linux")]
 mod capabilities;
 mod confine;
@@ -32,6 +33,7 @@ mod syscalls;
 #[cfg(target_os = "linux")]
 mod view;
 
+pub use bwrap::{EXEC_ARGUMENT, command_line, exec_confined};
 pub use confine::confine;
 pub use policy::{AccessRefusal, SandboxPolicy};
 pub use reserved::ReservedPaths;

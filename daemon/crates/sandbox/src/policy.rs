@@ -29,6 +29,8 @@ pub struct SandboxPolicy {
     pub unix_sockets: bool,
     /// How commands are confined.
     pub layers: Vec<Layer>,
+    /// The program that makes the mounts (`bwrap`), where it is not agentd itself.
+    pub bwrap: Option<PathBuf>,
 }
 
 /// Why a file tool may not access a path.
@@ -79,6 +81,20 @@ impl SandboxPolicy {
     pub fn protected(&self) -> impl Iterator<Item = PathBuf> + '_ {
         let of_roots = self.writable.iter().flat_map(|root| PROTECTED.iter().map(|name| root.join(name)));
         of_roots.chain(self.read_only.iter().cloned())
+    }
+
+    /// The folders that are mounted to be written: the writable ones, and in each that has one the folder `.git`, since as a mount of
+    /// its own it cannot be moved away with what is protected in it. Looks at folders.
+    pub(crate) fn mounted_writable(&self) -> Vec<PathBuf> {
+        let with_git = self.writable.iter().flat_map(|root| {
+            let git = root.join(".git");
+            let is_folder = std::fs::symlink_metadata(&git).is_ok_and(|about| about.is_dir());
+            [Some(root.clone()), is_folder.then_some(git)]
+        });
+        let mut folders: Vec<PathBuf> = with_git.flatten().collect();
+        folders.sort_unstable();
+        folders.dedup();
+        folders
     }
 
     /// Checks that a file tool may read `path`, a real path.
@@ -134,7 +150,8 @@ impl SandboxPolicy {
             layer(Layer::Landlock),
             layer(Layer::Seccomp),
         ];
-        for paths in [&self.writable, &self.read_only, &self.denied] {
+        let bwrap: Vec<PathBuf> = self.bwrap.iter().cloned().collect();
+        for paths in [&self.writable, &self.read_only, &self.denied, &bwrap] {
             out.extend_from_slice(&(paths.len() as u64).to_ne_bytes());
             for path in paths {
                 let bytes = path.as_os_str().as_bytes();
@@ -153,6 +170,7 @@ impl SandboxPolicy {
         let writable = take_paths(&mut rest)?;
         let read_only = take_paths(&mut rest)?;
         let denied = take_paths(&mut rest)?;
+        let bwrap = take_paths(&mut rest)?.pop();
         let layers = [(mounts, Layer::Mounts), (landlock, Layer::Landlock), (seccomp, Layer::Seccomp)];
         let layers = layers.into_iter().filter(|(on, _)| **on != 0).map(|(_, layer)| layer).collect();
         let policy = Self {
@@ -162,6 +180,7 @@ impl SandboxPolicy {
             network: *network != 0,
             unix_sockets: *unix_sockets != 0,
             layers,
+            bwrap,
         };
         rest.is_empty().then_some(policy)
     }
@@ -237,13 +256,14 @@ mod tests {
     proptest! {
         #[test]
         fn a_policy_comes_back_as_it_was(
+            bwrap in proptest::option::of(path()),
             paths in proptest::array::uniform3(proptest::collection::vec(path(), 0..4)),
             network: bool,
             unix_sockets: bool,
             layers in proptest::sample::subsequence(Layer::ALL.to_vec(), 0..=3),
         ) {
             let [writable, read_only, denied] = paths;
-            let policy = SandboxPolicy { writable, read_only, denied, network, unix_sockets, layers };
+            let policy = SandboxPolicy { writable, read_only, denied, network, unix_sockets, layers, bwrap };
             let bytes = policy.to_bytes();
             prop_assert_eq!(SandboxPolicy::from_bytes(&bytes[..bytes.len() - 1]), None);
             prop_assert_eq!(SandboxPolicy::from_bytes(&bytes), Some(policy));

@@ -63,7 +63,7 @@ struct Part {
 fn mount_all(policy: &SandboxPolicy) -> io::Result<()> {
     // Nothing goes from here to the mounts of others, or back.
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
-    let writable = parts(writable(policy))?;
+    let writable = parts(policy.mounted_writable())?;
     let protected = parts(policy.protected().collect())?;
     let devices = Devices::take()?;
     restrict(CWD, c"/", READ_ONLY, libc::AT_RECURSIVE)?;
@@ -80,17 +80,6 @@ fn mount_all(policy: &SandboxPolicy) -> io::Result<()> {
     }
     rustix::fs::rmdir(NO_FOLDER)?;
     restrict(CWD, c"/dev", READ_ONLY, 0)
-}
-
-/// The writable folders, and in each that has one the folder `.git`: as a mount of its own it cannot be moved away with what is
-/// protected in it.
-fn writable(policy: &SandboxPolicy) -> Vec<PathBuf> {
-    let with_git = policy.writable.iter().flat_map(|root| {
-        let git = root.join(".git");
-        let is_folder = fs::symlink_metadata(&git).is_ok_and(|about| about.is_dir());
-        [Some(root.clone()), is_folder.then_some(git)]
-    });
-    with_git.flatten().collect()
 }
 
 /// Copies of the mounts at these paths, outer ones first. Missing paths are left out.

@@ -1,6 +1,7 @@
 //! The sandbox of a session: resolved from its settings when it opens, kept until it is closed.
 
 use std::{
+    collections::HashMap,
     io,
     path::{Path, PathBuf},
     process::Command,
@@ -10,7 +11,7 @@ use std::{
 use agentd_config::{AgentDir, Environment, resolve_path, temp_dir};
 use agentd_protocol::{
     sandbox::{SandboxState, SandboxSupport},
-    settings::{NetworkAccess, SandboxMode, SandboxSettings},
+    settings::{NamespaceMaker, NetworkAccess, SandboxMode, SandboxSettings},
     socket_path::Surroundings,
 };
 use agentd_sandbox::{ReservedPaths, SandboxPolicy};
@@ -56,25 +57,30 @@ pub enum SandboxFault {
 
 /// What the system offers, found out once.
 #[derive(Debug, Default)]
-pub struct SupportCache(Mutex<Option<SandboxSupport>>);
+pub struct SupportCache(Mutex<HashMap<Option<PathBuf>, SandboxSupport>>);
 
 impl SupportCache {
-    /// What the system offers. The first call runs this program once more, which tries it, and takes some milliseconds. Blocks.
+    /// What the system offers, with mounts by `bwrap` if it is given. The first call runs this program once more, which tries it, and takes some milliseconds. Blocks.
     ///
     /// # Errors
     /// The system's, when that program cannot be run.
-    pub fn get(&self) -> io::Result<SandboxSupport> {
+    pub fn get(&self, bwrap: Option<&Path>) -> io::Result<SandboxSupport> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(support) = &*known {
+        let key = bwrap.map(Path::to_owned);
+        if let Some(support) = known.get(&key) {
             return Ok(support.clone());
         }
         // A process of its own: what it tries cannot be undone.
-        let output =
-            Command::new("/proc/self/exe").arg(PROBE_ARGUMENT).env_clear().current_dir("/").output()?;
+        let output = Command::new("/proc/self/exe")
+            .arg(PROBE_ARGUMENT)
+            .args(bwrap)
+            .env_clear()
+            .current_dir("/")
+            .output()?;
         let support: SandboxSupport = serde_json::from_slice(&output.stdout).map_err(|error| {
             io::Error::other(format!("the trial ended with {} and said no result ({error})", output.status))
         })?;
-        *known = Some(support.clone());
+        known.insert(key, support.clone());
         Ok(support)
     }
 }
@@ -116,11 +122,16 @@ impl SandboxSources<'_> {
             return Ok(None);
         }
         let system = |what| move |source| SandboxFault::System { what, source };
+        let namespaces = settings.namespaces.unwrap_or_default();
+        let bwrap = match namespaces {
+            NamespaceMaker::Own => None,
+            NamespaceMaker::Bwrap => Some(self.bwrap()?),
+        };
         let (support, mut gaps) = if self.is_elsewhere {
             let gap = "commands and files are on another host (--ssh), where nothing is confined".to_owned();
             (SandboxSupport::default(), vec![gap])
         } else {
-            let support = self.support.get().map_err(system("what this system offers"))?;
+            let support = self.support.get(bwrap.as_deref()).map_err(system("what this system offers"))?;
             let gaps = support.gaps();
             (support, gaps)
         };
@@ -138,6 +149,7 @@ impl SandboxSources<'_> {
             network: network.is_on(),
             unix_sockets: unix_sockets.is_on(),
             layers: support.layers,
+            bwrap,
         };
         gaps.extend(links_to_protect(&policy));
         if let Some((denied, root)) = denied_root(&policy) {
@@ -152,6 +164,7 @@ impl SandboxSources<'_> {
         let state = SandboxState {
             mode,
             enforced: policy.layers.clone(),
+            namespaces,
             landlock_abi: support.landlock_abi,
             writable_roots: texts(&policy.writable),
             temporary_folder: Some(temporary_folder.display().to_string()),
@@ -185,6 +198,19 @@ impl SandboxSources<'_> {
         let mut seen = std::collections::HashSet::new();
         roots.retain(|root| seen.insert(root.clone()));
         Ok(roots)
+    }
+
+    /// The program `bwrap`, found on the search path.
+    fn bwrap(&self) -> Result<PathBuf, SandboxFault> {
+        let path = self.environment.get_os("PATH").unwrap_or_default();
+        let found =
+            std::env::split_paths(path).map(|folder| folder.join("bwrap")).find(|program| program.is_file());
+        found.and_then(|program| program.canonicalize().ok()).ok_or_else(|| SandboxFault::Path {
+            path: "bwrap".into(),
+            from: "sandbox.namespaces",
+            problem: "is not on the search path: install bubblewrap, or set sandbox.namespaces to own"
+                .to_owned(),
+        })
     }
 
     /// The agent directory says what runs in later sessions, so it stays as it is even inside of a writable folder.

@@ -98,7 +98,7 @@ fn support(ProcessSupport { lists_children, lasting_marks }: ProcessSupport) -> 
 pub(super) fn sandbox(settings: Option<&Settings>) -> Check {
     let setting = settings.and_then(|settings| settings.sandbox.clone()).unwrap_or_default();
     let is_asked_for = setting.mode.unwrap_or_default() != SandboxMode::Off;
-    match SupportCache::default().get() {
+    match SupportCache::default().get(None) {
         Ok(support) => judge_sandbox(&support, is_asked_for, setting.required.unwrap_or(true)),
         Err(error) => SANDBOX.problem(
             format!("what this system offers cannot be found out: {error}"),

@@ -2,13 +2,15 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    env, fs,
+    env,
+    ffi::OsString,
+    fs,
     io::{self, Read as _, Write as _},
     os::{
         fd::{AsFd, OwnedFd},
         unix::net::UnixStream,
     },
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::Arc,
     time::{Duration, Instant},
@@ -30,7 +32,7 @@ use super::{
     sys,
 };
 use crate::{
-    command::CommandStreams,
+    command::{CommandSpec, CommandStreams},
     frames::{StartStage, SupervisorOrder, SupervisorReport, decode_command},
     limits::LimitedResource,
 };
@@ -91,8 +93,12 @@ fn start(
 
     // Enter it before forking, to tell a missing directory from a missing program.
     env::set_current_dir(&spec.cwd).map_err(failed(StartStage::WorkingDirectory))?;
-    let mut command = Command::new(&spec.program);
-    command.args(&spec.args).env_clear().envs(spec.env);
+    let (program, args) = match &spec.sandbox {
+        Some(policy) if policy.bwrap.is_some() => by_bwrap(policy, &spec)?,
+        _ => (spec.program, spec.args),
+    };
+    let mut command = Command::new(&program);
+    command.args(&args).env_clear().envs(spec.env);
     connect(&mut command, spec.streams, streams).map_err(failed(StartStage::Supervisor))?;
     let meter = UsageMeter::new(terms.limits);
     let nice = if meter.is_some() { sys::raise_priority() } else { None };
@@ -109,13 +115,24 @@ fn start(
         },
     );
     let child = match spec.sandbox {
-        None => command.spawn().map_err(failed(StartStage::Program))?,
-        Some(policy) => spawn_confined(command, &policy, spec.cwd)?,
+        Some(policy) if policy.bwrap.is_none() => spawn_confined(command, &policy, spec.cwd)?,
+        // bwrap starts this program again, which confines itself.
+        Some(_) | None => command.spawn().map_err(failed(StartStage::Program))?,
     };
     // Staying there would prevent unmounting the command's directory while anything runs.
     let _ = env::set_current_dir("/");
     let pid = i32::try_from(child.id()).map_err(|_| Some((StartStage::Supervisor, libc::ERANGE)))?;
     Ok(StartedCommand { pid, meter })
+}
+
+/// The command line by which `bwrap` makes the mounts of a sandbox.
+fn by_bwrap(
+    policy: &SandboxPolicy,
+    spec: &CommandSpec,
+) -> Result<(OsString, Vec<OsString>), Option<(StartStage, i32)>> {
+    let bwrap = policy.bwrap.as_deref().unwrap_or(Path::new("bwrap"));
+    agentd_sandbox::command_line(bwrap, policy, &spec.cwd, &spec.program, &spec.args)
+        .map_err(failed(StartStage::Sandbox(ConfineStep::Mounts)))
 }
 
 /// Starts a command that confines itself before it executes its program.

@@ -41,6 +41,7 @@ fn sample(keys: &[String]) -> Value {
         "deny",
         "refuse",
         "read-only",
+        "bwrap",
         "on",
     ];
     let mut candidates: Vec<Value> = vec![json!(7), json!(true), json!(["planted"])];
