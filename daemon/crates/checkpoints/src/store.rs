@@ -121,7 +121,7 @@ impl Store {
         Ok(())
     }
 
-    /// Keeps a content of at most [`MAX_PACKED`] bytes.
+    /// Keeps a content of at most 1 MiB bytes.
     ///
     /// # Errors
     /// The system's; `StorageFull` when there is no room for it.
