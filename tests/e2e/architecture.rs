@@ -202,6 +202,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
             "agentd-protocol",
             "agentd-http",
             "agentd-ai",
+            "agentd-policy",
             "agentd-process",
             "agentd-tools",
             "agentd-agent",
