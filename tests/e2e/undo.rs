@@ -206,6 +206,45 @@ fn a_restoring_that_was_killed_is_completed() {
 }
 
 #[test]
+fn what_a_full_disk_kept_from_being_restored_is_restored_later() {
+    let home = home(&[json!([bash("rm a; echo new > b")])]);
+    home.write("a", "a");
+    home.write("b", "b");
+    let before = picture(&home.project());
+    let mut daemon = introduce(Daemon::start_with(&home, &[], |command| {
+        command.env("AGENTD_FAIL_POINTS", "undo.step@2:enospc");
+    }));
+    daemon.prompt("run 0");
+    let first = undo(&mut daemon);
+    assert_eq!(first["restored"].as_array().map(Vec::len), Some(1), "{first}");
+    assert!(
+        first["conflicts"][0]["why"].as_str().is_some_and(|why| why.contains("No space left")),
+        "{first}"
+    );
+    let second = undo(&mut daemon);
+    assert_eq!(second["conflicts"], json!([]));
+    assert_eq!(picture(&home.project()), before);
+}
+
+#[test]
+fn a_call_that_was_killed_with_the_daemon_leaves_the_others_to_undo() {
+    let home =
+        home(&[json!([bash("echo agent > a")]), json!([bash("echo lost > b; echo > started; sleep 600")])]);
+    home.write("a", "a");
+    let mut daemon = start(&home);
+    daemon.prompt("run 0");
+    let session =
+        daemon.done(json!({"type": "get_state"}))["sessionFile"].as_str().expect("a file").to_owned();
+    daemon.send(&json!({"type": "prompt", "message": "run 1"}));
+    daemon.event("tool_execution_start");
+    drop(daemon);
+    let mut daemon = introduce(Daemon::start(&home, &["--session", &session]));
+    let done = undo(&mut daemon);
+    assert_eq!(done["conflicts"], json!([]));
+    assert_eq!(home.read("a"), "a");
+}
+
+#[test]
 fn without_undo_nothing_is_kept_and_the_commands_say_how() {
     let home = home(&[json!([bash("echo x > a")])]);
     home.settings(&json!({"defaultProvider": "script", "defaultModel": "script"}));

@@ -195,6 +195,7 @@ fn carry_out(
     let Intent { kind, undoes, steps, temporary, conflicts } = intent;
     plan.conflicts = conflicts;
     let mut failed: HashMap<PathBuf, String> = HashMap::new();
+    let mut can_be_repeated = false;
     let mut folders = HashMap::new();
     for step in &steps {
         let removed = step.path.0.parent().map(|folder| folder.join(&temporary));
@@ -209,11 +210,19 @@ fn carry_out(
         if failed.contains_key(&step.path.0) {
             return;
         }
-        let done = Place::open(&step.path.0, &temporary).and_then(|place| work(&place));
+        let done = fail_point::call(Point::UndoStep)
+            .and_then(|()| Place::open(&step.path.0, &temporary))
+            .and_then(|place| work(&place));
         if let Err(error) = done {
+            can_be_repeated |= matches!(
+                error.kind(),
+                io::ErrorKind::StorageFull
+                    | io::ErrorKind::QuotaExceeded
+                    | io::ErrorKind::ReadOnlyFilesystem
+                    | io::ErrorKind::PermissionDenied
+            );
             failed.insert(step.path.0.clone(), error.to_string());
         }
-        fail_point::hit(Point::UndoStep);
     };
     let is_folder = |state: &FileState| matches!(state, FileState::Folder { .. });
     // Deepest first: what is to go, or to become something of another kind.
@@ -253,6 +262,8 @@ fn carry_out(
         None
     } else {
         let changes = done.clone();
+        // What the user can mend, such as a full disk, leaves the rest for the next undo.
+        let undoes = if can_be_repeated { Vec::new() } else { undoes };
         let new = NewRecord { kind: Some(kind), undoes, changes, ..NewRecord::default() };
         Some(records.append(new, store)?)
     };
