@@ -294,7 +294,7 @@ fn a_session_is_picked_from_a_list() {
     assert_eq!(ctl::run(&home, &["prompt", "first"]).code, 0);
     assert_eq!(ctl::run(&home, &["prompt", "second"]).code, 0);
     let mut picking = Terminal::start(&home, &binaries::agentctl(), &["prompt", "--resume", "third"]);
-    picking.wait_for("Which one");
+    picking.wait_for("Which one (1-2, Enter for none)? ");
     picking.press("9\n");
     picking.wait_for("Which one (1-2, Enter for none)? 9\nWhich one");
     picking.press("2\n");
@@ -302,7 +302,7 @@ fn a_session_is_picked_from_a_list() {
     assert_eq!(done.code, 0, "{done:?}");
     assert_says(&done.stdout, &["  1 ", "second", "  2 ", "first", "[first+third]"]);
     let mut picking = Terminal::start(&home, &binaries::agentctl(), &["prompt", "-r", "third"]);
-    picking.wait_for("Which one");
+    picking.wait_for("Enter for none)? ");
     picking.press("\n");
     assert_eq!(picking.finish().code, 1);
     let refused = ctl::run(&home, &["prompt", "--resume", "third"]);

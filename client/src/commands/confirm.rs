@@ -24,7 +24,9 @@ pub(crate) fn agreed(question: &str, enter: EnterMeans) -> Result<bool, Fault> {
     let broken = |error: io::Error| Fault::new(Exit::Failed, format!("agentctl: cannot ask: {error}"));
     let choice = if enter == EnterMeans::Yes { "[Y/n]" } else { "[y/N]" };
     let mut stderr = exit::stderr();
-    write!(stderr, "{question} {choice} ").and_then(|()| stderr.flush()).map_err(broken)?;
+    // In one write, so that keys that the terminal echoes meanwhile do not stand in the middle of the question.
+    let line = format!("{question} {choice} ");
+    stderr.write_all(line.as_bytes()).and_then(|()| stderr.flush()).map_err(broken)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(broken)?;
     // Earlier calls to agentd have taken over the signals: without this, Ctrl-C would do nothing.
     let answer = runtime.block_on(async {

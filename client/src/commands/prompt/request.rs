@@ -200,9 +200,9 @@ fn pick_session(folder: &Path) -> Result<String, Fault> {
     let mut stderr = exit::stderr();
     stderr.write_all(menu(&sessions, Timestamp::now()).as_bytes()).map_err(broken)?;
     loop {
-        write!(stderr, "Which one (1-{}, Enter for none)? ", sessions.len())
-            .and_then(|()| stderr.flush())
-            .map_err(broken)?;
+        // In one write, so that keys that the terminal echoes meanwhile do not stand in the middle of the question.
+        let question = format!("Which one (1-{}, Enter for none)? ", sessions.len());
+        stderr.write_all(question.as_bytes()).and_then(|()| stderr.flush()).map_err(broken)?;
         let mut answer = String::new();
         let count = io::stdin().lock().read_line(&mut answer).map_err(broken)?;
         match menu_answer(&answer, sessions.len()) {
