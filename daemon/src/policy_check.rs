@@ -13,6 +13,7 @@ use agentd_policy::{
 use agentd_protocol::policy_check::{
     PolicyCheckRequest, PolicyExample, PolicyVerdict, VerdictCommand, VerdictRule,
 };
+use agentd_tools::resolve_path_argument;
 
 /// Why nothing was judged.
 #[derive(Debug, thiserror::Error)]
@@ -102,7 +103,12 @@ fn project_policy(folders: &ProjectFolders) -> Result<ProjectPolicy, PolicyCheck
 
 fn verdict(policy: &Policy, example: &PolicyExample, cwd: &Path) -> PolicyDecision {
     let tool = example.tool.as_deref().unwrap_or("bash");
-    let path = example.path.as_ref().map(|path| cwd.join(path));
+    let home = &policy.options().home;
+    // What is no path for a tool is left to the tool, as in a session.
+    let path = example
+        .path
+        .as_ref()
+        .map(|path| resolve_path_argument(path, cwd, home).unwrap_or_else(|_| cwd.to_owned()));
     let subject = match (tool, &example.command, &path) {
         (_, Some(text), _) => Subject::Command { text, folder: cwd, variables: &[] },
         ("read" | "ls", _, Some(path)) => Subject::Read { path, is_deep: false },

@@ -29,6 +29,7 @@ fn verdicts_have_exit_codes_and_reasons() {
         ("read-only", "cargo build", 6, "deny: the preset read-only refuses running cargo"),
         ("ask", "ls", 7, "ask: the preset ask asks about commands that only look"),
         ("full", "rm -rf /", 0, "allow: the preset full allows"),
+        ("full", "eval \"$X\"; LD_PRELOAD=x sudo ls", 0, "allow: the preset full allows everything"),
     ] {
         let (found, text) = check(&home, &["--permissions", preset, "--", command]);
         assert_eq!(found, code, "{preset}: {command}: {text}");
@@ -81,7 +82,7 @@ fn the_settings_count_and_rules_of_a_file_besides() {
     )
     .unwrap();
     let (code, text) = check(&home, &["--rules", rules, "--", "ls"]);
-    assert_eq!(code, 3);
+    assert_eq!(code, 1);
     assert_says(&text, &["rule 1: command must be the words of one simple command"]);
     fs::write(rules, r#"{"rules": [{"tool": "bash", "comand": "ls", "action": "deny"}]}"#).unwrap();
     let (code, text) = check(&home, &["--rules", rules, "--", "ls"]);
@@ -103,6 +104,7 @@ fn files_of_examples_are_compared() {
         json!({ "permissions": { "preset": "workspace", "rules": [{ "tool": "read", "path": "~/.ssh/**", "action": "deny" }] },
             "home": "/h", "examples": [
                 { "tool": "read", "path": "/h/.ssh/id", "action": action },
+                { "tool": "read", "path": "~/.ssh/id", "action": "deny" },
                 { "tool": "mcp__x", "action": "ask" },
                 { "tool": "write", "path": "a.txt", "action": "allow" },
             ] })
@@ -110,13 +112,13 @@ fn files_of_examples_are_compared() {
     };
     fs::write(&file, example("deny")).unwrap();
     let ran = ctl::run(&home, &["policy", "test", file.to_str().unwrap()]);
-    assert_eq!((ran.code, ran.stdout.as_str()), (0, "3 examples: every verdict is the one wanted.\n"));
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "4 examples: every verdict is the one wanted.\n"));
     fs::write(&file, example("allow")).unwrap();
     let ran = ctl::run(&home, &["policy", "test", file.to_str().unwrap()]);
     assert_eq!(ran.code, 1);
     assert_says(
         &ran.stdout,
-        &["/h/.ssh/id: wanted allow, is deny: rule 1", "3 examples: 1 with another verdict."],
+        &["/h/.ssh/id: wanted allow, is deny: rule 1", "4 examples: 1 with another verdict."],
     );
 }
 
@@ -139,12 +141,12 @@ fn a_trusted_projects_policy_counts_and_unknown_keys_are_refused() {
     home.settings(&json!({ "defaultProjectTrust": "always" }));
     home.write(".agentd/policy.json", "{\"rule\": []}");
     let (code, text) = check(&home, &["--", "ls"]);
-    assert_eq!(code, 3);
+    assert_eq!(code, 1);
     assert_says(&text, &["policy.json cannot be used", "unknown field `rule`"]);
 
     home.settings(&json!({ "permissions": { "preset": "lax" } }));
     let (code, text) = check(&home, &["--", "ls"]);
-    assert_eq!(code, 3);
+    assert_eq!(code, 1);
     assert_says(&text, &["permissions cannot be used", "lax"]);
 
     let file = home.project().join("test.json");

@@ -12,9 +12,11 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::exit::{Exit, Fault};
 
 /// Runs `agentd FLAG` with a request on its stdin, and passes on each line of its answer as it comes. The inner error is one of `take`.
+/// `refused` is the exit code where agentd says why it cannot answer, rather than breaking down.
 pub(super) fn lines<Line: DeserializeOwned>(
     flag: &str,
     request: &impl Serialize,
+    refused: Exit,
     mut take: impl FnMut(Line) -> io::Result<()>,
 ) -> Result<io::Result<()>, Fault> {
     let program = find_agentd()?;
@@ -50,9 +52,11 @@ pub(super) fn lines<Line: DeserializeOwned>(
         return Ok(taken);
     }
     if !ended.success() {
+        let words_are_empty = words.is_empty();
         let text =
-            if words.is_empty() { format!("agentctl: agentd {flag} ended with {ended}") } else { words };
-        return Err(Fault::new(Exit::NoDaemon, text));
+            if words_are_empty { format!("agentctl: agentd {flag} ended with {ended}") } else { words };
+        let says_why = ended.code() == Some(1) && !words_are_empty;
+        return Err(Fault::new(if says_why { refused } else { Exit::NoDaemon }, text));
     }
     Ok(Ok(()))
 }

@@ -24,7 +24,7 @@ fn fsck(options: &FsckOptions) -> Result<Exit, Fault> {
     let request = FsckRequest { paths, all: options.all, repair: options.repair };
     let mut report = FsckReport::new(options);
     let mut stdout = io::stdout().lock();
-    match ask_agentd::lines("--fsck", &request, |found| report.take(found, &mut stdout))? {
+    match ask_agentd::lines("--fsck", &request, Exit::NoDaemon, |found| report.take(found, &mut stdout))? {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Exit::OutputClosed),
         Err(error) => {

@@ -107,7 +107,7 @@ fn judge(request: &PolicyCheckRequest) -> Result<Vec<PolicyVerdict>, Fault> {
         verdicts.push(verdict);
         Ok::<(), io::Error>(())
     };
-    ask_agentd::lines("--policy-check", request, &mut take)?.map_err(|error| {
+    ask_agentd::lines("--policy-check", request, Exit::Failed, &mut take)?.map_err(|error| {
         Fault::new(Exit::NoDaemon, format!("agentctl: agentd's verdict cannot be read: {error}"))
     })?;
     Ok(verdicts)

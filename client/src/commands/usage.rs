@@ -35,7 +35,7 @@ fn usage(options: &UsageOptions) -> Result<Exit, Fault> {
         report = Some(line);
         Ok::<(), io::Error>(())
     };
-    ask_agentd::lines("--usage", &request, &mut take)?.map_err(|error| {
+    ask_agentd::lines("--usage", &request, Exit::NoDaemon, &mut take)?.map_err(|error| {
         Fault::new(Exit::NoDaemon, format!("agentctl: agentd's report cannot be read: {error}"))
     })?;
     let report = report.ok_or_else(|| Fault::new(Exit::NoDaemon, "agentctl: agentd gave no report"))?;

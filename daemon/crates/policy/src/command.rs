@@ -1,16 +1,16 @@
 //! The verdict about a shell command: the strictest about its simple commands, what they start, and the files they name.
 
-use std::path::{Path, PathBuf};
+mod files;
 
 use agentd_protocol::settings::{PermissionAction, PermissionPreset};
 
 use crate::{
     compiled::{Compiled, CompiledRow, Verdict, exec_preset},
-    looks,
-    paths::{clean, real},
+    launcher,
+    looks::{self, ListedFiles},
     repository,
     rule::{FileAccess, Match},
-    shell::{self, Access, Assignment, Folders, Script, SimpleCommand, Word, WordValue},
+    shell::{self, Access, Assignment, Folders, Script, SimpleCommand, Word},
     variables,
     wrapper::{self, Inner},
 };
@@ -23,8 +23,11 @@ const MAX_JUDGED: u32 = 2000;
 
 /// The verdict about a shell command. `variables` are set for it from outside.
 pub(crate) fn judge(policy: &Compiled, script: &Script, variables: &[String]) -> Verdict {
-    let mut judge = Judge { policy, left: MAX_JUDGED };
-    let verdict = judge.script(script, 0);
+    let mut judge = Judge { policy, left: MAX_JUDGED, is_launched: false, gets_names_of: None };
+    let mut verdict = judge.script(script, 0);
+    if judge.left == 0 {
+        verdict = verdict.and(judge.unclear("the command starts too many others"));
+    }
     let outside = variables.iter().map(|name| Assignment { name: name.clone(), exported: true });
     outside.fold(verdict, |verdict, assignment| verdict.and(judge.assignment(&assignment)))
 }
@@ -32,12 +35,19 @@ pub(crate) fn judge(policy: &Compiled, script: &Script, variables: &[String]) ->
 struct Judge<'a> {
     policy: &'a Compiled,
     left: u32,
+    /// Whether a word of a launcher is taken for a command: what begins at a later one is judged beside it.
+    is_launched: bool,
+    /// The files whose names the command reads, where it is known to read names.
+    gets_names_of: Option<ListedFiles>,
 }
 
 impl Judge<'_> {
     fn script(&mut self, script: &Script, depth: u32) -> Verdict {
         let mut verdict = Verdict::new(PermissionAction::Allow, "it runs nothing");
         for (index, command) in script.commands.iter().enumerate() {
+            let fed_by = script.commands.get(command.fed_by.clone()).unwrap_or_default();
+            self.gets_names_of = looks::listed_files(fed_by.iter().map(|command| &*command.words))
+                .filter(|_| command.redirections.is_empty());
             let of_command = self.command(command, depth);
             verdict = if index == 0 { of_command } else { verdict.and(of_command) };
         }
@@ -63,7 +73,11 @@ impl Judge<'_> {
         for assignment in &command.assignments {
             verdict = verdict.and(self.assignment(assignment));
         }
+        let is_exec = matches!(&command.words[..], [name] if name.text() == Some("exec"));
         for redirection in &command.redirections {
+            if is_exec && redirection.access == Access::Read {
+                verdict = verdict.and(self.unclear("what the commands behind it read is changed"));
+            }
             let access = match redirection.access {
                 Access::Read => FileAccess::Read,
                 Access::Write => FileAccess::Write,
@@ -109,7 +123,44 @@ impl Judge<'_> {
             }
             None => explicit.unwrap_or_else(|| self.by_preset(name, words, folders)),
         };
-        verdict.and(self.doubts(words)).and(self.files(name, words, folders))
+        verdict
+            .and(self.doubts(words))
+            .and(self.files(name, words, folders))
+            .and(self.launched(words, folders, depth))
+    }
+
+    /// What rules that refuse or ask say of the commands that a program like `strace` may start.
+    fn launched(&mut self, words: &[Word], folders: &Folders, depth: u32) -> Verdict {
+        let mut verdict = Verdict::new(PermissionAction::Allow, String::new());
+        let is_strict = |(.., rule): &CompiledRow| rule.action() != PermissionAction::Allow;
+        if self.is_launched || !self.policy.rules().any(is_strict) {
+            return verdict;
+        }
+        let Some(launched) = launcher::launched(words) else { return verdict };
+        self.is_launched = true;
+        for command in launched.commands {
+            let found = self.words(command, folders, depth + 1);
+            // Words that are no command at all are not understood, which says nothing.
+            let is_certain = found.rule.is_some() || wrapper::unwrap(command).is_some();
+            verdict = if is_certain { verdict.and(found) } else { verdict };
+        }
+        self.is_launched = false;
+        for text in launched.texts {
+            let home = self.policy.options().home.to_string_lossy().into_owned();
+            let script = shell::parse(text, folders.clone(), &home);
+            let found = self.script(&script, depth + 1);
+            verdict = if found.rule.is_some() { verdict.and(found) } else { verdict };
+        }
+        for text in launched.quoted {
+            let home = self.policy.options().home.to_string_lossy().into_owned();
+            let mut found = self.script(&shell::parse(text, folders.clone(), &home), depth + 1);
+            if found.rule.is_some() && found.action != PermissionAction::Allow {
+                found.action = PermissionAction::Ask;
+                found.reason = format!("{}, and {text:?} in its program may be such a command", found.reason);
+                verdict = verdict.and(found);
+            }
+        }
+        verdict
     }
 
     /// A command that starts others: the strictest about them; what is said of the wrapper counts where it is stricter, or names what it
@@ -181,10 +232,14 @@ impl Judge<'_> {
     /// Rules that refuse or ask, and may match.
     fn doubts(&self, words: &[Word]) -> Verdict {
         let same = without_options_of_git(words);
+        let others = same.is_none().then(|| without_options(words)).into_iter().flatten();
+        let others: Vec<Vec<Word>> = others.collect();
         let may = self.policy.rules().find(|(.., rule)| {
             rule.action() != PermissionAction::Allow
                 && (rule.matches(words) == Match::Maybe
-                    || same.as_deref().is_some_and(|same| rule.matches(same) == Match::Maybe))
+                    || same.as_deref().is_some_and(|same| rule.matches(same) == Match::Maybe)
+                    || (rule.named_words() > 1
+                        && others.iter().any(|words| rule.matches(words) != Match::No)))
         });
         match may {
             None => Verdict::new(PermissionAction::Allow, String::new()),
@@ -215,170 +270,6 @@ impl Judge<'_> {
             &if only_looks { "commands that only look".to_owned() } else { format!("running {name}") },
         )
     }
-
-    /// The files that the words of a command name, as far as rules keep some from being read or written.
-    fn files(&self, name: &str, words: &[Word], folders: &Folders) -> Verdict {
-        let nothing = Verdict::new(PermissionAction::Allow, String::new());
-        let name = name.rsplit('/').next().unwrap_or(name);
-        let reads = self.policy.hides_files() && looks::opens_arguments(name);
-        let writes =
-            self.policy.keeps_files() && !looks::only_looks(words) && wrapper::unwrap(words).is_none();
-        if !reads && !writes {
-            return nothing;
-        }
-        let mut verdict = nothing;
-        for word in words.get(1..).unwrap_or_default() {
-            let text = match &word.value {
-                WordValue::Static(text) => text.as_str(),
-                WordValue::Glob { prefix } => {
-                    if reads {
-                        verdict = verdict.and(self.below(prefix, folders));
-                    }
-                    continue;
-                }
-                WordValue::Pipe => continue,
-                WordValue::One | WordValue::Dynamic => {
-                    if reads && !is_placeholder(word) {
-                        verdict =
-                            verdict.and(self.hidden(&format!(
-                                "which file {} names is only known when it runs",
-                                word.source
-                            )));
-                    }
-                    continue;
-                }
-            };
-            // An option may have a path behind `=`, or right behind its letter.
-            let mut paths = vec![text];
-            paths.extend(text.split_once('=').map(|(_, value)| value));
-            if text.starts_with('-') && !text.starts_with("--") && text.len() > 2 {
-                paths.extend(text.get(2..));
-            }
-            for path in paths {
-                if reads {
-                    verdict = verdict.and(self.read_rules(path, folders, looks::goes_deep(name)));
-                }
-                if writes {
-                    verdict = verdict.and(self.write_rules(path, folders));
-                }
-            }
-        }
-        // Without a path, these look into the folder that they run in.
-        if reads && looks::goes_deep(name) && !matches!(name, "ls" | "git" | "du") {
-            verdict = verdict.and(self.below("./", folders));
-        }
-        verdict
-    }
-
-    fn hidden(&self, why: &str) -> Verdict {
-        Verdict::new(PermissionAction::Ask, format!("{why}, and a rule keeps files from being read"))
-    }
-
-    /// What a rule says of reading this path; nothing where none matches.
-    fn read_rules(&self, path: &str, folders: &Folders, is_deep: bool) -> Verdict {
-        self.each_path(path, folders, |path| {
-            if path.starts_with("/proc") || path.starts_with("/dev/fd") {
-                return self.hidden(&format!("{} may lead anywhere", path.display()));
-            }
-            let verdict = self.policy.file("bash", path, FileAccess::Read);
-            let by_rule = if verdict.rule.is_some() {
-                verdict
-            } else {
-                Verdict::new(PermissionAction::Allow, String::new())
-            };
-            let is_dir = is_deep && std::fs::metadata(path).map_or(true, |found| found.is_dir());
-            if is_dir { by_rule.and(self.policy.deep_read(path)) } else { by_rule }
-        })
-    }
-
-    /// A command that may write names a file that a rule keeps from being written.
-    fn write_rules(&self, path: &str, folders: &Folders) -> Verdict {
-        self.each_path(path, folders, |path| {
-            let mut verdict = self.policy.file("bash", path, FileAccess::Write);
-            let counts = verdict.rule.is_some() && verdict.action != PermissionAction::Allow;
-            if !counts {
-                return Verdict::new(PermissionAction::Allow, String::new());
-            }
-            // It may only read the file.
-            verdict.action = PermissionAction::Ask;
-            verdict
-        })
-    }
-
-    /// A pattern of files: everything below a folder.
-    fn below(&self, prefix: &str, folders: &Folders) -> Verdict {
-        let folder = match prefix.rfind('/') {
-            Some(0) => "/",
-            Some(end) => &prefix[..end],
-            None => ".",
-        };
-        self.each_path(folder, folders, |path| self.policy.deep_read(path))
-    }
-
-    /// The strictest verdict about a path, whichever folder it is relative to.
-    fn each_path(&self, path: &str, folders: &Folders, verdict: impl Fn(&Path) -> Verdict) -> Verdict {
-        if path.is_empty() || path.contains('\0') {
-            return Verdict::new(PermissionAction::Allow, String::new());
-        }
-        let folders = match (folders, Path::new(path).is_absolute()) {
-            (_, true) => vec![PathBuf::from("/")],
-            (Folders::Known(folders), _) => folders.clone(),
-            (Folders::Unknown, _) => {
-                return self.hidden(&format!("which folder {path} is in is only known when it runs"));
-            }
-        };
-        let verdicts = folders.iter().map(|folder| verdict(&folder.join(path)));
-        verdicts.reduce(Verdict::and).unwrap_or_else(|| Verdict::new(PermissionAction::Allow, String::new()))
-    }
-
-    /// The file of a redirection.
-    fn target(&self, target: &Word, access: FileAccess, folders: &Folders) -> Verdict {
-        let what = match access {
-            FileAccess::Read => "read",
-            FileAccess::Write => "written",
-        };
-        let unknown = || {
-            if access == FileAccess::Read && !self.policy.hides_files() {
-                return self.policy.file("bash", Path::new("/"), FileAccess::Read);
-            }
-            let why = format!("which file is {what} is only known when it runs");
-            if self.policy.options().preset == PermissionPreset::Full
-                && !self.policy.keeps_files()
-                && !self.policy.hides_files()
-            {
-                return self.policy.preset(exec_preset, "it");
-            }
-            self.unclear(&why)
-        };
-        let text = match &target.value {
-            WordValue::Static(text) => text,
-            WordValue::Pipe => return Verdict::new(PermissionAction::Allow, "it is a pipe"),
-            _ => return unknown(),
-        };
-        if ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty"].contains(&text.as_str()) {
-            return Verdict::new(PermissionAction::Allow, format!("{text} keeps nothing"));
-        }
-        if text.starts_with("/dev/tcp/") || text.starts_with("/dev/udp/") {
-            return self.unclear(&format!("{text} is a connection"));
-        }
-        let folders = match (folders, Path::new(text).is_absolute()) {
-            (_, true) => vec![PathBuf::from("/")],
-            (Folders::Known(folders), _) => folders.clone(),
-            (Folders::Unknown, _) => return unknown(),
-        };
-        let verdicts = folders.iter().map(|folder| {
-            let path = folder.join(text);
-            // The shell goes up after it has followed links; what is shown and matched is where it leads.
-            let led_to = real(&path).unwrap_or_else(|| clean(&path));
-            self.policy.file("bash", &path, access).and(self.policy.file("bash", &led_to, access))
-        });
-        verdicts.reduce(Verdict::and).unwrap_or_else(unknown)
-    }
-}
-
-/// A word that stands for what `xargs` and `find` put there, which they found by names that were judged.
-fn is_placeholder(word: &Word) -> bool {
-    word.source == "…" || word.source.contains("{}")
 }
 
 /// Variables that decide which code a program loads: asked about whatever the preset is.
@@ -392,6 +283,16 @@ fn is_of_loader(name: &str) -> bool {
         || name.starts_with("GIT_")
         || name.starts_with("BASH_FUNC_")
         || matches!(name, "PAGER" | "EDITOR" | "VISUAL" | "LESSOPEN" | "LESSCLOSE")
+}
+
+/// What a command may be without options before its subcommand: `npm --prefix x publish` may be `npm publish`, for which option takes a
+/// value is not known.
+fn without_options(words: &[Word]) -> Vec<Vec<Word>> {
+    const MAX_SKIPPED: usize = 8;
+    let is_option = |word: &Word| word.text().is_some_and(|text| text.starts_with(['-', '+']));
+    let (Some(name), Some(true)) = (words.first(), words.get(1).map(is_option)) else { return Vec::new() };
+    let begins = (2..words.len()).take(MAX_SKIPPED).filter(|at| !is_option(&words[*at]));
+    begins.map(|at| [std::slice::from_ref(name), &words[at..]].concat()).collect()
 }
 
 /// The words of a git command without the options before its subcommand: `git -C x push` is a push.

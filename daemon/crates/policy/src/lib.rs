@@ -9,6 +9,7 @@ mod compiled;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzz;
+mod launcher;
 mod looks;
 mod paths;
 mod policy;

@@ -1,9 +1,15 @@
 //! The built-in list of commands that only look: they read files and show something, and neither write nor start programs.
 
+mod awk;
+mod deep;
 mod git;
+mod lists;
 mod options;
+mod sed;
 
+pub(crate) use deep::{begins_here, first_file, goes_deep};
 use git::git;
+pub(crate) use lists::{ListedFiles, listed_files};
 use options::{is_one_of, may_be};
 
 use crate::shell::{Word, WordValue};
@@ -13,9 +19,9 @@ const ALWAYS: &[&str] = &[
     "[",
     "arch",
     "b2sum",
-    "base64",
     "basename",
     "break",
+    "cal",
     "cat",
     "cd",
     "cksum",
@@ -30,8 +36,12 @@ const ALWAYS: &[&str] = &[
     "du",
     "echo",
     "egrep",
+    "exa",
     "exit",
+    "expand",
     "expr",
+    "eza",
+    "factor",
     "false",
     "fgrep",
     "fmt",
@@ -44,15 +54,19 @@ const ALWAYS: &[&str] = &[
     "id",
     "join",
     "jq",
+    "last",
     "ls",
     "lsblk",
     "lscpu",
     "md5sum",
     "nl",
     "nproc",
+    "numfmt",
     "od",
     "paste",
+    "pgrep",
     "popd",
+    "pr",
     "ps",
     "pushd",
     "pwd",
@@ -73,13 +87,18 @@ const ALWAYS: &[&str] = &[
     "times",
     "tr",
     "true",
+    "tsort",
     "tty",
     "type",
     "uname",
+    "unexpand",
     "uptime",
+    "w",
     "wc",
     "which",
+    "who",
     "whoami",
+    "yes",
     ":",
 ];
 
@@ -91,17 +110,23 @@ const PURE: &[&str] = &[
     "which", "whoami", ":",
 ];
 
-/// Commands that look into folders below those that they are given.
-const DEEP: &[&str] =
-    &["cp", "du", "find", "git", "grep", "ls", "rg", "rsync", "tar", "tree", "zip", "egrep", "fgrep"];
-
 /// Commands that only look unless they have one of these options: letters of short ones, and long ones, which may be shortened.
 const UNLESS: &[(&str, &str, &[&str])] = &[
+    // Its output is a file on some systems.
+    ("base64", "o", &["output"]),
+    ("fd", "xXl", &["exec", "exec-batch", "list-details"]),
+    ("fdfind", "xXl", &["exec", "exec-batch", "list-details"]),
     ("file", "Cm", &["compile", "magic-file"]),
     ("rg", "z", &["pre", "hostname-bin", "search-zip"]),
+    ("shuf", "o", &["output"]),
     ("sort", "oT", &["output", "compress-program", "temporary-directory"]),
     ("tree", "oR", &["output"]),
 ];
+
+/// Programs that say which version is installed. Those that a file of the project can put another program in the place of, such as
+/// `cargo` and `go`, are none.
+const TELLS_VERSION: &[&str] =
+    &["clang", "cmake", "g++", "gcc", "node", "npm", "perl", "python", "python3", "ruby"];
 
 /// Expressions of `find` that write, delete or start programs. Those that start programs are looked into beforehand.
 const FIND_ACTIONS: &[&str] = &[
@@ -132,6 +157,7 @@ pub(crate) fn only_looks(words: &[Word]) -> bool {
             arguments.first().and_then(Word::text).is_some_and(|option| matches!(option, "-v" | "-V"))
         }
         // With variables these are no simple commands, and judged by them.
+        "exec" => arguments.is_empty(),
         "export" | "declare" | "typeset" | "readonly" | "local" | "unset" => arguments.is_empty(),
         "date" => date(arguments),
         "find" => !arguments.iter().any(|word| match word.text() {
@@ -153,7 +179,13 @@ pub(crate) fn only_looks(words: &[Word]) -> bool {
                     || is_name && text.chars().all(|letter| letter.is_ascii_lowercase() || letter == '_')
             })
         }),
-        "sed" => sed(arguments),
+        "sed" => sed::only_looks(arguments),
+        "awk" | "gawk" | "mawk" | "nawk" => awk::only_looks(arguments),
+        "tar" | "unzip" => lists_archive(name, arguments),
+        // A program of this name only, in the version that is installed.
+        _ if arguments.len() == 1 && TELLS_VERSION.contains(&name) => {
+            is_one_of(&arguments[0], &["--version"])
+        }
         "set" => !arguments.is_empty() && set(arguments),
         "test" => test(arguments),
         "uniq" | "xxd" => one_file(arguments, if name == "xxd" { "r" } else { "" }),
@@ -165,11 +197,6 @@ pub(crate) fn only_looks(words: &[Word]) -> bool {
 /// Whether a command with this name opens files that its arguments name.
 pub(crate) fn opens_arguments(name: &str) -> bool {
     !PURE.contains(&name)
-}
-
-/// Whether a command with this name looks into the folders below.
-pub(crate) fn goes_deep(name: &str) -> bool {
-    DEEP.contains(&name)
 }
 
 /// `date` shows the time, unless `-s` or a word without `+` sets it.
@@ -256,21 +283,23 @@ fn test(arguments: &[Word]) -> bool {
         }
 }
 
-/// `sed -n` with lines to print.
-fn sed(arguments: &[Word]) -> bool {
-    let [option, script, files @ ..] = arguments else { return false };
-    let prints = |script: &str| {
-        let Some(address) = script.strip_suffix('p') else { return false };
-        address.split(',').all(|part| {
-            let is_pattern = part.len() > 1
-                && part
-                    .strip_prefix('/')
-                    .and_then(|rest| rest.strip_suffix('/'))
-                    .is_some_and(|rest| !rest.contains(['/', '\\', '\n']));
-            is_pattern || part == "$" || (!part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
-        })
-    };
-    option.text() == Some("-n") && script.text().is_some_and(prints) && !files.iter().any(Word::may_be_option)
+/// `tar -t` and `unzip -l` of one archive, which is a file: what has a colon is on another host.
+fn lists_archive(name: &str, arguments: &[Word]) -> bool {
+    let [option, archive, members @ ..] = arguments else { return false };
+    let is_listing = option.text().is_some_and(|text| {
+        let letters = text.trim_start_matches('-');
+        match name {
+            "tar" => {
+                letters.starts_with('t')
+                    && letters.ends_with('f')
+                    && letters.chars().all(|letter| "tvzjJf".contains(letter))
+            }
+            _ => text == "-l",
+        }
+    });
+    is_listing
+        && archive.text().is_some_and(|text| !text.starts_with('-') && !text.contains(':'))
+        && !members.iter().any(Word::may_be_option)
 }
 
 /// Commands whose second file is written.

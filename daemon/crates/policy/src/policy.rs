@@ -120,7 +120,9 @@ impl Policy {
             parsed: Vec::new(),
         };
         match subject {
-            Subject::Command { text, folder, variables } => decide_command(compiled, text, folder, variables),
+            Subject::Command { text, folder, variables } => {
+                decide_command(compiled, self.is_unrestricted(), text, folder, variables)
+            }
             Subject::Read { path, is_deep } => {
                 let mut verdict = compiled.file(tool, path, FileAccess::Read);
                 if is_deep {
@@ -137,10 +139,20 @@ impl Policy {
     }
 }
 
-fn decide_command(compiled: &Compiled, text: &str, folder: &Path, variables: &[String]) -> PolicyDecision {
+fn decide_command(
+    compiled: &Compiled,
+    is_unrestricted: bool,
+    text: &str,
+    folder: &Path,
+    variables: &[String],
+) -> PolicyDecision {
     let home = compiled.options().home.to_string_lossy();
     let script = shell::parse(text, Folders::one(folder), &home);
-    let mut verdict = command::judge(compiled, &script, variables);
+    let mut verdict = if is_unrestricted {
+        Verdict::new(PermissionAction::Allow, "the preset full allows everything, and no rule is against it")
+    } else {
+        command::judge(compiled, &script, variables)
+    };
     if script.commands.is_empty() && script.obscure.is_none() {
         verdict = Verdict::new(PermissionAction::Allow, "it runs nothing");
     }

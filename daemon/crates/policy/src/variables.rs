@@ -20,6 +20,12 @@ const HARMLESS: &[&str] = &[
     "TZ",
 ];
 
+/// Names in capitals that scripts give variables of their own, and no program looks at.
+const OF_SCRIPTS: &[&str] = &[
+    "BASE", "COUNT", "DEST", "DIR", "DIRS", "DST", "FILE", "FILES", "FOUND", "INPUT", "ITEM", "LIST", "MSG",
+    "NAME", "NUM", "OUT", "OUTPUT", "PATTERN", "RESULT", "ROOT", "SRC", "TOTAL", "URL",
+];
+
 /// Whether setting a variable changes nothing of what runs. Programs look at many; a variable of the shell alone is harmless unless
 /// its name is one that programs or shells look at, which are written in capitals, but for those of proxies.
 pub(crate) fn is_harmless(assignment: &Assignment) -> bool {
@@ -27,8 +33,9 @@ pub(crate) fn is_harmless(assignment: &Assignment) -> bool {
     if HARMLESS.contains(&name) || (name.starts_with("LC_") && name != "LC_PATH") {
         return true;
     }
-    let is_shells_own =
-        (name.len() == 1 && name != "_") || name.chars().any(|letter| letter.is_ascii_lowercase());
+    let is_shells_own = OF_SCRIPTS.contains(&name)
+        || (name.len() == 1 && name != "_")
+        || name.chars().any(|letter| letter.is_ascii_lowercase());
     !assignment.exported && is_shells_own && !name.ends_with("_proxy")
 }
 

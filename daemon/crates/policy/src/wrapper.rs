@@ -1,5 +1,8 @@
 //! Commands that start the command in their arguments: `env`, `xargs`, `find -exec`, `sh -c`, `sudo` and others.
 
+mod shell;
+
+use self::shell::shell;
 use crate::shell::{Assignment, Word, WordValue};
 
 /// What a wrapper starts.
@@ -25,6 +28,11 @@ pub(crate) enum Inner {
     Text(String),
 }
 
+/// How a word is written that stands for names which `find` puts there: no word with an expansion looks so.
+pub(crate) const FOUND_BY_FIND: &str = "{}";
+/// The same for `xargs`, which reads them.
+pub(crate) const FOUND_BY_XARGS: &str = "…";
+
 const NOT_KNOWN: Option<&str> = Some("what it starts is only known when it runs");
 const OTHER_USER: Option<&str> = Some("it runs as another user");
 const OWN_MEANING: Option<&str> = Some("it changes what other commands mean, or runs text as a command");
@@ -46,8 +54,10 @@ pub(crate) fn unwrap(words: &[Word]) -> Option<Wrapped> {
             _ => simple(&["-p"], &[], None),
         },
         "builtin" | "nohup" | "busybox" => simple(&[], &[], None),
+        // Its redirections are all that it is about.
+        "exec" if words.len() == 1 => None,
         "exec" => simple(&["-c", "-l", "-cl"], &["-a"], None),
-        "time" => simple(&["-p"], &[], None),
+        "time" => simple(&["-p"], &[], None).map(timed),
         "coproc" => simple(&[], &[], Some("it runs beside the others")),
         "setsid" => simple(&["-c", "-f", "-w", "--fork", "--wait", "--ctty"], &[], None),
         "nice" => simple(&[], &["-n", "--adjustment"], None),
@@ -64,6 +74,7 @@ pub(crate) fn unwrap(words: &[Word]) -> Option<Wrapped> {
         )),
         "watch" => {
             simple(&["-d", "-t", "-e", "-g", "-c", "-x", "-b"], &["-n"], Some("it repeats the command"))
+                .map(joined)
         }
         "sudo" | "doas" => simple(
             &["-n", "-E", "-H", "-S", "-A", "-k", "-b", "-P"],
@@ -256,8 +267,8 @@ fn xargs(words: &[Word]) -> Wrapped {
     for inner in &mut wrapped.inner {
         if let Inner::Words { words, .. } = inner {
             match replaced {
-                Some(replaced) if !replaced.is_empty() => replace(words, replaced),
-                _ => words.push(Word::dynamic("…")),
+                Some(replaced) if !replaced.is_empty() => replace(words, replaced, FOUND_BY_XARGS),
+                _ => words.push(Word::dynamic(FOUND_BY_XARGS)),
             }
         }
     }
@@ -265,11 +276,12 @@ fn xargs(words: &[Word]) -> Wrapped {
 }
 
 /// Words that have a text in them which is replaced when the command runs.
-fn replace(words: &mut [Word], replaced: &str) {
+fn replace(words: &mut [Word], replaced: &str, by: &str) {
     for word in words {
-        if word.text().is_some_and(|text| text.contains(replaced)) {
-            word.value = WordValue::One;
-        }
+        let Some(text) = word.text().filter(|text| text.contains(replaced)) else { continue };
+        // With more around it, it can be another file than the one that was found.
+        word.source = if text == replaced { by.to_owned() } else { text.replace(replaced, "{…}") };
+        word.value = WordValue::One;
     }
 }
 
@@ -300,45 +312,33 @@ fn find(words: &[Word]) -> Option<Wrapped> {
                 Some(word) => command.push(word.clone()),
             }
         }
-        replace(&mut command, "{}");
+        replace(&mut command, "{}", FOUND_BY_FIND);
         inner.push(Inner::Words { words: command, assignments: Vec::new(), at: 0 });
     }
     inner.push(Inner::Words { words: own, assignments: Vec::new(), at: 0 });
     Some(Wrapped { inner, asks: None })
 }
 
-/// A shell with a text to run.
-fn shell(words: &[Word]) -> Wrapped {
-    let mut at = 1;
-    while let Some(text) = words.get(at).and_then(Word::text) {
-        match text {
-            "-o" if matches!(
-                words.get(at + 1).and_then(Word::text),
-                Some("pipefail" | "errexit" | "nounset")
-            ) =>
-            {
-                at += 2
-            }
-            _ if text.len() > 1
-                && text.starts_with('-')
-                && text[1..].chars().all(|letter| "eulc".contains(letter)) =>
-            {
-                at += 1;
-                if text.contains('c') {
-                    return match words.get(at) {
-                        Some(word) => match word.text() {
-                            Some(text) => {
-                                // What stands behind the text is its `$0`, `$1` and so on, which are dynamic there anyway.
-                                Wrapped { inner: vec![Inner::Text(text.to_owned())], asks: None }
-                            }
-                            None => unknown(),
-                        },
-                        None => unknown(),
-                    };
-                }
-            }
-            _ => return unknown(),
+/// A command whose words are joined to a text for a shell.
+fn joined(mut wrapped: Wrapped) -> Wrapped {
+    for inner in &mut wrapped.inner {
+        if let Inner::Words { words, .. } = inner
+            && let Some(texts) = words.iter().map(Word::text).collect::<Option<Vec<&str>>>()
+        {
+            *inner = Inner::Text(texts.join(" "));
         }
     }
-    unknown()
+    wrapped
+}
+
+/// What `time` times: it is a reserved word, and others may stand behind it.
+fn timed(mut wrapped: Wrapped) -> Wrapped {
+    for inner in &mut wrapped.inner {
+        if let Inner::Words { words, at, .. } = inner {
+            let reserved = words.iter().take_while(|word| word.source == "!").count();
+            words.drain(..reserved);
+            *at += reserved;
+        }
+    }
+    wrapped
 }

@@ -128,6 +128,11 @@ const PIECES: &[&str] = &[
     "é",
     "a",
     "{a,b}",
+    "{1..2}",
+    "${x[@]}",
+    "\"${x[@]}\"",
+    "$#",
+    "declare x=",
     "$'\\x62b'",
     "\r",
     "<&",
@@ -283,6 +288,8 @@ fn commands_that_once_deceived() {
         "aa>&aa\\'",
         "aa\n\\\nbb",
         "aa=\\\n bb",
+        "x=(a b); aa \"${x[@]}\" > f",
+        "aa {1..2} > f",
     ] {
         for result in ["0", "1"] {
             check(bash, text, &place, result).unwrap_or_else(|problem| panic!("{text:?}: {problem}"));

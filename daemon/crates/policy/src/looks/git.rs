@@ -8,6 +8,8 @@ const GIT_LOOKS: &[&str] = &[
     "annotate",
     "blame",
     "cat-file",
+    "check-attr",
+    "check-ignore",
     "cherry",
     "count-objects",
     "describe",
@@ -37,6 +39,7 @@ pub(super) fn git(arguments: &[Word]) -> bool {
     let subcommand = loop {
         match words.next().map(Word::text) {
             Some(Some("--no-pager")) => {}
+            Some(Some("--version")) => return arguments.len() == 1,
             Some(Some("-C")) if words.next().is_some_and(|folder| folder.text().is_some()) => {}
             Some(Some(text)) if !text.starts_with('-') => break text,
             _ => return false,
@@ -75,6 +78,19 @@ pub(super) fn git(arguments: &[Word]) -> bool {
     };
     let begins = |first: &[&str]| rest.first().is_some_and(|word| is_one_of(word, first));
     match subcommand {
+        // With these, further words are patterns of what is listed, or a commit.
+        "branch"
+            if begins(&[
+                "--contains",
+                "--no-contains",
+                "--merged",
+                "--no-merged",
+                "--points-at",
+                "--list",
+            ]) =>
+        {
+            rest[1..].iter().all(|word| !word.may_be_option() || is_one_of(word, &["-a", "-r", "-v", "-vv"]))
+        }
         "branch" => only(&[
             "-a",
             "-r",
@@ -112,9 +128,38 @@ pub(super) fn git(arguments: &[Word]) -> bool {
         }
         "remote" => only(&["-v", "--verbose"]) || (begins(&["get-url"]) && rest.len() == 2),
         "stash" => begins(&["list", "show"]),
-        "reflog" => rest.is_empty() || begins(&["show"]),
+        "reflog" => rest
+            .first()
+            .is_none_or(|word| word.text().is_some_and(|text| text == "show" || text.starts_with('-'))),
+        "version" => rest.is_empty(),
         "worktree" => begins(&["list"]),
-        "config" => begins(&["--get", "--get-all", "--get-regexp", "--list", "-l"]),
+        "config" => config(&rest),
         _ => GIT_LOOKS.contains(&subcommand),
     }
+}
+
+/// `git config` that reads: one name alone, or with an option that says so.
+fn config(rest: &[&Word]) -> bool {
+    const READS: &[&str] = &["--get", "--get-all", "--get-regexp", "--list", "-l"];
+    const PLAIN: &[&str] = &[
+        "--global",
+        "--local",
+        "--system",
+        "--worktree",
+        "--show-origin",
+        "--show-scope",
+        "--name-only",
+        "-z",
+        "--null",
+        "--bool",
+        "--int",
+        "--path",
+        "--includes",
+    ];
+    let (options, names): (Vec<&&Word>, Vec<&&Word>) = rest.iter().partition(|word| word.may_be_option());
+    let reads = options.iter().any(|word| is_one_of(word, READS));
+    let is_known = |word: &&&Word| is_one_of(word, READS) || is_one_of(word, PLAIN);
+    // Without a dot it is no name, but a subcommand of later versions.
+    let is_name = |word: &&Word| word.text().is_some_and(|text| text.contains('.'));
+    options.iter().all(is_known) && (reads || matches!(names[..], [name] if is_name(name)))
 }

@@ -30,8 +30,14 @@ pub(super) fn folders_after(command: &SimpleCommand, home: &str) -> After {
     let before = command.folders.clone();
     let unknown = || After { success: Folders::Unknown, failure: Folders::Unknown };
     let mut words = command.words.iter().peekable();
-    while words.peek().and_then(|word| word.text()).is_some_and(|text| matches!(text, "command" | "builtin"))
-    {
+    let mut is_prefixed = false;
+    // `time` is a reserved word: what it times runs in this shell.
+    while let Some(text) = words.peek().and_then(|word| word.text()) {
+        let is_prefix = matches!(text, "command" | "builtin" | "time");
+        if !is_prefix && !(is_prefixed && (text.starts_with('-') || text == "!")) {
+            break;
+        }
+        is_prefixed = true;
         words.next();
     }
     match words.next().map(Word::text) {

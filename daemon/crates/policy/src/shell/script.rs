@@ -32,6 +32,9 @@ pub struct SimpleCommand {
     pub redirections: Vec<Redirection>,
     /// The folders that it may run in.
     pub folders: Folders,
+    /// The commands of [`Script::commands`] whose output it reads, all of them simple ones of its pipeline; empty where its input is
+    /// anything else.
+    pub fed_by: std::ops::Range<usize>,
 }
 
 /// A variable that is set.

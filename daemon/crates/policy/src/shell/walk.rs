@@ -89,7 +89,7 @@ impl<'a> Walk<'a> {
             "redirected_statement" => self.redirected(node, folders),
             "list" => self.list(node, folders),
             "pipeline" => {
-                self.parts(node, &folders);
+                self.pipeline(node, &folders);
                 After::same(folders)
             }
             "subshell" => {
@@ -142,6 +142,28 @@ impl<'a> Walk<'a> {
                 self.statement(child, folders.clone());
             } else {
                 self.substitutions(child, folders);
+            }
+        }
+    }
+
+    /// The commands of a pipeline. Each is told which ones feed it, as long as all of them are simple.
+    fn pipeline(&mut self, node: Node<'_>, folders: &Folders) {
+        let first = self.script.commands.len();
+        let mut is_simple = true;
+        let mut cursor = node.walk();
+        for child in node.named_children(&mut cursor) {
+            let before = self.script.commands.len();
+            if !is_statement(child.kind()) {
+                self.substitutions(child, folders);
+                is_simple = false;
+                continue;
+            }
+            self.statement(child, folders.clone());
+            // Anything more than the command itself may read or write other files.
+            is_simple &= child.kind() == "command" && self.script.commands.len() == before + 1;
+            match self.script.commands.last_mut() {
+                Some(last) if is_simple && !has_herestring(child) => last.fed_by = first..before,
+                _ => is_simple = false,
             }
         }
     }
@@ -233,7 +255,13 @@ impl<'a> Walk<'a> {
     }
 
     pub(super) fn nothing(&self, folders: Folders) -> SimpleCommand {
-        SimpleCommand { assignments: Vec::new(), words: Vec::new(), redirections: Vec::new(), folders }
+        SimpleCommand {
+            assignments: Vec::new(),
+            words: Vec::new(),
+            redirections: Vec::new(),
+            folders,
+            fed_by: 0..0,
+        }
     }
 
     /// A simple command, with the redirections around it.
@@ -307,17 +335,23 @@ impl<'a> Walk<'a> {
         let mut command = self.nothing(folders.clone());
         let mut cursor = node.walk();
         let mut end = node.start_byte();
+        let first = node.child(0).map_or("", |first| self.text(first));
+        let options: Vec<&str> = node
+            .children(&mut cursor)
+            .filter(|child| child.kind() == "word")
+            .map(|child| self.text(child))
+            .collect();
+        let exported = first == "export" || options.contains(&"-x");
         for child in node.children(&mut cursor) {
             self.same_line(end, child);
             end = child.end_byte();
             match child.kind() {
-                "variable_assignment" => self.assignments(child, true, &mut command),
+                "variable_assignment" => self.assignments(child, exported, &mut command),
                 "variable_name" => {
-                    command
-                        .assignments
-                        .push(Assignment { name: self.text(child).to_owned(), exported: true });
+                    command.assignments.push(Assignment { name: self.text(child).to_owned(), exported });
                 }
-                "word" if matches!(self.text(child), "-x" | "-r" | "-i" | "-g" | "-p" | "-v") => {}
+                // Of numbers (`-i`), the values are evaluated.
+                "word" if matches!(self.text(child), "-a" | "-A" | "-g" | "-p" | "-r" | "-v" | "-x") => {}
                 _ if child.is_named() => {
                     self.obscure("a declaration is not understood");
                     self.substitutions(child, folders);
@@ -463,6 +497,11 @@ fn is_reserved(word: &Word) -> bool {
     ];
     RESERVED.contains(&word.source.as_str())
         || (word.source.contains('=') && word.text() == Some(&word.source))
+}
+
+fn has_herestring(command: Node<'_>) -> bool {
+    let mut cursor = command.walk();
+    command.named_children(&mut cursor).any(|child| child.kind() == "herestring_redirect")
 }
 
 /// Whether a list or a pipeline ends with a simple command.

@@ -77,7 +77,9 @@ impl Walk<'_> {
             "string" => self.string(node, folders, parts),
             "simple_expansion" => {
                 self.simple_expansion(node);
-                parts.push(WordPart::Unknown);
+                // These are numbers.
+                let is_one = matches!(text, "$#" | "$?" | "$$");
+                parts.push(if is_one { WordPart::UnknownQuoted } else { WordPart::Unknown });
             }
             "expansion" => {
                 self.expansion(node, folders);
@@ -132,7 +134,8 @@ impl Walk<'_> {
             let mut inner = Vec::new();
             self.parts_of_word(child, folders, &mut inner);
             // `"$@"` is any number of words, even in quotes.
-            let many = matches!(self.text(child), "$@" | "${@}");
+            let text = self.text(child);
+            let many = matches!(text, "$@" | "${@}") || text.contains("[@]");
             parts.push(if many { WordPart::Unknown } else { WordPart::UnknownQuoted });
         }
         self.quoted_piece(at, end, parts);
@@ -164,7 +167,7 @@ impl Walk<'_> {
         let inner = inner.strip_prefix('#').filter(|rest| !rest.is_empty()).unwrap_or(inner);
         let name: String =
             inner.chars().take_while(|letter| letter.is_ascii_alphanumeric() || *letter == '_').collect();
-        let operation = &inner[name.len()..];
+        let operation = without_index(&inner[name.len()..]);
         let known = [":-", ":+", ":?", "-", "+", "?", "#", "%", "/"];
         let is_plain = operation.is_empty() || known.into_iter().any(|known| operation.starts_with(known));
         if name.is_empty()
@@ -176,6 +179,16 @@ impl Walk<'_> {
             self.obscure("an expansion is not understood");
         }
     }
+}
+
+/// What follows the index of an array, where that is a number or stands for all: others are evaluated.
+fn without_index(operation: &str) -> &str {
+    let Some((index, rest)) = operation.strip_prefix('[').and_then(|rest| rest.split_once(']')) else {
+        return operation;
+    };
+    let is_plain =
+        matches!(index, "@" | "*") || (!index.is_empty() && index.bytes().all(|byte| byte.is_ascii_digit()));
+    if is_plain { rest } else { operation }
 }
 
 /// Whether a sum has numbers alone.
