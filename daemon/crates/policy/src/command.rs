@@ -44,6 +44,7 @@ struct Judge<'a> {
 impl Judge<'_> {
     fn script(&mut self, script: &Script, depth: u32) -> Verdict {
         let mut verdict = Verdict::new(PermissionAction::Allow, "it runs nothing");
+        let outside = (self.gets_names_of, std::mem::take(&mut self.is_launched));
         for (index, command) in script.commands.iter().enumerate() {
             let fed_by = script.commands.get(command.fed_by.clone()).unwrap_or_default();
             self.gets_names_of = looks::listed_files(fed_by.iter().map(|command| &*command.words))
@@ -51,6 +52,7 @@ impl Judge<'_> {
             let of_command = self.command(command, depth);
             verdict = if index == 0 { of_command } else { verdict.and(of_command) };
         }
+        (self.gets_names_of, self.is_launched) = outside;
         match &script.obscure {
             Some(what) => verdict.and(self.unclear(&format!("the command is not understood: {what}"))),
             None => verdict,

@@ -10,7 +10,7 @@ mod sed;
 pub(crate) use deep::{begins_here, first_file, goes_deep};
 use git::git;
 pub(crate) use lists::{ListedFiles, listed_files};
-use options::{is_one_of, may_be};
+use options::{FIND_ACTIONS, is_one_of, may_be};
 
 use crate::shell::{Word, WordValue};
 
@@ -127,20 +127,6 @@ const UNLESS: &[(&str, &str, &[&str])] = &[
 /// `cargo` and `go`, are none.
 const TELLS_VERSION: &[&str] =
     &["clang", "cmake", "g++", "gcc", "node", "npm", "perl", "python", "python3", "ruby"];
-
-/// Expressions of `find` that write, delete or start programs. Those that start programs are looked into beforehand.
-const FIND_ACTIONS: &[&str] = &[
-    "-delete",
-    "-exec",
-    "-execdir",
-    "-ok",
-    "-okdir",
-    "-fprint",
-    "-fprint0",
-    "-fprintf",
-    "-fls",
-    "-files0-from",
-];
 
 /// Whether a command with these words only looks.
 pub(crate) fn only_looks(words: &[Word]) -> bool {

@@ -1,39 +1,20 @@
 //! Commands that start the command in their arguments: `env`, `xargs`, `find -exec`, `sh -c`, `sudo` and others.
 
 mod shell;
+mod started;
 
-use self::shell::shell;
+pub(crate) use self::started::{Inner, Wrapped};
+use self::{
+    shell::shell,
+    started::{NOT_KNOWN, unknown},
+};
 use crate::shell::{Assignment, Word, WordValue};
-
-/// What a wrapper starts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Wrapped {
-    /// The commands.
-    pub(crate) inner: Vec<Inner>,
-    /// Why the user has to be asked even where the commands are allowed, if so.
-    pub(crate) asks: Option<&'static str>,
-}
-
-/// A command that a wrapper starts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Inner {
-    /// A program and its arguments, and variables that are set for it.
-    Words {
-        words: Vec<Word>,
-        assignments: Vec<Assignment>,
-        /// Where the words of the program begin among those of the wrapper.
-        at: usize,
-    },
-    /// A text that a shell runs.
-    Text(String),
-}
 
 /// How a word is written that stands for names which `find` puts there: no word with an expansion looks so.
 pub(crate) const FOUND_BY_FIND: &str = "{}";
 /// The same for `xargs`, which reads them.
 pub(crate) const FOUND_BY_XARGS: &str = "…";
 
-const NOT_KNOWN: Option<&str> = Some("what it starts is only known when it runs");
 const OTHER_USER: Option<&str> = Some("it runs as another user");
 const OWN_MEANING: Option<&str> = Some("it changes what other commands mean, or runs text as a command");
 
@@ -103,10 +84,6 @@ pub(crate) fn unwrap(words: &[Word]) -> Option<Wrapped> {
         }
         _ => None,
     }
-}
-
-fn unknown() -> Wrapped {
-    Wrapped { inner: Vec::new(), asks: NOT_KNOWN }
 }
 
 /// The command behind the options of a wrapper, and behind `operands` words that belong to it.

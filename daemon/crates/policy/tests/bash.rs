@@ -212,7 +212,19 @@ fn check(bash: &str, text: &str, place: &Path, result: &str) -> Result<bool, Str
         return Ok(false);
     }
     let Some(ran) = run(bash, text, &cwd, &seen, result) else { return Ok(false) };
-    let known: BTreeSet<&Vec<String>> = found.parsed.iter().map(|command| &command.words).collect();
+    // `time` is a reserved word: what it times comes here without it.
+    let timed = |words: &[String]| {
+        words.strip_prefix(&["time".to_owned()]).map(|words| {
+            let skipped = words.iter().take_while(|word| ["time", "-p", "--", "!"].contains(&word.as_str()));
+            words[skipped.count()..].to_vec()
+        })
+    };
+    let known: BTreeSet<Vec<String>> = found
+        .parsed
+        .iter()
+        .flat_map(|command| [Some(command.words.clone()), timed(&command.words)])
+        .flatten()
+        .collect();
     for words in &ran {
         // Wrappers are judged by what they start, which does not get so far here.
         let is_wrapper =
@@ -290,6 +302,7 @@ fn commands_that_once_deceived() {
         "aa=\\\n bb",
         "x=(a b); aa \"${x[@]}\" > f",
         "aa {1..2} > f",
+        "time ! aa x",
     ] {
         for result in ["0", "1"] {
             check(bash, text, &place, result).unwrap_or_else(|problem| panic!("{text:?}: {problem}"));

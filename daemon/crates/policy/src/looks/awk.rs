@@ -24,13 +24,8 @@ pub(super) fn only_looks(arguments: &[Word]) -> bool {
     };
     // Some versions take `/inet/tcp/…` for a connection, and may look for options behind the program.
     let is_file = |word: &Word| match &word.value {
-        WordValue::Static(text) => {
-            !text.starts_with(['-', '/'])
-                || ["/home/", "/tmp/", "/etc/", "/usr/", "/var/", "/proc/"]
-                    .iter()
-                    .any(|folder| text.starts_with(folder))
-        }
-        WordValue::Glob { prefix } => !prefix.is_empty() && !prefix.starts_with(['-', '/']),
+        WordValue::Static(text) => !text.starts_with('-') && !text.starts_with("/inet"),
+        WordValue::Glob { prefix } => !prefix.is_empty() && !prefix.starts_with('-'),
         WordValue::Pipe => true,
         WordValue::One | WordValue::Dynamic => false,
     };

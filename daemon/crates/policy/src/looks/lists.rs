@@ -1,6 +1,6 @@
 //! Commands that list files below the folders they are given, for `xargs` behind them.
 
-use super::FIND_ACTIONS;
+use super::options::FIND_ACTIONS;
 use crate::shell::Word;
 
 /// Files whose names a command puts out.

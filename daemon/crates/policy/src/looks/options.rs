@@ -2,6 +2,20 @@
 
 use crate::shell::Word;
 
+/// Expressions of `find` that write, delete or start programs. Those that start programs are looked into beforehand.
+pub(super) const FIND_ACTIONS: &[&str] = &[
+    "-delete",
+    "-exec",
+    "-execdir",
+    "-ok",
+    "-okdir",
+    "-fprint",
+    "-fprint0",
+    "-fprintf",
+    "-fls",
+    "-files0-from",
+];
+
 /// Whether a word is one of these.
 pub(super) fn is_one_of(word: &Word, texts: &[&str]) -> bool {
     word.text().is_some_and(|text| texts.contains(&text))

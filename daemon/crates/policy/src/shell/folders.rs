@@ -31,10 +31,10 @@ pub(super) fn folders_after(command: &SimpleCommand, home: &str) -> After {
     let unknown = || After { success: Folders::Unknown, failure: Folders::Unknown };
     let mut words = command.words.iter().peekable();
     let mut is_prefixed = false;
-    // `time` is a reserved word: what it times runs in this shell.
+    // `time` is a reserved word, unless it is quoted: what it times runs in this shell.
     while let Some(text) = words.peek().and_then(|word| word.text()) {
         let is_prefix = matches!(text, "command" | "builtin" | "time");
-        if !is_prefix && !(is_prefixed && (text.starts_with('-') || text == "!")) {
+        if !is_prefix && !(is_prefixed && matches!(text, "-p" | "--" | "!")) {
             break;
         }
         is_prefixed = true;
@@ -55,6 +55,11 @@ pub(super) fn folders_after(command: &SimpleCommand, home: &str) -> After {
     };
     let Folders::Known(folders) = &before else { return unknown() };
     let target = Path::new(target);
-    let success = folders.iter().map(|folder| clean(&folder.join(target))).collect();
-    After { success: Folders::Known(success), failure: before }
+    let success = Folders::Known(folders.iter().map(|folder| clean(&folder.join(target))).collect());
+    if is_prefixed {
+        // A program may be what stands there, or `!` turn the result around.
+        let any = success.or(before);
+        return After { success: any.clone(), failure: any };
+    }
+    After { success, failure: before }
 }

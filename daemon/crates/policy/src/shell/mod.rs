@@ -4,8 +4,11 @@
 //! byte belongs to a known token, quotes and escapes are resolved here, and here-documents are compared with their delimiters. A text
 //! that has anything else is *obscure*: the commands found in it are listed, but there may be others.
 
+mod assignments;
+mod conditions;
 mod folders;
 mod heredoc;
+mod nodes;
 mod parse;
 mod redirections;
 mod script;

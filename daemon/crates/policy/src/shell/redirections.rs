@@ -4,8 +4,9 @@ use tree_sitter::Node;
 
 use super::{
     heredoc,
+    nodes::is_statement,
     script::{Access, Folders, Redirection, SimpleCommand},
-    walk::{Walk, is_statement},
+    walk::Walk,
 };
 
 impl Walk<'_> {

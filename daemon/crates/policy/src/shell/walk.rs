@@ -4,8 +4,8 @@ use tree_sitter::Node;
 
 use super::{
     folders::{After, folders_after},
+    nodes::{ends_with_command, has_herestring, is_reserved, is_statement},
     script::{Assignment, Folders, Script, SimpleCommand},
-    word::{Word, WordValue},
 };
 
 /// How deep commands may lie in one another.
@@ -43,7 +43,7 @@ impl<'a> Walk<'a> {
         self.script.be_obscure(what);
     }
 
-    fn push(&mut self, command: SimpleCommand) {
+    pub(super) fn push(&mut self, command: SimpleCommand) {
         if self.script.commands.len() >= MAX_COMMANDS {
             return self.obscure("it has too many commands");
         }
@@ -330,130 +330,6 @@ impl<'a> Walk<'a> {
         After { success, failure }
     }
 
-    /// `export`, `declare` and the like, and `unset`.
-    fn declaration(&mut self, node: Node<'_>, folders: &Folders) {
-        let mut command = self.nothing(folders.clone());
-        let mut cursor = node.walk();
-        let mut end = node.start_byte();
-        let first = node.child(0).map_or("", |first| self.text(first));
-        let options: Vec<&str> = node
-            .children(&mut cursor)
-            .filter(|child| child.kind() == "word")
-            .map(|child| self.text(child))
-            .collect();
-        let exported = first == "export" || options.contains(&"-x");
-        for child in node.children(&mut cursor) {
-            self.same_line(end, child);
-            end = child.end_byte();
-            match child.kind() {
-                "variable_assignment" => self.assignments(child, exported, &mut command),
-                "variable_name" => {
-                    command.assignments.push(Assignment { name: self.text(child).to_owned(), exported });
-                }
-                // Of numbers (`-i`), the values are evaluated.
-                "word" if matches!(self.text(child), "-a" | "-A" | "-g" | "-p" | "-r" | "-v" | "-x") => {}
-                _ if child.is_named() => {
-                    self.obscure("a declaration is not understood");
-                    self.substitutions(child, folders);
-                }
-                _ => command.words.push(Word::of(child.kind())),
-            }
-        }
-        self.push(command);
-    }
-
-    fn assignments(&mut self, node: Node<'_>, exported: bool, command: &mut SimpleCommand) {
-        let mut cursor = node.walk();
-        let folders = command.folders.clone();
-        let mut end = node.start_byte();
-        for child in node.children(&mut cursor) {
-            if node.kind() == "variable_assignment" && child.start_byte() != end {
-                self.obscure("where a value begins is not certain");
-            }
-            end = child.end_byte();
-            match child.kind() {
-                "variable_assignment" => self.assignments(child, exported, command),
-                "variable_name" if node.kind() == "variable_assignment" => {
-                    command.assignments.push(Assignment { name: self.text(child).to_owned(), exported });
-                }
-                "=" | "+=" => {}
-                "array" => self.parts_of_array(child, &folders),
-                "subscript" => {
-                    self.obscure("an index is evaluated");
-                    self.substitutions(child, &folders);
-                }
-                _ => {
-                    self.word(child, &folders);
-                }
-            }
-        }
-    }
-
-    fn parts_of_array(&mut self, node: Node<'_>, folders: &Folders) {
-        let mut cursor = node.walk();
-        for child in node.named_children(&mut cursor) {
-            self.word(child, folders);
-        }
-    }
-
-    /// `[[ … ]]` and `[ … ]`.
-    fn test(&mut self, node: Node<'_>, folders: &Folders) {
-        let text = self.text(node);
-        let single = !text.starts_with("[[");
-        let inner = if single {
-            text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'))
-        } else {
-            text.strip_prefix("[[").and_then(|rest| rest.strip_suffix("]]"))
-        };
-        // Brackets that touch what is between them are part of a word.
-        let blank = [' ', '\t', '\n'];
-        if !inner.is_some_and(|inner| inner.len() > 1 && inner.starts_with(blank) && inner.ends_with(blank))
-            || !self.stands_apart(node)
-        {
-            self.obscure("a test is not understood");
-        }
-        let mut nodes = vec![node];
-        while let Some(node) = nodes.pop() {
-            let mut cursor = node.walk();
-            for child in node.children(&mut cursor) {
-                match child.kind() {
-                    "[" | "]" | "[[" | "]]" | "!" | "=" | "==" | "!=" | "regex" => {}
-                    "=~" | "<" | ">" | "&&" | "||" | "(" | ")" if !single => {}
-                    "unary_expression" | "binary_expression" => nodes.push(child),
-                    "parenthesized_expression" if !single => nodes.push(child),
-                    "extglob_pattern" if !self.text(child).contains(['$', '`']) => {}
-                    // These evaluate their operands, which can hold commands.
-                    "test_operator" => {
-                        let evaluates = ["-v", "-R"].contains(&self.text(child))
-                            || (!single
-                                && ["-eq", "-ne", "-lt", "-le", "-gt", "-ge"].contains(&self.text(child)));
-                        if evaluates {
-                            self.obscure("a test evaluates its operands");
-                        }
-                    }
-                    "word"
-                    | "number"
-                    | "string"
-                    | "raw_string"
-                    | "concatenation"
-                    | "simple_expansion"
-                    | "expansion"
-                    | "command_substitution"
-                    | "ansi_c_string" => {
-                        let word = self.word(child, folders);
-                        if single && word.value == WordValue::Dynamic {
-                            self.obscure("a test is only known when it runs");
-                        }
-                    }
-                    _ => {
-                        self.obscure("a test is not understood");
-                        self.substitutions(child, folders);
-                    }
-                }
-            }
-        }
-    }
-
     /// The commands of all substitutions in a part of the tree.
     pub(super) fn substitutions(&mut self, node: Node<'_>, folders: &Folders) {
         let mut nodes = vec![node];
@@ -487,53 +363,4 @@ impl<'a> Walk<'a> {
         }
         self.depth -= 1;
     }
-}
-
-/// Words that are no commands where a command is expected, when they are not quoted.
-fn is_reserved(word: &Word) -> bool {
-    const RESERVED: [&str; 20] = [
-        "if", "then", "elif", "else", "fi", "while", "until", "do", "done", "for", "in", "case", "esac",
-        "select", "function", "{", "}", "!", "[[", "]]",
-    ];
-    RESERVED.contains(&word.source.as_str())
-        || (word.source.contains('=') && word.text() == Some(&word.source))
-}
-
-fn has_herestring(command: Node<'_>) -> bool {
-    let mut cursor = command.walk();
-    command.named_children(&mut cursor).any(|child| child.kind() == "herestring_redirect")
-}
-
-/// Whether a list or a pipeline ends with a simple command.
-fn ends_with_command(node: Node<'_>) -> bool {
-    let mut cursor = node.walk();
-    let last = node.named_children(&mut cursor).last();
-    matches!(node.kind(), "list" | "pipeline") && last.is_some_and(|last| last.kind() == "command")
-}
-
-pub(super) fn is_statement(kind: &str) -> bool {
-    matches!(
-        kind,
-        "command"
-            | "redirected_statement"
-            | "list"
-            | "pipeline"
-            | "subshell"
-            | "negated_command"
-            | "compound_statement"
-            | "if_statement"
-            | "elif_clause"
-            | "else_clause"
-            | "do_group"
-            | "while_statement"
-            | "for_statement"
-            | "c_style_for_statement"
-            | "case_statement"
-            | "test_command"
-            | "variable_assignment"
-            | "variable_assignments"
-            | "declaration_command"
-            | "unset_command"
-            | "function_definition"
-    )
 }

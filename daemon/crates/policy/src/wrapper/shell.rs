@@ -1,6 +1,6 @@
 //! Shells that are given a text to run.
 
-use super::{Inner, NOT_KNOWN, Wrapped, unknown};
+use super::started::{Inner, NOT_KNOWN, Wrapped, unknown};
 use crate::shell::Word;
 
 const READS_OTHERWISE: &str = "a shell that is not bash reads it in another way";
