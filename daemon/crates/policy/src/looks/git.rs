@@ -120,11 +120,18 @@ pub(super) fn git(arguments: &[Word]) -> bool {
                         .any(|option| text.starts_with(option))
                 })
             };
-            rest.is_empty()
-                || rest
-                    .first()
-                    .is_some_and(|word| lists(word) && !matches!(word.text(), Some("-i" | "--ignore-case")))
-                    && rest.iter().copied().filter(|word| word.may_be_option()).all(lists)
+            // How a list is sorted or written makes no list of it: with a name, such a command makes a tag.
+            let shapes = |word: &Word| {
+                word.text().is_some_and(|text| {
+                    ["-i", "--ignore-case"].contains(&text)
+                        || text.starts_with("--sort=")
+                        || text.starts_with("--format=")
+                })
+            };
+            let (options, names): (Vec<&Word>, Vec<&Word>) =
+                rest.iter().copied().partition(|word| word.may_be_option());
+            options.iter().all(|word| lists(word))
+                && (names.is_empty() || options.iter().any(|word| !shapes(word)))
         }
         "remote" => only(&["-v", "--verbose"]) || (begins(&["get-url"]) && rest.len() == 2),
         "stash" => begins(&["list", "show"]),

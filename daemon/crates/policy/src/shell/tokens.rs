@@ -68,6 +68,13 @@ fn leaf(node: Node<'_>, source: &str, end: usize) -> Option<&'static str> {
     if node.start_byte() > end && !source.get(end..node.start_byte()).is_some_and(is_blank) {
         return Some("text between its words");
     }
+    // The grammar takes these for one token, whatever bash expands in them.
+    if matches!(kind, "regex" | "extglob_pattern") {
+        let text = source.get(node.byte_range()).unwrap_or_default();
+        if ["`", "$(", "${", "<(", ">("].into_iter().any(|expansion| text.contains(expansion)) {
+            return Some("a pattern");
+        }
+    }
     if kind == "comment" {
         let text = source.get(node.byte_range()).unwrap_or_default();
         let before = source.get(..node.start_byte()).and_then(|text| text.chars().next_back());

@@ -170,9 +170,20 @@ impl Walk<'_> {
         let operation = without_index(&inner[name.len()..]);
         let known = [":-", ":+", ":?", "-", "+", "?", "#", "%", "/"];
         let is_plain = operation.is_empty() || known.into_iter().any(|known| operation.starts_with(known));
+        // Each substitution has to be one that the tree knows.
+        let (mut nodes, mut known_substitutions) = (vec![node], 0);
+        while let Some(node) = nodes.pop() {
+            let is_substitution = node.kind() == "command_substitution" && self.text(node).starts_with("$(");
+            known_substitutions += usize::from(is_substitution);
+            let mut cursor = node.walk();
+            nodes.extend(node.children(&mut cursor));
+        }
         if name.is_empty()
             || !is_plain
-            || operation.contains(['`', '['])
+            || operation.matches("$(").count() != known_substitutions
+            || operation.contains("<(")
+            || operation.contains(">(")
+            || operation.contains(['`', '[', '\''])
             || operation.contains("${")
             || operation.contains("$((")
         {
