@@ -39,14 +39,15 @@ pub(super) fn only_looks(arguments: &[Word]) -> bool {
     // Options may stand behind files, too.
     let files = arguments.get(at..).unwrap_or_default();
     (options_end || !files.iter().any(Word::may_be_option))
-        && scripts.into_iter().all(|script| Script(script).is_harmless())
+        && scripts.into_iter().all(|script| Script(script).only_prints())
 }
 
 /// What is left of a script.
 struct Script<'a>(&'a str);
 
 impl<'a> Script<'a> {
-    fn is_harmless(mut self) -> bool {
+    /// Whether all that is left prints and replaces.
+    fn only_prints(mut self) -> bool {
         // `#n` is an option, and a comment would end at a line that may be another script's.
         loop {
             self.0 = self.0.trim_start_matches([' ', '\t', '\n', ';', '}']);
@@ -152,11 +153,8 @@ impl<'a> Script<'a> {
         loop {
             match self.next()? {
                 '\n' => return None,
-                '\\' => {
-                    if self.next()? == '\n' {
-                        return None;
-                    }
-                }
+                '\\' if self.next()? == '\n' => return None,
+                '\\' => {}
                 found if found == delimiter => {
                     return text.get(..text.len() - self.0.len() - delimiter.len_utf8());
                 }

@@ -33,8 +33,12 @@ pub(super) fn folders_after(command: &SimpleCommand, home: &str) -> After {
     let mut is_prefixed = false;
     // `time` is a reserved word, unless it is quoted: what it times runs in this shell.
     while let Some(text) = words.peek().and_then(|word| word.text()) {
-        let is_prefix = matches!(text, "command" | "builtin" | "time");
-        if !is_prefix && !(is_prefixed && matches!(text, "-p" | "--" | "!")) {
+        let is_prefix = match text {
+            "command" | "builtin" | "time" => true,
+            "-p" | "--" | "!" => is_prefixed,
+            _ => false,
+        };
+        if !is_prefix {
             break;
         }
         is_prefixed = true;
