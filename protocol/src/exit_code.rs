@@ -114,9 +114,10 @@ pub struct DeniedCalls {
 const MOST_DENIED: usize = 5;
 
 impl DeniedCalls {
-    /// Takes a decision.
+    /// Takes a decision. One about a command of a user is told to the client that sent it.
     pub fn take(&mut self, decision: &PermissionDecision) {
-        if decision.decision != PermissionVerdict::Denied || decision.by == DecisionMaker::User {
+        let is_call = decision.tool_call_id.is_some();
+        if !is_call || decision.decision != PermissionVerdict::Denied || decision.by == DecisionMaker::User {
             return;
         }
         self.count += 1;

@@ -6,6 +6,7 @@ use agentd_protocol::{
     resources::{Diagnostic, DiagnosticKind, DiagnosticLevel},
     settings::Settings,
 };
+use agentd_safe_open::OpenProblem;
 use serde_json::{Map, Value};
 use serde_path_to_error::Segment;
 
@@ -27,13 +28,18 @@ const READ_HERE: [&str; 2] = ["queueMode", "transport"];
 /// The keys of guard rails, without which a session would be allowed everything, spend without limits, or be confined to nothing.
 const GUARD_RAILS: [&str; 3] = ["permissions", "budgets", "sandbox"];
 
-/// Whether a file that is no JSON seems to have guard rails. Blocks.
+/// Whether a file that cannot be used seems to have guard rails, or may have. Blocks.
 fn may_hold_guard_rails(error: &JsonFileError) -> bool {
-    let (JsonFileError::Syntax { path, .. } | JsonFileError::NotUtf8 { path, .. }) = error else {
-        return false;
-    };
-    let Ok(bytes) = std::fs::read(path) else { return false };
-    let text = String::from_utf8_lossy(&bytes);
+    match error {
+        JsonFileError::Syntax { path, .. } | JsonFileError::NotUtf8 { path, .. } => {
+            std::fs::read(path).is_ok_and(|bytes| names_guard_rails(&String::from_utf8_lossy(&bytes)))
+        }
+        // A folder or a pipe in its place holds none.
+        JsonFileError::Unreadable(error) => !matches!(error.problem(), OpenProblem::NotAFile(_)),
+    }
+}
+
+fn names_guard_rails(text: &str) -> bool {
     GUARD_RAILS.into_iter().any(|key| text.contains(&format!("\"{key}\"")))
 }
 
@@ -65,11 +71,13 @@ impl Layer {
             Ok(None) => {}
             Ok(Some(document)) => match document.value {
                 Value::Object(values) => (layer.values, text) = (values, document.text),
-                _ => layer.unused(
-                    Diagnostic::warning(KIND, "expected an object")
-                        .at(path)
-                        .line(line_of(&document.text, &[])),
-                ),
+                _ => {
+                    if names_guard_rails(&document.text) {
+                        layer.guard_rails_fault = Some(format!("{}: expected an object", path.display()));
+                    }
+                    let problem = Diagnostic::warning(KIND, "expected an object").at(path);
+                    layer.unused(problem.line(line_of(&document.text, &[])));
+                }
             },
             Err(error) => {
                 if may_hold_guard_rails(&error) {
@@ -203,6 +211,11 @@ fn wrong_values(key: &str, value: &mut Value) -> Vec<Problem> {
     if key == "httpIdleTimeoutMs" && !is_timeout(value) {
         let what = "expected a number of milliseconds, 0 or more, or \"disabled\"".to_owned();
         report(vec![key.to_owned()], what, true);
+        return problems;
+    }
+    // A list of the fields in their order would be read as the object.
+    if GUARD_RAILS.contains(&key) && value.is_array() {
+        report(vec![key.to_owned()], "expected an object, not a list".to_owned(), true);
         return problems;
     }
     // Each round takes out at least one member, so this ends. It reads all the others again, so that it must not be many.

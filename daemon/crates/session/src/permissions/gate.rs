@@ -14,7 +14,7 @@ use agentd_policy::{PolicyDecision, PolicyError};
 use agentd_protocol::{
     event::{DecisionMaker, PermissionDecision, PermissionVerdict},
     session::PermissionState,
-    settings::{PermissionAction, PermissionRule, PermissionSettings, TimeoutDecision},
+    settings::{PermissionAction, PermissionPreset, PermissionRule, PermissionSettings, TimeoutDecision},
     ui::NotifyType,
 };
 use serde_json::Value;
@@ -86,6 +86,11 @@ impl PermissionGate {
     /// The permissions, as clients see them.
     pub(crate) fn full_state(&self) -> PermissionState {
         self.in_force().state()
+    }
+
+    /// The preset of the project's policy, where the project is trusted.
+    pub(crate) fn project_preset(&self) -> Option<PermissionPreset> {
+        self.in_force().project_preset()
     }
 
     /// The changes by commands, which count until the session is closed.
@@ -167,6 +172,10 @@ impl PermissionGate {
         let begun = Instant::now();
         let (limit, on_timeout) = self.in_force().terms();
         let Asked { answer, by, client } = self.answer(action, subject, verdict, stop).await;
+        if answer.is_none() && stop.is_cancelled() {
+            // Nobody decided anything; the caller drops this future.
+            return std::future::pending().await;
+        }
         let words = match (&answer, self.channels.get()) {
             (Some(Answer::NoWithWords), Some(channels)) => words(&channels.ui, limit, stop).await,
             (Some(Answer::No(words)), _) => words.clone(),
@@ -176,7 +185,7 @@ impl PermissionGate {
             Some(Answer::Once | Answer::Session(_) | Answer::Always(_)) => true,
             Some(Answer::No(_) | Answer::NoWithWords) => false,
             // Nobody leaves the sandbox by default.
-            None => on_timeout == TimeoutDecision::Allow && !leaves && !stop.is_cancelled(),
+            None => on_timeout == TimeoutDecision::Allow && !leaves,
         };
         let mut record = decision(
             call_id(action),
