@@ -18,7 +18,7 @@ use agentd_protocol::{
     ui::NotifyType,
 };
 use serde_json::Value;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -32,6 +32,9 @@ use crate::{
     message_sender::MessageSender,
     ui::{Asker, Dialog, DialogAnswer, Notice, Ui},
 };
+
+/// How many questions are open at once. Each is held in memory, for clients that come later; others wait for their turn.
+const MAX_OPEN: usize = 32;
 
 /// The people and the file behind a gate: there once the session's actor works.
 struct Channels {
@@ -47,6 +50,8 @@ pub(crate) struct PermissionGate {
     /// Whether commands have a sandbox, which they can ask to leave.
     has_sandbox: bool,
     channels: OnceLock<Channels>,
+    /// The places for open questions.
+    places: Arc<Semaphore>,
 }
 
 /// How a question ended.
@@ -64,6 +69,7 @@ impl PermissionGate {
             is_restricted,
             has_sandbox: false,
             channels: OnceLock::new(),
+            places: Arc::new(Semaphore::new(MAX_OPEN)),
         }
     }
 
@@ -243,10 +249,13 @@ impl PermissionGate {
         stop: &CancellationToken,
     ) -> Asked {
         let nobody = Asked { answer: None, by: DecisionMaker::Nobody, client: None };
-        let Some(channels) = self.channels.get().filter(|channels| channels.ui.is_there(Asker::Permissions))
-        else {
+        let reached = || self.channels.get().filter(|channels| channels.ui.is_there(Asker::Permissions));
+        if reached().is_none() {
             return nobody;
-        };
+        }
+        let place = stop.run_until_cancelled(Arc::clone(&self.places).acquire_owned()).await;
+        // They may have left meanwhile.
+        let (Some(Ok(place)), Some(channels)) = (place, reached()) else { return nobody };
         let diff = self.diff(action, subject).await;
         let (limit, _) = self.in_force().terms();
         let (tool, arguments) = (action.tool, action.arguments);
@@ -255,7 +264,10 @@ impl PermissionGate {
         let dialog = Dialog::permission(question.clone());
         // In a task: the gate drops this future when the call is stopped, and the dialog has to be taken from the screens.
         let (ui, stop) = (channels.ui.clone(), stop.clone());
-        let asking = tokio::spawn(async move { ui.ask_whom(Asker::Permissions, dialog, &stop).await });
+        let asking = tokio::spawn(async move {
+            let _place = place;
+            ui.ask_whom(Asker::Permissions, dialog, &stop).await
+        });
         let (answer, client) = asking.await.unwrap_or((DialogAnswer::Nothing, None));
         match client {
             Some(client) => {
