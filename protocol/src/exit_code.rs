@@ -264,6 +264,35 @@ mod tests {
     }
 
     #[test]
+    fn a_denied_call_is_no_success_and_a_command_of_a_user_is_no_call() {
+        let decision = |call: bool, decision, by| PermissionDecision {
+            tool_call_id: call.then(|| "call_1".to_owned()),
+            tool: "bash".to_owned(),
+            decision,
+            by,
+            client: None,
+            reason: "so".to_owned(),
+            source: None,
+            rule: None,
+            session_rule: None,
+            waited_ms: 0,
+        };
+        use DecisionMaker::{Nobody, Policy, User};
+        use PermissionVerdict::{Allowed, Denied};
+        for (taken, exit) in [
+            (decision(true, Denied, Policy), Exit::Denied),
+            (decision(true, Denied, Nobody), Exit::Denied),
+            (decision(true, Denied, User), Exit::Answered),
+            (decision(true, Allowed, Nobody), Exit::Answered),
+            (decision(false, Denied, Policy), Exit::Answered),
+        ] {
+            let mut denied = DeniedCalls::default();
+            denied.take(&taken);
+            assert_eq!(PromptExit::answered().unless_denied(&denied).exit, exit, "{taken:?}");
+        }
+    }
+
+    #[test]
     fn a_run_without_an_answer_is_a_failure_for_the_client_alone() {
         assert_eq!(Agentctl.after_run(None).exit, Exit::Failed);
         assert_eq!(AgentdText.after_run(None), PromptExit::answered());

@@ -264,6 +264,12 @@ fn permissions_that_cannot_be_read_open_no_session() {
         (r#"{"permissions": {"prest": "ask"}}"#, "prest"),
         (r#"{"budgets": {"run": {"cost": 1}}}"#, "cost"),
         (r#"{"permissions": {"preset": "ask"}"#, "settings.json"),
+        (r#"{"permissions": ["read-only"]}"#, "expected an object, not a list"),
+        (r#"[{"permissions": {"preset": "ask"}}]"#, "expected an object"),
+        (
+            r#"{"permissions": {"rules": [{"tool": "ls", "action": "deny"}, {"tool": "ls", "acton": "deny"}]}}"#,
+            "\"permissions.rules[1]\": unknown field `acton`",
+        ),
         (
             r#"{"permissions": {"rules": [{"tool": "bash", "command": "a; b", "action": "deny"}]}}"#,
             "rule 1: command",

@@ -133,6 +133,9 @@ fn config_explain_says_where_permissions_come_from() {
     let home = home(&server, &json!({ "preset": "workspace" }));
     let ran = ctl::run(&home, &["config", "explain", "permissions.preset"]);
     assert_says(&ran.stdout, &["permissions.preset: \"workspace\"", "* user", "settings.json"]);
+    home.write(".agentd/policy.json", r#"{"preset": "read-only"}"#);
+    let ran = ctl::run(&home, &["config", "explain", "--approve", "permissions.preset"]);
+    assert_says(&ran.stdout, &["permissions.preset: \"read-only\"", "* project", ".agentd/policy.json"]);
     let ran = ctl::run(&home, &["config", "explain", "permissions.rules"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
 }
