@@ -36,6 +36,9 @@ use crate::{
 /// How many questions are open at once. Each is held in memory, for clients that come later; others wait for their turn.
 const MAX_OPEN: usize = 32;
 
+/// How many calls wait for an answer at most: as many as commands of all sessions run by default.
+const MAX_WAITING: usize = 1024;
+
 /// The people and the file behind a gate: there once the session's actor works.
 struct Channels {
     ui: Ui,
@@ -52,6 +55,8 @@ pub(crate) struct PermissionGate {
     channels: OnceLock<Channels>,
     /// The places for open questions.
     places: Arc<Semaphore>,
+    /// The places for calls that wait for an answer.
+    waiting: Semaphore,
 }
 
 /// How a question ended.
@@ -70,6 +75,7 @@ impl PermissionGate {
             has_sandbox: false,
             channels: OnceLock::new(),
             places: Arc::new(Semaphore::new(MAX_OPEN)),
+            waiting: Semaphore::new(MAX_WAITING),
         }
     }
 
@@ -150,22 +156,27 @@ impl PermissionGate {
         match verdict.action {
             PermissionAction::Allow => Ok(HookVerdict::Run),
             PermissionAction::Deny => {
-                let denied = decision(
-                    call_id(action),
-                    action.tool,
-                    PermissionVerdict::Denied,
-                    DecisionMaker::Policy,
-                    verdict.reason.clone(),
-                    verdict.rule.as_ref(),
-                );
-                self.record(denied).await;
-                Ok(blocked(
-                    &verdict.reason,
-                    "Do not try it in another form; say what you need it for, or go on without it.",
-                ))
+                let advice = "Do not try it in another form; say what you need it for, or go on without it.";
+                Ok(self.refuse(action, verdict, advice).await)
             }
-            PermissionAction::Ask => self.ask(action, &subject, (&verdict, leaves), stop).await,
+            PermissionAction::Ask => {
+                let Ok(_waiting) = self.waiting.try_acquire() else {
+                    let reason = "too many calls wait for an answer".to_owned();
+                    let verdict = PolicyDecision { reason, ..verdict };
+                    return Ok(self.refuse(action, verdict, "Try again when some are answered.").await);
+                };
+                self.ask(action, &subject, (&verdict, leaves), stop).await
+            }
         }
+    }
+
+    /// Refuses a call without a question.
+    async fn refuse(&self, action: &Action<'_>, verdict: PolicyDecision, advice: &str) -> HookVerdict {
+        let (id, by) = (call_id(action), DecisionMaker::Policy);
+        let blocked = blocked(&verdict.reason, advice);
+        let rule = verdict.rule.as_ref();
+        self.record(decision(id, action.tool, PermissionVerdict::Denied, by, verdict.reason, rule)).await;
+        blocked
     }
 
     async fn ask(
