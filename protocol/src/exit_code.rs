@@ -114,9 +114,10 @@ pub struct DeniedCalls {
 const MOST_DENIED: usize = 5;
 
 impl DeniedCalls {
-    /// Takes a decision.
+    /// Takes a decision. One about a command of a user is told to the client that sent it.
     pub fn take(&mut self, decision: &PermissionDecision) {
-        if decision.decision != PermissionVerdict::Denied || decision.by == DecisionMaker::User {
+        let is_call = decision.tool_call_id.is_some();
+        if !is_call || decision.decision != PermissionVerdict::Denied || decision.by == DecisionMaker::User {
             return;
         }
         self.count += 1;
@@ -259,6 +260,35 @@ mod tests {
             assert_eq!(said(Agentctl), (client.0, client.1.to_owned()), "{answer:?}");
             assert_eq!(said(AgentdText), (text.0, text.1.to_owned()), "{answer:?}");
             assert_eq!(said(AgentdEvents), (events, String::new()), "{answer:?}");
+        }
+    }
+
+    #[test]
+    fn a_denied_call_is_no_success_and_a_command_of_a_user_is_no_call() {
+        let decision = |call: bool, decision, by| PermissionDecision {
+            tool_call_id: call.then(|| "call_1".to_owned()),
+            tool: "bash".to_owned(),
+            decision,
+            by,
+            client: None,
+            reason: "so".to_owned(),
+            source: None,
+            rule: None,
+            session_rule: None,
+            waited_ms: 0,
+        };
+        use DecisionMaker::{Nobody, Policy, User};
+        use PermissionVerdict::{Allowed, Denied};
+        for (taken, exit) in [
+            (decision(true, Denied, Policy), Exit::Denied),
+            (decision(true, Denied, Nobody), Exit::Denied),
+            (decision(true, Denied, User), Exit::Answered),
+            (decision(true, Allowed, Nobody), Exit::Answered),
+            (decision(false, Denied, Policy), Exit::Answered),
+        ] {
+            let mut denied = DeniedCalls::default();
+            denied.take(&taken);
+            assert_eq!(PromptExit::answered().unless_denied(&denied).exit, exit, "{taken:?}");
         }
     }
 

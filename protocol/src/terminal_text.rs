@@ -23,6 +23,32 @@ pub fn harmless(text: &str) -> Cow<'_, str> {
     if text.contains(steers) { Cow::Owned(text.replace(steers, " ")) } else { Cow::Borrowed(text) }
 }
 
+/// Whether a character is not seen, or is seen as a blank: what hides in a text that a user is to agree to.
+fn hides(c: char) -> bool {
+    let blank = c.is_whitespace() && !matches!(c, ' ' | '\n' | '\t');
+    let invisible = matches!(
+        c,
+        '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200d}'
+            | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e0fff}'
+    );
+    blank || invisible
+}
+
+/// The text with each character that could steer a terminal, or that is not seen, written as `\u{202e}`. Line feeds and tabs stay. For texts
+/// that a user is to agree to: a blank in its place would look like another text.
+#[must_use]
+pub fn visible(text: &str) -> Cow<'_, str> {
+    if !text.contains(|c| steers(c) || hides(c)) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if steers(c) || hides(c) { shown.extend(c.escape_unicode()) } else { shown.push(c) }
+    }
+    Cow::Owned(shown)
+}
+
 /// Cleans bytes that come in pieces cut anywhere, as [`harmless`] does, but lets sequences pass that only choose a colour: those are
 /// the programs' own. What is no UTF-8 becomes U+FFFD.
 #[derive(Debug, Clone, Default)]
@@ -120,6 +146,16 @@ mod tests {
         assert_eq!(harmless("a\x1b[2J\u{9b}b\tc\n"), "a [2J b\tc\n");
         assert_eq!(harmless("safe\u{202e}exe.\u{2066}txt\u{200f}\u{61c}"), "safe exe. txt  ");
         assert!(matches!(harmless("plain\n \u{5d0}"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn nothing_hides_in_what_a_user_agrees_to() {
+        assert_eq!(visible("a\x1b[2Jb\r\n\tc"), "a\\u{1b}[2Jb\\u{d}\n\tc");
+        assert_eq!(
+            visible("safe\u{202e}exe\u{200b}\u{a0}\u{e0041}"),
+            "safe\\u{202e}exe\\u{200b}\\u{a0}\\u{e0041}"
+        );
+        assert!(matches!(visible("plain\n \u{5d0} 漢 é"), Cow::Borrowed(_)));
     }
 
     #[test]

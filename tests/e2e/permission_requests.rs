@@ -298,3 +298,31 @@ fn a_client_without_session_names_is_asked_and_told_of_the_end() {
     single.event("agent_settled");
     assert!(home.project().join("made").exists());
 }
+
+#[test]
+fn so_many_questions_are_open_at_once() {
+    let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
+    let home = home(&server, &json!({ "preset": "workspace", "askTimeoutMs": 600_000 }));
+    let service = Service::start(&home, &[]);
+    let mut editor = knowing(&service, "editor");
+    let id = open(&mut editor, &home, &[]);
+    for number in 0..34 {
+        let command = format!("touch made-{number}");
+        editor.send(&json!({"id": command, "type": "bash", "sessionId": id, "command": command}));
+    }
+    let open: Vec<Value> = (0..32).map(|_| question(&mut editor)).collect();
+    let shown = attach(&mut knowing(&service, "late"), &id)["pendingUi"].as_array().unwrap().len();
+    assert_eq!(shown, 32);
+    // An answer makes room for the next.
+    respond(&mut editor, &id, &open[7], "deny");
+    let next = question(&mut editor);
+    assert!(open.iter().all(|it| it["command"] != next["command"]), "{next}");
+    editor.send(&json!({"id": "end", "type": "abort", "sessionId": id, "scope": "all"}));
+    let mut ended = 0;
+    while ended < 33 {
+        let line = editor.until("an end", |line| line["type"] == "response");
+        ended += usize::from(line["command"] == "bash");
+    }
+    let left = attach(&mut knowing(&service, "last"), &id);
+    assert!(left["pendingUi"].as_array().is_none_or(Vec::is_empty), "{left}");
+}

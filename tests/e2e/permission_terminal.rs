@@ -4,7 +4,7 @@ use agentd_e2e::{Home, MockServer, Reply, Service, binaries, ctl::Terminal, sse}
 use serde_json::json;
 
 use crate::{
-    asking::{calling, decisions, home, open},
+    asking::{calling, calls, decisions, home, open},
     support::assert_says,
 };
 
@@ -99,4 +99,56 @@ fn a_question_that_another_client_answers_goes_away_and_says_so() {
     terminal.press("\u{4}");
     assert_eq!(terminal.finish().code, 0);
     assert!(!home.project().join("made").exists());
+}
+
+#[test]
+fn keys_from_before_a_question_answer_nothing() {
+    let server = MockServer::start([
+        calls(&["touch one"]),
+        Reply::stream(sse::calls(&[("call_2", "bash", json!({ "command": "touch two" }))])),
+        Reply::stream(sse::answer("Done.")),
+    ]);
+    let home = home(&server, &json!({ "preset": "workspace", "askTimeoutMs": 600_000 }));
+    let mut terminal = prompting(&home);
+    terminal.wait_for("$ touch one");
+    terminal.wait_for("Type a key and Enter.");
+    // The second line comes before the second question.
+    terminal.press("y\ny\n");
+    terminal.wait_for("$ touch two");
+    terminal.wait_for("That was typed before this was on the screen; type it again.");
+    assert!(!home.project().join("two").exists());
+    terminal.press("n\n");
+    let done = terminal.finish();
+    assert_eq!(done.code, 0, "{}", done.stdout);
+    assert!(home.project().join("one").exists() && !home.project().join("two").exists());
+}
+
+#[test]
+fn the_end_of_the_input_does_not_wait_for_the_deadline() {
+    let server = MockServer::start([
+        calls(&["touch one"]),
+        Reply::stream(sse::calls(&[("call_2", "bash", json!({ "command": "touch two" }))])),
+        Reply::stream(sse::answer("Done.")),
+    ]);
+    let home = home(&server, &json!({ "preset": "workspace", "askTimeoutMs": 600_000 }));
+    let mut terminal = prompting(&home);
+    terminal.wait_for("Type a key and Enter.");
+    terminal.press("\u{4}");
+    let done = terminal.finish();
+    // Nobody said no: the work may lack what was denied.
+    assert_eq!(done.code, 6, "{}", done.stdout);
+    assert_says(&done.stdout, &["The input has ended: that is a no.", "$ touch two"]);
+    assert!(!home.project().join("one").exists() && !home.project().join("two").exists());
+}
+
+#[test]
+fn nothing_hides_in_a_question() {
+    let server = calling("touch 'safe\u{202e}exe' \u{1b}[2J");
+    let home = home(&server, &json!({ "preset": "workspace", "askTimeoutMs": 600_000 }));
+    let mut terminal = prompting(&home);
+    terminal.wait_for("Type a key and Enter.");
+    terminal.press("n\n");
+    let done = terminal.finish();
+    assert_says(&done.stdout, &["$ touch 'safe\\u{202e}exe' \\u{1b}[2J"]);
+    assert!(!done.stdout.contains('\u{202e}') && !done.stdout.contains("\u{1b}[2J"), "{:?}", done.stdout);
 }

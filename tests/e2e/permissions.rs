@@ -211,6 +211,7 @@ fn abort_ends_a_question() {
     assert!(!home.project().join("made").exists());
     let results = stored(&home).iter().filter(|entry| entry["message"]["role"] == "toolResult").count();
     assert_eq!(results, 1, "every call gets a result");
+    assert!(decisions(&home).is_empty(), "nobody decided anything");
 }
 
 #[test]
@@ -231,13 +232,9 @@ fn a_daemon_killed_while_it_asks_has_run_nothing() {
     let mut client = asked(&service, "two");
     client.done(json!({"type": "open_session", "cwd": home.project(), "sessionId": id}));
     let messages = client.done(json!({"type": "get_messages", "sessionId": id}));
-    let roles: Vec<&str> = messages["messages"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter_map(|message| message["role"].as_str())
-        .collect();
-    assert!(roles.contains(&"toolResult"), "the call has a result: {roles:?}");
+    let mut results = messages["messages"].as_array().unwrap().iter().filter(|it| it["role"] == "toolResult");
+    let result = results.next().expect("the call has a result");
+    assert_eq!(result["content"][0]["text"], "interrupted by a crash; it did not run");
     assert!(!home.project().join("made").exists());
 }
 
@@ -267,6 +264,12 @@ fn permissions_that_cannot_be_read_open_no_session() {
         (r#"{"permissions": {"prest": "ask"}}"#, "prest"),
         (r#"{"budgets": {"run": {"cost": 1}}}"#, "cost"),
         (r#"{"permissions": {"preset": "ask"}"#, "settings.json"),
+        (r#"{"permissions": ["read-only"]}"#, "expected an object, not a list"),
+        (r#"[{"permissions": {"preset": "ask"}}]"#, "expected an object"),
+        (
+            r#"{"permissions": {"rules": [{"tool": "ls", "action": "deny"}, {"tool": "ls", "acton": "deny"}]}}"#,
+            "\"permissions.rules[1]\": unknown field `acton`",
+        ),
         (
             r#"{"permissions": {"rules": [{"tool": "bash", "command": "a; b", "action": "deny"}]}}"#,
             "rule 1: command",

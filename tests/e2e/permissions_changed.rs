@@ -133,6 +133,46 @@ fn config_explain_says_where_permissions_come_from() {
     let home = home(&server, &json!({ "preset": "workspace" }));
     let ran = ctl::run(&home, &["config", "explain", "permissions.preset"]);
     assert_says(&ran.stdout, &["permissions.preset: \"workspace\"", "* user", "settings.json"]);
+    home.write(".agentd/policy.json", r#"{"preset": "read-only"}"#);
+    let ran = ctl::run(&home, &["config", "explain", "--approve", "permissions.preset"]);
+    assert_says(&ran.stdout, &["permissions.preset: \"read-only\"", "* project", ".agentd/policy.json"]);
     let ran = ctl::run(&home, &["config", "explain", "permissions.rules"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
+}
+
+#[test]
+fn rules_by_answers_are_those_of_the_users_own_session_alone() {
+    let server = MockServer::start([calls(&["touch made"]), Reply::stream(sse::answer("Done."))]);
+    let home = home(&server, &json!({ "preset": "workspace", "askTimeoutMs": 600_000 }));
+    {
+        let service = Service::start(&home, &[]);
+        let mut client = asked(&service, "one");
+        let id = open(&mut client, &home, &[]);
+        client.send(&json!({"type": "prompt", "sessionId": id, "message": "Make it."}));
+        let question = client.event("extension_ui_request");
+        answer(&mut client, &question, "Yes, and for this session");
+        client.event("agent_settled");
+        // A copy is another session.
+        client.done(json!({"type": "clone", "sessionId": id}));
+        let rules = |client: &mut agentd_e2e::SocketClient, id: &str| {
+            client.done(json!({"type": "get_state", "sessionId": id}))["permissions"]["sessionRules"].clone()
+        };
+        let sessions = client.done(json!({"type": "list_sessions"}));
+        let ids = sessions["sessions"].as_array().unwrap().iter().map(|it| it["id"].as_str().unwrap());
+        let found: Vec<usize> = ids.map(|id| rules(&mut client, id).as_array().map_or(0, Vec::len)).collect();
+        assert_eq!((found.len(), found.iter().sum::<usize>()), (2, 1), "{found:?}");
+    }
+    // A file that came with a project says what its author likes.
+    let own = home
+        .session_files()
+        .into_iter()
+        .find(|file| std::fs::read_to_string(file).unwrap().contains("sessionRule"));
+    let shipped = home.project().join("shipped.jsonl");
+    std::fs::copy(own.unwrap(), &shipped).unwrap();
+    let service = Service::start(&home, &[]);
+    let mut client = asked(&service, "two");
+    let args = ["--session", shipped.to_str().unwrap()];
+    let id = open(&mut client, &home, &args);
+    let state = client.done(json!({"type": "get_state", "sessionId": id}));
+    assert_eq!(state["permissions"]["sessionRules"], json!([]));
 }

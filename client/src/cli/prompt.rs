@@ -38,8 +38,8 @@ Exit codes:
        open session cannot be given)
   3    agentd is missing, broke down, or was killed, or no daemon answers
   4    the model refused, and no other model took over
-  6    the model answered, but a call of it was denied by the permissions, or since nobody answered the question
   5    a budget ended the run, or was used up before it (--max-cost and the like, the setting budgets)
+  6    the model answered, but a call of it was denied by the permissions, or since nobody answered the question
   9    the daemon is ending and takes no new work
   129, 130, 143    stopped by SIGHUP, Ctrl-C, SIGTERM; a second Ctrl-C does not wait for the run to stop
   141  stdout was closed by its reader";

@@ -17,8 +17,9 @@ use tokio::sync::mpsc;
 
 use super::{
     daemon_call,
-    dialogs::{PendingDialogs, TypedOutcome, typed_lines},
+    dialogs::{PendingDialogs, TypedOutcome},
     find_session::{self, SessionScope},
+    typed_lines::{TypedLine, typed_lines},
 };
 use crate::{
     cli::AttachOptions,
@@ -168,8 +169,8 @@ async fn follow(
                         return Ok(Exit::OutputClosed);
                     }
                 }
-                Some(line) if line.trim().is_empty() => {}
-                Some(line) => typing.say(&connection.client, line).await?,
+                Some(line) if line.text.trim().is_empty() => {}
+                Some(line) => typing.say(&connection.client, line.text).await?,
                 // Ctrl-D.
                 None => return Ok(Exit::Answered),
             },
@@ -184,7 +185,7 @@ const REMEMBERED: usize = 64;
 struct TypedMessages {
     session: String,
     /// `None` when stdin is not read.
-    lines: Option<mpsc::Receiver<String>>,
+    lines: Option<mpsc::Receiver<TypedLine>>,
     sent: VecDeque<String>,
 }
 
@@ -205,7 +206,7 @@ impl TypedMessages {
     /// The next line; `None` at the end. Pending forever when stdin is not read.
     ///
     /// *Cancel safety*: no line is lost.
-    async fn next(&mut self) -> Option<String> {
+    async fn next(&mut self) -> Option<TypedLine> {
         match &mut self.lines {
             Some(lines) => lines.recv().await,
             None => std::future::pending().await,

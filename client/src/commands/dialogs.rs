@@ -1,28 +1,27 @@
 //! Dialogs of a session on a terminal: shown on stderr, answered by typed lines.
 
-use std::{
-    collections::VecDeque,
-    io::{self, BufRead},
-};
+use std::{collections::VecDeque, time::Instant};
 
 use agentd_protocol::{
     permissions::{PermissionAnswer, PermissionResponseParams},
     ui::{ExtensionUiRequest, NotifyType, UiMethod, UiRequestResolved, UiResponse},
 };
 use serde_json::Value;
-use tokio::sync::mpsc;
 
-use super::permission_question::{self, HOW_TO_SAY, TypedKey};
+use super::{
+    permission_question::{self, HOW_TO_SAY, TypedKey},
+    typed_lines::TypedLine,
+};
 use crate::{
     render::one_line,
     rpc::{CallError, Client, PermissionResponse},
 };
 
-/// How many typed lines wait until they are handled.
-const TYPED: usize = 16;
-
 /// The line that ends a text for an editor.
 const END_OF_TEXT: &str = ".";
+
+/// The words about a line that came before the dialog that is on the screen.
+const TOO_EARLY: &str = "  That was typed before this was on the screen; type it again.\n";
 
 /// The dialogs of a session that wait for an answer. The first one is on the screen.
 #[derive(Debug, Default)]
@@ -33,6 +32,8 @@ pub(crate) struct PendingDialogs {
     lines: Vec<String>,
     /// Whether the next line has the words to the model that go with a no.
     wants_words: bool,
+    /// Since when the first one is on the screen.
+    shown_at: Option<Instant>,
     /// The last answer to a question about a call, until we are told that it counts.
     sent: Option<(String, PermissionAnswer)>,
     /// Whether diffs are coloured.
@@ -154,8 +155,39 @@ impl PendingDialogs {
         TypedOutcome::Answer(Box::new(answer), self.shown())
     }
 
+    /// Gives up all that waits, since nothing can be typed any more: the noes to be sent, and the text about it. A session that other
+    /// clients follow, too, leaves the answers to them.
+    pub(crate) fn input_ended(&mut self) -> (Vec<TypedAnswer>, &'static str) {
+        self.lines.clear();
+        self.wants_words = false;
+        let given_up = std::mem::take(&mut self.waiting);
+        if !self.session.is_empty() {
+            return (Vec::new(), "  The input has ended; other clients can answer.\n");
+        }
+        let noes = given_up.into_iter().map(|request| self.no(request)).collect();
+        (noes, "  The input has ended: that is a no.\n")
+    }
+
+    fn no(&self, request: ExtensionUiRequest) -> TypedAnswer {
+        let ExtensionUiRequest { id, method } = request;
+        if matches!(method, UiMethod::Permission(_)) {
+            let answer = PermissionResponseParams {
+                request_id: id,
+                decision: PermissionAnswer::Deny,
+                message: None,
+                client: String::new(),
+            };
+            return TypedAnswer::Permission(self.session.clone(), answer);
+        }
+        TypedAnswer::Dialog(UiResponse { id, cancelled: Some(true.into()), ..UiResponse::default() })
+    }
+
     /// Takes a line that was typed while a dialog waits.
-    pub(crate) fn typed(&mut self, line: &str) -> TypedOutcome {
+    pub(crate) fn typed(&mut self, line: &TypedLine) -> TypedOutcome {
+        if self.shown_at.is_some_and(|shown| line.at < shown) {
+            return TypedOutcome::Unclear(TOO_EARLY.to_owned());
+        }
+        let line = line.text.as_str();
         let Some(request) = self.waiting.front() else { return TypedOutcome::More };
         if matches!(request.method, UiMethod::Permission(_)) {
             return self.typed_key(line);
@@ -197,8 +229,9 @@ impl PendingDialogs {
         TypedOutcome::Answer(Box::new(TypedAnswer::Dialog(response)), self.shown())
     }
 
-    /// The first dialog as text.
-    fn shown(&self) -> String {
+    /// The first dialog as text, which goes on the screen now.
+    fn shown(&mut self) -> String {
+        self.shown_at = Some(Instant::now());
         let Some(request) = self.waiting.front() else { return String::new() };
         let mut text = String::new();
         match &request.method {
@@ -263,19 +296,6 @@ fn notice(method: &UiMethod) -> String {
     }
 }
 
-/// Reads stdin line by line, until its end. The reading thread may block forever.
-pub(crate) fn typed_lines() -> mpsc::Receiver<String> {
-    let (lines, receiver) = mpsc::channel(TYPED);
-    std::thread::spawn(move || {
-        for line in io::stdin().lock().lines().map_while(Result::ok) {
-            if lines.blocking_send(line).is_err() {
-                return;
-            }
-        }
-    });
-    receiver
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -289,15 +309,19 @@ mod tests {
         request(id, UiMethod::Select { title: "Which?".into(), options, timeout: None })
     }
 
+    fn typed(questions: &mut PendingDialogs, text: &str) -> TypedOutcome {
+        questions.typed(&TypedLine { text: text.to_owned(), at: Instant::now() })
+    }
+
     /// The response to the only dialog.
     fn answer(method: UiMethod, lines: &[&str]) -> String {
         let mut questions = PendingDialogs::of("s", false);
         questions.take(request("i", method));
         let (last, before) = lines.split_last().unwrap();
         for line in before {
-            assert_eq!(questions.typed(line), TypedOutcome::More);
+            assert_eq!(typed(&mut questions, line), TypedOutcome::More);
         }
-        let TypedOutcome::Answer(answer, next) = questions.typed(last) else { panic!("no answer") };
+        let TypedOutcome::Answer(answer, next) = typed(&mut questions, last) else { panic!("no answer") };
         let TypedAnswer::Dialog(response) = *answer else { panic!("another answer") };
         assert!(next.is_empty() && !questions.is_asking());
         serde_json::to_string(&response).unwrap().replace(r#"{"id":"i","sessionId":"s","#, "{")
@@ -328,7 +352,7 @@ mod tests {
         );
         for line in ["0", "3", "water"] {
             assert!(
-                matches!(questions.typed(line), TypedOutcome::Unclear(text) if text.contains("from 1 to 2"))
+                matches!(typed(&mut questions, line), TypedOutcome::Unclear(text) if text.contains("from 1 to 2"))
             );
         }
         assert!(questions.is_asking());
@@ -344,10 +368,33 @@ mod tests {
             |id: &str| UiRequestResolved { id: id.into(), by: Some("editor".into()), decision: None };
         let said = questions.resolved(&resolved("a"));
         assert!(said.starts_with("  Answered by editor.\n? Which?\n"), "{said}");
-        let TypedOutcome::Answer(answer, next) = questions.typed("1") else { panic!("no answer") };
+        let TypedOutcome::Answer(answer, next) = typed(&mut questions, "1") else { panic!("no answer") };
         let TypedAnswer::Dialog(response) = *answer else { panic!("another answer") };
         assert_eq!((response.id.as_str(), next.as_str()), ("b", ""));
         // Our own answer needs no text.
         assert_eq!(questions.resolved(&resolved("b")), "");
+    }
+
+    #[test]
+    fn a_line_from_before_the_question_answers_nothing() {
+        let mut questions = PendingDialogs::of("s", false);
+        questions.take(select("a"));
+        questions.take(select("b"));
+        let early = TypedLine { text: "1".into(), at: Instant::now() };
+        assert!(matches!(questions.typed(&early), TypedOutcome::Answer(..)));
+        // The second one came on the screen with the answer to the first.
+        assert_eq!(questions.typed(&early), TypedOutcome::Unclear(TOO_EARLY.to_owned()));
+        assert!(matches!(typed(&mut questions, "1"), TypedOutcome::Answer(..)));
+    }
+
+    #[test]
+    fn the_end_of_the_input_is_a_no_where_nobody_else_can_answer() {
+        for (session, count) in [("", 2), ("s", 0)] {
+            let mut questions = PendingDialogs::of(session, false);
+            questions.take(select("a"));
+            questions.take(select("b"));
+            let (noes, text) = questions.input_ended();
+            assert_eq!((noes.len(), questions.is_asking(), text.contains("a no")), (count, false, count > 0));
+        }
     }
 }

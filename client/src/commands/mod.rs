@@ -31,6 +31,7 @@ pub(crate) mod status;
 pub(crate) mod steer;
 pub(crate) mod tools;
 pub(crate) mod tree;
+mod typed_lines;
 pub(crate) mod undo;
 pub(crate) mod up_down;
 pub(crate) mod usage;

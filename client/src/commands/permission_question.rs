@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agentd_protocol::{
     permissions::{PermissionAnswer, PermissionQuestion},
+    terminal_text::visible,
     ui::UiRequestResolved,
 };
 
@@ -47,7 +48,7 @@ pub(super) fn shown(question: &PermissionQuestion, colour: bool) -> String {
     let mut text = format!("? Allow this? ({}, {})\n", one_line(&question.tool), time_left(question));
     match (&question.command, &question.path) {
         (Some(command), _) => text.push_str(&command_lines(command)),
-        (None, Some(path)) => text.push_str(&format!("  {}: {}\n", one_line(&question.tool), one_line(path))),
+        (None, Some(path)) => text.push_str(&format!("  {}: {}\n", one_line(&question.tool), line(path))),
         (None, None) => {}
     }
     if question.parsed.len() > 1 {
@@ -55,27 +56,27 @@ pub(super) fn shown(question: &PermissionQuestion, colour: bool) -> String {
         for command in question.parsed.iter().take(MAX_LINES) {
             let words = command.words.iter().chain(&command.redirections);
             let words: Vec<&str> = words.map(String::as_str).collect();
-            text.push_str(&format!("    {}\n", one_line(&words.join(" "))));
+            text.push_str(&format!("    {}\n", line(&words.join(" "))));
         }
         text.push_str(&missing(question.parsed.len(), "command"));
     }
     if let Some(arguments) = &question.arguments {
         let written = serde_json::to_string_pretty(arguments).unwrap_or_default();
-        for line in written.lines().take(MAX_LINES) {
-            text.push_str(&format!("  {}\n", one_line(line)));
+        for shown in written.lines().take(MAX_LINES) {
+            text.push_str(&format!("  {}\n", line(shown)));
         }
         text.push_str(&missing(written.lines().count(), "line"));
     }
     if let Some(diff) = &question.diff {
-        for line in diff.lines().take(MAX_LINES) {
-            text.push_str(&format!("  {}\n", paint_diff(line, colour)));
+        for shown in diff.lines().take(MAX_LINES) {
+            text.push_str(&format!("  {}\n", paint_diff(&visible(shown), colour)));
         }
         text.push_str(&missing(diff.lines().count(), "line"));
         if question.diff_cut {
             text.push_str("  … and more: the change is long.\n");
         }
     }
-    text.push_str(&format!("  Asked, since {}.\n", one_line(&question.reason)));
+    text.push_str(&format!("  Asked, since {}.\n", line(&question.reason)));
     text + &keys(question)
 }
 
@@ -89,7 +90,7 @@ pub(super) fn keys(question: &PermissionQuestion) -> String {
             PermissionAnswer::Always => 'a',
             PermissionAnswer::Deny => 'n',
         };
-        text.push_str(&format!("  {key}  {}\n", one_line(&option.text)));
+        text.push_str(&format!("  {key}  {}\n", line(&option.text)));
     }
     text + "  m  No, with words to the model: m WORDS\n  Type a key and Enter.\n"
 }
@@ -106,11 +107,16 @@ pub(super) fn ended(resolved: &UiRequestResolved) -> String {
     }
 }
 
+/// A line in which nothing hides.
+fn line(text: &str) -> String {
+    one_line(&visible(text))
+}
+
 fn command_lines(command: &str) -> String {
-    let lines: Vec<&str> = command.lines().collect();
+    let lines: Vec<&str> = command.strip_suffix('\n').unwrap_or(command).split('\n').collect();
     let shown = lines.iter().take(MAX_LINES).enumerate();
     let text: String = shown
-        .map(|(index, line)| format!("  {} {}\n", if index == 0 { '$' } else { ' ' }, one_line(line)))
+        .map(|(index, shown)| format!("  {} {}\n", if index == 0 { '$' } else { ' ' }, line(shown)))
         .collect();
     text + &missing(lines.len(), "line")
 }
@@ -152,7 +158,9 @@ mod tests {
     fn it_says_what_runs_and_which_keys_there_are() {
         let text = shown(&asked(), false);
         assert!(
-            text.starts_with("? Allow this? (bash, 0 s to answer)\n  $ cd sub &&\n     touch  [2Jmade\n"),
+            text.starts_with(
+                "? Allow this? (bash, 0 s to answer)\n  $ cd sub &&\n     touch \\u{1b}[2Jmade\n"
+            ),
             "{text}"
         );
         assert!(text.contains("  It runs:\n    cd sub\n    touch made > log\n"), "{text}");

@@ -239,6 +239,9 @@ fn permission_rules(file: &Path) -> Result<Vec<PermissionRule>, String> {
     let fault = |problem: String| format!("Error: --permission-rules {}: {problem}", file.display());
     let document = read_json(file).map_err(|error| format!("Error: --permission-rules: {error}"))?;
     let document = document.ok_or_else(|| fault("there is no such file".to_owned()))?;
+    if !document.value.is_object() {
+        return Err(fault("expected {\"rules\": […]}".to_owned()));
+    }
     let RulesFile { rules } =
         serde_json::from_value(document.value).map_err(|error| fault(error.to_string()))?;
     Ok(rules)

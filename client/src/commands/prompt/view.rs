@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use agentd_protocol::{
-    event::Event,
+    event::{DecisionMaker, Event, PermissionDecision},
     exit_code::{DeniedCalls, PromptExit, PromptProgram},
     message::{AssistantMessage, Message},
     ui::ExtensionUiRequest,
@@ -16,10 +16,14 @@ use super::{
     state::{PromptInput, PromptState},
 };
 use crate::{
-    commands::dialogs::{PendingDialogs, TypedOutcome, typed_lines},
+    commands::{
+        dialogs::{PendingDialogs, TypedOutcome},
+        typed_lines::{TypedLine, drop_typed_ahead, typed_lines},
+    },
     output::OutputChunk,
     render::{StreamStyle, TextRenderer, harmless},
     rpc::{CallError, Client, EventLine},
+    shared_daemon::client_info,
 };
 
 /// How many bytes may wait for a slow stdout in a shared session. Such a session does not wait for us: it drops events
@@ -74,15 +78,26 @@ impl Unwritten {
 pub(super) struct TypedAnswers {
     pub(super) questions: PendingDialogs,
     /// Reading begins with the first question.
-    lines: Option<mpsc::Receiver<String>>,
+    lines: Option<mpsc::Receiver<TypedLine>>,
+    /// Whether we said no since nothing can be typed any more.
+    has_said_no: bool,
 }
 
 impl TypedAnswers {
+    /// Takes a request; gives the text to show now.
+    fn take(&mut self, request: ExtensionUiRequest) -> String {
+        self.lines.get_or_insert_with(|| {
+            drop_typed_ahead();
+            typed_lines()
+        });
+        self.questions.take(request)
+    }
+
     /// The next line of stdin; `None` at its end.
     ///
     /// *Cancel safety*: no line is lost.
-    pub(super) async fn next_line(&mut self) -> Option<String> {
-        self.lines.get_or_insert_with(typed_lines).recv().await
+    pub(super) async fn next_line(&mut self) -> Option<TypedLine> {
+        self.lines.as_mut()?.recv().await
     }
 }
 
@@ -109,7 +124,7 @@ impl PromptView {
                     followed.map_or("", FollowedSession::id),
                     StreamStyle::detect().colour,
                 ),
-                lines: None,
+                ..TypedAnswers::default()
             },
             unwritten: Unwritten { chunks: VecDeque::new(), bytes: 0, max_bytes },
             last_answer: None,
@@ -120,7 +135,7 @@ impl PromptView {
     /// Shows questions that were open when we came.
     pub(super) fn show_pending(&mut self, pending: Vec<ExtensionUiRequest>) {
         for request in pending.into_iter().filter(|_| self.can_answer) {
-            let shown = self.dialogs.questions.take(request);
+            let shown = self.dialogs.take(request);
             self.unwritten.add([OutputChunk::Err(shown.into_bytes())]);
         }
     }
@@ -143,7 +158,7 @@ impl PromptView {
             self.last_answer = Some(answer.clone());
         }
         if let Some(Event::PermissionDecision(decision)) = &event {
-            self.denied.take(decision);
+            self.denied.take(&self.decided_by_whom(decision));
         }
         let input = matches!(event, Some(Event::AgentSettled(_))).then_some(PromptInput::Settled);
         match (&mut self.text, event) {
@@ -160,16 +175,28 @@ impl PromptView {
             return None;
         }
         match line.event()? {
-            Event::ExtensionUiRequest(request) => Some(self.dialogs.questions.take(request)),
+            Event::ExtensionUiRequest(request) => Some(self.dialogs.take(request)),
             Event::UiRequestResolved(resolved) => Some(self.dialogs.questions.resolved(&resolved)),
             _ => None,
         }
     }
 
-    /// Takes a line of stdin while a question is asked. At its end nobody can answer any more, but other clients may.
-    pub(super) async fn typed(&mut self, line: Option<String>, client: &Client) -> Result<(), CallError> {
+    /// The decision, and nobody's where our no only said that nothing can be typed any more.
+    fn decided_by_whom(&self, decision: &PermissionDecision) -> PermissionDecision {
+        let is_ours = decision.client.as_deref() == Some(&*client_info().name);
+        let by = if self.dialogs.has_said_no && is_ours { DecisionMaker::Nobody } else { decision.by };
+        PermissionDecision { by, ..decision.clone() }
+    }
+
+    /// Takes a line of stdin while a question is asked.
+    pub(super) async fn typed(&mut self, line: Option<TypedLine>, client: &Client) -> Result<(), CallError> {
         let Some(line) = line else {
-            self.dialogs.questions = PendingDialogs::default();
+            let (noes, text) = self.dialogs.questions.input_ended();
+            self.dialogs.has_said_no |= !noes.is_empty();
+            self.unwritten.add([OutputChunk::Err(text.into())]);
+            for no in noes {
+                no.send(client).await?;
+            }
             return Ok(());
         };
         let shown = match self.dialogs.questions.typed(&line) {

@@ -13,10 +13,16 @@ pub struct ProjectPolicy {
     pub rules: Vec<PermissionRule>,
 }
 
-/// A file of rules that cannot be read.
+/// A project's policy that cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct ProjectPolicyError(#[from] serde_json::Error);
+pub enum ProjectPolicyError {
+    /// It is no object, or says nothing: most likely the file was cut off.
+    #[error("expected {{\"preset\": …, \"rules\": […]}}, with one of these at least")]
+    Nothing,
+    /// Something in it cannot be read.
+    #[error("{0}")]
+    Wrong(#[from] serde_json::Error),
+}
 
 impl ProjectPolicy {
     /// Of the value of such a file.
@@ -24,6 +30,26 @@ impl ProjectPolicy {
     /// # Errors
     /// What is wrong.
     pub fn of(value: serde_json::Value) -> Result<Self, ProjectPolicyError> {
+        if value.as_object().is_none_or(serde_json::Map::is_empty) {
+            return Err(ProjectPolicyError::Nothing);
+        }
         Ok(serde_json::from_value(value)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn what_says_nothing_is_no_policy() {
+        for value in [json!({}), json!([]), json!(["read-only", []]), Value::Null, json!("ask")] {
+            assert!(matches!(ProjectPolicy::of(value), Err(ProjectPolicyError::Nothing)));
+        }
+        let policy = ProjectPolicy::of(json!({ "preset": "ask" })).unwrap();
+        assert_eq!((policy.preset, policy.rules.len()), (Some(PermissionPreset::Ask), 0));
+        assert!(matches!(ProjectPolicy::of(json!({ "rule": [] })), Err(ProjectPolicyError::Wrong(_))));
     }
 }

@@ -26,19 +26,57 @@ pub(crate) fn append(text: &str, path: &[&str], items: &[Value]) -> Option<Strin
     let before = &stripped[..last.start];
     let blanks = &before[before.trim_end_matches([' ', '\t']).len()..];
     // In the form of the item before it: on its own line, and over several lines.
-    let own_line = before[..before.len() - blanks.len()].ends_with('\n');
-    let gap = if own_line { format!("\n{blanks}") } else { " ".to_owned() };
+    let above = &before[..before.len() - blanks.len()];
+    let own_line = above.ends_with('\n');
+    let line_end = if above.ends_with("\r\n") { "\r\n" } else { "\n" };
+    let gap = if own_line { format!("{line_end}{blanks}") } else { " ".to_owned() };
     let tall = own_line && stripped[last.clone()].contains('\n');
-    let mut new = String::new();
-    for item in items {
-        let item = if tall {
-            serde_json::to_string_pretty(item).ok()?.replace('\n', &format!("\n{blanks}"))
+    let in_form = |item: &Value| {
+        if tall { Some(serde_json::to_string_pretty(item).ok()?.replace('\n', &gap)) } else { one_line(item) }
+    };
+    let new = items.iter().map(in_form).collect::<Option<Vec<_>>>()?.join(&format!(",{gap}"));
+    if own_line && let Some(rest) = rest_of_line(&text[last.end..list.end]) {
+        let end = last.end + rest.length;
+        return Some(if rest.has_comma {
+            splice(text, end..end, &format!("{gap}{new},"))
         } else {
-            one_line(item)?
-        };
-        new.push_str(&format!(",{gap}{item}"));
+            splice(&splice(text, end..end, &format!("{gap}{new}")), last.end..last.end, ",")
+        });
     }
-    Some(splice(text, last.end..last.end, &new))
+    Some(splice(text, last.end..last.end, &format!(",{gap}{new}")))
+}
+
+/// What stands behind the last item on its line: a comment there is about that item, and stays beside it.
+struct RestOfLine {
+    length: usize,
+    has_comma: bool,
+}
+
+/// The rest of the line in the text between the last item and the closing bracket. `None` where nothing but that bracket ends it, or a
+/// comment or the comma stands in the lines below.
+fn rest_of_line(behind: &str) -> Option<RestOfLine> {
+    let (mut at, mut has_comma) = (0, false);
+    loop {
+        let rest = &behind[at..];
+        at += match rest.as_bytes().first()? {
+            b'\n' => break,
+            b'/' if rest.starts_with("//") => rest.find('\n')?,
+            b'/' => {
+                let comment = rest.find("*/")? + 2;
+                if rest[..comment].contains('\n') {
+                    return None;
+                }
+                comment
+            }
+            byte => {
+                has_comma |= *byte == b',';
+                1
+            }
+        };
+    }
+    let is_whole = has_comma || !behind[at..].contains(',');
+    let length = behind[..at].strip_suffix('\r').map_or(at, str::len);
+    is_whole.then_some(RestOfLine { length, has_comma })
 }
 
 struct List {
@@ -92,7 +130,17 @@ mod tests {
         check(
             "{\"a\": {\"b\": [\n\t1, // one\n\t{\"id\":\"o\"}, // two\n]}}",
             &["a", "b"],
-            "{\"a\": {\"b\": [\n\t1, // one\n\t{\"id\":\"o\"},\n\t{\"id\": \"x\"},\n\t{\"id\": \"y\", \"n\": 5}, // two\n]}}",
+            "{\"a\": {\"b\": [\n\t1, // one\n\t{\"id\":\"o\"}, // two\n\t{\"id\": \"x\"},\n\t{\"id\": \"y\", \"n\": 5},\n]}}",
+        );
+        check(
+            "{\"a\": [\r\n 1 // é, one\r\n /* two\n */\r\n]}",
+            &["a"],
+            "{\"a\": [\r\n 1, // é, one\r\n {\"id\": \"x\"},\r\n {\"id\": \"y\", \"n\": 5}\r\n /* two\n */\r\n]}",
+        );
+        check(
+            "{\"a\": [\n 1 /* one\n */ ,\n]}",
+            &["a"],
+            "{\"a\": [\n 1,\n {\"id\": \"x\"},\n {\"id\": \"y\", \"n\": 5} /* one\n */ ,\n]}",
         );
         check(
             "{\n  \"a\": [\n    {\n      \"id\": \"o\"\n    }\n  ]\n}\n",

@@ -38,7 +38,7 @@ pub struct ExplainQuestion<'a> {
     pub environment: &'a Environment,
     /// `--approve` (true) or `--no-approve` (false).
     pub approve: Option<bool>,
-    /// The layers of flags and variables, the strongest first: they override all files.
+    /// The layers of flags, of variables and of a stricter project, the strongest first: those that count override all files.
     pub over: &'a [SettingLayer],
     /// The settings that the session works with.
     pub in_use: Option<&'a Settings>,
@@ -107,8 +107,12 @@ pub fn explain(question: ExplainQuestion<'_>) -> Result<SettingExplanation, Unkn
     let merged = at(&merged, &keys).cloned();
 
     let mut layers: Vec<SettingLayer> = over.to_vec();
-    let mut open = over.is_empty();
-    let below_flags = "a flag or a variable comes first";
+    let is_overridden = over.iter().any(|layer| layer.counts);
+    let mut open = !is_overridden;
+    let below_flags = match over.iter().find(|layer| layer.counts) {
+        Some(SettingLayer { source: SettingSource::Project, .. }) => "the project is stricter",
+        _ => "a flag or a variable comes first",
+    };
     if let Some(file) = &project {
         let counts = open && alone.is_some();
         let why_not =
@@ -135,7 +139,7 @@ pub fn explain(question: ExplainQuestion<'_>) -> Result<SettingExplanation, Unkn
     let strongest = layers.iter().find(|layer| layer.counts);
     let of_files = || merged.clone().or_else(|| default.clone());
     let value = match strongest {
-        Some(layer) if layer.source > SettingSource::Project => layer.value.clone(),
+        Some(layer) if is_overridden => layer.value.clone(),
         _ => of_files(),
     };
     Ok(SettingExplanation {

@@ -6,6 +6,7 @@ use agentd_protocol::{
     resources::{Diagnostic, DiagnosticKind, DiagnosticLevel},
     settings::Settings,
 };
+use agentd_safe_open::OpenProblem;
 use serde_json::{Map, Value};
 use serde_path_to_error::Segment;
 
@@ -27,13 +28,18 @@ const READ_HERE: [&str; 2] = ["queueMode", "transport"];
 /// The keys of guard rails, without which a session would be allowed everything, spend without limits, or be confined to nothing.
 const GUARD_RAILS: [&str; 3] = ["permissions", "budgets", "sandbox"];
 
-/// Whether a file that is no JSON seems to have guard rails. Blocks.
+/// Whether a file that cannot be used seems to have guard rails, or may have. Blocks.
 fn may_hold_guard_rails(error: &JsonFileError) -> bool {
-    let (JsonFileError::Syntax { path, .. } | JsonFileError::NotUtf8 { path, .. }) = error else {
-        return false;
-    };
-    let Ok(bytes) = std::fs::read(path) else { return false };
-    let text = String::from_utf8_lossy(&bytes);
+    match error {
+        JsonFileError::Syntax { path, .. } | JsonFileError::NotUtf8 { path, .. } => {
+            std::fs::read(path).is_ok_and(|bytes| names_guard_rails(&String::from_utf8_lossy(&bytes)))
+        }
+        // A folder or a pipe in its place holds none.
+        JsonFileError::Unreadable(error) => !matches!(error.problem(), OpenProblem::NotAFile(_)),
+    }
+}
+
+fn names_guard_rails(text: &str) -> bool {
     GUARD_RAILS.into_iter().any(|key| text.contains(&format!("\"{key}\"")))
 }
 
@@ -65,11 +71,13 @@ impl Layer {
             Ok(None) => {}
             Ok(Some(document)) => match document.value {
                 Value::Object(values) => (layer.values, text) = (values, document.text),
-                _ => layer.unused(
-                    Diagnostic::warning(KIND, "expected an object")
-                        .at(path)
-                        .line(line_of(&document.text, &[])),
-                ),
+                _ => {
+                    if names_guard_rails(&document.text) {
+                        layer.guard_rails_fault = Some(format!("{}: expected an object", path.display()));
+                    }
+                    let problem = Diagnostic::warning(KIND, "expected an object").at(path);
+                    layer.unused(problem.line(line_of(&document.text, &[])));
+                }
             },
             Err(error) => {
                 if may_hold_guard_rails(&error) {
@@ -152,8 +160,10 @@ impl Layer {
         self.values.retain(|key, value| {
             let mut found = wrong_values(key, value);
             if let Some(problem) = found.first().filter(|_| GUARD_RAILS.contains(&key.as_str())) {
+                let item = problem.wrong_item.map(|item| format!("[{item}]")).unwrap_or_default();
+                let at = problem.at.join(".");
                 self.guard_rails_fault =
-                    Some(format!("{}: \"{}\": {}", path.display(), problem.at.join("."), problem.what));
+                    Some(format!("{}: \"{at}{item}\": {}", path.display(), problem.what));
             }
             let usable = !found.last().is_some_and(|problem| problem.whole_key);
             problems.append(&mut found);
@@ -179,6 +189,8 @@ struct Problem {
     at: Vec<String>,
     /// The index in the list.
     item: Option<usize>,
+    /// The index of what is wrong, where that makes the whole list wrong.
+    wrong_item: Option<usize>,
     what: String,
     /// True if the whole top-level key is of no use.
     whole_key: bool,
@@ -190,19 +202,25 @@ fn wrong_values(key: &str, value: &mut Value) -> Vec<Problem> {
     if key == "bash" {
         let at = || vec![key.to_owned(), "intercept".to_owned()];
         for (item, what) in take_out_bad_rules(value) {
-            problems.push(Problem { at: at(), item: Some(item), what, whole_key: false });
+            problems.push(Problem { at: at(), item: Some(item), wrong_item: None, what, whole_key: false });
         }
         if value.get("intercept").is_some_and(|it| !it.is_boolean() && !it.is_array() && !it.is_null()) {
             let what = "expected true, false or a list of rules".to_owned();
             let whole_key = !remove(value, &at()[1..]);
-            problems.push(Problem { at: at(), item: None, what, whole_key });
+            problems.push(Problem { at: at(), item: None, wrong_item: None, what, whole_key });
         }
     }
-    let mut report =
-        |at: Vec<String>, what: String, whole_key| problems.push(Problem { at, item: None, what, whole_key });
+    let mut report = |at: Vec<String>, wrong_item, what: String, whole_key| {
+        problems.push(Problem { at, item: None, wrong_item, what, whole_key });
+    };
     if key == "httpIdleTimeoutMs" && !is_timeout(value) {
         let what = "expected a number of milliseconds, 0 or more, or \"disabled\"".to_owned();
-        report(vec![key.to_owned()], what, true);
+        report(vec![key.to_owned()], None, what, true);
+        return problems;
+    }
+    // A list of the fields in their order would be read as the object.
+    if GUARD_RAILS.contains(&key) && value.is_array() {
+        report(vec![key.to_owned()], None, "expected an object, not a list".to_owned(), true);
         return problems;
     }
     // Each round takes out at least one member, so this ends. It reads all the others again, so that it must not be many.
@@ -212,7 +230,8 @@ fn wrong_values(key: &str, value: &mut Value) -> Vec<Problem> {
         let keys = member_keys(error.path());
         let what = without_value(&error.inner().to_string());
         let whole_key = keys.len() < 2 || rounds > MOST_TOLD || !remove(value, &keys[1..]);
-        report(if keys.is_empty() { vec![key.to_owned()] } else { keys }, what, whole_key);
+        let item = first_index(error.path());
+        report(if keys.is_empty() { vec![key.to_owned()] } else { keys }, item, what, whole_key);
         if whole_key {
             break;
         }
@@ -234,6 +253,14 @@ fn member_keys(path: &serde_path_to_error::Path) -> Vec<String> {
             _ => None,
         })
         .collect()
+}
+
+/// The index of the wrong item in the list that [`member_keys`] leads to.
+fn first_index(path: &serde_path_to_error::Path) -> Option<usize> {
+    path.iter().find_map(|segment| match segment {
+        Segment::Seq { index } => Some(*index),
+        _ => None,
+    })
 }
 
 /// Removes the member at `keys`; false when it is not there.

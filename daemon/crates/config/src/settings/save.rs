@@ -1,12 +1,12 @@
 //! Saving settings: only what changed, under a lock that other processes respect.
 
-use std::{io, path::PathBuf};
+use std::{fs, io, path::PathBuf};
 
 use serde_json::Value;
 
 use crate::{
     AgentDir,
-    json_edit::set,
+    json_edit::{append, set},
     json_file::{JsonFileError, parse, read_json},
     private_file::{lock, replace},
 };
@@ -57,18 +57,22 @@ pub fn save(agent_dir: &AgentDir, changes: &[SettingChange<'_>]) -> Result<(), S
     })
 }
 
-/// As [`save`], for one key, whose new value is made of the one that is there.
-pub(super) fn update(
-    agent_dir: &AgentDir,
-    path: &[&str],
-    value: impl FnOnce(Option<&Value>) -> Value,
-) -> Result<(), SaveError> {
+/// Adds an item to the end of a list, which is made where it is not there; all else stays as it is. An item that is there already is not
+/// added.
+pub(super) fn add_item(agent_dir: &AgentDir, path: &[&str], item: &Value) -> Result<(), SaveError> {
     change(agent_dir, |before| {
         // A missing file is an empty text.
         let parsed = parse(before).unwrap_or_default();
-        let value = value(path.iter().try_fold(&parsed, |value, key| value.get(key)));
+        let found = path.iter().try_fold(&parsed, |value, key| value.get(key));
+        let mut items = found.and_then(Value::as_array).cloned().unwrap_or_default();
+        if items.contains(item) {
+            return Some(before.to_owned());
+        }
+        items.push(item.clone());
+        let value = Value::Array(items);
         let change = SettingChange { path, value: &value };
-        set(before, path, &value).filter(|text| holds(text, &change))
+        let beside = append(before, path, std::slice::from_ref(item)).filter(|text| holds(text, &change));
+        beside.or_else(|| set(before, path, &value).filter(|text| holds(text, &change)))
     })
 }
 
@@ -84,6 +88,13 @@ fn change(agent_dir: &AgentDir, change: impl FnOnce(&str) -> Option<String>) -> 
     if after == before {
         return Ok(());
     }
+    if fs::metadata(&path).is_ok_and(|about| about.permissions().readonly()) {
+        // The user wants it to stay as it is: another file in its place would not.
+        return Err(SaveError::Io {
+            path,
+            source: io::Error::new(io::ErrorKind::PermissionDenied, "the file is read-only"),
+        });
+    }
     replace(&path, &format!("{mark}{after}")).map_err(|source| SaveError::Io { path, source })
 }
 
@@ -95,7 +106,7 @@ fn holds(text: &str, change: &SettingChange<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, path::Path};
+    use std::path::Path;
 
     use serde_json::json;
 

@@ -73,7 +73,7 @@ fn explained(
         cwd: &options.cwd,
         environment: &context.environment,
         approve: options.approve.or(context.prompt.is_trusted().then_some(true)),
-        over: &over(key, options),
+        over: &over(key, context, options),
         in_use: Some(&context.settings),
     };
     explain(question).map(without_secrets).map_err(|error| {
@@ -108,8 +108,25 @@ fn clean(value: &mut Value) {
     }
 }
 
-/// The flags and variables that override a setting, the strongest first.
-fn over(key: &str, options: &SessionOptions) -> Vec<SettingLayer> {
+/// The preset of the project's policy, which counts where it is stricter than the one that is given otherwise.
+fn project_preset(context: &SessionContext, options: &SessionOptions) -> Option<SettingLayer> {
+    let preset = context.permissions.project_preset()?;
+    let of_user = context.settings.permissions.as_ref().and_then(|permissions| permissions.preset);
+    let given = options.permissions.preset.or(of_user).unwrap_or_default();
+    let counts = preset.stricter(given) != given;
+    Some(SettingLayer {
+        source: SettingSource::Project,
+        name: Some(".agentd/policy.json".to_owned()),
+        path: None,
+        line: None,
+        value: Some(preset.as_str().into()),
+        counts,
+        note: (!counts).then(|| "a project's preset counts where it is stricter".to_owned()),
+    })
+}
+
+/// What overrides a setting, the strongest first: flags, variables, the preset of a stricter project.
+fn over(key: &str, context: &SessionContext, options: &SessionOptions) -> Vec<SettingLayer> {
     let layer = |source, name: &str, value: Value| SettingLayer {
         source,
         name: Some(name.to_owned()),
@@ -145,8 +162,15 @@ fn over(key: &str, options: &SessionOptions) -> Vec<SettingLayer> {
             ]
         }
         "permissions.preset" => {
-            let preset = options.permissions.preset;
-            vec![flag("--permissions", preset.map(|preset| preset.as_str().into()))]
+            let of_project = project_preset(context, options);
+            let is_stricter = of_project.as_ref().is_some_and(|layer| layer.counts);
+            let preset = options.permissions.preset.map(|preset| preset.as_str().into());
+            let by_flag = flag("--permissions", preset).map(|layer| SettingLayer {
+                counts: !is_stricter,
+                note: is_stricter.then(|| "the project is stricter".to_owned()),
+                ..layer
+            });
+            vec![of_project, by_flag]
         }
         "sessionDir" => {
             let given = flag(

@@ -35,7 +35,7 @@ use crate::{
     messages::BranchCopy,
     models::{Choice, Chooser},
     options::{SessionOptions, ToolSelection},
-    permissions::{PermissionFault, PermissionSources, session_rules},
+    permissions::{PermissionFault, PermissionSources, session_rules, without_rules},
     recovery::{AfterCrash, Origin, UnflushedWrites, recover},
     reply::Reply,
     requests::IdempotencyCache,
@@ -166,6 +166,8 @@ fn prepare_from(
         diagnostics.push(Diagnostic::warning(DiagnosticKind::Session, text));
     }
 
+    // A file of others would allow itself what it likes.
+    let answers = if origin == Origin::User { session_rules(&session.tree) } else { Vec::new() };
     let permissions = PermissionSources {
         settings: settings.permissions.as_ref(),
         options: &options.permissions,
@@ -175,10 +177,7 @@ fn prepare_from(
         environment: &options.environment,
         agent_dir: &agent_dir,
     }
-    .gate(
-        unloaded.as_ref().and_then(|unloaded| unloaded.permissions.as_deref().cloned()),
-        session_rules(&session.tree),
-    )?;
+    .gate(unloaded.as_ref().and_then(|unloaded| unloaded.permissions.as_deref().cloned()), answers)?;
     let sandbox = SandboxSources {
         settings: settings.sandbox.as_ref(),
         options: &options.sandbox,
@@ -295,6 +294,9 @@ fn open_file(
             let has_past = !session.tree.entries().is_empty();
             if tools != chosen_on(&session.tree) {
                 append(&mut session, NewEntry::from_body(&choice_entry(tools.as_deref()))?)?;
+            }
+            if !session_rules(&session.tree).is_empty() {
+                append(&mut session, NewEntry::from_body(&without_rules())?)?;
             }
             OpenedFile { session, unloaded: None, unfinished_copy, has_past, was_changed: false, tools }
         }

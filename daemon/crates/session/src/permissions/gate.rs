@@ -14,11 +14,11 @@ use agentd_policy::{PolicyDecision, PolicyError};
 use agentd_protocol::{
     event::{DecisionMaker, PermissionDecision, PermissionVerdict},
     session::PermissionState,
-    settings::{PermissionAction, PermissionRule, PermissionSettings, TimeoutDecision},
+    settings::{PermissionAction, PermissionPreset, PermissionRule, PermissionSettings, TimeoutDecision},
     ui::NotifyType,
 };
 use serde_json::Value;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -32,6 +32,12 @@ use crate::{
     message_sender::MessageSender,
     ui::{Asker, Dialog, DialogAnswer, Notice, Ui},
 };
+
+/// How many questions are open at once. Each is held in memory, for clients that come later; others wait for their turn.
+const MAX_OPEN: usize = 32;
+
+/// How many calls wait for an answer at most: as many as commands of all sessions run by default.
+const MAX_WAITING: usize = 1024;
 
 /// The people and the file behind a gate: there once the session's actor works.
 struct Channels {
@@ -47,6 +53,10 @@ pub(crate) struct PermissionGate {
     /// Whether commands have a sandbox, which they can ask to leave.
     has_sandbox: bool,
     channels: OnceLock<Channels>,
+    /// The places for open questions.
+    places: Arc<Semaphore>,
+    /// The places for calls that wait for an answer.
+    waiting: Semaphore,
 }
 
 /// How a question ended.
@@ -64,6 +74,8 @@ impl PermissionGate {
             is_restricted,
             has_sandbox: false,
             channels: OnceLock::new(),
+            places: Arc::new(Semaphore::new(MAX_OPEN)),
+            waiting: Semaphore::new(MAX_WAITING),
         }
     }
 
@@ -86,6 +98,11 @@ impl PermissionGate {
     /// The permissions, as clients see them.
     pub(crate) fn full_state(&self) -> PermissionState {
         self.in_force().state()
+    }
+
+    /// The preset of the project's policy, where the project is trusted.
+    pub(crate) fn project_preset(&self) -> Option<PermissionPreset> {
+        self.in_force().project_preset()
     }
 
     /// The changes by commands, which count until the session is closed.
@@ -139,22 +156,27 @@ impl PermissionGate {
         match verdict.action {
             PermissionAction::Allow => Ok(HookVerdict::Run),
             PermissionAction::Deny => {
-                let denied = decision(
-                    call_id(action),
-                    action.tool,
-                    PermissionVerdict::Denied,
-                    DecisionMaker::Policy,
-                    verdict.reason.clone(),
-                    verdict.rule.as_ref(),
-                );
-                self.record(denied).await;
-                Ok(blocked(
-                    &verdict.reason,
-                    "Do not try it in another form; say what you need it for, or go on without it.",
-                ))
+                let advice = "Do not try it in another form; say what you need it for, or go on without it.";
+                Ok(self.refuse(action, verdict, advice).await)
             }
-            PermissionAction::Ask => self.ask(action, &subject, (&verdict, leaves), stop).await,
+            PermissionAction::Ask => {
+                let Ok(_waiting) = self.waiting.try_acquire() else {
+                    let reason = "too many calls wait for an answer".to_owned();
+                    let verdict = PolicyDecision { reason, ..verdict };
+                    return Ok(self.refuse(action, verdict, "Try again when some are answered.").await);
+                };
+                self.ask(action, &subject, (&verdict, leaves), stop).await
+            }
         }
+    }
+
+    /// Refuses a call without a question.
+    async fn refuse(&self, action: &Action<'_>, verdict: PolicyDecision, advice: &str) -> HookVerdict {
+        let (id, by) = (call_id(action), DecisionMaker::Policy);
+        let blocked = blocked(&verdict.reason, advice);
+        let rule = verdict.rule.as_ref();
+        self.record(decision(id, action.tool, PermissionVerdict::Denied, by, verdict.reason, rule)).await;
+        blocked
     }
 
     async fn ask(
@@ -167,6 +189,10 @@ impl PermissionGate {
         let begun = Instant::now();
         let (limit, on_timeout) = self.in_force().terms();
         let Asked { answer, by, client } = self.answer(action, subject, verdict, stop).await;
+        if answer.is_none() && stop.is_cancelled() {
+            // Nobody decided anything; the caller drops this future.
+            return std::future::pending().await;
+        }
         let words = match (&answer, self.channels.get()) {
             (Some(Answer::NoWithWords), Some(channels)) => words(&channels.ui, limit, stop).await,
             (Some(Answer::No(words)), _) => words.clone(),
@@ -176,7 +202,7 @@ impl PermissionGate {
             Some(Answer::Once | Answer::Session(_) | Answer::Always(_)) => true,
             Some(Answer::No(_) | Answer::NoWithWords) => false,
             // Nobody leaves the sandbox by default.
-            None => on_timeout == TimeoutDecision::Allow && !leaves && !stop.is_cancelled(),
+            None => on_timeout == TimeoutDecision::Allow && !leaves,
         };
         let mut record = decision(
             call_id(action),
@@ -234,10 +260,13 @@ impl PermissionGate {
         stop: &CancellationToken,
     ) -> Asked {
         let nobody = Asked { answer: None, by: DecisionMaker::Nobody, client: None };
-        let Some(channels) = self.channels.get().filter(|channels| channels.ui.is_there(Asker::Permissions))
-        else {
+        let reached = || self.channels.get().filter(|channels| channels.ui.is_there(Asker::Permissions));
+        if reached().is_none() {
             return nobody;
-        };
+        }
+        let place = stop.run_until_cancelled(Arc::clone(&self.places).acquire_owned()).await;
+        // They may have left meanwhile.
+        let (Some(Ok(place)), Some(channels)) = (place, reached()) else { return nobody };
         let diff = self.diff(action, subject).await;
         let (limit, _) = self.in_force().terms();
         let (tool, arguments) = (action.tool, action.arguments);
@@ -246,7 +275,10 @@ impl PermissionGate {
         let dialog = Dialog::permission(question.clone());
         // In a task: the gate drops this future when the call is stopped, and the dialog has to be taken from the screens.
         let (ui, stop) = (channels.ui.clone(), stop.clone());
-        let asking = tokio::spawn(async move { ui.ask_whom(Asker::Permissions, dialog, &stop).await });
+        let asking = tokio::spawn(async move {
+            let _place = place;
+            ui.ask_whom(Asker::Permissions, dialog, &stop).await
+        });
         let (answer, client) = asking.await.unwrap_or((DialogAnswer::Nothing, None));
         match client {
             Some(client) => {

@@ -12,6 +12,9 @@ use agentd_protocol::{
 /// The time that a question waits, unless somebody says otherwise.
 const ASK_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// The longest time that a question waits: what the timers of clients in JavaScript can count, some 24 days.
+const MAX_ASK_TIMEOUT: Duration = Duration::from_millis(i32::MAX as u64);
+
 /// What the settings, the flags and the project say.
 #[derive(Debug, Clone)]
 pub(crate) struct GateSources {
@@ -95,7 +98,13 @@ impl InForce {
     pub(super) fn terms(&self) -> (Duration, TimeoutDecision) {
         let limit = self.changes.ask_timeout_ms.or(self.sources.ask_timeout_ms);
         let decision = self.changes.on_timeout.or(self.sources.on_timeout);
-        (limit.map_or(ASK_TIMEOUT, Duration::from_millis), decision.unwrap_or_default())
+        let limit = limit.map_or(ASK_TIMEOUT, Duration::from_millis);
+        (limit.min(MAX_ASK_TIMEOUT), decision.unwrap_or_default())
+    }
+
+    /// The preset of the project's policy.
+    pub(super) fn project_preset(&self) -> Option<PermissionPreset> {
+        self.sources.project_preset
     }
 
     /// All of it, as clients see it.
@@ -161,6 +170,8 @@ mod tests {
             answered.changed(&late).unwrap().terms(),
             (Duration::from_millis(5), TimeoutDecision::Allow)
         );
+        let patient = PermissionSettings { ask_timeout_ms: Some(u64::MAX), ..Default::default() };
+        assert_eq!(answered.changed(&patient).unwrap().terms().0, MAX_ASK_TIMEOUT);
         let rules = vec![rule("rm *", PermissionAction::Deny)];
         let ruled = PermissionSettings { rules: Some(rules.clone()), ..Default::default() };
         let state = answered.changed(&ruled).unwrap().state();

@@ -7,6 +7,7 @@ use agentd_protocol::{
     permissions::{PermissionAnswer, PermissionOption, PermissionQuestion},
     policy_check::VerdictCommand,
     settings::{PermissionAction, PermissionRule},
+    terminal_text::visible,
 };
 use serde_json::Value;
 
@@ -49,7 +50,8 @@ pub(super) fn question(call: AskedCall<'_>, verdict: &PolicyDecision, limit: Dur
         |arguments: &Value| serde_json::to_vec(arguments).is_ok_and(|text| text.len() <= MAX_ARGUMENTS);
     let parsed = verdict.parsed.iter().cloned();
     PermissionQuestion {
-        title: format!("Allow this?\n{}\nAsked, since {}.", subject.shown(tool), verdict.reason),
+        title: visible(&format!("Allow this?\n{}\nAsked, since {}.", subject.shown(tool), verdict.reason))
+            .into_owned(),
         tool_call_id: call_id.map(str::to_owned),
         tool: tool.to_owned(),
         command: subject.command().map(str::to_owned),
@@ -79,7 +81,7 @@ fn options(verdict: &PolicyDecision) -> Vec<PermissionOption> {
     };
     let mut options = vec![option(PermissionAnswer::Once, "Yes, this once".to_owned(), None)];
     if let Some(rule) = &verdict.suggestion {
-        let shown = shown(rule);
+        let shown = visible(&shown(rule)).into_owned();
         options.push(option(
             PermissionAnswer::Session,
             format!("Yes, and for this session: {shown}"),

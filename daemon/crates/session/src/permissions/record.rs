@@ -45,6 +45,12 @@ pub(crate) fn changed(changes: &PermissionSettings, client: &str) -> EntryBody {
     }
 }
 
+/// The entry by which a copy of a session begins without the rules that answers gave the session.
+pub(crate) fn without_rules() -> EntryBody {
+    let none = PermissionSettings { rules: Some(Vec::new()), ..PermissionSettings::default() };
+    changed(&none, "agentd")
+}
+
 /// The rules that answers on this branch gave the session, since a command replaced its rules.
 pub(super) fn rules_of(tree: &SessionTree) -> Vec<PermissionRule> {
     #[derive(Deserialize)]

@@ -47,7 +47,9 @@ impl Host for RunHost {
                     matches!(end.message.get(), Some(Message::Assistant(answer)) if is_answer(answer));
                 end.message.get().inspect(|message| self.guard.see(message));
                 let is_assistant = matches!(end.message.get(), Some(Message::Assistant(_)));
-                let intents = self.intents.with(&end.message, self.tools.as_deref());
+                // Calls that are asked about first begin later, or never.
+                let is_free = self.context.gate.is_open();
+                let intents = self.intents.with(&end.message, self.tools.as_deref().filter(|_| is_free));
                 let message = end.message;
                 let entry =
                     self.ask(|stored| RunMessage::Store { message, event: line, intents, stored }).await??;
