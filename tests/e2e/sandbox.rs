@@ -296,14 +296,57 @@ fn a_link_in_the_place_of_what_is_protected_is_refused() {
     if !is_enforced() {
         return;
     }
-    let server = MockServer::start([]);
+    for link in [".git/hooks", ".git"] {
+        let server = MockServer::start([]);
+        let home = Home::with_model(&server);
+        let target = tempfile::tempdir().unwrap();
+        fs::create_dir(target.path().join("hooks")).unwrap();
+        let link = home.project().join(link);
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        symlink(target.path(), &link).unwrap();
+        let ran =
+            ctl::run(&home, &[&["prompt", "--model", "fake/fake"], &WORKSPACE[..], &["Hello."]].concat());
+        assert_ne!(ran.code, 0);
+        assert_says(&ran.stderr, &[&format!("{} is a symbolic link", link.display())]);
+        assert!(target.path().is_dir());
+    }
+}
+
+#[test]
+fn the_git_file_of_a_worktree_stays_as_it_is() {
+    if !is_enforced() {
+        return;
+    }
+    for (tool, arguments) in [
+        (
+            "bash",
+            json!({"command": "rm .git; mv .git x; mkdir -p .git/hooks; echo 'gitdir: x' > .git; false"}),
+        ),
+        ("write", json!({"path": ".git", "content": "gitdir: x"})),
+    ] {
+        let server = calling(tool, &arguments);
+        let home = Home::with_model(&server);
+        let file = home.project().join(".git");
+        fs::write(&file, "gitdir: /no/such\n").unwrap();
+        one_call(&home, &server, &WORKSPACE);
+        assert_eq!(fs::read_to_string(&file).unwrap(), "gitdir: /no/such\n", "{tool}");
+    }
+}
+
+#[test]
+fn a_sandbox_alone_asks_nothing() {
+    if !is_enforced() {
+        return;
+    }
+    // What the policy of permissions does not understand, and would ask about.
+    let server = calling("bash", &json!({"command": "eval 'echo under''stood'; env -i sh -c 'echo $0'"}));
     let home = Home::with_model(&server);
-    fs::create_dir(home.project().join(".git")).unwrap();
-    symlink("/tmp", home.project().join(".git/hooks")).unwrap();
-    let ran = ctl::run(&home, &["prompt", "--model", "fake/fake", "--sandbox", "workspace-write", "Hello."]);
-    assert_ne!(ran.code, 0);
-    assert_says(&ran.stderr, &[".git/hooks is a symbolic link"]);
-    assert!(Path::new("/tmp").is_dir());
+    let told = one_call(&home, &server, &WORKSPACE);
+    assert_says(&told, &["understood"]);
+    let mut daemon = Daemon::start(&home, &WORKSPACE);
+    let ran = daemon.done(json!({"type": "bash", "command": "env"}));
+    assert_says(ran["output"].as_str().unwrap(), &["HOME="]);
+    daemon.close();
 }
 
 #[test]

@@ -142,9 +142,10 @@ impl SandboxSources<'_> {
         let temporary_folder = temporary.path().canonicalize().map_err(system("the temporary folder"))?;
         let network = self.options.network.or(settings.network).unwrap_or(NetworkAccess::On);
         let unix_sockets = settings.unix_sockets.unwrap_or(NetworkAccess::Off);
+        let writable = self.writable(mode, &settings, temporary_folder.clone())?;
         let policy = SandboxPolicy {
-            writable: self.writable(mode, &settings, temporary_folder.clone())?,
-            read_only: self.read_only(&settings),
+            read_only: self.read_only(&settings, &writable),
+            writable,
             denied: self.denied(&settings),
             network: network.is_on(),
             unix_sockets: unix_sockets.is_on(),
@@ -214,13 +215,18 @@ impl SandboxSources<'_> {
     }
 
     /// The agent directory says what runs in later sessions, so it stays as it is even inside of a writable folder.
-    fn read_only(&self, settings: &SandboxSettings) -> Vec<PathBuf> {
+    fn read_only(&self, settings: &SandboxSettings, writable: &[PathBuf]) -> Vec<PathBuf> {
         let own = self.agent_dir.path().to_owned();
         let of_settings = settings.read_only_paths.iter().flatten().map(|text| self.resolved(text));
-        [real(own)].into_iter().chain(of_settings).collect()
+        [real(own)]
+            .into_iter()
+            .chain(of_settings)
+            .chain(writable.iter().flat_map(|root| of_git(root)))
+            .collect()
     }
 
-    /// What the settings deny, the keys of the agent directory, and the daemon's own socket.
+    /// What the settings deny, the keys of the agent directory, the daemon's own socket, and the contents that undo keeps, which can be of
+    /// denied files.
     fn denied(&self, settings: &SandboxSettings) -> Vec<PathBuf> {
         let agent_dir = self.agent_dir.path();
         let surroundings = Surroundings {
@@ -228,7 +234,12 @@ impl SandboxSources<'_> {
             cwd: self.cwd,
             uid: rustix::process::geteuid().as_raw(),
         };
-        let own = [self.agent_dir.auth_file(), self.agent_dir.run_dir(), surroundings.socket(agent_dir)];
+        let own = [
+            self.agent_dir.auth_file(),
+            self.agent_dir.run_dir(),
+            self.agent_dir.undo_dir(),
+            surroundings.socket(agent_dir),
+        ];
         let of_settings = settings.denied_paths.iter().flatten().map(|text| self.resolved(text));
         let mut denied: Vec<PathBuf> = of_settings.chain(own.into_iter().map(real)).collect();
         denied.sort_unstable();
@@ -265,10 +276,33 @@ fn real(path: PathBuf) -> PathBuf {
     }
 }
 
-/// Protected paths that are links: a command can replace a link, whatever it leads to.
+/// What else says which hooks and which configuration git has: a file `.git`, as in worktrees and submodules, and the parts of a writable
+/// folder that is a git folder itself.
+fn of_git(root: &Path) -> Vec<PathBuf> {
+    let has_file = |name: &str| root.join(name).symlink_metadata().is_ok_and(|about| about.is_file());
+    let mut names = Vec::new();
+    if has_file(".git") {
+        names.push(".git");
+    }
+    if has_file("HEAD") && root.join("objects").is_dir() && root.join("refs").is_dir() {
+        names.push("hooks");
+        names.extend(has_file("config").then_some("config"));
+    }
+    names.into_iter().map(|name| root.join(name)).collect()
+}
+
+/// Protected paths that are links, or behind a link in a writable folder: a command can replace a link, whatever it leads to.
 fn links_to_protect(policy: &SandboxPolicy) -> Vec<String> {
-    let links = policy.protected().filter(|path| path.is_symlink());
+    let is_inside = |path: &&Path| policy.writable.iter().any(|root| *path != root && path.starts_with(root));
+    let mut links: Vec<PathBuf> = policy
+        .protected()
+        .flat_map(|path| path.ancestors().take_while(is_inside).map(Path::to_owned).collect::<Vec<_>>())
+        .filter(|path| path.is_symlink())
+        .collect();
+    links.sort_unstable();
+    links.dedup();
     links
+        .into_iter()
         .map(|path| {
             format!(
                 "{} is a symbolic link, which commands could replace by a file of their own",
