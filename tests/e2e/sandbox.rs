@@ -288,6 +288,14 @@ fn what_cannot_be_used_opens_no_session() {
         &[],
         &["sandbox.deniedPaths"],
     );
+    for folder in ["/proc", "/sys/kernel", "/dev"] {
+        refused(
+            json!({}),
+            &["--sandbox", "read-only", "--writable-root", folder],
+            &["belongs to the system"],
+        );
+    }
+    refused(json!({"sandbox": {"mode": "read-only", "deniedPaths": ["/dev"]}}), &[], &["their devices"]);
     refused(json!({}), &["--sandbox", "workspace-write", "--ssh", "nowhere.invalid"], &["another host"]);
 }
 

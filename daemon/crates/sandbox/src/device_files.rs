@@ -41,8 +41,11 @@ const LINKS: [(&str, &str); 5] = [
     ("stderr", "/proc/self/fd/2"),
 ];
 
+/// The folder of shared memory.
+pub(crate) const SHARED_MEMORY: &str = "/dev/shm";
+
 /// The most bytes in the shared memory of a command.
-const SHARED_MEMORY: &str = "512m";
+const SHARED_MEMORY_SIZE: &str = "512m";
 
 /// A folder in the new `/dev` that is mounted over denied folders, and then removed.
 pub(crate) const NO_FOLDER: &str = "/dev/.denied-folder";
@@ -81,8 +84,8 @@ impl Devices {
         }
         fs::create_dir("/dev/pts").map_err(errno)?;
         attach(&terminals()?, Path::new("/dev/pts"))?;
-        fs::create_dir("/dev/shm").map_err(errno)?;
-        attach(&memory_folder("1777", SHARED_MEMORY)?, Path::new("/dev/shm"))?;
+        fs::create_dir(SHARED_MEMORY).map_err(errno)?;
+        attach(&memory_folder("1777", SHARED_MEMORY_SIZE)?, Path::new(SHARED_MEMORY))?;
         for (name, target) in LINKS {
             symlink(target, Path::new("/dev").join(name)).map_err(errno)?;
         }
@@ -116,6 +119,7 @@ fn create(path: &Path) -> io::Result<()> {
     fs::File::create_new(path).map(drop).map_err(errno)
 }
 
-fn errno(error: std::io::Error) -> Errno {
+/// The code of a system's error.
+pub(crate) fn errno(error: std::io::Error) -> Errno {
     Errno::from_io_error(&error).unwrap_or(Errno::IO)
 }

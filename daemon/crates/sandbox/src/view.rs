@@ -21,7 +21,7 @@ use rustix::{
 
 use crate::{
     capabilities,
-    device_files::{Devices, NO_FOLDER},
+    device_files::{Devices, NO_FOLDER, SHARED_MEMORY, errno},
     mounts::{READ_ONLY, attach, attach_real, clone_of, clone_of_real, restrict},
     policy::SandboxPolicy,
     step::{ConfineError, ConfineStep},
@@ -68,14 +68,18 @@ fn mount_all(policy: &SandboxPolicy) -> io::Result<()> {
     let protected = parts(policy.protected().collect(), clone_of)?;
     let devices = Devices::take()?;
     restrict(CWD, c"/", READ_ONLY, libc::AT_RECURSIVE)?;
+    devices.mount()?;
     for Part { path, mount } in writable {
+        if path.starts_with(SHARED_MEMORY) {
+            // The new folder of shared memory is empty.
+            fs::create_dir_all(&path).map_err(errno)?;
+        }
         attach_real(&mount, &path)?;
     }
     for Part { path, mount } in protected {
         restrict(mount.as_fd(), c"", READ_ONLY, libc::AT_EMPTY_PATH | libc::AT_RECURSIVE)?;
         attach(&mount, &path)?;
     }
-    devices.mount()?;
     for path in &policy.denied {
         deny(path)?;
     }

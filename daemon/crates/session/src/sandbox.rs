@@ -153,6 +153,10 @@ impl SandboxSources<'_> {
             bwrap,
         };
         gaps.extend(links_to_protect(&policy));
+        if let Some(denied) = policy.denied.iter().find(|denied| Path::new("/dev").starts_with(denied)) {
+            let problem = "is where commands find their devices: deny what is in it".to_owned();
+            return Err(SandboxFault::Path { path: denied.clone(), from: "sandbox.deniedPaths", problem });
+        }
         if let Some((denied, root)) = denied_root(&policy) {
             let problem =
                 format!("is denied by sandbox.deniedPaths ({}): take one of them away", denied.display());
@@ -190,6 +194,13 @@ impl SandboxSources<'_> {
         let mut roots = Vec::new();
         if mode == SandboxMode::WorkspaceWrite {
             roots.push(existing_folder(self.cwd.to_owned(), "the session's folder")?);
+        } else if self.cwd.starts_with("/dev") {
+            let problem = "cannot be seen by commands, which have a /dev of their own".to_owned();
+            return Err(SandboxFault::Path {
+                path: self.cwd.to_owned(),
+                from: "the session's folder",
+                problem,
+            });
         }
         let of_settings = settings.writable_roots.iter().flatten().map(|text| (text, SETTING));
         for (text, from) in of_settings.chain(self.options.writable_roots.iter().map(|text| (text, FLAG))) {
@@ -261,6 +272,10 @@ fn existing_folder(path: PathBuf, from: &'static str) -> Result<PathBuf, Sandbox
     }
     if real.parent().is_none() {
         return Err(fault("is the whole file system: name the folders that may be written".to_owned()));
+    }
+    let is_inside = |folder: &str| real.starts_with(folder);
+    if ["/proc", "/sys", "/dev"].into_iter().any(is_inside) && !is_inside("/dev/shm") {
+        return Err(fault("belongs to the system: no sandbox lets commands write there".to_owned()));
     }
     Ok(real)
 }

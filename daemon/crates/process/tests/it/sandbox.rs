@@ -293,6 +293,29 @@ async fn what_lies_deeper_is_not_moved_away_from_its_protection() {
 }
 
 #[tokio::test]
+async fn a_folder_in_shared_memory_can_be_worked_in() {
+    if !is_complete() {
+        return;
+    }
+    let places = Places::new();
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    let others = tempfile::tempdir_in("/dev/shm").unwrap();
+    fs::create_dir_all(folder.path().join(".git/hooks")).unwrap();
+    let policy = SandboxPolicy { writable: vec![folder.path().to_owned()], ..places.policy() };
+    let text = format!("echo x > made; echo x > .git/hooks/x; ls {}; true", others.path().display());
+    for bwrap in [None, Some(PathBuf::from("/usr/bin/bwrap"))] {
+        if bwrap.as_ref().is_some_and(|program| !program.exists()) {
+            continue;
+        }
+        let policy = SandboxPolicy { bwrap, ..policy.clone() };
+        let (output, _) = run(script(&text), policy, folder.path()).await;
+        assert!(output.contains("Read-only file system") && output.contains("No such file"), "{output}");
+        fs::remove_file(folder.path().join("made")).unwrap();
+        assert_eq!(fs::read_dir(folder.path().join(".git/hooks")).unwrap().count(), 0);
+    }
+}
+
+#[tokio::test]
 async fn a_link_on_the_way_to_a_writable_folder_makes_nothing_else_writable() {
     if !is_complete() {
         return;
