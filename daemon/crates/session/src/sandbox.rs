@@ -15,9 +15,8 @@ use agentd_protocol::{
     socket_path::Surroundings,
 };
 use agentd_sandbox::{ReservedPaths, SandboxPolicy};
-use tempfile::TempDir;
 
-use crate::options::SandboxOptions;
+use crate::{options::SandboxOptions, temporary_folder::TemporaryFolder};
 
 /// The first argument that makes the daemon's program try what the system offers; see [`SupportCache`].
 pub const PROBE_ARGUMENT: &str = "sandbox-probe";
@@ -91,7 +90,7 @@ pub(crate) struct SessionSandbox {
     policy: Arc<SandboxPolicy>,
     state: SandboxState,
     /// Removed with the session.
-    temporary: TempDir,
+    temporary: TemporaryFolder,
     _reserved: ReservedPaths,
 }
 
@@ -135,10 +134,8 @@ impl SandboxSources<'_> {
             let gaps = support.gaps();
             (support, gaps)
         };
-        let temporary = tempfile::Builder::new()
-            .prefix("agentd-sandbox-")
-            .tempdir_in(temp_dir(self.environment))
-            .map_err(system("the temporary folder"))?;
+        let temporary =
+            TemporaryFolder::make(&temp_dir(self.environment)).map_err(system("the temporary folder"))?;
         let temporary_folder = temporary.path().canonicalize().map_err(system("the temporary folder"))?;
         let network = self.options.network.or(settings.network).unwrap_or(NetworkAccess::On);
         let unix_sockets = settings.unix_sockets.unwrap_or(NetworkAccess::Off);
