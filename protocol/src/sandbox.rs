@@ -50,17 +50,32 @@ impl SandboxSupport {
     pub fn gaps(&self) -> Vec<String> {
         let mut gaps = self.missing.clone();
         let has = |layer| self.layers.contains(&layer);
-        if !has(SandboxLayer::Mounts) {
+        let (mounts, seccomp) = (has(SandboxLayer::Mounts), has(SandboxLayer::Seccomp));
+        let landlock = if has(SandboxLayer::Landlock) { self.landlock_abi } else { 0 };
+        if !mounts {
             gaps.push(
-                "protected and denied paths, and modes and times of files outside, are not kept from commands"
+                "protected and denied paths, modes and times of files outside, terminals and shared memory of the user are not kept from \
+                 commands"
                     .to_owned(),
             );
+            match landlock {
+                0 => gaps.push("commands can write files outside of the writable folders".to_owned()),
+                1 | 2 => gaps.push("commands can empty files outside (landlock 3 stops it)".to_owned()),
+                _ => {}
+            }
         }
-        if has(SandboxLayer::Landlock) && self.landlock_abi < 6 {
+        if !seccomp {
+            let tcp = if landlock < 4 { "TCP, " } else { "" };
             gaps.push(format!(
-                "commands can send signals to other processes of the user (landlock has version {}; 6 stops it)",
-                self.landlock_abi
+                "{tcp}UDP and local sockets, limits of other processes, new namespaces and io_uring are not kept from commands"
             ));
+        }
+        match landlock {
+            0 => gaps.push("commands can send signals to, and look into, other processes of the user".to_owned()),
+            1..6 => gaps.push(format!(
+                "commands can send signals to other processes of the user (landlock has version {landlock}; 6 stops it)"
+            )),
+            _ => {}
         }
         gaps
     }
@@ -95,4 +110,44 @@ pub struct SandboxState {
     /// What is not stopped, though it was asked for: sentences for people. Empty where everything is enforced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gaps: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gaps(layers: &[SandboxLayer], landlock_abi: u32) -> String {
+        SandboxSupport { layers: layers.to_vec(), landlock_abi, missing: Vec::new() }.gaps().join("; ")
+    }
+
+    #[test]
+    fn what_is_missing_is_said_and_nothing_else() {
+        use SandboxLayer::{Landlock, Mounts, Seccomp};
+        let cases: [(&[SandboxLayer], u32, &[&str]); 7] = [
+            (&[Mounts, Landlock, Seccomp], 6, &[]),
+            (&[Mounts, Landlock, Seccomp], 5, &["signals"]),
+            (&[Mounts, Seccomp], 0, &["signals", "look into"]),
+            (&[Mounts, Landlock], 6, &["UDP"]),
+            (&[Mounts, Landlock], 3, &["UDP", "TCP", "signals"]),
+            (&[Landlock, Seccomp], 6, &["denied paths", "terminals"]),
+            (&[Seccomp], 0, &["denied paths", "terminals", "write files outside", "signals", "look into"]),
+        ];
+        let all = [
+            "signals",
+            "look into",
+            "TCP",
+            "UDP",
+            "denied paths",
+            "terminals",
+            "write files outside",
+            "empty",
+        ];
+        for (layers, abi, said) in cases {
+            let gaps = gaps(layers, abi);
+            let found: Vec<_> = all.into_iter().filter(|word| gaps.contains(word)).collect();
+            assert_eq!(found.len(), said.len(), "{layers:?} {abi}: {gaps}");
+            assert!(said.iter().all(|word| gaps.contains(word)), "{layers:?} {abi}: {gaps}");
+        }
+        assert!(gaps(&[Landlock, Seccomp], 2).contains("empty files outside"));
+    }
 }

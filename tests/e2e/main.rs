@@ -78,6 +78,7 @@ mod request_keys;
 mod resources;
 mod retry;
 mod sandbox;
+mod sandbox_git;
 mod schemas;
 /// The promises of docs/security.md.
 mod security {

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::support::assert_says;
 
 /// Whether this system can enforce all of a sandbox; otherwise checks that it is refused, honestly.
-fn is_enforced() -> bool {
+pub(crate) fn is_enforced() -> bool {
     let probe = Command::new(binaries::agentd()).arg("sandbox-probe").output().unwrap();
     assert_eq!(probe.status.into_raw(), 0);
     let support: Value = serde_json::from_slice(&probe.stdout).unwrap();
@@ -32,7 +32,7 @@ fn is_enforced() -> bool {
 }
 
 /// A model that makes one call and then says that it is done.
-fn calling(tool: &str, arguments: &Value) -> MockServer {
+pub(crate) fn calling(tool: &str, arguments: &Value) -> MockServer {
     let call = Reply::stream(sse::calls(&[("call_1", tool, arguments.clone())]));
     MockServer::start([call, Reply::stream(sse::answer("Done."))])
 }
@@ -43,7 +43,7 @@ fn told(server: &MockServer) -> String {
 }
 
 /// Runs a prompt whose model makes one call; returns what the model is told.
-fn one_call(home: &Home, server: &MockServer, flags: &[&str]) -> String {
+pub(crate) fn one_call(home: &Home, server: &MockServer, flags: &[&str]) -> String {
     let args = [&["prompt", "--model", "fake/fake"], flags, &["Do it."]].concat();
     let ran = ctl::run(home, &args);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
@@ -55,7 +55,7 @@ fn outside(home: &Home) -> PathBuf {
     home.project().parent().unwrap().join("outside")
 }
 
-const WORKSPACE: [&str; 2] = ["--sandbox", "workspace-write"];
+pub(crate) const WORKSPACE: [&str; 2] = ["--sandbox", "workspace-write"];
 
 #[test]
 fn a_command_writes_in_the_workspace_alone_and_the_model_is_told_why() {
@@ -74,6 +74,21 @@ fn a_command_writes_in_the_workspace_alone_and_the_model_is_told_why() {
     for name in [".agentd", ".pi"] {
         assert!(!home.project().join(name).exists(), "{name} was only there for the session");
     }
+}
+
+#[test]
+fn a_background_process_that_fails_at_once_is_explained_too() {
+    if !is_enforced() {
+        return;
+    }
+    let server = calling("bash", &json!({"command": "echo y > ../outside", "background": true}));
+    let home = Home::with_model(&server);
+    home.settings(&json!({"bash": {"background": true}}));
+    assert_says(
+        &one_call(&home, &server, &WORKSPACE),
+        &["Read-only file system", "[Sandbox: it could write only below"],
+    );
+    assert!(!outside(&home).exists());
 }
 
 #[test]
@@ -102,31 +117,6 @@ fn a_writable_root_is_writable_and_a_read_only_sandbox_is_not() {
         one_call(&home, &server, flags);
         assert_eq!((folder.join("a").exists(), home.project().join("b").exists()), (other, own), "{flags:?}");
     }
-}
-
-#[test]
-fn what_runs_later_stays_as_it_is() {
-    if !is_enforced() {
-        return;
-    }
-    let command = "for f in .git/hooks/post-commit .git/config .agentd/settings.json .pi/settings.json; do echo x > $f; done; \
-                   mv .git moved; rm -rf .git; mkdir -p .git/hooks; echo x > .git/hooks/pre-commit; echo y > .git/HEAD; true";
-    let server = calling("bash", &json!({ "command": command }));
-    let home = Home::with_model(&server);
-    let git = home.project().join(".git");
-    fs::create_dir_all(git.join("hooks")).unwrap();
-    fs::write(git.join("config"), "[core]\n").unwrap();
-    fs::create_dir(home.project().join(".agentd")).unwrap();
-    one_call(&home, &server, &WORKSPACE);
-    assert_eq!(fs::read_to_string(git.join("config")).unwrap(), "[core]\n");
-    assert_eq!(fs::read_dir(git.join("hooks")).unwrap().count(), 0);
-    assert_eq!(fs::read_to_string(git.join("HEAD")).unwrap(), "y\n");
-    assert_eq!(
-        fs::read_dir(home.project().join(".agentd")).unwrap().count(),
-        0,
-        "the user's own folder stays"
-    );
-    assert!(!home.project().join(".pi").exists());
 }
 
 #[test]
@@ -288,22 +278,31 @@ fn what_cannot_be_used_opens_no_session() {
         &[],
         &["sandbox.deniedPaths"],
     );
+    for folder in ["/proc", "/sys/kernel", "/dev"] {
+        refused(
+            json!({}),
+            &["--sandbox", "read-only", "--writable-root", folder],
+            &["belongs to the system"],
+        );
+    }
+    refused(json!({"sandbox": {"mode": "read-only", "deniedPaths": ["/dev"]}}), &[], &["their devices"]);
     refused(json!({}), &["--sandbox", "workspace-write", "--ssh", "nowhere.invalid"], &["another host"]);
 }
 
 #[test]
-fn a_link_in_the_place_of_what_is_protected_is_refused() {
+fn a_sandbox_alone_asks_nothing() {
     if !is_enforced() {
         return;
     }
-    let server = MockServer::start([]);
+    // What the policy of permissions does not understand, and would ask about.
+    let server = calling("bash", &json!({"command": "eval 'echo under''stood'; env -i sh -c 'echo $0'"}));
     let home = Home::with_model(&server);
-    fs::create_dir(home.project().join(".git")).unwrap();
-    symlink("/tmp", home.project().join(".git/hooks")).unwrap();
-    let ran = ctl::run(&home, &["prompt", "--model", "fake/fake", "--sandbox", "workspace-write", "Hello."]);
-    assert_ne!(ran.code, 0);
-    assert_says(&ran.stderr, &[".git/hooks is a symbolic link"]);
-    assert!(Path::new("/tmp").is_dir());
+    let told = one_call(&home, &server, &WORKSPACE);
+    assert_says(&told, &["understood"]);
+    let mut daemon = Daemon::start(&home, &WORKSPACE);
+    let ran = daemon.done(json!({"type": "bash", "command": "env"}));
+    assert_says(ran["output"].as_str().unwrap(), &["HOME="]);
+    daemon.close();
 }
 
 #[test]

@@ -92,6 +92,12 @@ impl AgentDir {
         self.0.join("run")
     }
 
+    /// What undo keeps.
+    #[must_use]
+    pub fn undo_dir(&self) -> PathBuf {
+        self.0.join("undo")
+    }
+
     /// Notes on which daemons live, so that what a killed one left running can be ended.
     #[must_use]
     pub fn owners_dir(&self) -> PathBuf {

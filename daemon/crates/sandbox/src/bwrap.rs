@@ -8,7 +8,7 @@ use std::{
     ffi::{OsStr, OsString},
     fs, io,
     os::unix::process::CommandExt as _,
-    path::Path,
+    path::{Path, PathBuf},
     process::Command,
 };
 
@@ -47,9 +47,12 @@ pub fn command_line(
 
 /// The options for the mounts: in the order in which they are made.
 pub(crate) fn mounts(policy: &SandboxPolicy) -> Vec<OsString> {
-    let mut line: Vec<OsString> = ["--ro-bind", "/", "/", "--dev", "/dev"].map(Into::into).into();
+    let mut line: Vec<OsString> =
+        ["--unshare-ipc", "--ro-bind", "/", "/", "--dev", "/dev"].map(Into::into).into();
     let mut option = |words: &[&OsStr]| line.extend(words.iter().map(|word| (*word).to_owned()));
-    for root in policy.mounted_writable() {
+    // bwrap follows links.
+    let is_real = |path: &PathBuf| path.canonicalize().is_ok_and(|real| real == *path);
+    for root in policy.mounted_writable().into_iter().filter(is_real) {
         option(&["--bind-try".as_ref(), root.as_ref(), root.as_ref()]);
     }
     for path in policy.protected() {
@@ -113,7 +116,7 @@ mod tests {
     #[test]
     fn a_policy_survives_the_command_line() {
         let policy = SandboxPolicy {
-            writable: vec!["/w".into()],
+            writable: vec![std::env::temp_dir().canonicalize().unwrap()],
             denied: vec!["/no/such".into()],
             layers: Layer::ALL.to_vec(),
             bwrap: Some("/usr/bin/bwrap".into()),
@@ -128,7 +131,8 @@ mod tests {
             command_line("/b".as_ref(), &policy, "/w".as_ref(), "sh".as_ref(), &["-c".into(), "x".into()])
                 .unwrap();
         assert_eq!(program, "/b");
-        assert!(line.windows(3).any(|words| words == ["--bind-try", "/w", "/w"]), "{line:?}");
+        let root = policy.writable[0].as_os_str();
+        assert!(line.windows(3).any(|words| words == ["--bind-try".as_ref(), root, root]), "{line:?}");
         assert!(!line.iter().any(|word| word == "/no/such"), "what is missing is not mounted: {line:?}");
         assert_eq!(line[line.len() - 3..], ["sh", "-c", "x"]);
     }

@@ -30,18 +30,22 @@ pub(crate) const WRITABLE_DEVICES: [&str; 9] = [
 ];
 
 /// The devices that are there.
-const DEVICES: [&str; 7] = ["null", "zero", "full", "random", "urandom", "tty", "ptmx"];
+const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
 /// Links that programs expect.
-const LINKS: [(&str, &str); 4] = [
+const LINKS: [(&str, &str); 5] = [
+    ("ptmx", "pts/ptmx"),
     ("fd", "/proc/self/fd"),
     ("stdin", "/proc/self/fd/0"),
     ("stdout", "/proc/self/fd/1"),
     ("stderr", "/proc/self/fd/2"),
 ];
 
+/// The folder of shared memory.
+pub(crate) const SHARED_MEMORY: &str = "/dev/shm";
+
 /// The most bytes in the shared memory of a command.
-const SHARED_MEMORY: &str = "512m";
+const SHARED_MEMORY_SIZE: &str = "512m";
 
 /// A folder in the new `/dev` that is mounted over denied folders, and then removed.
 pub(crate) const NO_FOLDER: &str = "/dev/.denied-folder";
@@ -49,7 +53,6 @@ pub(crate) const NO_FOLDER: &str = "/dev/.denied-folder";
 /// The devices, taken before the mounts became read-only.
 pub(crate) struct Devices {
     nodes: Vec<(&'static str, OwnedFd)>,
-    terminals: Option<OwnedFd>,
 }
 
 impl Devices {
@@ -61,15 +64,11 @@ impl Devices {
         let mut nodes = Vec::with_capacity(DEVICES.len());
         for name in DEVICES {
             let path = Path::new("/dev").join(name);
-            // Where it is a link into the folder of terminals, that link is made anew.
-            if path.is_symlink() {
-                continue;
-            }
             if let Some(node) = clone_of(&path)? {
                 nodes.push((name, node));
             }
         }
-        Ok(Self { nodes, terminals: clone_of(Path::new("/dev/pts"))? })
+        Ok(Self { nodes })
     }
 
     /// Mounts a new `/dev` with these devices, and with [`NO_FOLDER`], which only root can read: it is empty.
@@ -78,21 +77,15 @@ impl Devices {
     /// The system's.
     pub(crate) fn mount(self) -> io::Result<()> {
         attach(&memory_folder("755", "1m")?, Path::new("/dev"))?;
-        let has_ptmx = self.nodes.iter().any(|(name, _)| *name == "ptmx");
         for (name, node) in self.nodes {
             let path = Path::new("/dev").join(name);
             create(&path)?;
             attach(&node, &path)?;
         }
-        if let Some(terminals) = self.terminals {
-            fs::create_dir("/dev/pts").map_err(errno)?;
-            attach(&terminals, Path::new("/dev/pts"))?;
-            if !has_ptmx {
-                symlink("pts/ptmx", "/dev/ptmx").map_err(errno)?;
-            }
-        }
-        fs::create_dir("/dev/shm").map_err(errno)?;
-        attach(&memory_folder("1777", SHARED_MEMORY)?, Path::new("/dev/shm"))?;
+        fs::create_dir("/dev/pts").map_err(errno)?;
+        attach(&terminals()?, Path::new("/dev/pts"))?;
+        fs::create_dir(SHARED_MEMORY).map_err(errno)?;
+        attach(&memory_folder("1777", SHARED_MEMORY_SIZE)?, Path::new(SHARED_MEMORY))?;
         for (name, target) in LINKS {
             symlink(target, Path::new("/dev").join(name)).map_err(errno)?;
         }
@@ -103,13 +96,22 @@ impl Devices {
 
 /// A new file system in memory, not mounted yet.
 fn memory_folder(mode: &str, size: &str) -> io::Result<OwnedFd> {
-    let system = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
-    fsconfig_set_string(&system, "mode", mode)?;
-    fsconfig_set_string(&system, "size", size)?;
+    new_mount("tmpfs", &[("mode", mode), ("size", size)], MountAttrFlags::MOUNT_ATTR_NODEV)
+}
+
+/// A new folder of terminals, not mounted yet. Those of the user are not in it: what is written to them can steer them, and what is read
+/// from them is what the user types.
+fn terminals() -> io::Result<OwnedFd> {
+    new_mount("devpts", &[("mode", "620"), ("ptmxmode", "666")], MountAttrFlags::empty())
+}
+
+fn new_mount(kind: &str, options: &[(&str, &str)], attributes: MountAttrFlags) -> io::Result<OwnedFd> {
+    let system = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
+    for (key, value) in options {
+        fsconfig_set_string(&system, *key, *value)?;
+    }
     fsconfig_create(&system)?;
-    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
-        | MountAttrFlags::MOUNT_ATTR_NODEV
-        | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    let attributes = attributes | MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
     fsmount(&system, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
 }
 
@@ -117,6 +119,7 @@ fn create(path: &Path) -> io::Result<()> {
     fs::File::create_new(path).map(drop).map_err(errno)
 }
 
-fn errno(error: std::io::Error) -> Errno {
+/// The code of a system's error.
+pub(crate) fn errno(error: std::io::Error) -> Errno {
     Errno::from_io_error(&error).unwrap_or(Errno::IO)
 }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use rustix::{
-    fs::CWD,
+    fs::{CWD, Mode, OFlags, ResolveFlags, openat2},
     io::{self, Errno},
     mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree},
 };
@@ -30,6 +30,33 @@ pub(crate) fn clone_of(path: &Path) -> io::Result<Option<OwnedFd>> {
 /// Mounts a detached mount at a path.
 pub(crate) fn attach(mount: &OwnedFd, path: &Path) -> io::Result<()> {
     move_mount(mount, c"", CWD, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
+}
+
+/// A copy of the mounts at a path on which no link may be, and below; `None` when it is missing, or a link is on it.
+pub(crate) fn clone_of_real(path: &Path) -> io::Result<Option<OwnedFd>> {
+    let Some(place) = open_real(path)? else { return Ok(None) };
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_RECURSIVE
+        | OpenTreeFlags::AT_EMPTY_PATH;
+    open_tree(place, c"", flags).map(Some)
+}
+
+/// Mounts a detached mount at a path, unless a link is on it by now.
+pub(crate) fn attach_real(mount: &OwnedFd, path: &Path) -> io::Result<()> {
+    let Some(place) = open_real(path)? else { return Ok(()) };
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    move_mount(mount, c"", place, c"", flags)
+}
+
+/// A handle to a path on which no link may be. What commands may write is only taken so: a link that an earlier command left on the way
+/// would make something else writable. `None` when the path is missing, or there is a link.
+pub(crate) fn open_real(path: &Path) -> io::Result<Option<OwnedFd>> {
+    match openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        Ok(place) => Ok(Some(place)),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// The attribute of a mount that is not written.

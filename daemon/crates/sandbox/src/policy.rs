@@ -83,17 +83,20 @@ impl SandboxPolicy {
         of_roots.chain(self.read_only.iter().cloned())
     }
 
-    /// The folders that are mounted to be written: the writable ones, and in each that has one the folder `.git`, since as a mount of
-    /// its own it cannot be moved away with what is protected in it. Looks at folders.
+    /// The folders that are mounted to be written: the writable ones, and in them each folder on the way to something that is protected,
+    /// denied or writable itself. As a mount of its own a folder cannot be moved away with what is in it, where the next command would
+    /// find it without its protection. Looks at folders.
     pub(crate) fn mounted_writable(&self) -> Vec<PathBuf> {
-        let with_git = self.writable.iter().flat_map(|root| {
-            let git = root.join(".git");
-            let is_folder = std::fs::symlink_metadata(&git).is_ok_and(|about| about.is_dir());
-            [Some(root.clone()), is_folder.then_some(git)]
+        let within = self.protected().chain(self.denied.iter().cloned()).chain(self.writable.iter().cloned());
+        let on_the_way = within.flat_map(|path| {
+            let is_inside = |folder: &&Path| self.writable.iter().any(|root| folder.starts_with(root));
+            let folders = path.ancestors().skip(1).take_while(is_inside);
+            folders.map(Path::to_owned).collect::<Vec<_>>()
         });
-        let mut folders: Vec<PathBuf> = with_git.flatten().collect();
+        let mut folders: Vec<PathBuf> = on_the_way.chain(self.writable.iter().cloned()).collect();
         folders.sort_unstable();
         folders.dedup();
+        folders.retain(|folder| std::fs::symlink_metadata(folder).is_ok_and(|about| about.is_dir()));
         folders
     }
 

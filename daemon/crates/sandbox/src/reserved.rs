@@ -10,7 +10,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{FlockOperation, Mode, OFlags, flock, open},
+    fs::{FlockOperation, Mode, OFlags, XattrFlags, fgetxattr, flock, fsetxattr, open},
     io::Errno,
 };
 
@@ -18,6 +18,9 @@ use crate::policy::SandboxPolicy;
 
 /// The name of a protected path of git, which only belongs into a git folder that exists.
 const GIT: &str = ".git";
+
+/// The attribute of folders that were made: a daemon that is killed leaves them, and the next session takes them for its own.
+const MARK: &str = "user.agentd.reserved";
 
 /// The folders that were made. Dropping this removes them, if they are empty and nobody else needs them. Blocks shortly.
 #[derive(Debug, Default)]
@@ -42,9 +45,14 @@ fn reserve(path: PathBuf) -> Option<(PathBuf, OwnedFd)> {
     let is_made = fs::create_dir(&path).is_ok();
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
     let folder = open(&path, flags, Mode::empty()).ok()?;
+    if is_made {
+        // Where the file system has no attributes, a folder that a killed daemon left stays.
+        let _ = fsetxattr(&folder, MARK, b"1", XattrFlags::empty());
+    }
     // Only such folders are ever locked.
     let is_reserved = || flock(&folder, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK);
-    if !is_made && !is_reserved() {
+    let is_marked = || fgetxattr(&folder, MARK, &mut [0; 1][..]).is_ok();
+    if !is_made && !is_marked() && !is_reserved() {
         return None;
     }
     flock(&folder, FlockOperation::NonBlockingLockShared).ok()?;
@@ -60,5 +68,43 @@ impl Drop for ReservedPaths {
                 let _ = fs::remove_dir(path);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy(root: &Path) -> SandboxPolicy {
+        SandboxPolicy { writable: vec![root.to_owned()], ..SandboxPolicy::default() }
+    }
+
+    #[test]
+    fn folders_go_with_the_last_session_and_those_of_the_user_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join(".pi")).unwrap();
+        let made = folder.path().join(".agentd");
+        let (first, second) =
+            (ReservedPaths::make(&policy(folder.path())), ReservedPaths::make(&policy(folder.path())));
+        drop(first);
+        assert!(made.is_dir());
+        drop(second);
+        assert!(!made.exists() && folder.path().join(".pi").is_dir());
+    }
+
+    #[test]
+    fn a_folder_that_a_killed_daemon_left_goes_with_the_next_session() {
+        let folder = tempfile::tempdir().unwrap();
+        let made = folder.path().join(".agentd");
+        let mut killed = ReservedPaths::make(&policy(folder.path()));
+        // The locks end, and nothing is removed.
+        killed.0.clear();
+        drop(killed);
+        let about = fs::File::open(&made).unwrap();
+        if fgetxattr(&about, MARK, &mut [0; 1][..]).is_err() {
+            return;
+        }
+        drop(ReservedPaths::make(&policy(folder.path())));
+        assert!(!made.exists());
     }
 }

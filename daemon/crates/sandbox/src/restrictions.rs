@@ -11,7 +11,7 @@ use rustix::{
     io::Errno,
 };
 
-use crate::{device_files::WRITABLE_DEVICES, policy::SandboxPolicy};
+use crate::{device_files::WRITABLE_DEVICES, mounts::open_real, policy::SandboxPolicy};
 
 /// The newest version whose rights are used. What the kernel lacks is left out: [`crate::SandboxSupport`] says so.
 const NEWEST: ABI = ABI::V6;
@@ -34,7 +34,7 @@ pub(crate) fn apply(policy: &SandboxPolicy) -> io::Result<()> {
     let mut rules = rules.create().map_err(io::Error::other)?;
     for root in &policy.writable {
         // A folder that is gone cannot be written.
-        let Some(folder) = handle(root)? else { continue };
+        let Some(folder) = open_real(root)? else { continue };
         rules = rules.add_rule(PathBeneath::new(folder, writing)).map_err(io::Error::other)?;
     }
     for device in WRITABLE_DEVICES {

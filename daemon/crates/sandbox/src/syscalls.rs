@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, io};
 
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen::Dword, SeccompCmpOp, SeccompCondition, SeccompFilter,
-    SeccompRule, TargetArch, apply_filter, sock_filter,
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    TargetArch, apply_filter, sock_filter,
 };
 
 use crate::policy::SandboxPolicy;
@@ -80,6 +80,9 @@ const NAMESPACES: u64 = (libc::CLONE_NEWNS
 /// Requests of `ioctl` that type into a terminal as if the user had: `TIOCSTI` and `TIOCLINUX`.
 const TYPING: [u64; 2] = [0x5412, 0x541c];
 
+/// The bits of the type of a socket that are not flags.
+const SOCKET_KIND: u64 = 0xf;
+
 /// `memfd_create`: the file can never be executed.
 const NO_EXECUTION: u64 = 0x0008;
 
@@ -130,10 +133,28 @@ fn refused(policy: &SandboxPolicy) -> io::Result<BTreeMap<i64, Vec<SeccompRule>>
     }
     let foreign = if foreign.is_empty() { Vec::new() } else { vec![rule(foreign)?] };
     rules.insert(libc::SYS_socket, foreign);
+    rules.insert(libc::SYS_socketpair, pairs(policy)?);
+    // Limits of other processes of the user: one of zero seconds ends them.
+    let others = vec![condition(0, SeccompCmpOp::Ne, 0)?, pointer_is_set(2)?];
+    rules.insert(libc::SYS_prlimit64, vec![rule(others)?]);
     Ok(rules)
 }
 
-/// The families of sockets that may be made. Pairs of connected local sockets (`socketpair`) lead nowhere and are allowed.
+/// The pairs of sockets that are refused: other families, and those of datagrams, which can be sent to any local socket that has a name.
+/// Pairs of streams lead nowhere.
+fn pairs(policy: &SandboxPolicy) -> io::Result<Vec<SeccompRule>> {
+    let mut refused = vec![rule(vec![condition(0, SeccompCmpOp::Ne, libc::AF_UNIX.unsigned_abs().into())?])?];
+    if !policy.unix_sockets {
+        // The system takes raw ones for datagrams.
+        for kind in [libc::SOCK_DGRAM, libc::SOCK_RAW] {
+            let is_kind = SeccompCmpOp::MaskedEq(SOCKET_KIND);
+            refused.push(rule(vec![condition(1, is_kind, kind.unsigned_abs().into())?])?);
+        }
+    }
+    Ok(refused)
+}
+
+/// The families of sockets that may be made.
 fn families(policy: &SandboxPolicy) -> Vec<libc::c_int> {
     let mut families = Vec::new();
     if policy.network {
@@ -151,7 +172,11 @@ fn rule(conditions: Vec<SeccompCondition>) -> io::Result<SeccompRule> {
 }
 
 fn condition(argument: u8, operator: SeccompCmpOp, value: u64) -> io::Result<SeccompCondition> {
-    SeccompCondition::new(argument, Dword, operator, value).map_err(io::Error::other)
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value).map_err(io::Error::other)
+}
+
+fn pointer_is_set(argument: u8) -> io::Result<SeccompCondition> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0).map_err(io::Error::other)
 }
 
 /// A filter that refuses calls with `errno`. Calls of 32-bit programs end the process.

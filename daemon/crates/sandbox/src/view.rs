@@ -21,8 +21,8 @@ use rustix::{
 
 use crate::{
     capabilities,
-    device_files::{Devices, NO_FOLDER},
-    mounts::{READ_ONLY, attach, clone_of, restrict},
+    device_files::{Devices, NO_FOLDER, SHARED_MEMORY, errno},
+    mounts::{READ_ONLY, attach, attach_real, clone_of, clone_of_real, restrict},
     policy::SandboxPolicy,
     step::{ConfineError, ConfineStep},
 };
@@ -37,17 +37,18 @@ pub(crate) fn enter(policy: &SandboxPolicy) -> Result<CapabilitySet, ConfineErro
     Ok(kept)
 }
 
-/// A mount namespace; for those who may not make one, in a user namespace with the same user and group.
+/// A mount namespace, and one for shared memory and message queues that are no files; for those who may not make them, in a user namespace
+/// with the same user and group.
 fn namespace() -> std_io::Result<CapabilitySet> {
     if capabilities::may_mount() {
         let kept = capabilities::usable();
         // SAFETY: the process has one thread, so that nothing else relies on a shared file system context.
-        unsafe { unshare_unsafe(UnshareFlags::NEWNS) }?;
+        unsafe { unshare_unsafe(UnshareFlags::NEWNS | UnshareFlags::NEWIPC) }?;
         return Ok(kept);
     }
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     // SAFETY: the process has one thread, so that nothing else relies on its user or file system context.
-    unsafe { unshare_unsafe(UnshareFlags::NEWUSER | UnshareFlags::NEWNS) }?;
+    unsafe { unshare_unsafe(UnshareFlags::NEWUSER | UnshareFlags::NEWNS | UnshareFlags::NEWIPC) }?;
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
     fs::write("/proc/self/gid_map", format!("{group} {group} 1"))?;
@@ -63,18 +64,22 @@ struct Part {
 fn mount_all(policy: &SandboxPolicy) -> io::Result<()> {
     // Nothing goes from here to the mounts of others, or back.
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
-    let writable = parts(policy.mounted_writable())?;
-    let protected = parts(policy.protected().collect())?;
+    let writable = parts(policy.mounted_writable(), clone_of_real)?;
+    let protected = parts(policy.protected().collect(), clone_of)?;
     let devices = Devices::take()?;
     restrict(CWD, c"/", READ_ONLY, libc::AT_RECURSIVE)?;
+    devices.mount()?;
     for Part { path, mount } in writable {
-        attach(&mount, &path)?;
+        if path.starts_with(SHARED_MEMORY) {
+            // The new folder of shared memory is empty.
+            fs::create_dir_all(&path).map_err(errno)?;
+        }
+        attach_real(&mount, &path)?;
     }
     for Part { path, mount } in protected {
         restrict(mount.as_fd(), c"", READ_ONLY, libc::AT_EMPTY_PATH | libc::AT_RECURSIVE)?;
         attach(&mount, &path)?;
     }
-    devices.mount()?;
     for path in &policy.denied {
         deny(path)?;
     }
@@ -83,7 +88,10 @@ fn mount_all(policy: &SandboxPolicy) -> io::Result<()> {
 }
 
 /// Copies of the mounts at these paths, outer ones first. Missing paths are left out.
-fn parts(mut paths: Vec<PathBuf>) -> io::Result<Vec<Part>> {
+fn parts(
+    mut paths: Vec<PathBuf>,
+    clone_of: impl Fn(&Path) -> io::Result<Option<OwnedFd>>,
+) -> io::Result<Vec<Part>> {
     paths.sort_unstable();
     paths.dedup();
     let mut parts = Vec::with_capacity(paths.len());

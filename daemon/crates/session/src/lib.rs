@@ -33,6 +33,7 @@ mod services;
 mod session_tools;
 mod summary;
 mod system_prompt;
+mod temporary_folder;
 mod transcript;
 mod trust;
 mod ui;

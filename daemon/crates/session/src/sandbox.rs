@@ -15,9 +15,8 @@ use agentd_protocol::{
     socket_path::Surroundings,
 };
 use agentd_sandbox::{ReservedPaths, SandboxPolicy};
-use tempfile::TempDir;
 
-use crate::options::SandboxOptions;
+use crate::{options::SandboxOptions, temporary_folder::TemporaryFolder};
 
 /// The first argument that makes the daemon's program try what the system offers; see [`SupportCache`].
 pub const PROBE_ARGUMENT: &str = "sandbox-probe";
@@ -91,7 +90,7 @@ pub(crate) struct SessionSandbox {
     policy: Arc<SandboxPolicy>,
     state: SandboxState,
     /// Removed with the session.
-    temporary: TempDir,
+    temporary: TemporaryFolder,
     _reserved: ReservedPaths,
 }
 
@@ -135,16 +134,15 @@ impl SandboxSources<'_> {
             let gaps = support.gaps();
             (support, gaps)
         };
-        let temporary = tempfile::Builder::new()
-            .prefix("agentd-sandbox-")
-            .tempdir_in(temp_dir(self.environment))
-            .map_err(system("the temporary folder"))?;
+        let temporary =
+            TemporaryFolder::make(&temp_dir(self.environment)).map_err(system("the temporary folder"))?;
         let temporary_folder = temporary.path().canonicalize().map_err(system("the temporary folder"))?;
         let network = self.options.network.or(settings.network).unwrap_or(NetworkAccess::On);
         let unix_sockets = settings.unix_sockets.unwrap_or(NetworkAccess::Off);
+        let writable = self.writable(mode, &settings, temporary_folder.clone())?;
         let policy = SandboxPolicy {
-            writable: self.writable(mode, &settings, temporary_folder.clone())?,
-            read_only: self.read_only(&settings),
+            read_only: self.read_only(&settings, &writable),
+            writable,
             denied: self.denied(&settings),
             network: network.is_on(),
             unix_sockets: unix_sockets.is_on(),
@@ -152,6 +150,10 @@ impl SandboxSources<'_> {
             bwrap,
         };
         gaps.extend(links_to_protect(&policy));
+        if let Some(denied) = policy.denied.iter().find(|denied| Path::new("/dev").starts_with(denied)) {
+            let problem = "is where commands find their devices: deny what is in it".to_owned();
+            return Err(SandboxFault::Path { path: denied.clone(), from: "sandbox.deniedPaths", problem });
+        }
         if let Some((denied, root)) = denied_root(&policy) {
             let problem =
                 format!("is denied by sandbox.deniedPaths ({}): take one of them away", denied.display());
@@ -189,6 +191,13 @@ impl SandboxSources<'_> {
         let mut roots = Vec::new();
         if mode == SandboxMode::WorkspaceWrite {
             roots.push(existing_folder(self.cwd.to_owned(), "the session's folder")?);
+        } else if self.cwd.starts_with("/dev") {
+            let problem = "cannot be seen by commands, which have a /dev of their own".to_owned();
+            return Err(SandboxFault::Path {
+                path: self.cwd.to_owned(),
+                from: "the session's folder",
+                problem,
+            });
         }
         let of_settings = settings.writable_roots.iter().flatten().map(|text| (text, SETTING));
         for (text, from) in of_settings.chain(self.options.writable_roots.iter().map(|text| (text, FLAG))) {
@@ -214,13 +223,18 @@ impl SandboxSources<'_> {
     }
 
     /// The agent directory says what runs in later sessions, so it stays as it is even inside of a writable folder.
-    fn read_only(&self, settings: &SandboxSettings) -> Vec<PathBuf> {
+    fn read_only(&self, settings: &SandboxSettings, writable: &[PathBuf]) -> Vec<PathBuf> {
         let own = self.agent_dir.path().to_owned();
         let of_settings = settings.read_only_paths.iter().flatten().map(|text| self.resolved(text));
-        [real(own)].into_iter().chain(of_settings).collect()
+        [real(own)]
+            .into_iter()
+            .chain(of_settings)
+            .chain(writable.iter().flat_map(|root| of_git(root)))
+            .collect()
     }
 
-    /// What the settings deny, the keys of the agent directory, and the daemon's own socket.
+    /// What the settings deny, the keys of the agent directory, the daemon's own socket, and the contents that undo keeps, which can be of
+    /// denied files.
     fn denied(&self, settings: &SandboxSettings) -> Vec<PathBuf> {
         let agent_dir = self.agent_dir.path();
         let surroundings = Surroundings {
@@ -228,7 +242,12 @@ impl SandboxSources<'_> {
             cwd: self.cwd,
             uid: rustix::process::geteuid().as_raw(),
         };
-        let own = [self.agent_dir.auth_file(), self.agent_dir.run_dir(), surroundings.socket(agent_dir)];
+        let own = [
+            self.agent_dir.auth_file(),
+            self.agent_dir.run_dir(),
+            self.agent_dir.undo_dir(),
+            surroundings.socket(agent_dir),
+        ];
         let of_settings = settings.denied_paths.iter().flatten().map(|text| self.resolved(text));
         let mut denied: Vec<PathBuf> = of_settings.chain(own.into_iter().map(real)).collect();
         denied.sort_unstable();
@@ -251,6 +270,10 @@ fn existing_folder(path: PathBuf, from: &'static str) -> Result<PathBuf, Sandbox
     if real.parent().is_none() {
         return Err(fault("is the whole file system: name the folders that may be written".to_owned()));
     }
+    let is_inside = |folder: &str| real.starts_with(folder);
+    if ["/proc", "/sys", "/dev"].into_iter().any(is_inside) && !is_inside("/dev/shm") {
+        return Err(fault("belongs to the system: no sandbox lets commands write there".to_owned()));
+    }
     Ok(real)
 }
 
@@ -265,10 +288,33 @@ fn real(path: PathBuf) -> PathBuf {
     }
 }
 
-/// Protected paths that are links: a command can replace a link, whatever it leads to.
+/// What else says which hooks and which configuration git has: a file `.git`, as in worktrees and submodules, and the parts of a writable
+/// folder that is a git folder itself.
+fn of_git(root: &Path) -> Vec<PathBuf> {
+    let has_file = |name: &str| root.join(name).symlink_metadata().is_ok_and(|about| about.is_file());
+    let mut names = Vec::new();
+    if has_file(".git") {
+        names.push(".git");
+    }
+    if has_file("HEAD") && root.join("objects").is_dir() && root.join("refs").is_dir() {
+        names.push("hooks");
+        names.extend(has_file("config").then_some("config"));
+    }
+    names.into_iter().map(|name| root.join(name)).collect()
+}
+
+/// Protected paths that are links, or behind a link in a writable folder: a command can replace a link, whatever it leads to.
 fn links_to_protect(policy: &SandboxPolicy) -> Vec<String> {
-    let links = policy.protected().filter(|path| path.is_symlink());
+    let is_inside = |path: &&Path| policy.writable.iter().any(|root| *path != root && path.starts_with(root));
+    let mut links: Vec<PathBuf> = policy
+        .protected()
+        .flat_map(|path| path.ancestors().take_while(is_inside).map(Path::to_owned).collect::<Vec<_>>())
+        .filter(|path| path.is_symlink())
+        .collect();
+    links.sort_unstable();
+    links.dedup();
     links
+        .into_iter()
         .map(|path| {
             format!(
                 "{} is a symbolic link, which commands could replace by a file of their own",

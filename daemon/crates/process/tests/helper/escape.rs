@@ -10,17 +10,20 @@ use std::{
     ptr,
 };
 
-/// The folders of the attempts, from the arguments: one that may be written, one outside, one that is denied.
+/// What the attempts are made on, from the arguments: a folder that may be written, one outside, one that is denied, and the key of a
+/// message queue that the test made.
 struct Places<'a> {
     root: &'a Path,
     outside: &'a Path,
     denied: &'a Path,
+    queue: libc::key_t,
 }
 
 pub(crate) fn run(args: &[String]) -> ExitCode {
-    let [root, outside, denied] = args else { return ExitCode::FAILURE };
-    let places = Places { root: root.as_ref(), outside: outside.as_ref(), denied: denied.as_ref() };
-    let attempts = files(&places).into_iter().chain(sockets()).chain(calls());
+    let [root, outside, denied, queue] = args else { return ExitCode::FAILURE };
+    let Ok(queue) = queue.parse() else { return ExitCode::FAILURE };
+    let places = Places { root: root.as_ref(), outside: outside.as_ref(), denied: denied.as_ref(), queue };
+    let attempts = files(&places).into_iter().chain(sockets()).chain(calls(places.queue));
     let lines: Vec<String> = attempts
         .map(|(name, outcome)| match outcome {
             Ok(()) => format!("{name}=ok"),
@@ -35,7 +38,7 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
 
 type Attempts = Vec<(&'static str, io::Result<()>)>;
 
-fn files(Places { root, outside, denied }: &Places<'_>) -> Attempts {
+fn files(Places { root, outside, denied, .. }: &Places<'_>) -> Attempts {
     let write = |path: &Path| fs::write(path, "escaped");
     let through_proc = Path::new("/proc/self/root").join(outside.strip_prefix("/").unwrap_or(outside));
     let mut found: Attempts = vec![
@@ -64,6 +67,8 @@ fn files(Places { root, outside, denied }: &Places<'_>) -> Attempts {
         ("disks", has_disks()),
         ("descriptors", has_descriptors()),
         ("device_node", device_node(&root.join("device"))),
+        ("terminals_of_others", has_terminals()),
+        ("own_terminal", File::options().read(true).write(true).open("/dev/ptmx").map(drop)),
     ];
     found.push(("temporary_in_shm", write(Path::new("/dev/shm/x"))));
     found
@@ -87,6 +92,13 @@ fn has_descriptors() -> io::Result<()> {
     if count > 4 { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EBADF)) }
 }
 
+/// Succeeds if a terminal can be seen: none was opened here yet.
+fn has_terminals() -> io::Result<()> {
+    let is_number = |name: &std::ffi::OsStr| name.to_string_lossy().parse::<u32>().is_ok();
+    let found = fs::read_dir("/dev/pts")?.flatten().any(|entry| is_number(&entry.file_name()));
+    if found { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ENOENT)) }
+}
+
 fn device_node(path: &Path) -> io::Result<()> {
     use rustix::fs::{CWD, FileType, Mode, mknodat};
     Ok(mknodat(CWD, path, FileType::CharacterDevice, Mode::RUSR, rustix::fs::makedev(1, 1))?)
@@ -98,9 +110,18 @@ fn sockets() -> Attempts {
         check(unsafe { libc::socket(family, kind, 0) }.into())
     };
     let pair = || std::os::unix::net::UnixStream::pair().map(drop);
+    let pair_of = |family, kind| {
+        let mut pair = [0; 2];
+        // SAFETY: the call writes two descriptors to `pair`.
+        check(unsafe { libc::socketpair(family, kind, 0, pair.as_mut_ptr()) }.into())
+    };
     vec![
         ("unix", socket(libc::AF_UNIX, libc::SOCK_STREAM)),
         ("unix_pair", pair()),
+        // Datagrams can be sent to any socket that has a name.
+        ("datagram_pair", pair_of(libc::AF_UNIX, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC)),
+        ("raw_pair", pair_of(libc::AF_UNIX, libc::SOCK_RAW)),
+        ("tipc_pair", pair_of(libc::AF_TIPC, libc::SOCK_STREAM)),
         ("tcp", socket(libc::AF_INET, libc::SOCK_STREAM)),
         ("udp", socket(libc::AF_INET, libc::SOCK_DGRAM)),
         ("tcp6", socket(libc::AF_INET6, libc::SOCK_STREAM)),
@@ -111,7 +132,7 @@ fn sockets() -> Attempts {
     ]
 }
 
-fn calls() -> Attempts {
+fn calls(outside_queue: libc::key_t) -> Attempts {
     // SAFETY: each call takes numbers, null pointers where that is allowed, or a name that outlives it; none touches memory of this
     // process. A clone that succeeds ends at once.
     unsafe {
@@ -120,6 +141,8 @@ fn calls() -> Attempts {
             libc::_exit(0);
         }
         let parent = libc::getppid();
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        libc::prlimit(parent, libc::RLIMIT_CORE, ptr::null(), &raw mut limit);
         let mut calls = vec![
             ("user_namespace", check(child)),
             ("unshare", check(libc::unshare(libc::CLONE_NEWUSER).into())),
@@ -136,6 +159,15 @@ fn calls() -> Attempts {
             ("trace_supervisor", check(libc::ptrace(libc::PTRACE_ATTACH, parent, 0, 0))),
             ("read_memory", check(libc::process_vm_readv(parent, ptr::null(), 0, ptr::null(), 0, 0) as i64)),
             ("signal_supervisor", check(libc::kill(parent, 0).into())),
+            (
+                "limits_of_supervisor",
+                check(libc::prlimit(parent, libc::RLIMIT_CORE, &raw const limit, ptr::null_mut()).into()),
+            ),
+            (
+                "own_limits",
+                check(libc::prlimit(0, libc::RLIMIT_CORE, &raw const limit, ptr::null_mut()).into()),
+            ),
+            ("message_queue_of_others", check(libc::msgget(outside_queue, 0).into())),
             ("io_uring", check(libc::syscall(libc::SYS_io_uring_setup, 1, ptr::null::<u8>()))),
             ("memory_file", check(libc::memfd_create(c"x".as_ptr(), 0).into())),
             ("plain_memory_file", check(libc::memfd_create(c"x".as_ptr(), 8).into())),

@@ -14,10 +14,42 @@ use agentd_sandbox::{Layer, SandboxPolicy, SandboxSupport};
 
 use crate::fixture::{HELPER, env, launcher, read_all, script, soon};
 
-/// A folder that may be written, one outside and one that is denied.
+/// A folder that may be written, one outside and one that is denied; a terminal and a message queue outside.
 struct Places {
     _folder: tempfile::TempDir,
     base: PathBuf,
+    _terminal: fs::File,
+    queue: Queue,
+}
+
+/// A message queue, removed in the end.
+struct Queue {
+    key: libc::key_t,
+    id: libc::c_int,
+}
+
+impl Queue {
+    #[allow(unsafe_code, reason = "message queues have no safe form")]
+    fn new() -> Self {
+        loop {
+            let key = i32::from_ne_bytes(uuid::Uuid::new_v4().as_bytes()[..4].try_into().unwrap());
+            // SAFETY: the call takes numbers alone.
+            let id = unsafe { libc::msgget(key, libc::IPC_CREAT | libc::IPC_EXCL | 0o600) };
+            if id >= 0 {
+                return Self { key, id };
+            }
+            let error = std::io::Error::last_os_error();
+            assert_eq!(error.raw_os_error(), Some(libc::EEXIST), "{error}");
+        }
+    }
+}
+
+impl Drop for Queue {
+    #[allow(unsafe_code, reason = "message queues have no safe form")]
+    fn drop(&mut self) {
+        // SAFETY: without the information that the call could return, it takes numbers alone.
+        unsafe { libc::msgctl(self.id, libc::IPC_RMID, std::ptr::null_mut()) };
+    }
 }
 
 impl Places {
@@ -30,7 +62,8 @@ impl Places {
         fs::write(base.join("root/.git/config"), "[core]\n").unwrap();
         fs::write(base.join("outside/file"), "outside").unwrap();
         fs::write(base.join("denied/key"), "key").unwrap();
-        Self { _folder: folder, base }
+        let terminal = fs::File::options().read(true).write(true).open("/dev/ptmx").unwrap();
+        Self { _folder: folder, base, _terminal: terminal, queue: Queue::new() }
     }
 
     fn at(&self, name: &str) -> PathBuf {
@@ -73,7 +106,13 @@ fn escapes(places: &Places) -> CommandSpec {
     let text = |name: &str| places.at(name).into_os_string();
     CommandSpec {
         program: HELPER.into(),
-        args: vec!["escape".into(), text("root"), text("outside"), text("denied")],
+        args: vec![
+            "escape".into(),
+            text("root"),
+            text("outside"),
+            text("denied"),
+            places.queue.key.to_string().into(),
+        ],
         env: env(),
         ..script("")
     }
@@ -86,7 +125,15 @@ fn outcomes(output: &str) -> BTreeMap<&str, &str> {
 /// Checks what became of all attempts.
 fn check_escapes(places: &Places, output: &str) {
     let found = outcomes(output);
-    let open = ["write_inside", "git_index", "unix_pair", "plain_memory_file", "temporary_in_shm"];
+    let open = [
+        "write_inside",
+        "git_index",
+        "unix_pair",
+        "plain_memory_file",
+        "temporary_in_shm",
+        "own_terminal",
+        "own_limits",
+    ];
     for (name, outcome) in &found {
         match *name {
             name if open.contains(&name) => assert_eq!(*outcome, "ok", "{name}"),
@@ -158,6 +205,10 @@ async fn without_a_sandbox_the_same_attempts_succeed() {
         "tcp",
         "memory_file",
         "setuid_programs",
+        "terminals_of_others",
+        "datagram_pair",
+        "limits_of_supervisor",
+        "message_queue_of_others",
     ] {
         assert_eq!(found.get(name), Some(&"ok"), "{name}: {output}");
     }
@@ -209,6 +260,74 @@ async fn everything_that_it_starts_is_confined_and_ends_with_it() {
     let (output, _) = run(script(&text), places.policy(), &places.at("root")).await;
     assert!(output.contains("Read-only file system") && output.contains("done"), "{output}");
     assert!(!outside.exists());
+}
+
+#[tokio::test]
+async fn what_lies_deeper_is_not_moved_away_from_its_protection() {
+    if !is_complete() {
+        return;
+    }
+    let places = Places::new();
+    for name in ["root/a/b", "root/a/locked", "root/in/project/.git/hooks"] {
+        fs::create_dir_all(places.at(name)).unwrap();
+    }
+    fs::write(places.at("root/a/b/secret"), "canary").unwrap();
+    let policy = SandboxPolicy {
+        writable: vec![places.at("root"), places.at("root/in/project")],
+        read_only: vec![places.at("root/a/locked")],
+        denied: vec![places.at("root/a/b/secret")],
+        ..places.policy()
+    };
+    // The second command finds what the first one did.
+    let moves = "mv a/b a/b2; mv a a2; mv in in2; touch a/new a/b/new in/new in/project/new; true";
+    for text in [moves, "cat a*/b*/secret; touch a*/locked/x in*/project/.git/hooks/x; true"] {
+        let (output, _) = run(script(text), policy.clone(), &places.at("root")).await;
+        assert!(!output.contains("canary"), "{output}");
+    }
+    for name in ["a/b/secret", "a/new", "a/b/new", "in/new", "in/project/new"] {
+        assert!(places.at("root").join(name).exists(), "{name}");
+    }
+    for name in ["a/locked", "in/project/.git/hooks"] {
+        assert_eq!(fs::read_dir(places.at("root").join(name)).unwrap().count(), 0, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_folder_in_shared_memory_can_be_worked_in() {
+    if !is_complete() {
+        return;
+    }
+    let places = Places::new();
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    let others = tempfile::tempdir_in("/dev/shm").unwrap();
+    fs::create_dir_all(folder.path().join(".git/hooks")).unwrap();
+    let policy = SandboxPolicy { writable: vec![folder.path().to_owned()], ..places.policy() };
+    let text = format!("echo x > made; echo x > .git/hooks/x; ls {}; true", others.path().display());
+    for bwrap in [None, Some(PathBuf::from("/usr/bin/bwrap"))] {
+        if bwrap.as_ref().is_some_and(|program| !program.exists()) {
+            continue;
+        }
+        let policy = SandboxPolicy { bwrap, ..policy.clone() };
+        let (output, _) = run(script(&text), policy, folder.path()).await;
+        assert!(output.contains("Read-only file system") && output.contains("No such file"), "{output}");
+        fs::remove_file(folder.path().join("made")).unwrap();
+        assert_eq!(fs::read_dir(folder.path().join(".git/hooks")).unwrap().count(), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_link_on_the_way_to_a_writable_folder_makes_nothing_else_writable() {
+    if !is_complete() {
+        return;
+    }
+    let places = Places::new();
+    fs::create_dir(places.at("outside/project")).unwrap();
+    std::os::unix::fs::symlink(places.at("outside"), places.at("root/in")).unwrap();
+    let policy =
+        SandboxPolicy { writable: vec![places.at("root"), places.at("root/in/project")], ..places.policy() };
+    let (output, _) = run(script("touch in/project/x"), policy, &places.at("root")).await;
+    assert!(output.contains("Read-only file system"), "{output}");
+    assert!(!places.at("outside/project/x").exists());
 }
 
 #[tokio::test]

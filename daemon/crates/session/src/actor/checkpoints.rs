@@ -104,7 +104,7 @@ fn reopen(
     to_actor: mpsc::Sender<RunMessage>,
 ) -> Result<Arc<SessionCheckpoints>, Failure> {
     let agent_dir = context.agent_dir.path().to_owned();
-    if context.is_elsewhere || !agent_dir.join("undo").is_dir() {
+    if context.is_elsewhere || !context.agent_dir.undo_dir().is_dir() {
         return Err(Failure::new(ErrorCode::Unsupported, "Undo is off: no changes of tool calls are kept.").hint(
             "The setting {\"undo\": {\"enabled\": true}} or the flag --undo on turns it on, for changes from then on.",
         ));

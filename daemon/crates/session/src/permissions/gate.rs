@@ -141,6 +141,11 @@ impl PermissionGate {
     }
 
     async fn decide(&self, action: &Action<'_>, stop: &CancellationToken) -> Result<HookVerdict, String> {
+        let leaves = self.has_sandbox && asks_to_leave(action);
+        // A sandbox alone asks about nothing that stays inside.
+        if !leaves && !self.is_restricted.load(Ordering::Acquire) {
+            return Ok(HookVerdict::Run);
+        }
         let in_force = self.in_force();
         let subject = CallSubject::of(action.tool, action.arguments, action.cwd, &in_force.sources.home);
         let (policy, tool) = (in_force.policy.clone(), action.tool.to_owned());
@@ -151,7 +156,6 @@ impl PermissionGate {
         });
         let (verdict, subject) =
             judged.await.map_err(|error| format!("Permission denied: the policy failed ({error})."))?;
-        let leaves = self.has_sandbox && asks_to_leave(action);
         let verdict = if leaves { outside_sandbox(verdict) } else { verdict };
         match verdict.action {
             PermissionAction::Allow => Ok(HookVerdict::Run),

@@ -3,30 +3,33 @@
 use agentd_protocol::{message::ContentBlock, tool::ToolResult};
 use agentd_sandbox::SandboxPolicy;
 
-/// What programs say when the sandbox refuses them something: the texts of the system's errors, and the code words that runtimes print.
-const REFUSALS: [&str; 9] = [
-    "Read-only file system",
-    "Permission denied",
-    "Operation not permitted",
-    "Device or resource busy",
-    "Invalid cross-device link",
-    "Function not implemented",
-    "EROFS",
-    "EACCES",
-    "EPERM",
+/// What programs say when the sandbox refuses them something, in small letters: the texts of the system's errors, which some runtimes
+/// begin with a small letter, and the code words that others print.
+const REFUSALS: [&str; 10] = [
+    "read-only file system",
+    "permission denied",
+    "operation not permitted",
+    "device or resource busy",
+    "invalid cross-device link",
+    "function not implemented",
+    "bad system call",
+    "erofs",
+    "eacces",
+    "eperm",
 ];
 
 /// What they say when there is no network.
-const NO_NETWORK: [&str; 9] = [
-    "Could not resolve",
-    "Couldn't connect",
-    "Failed to connect",
-    "Name or service not known",
-    "Temporary failure in name resolution",
-    "Network is unreachable",
+const NO_NETWORK: [&str; 10] = [
+    "resolve host",
+    "couldn't connect",
+    "failed to connect",
+    "name or service not known",
+    "failure in name resolution",
+    "failure resolving",
+    "network is unreachable",
     "unable to access",
-    "EAI_AGAIN",
-    "ENETUNREACH",
+    "eai_again",
+    "enetunreach",
 ];
 
 /// Adds to the result of a failed command what the sandbox did not allow, if its output looks as if that was the reason.
@@ -35,7 +38,8 @@ pub(super) fn explain(result: &mut ToolResult, policy: &SandboxPolicy) {
         return;
     }
     let Some(ContentBlock::Text { text, .. }) = result.content.last_mut() else { return };
-    let says = |texts: &[&str]| texts.iter().any(|refusal| text.contains(refusal));
+    let small = text.to_ascii_lowercase();
+    let says = |texts: &[&str]| texts.iter().any(|refusal| small.contains(refusal));
     if says(&REFUSALS) || (!policy.network && says(&NO_NETWORK)) {
         let note = note(policy);
         text.push_str(&note);
@@ -78,10 +82,17 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("no network"), "{text}");
+        for refused in ["dial unix: socket: operation not permitted", "Error: EROFS, open", "Bad system call"]
+        {
+            assert!(explained(refused, Some(true), true).contains("[Sandbox: "), "{refused}");
+        }
         assert_eq!(explained(refused, None, true), refused);
         assert_eq!(explained("error: test failed", Some(true), false), "error: test failed");
-        let offline = "curl: (6) Could not resolve host: example.org";
-        assert_eq!(explained(offline, Some(true), true), offline);
-        assert!(explained(offline, Some(true), false).contains("it had no network"));
+        for offline in
+            ["curl: (6) Could not resolve host: x", "Temporary failure resolving 'x'", "errno EAI_AGAIN"]
+        {
+            assert_eq!(explained(offline, Some(true), true), offline);
+            assert!(explained(offline, Some(true), false).contains("it had no network"), "{offline}");
+        }
     }
 }

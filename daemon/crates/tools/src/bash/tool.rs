@@ -88,20 +88,21 @@ impl BashTool {
         let Some(changes) = job.cancel.run_until_cancelled(begin).await else {
             return Err(ToolError(ABORTED.into()));
         };
-        match features.background.as_ref().filter(|_| background) {
+        let mut done = match features.background.as_ref().filter(|_| background) {
             Some(feature) => {
                 let job = BackgroundJob { label: written, job, outputs: outputs.clone() };
                 background::start(feature, job, changes).await
             }
             None => {
-                let mut done = call::run(&**shell, job, timeout, outputs.clone(), &progress).await;
+                let done = call::run(&**shell, job, timeout, outputs.clone(), &progress).await;
                 changes.end().await;
-                if let (Ok(result), Some(policy), false) = (&mut done, &features.sandbox, outside_sandbox) {
-                    sandbox_note::explain(result, policy);
-                }
                 done
             }
+        };
+        if let (Ok(result), Some(policy), false) = (&mut done, &features.sandbox, outside_sandbox) {
+            sandbox_note::explain(result, policy);
         }
+        done
     }
 }
 
