@@ -10,6 +10,7 @@ mod capture;
 mod command_guard;
 mod diff;
 mod folder;
+mod kept;
 mod prune;
 mod records;
 mod restore;
@@ -23,10 +24,15 @@ mod watch;
 #[cfg(test)]
 mod hard_cases;
 #[cfg(test)]
+mod retention;
+#[cfg(test)]
+mod said_cases;
+#[cfg(test)]
 mod tests;
 
 pub use command_guard::CommandGuard;
-pub use service::{UndoLimits, UndoServices};
+pub use kept::UndoServices;
+pub use service::UndoLimits;
 pub use session::{CheckpointError, CheckpointSink, SessionCheckpoints, SessionFacts};
 pub use state::{Change, FileState, ObjectId, StoredPath, Unkept};
 pub use store::Store;

@@ -7,28 +7,22 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    ffi::OsStr,
-    fs::{self, File},
-    io,
-    os::fd::{AsFd as _, AsRawFd as _, OwnedFd},
-    path::{Component, Path, PathBuf},
+    fs, io,
+    path::{Path, PathBuf},
 };
 
-use agentd_files::fail_point::{self, Point};
-use agentd_protocol::checkpoints::{
-    Checkpoint, CheckpointKind, PathReason, RestoredCheckpoint, RestoredPath,
-};
-use rustix::{
-    fs::{AtFlags, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT},
-    io::Errno,
-};
-use serde::{Deserialize, Serialize};
+use agentd_protocol::checkpoints::{PathReason, RestoredCheckpoint, RestoredPath};
+
+mod carry_out;
+mod place;
+
+pub(crate) use carry_out::{contents_of, perform, resume};
 
 use crate::{
-    capture::{Stat, capture_now, identify},
-    records::{NewRecord, Record, Records, replace},
-    state::{Change, FileState, ObjectId},
-    store::{Store, private_folder, unique_name},
+    capture::{capture_now, identify},
+    records::{Record, Records},
+    state::{Change, FileState},
+    store::Store,
 };
 
 /// What a restoring does.
@@ -37,17 +31,8 @@ pub(crate) struct Plan {
     /// The states to replace, and those to put in their place.
     steps: Vec<Change>,
     conflicts: Vec<PathReason>,
-}
-
-/// What is on the disk while a restoring is at work.
-#[derive(Serialize, Deserialize)]
-struct Intent {
-    kind: CheckpointKind,
-    undoes: Vec<String>,
-    steps: Vec<Change>,
-    /// The name of temporary files beside those that are replaced.
-    temporary: String,
-    conflicts: Vec<PathReason>,
+    /// Whether any path is one that was asked for.
+    pub(crate) has_paths: bool,
 }
 
 impl Plan {
@@ -84,7 +69,7 @@ pub(crate) fn plan(
             }
         }
     }
-    let mut plan = Plan::default();
+    let mut plan = Plan { has_paths: !chains.is_empty(), ..Plan::default() };
     for (path, chain) in chains {
         let (Some(first), Some(last)) = (chain.first(), chain.last()) else { continue };
         let mut conflict = |why: &str| {
@@ -114,10 +99,56 @@ pub(crate) fn plan(
         }
         plan.steps.push(Change { path: last.path.clone(), before: now, after: first.before.clone() });
     }
+    plan.leave_what_is_hindered();
     Ok(plan)
 }
 
+/// Why a folder stays.
+const NOT_EMPTY: &str = "the folder has files that are not the agent's, or are not kept";
+
 impl Plan {
+    /// Makes conflicts of folders that are to go and have other files, and of files whose folder is not there and does not come back.
+    fn leave_what_is_hindered(&mut self) {
+        let is_folder = |state: &FileState| matches!(state, FileState::Folder { .. });
+        let goes = |step: &&Change| {
+            step.after == FileState::Absent || is_folder(&step.before) != is_folder(&step.after)
+        };
+        let mut leaving: HashSet<&Path> =
+            self.steps.iter().filter(goes).map(|step| step.path.0.as_path()).collect();
+        let mut hindered: HashMap<PathBuf, &str> = HashMap::new();
+        // What is in a folder has its turn before the folder.
+        for step in self.steps.iter().rev().filter(goes).filter(|step| is_folder(&step.before)) {
+            // What cannot be listed is tried.
+            let Ok(mut listing) = fs::read_dir(&step.path.0) else { continue };
+            if listing.any(|entry| entry.is_ok_and(|entry| !leaving.contains(entry.path().as_path()))) {
+                leaving.remove(step.path.0.as_path());
+                hindered.insert(step.path.0.clone(), NOT_EMPTY);
+            }
+        }
+        let mut made: HashSet<&Path> = HashSet::new();
+        for step in self.steps.iter().filter(|step| step.after != FileState::Absent) {
+            let path = step.path.0.as_path();
+            let is_there = path.parent().is_none_or(|folder| {
+                made.contains(folder) || fs::symlink_metadata(folder).is_ok_and(|about| about.is_dir())
+            });
+            if !is_there {
+                hindered.entry(path.to_owned()).or_insert("its folder is gone, or is none by now");
+            } else if is_folder(&step.after) && !hindered.contains_key(path) {
+                made.insert(path);
+            }
+        }
+        let steps = std::mem::take(&mut self.steps);
+        for step in steps {
+            match hindered.get(&step.path.0) {
+                Some(why) => self
+                    .conflicts
+                    .push(PathReason { path: step.path.0.display().to_string(), why: (*why).to_owned() }),
+                None => self.steps.push(step),
+            }
+        }
+        self.conflicts.sort_by(|one, other| one.path.cmp(&other.path));
+    }
+
     /// Whether everything is as it was before the changes to undo.
     pub(crate) fn is_empty(&self) -> bool {
         self.steps.is_empty() && self.conflicts.is_empty()
@@ -126,266 +157,6 @@ impl Plan {
     /// Whether a plan for the same checkpoints, made for some paths alone, leaves nothing out that this one has.
     pub(crate) fn is_covered_by(&self, other: &Self) -> bool {
         (self.steps.len(), self.conflicts.len()) == (other.steps.len(), other.conflicts.len())
-    }
-}
-
-/// Carries a plan out, as a checkpoint of its own. Steps that fail become conflicts. A plan without steps and conflicts is on record
-/// all the same when it `undoes` checkpoints, so that the next undo goes further back.
-pub(crate) fn perform(
-    plan: &mut Plan,
-    kind: CheckpointKind,
-    undoes: Vec<String>,
-    records: &mut Records,
-    store: &Store,
-) -> io::Result<Option<Checkpoint>> {
-    if plan.steps.is_empty() {
-        if undoes.is_empty() || !plan.conflicts.is_empty() {
-            return Ok(None);
-        }
-        let new = NewRecord { kind: Some(kind), undoes, ..NewRecord::default() };
-        return records.append(new, store).map(Some);
-    }
-    let intent = Intent {
-        kind,
-        undoes,
-        steps: std::mem::take(&mut plan.steps),
-        temporary: format!(".agentd-undo-{}.tmp", unique_name()),
-        conflicts: std::mem::take(&mut plan.conflicts),
-    };
-    let path = intent_file(&records.path);
-    if let Some(folder) = path.parent() {
-        private_folder(folder)?;
-    }
-    replace(&path, &serde_json::to_vec(&intent)?)?;
-    File::open(&path)?.sync_all()?;
-    carry_out(intent, plan, records, store)
-}
-
-/// Completes a restoring that was killed.
-pub(crate) fn resume(records: &mut Records, store: &Store) -> io::Result<()> {
-    let intent = match fs::read(intent_file(&records.path)) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    match serde_json::from_slice(&intent) {
-        Ok(intent) => {
-            let mut plan = Plan::default();
-            carry_out(intent, &mut plan, records, store)?;
-            for PathReason { path, why } in &plan.conflicts {
-                tracing::warn!(path, why, "left as it is by a restoring that was killed and is completed");
-            }
-            Ok(())
-        }
-        // Nothing had begun: the file is complete before the first step.
-        Err(_) => fs::remove_file(intent_file(&records.path)),
-    }
-}
-
-fn intent_file(records: &Path) -> PathBuf {
-    records.with_extension("restoring")
-}
-
-fn carry_out(
-    intent: Intent,
-    plan: &mut Plan,
-    records: &mut Records,
-    store: &Store,
-) -> io::Result<Option<Checkpoint>> {
-    let Intent { kind, undoes, steps, temporary, conflicts } = intent;
-    plan.conflicts = conflicts;
-    let mut failed: HashMap<PathBuf, String> = HashMap::new();
-    let mut can_be_repeated = false;
-    let mut folders = HashMap::new();
-    for step in &steps {
-        let removed = step.path.0.parent().map(|folder| folder.join(&temporary));
-        // It is there only after a kill.
-        if let Some(left) = removed
-            && left.exists()
-        {
-            let _ = fs::remove_file(left);
-        }
-    }
-    let mut run = |step: &Change, work: &dyn Fn(&Place<'_>) -> io::Result<()>| {
-        if failed.contains_key(&step.path.0) {
-            return;
-        }
-        let done = fail_point::call(Point::UndoStep)
-            .and_then(|()| Place::open(&step.path.0, &temporary))
-            .and_then(|place| work(&place));
-        if let Err(error) = done {
-            can_be_repeated |= matches!(
-                error.kind(),
-                io::ErrorKind::StorageFull
-                    | io::ErrorKind::QuotaExceeded
-                    | io::ErrorKind::ReadOnlyFilesystem
-                    | io::ErrorKind::PermissionDenied
-            );
-            failed.insert(step.path.0.clone(), error.to_string());
-        }
-    };
-    let is_folder = |state: &FileState| matches!(state, FileState::Folder { .. });
-    // Deepest first: what is to go, or to become something of another kind.
-    for step in steps.iter().rev() {
-        let changes_kind = is_folder(&step.before) != is_folder(&step.after);
-        if step.before != FileState::Absent && (changes_kind || step.after == FileState::Absent) {
-            run(step, &|place| place.remove(step));
-        }
-    }
-    // Folders before what is in them.
-    for step in &steps {
-        match &step.after {
-            FileState::Absent => {}
-            FileState::Folder { mode } => {
-                folders.insert(step.path.0.clone(), *mode);
-                run(step, &|place| place.make_folder(*mode | 0o700));
-            }
-            _ => run(step, &|place| place.put(step, store)),
-        }
-    }
-    for step in steps.iter().rev() {
-        if let Some(mode) = folders.get(&step.path.0) {
-            run(step, &|place| place.set_mode(*mode));
-        }
-    }
-    let (mut done, mut left) = (Vec::new(), Vec::new());
-    for step in steps {
-        match failed.get(&step.path.0) {
-            Some(why) => {
-                left.push(PathReason { path: step.path.0.display().to_string(), why: why.clone() });
-            }
-            None => done.push(step),
-        }
-    }
-    plan.conflicts.extend(left);
-    let made = if done.is_empty() {
-        None
-    } else {
-        let changes = done.clone();
-        // What the user can mend, such as a full disk, leaves the rest for the next undo.
-        let undoes = if can_be_repeated { Vec::new() } else { undoes };
-        let new = NewRecord { kind: Some(kind), undoes, changes, ..NewRecord::default() };
-        Some(records.append(new, store)?)
-    };
-    plan.steps = done;
-    fs::remove_file(intent_file(&records.path))?;
-    Ok(made)
-}
-
-/// The open folder of a path, and its name in there.
-struct Place<'a> {
-    folder: OwnedFd,
-    name: &'a OsStr,
-    path: &'a Path,
-    temporary: &'a str,
-}
-
-impl<'a> Place<'a> {
-    /// Opens the folder of an absolute path, following no link.
-    fn open(path: &'a Path, temporary: &'a str) -> io::Result<Self> {
-        let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut folder = rustix::fs::open("/", flags, Mode::empty())?;
-        for part in path.parent().into_iter().flat_map(Path::components) {
-            if let Component::Normal(name) = part {
-                folder = rustix::fs::openat(&folder, name, flags, Mode::empty())?;
-            }
-        }
-        Ok(Self { folder, name, path, temporary })
-    }
-
-    /// Checks that what is there is what the plan saw.
-    fn check(&self, step: &Change) -> io::Result<bool> {
-        let now = identify(self.path, [&step.before, &step.after]);
-        if now.is_same(&step.after) {
-            return Ok(false);
-        }
-        if now.is_same(&step.before)
-            || matches!(step.before, FileState::Folder { .. }) && matches!(now, FileState::Folder { .. })
-        {
-            return Ok(true);
-        }
-        Err(io::Error::other("it was changed since"))
-    }
-
-    fn remove(&self, step: &Change) -> io::Result<()> {
-        if !self.check(step)? {
-            return Ok(());
-        }
-        let flags = match step.before {
-            FileState::Folder { .. } => AtFlags::REMOVEDIR,
-            _ => AtFlags::empty(),
-        };
-        match rustix::fs::unlinkat(&self.folder, self.name, flags) {
-            Ok(()) | Err(Errno::NOENT) => Ok(()),
-            Err(Errno::NOTEMPTY | Errno::EXIST) => {
-                Err(io::Error::other("the folder has files that the agent did not make"))
-            }
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    fn make_folder(&self, mode: u32) -> io::Result<()> {
-        match rustix::fs::mkdirat(&self.folder, self.name, Mode::from_raw_mode(0o700)) {
-            Ok(()) | Err(Errno::EXIST) => self.set_mode(mode),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Sets the mode of a folder.
-    fn set_mode(&self, mode: u32) -> io::Result<()> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        match rustix::fs::openat(&self.folder, self.name, flags, Mode::empty()) {
-            Ok(folder) => Ok(rustix::fs::fchmod(folder, Mode::from_raw_mode(mode))?),
-            // A folder that nobody may read.
-            Err(Errno::ACCESS) => {
-                let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                let folder = rustix::fs::openat(&self.folder, self.name, flags, Mode::empty())?;
-                // Such a descriptor takes no mode, but leads to this very folder, whatever has its name by now.
-                let itself = format!("/proc/self/fd/{}", folder.as_raw_fd());
-                Ok(rustix::fs::chmod(itself, Mode::from_raw_mode(mode))?)
-            }
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Puts a file or a link in place, in one step.
-    fn put(&self, step: &Change, store: &Store) -> io::Result<()> {
-        // The folder or file of another kind is gone by now.
-        let is_gone = Stat::at(self.path)?.is_none();
-        if !is_gone && !self.check(step)? {
-            return Ok(());
-        }
-        let made = match &step.after {
-            FileState::Link(target) => {
-                rustix::fs::symlinkat(target.as_ref(), &self.folder, self.temporary).map_err(io::Error::from)
-            }
-            FileState::File { id, mode, mtime, .. } => self.write(*id, *mode, *mtime, store),
-            _ => return Err(io::Error::other("its content is not kept")),
-        };
-        let put = made
-            .and_then(|()| Ok(rustix::fs::renameat(&self.folder, self.temporary, &self.folder, self.name)?));
-        if put.is_err() {
-            // The first error says what is wrong.
-            let _ = rustix::fs::unlinkat(&self.folder, self.temporary, AtFlags::empty());
-        }
-        put
-    }
-
-    fn write(&self, id: ObjectId, mode: u32, mtime: i64, store: &Store) -> io::Result<()> {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&self.folder, self.temporary, flags, Mode::from_raw_mode(0o600))?;
-        let mut file = File::from(file);
-        store.read(id, &mut file)?;
-        rustix::fs::fchmod(file.as_fd(), Mode::from_raw_mode(mode))?;
-        let times = Timestamps {
-            last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
-            last_modification: Timespec {
-                tv_sec: mtime.div_euclid(1_000_000_000),
-                tv_nsec: mtime.rem_euclid(1_000_000_000) as _,
-            },
-        };
-        Ok(rustix::fs::futimens(&file, &times)?)
     }
 }
 
