@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{records::NewRecord, service::CommandNumber, session::SessionCheckpoints};
+use crate::{records::NewRecord, session::SessionCheckpoints, shared_folder::CommandNumber};
 
 impl SessionCheckpoints {
     /// A command is about to start: of the agent, or of the user. Its changes are those until the guard is told of the end, or

@@ -1,7 +1,7 @@
-//! The part of undo that the sessions of a daemon share: the store, its pruning, and the folders in use.
+//! What is kept below one agent directory: the store, and when it is pruned.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashSet,
     fs::{File, OpenOptions},
     io,
     os::unix::fs::OpenOptionsExt as _,
@@ -17,8 +17,9 @@ use std::{
 use rustix::fs::{FlockOperation, flock};
 
 use crate::{
+    limits::UndoLimits,
     prune::{self, Live, PruneLimits},
-    service::{SharedFolder, UndoLimits},
+    state::FileState,
     store::{Store, private_folder},
 };
 
@@ -28,10 +29,13 @@ const PRUNE_EVERY: Duration = Duration::from_secs(24 * 60 * 60);
 /// The pause after which pruning is tried again when another process uses the store.
 const TRY_AGAIN: Duration = Duration::from_secs(10 * 60);
 
-/// Gives sessions of one daemon the store and the indexes that they share. Holds nothing while no session uses undo.
-#[derive(Default)]
-pub struct UndoServices {
-    opened: Mutex<HashMap<PathBuf, Weak<Kept>>>,
+/// A folder whose index is in use.
+pub(crate) trait InUse: Send + Sync {
+    /// Where the index is kept for the next daemon.
+    fn file(&self) -> PathBuf;
+
+    /// Calls `each` with every state whose content has to stay.
+    fn for_each_state(&self, each: &mut dyn FnMut(&FileState));
 }
 
 /// What is kept below one agent directory.
@@ -39,7 +43,7 @@ pub(crate) struct Kept {
     pub(crate) folder: PathBuf,
     pub(crate) store: Store,
     limits: UndoLimits,
-    folders: Mutex<HashMap<PathBuf, Weak<SharedFolder>>>,
+    folders: Mutex<Vec<Weak<dyn InUse>>>,
     /// Held shared by a caller that keeps contents, until an index or a file names them; by a prune exclusively.
     contents: RwLock<()>,
     pruning: Mutex<Pruning>,
@@ -60,13 +64,9 @@ struct Pruning {
     left: u64,
 }
 
-impl UndoServices {
-    /// Opens what is kept in `folder`, once for all sessions. Prunes when no other process uses it.
-    pub(crate) fn open(&self, folder: &Path, limits: &UndoLimits) -> io::Result<Arc<Kept>> {
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(kept) = opened.get(folder).and_then(Weak::upgrade) {
-            return Ok(kept);
-        }
+impl Kept {
+    /// Opens what is kept in `folder`. Prunes when no other process uses it.
+    pub(crate) fn open(folder: &Path, limits: &UndoLimits) -> io::Result<Arc<Self>> {
         private_folder(folder)?;
         let (lock, gate) = (lock_file(&folder.join("lock"))?, lock_file(&folder.join("prune.lock"))?);
         // Contents that another process is about to remove must not be taken for kept ones.
@@ -74,7 +74,7 @@ impl UndoServices {
         let is_alone = flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok();
         let store = Store::open(folder, limits.max_total_bytes)?;
         let pruning = Pruning { thread: None, last: Instant::now(), not_before: None, left: 0 };
-        let kept = Arc::new(Kept {
+        let kept = Arc::new(Self {
             folder: folder.to_owned(),
             store,
             limits: *limits,
@@ -90,32 +90,14 @@ impl UndoServices {
         }
         flock(&kept.lock, FlockOperation::LockShared)?;
         flock(&kept.gate, FlockOperation::Unlock)?;
-        opened.retain(|_, kept| kept.strong_count() > 0);
-        opened.insert(folder.to_owned(), Arc::downgrade(&kept));
         Ok(kept)
     }
-}
 
-fn lock_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
-}
-
-impl Kept {
-    /// The index of a folder, shared by all sessions in it.
-    pub(crate) fn folder(
-        self: &Arc<Self>,
-        root: &Path,
-        limits: UndoLimits,
-        left_out: Vec<PathBuf>,
-    ) -> Arc<SharedFolder> {
+    /// A folder is in use: its contents stay for as long as it is.
+    pub(crate) fn add_folder(&self, folder: Weak<dyn InUse>) {
         let mut folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(folder) = folders.get(root).and_then(Weak::upgrade) {
-            return folder;
-        }
-        let folder = Arc::new(SharedFolder::new(Arc::clone(self), root.to_owned(), limits, left_out));
-        folders.retain(|_, folder| folder.strong_count() > 0);
-        folders.insert(root.to_owned(), Arc::downgrade(&folder));
-        folder
+        folders.retain(|folder| folder.strong_count() > 0);
+        folders.push(folder);
     }
 
     /// Keeps contents from being pruned before something names them. Taken before any other lock, and once.
@@ -179,9 +161,9 @@ impl Kept {
         let makes_room = self.store.has_refused() || self.store.bytes() > nearly(max);
         // Room for some time, so that this is rare.
         let max_bytes = if makes_room { max / 4 * 3 } else { max };
-        let folders: Vec<Arc<SharedFolder>> = {
+        let folders: Vec<Arc<dyn InUse>> = {
             let folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
-            folders.values().filter_map(Weak::upgrade).collect()
+            folders.iter().filter_map(Weak::upgrade).collect()
         };
         let mut live = Live { files: HashSet::new(), contents: HashSet::new() };
         for folder in &folders {
@@ -214,4 +196,8 @@ impl Kept {
 /// The size from which room is made.
 fn nearly(max: u64) -> u64 {
     max / 10 * 9
+}
+
+fn lock_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
 }

@@ -14,10 +14,12 @@ use agentd_protocol::checkpoints::{
 use crate::{
     capture::capture_now,
     diff,
-    kept::{Kept, UndoServices},
+    kept::Kept,
+    limits::UndoLimits,
     records::{NewRecord, Record, Records},
     restore::{self, Plan},
-    service::{SharedFolder, UndoLimits},
+    services::UndoServices,
+    shared_folder::SharedFolder,
     state::{Change, FileState, StoredPath},
 };
 
@@ -86,7 +88,7 @@ impl SessionCheckpoints {
             format!("Changes are not kept for undo: {} cannot be used: {error}.", folder.display())
         })?;
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let folder = kept.folder(&real(&facts.cwd), limits, vec![real(&facts.agent_dir)]);
+        let folder = services.folder(&kept, &real(&facts.cwd), limits, vec![real(&facts.agent_dir)]);
         Ok(Arc::new(Self {
             kept,
             folder,

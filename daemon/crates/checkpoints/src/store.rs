@@ -6,25 +6,24 @@
 
 use std::{
     collections::HashMap,
-    fs::{self, DirBuilder, File, OpenOptions},
+    fs::{self, File},
     io::{self, Read, Write},
-    os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _},
+    os::unix::fs::FileExt as _,
     path::{Path, PathBuf},
     sync::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    time::{SystemTime, UNIX_EPOCH},
 };
 
 use crate::state::ObjectId;
 
+mod new_files;
 mod pack;
 mod sweep;
-mod temporary;
 
-use pack::scan_pack;
-use temporary::Temporary;
+use new_files::Temporary;
+pub(crate) use new_files::{private_file, private_folder, unique_name};
 
 /// The longest content in a pack: 1 MiB.
 pub(crate) const MAX_PACKED: u64 = 1 << 20;
@@ -138,7 +137,7 @@ impl Store {
                 }
             };
             if inner.own != Some(at) {
-                scan_pack(inner, at)?;
+                inner.scan_pack(at)?;
             }
         }
         for entry in fs::read_dir(self.folder.join("large"))? {
@@ -373,22 +372,4 @@ fn compress(content: &[u8]) -> Option<Vec<u8>> {
     }
     let packed = zstd::bulk::compress(content, LEVEL).ok()?;
     (packed.len() < content.len() / 10 * 9).then_some(packed)
-}
-
-/// Makes a folder for this user alone, with its parents.
-pub(crate) fn private_folder(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path)
-}
-
-/// Makes a new file for this user alone.
-pub(crate) fn private_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
-}
-
-/// A name that no other file has: the time and the process.
-pub(crate) fn unique_name() -> String {
-    use std::sync::atomic::AtomicU64;
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-    format!("{now:x}-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }

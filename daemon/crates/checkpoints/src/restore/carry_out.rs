@@ -11,7 +11,7 @@ use agentd_files::fail_point::{self, Point};
 use agentd_protocol::checkpoints::{Checkpoint, CheckpointKind, PathReason};
 use serde::{Deserialize, Serialize};
 
-use super::{Plan, place::Place};
+use super::{place::Place, plan::Plan};
 use crate::{
     records::{NewRecord, Records, replace},
     state::{Change, FileState, ObjectId},

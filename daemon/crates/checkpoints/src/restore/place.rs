@@ -17,12 +17,14 @@ use rustix::{
     io::Errno,
 };
 
-use super::NOT_EMPTY;
 use crate::{
     capture::{Stat, identify},
     state::{Change, FileState, ObjectId},
     store::Store,
 };
+
+/// Why a folder stays.
+pub(super) const NOT_EMPTY: &str = "the folder has files that are not the agent's, or are not kept";
 
 /// The open folder of a path, and its name in there.
 pub(super) struct Place<'a> {

@@ -7,48 +7,19 @@ use std::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
 };
 
-use agentd_protocol::{checkpoints::PathReason, settings::UndoSettings};
+use agentd_protocol::checkpoints::PathReason;
 
 use crate::{
     folder::{Changes, Entry, FolderLimits, Index, read_index},
-    kept::Kept,
+    kept::{InUse, Kept},
+    limits::UndoLimits,
     records,
     rules::Rules,
     state::{Change, FileState, ObjectId, StoredPath},
     store::private_folder,
 };
-
-/// The setting `undo` with its defaults.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UndoLimits {
-    /// The longest file that is kept, in bytes.
-    pub max_file_bytes: u64,
-    /// The most bytes of everything that is kept.
-    pub max_total_bytes: u64,
-    /// The age after which a checkpoint is removed.
-    pub max_age: Duration,
-    /// The most files and folders of an index.
-    pub max_files: u64,
-    /// Whether ignored files are left out.
-    pub respects_ignore_files: bool,
-}
-
-impl UndoLimits {
-    /// The limits that a setting names.
-    #[must_use]
-    pub fn of(settings: &UndoSettings) -> Self {
-        Self {
-            max_file_bytes: settings.max_file_bytes.unwrap_or(64 << 20),
-            max_total_bytes: settings.max_total_bytes.unwrap_or(4 << 30),
-            max_age: Duration::from_secs(settings.max_age_days.unwrap_or(30).saturating_mul(86400)),
-            max_files: settings.max_files.unwrap_or(200_000),
-            respects_ignore_files: settings.respect_ignore_files.unwrap_or(true),
-        }
-    }
-}
 
 /// Names a command that runs.
 pub(crate) type CommandNumber = u64;
@@ -160,24 +131,6 @@ impl SharedFolder {
         let _ = self.uncovered.set(why);
     }
 
-    /// Calls `each` with every state whose content has to stay.
-    pub(crate) fn for_each_state(&self, each: &mut dyn FnMut(&FileState)) {
-        let inner = self.inner();
-        if let Some(index) = &inner.index {
-            index.entries.values().for_each(|entry| each(&entry.state));
-        }
-        for change in inner.commands.values().flat_map(|command| command.changes.values()) {
-            each(&change.before);
-            each(&change.after);
-        }
-    }
-
-    /// Where the index is kept for the next daemon.
-    pub(crate) fn file(&self) -> PathBuf {
-        let name = ObjectId::of(self.root.as_os_str().as_encoded_bytes()).to_hex();
-        self.kept.folder.join("folders").join(&name[..32])
-    }
-
     /// Keeps the index for the next daemon, which then reads only what changed.
     fn save(&self, index: &Index) {
         let saved = (|| {
@@ -274,6 +227,24 @@ impl SharedFolder {
             index.sync(&self.kept.store);
         }
         done
+    }
+}
+
+impl InUse for SharedFolder {
+    fn for_each_state(&self, each: &mut dyn FnMut(&FileState)) {
+        let inner = self.inner();
+        if let Some(index) = &inner.index {
+            index.entries.values().for_each(|entry| each(&entry.state));
+        }
+        for change in inner.commands.values().flat_map(|command| command.changes.values()) {
+            each(&change.before);
+            each(&change.after);
+        }
+    }
+
+    fn file(&self) -> PathBuf {
+        let name = ObjectId::of(self.root.as_os_str().as_encoded_bytes()).to_hex();
+        self.kept.folder.join("folders").join(&name[..32])
     }
 }
 
