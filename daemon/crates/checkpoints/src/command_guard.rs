@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{records::NewRecord, service::CommandNumber, session::SessionCheckpoints};
+use crate::{records::NewRecord, session::SessionCheckpoints, shared_folder::CommandNumber};
 
 impl SessionCheckpoints {
     /// A command is about to start: of the agent, or of the user. Its changes are those until the guard is told of the end, or
@@ -13,6 +13,7 @@ impl SessionCheckpoints {
         tool: &str,
         is_agent: bool,
     ) -> CommandGuard {
+        let _using = self.kept.using();
         CommandGuard {
             number: Some(self.folder.begin(is_agent)),
             session: Arc::clone(self),
@@ -39,6 +40,7 @@ impl CommandGuard {
 
     fn finish(&mut self) {
         let Some(number) = self.number.take() else { return };
+        let using = self.session.kept.using();
         let found = self.session.folder.end(number);
         self.session.record(NewRecord {
             call_id: self.call_id.take(),
@@ -48,6 +50,8 @@ impl CommandGuard {
             changes: found.changes,
             ..NewRecord::default()
         });
+        drop(using);
+        self.session.kept.tidy();
     }
 }
 

@@ -18,7 +18,7 @@ mod walk;
 use crate::{
     capture::{Stat, capture},
     rules::Rules,
-    state::{Change, FileState, StoredPath},
+    state::{Change, FileState, StoredPath, Unkept},
     store::Store,
     watch::Watch,
 };
@@ -60,6 +60,8 @@ pub(crate) struct Changes {
     pub(crate) adopted: Vec<PathBuf>,
     /// Git's own folders that are gone.
     pub(crate) repositories: Vec<PathBuf>,
+    /// Why the folder cannot be covered any longer.
+    pub(crate) uncovered: Option<String>,
 }
 
 /// The index of one folder.
@@ -73,6 +75,8 @@ pub(crate) struct Index {
     opaque: HashSet<PathBuf>,
     /// Files with other names, which may be written by those.
     linked: BTreeSet<PathBuf>,
+    /// Files that were not kept for want of room, to be looked at again.
+    again: Vec<PathBuf>,
     /// Git's own folders, which are left out.
     repositories: BTreeSet<PathBuf>,
     /// What the folder itself was, and its number in the file system.
@@ -108,6 +112,7 @@ impl Index {
             entries: BTreeMap::new(),
             opaque: HashSet::new(),
             linked: BTreeSet::new(),
+            again: Vec::new(),
             repositories: BTreeSet::new(),
             top: (FileState::Folder { mode: about.mode & 0o7777 }, about.ino),
             watch: Watch::new(),
@@ -131,7 +136,7 @@ impl Index {
         self.visit_folder(Path::new(""), &mut look);
         let FolderLimits { max_files, max_total_bytes, .. } = self.limits;
         if look.seen > max_files {
-            return Err(format!("it has more than {max_files} files and folders (undo.maxFiles)"));
+            return Err(too_many(max_files));
         }
         if look.bytes > max_total_bytes {
             return Err(format!("its files have more than {max_total_bytes} bytes (undo.maxTotalBytes)"));
@@ -149,7 +154,8 @@ impl Index {
         match dirty {
             _ if !matches!(self.top.0, FileState::Folder { .. }) => self.remove_all(&mut look),
             Some(dirty) => {
-                let linked: Vec<PathBuf> = self.linked.iter().cloned().collect();
+                let mut linked: Vec<PathBuf> = self.linked.iter().cloned().collect();
+                linked.append(&mut self.again);
                 let rules_of: Vec<PathBuf> = dirty
                     .keys()
                     .filter(|path| self.rules.is_rules_file(path))
@@ -182,7 +188,20 @@ impl Index {
                 self.visit_folder(Path::new(""), &mut look);
             }
         }
-        self.finish(look, store, rules_before.as_ref())
+        let max_files = self.limits.max_files;
+        // A walk ends at the limit: what is behind it would be missed in silence.
+        let is_over = look.seen > max_files || self.entries.len() as u64 > max_files;
+        let uncovered = is_over.then(|| too_many(max_files));
+        Changes { uncovered, ..self.finish(look, store, rules_before.as_ref()) }
+    }
+
+    /// The store has room again: files that it had none for are read at the next look.
+    pub(crate) fn look_for_room_again(&mut self) {
+        let has_none = |entry: &Entry| entry.state.unkept() == Some(Unkept::Full);
+        for (path, entry) in self.entries.iter_mut().filter(|(_, entry)| has_none(entry)) {
+            entry.is_racy = true;
+            self.again.push(path.clone());
+        }
     }
 
     /// Takes a path's state from a tool that changed exactly it.
@@ -230,7 +249,10 @@ impl Index {
             } else {
                 self.linked.remove(&relative);
             }
-            if known.is_none_or(|known| !known.state.is_same(&entry.state)) {
+            // It is as it was, and there is room for it now.
+            let has_room =
+                known.is_some_and(|known| known.stat == stat && known.state.unkept() == Some(Unkept::Full));
+            if !has_room && known.is_none_or(|known| !known.state.is_same(&entry.state)) {
                 changed.push((relative.clone(), known.cloned(), Some(entry.clone())));
             }
             self.entries.insert(relative, entry);
@@ -300,6 +322,10 @@ impl Index {
             all
         })
     }
+}
+
+fn too_many(max_files: u64) -> String {
+    format!("it has more than {max_files} files and folders (undo.maxFiles)")
 }
 
 /// The entries of a stored index; `None` where it is missing or damaged.

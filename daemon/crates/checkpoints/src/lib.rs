@@ -10,12 +10,15 @@ mod capture;
 mod command_guard;
 mod diff;
 mod folder;
+mod kept;
+mod limits;
 mod prune;
 mod records;
 mod restore;
 mod rules;
-mod service;
+mod services;
 mod session;
+mod shared_folder;
 mod state;
 mod store;
 mod watch;
@@ -23,10 +26,15 @@ mod watch;
 #[cfg(test)]
 mod hard_cases;
 #[cfg(test)]
+mod retention;
+#[cfg(test)]
+mod said_cases;
+#[cfg(test)]
 mod tests;
 
 pub use command_guard::CommandGuard;
-pub use service::{UndoLimits, UndoServices};
+pub use limits::UndoLimits;
+pub use services::UndoServices;
 pub use session::{CheckpointError, CheckpointSink, SessionCheckpoints, SessionFacts};
 pub use state::{Change, FileState, ObjectId, StoredPath, Unkept};
 pub use store::Store;

@@ -4,94 +4,161 @@ use std::{
     collections::HashSet,
     fs, io,
     path::{Path, PathBuf},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use crate::{
     folder::read_index,
-    records::{Records, now_ms, read, replace},
+    records::{Record, Records, now_ms, read, replace},
+    restore,
     state::{FileState, ObjectId},
     store::Store,
 };
 
-/// Removes what is too old or too much: the oldest checkpoints first, then the contents that nothing names. No other process may
-/// use the folder meanwhile.
+/// What may stay.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PruneLimits {
+    pub(crate) max_age: Duration,
+    /// The most bytes on disk.
+    pub(crate) max_bytes: u64,
+}
+
+/// What is in use, and stays in any case.
+pub(crate) struct Live {
+    /// The files of the indexes in use.
+    pub(crate) files: HashSet<PathBuf>,
+    pub(crate) contents: HashSet<ObjectId>,
+}
+
+impl Live {
+    pub(crate) fn take(&mut self, state: &FileState) {
+        if let FileState::File { id, .. } = state {
+            self.contents.insert(*id);
+        }
+    }
+}
+
+/// Contents that stay, and their bytes on disk.
+struct Keep<'a> {
+    store: &'a Store,
+    contents: HashSet<ObjectId>,
+    bytes: u64,
+    max_bytes: u64,
+}
+
+impl Keep<'_> {
+    fn take(&mut self, contents: impl IntoIterator<Item = ObjectId>) {
+        for id in contents {
+            if self.contents.insert(id) {
+                self.bytes += self.store.size_of(id);
+            }
+        }
+    }
+
+    /// Takes all of them or none: none where there would be too much.
+    fn take_if_room(&mut self, contents: impl IntoIterator<Item = ObjectId>) -> bool {
+        let new: HashSet<ObjectId> = contents.into_iter().filter(|id| !self.contents.contains(id)).collect();
+        let more: u64 = new.iter().map(|id| self.store.size_of(*id)).sum();
+        if self.bytes + more > self.max_bytes {
+            return false;
+        }
+        self.bytes += more;
+        self.contents.extend(new);
+        true
+    }
+}
+
+/// Removes what is too old or too much: the oldest checkpoints first, then indexes that are not in use, then the contents that
+/// nothing names. Nobody else may use the folder meanwhile.
 ///
 /// # Errors
 /// The system's.
-pub(crate) fn prune(folder: &Path, store: &Store, max_age: Duration, max_bytes: u64) -> io::Result<()> {
+pub(crate) fn prune(folder: &Path, store: &Store, limits: PruneLimits, live: Live) -> io::Result<()> {
+    let mut keep = Keep { store, contents: HashSet::new(), bytes: 0, max_bytes: limits.max_bytes };
+    keep.take(live.contents);
+    prune_sessions(folder, &mut keep, limits.max_age)?;
+    prune_indexes(folder, &mut keep, limits.max_age, &live.files)?;
+    store.sweep(&|id| keep.contents.contains(&id))
+}
+
+fn prune_sessions(folder: &Path, keep: &mut Keep<'_>, max_age: Duration) -> io::Result<()> {
     let oldest = now_ms().saturating_sub(i64::try_from(max_age.as_millis()).unwrap_or(i64::MAX));
-    let mut keep: HashSet<ObjectId> = HashSet::new();
-    let mut bytes = 0;
-    for entry in list(&folder.join("folders"))? {
-        let is_old =
-            fs::metadata(&entry)?.modified().is_ok_and(|time| time.elapsed().is_ok_and(|age| age > max_age));
-        match read_index(&entry).filter(|_| !is_old) {
-            Some(entries) => entries.values().for_each(|entry| take(&entry.state, &mut keep, &mut bytes)),
-            None => fs::remove_file(&entry)?,
-        }
-    }
-    let mut files = Vec::new();
-    let mut all = Vec::new();
+    let mut files: Vec<(PathBuf, Vec<Record>)> = Vec::new();
     for path in list(&folder.join("sessions"))? {
-        if path.extension().is_some_and(|end| end == "jsonl") {
-            let records = read(&path)?;
-            all.extend(records.iter().map(|record| (record.checkpoint.time, files.len(), record.clone())));
-            files.push((path, records.len()));
-        }
-    }
-    // Newest first; of two of one time, the later line.
-    all.sort_by_key(|(time, ..)| -*time);
-    let mut kept: Vec<HashSet<String>> = vec![HashSet::new(); files.len()];
-    let mut is_over = false;
-    for (time, file, record) in &all {
-        let Ok(changes) = Records::changes(record, store) else { continue };
-        let mut of_this = HashSet::new();
-        let mut more = 0;
-        for change in &changes {
-            for state in [&change.before, &change.after] {
-                take_new(state, &keep, &mut of_this, &mut more);
+        match path.extension().and_then(|end| end.to_str()) {
+            Some("jsonl") => {
+                let records = read(&path)?;
+                files.push((path, records));
             }
+            // A restoring that was killed is completed by the next look at the session.
+            Some("restoring") => keep.take(restore::contents_of(&path)),
+            // What a killed process left of a file that it was about to replace.
+            _ => fs::remove_file(&path)?,
         }
-        is_over |= *time < oldest || bytes + more > max_bytes;
-        if is_over {
-            continue;
-        }
-        bytes += more;
-        keep.extend(of_this);
-        keep.insert(record.changes);
-        kept[*file].insert(record.checkpoint.id.clone());
     }
-    for ((path, count), kept) in files.iter().zip(&kept) {
+    let mut all: Vec<(i64, usize, usize)> = Vec::new();
+    for (file, (_, records)) in files.iter().enumerate() {
+        all.extend(records.iter().enumerate().map(|(at, record)| (record.checkpoint.time, file, at)));
+    }
+    // Newest first.
+    all.sort_unstable_by_key(|key| std::cmp::Reverse(*key));
+    let mut kept: Vec<HashSet<usize>> = vec![HashSet::new(); files.len()];
+    for (time, file, at) in all {
+        if time < oldest {
+            break;
+        }
+        let record = &files[file].1[at];
+        // One whose list is damaged cannot be undone.
+        let Ok(changes) = Records::changes(record, keep.store) else { continue };
+        let states = changes.iter().flat_map(|change| [&change.before, &change.after]);
+        let contents =
+            states.filter_map(|state| if let FileState::File { id, .. } = state { Some(*id) } else { None });
+        if !keep.take_if_room(contents.chain([record.changes])) {
+            break;
+        }
+        kept[file].insert(at);
+    }
+    for ((path, records), kept) in files.iter().zip(&kept) {
         if kept.is_empty() {
             fs::remove_file(path)?;
-        } else if kept.len() < *count {
+        } else if kept.len() < records.len() {
             let mut lines = Vec::new();
-            for record in read(path)?.iter().filter(|record| kept.contains(&record.checkpoint.id)) {
+            for (_, record) in records.iter().enumerate().filter(|(at, _)| kept.contains(at)) {
                 serde_json::to_writer(&mut lines, record)?;
                 lines.push(b'\n');
             }
             replace(path, &lines)?;
         }
     }
-    store.sweep(&|id| keep.contains(&id))
+    Ok(())
 }
 
-fn take(state: &FileState, keep: &mut HashSet<ObjectId>, bytes: &mut u64) {
-    if let FileState::File { id, len, .. } = state
-        && keep.insert(*id)
-    {
-        *bytes += len;
+/// An index that is not in use saves the next daemon reading the folder: it stays where there is room.
+fn prune_indexes(
+    folder: &Path,
+    keep: &mut Keep<'_>,
+    max_age: Duration,
+    live: &HashSet<PathBuf>,
+) -> io::Result<()> {
+    let mut indexes: Vec<(SystemTime, PathBuf)> = Vec::new();
+    for path in list(&folder.join("folders"))?.into_iter().filter(|path| !live.contains(path)) {
+        indexes.push((fs::metadata(&path)?.modified()?, path));
     }
-}
-
-fn take_new(state: &FileState, known: &HashSet<ObjectId>, new: &mut HashSet<ObjectId>, bytes: &mut u64) {
-    if let FileState::File { id, len, .. } = state
-        && !known.contains(id)
-        && new.insert(*id)
-    {
-        *bytes += len;
+    indexes.sort_unstable_by(|one, other| other.cmp(one));
+    for (time, path) in indexes {
+        let is_old = time.elapsed().is_ok_and(|age| age > max_age);
+        let entries = read_index(&path).filter(|_| !is_old);
+        let stays = entries.is_some_and(|entries| {
+            let ids = entries.values().filter_map(|entry| {
+                if let FileState::File { id, .. } = entry.state { Some(id) } else { None }
+            });
+            keep.take_if_room(ids)
+        });
+        if !stays {
+            fs::remove_file(&path)?;
+        }
     }
+    Ok(())
 }
 
 fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {

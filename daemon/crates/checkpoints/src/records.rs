@@ -59,6 +59,11 @@ impl Records {
         Ok(Self { path, all, last })
     }
 
+    /// Ids of checkpoints that were pruned are not used again.
+    pub(crate) fn continue_after(&mut self, before: &Self) {
+        self.last = self.last.max(before.last);
+    }
+
     /// Adds a checkpoint; the contents are in the store before its line is in the file.
     pub(crate) fn append(&mut self, new: NewRecord, store: &Store) -> io::Result<Checkpoint> {
         let NewRecord { kind, prompt, call_id, tool, shared, skipped, undoes, mut changes } = new;
@@ -76,7 +81,7 @@ impl Records {
             deleted: of_kind(ChangeKind::Deleted),
             paths: changes.iter().take(MAX_PATHS).map(|change| change.path.0.display().to_string()).collect(),
             shared,
-            skipped: skipped.into_iter().take(MAX_PATHS).collect(),
+            skipped: bounded(skipped),
             undoes,
             undone: false,
         };
@@ -148,6 +153,18 @@ impl Records {
         }
         None
     }
+}
+
+/// The first of the reasons, each path once; the last says how many are left out.
+fn bounded(mut skipped: Vec<PathReason>) -> Vec<PathReason> {
+    let mut named = HashSet::new();
+    skipped.retain(|skipped| named.insert(skipped.path.clone()));
+    if skipped.len() > MAX_PATHS {
+        let more = skipped.split_off(MAX_PATHS - 1);
+        let why = format!("and {} more paths, for reasons as these", more.len());
+        skipped.extend(more.into_iter().next().map(|first| PathReason { path: first.path, why }));
+    }
+    skipped
 }
 
 /// Whether a file is missing, empty or complete.

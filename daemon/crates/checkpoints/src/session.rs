@@ -3,7 +3,7 @@
 use std::{
     io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 use agentd_protocol::checkpoints::{
@@ -14,9 +14,12 @@ use agentd_protocol::checkpoints::{
 use crate::{
     capture::capture_now,
     diff,
+    kept::Kept,
+    limits::UndoLimits,
     records::{NewRecord, Record, Records},
     restore::{self, Plan},
-    service::{Kept, SharedFolder, UndoLimits, UndoServices},
+    services::UndoServices,
+    shared_folder::SharedFolder,
     state::{Change, FileState, StoredPath},
 };
 
@@ -29,6 +32,9 @@ pub enum CheckpointError {
     /// The parameters of a restoring contradict each other.
     #[error("restore_checkpoint takes exactly one of checkpointId and step.")]
     Choice,
+    /// The files that were named are none of those that changed.
+    #[error("None of the files that were named is one that these checkpoints changed.")]
+    OtherFiles,
     /// There is nothing to undo or redo.
     #[error("{0}")]
     Nothing(&'static str),
@@ -56,12 +62,13 @@ pub type CheckpointSink = Box<dyn Fn(Checkpoint) + Send + Sync>;
 
 /// Keeps what the tool calls of one session change. All methods block, but for those that say otherwise.
 pub struct SessionCheckpoints {
-    kept: Arc<Kept>,
+    pub(crate) kept: Arc<Kept>,
     pub(crate) folder: Arc<SharedFolder>,
     limits: UndoLimits,
     id: String,
     prompt: Mutex<Option<String>>,
-    records: Mutex<Option<Records>>,
+    /// With how often the store had been pruned when they were read.
+    records: Mutex<Option<(u64, Records)>>,
     sink: OnceLock<CheckpointSink>,
 }
 
@@ -81,7 +88,7 @@ impl SessionCheckpoints {
             format!("Changes are not kept for undo: {} cannot be used: {error}.", folder.display())
         })?;
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let folder = kept.folder(&real(&facts.cwd), limits, vec![real(&facts.agent_dir)]);
+        let folder = services.folder(&kept, &real(&facts.cwd), limits, vec![real(&facts.agent_dir)]);
         Ok(Arc::new(Self {
             kept,
             folder,
@@ -109,7 +116,10 @@ impl SessionCheckpoints {
     pub fn prepare(&self) {
         // Without it the index takes more of the processor, and that is all.
         let _ = rustix::process::setpriority_process(None, INDEX_NICENESS);
+        let using = self.kept.using();
         self.folder.prepare();
+        drop(using);
+        self.kept.tidy();
     }
 
     /// What `get_state` says. Never blocks.
@@ -126,6 +136,7 @@ impl SessionCheckpoints {
         path: &Path,
         write: impl FnOnce() -> T,
     ) -> T {
+        let using = self.kept.using();
         let capture = |path: &Path| capture_now(path, &self.kept.store, self.limits.max_file_bytes);
         let (done, changes) = self.folder.exclusively(|| {
             let missing = path.ancestors().skip(1).take_while(|folder| !folder.exists());
@@ -159,6 +170,8 @@ impl SessionCheckpoints {
             changes: kept,
             ..NewRecord::default()
         });
+        drop(using);
+        self.kept.tidy();
         done
     }
 
@@ -188,18 +201,21 @@ impl SessionCheckpoints {
         &self,
         work: impl FnOnce(&mut Records) -> Result<T, CheckpointError>,
     ) -> Result<T, CheckpointError> {
-        let mut records: MutexGuard<'_, Option<Records>> =
-            self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        let generation = self.kept.generation();
         let mut loaded = match records.take() {
-            Some(loaded) => loaded,
-            None => {
+            Some((read, loaded)) if read == generation => loaded,
+            pruned => {
                 let mut loaded = Records::load(&self.kept.folder, &self.id)?;
+                if let Some((_, before)) = &pruned {
+                    loaded.continue_after(before);
+                }
                 restore::resume(&mut loaded, &self.kept.store)?;
                 loaded
             }
         };
         let done = work(&mut loaded);
-        *records = Some(loaded);
+        *records = Some((generation, loaded));
         done
     }
 
@@ -208,6 +224,7 @@ impl SessionCheckpoints {
     /// # Errors
     /// [`CheckpointError::Io`].
     pub fn list(&self) -> Result<CheckpointList, CheckpointError> {
+        let _using = self.kept.using();
         self.with_records(|records| {
             let undone = records.undone();
             let checkpoint = |record: &Record| Checkpoint {
@@ -227,6 +244,7 @@ impl SessionCheckpoints {
     /// # Errors
     /// [`CheckpointError`].
     pub fn diff(&self, params: &DiffCheckpointParams) -> Result<CheckpointDiff, CheckpointError> {
+        let _using = self.kept.using();
         self.with_records(|records| {
             let chosen: Vec<&Record> = match (&params.checkpoint_id, params.since) {
                 (Some(id), _) => vec![find(records, id)?.1],
@@ -292,6 +310,9 @@ impl SessionCheckpoints {
                 continue;
             }
             let of_files = files.is_some().then(|| plan(&chosen, files)).transpose()?;
+            if of_files.as_ref().is_some_and(|plan| !plan.has_paths) {
+                return Err(CheckpointError::OtherFiles);
+            }
             let undoes = match &of_files {
                 // The other files can be undone later.
                 Some(some) if !whole.is_covered_by(some) => Vec::new(),
@@ -309,6 +330,7 @@ impl SessionCheckpoints {
         if params.checkpoint_id.is_some() == params.step.is_some() {
             return Err(CheckpointError::Choice);
         }
+        let _using = self.kept.using();
         let (answer, made) = self.with_records(|records| {
             if params.preview {
                 let (plan, ..) = self.plan(records, params)?;

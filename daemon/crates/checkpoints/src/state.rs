@@ -125,6 +125,16 @@ impl FileState {
         }
     }
 
+    /// The mode of a folder.
+    pub(crate) fn folder_mode(&self) -> Option<u32> {
+        if let Self::Folder { mode } = self { Some(*mode) } else { None }
+    }
+
+    /// Whether this is a folder that its owner cannot change files in.
+    pub(crate) fn is_closed_folder(&self) -> bool {
+        self.folder_mode().is_some_and(|mode| mode & 0o300 != 0o300)
+    }
+
     /// Why this state could not be made again; `None` when it could.
     #[must_use]
     pub fn unkept(&self) -> Option<Unkept> {

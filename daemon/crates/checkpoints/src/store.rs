@@ -6,17 +6,24 @@
 
 use std::{
     collections::HashMap,
-    fs::{self, DirBuilder, File, OpenOptions},
+    fs::{self, File},
     io::{self, Read, Write},
-    os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _},
+    os::unix::fs::FileExt as _,
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::{SystemTime, UNIX_EPOCH},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use crate::state::ObjectId;
 
+mod new_files;
+mod pack;
 mod sweep;
+
+use new_files::Temporary;
+pub(crate) use new_files::{private_file, private_folder, unique_name};
 
 /// The longest content in a pack: 1 MiB.
 pub(crate) const MAX_PACKED: u64 = 1 << 20;
@@ -27,6 +34,9 @@ const MIN_COMPRESSED: usize = 64;
 /// The level of compression: the fastest.
 const LEVEL: i32 = 1;
 
+/// A pack that is longer gets no more contents, so that old packs hold old contents and go as a whole.
+const MAX_PACK: u64 = 64 << 20;
+
 /// Bytes before each content of a pack: the hash, whether it is compressed, the stored length.
 const HEADER: usize = 32 + 1 + 4;
 
@@ -34,7 +44,7 @@ const HEADER: usize = 32 + 1 + 4;
 #[derive(Debug, Clone, Copy)]
 enum Place {
     Packed { pack: u32, offset: u64, len: u32, compressed: bool },
-    Alone { compressed: bool },
+    Alone { compressed: bool, len: u64 },
 }
 
 struct Pack {
@@ -58,6 +68,7 @@ struct Inner {
 pub struct Store {
     folder: PathBuf,
     max_bytes: u64,
+    has_refused: AtomicBool,
     inner: Mutex<Inner>,
 }
 
@@ -70,9 +81,13 @@ impl Store {
         for name in ["packs", "large"] {
             private_folder(&folder.join(name))?;
         }
-        let store = Self { folder: folder.to_owned(), max_bytes, inner: Mutex::default() };
+        let store = Self::new(folder.to_owned(), max_bytes);
         store.scan(&mut store.inner())?;
         Ok(store)
+    }
+
+    fn new(folder: PathBuf, max_bytes: u64) -> Self {
+        Self { folder, max_bytes, has_refused: AtomicBool::new(false), inner: Mutex::default() }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -84,6 +99,24 @@ impl Store {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.inner().bytes
+    }
+
+    /// Whether there was no room for a content since the last pruning.
+    pub(crate) fn has_refused(&self) -> bool {
+        self.has_refused.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn forget_refusal(&self) {
+        self.has_refused.store(false, Ordering::Relaxed);
+    }
+
+    /// The bytes of a content on disk; 0 when it is not there.
+    pub(crate) fn size_of(&self, id: ObjectId) -> u64 {
+        match self.inner().objects.get(&id) {
+            Some(Place::Packed { len, .. }) => u64::from(*len) + HEADER as u64,
+            Some(Place::Alone { len, .. }) => *len,
+            None => 0,
+        }
     }
 
     /// Whether a content is there.
@@ -104,7 +137,7 @@ impl Store {
                 }
             };
             if inner.own != Some(at) {
-                scan_pack(inner, at)?;
+                inner.scan_pack(at)?;
             }
         }
         for entry in fs::read_dir(self.folder.join("large"))? {
@@ -112,10 +145,11 @@ impl Store {
             let name = entry.file_name();
             let Some(name) = name.to_str() else { continue };
             let (hex, compressed) = name.strip_suffix(".zst").map_or((name, false), |hex| (hex, true));
-            if let Some(id) = ObjectId::from_hex(hex)
-                && inner.objects.insert(id, Place::Alone { compressed }).is_none()
-            {
-                inner.bytes += entry.metadata()?.len();
+            if let Some(id) = ObjectId::from_hex(hex) {
+                let len = entry.metadata()?.len();
+                if inner.objects.insert(id, Place::Alone { compressed, len }).is_none() {
+                    inner.bytes += len;
+                }
             }
         }
         Ok(())
@@ -159,6 +193,10 @@ impl Store {
         let file = pack.file.as_ref().ok_or(io::ErrorKind::NotFound)?;
         file.write_all_at(&record, pack.known)?;
         pack.known += record.len() as u64;
+        if pack.known > MAX_PACK {
+            pack.file = None;
+            inner.own = None;
+        }
         inner.bytes += record.len() as u64;
         let pack = u32::try_from(at).map_err(io::Error::other)?;
         inner.objects.insert(id, Place::Packed { pack, offset, len, compressed });
@@ -237,7 +275,7 @@ impl Store {
             self.check_room(&inner, stored)?;
             temporary.keep(&self.large(id, !shares))?;
             inner.bytes += stored;
-            inner.objects.insert(id, Place::Alone { compressed: !shares });
+            inner.objects.insert(id, Place::Alone { compressed: !shares, len: stored });
         }
         Ok((id, len))
     }
@@ -248,6 +286,7 @@ impl Store {
 
     fn check_room(&self, inner: &Inner, more: u64) -> io::Result<()> {
         if inner.bytes.saturating_add(more) > self.max_bytes {
+            self.has_refused.store(true, Ordering::Relaxed);
             return Err(io::ErrorKind::StorageFull.into());
         }
         Ok(())
@@ -273,11 +312,11 @@ impl Store {
                     None => File::open(&pack.path)?.read_exact_at(&mut stored, offset)?,
                 }
                 drop(inner);
-                raw = if compressed { zstd::stream::decode_all(&*stored)? } else { stored };
+                raw = if compressed { zstd::stream::decode_all(&*stored).map_err(damage)? } else { stored };
                 plain = &raw[..];
                 &mut plain
             }
-            Place::Alone { compressed } => {
+            Place::Alone { compressed, .. } => {
                 drop(inner);
                 let file = File::open(self.large(id, compressed))?;
                 coded = if compressed {
@@ -291,7 +330,7 @@ impl Store {
         let mut hasher = blake3::Hasher::new();
         let mut buffer = vec![0; 64 << 10];
         loop {
-            let count = match from.read(&mut buffer)? {
+            let count = match from.read(&mut buffer).map_err(damage)? {
                 0 => break,
                 count => count,
             };
@@ -299,10 +338,9 @@ impl Store {
             to.write_all(&buffer[..count])?;
         }
         if *hasher.finalize().as_bytes() != id.0 {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "a content that was kept for undo is damaged",
-            ));
+            // The same content is kept anew when it comes again.
+            self.inner().objects.remove(&id);
+            return Err(damaged());
         }
         Ok(())
     }
@@ -318,33 +356,13 @@ impl Store {
     }
 }
 
-/// Reads the headers of a pack, from what is known of it on. A torn end is left alone.
-fn scan_pack(inner: &mut Inner, at: usize) -> io::Result<()> {
-    let number = u32::try_from(at).map_err(io::Error::other)?;
-    let Inner { packs, objects, bytes, .. } = inner;
-    let pack = &mut packs[at];
-    let end = fs::metadata(&pack.path)?.len();
-    if end == pack.known {
-        return Ok(());
-    }
-    let file = File::open(&pack.path)?;
-    let mut header = [0; HEADER];
-    while pack.known + HEADER as u64 <= end {
-        file.read_exact_at(&mut header, pack.known)?;
-        let (mut id, mut len) = ([0; 32], [0; 4]);
-        id.copy_from_slice(&header[..32]);
-        len.copy_from_slice(&header[33..]);
-        let len = u32::from_le_bytes(len);
-        let offset = pack.known + HEADER as u64;
-        if offset + u64::from(len) > end {
-            break;
-        }
-        objects
-            .insert(ObjectId(id), Place::Packed { pack: number, offset, len, compressed: header[32] != 0 });
-        pack.known = offset + u64::from(len);
-        *bytes += u64::from(len) + HEADER as u64;
-    }
-    Ok(())
+fn damaged() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "a content that was kept for undo is damaged")
+}
+
+/// What cannot be unpacked is damaged, unless the system says what is wrong.
+fn damage(error: io::Error) -> io::Error {
+    if error.raw_os_error().is_some() { error } else { damaged() }
 }
 
 /// `None` where compressing does not make a content smaller by a tenth.
@@ -354,46 +372,4 @@ fn compress(content: &[u8]) -> Option<Vec<u8>> {
     }
     let packed = zstd::bulk::compress(content, LEVEL).ok()?;
     (packed.len() < content.len() / 10 * 9).then_some(packed)
-}
-
-/// Makes a folder for this user alone, with its parents.
-pub(crate) fn private_folder(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path)
-}
-
-/// Makes a new file for this user alone.
-pub(crate) fn private_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
-}
-
-/// A name that no other file has: the time and the process.
-pub(crate) fn unique_name() -> String {
-    use std::sync::atomic::{AtomicU64, Ordering};
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-    format!("{now:x}-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
-}
-
-/// A file that is removed unless it is kept.
-struct Temporary {
-    path: PathBuf,
-    file: File,
-}
-
-impl Temporary {
-    fn create(folder: &Path) -> io::Result<Self> {
-        let path = folder.join(format!(".{}.tmp", unique_name()));
-        Ok(Self { file: private_file(&path)?, path })
-    }
-
-    fn keep(&self, to: &Path) -> io::Result<()> {
-        fs::rename(&self.path, to)
-    }
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        // It is gone when it was kept.
-        let _ = fs::remove_file(&self.path);
-    }
 }

@@ -1,6 +1,8 @@
-//! Files that survive a crash: [`lock`]s whose holder was killed, [`replace`]ment in one step, and the [`fail_point`]s where a
-//! test makes either fail.
+//! Files that survive a crash: [`lock`]s whose holder was killed, [`replace`]ment in one step, the [`fail_point`]s where a
+//! test makes either fail, and the extended attributes that a replaced file passes on.
 
 pub mod fail_point;
 pub mod lock;
 pub mod replace;
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+pub mod xattr;

@@ -9,6 +9,7 @@ use std::{
 };
 
 use agentd_files::replace::Replacement;
+use agentd_files::xattr;
 use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenProblem, OpenRules};
 use rustix::{
     fs::{Access, AtFlags, CWD, OFlags},
@@ -18,7 +19,6 @@ use rustix::{
 use crate::{
     operations::{FileSnapshot, FileStamp, WriteError},
     real_path::real_path,
-    xattr,
 };
 
 /// Makes `content` the content of the file at `path`, an absolute path; its folder must exist.
@@ -110,7 +110,8 @@ fn prepare(target: &Path, old: Option<&Metadata>) -> io::Result<Option<Replaceme
     }
     // The setuid and setgid bits are dropped, as with any write.
     file.set_permissions(Permissions::from_mode(old.mode() & 0o1777))?;
-    if !xattr::copy(target, file) {
+    // Attributes of an unreadable file cannot be read, so the file cannot be replaced.
+    if !File::open(target).is_ok_and(|old| xattr::copy(&old, file)) {
         return Ok(None);
     }
     Ok(Some(new))

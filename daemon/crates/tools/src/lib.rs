@@ -33,7 +33,6 @@ mod testing;
 mod truncate;
 mod undo;
 mod write;
-mod xattr;
 
 pub use bash::{BackgroundFeature, BashFeatures, BashOptions, BashTool, Interception, IsActive};
 pub use edit::{EditTool, edited_text};

@@ -67,7 +67,9 @@ impl Index {
         if !stat.is_folder() {
             let is_unchanged = known.is_some_and(|known| !known.is_racy && known.stat == stat);
             if !is_unchanged {
-                look.bytes += stat.len.min(self.limits.max_file_bytes);
+                if stat.len <= self.limits.max_file_bytes {
+                    look.bytes += stat.len;
+                }
                 look.read.push((relative.to_owned(), stat));
             }
             return false;

@@ -119,7 +119,9 @@ fn reopen(
 
 fn failure(error: &CheckpointError) -> Failure {
     let code = match error {
-        CheckpointError::Unknown(_) | CheckpointError::Nothing(_) => ErrorCode::NotFound,
+        CheckpointError::Unknown(_) | CheckpointError::Nothing(_) | CheckpointError::OtherFiles => {
+            ErrorCode::NotFound
+        }
         CheckpointError::Choice => ErrorCode::InvalidField,
         CheckpointError::Io(_) => ErrorCode::Io,
     };

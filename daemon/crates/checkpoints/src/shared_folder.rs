@@ -1,132 +1,25 @@
-//! The part of undo that the sessions of a daemon share: the store, and the indexes of the folders in use.
+//! A folder that sessions work in: its index, shared by all of them, and the commands that run.
 
 use std::{
-    collections::{BTreeMap, HashMap},
-    fs::{File, OpenOptions},
-    io,
-    os::unix::fs::OpenOptionsExt as _,
-    path::{Path, PathBuf},
+    collections::BTreeMap,
+    path::PathBuf,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
 };
 
-use agentd_protocol::{checkpoints::PathReason, settings::UndoSettings};
-use rustix::fs::{FlockOperation, flock};
+use agentd_protocol::checkpoints::PathReason;
 
 use crate::{
     folder::{Changes, Entry, FolderLimits, Index, read_index},
-    prune, records,
+    kept::{InUse, Kept},
+    limits::UndoLimits,
+    records,
     rules::Rules,
     state::{Change, FileState, ObjectId, StoredPath},
-    store::{Store, private_folder},
+    store::private_folder,
 };
-
-/// The setting `undo` with its defaults.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UndoLimits {
-    /// The longest file that is kept, in bytes.
-    pub max_file_bytes: u64,
-    /// The most bytes of everything that is kept.
-    pub max_total_bytes: u64,
-    /// The age after which a checkpoint is removed.
-    pub max_age: Duration,
-    /// The most files and folders of an index.
-    pub max_files: u64,
-    /// Whether ignored files are left out.
-    pub respects_ignore_files: bool,
-}
-
-impl UndoLimits {
-    /// The limits that a setting names.
-    #[must_use]
-    pub fn of(settings: &UndoSettings) -> Self {
-        Self {
-            max_file_bytes: settings.max_file_bytes.unwrap_or(64 << 20),
-            max_total_bytes: settings.max_total_bytes.unwrap_or(4 << 30),
-            max_age: Duration::from_secs(settings.max_age_days.unwrap_or(30).saturating_mul(86400)),
-            max_files: settings.max_files.unwrap_or(200_000),
-            respects_ignore_files: settings.respect_ignore_files.unwrap_or(true),
-        }
-    }
-}
-
-/// Gives sessions of one daemon the store and the indexes that they share. Holds nothing while no session uses undo.
-#[derive(Default)]
-pub struct UndoServices {
-    opened: Mutex<HashMap<PathBuf, Weak<Kept>>>,
-}
-
-/// What is kept below one agent directory.
-pub(crate) struct Kept {
-    pub(crate) folder: PathBuf,
-    pub(crate) store: Store,
-    folders: Mutex<HashMap<PathBuf, Weak<SharedFolder>>>,
-    /// Held while the store is in use: a process that prunes waits for nobody, and prunes only when it is alone.
-    _lock: File,
-}
-
-impl UndoServices {
-    /// Opens what is kept in `folder`, once for all sessions. Prunes when no other process uses it.
-    pub(crate) fn open(&self, folder: &Path, limits: &UndoLimits) -> io::Result<Arc<Kept>> {
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(kept) = opened.get(folder).and_then(Weak::upgrade) {
-            return Ok(kept);
-        }
-        private_folder(folder)?;
-        let lock = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(folder.join("lock"))?;
-        let is_alone = flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok();
-        if !is_alone {
-            // Contents that another process is about to remove must not be taken for kept ones.
-            flock(&lock, FlockOperation::LockShared)?;
-        }
-        let store = Store::open(folder, limits.max_total_bytes)?;
-        if is_alone && let Err(error) = prune::prune(folder, &store, limits.max_age, limits.max_total_bytes) {
-            tracing::warn!(%error, "what is kept for undo could not be pruned");
-        }
-        if is_alone {
-            flock(&lock, FlockOperation::LockShared)?;
-        }
-        let kept =
-            Arc::new(Kept { folder: folder.to_owned(), store, folders: Mutex::default(), _lock: lock });
-        opened.insert(folder.to_owned(), Arc::downgrade(&kept));
-        Ok(kept)
-    }
-}
-
-impl Kept {
-    /// The index of a folder, shared by all sessions in it.
-    pub(crate) fn folder(
-        self: &Arc<Self>,
-        root: &Path,
-        limits: UndoLimits,
-        left_out: Vec<PathBuf>,
-    ) -> Arc<SharedFolder> {
-        let mut folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(folder) = folders.get(root).and_then(Weak::upgrade) {
-            return folder;
-        }
-        let folder = Arc::new(SharedFolder {
-            kept: Arc::clone(self),
-            root: root.to_owned(),
-            limits,
-            left_out,
-            is_ready: AtomicBool::new(false),
-            uncovered: OnceLock::new(),
-            inner: Mutex::default(),
-        });
-        folders.insert(root.to_owned(), Arc::downgrade(&folder));
-        folder
-    }
-}
 
 /// Names a command that runs.
 pub(crate) type CommandNumber = u64;
@@ -136,6 +29,8 @@ struct Inner {
     index: Option<Index>,
     commands: BTreeMap<CommandNumber, Running>,
     last: CommandNumber,
+    /// How often the store had been pruned at the last look.
+    pruned: u64,
 }
 
 /// A command that runs, and what it changed so far.
@@ -167,6 +62,18 @@ pub(crate) struct SharedFolder {
 }
 
 impl SharedFolder {
+    pub(crate) fn new(kept: Arc<Kept>, root: PathBuf, limits: UndoLimits, left_out: Vec<PathBuf>) -> Self {
+        Self {
+            kept,
+            root,
+            limits,
+            left_out,
+            is_ready: AtomicBool::new(false),
+            uncovered: OnceLock::new(),
+            inner: Mutex::default(),
+        }
+    }
+
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -206,18 +113,22 @@ impl SharedFolder {
                 inner.index = Some(index);
                 self.is_ready.store(true, Ordering::Release);
             }
-            Err(why) => {
-                let why =
-                    format!("Changes of shell commands in {} cannot be undone: {why}.", self.root.display());
-                tracing::warn!("{why}");
-                let _ = self.uncovered.set(why);
-            }
+            Err(why) => self.give_up(why, inner),
         }
     }
 
-    fn file(&self) -> PathBuf {
-        let name = ObjectId::of(self.root.as_os_str().as_encoded_bytes()).to_hex();
-        self.kept.folder.join("folders").join(&name[..32])
+    /// The folder is not covered from here on. Commands that run say so in their checkpoints.
+    fn give_up(&self, why: String, inner: &mut Inner) {
+        inner.index = None;
+        self.is_ready.store(false, Ordering::Release);
+        for command in inner.commands.values_mut().filter(|command| command.is_agent) {
+            let path = self.root.display().to_string();
+            command.skipped.push(PathReason { path, why: format!("not all of it is kept: {why}") });
+        }
+        let why = format!("Changes of shell commands in {} cannot be undone: {why}.", self.root.display());
+        tracing::warn!("{why}");
+        // The first reason stays.
+        let _ = self.uncovered.set(why);
     }
 
     /// Keeps the index for the next daemon, which then reads only what changed.
@@ -259,8 +170,16 @@ impl SharedFolder {
 
     /// Looks at what changed, and notes it for the command that ends, or else the oldest of the agent's that runs.
     fn sync(&self, inner: &mut Inner, ending: Option<CommandNumber>) {
-        let Inner { index: Some(index), commands, .. } = inner else { return };
-        let Changes { changes, adopted, repositories } = index.sync(&self.kept.store);
+        let Inner { index: Some(index), pruned, .. } = inner else { return };
+        let generation = self.kept.generation();
+        if std::mem::replace(pruned, generation) != generation {
+            index.look_for_room_again();
+        }
+        let Changes { changes, adopted, repositories, uncovered } = index.sync(&self.kept.store);
+        if let Some(why) = uncovered {
+            self.give_up(why, inner);
+        }
+        let commands = &mut inner.commands;
         let oldest = || commands.iter().find(|(_, it)| it.is_agent).or(commands.iter().next());
         let number = ending.or_else(|| oldest().map(|(number, _)| *number));
         let Some(command) = number.and_then(|number| commands.get_mut(&number)) else { return };
@@ -308,6 +227,24 @@ impl SharedFolder {
             index.sync(&self.kept.store);
         }
         done
+    }
+}
+
+impl InUse for SharedFolder {
+    fn for_each_state(&self, each: &mut dyn FnMut(&FileState)) {
+        let inner = self.inner();
+        if let Some(index) = &inner.index {
+            index.entries.values().for_each(|entry| each(&entry.state));
+        }
+        for change in inner.commands.values().flat_map(|command| command.changes.values()) {
+            each(&change.before);
+            each(&change.after);
+        }
+    }
+
+    fn file(&self) -> PathBuf {
+        let name = ObjectId::of(self.root.as_os_str().as_encoded_bytes()).to_hex();
+        self.kept.folder.join("folders").join(&name[..32])
     }
 }
 

@@ -1,6 +1,6 @@
 //! Copies extended attributes: access lists and user attributes.
 
-use std::{ffi::CStr, fs::File, path::Path};
+use std::{ffi::CStr, fs::File};
 
 use rustix::{
     fs::{XattrFlags, fgetxattr, flistxattr, fsetxattr},
@@ -10,14 +10,13 @@ use rustix::{
 /// More than Linux allows for the list or for one value, in bytes.
 const MAX_SIZE: usize = 64 * 1024;
 
-/// Copies access lists and user attributes of the file at `from` to `to`; false when one cannot be copied.
+/// Copies access lists and user attributes of one file to another; false when one cannot be copied.
 ///
 /// Other attributes belong to the system, which gives new files their own.
-pub(crate) fn copy(from: &Path, to: &File) -> bool {
-    // Attributes of an unreadable file cannot be read, so the file cannot be replaced.
-    let Ok(from) = File::open(from) else { return false };
+#[must_use]
+pub fn copy(from: &File, to: &File) -> bool {
     let mut names = vec![0; MAX_SIZE];
-    let length = match flistxattr(&from, &mut names[..]) {
+    let length = match flistxattr(from, &mut names[..]) {
         Ok(length) => length,
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => return true,
         Err(_) => return false,
@@ -32,7 +31,7 @@ pub(crate) fn copy(from: &Path, to: &File) -> bool {
         if !text.starts_with(b"user.") && text != b"system.posix_acl_access" {
             return true;
         }
-        fgetxattr(&from, name, &mut value[..])
+        fgetxattr(from, name, &mut value[..])
             .and_then(|length| fsetxattr(to, name, &value[..length], XattrFlags::empty()))
             .is_ok()
     })
