@@ -68,21 +68,25 @@ impl BudgetQuantity {
         }
     }
 
-    fn shown(self, value: f64) -> String {
-        match self {
-            Self::CostUsd => {
-                // At least cents, and no digit that says nothing.
-                let text = format!("{value:.6}");
-                let text = text.trim_end_matches('0');
-                let decimals = text.len() - text.find('.').map_or(0, |point| point + 1);
-                format!("${text}{}", "0".repeat(2_usize.saturating_sub(decimals)))
-            }
-            Self::Seconds => format!("{value:.0} s"),
-            Self::Tokens => format!("{value:.0} tokens"),
-            Self::Turns => format!("{value:.0} turns"),
-            Self::ToolCalls => format!("{value:.0} tool calls"),
-        }
+    /// What is used of a limit, in words.
+    fn of(self, used: f64, limit: f64) -> String {
+        let unit = match self {
+            Self::CostUsd => return format!("{} of {}", dollars(used), dollars(limit)),
+            Self::Seconds => "s",
+            Self::Tokens => "tokens",
+            Self::Turns => "turns",
+            Self::ToolCalls => "tool calls",
+        };
+        format!("{used:.0} of {limit:.0} {unit}")
     }
+}
+
+/// At least cents, and no digit that says nothing.
+fn dollars(sum: f64) -> String {
+    let text = format!("{sum:.6}");
+    let text = text.trim_end_matches('0');
+    let decimals = text.len() - text.find('.').map_or(0, |point| point + 1);
+    format!("${text}{}", "0".repeat(2_usize.saturating_sub(decimals)))
 }
 
 /// `budget_reached`: the work stops here because the next step could exceed a budget. The entry that says so is on disk. Also the
@@ -132,8 +136,8 @@ impl fmt::Display for BudgetReached {
             BudgetScope::Session => "this session",
             BudgetScope::Day => "today",
         };
-        let (limit, used) = (what.shown(*limit), what.shown(*used));
-        write!(f, "{PREFIX}{used} of {limit} used for {scope}, and the next step would be too much.")
+        let amount = what.of(*used, *limit);
+        write!(f, "{PREFIX}{amount} used for {scope}, and the next step would be too much.")
     }
 }
 
@@ -182,8 +186,8 @@ mod tests {
         };
         check(BudgetQuantity::CostUsd, 0.5, 0.4987, "$0.4987 of $0.50 used for this run");
         check(BudgetQuantity::CostUsd, 2.0, 0.0, "$0.00 of $2.00 used for this run");
-        check(BudgetQuantity::Seconds, 90.0, 90.0, "90 s of 90 s used for this run");
-        check(BudgetQuantity::ToolCalls, 3.0, 3.0, "3 tool calls of 3 tool calls used for this run");
+        check(BudgetQuantity::Seconds, 90.0, 90.0, "90 of 90 s used for this run");
+        check(BudgetQuantity::ToolCalls, 3.0, 3.0, "3 of 3 tool calls used for this run");
         assert!(!BudgetReached::is_in(ErrorCode::LimitReached, "The message is too long"));
     }
 }

@@ -122,7 +122,7 @@ fn a_runaway_loop_stops_after_the_tool_calls() {
     let results = ended(&events, "toolResult");
     assert_eq!(results.iter().filter(|result| result["isError"] == false).count(), 2);
     let refused = text(results.last().expect("a result"));
-    assert!(refused.starts_with("The call was not made. Budget reached: 2 tool calls of 2"), "{refused}");
+    assert!(refused.starts_with("The call was not made. Budget reached: 2 of 2 tool calls"), "{refused}");
 }
 
 #[test]
@@ -178,10 +178,7 @@ fn a_session_and_a_day_outlive_the_process() {
         let Finished { code, stdout, stderr } = refused;
         assert_eq!((code, stdout.as_str()), (5, ""), "{stderr}");
         let setting = format!("The setting budgets.{scope}.turns sets the limit.");
-        assert!(
-            stderr.contains("Budget reached: 2 turns of 2 turns") && stderr.contains(&setting),
-            "{stderr}"
-        );
+        assert!(stderr.contains("Budget reached: 2 of 2 turns") && stderr.contains(&setting), "{stderr}");
         // Another session has a budget of its own, and the same day.
         let other = ctl::run(&home, &["prompt", "--private", "More?"]);
         assert_eq!(other.code, if scope == "session" { 0 } else { 5 }, "{other:?}");
@@ -346,4 +343,29 @@ fn nothing_is_told_where_nothing_is_limited_or_to_clients_of_pi() {
     let mut plain = Daemon::start(&limited, &[]);
     plain.prompt("Hello?");
     assert_eq!(plain.done(json!({"type": "get_state"})).get("budgets"), None);
+}
+
+#[test]
+fn an_answer_that_a_budget_cuts_off_ends_the_run() {
+    let cut = sse::text("Once upon a time") + &sse::end("length", (5000, 0, 200));
+    let server = MockServer::always(Reply::stream(cut));
+    let home = priced(&server, &json!({"run": {"costUsd": 0.06}}));
+    let mut daemon = introduced(&home, &[]);
+    let events = daemon.prompt("Tell me a long story.");
+    assert_ends_by(&events, "run", "costUsd");
+    assert_eq!(text(answers(&events)[0]), "Once upon a time");
+    assert_eq!(server.requests().len(), 1);
+    let said = ctl::run(&home, &["prompt", "--private", "A long story."]);
+    assert_eq!(said.code, 5, "{said:?}");
+}
+
+#[test]
+fn a_provider_that_says_nothing_of_tokens_is_no_way_around_a_budget() {
+    let call = sse::call_start(0, "c", "bash") + &sse::call_arguments(0, r#"{"command":"true"}"#);
+    let end = sse::event(&json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}));
+    let server = MockServer::always(Reply::stream(call + &end));
+    let home = priced(&server, &json!({"run": {"costUsd": 0.1}}));
+    let mut daemon = introduced(&home, &[]);
+    let reached = assert_ends_by(&daemon.prompt("Go on for ever."), "run", "costUsd");
+    assert!(reached["used"].as_f64().unwrap() > 0.05, "{reached}");
 }

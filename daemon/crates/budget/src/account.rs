@@ -2,7 +2,7 @@
 
 use agentd_protocol::budget::BudgetQuantity;
 
-use crate::{Amounts, Limits, Quote};
+use crate::{Amounts, Limits, OutputFit, Quote};
 
 /// Why a step may not be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,22 +50,29 @@ impl Account {
     /// How much output a step could get now. Reserves nothing.
     ///
     /// # Errors
-    /// [`Refusal`].
-    pub fn fit(&self, quote: &Quote) -> Result<u64, Refusal> {
-        let left = self.limits.left(self.used.plus(self.reserved));
-        quote
-            .fit(left)
-            .map_err(|what| Refusal { what, is_reserved: quote.fit(self.limits.left(self.used)).is_ok() })
+    /// [`Refusal`], also of a step that could get enough if others took less than they have reserved.
+    pub fn fit(&self, quote: &Quote) -> Result<OutputFit, Refusal> {
+        let now = quote.fit(self.limits.left(self.used.plus(self.reserved)));
+        let later = || quote.fit(self.limits.left(self.used));
+        match now {
+            Ok(OutputFit { tokens, lowered_by: Some(what) })
+                if tokens < quote.enough_output && later().is_ok_and(|fit| fit.tokens > tokens) =>
+            {
+                Err(Refusal { what, is_reserved: true })
+            }
+            Ok(fit) => Ok(fit),
+            Err(what) => Err(Refusal { what, is_reserved: later().is_ok() }),
+        }
     }
 
     /// Reserves for a step; gives the output that it may have.
     ///
     /// # Errors
     /// [`Refusal`]; nothing is reserved then.
-    pub fn reserve(&mut self, quote: &Quote) -> Result<u64, Refusal> {
-        let output = self.fit(quote)?;
-        self.reserved = self.reserved.plus(quote.with_output(output));
-        Ok(output)
+    pub fn reserve(&mut self, quote: &Quote) -> Result<OutputFit, Refusal> {
+        let fit = self.fit(quote)?;
+        self.reserved = self.reserved.plus(quote.with_output(fit.tokens));
+        Ok(fit)
     }
 
     /// Puts what a step took in the place of what was reserved for it; nothing, for a step that was not taken.
@@ -83,7 +90,7 @@ mod tests {
 
     fn quote(cost: u64, tokens: u64, output: u64) -> Quote {
         let sure = Amounts { cost, tokens, turns: 1, ..Amounts::default() };
-        Quote { sure, output, least_output: 2, output_price: 1.5 }
+        Quote { sure, output, least_output: 2, enough_output: 9, output_price: 1.5 }
     }
 
     proptest! {
@@ -102,7 +109,7 @@ mod tests {
                     let quote = quote(cost, tokens, output);
                     let before = account;
                     match account.reserve(&quote) {
-                        Ok(output) => {
+                        Ok(OutputFit { tokens: output, .. }) => {
                             prop_assert!(output <= quote.output && output >= quote.least_output.min(quote.output));
                             open.push(quote.with_output(output));
                         }
@@ -144,5 +151,29 @@ mod tests {
         assert_eq!(account.reserve(&step), Err(refusal));
         account.settle(step.sure, Amounts { cost: 50, ..Amounts::default() });
         assert_eq!(account.reserve(&step), Err(Refusal { is_reserved: false, ..refusal }));
+    }
+
+    #[test]
+    fn a_short_answer_is_not_made_while_others_may_give_back_what_they_reserved() {
+        let limits = Limits { tokens: Some(100), ..Limits::default() };
+        let mut account = Account::new(limits, Amounts::default());
+        let step = |output| Quote { output, least_output: 5, enough_output: 40, ..Quote::default() };
+        account.reserve(&step(50)).unwrap();
+        // Enough, though less than wished.
+        assert_eq!(
+            account.fit(&step(60)),
+            Ok(OutputFit { tokens: 50, lowered_by: Some(BudgetQuantity::Tokens) })
+        );
+        account.reserve(&step(20)).unwrap();
+        let refusal = Refusal { what: BudgetQuantity::Tokens, is_reserved: true };
+        assert_eq!(account.fit(&step(60)), Err(refusal));
+        // A step that needs no more does not wait.
+        assert_eq!(account.fit(&step(30)), Ok(OutputFit { tokens: 30, lowered_by: None }));
+        let both = Amounts { tokens: 70, ..Amounts::default() };
+        account.settle(both, both);
+        assert_eq!(
+            account.fit(&step(60)),
+            Ok(OutputFit { tokens: 30, lowered_by: Some(BudgetQuantity::Tokens) })
+        );
     }
 }

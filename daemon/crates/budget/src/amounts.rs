@@ -167,6 +167,15 @@ impl Limits {
     }
 }
 
+/// The output that a step may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutputFit {
+    /// The most tokens.
+    pub tokens: u64,
+    /// What there was too little of for all that was asked for.
+    pub lowered_by: Option<BudgetQuantity>,
+}
+
 /// What a step can take at most: a part that is sure, and the output of a model, whose length can be limited.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Quote {
@@ -176,6 +185,8 @@ pub struct Quote {
     pub output: u64,
     /// The fewest that are of use: a step that gets less is not made.
     pub least_output: u64,
+    /// So many are seldom cut off: a step that gets less waits for what others have reserved.
+    pub enough_output: u64,
     /// Nano-dollars for one token of output.
     pub output_price: f64,
 }
@@ -198,7 +209,7 @@ impl Quote {
     ///
     /// # Errors
     /// The first quantity of which there is too little for the least.
-    pub fn fit(&self, left: Amounts) -> Result<u64, BudgetQuantity> {
+    pub fn fit(&self, left: Amounts) -> Result<OutputFit, BudgetQuantity> {
         let least = self.with_output(self.least_output.min(self.output));
         for (needed, left, what) in [
             (least.turns, left.turns, BudgetQuantity::Turns),
@@ -211,15 +222,21 @@ impl Quote {
                 return Err(what);
             }
         }
-        let mut output = self.output.min(left.tokens - self.sure.tokens);
+        let of_tokens = self.output.min(left.tokens - self.sure.tokens);
+        let mut tokens = of_tokens;
         if left.cost < u64::MAX && self.output_price > 0.0 {
-            output = output.min(((left.cost - self.sure.cost) as f64 / self.output_price) as u64);
+            tokens = tokens.min(((left.cost - self.sure.cost) as f64 / self.output_price) as u64);
         }
         // The division may have rounded up by a token.
-        while output > 0 && self.with_output(output).cost > left.cost {
-            output -= 1;
+        while tokens > 0 && self.with_output(tokens).cost > left.cost {
+            tokens -= 1;
         }
-        Ok(output)
+        let lowered_by = match tokens {
+            _ if tokens < of_tokens => Some(BudgetQuantity::CostUsd),
+            _ if tokens < self.output => Some(BudgetQuantity::Tokens),
+            _ => None,
+        };
+        Ok(OutputFit { tokens, lowered_by })
     }
 }
 
@@ -243,16 +260,18 @@ mod tests {
     fn an_answer_is_shortened_to_what_is_left() {
         // 15 dollars per million tokens of output.
         let sure = Amounts { cost: 1_000_000, tokens: 100, turns: 1, ..Amounts::default() };
-        let quote = Quote { sure, output: 8192, least_output: 256, output_price: 15_000.0 };
+        let quote =
+            Quote { sure, output: 8192, least_output: 256, enough_output: 256, output_price: 15_000.0 };
         let left = |cost: u64, tokens: u64| Amounts { cost, tokens, turns: 1, ..Amounts::default() };
-        assert_eq!(quote.fit(left(u64::MAX, u64::MAX)), Ok(8192));
-        assert_eq!(quote.fit(left(1_000_000 + 15_000 * 300, u64::MAX)), Ok(300));
-        assert_eq!(quote.fit(left(u64::MAX, 400)), Ok(300));
+        let fits = |tokens, what| Ok(OutputFit { tokens, lowered_by: Some(what) });
+        assert_eq!(quote.fit(left(u64::MAX, u64::MAX)), Ok(OutputFit { tokens: 8192, lowered_by: None }));
+        assert_eq!(quote.fit(left(1_000_000 + 15_000 * 300, u64::MAX)), fits(300, BudgetQuantity::CostUsd));
+        assert_eq!(quote.fit(left(u64::MAX, 400)), fits(300, BudgetQuantity::Tokens));
         assert_eq!(quote.fit(left(1_000_000 + 15_000 * 255, 9999)), Err(BudgetQuantity::CostUsd));
         assert_eq!(quote.fit(left(u64::MAX, 355)), Err(BudgetQuantity::Tokens));
         assert_eq!(quote.fit(Amounts { turns: 0, ..left(u64::MAX, 999) }), Err(BudgetQuantity::Turns));
         // A model whose answers are shorter than the least.
         let short = Quote { output: 10, ..quote };
-        assert_eq!(short.fit(left(1_000_000 + 150_000, 110)), Ok(10));
+        assert_eq!(short.fit(left(1_000_000 + 150_000, 110)), Ok(OutputFit { tokens: 10, lowered_by: None }));
     }
 }

@@ -13,10 +13,10 @@ use std::{
 
 use agentd_files::replace::Replacement;
 use agentd_safe_open::{LinkPolicy, OpenRules};
-use jiff::{Timestamp, tz::TimeZone};
-use serde::{Deserialize, Serialize};
+use jiff::{Timestamp, civil::Date, tz::TimeZone};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::{Account, Amounts, Limits, Quote, Refusal, holder::Holder};
+use crate::{Account, Amounts, Limits, OutputFit, Quote, Refusal, holder::Holder};
 
 /// Only the user may look into it.
 const MODE: u32 = 0o600;
@@ -67,7 +67,7 @@ pub struct DayFile {
 pub struct DayReservation {
     id: u64,
     /// The output that the step may have.
-    pub output: u64,
+    pub output: OutputFit,
     /// What is reserved.
     pub amounts: Amounts,
     /// What is spent today without it.
@@ -87,8 +87,9 @@ pub struct DayUse {
 #[serde(rename_all = "camelCase")]
 struct Content {
     version: u32,
-    /// The day in local time, such as `2026-02-03`: text that sorts by time.
-    day: String,
+    /// The day in local time, such as `2026-02-03`.
+    #[serde(serialize_with = "write_date", deserialize_with = "read_date")]
+    day: Date,
     used: Amounts,
     open: Vec<Open>,
 }
@@ -100,17 +101,27 @@ struct Open {
     amounts: Amounts,
 }
 
+fn write_date<S: Serializer>(date: &Date, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(date)
+}
+
+fn read_date<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Date, D::Error> {
+    String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+}
+
 impl Content {
-    fn of(day: String) -> Self {
+    fn of(day: Date) -> Self {
         Self { version: VERSION, day, used: Amounts::default(), open: Vec::new() }
     }
 
     /// Begins a new day, and releases what the dead had reserved. A day that is over for a process in another time zone is not
-    /// begun again.
-    fn bring_up_to(&mut self, today: &str) {
-        if today > self.day.as_str() {
-            self.day = today.to_owned();
+    /// begun again. A day that lies further ahead is of a clock that was wrong: what was spent counts for today.
+    fn bring_up_to(&mut self, today: Date) {
+        if today > self.day {
             self.used = Amounts::default();
+        }
+        if today > self.day || self.day.since(today).is_ok_and(|ahead| ahead.get_days() > 1) {
+            self.day = today;
         }
         self.open.retain(|open| open.holder.is_alive());
     }
@@ -132,11 +143,11 @@ impl DayFile {
     /// # Errors
     /// [`DayError`]; nothing is reserved then.
     pub fn reserve(&self, limits: Limits, quote: &Quote) -> Result<DayReservation, DayError> {
-        self.change(&today(), |content| {
+        self.change(today(), |content| {
             let account = Account::with_reserved(limits, content.used, content.reserved());
             let output = account.fit(quote).map_err(|refusal| DayError::Refused(refusal, content.used))?;
             let id = NEXT.fetch_add(1, Ordering::Relaxed);
-            let amounts = quote.with_output(output);
+            let amounts = quote.with_output(output.tokens);
             content.open.push(Open { id, holder: Holder::current(), amounts });
             Ok(DayReservation { id, output, amounts, used: content.used })
         })
@@ -147,7 +158,7 @@ impl DayFile {
     /// # Errors
     /// [`DayError`]: the reservation stays until the process ends.
     pub fn settle(&self, reservation: &DayReservation, spent: Amounts) -> Result<Amounts, DayError> {
-        self.change(&today(), |content| {
+        self.change(today(), |content| {
             let holder = Holder::current();
             content.open.retain(|open| (open.id, open.holder) != (reservation.id, holder));
             content.used = content.used.plus(spent);
@@ -161,14 +172,14 @@ impl DayFile {
     /// [`DayError`].
     pub fn look(&self) -> Result<DayUse, DayError> {
         let today = today();
-        let mut content = self.read(&today)?;
-        content.bring_up_to(&today);
+        let mut content = self.read(today)?;
+        content.bring_up_to(today);
         Ok(DayUse { used: content.used, reserved: content.reserved() })
     }
 
     fn change<T>(
         &self,
-        today: &str,
+        today: Date,
         change: impl FnOnce(&mut Content) -> Result<T, DayError>,
     ) -> Result<T, DayError> {
         let lock = self.lock().map_err(|error| self.io(error))?;
@@ -193,11 +204,11 @@ impl DayFile {
         Ok(file)
     }
 
-    fn read(&self, today: &str) -> Result<Content, DayError> {
+    fn read(&self, today: Date) -> Result<Content, DayError> {
         let unreadable = |error: String| DayError::Unreadable { path: self.path.clone(), error };
         let rules = OpenRules::new(LinkPolicy::Refused).max_bytes(MAX_BYTES);
         let Some(text) = rules.read(&self.path).map_err(|error| unreadable(error.to_string()))? else {
-            return Ok(Content::of(today.to_owned()));
+            return Ok(Content::of(today));
         };
         let content: Content =
             serde_json::from_slice(&text).map_err(|error| unreadable(error.to_string()))?;
@@ -227,8 +238,8 @@ impl DayFile {
 }
 
 /// The calendar day where this process is: `TZ`, else the system's time zone.
-fn today() -> String {
-    Timestamp::now().to_zoned(TimeZone::system()).date().to_string()
+fn today() -> Date {
+    Timestamp::now().to_zoned(TimeZone::system()).date()
 }
 
 #[cfg(test)]
@@ -248,7 +259,7 @@ mod tests {
     }
 
     fn open(file: &DayFile) -> Vec<Open> {
-        file.read("").unwrap().open
+        file.read(today()).unwrap().open
     }
 
     #[test]
@@ -276,7 +287,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = DayFile::in_folder(folder.path());
         file.reserve(limit(100), &Quote::of(cost(10))).unwrap();
-        let mut content = file.read("").unwrap();
+        let mut content = file.read(today()).unwrap();
         content.open.push(Open { id: 1, holder: Holder::dead(), amounts: cost(90) });
         file.write(&content).unwrap();
         assert_eq!(file.look().unwrap().reserved, cost(10));
@@ -291,18 +302,32 @@ mod tests {
         let reserved = file.reserve(limit(100), &Quote::of(cost(80))).unwrap();
         file.settle(&reserved, cost(80)).unwrap();
         let reserved = file.reserve(limit(100), &Quote::of(cost(20))).unwrap();
-        let mut content = file.read("").unwrap();
-        content.bring_up_to("2000-01-01");
+        let mut content = file.read(today()).unwrap();
+        content.bring_up_to(content.day.yesterday().unwrap());
         assert_eq!(content.used, cost(80), "a process in another time zone");
-        content.bring_up_to("9999-12-31");
+        content.bring_up_to(Date::MAX);
         assert_eq!((content.used, content.reserved()), (Amounts::default(), reserved.amounts));
+    }
+
+    #[test]
+    fn a_day_far_ahead_is_brought_back_with_what_was_spent() {
+        let mut content = Content { used: cost(80), ..Content::of(Date::MAX) };
+        content.bring_up_to(Date::constant(2026, 2, 3));
+        assert_eq!((content.used, content.day), (cost(80), Date::constant(2026, 2, 3)));
+        content.bring_up_to(Date::constant(2026, 2, 4));
+        assert_eq!(content.used, Amounts::default());
     }
 
     #[test]
     fn what_is_no_sum_is_refused_by_its_name() {
         let folder = tempfile::tempdir().unwrap();
         let file = DayFile::in_folder(folder.path());
-        for text in ["", "{}", r#"{"version":2,"day":"2026-01-01","used":{},"open":[]}"#] {
+        for text in [
+            "",
+            "{}",
+            r#"{"version":1,"day":"soon","used":{},"open":[]}"#,
+            r#"{"version":2,"day":"2026-01-01","used":{},"open":[]}"#,
+        ] {
             std::fs::write(folder.path().join("budget-day.json"), text).unwrap();
             let error = file.reserve(limit(1), &Quote::default()).unwrap_err();
             assert!(error.to_string().contains("budget-day.json"), "{error}");

@@ -12,5 +12,5 @@ mod day_file;
 mod holder;
 
 pub use account::{Account, Refusal};
-pub use amounts::{Amounts, Limits, Quote, nanodollars, nanodollars_up};
+pub use amounts::{Amounts, Limits, OutputFit, Quote, nanodollars, nanodollars_up};
 pub use day_file::{DayError, DayFile, DayReservation, DayUse};

@@ -5,18 +5,28 @@ use std::sync::Arc;
 use agentd_ai::{
     CallBound, Delta, DeltaStream, Provider, Request, call_bound,
     failure::{Failure, FailureKind},
-    priced, text_bound, with_output_limit,
+    with_output_limit,
 };
-use agentd_budget::{Amounts, Quote, nanodollars, nanodollars_up};
-use agentd_protocol::{message::Usage, model::Model};
+use agentd_budget::{Amounts, Quote, nanodollars_up};
+use agentd_protocol::message::StopReason;
 use async_stream::stream;
 use futures::StreamExt;
 use tokio_util::sync::CancellationToken;
 
-use super::session_budget::{Denied, SessionBudget};
+use super::{
+    call_meter::CallMeter,
+    reservation::ScopedFit,
+    session_budget::{Denied, SessionBudget},
+};
 
 /// An answer that gets fewer tokens than this is not asked for.
 const LEAST_OUTPUT: u64 = 256;
+
+/// An answer that gets fewer is not asked for while other calls may give back what they have reserved.
+const ENOUGH_OUTPUT: u64 = 8192;
+
+/// Follows the report about the budget.
+const CUT_OFF: &str = "The answer was cut off there.";
 
 /// What a model call is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +62,7 @@ impl SessionBudget {
             },
             output,
             least_output: LEAST_OUTPUT,
+            enough_output: ENOUGH_OUTPUT,
             output_price: output_price * 1e9,
         }
     }
@@ -94,20 +105,30 @@ impl Provider for Metered {
                     return;
                 }
             };
-            let mut meter = CallMeter { model: Arc::clone(&request.model), quote, usage: None, streamed: 0, turns: quote.sure.turns };
+            let ScopedFit { tokens, lowered_by } = reservation.output;
+            let mut meter = CallMeter::new(Arc::clone(&request.model), Quote { output: tokens, ..quote });
             let has_limit = request.model.max_tokens > 0;
-            let request = if has_limit && reservation.output == quote.output {
-                request
-            } else {
-                with_output_limit(request, reservation.output)
-            };
+            let request =
+                if has_limit && lowered_by.is_none() { request } else { with_output_limit(request, tokens) };
             let mut deltas = provider.stream(request, cancel);
             while let Some(delta) = deltas.next().await {
                 meter.see(&delta);
                 if matches!(delta, Delta::Done { .. } | Delta::Failed { .. }) {
                     let spent = meter.spent(matches!(delta, Delta::Done { .. }));
                     reservation.settle(spent).await;
-                    yield delta;
+                    yield match (&delta, lowered_by) {
+                        (Delta::Done { stop_reason: StopReason::Length, raw_stop_reason }, Some((scope, what))) => {
+                            let reached = budget.cut_off(scope, what);
+                            // Calls of it get their results, as those of any answer that was cut off.
+                            if meter.has_calls() {
+                                delta
+                            } else {
+                                let failure = Failure::new(FailureKind::BudgetReached, format!("{reached} {CUT_OFF}"));
+                                Delta::Failed { failure, raw_stop_reason: raw_stop_reason.clone() }
+                            }
+                        }
+                        _ => delta,
+                    };
                     return;
                 }
                 // If nobody waits for the rest.
@@ -116,55 +137,4 @@ impl Provider for Metered {
             }
         })
     }
-}
-
-/// What one call took.
-struct CallMeter {
-    model: Arc<Model>,
-    quote: Quote,
-    /// What the provider said last.
-    usage: Option<Usage>,
-    /// The most tokens of what came.
-    streamed: u64,
-    turns: u64,
-}
-
-impl CallMeter {
-    fn see(&mut self, delta: &Delta) {
-        match delta {
-            Delta::Usage(usage) => self.usage = Some(priced(&self.model, usage.clone())),
-            Delta::Extend { delta, .. } => self.streamed += text_bound(delta),
-            Delta::Open { .. } => self.streamed += 1,
-            _ => {}
-        }
-    }
-
-    /// What the call took: what the provider said. An answer that broke off before the provider said it takes what was sent and
-    /// what came; one that broke off before anything came takes nothing.
-    fn spent(&self, is_whole: bool) -> Amounts {
-        let said = self
-            .usage
-            .as_ref()
-            .filter(|usage| usage.input + usage.cache_read + usage.cache_write > 0 || usage.output > 0);
-        let is_cut = !is_whole && said.is_none_or(|usage| usage.output < self.streamed);
-        let turns = if is_whole || self.streamed > 0 { self.turns } else { 0 };
-        let mut spent = said.map_or(Amounts::default(), |usage| Amounts {
-            cost: nanodollars(usage.cost.total),
-            tokens: tokens(usage),
-            ..Amounts::default()
-        });
-        if is_cut && self.streamed > 0 {
-            let estimate = match said {
-                Some(usage) => Quote { sure: spent, ..self.quote }.with_output(self.streamed - usage.output),
-                None => self.quote.with_output(self.streamed),
-            };
-            spent = Amounts { cost: estimate.cost, tokens: estimate.tokens, ..Amounts::default() };
-        }
-        Amounts { turns, ..spent }
-    }
-}
-
-fn tokens(usage: &Usage) -> u64 {
-    let parts = [usage.input, usage.output, usage.cache_read, usage.cache_write];
-    usage.total_tokens.max(parts.into_iter().fold(0, u64::saturating_add))
 }

@@ -3,6 +3,7 @@
 //! Every model call of a session, whatever it is for, goes through [`SessionBudget::meter`]: it reserves before the request and
 //! settles after the answer. Without limits it gives the provider back as it is.
 
+mod call_meter;
 mod metered;
 mod reservation;
 mod reserve;

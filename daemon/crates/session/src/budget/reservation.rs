@@ -2,10 +2,26 @@
 
 use std::sync::Arc;
 
-use agentd_budget::{Amounts, DayReservation, Quote};
+use agentd_budget::{Amounts, DayReservation, OutputFit, Quote};
+use agentd_protocol::budget::{BudgetQuantity, BudgetScope};
 use tokio::{runtime::Handle, task::spawn_blocking};
 
 use super::session_budget::{SETTLED, SessionBudget};
+
+/// The output that a step may have by all budgets, and the one that permits the least.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ScopedFit {
+    pub(super) tokens: u64,
+    pub(super) lowered_by: Option<(BudgetScope, BudgetQuantity)>,
+}
+
+impl ScopedFit {
+    pub(super) fn lower(&mut self, scope: BudgetScope, fit: OutputFit) {
+        if let Some(what) = fit.lowered_by.filter(|_| fit.tokens < self.tokens) {
+            *self = Self { tokens: fit.tokens, lowered_by: Some((scope, what)) };
+        }
+    }
+}
 
 /// What a step has reserved. Dropped before it was settled, it takes what was noted last, at first nothing.
 pub(crate) struct Reservation {
@@ -15,24 +31,30 @@ pub(crate) struct Reservation {
     amounts: Amounts,
     day: Option<DayReservation>,
     /// The output that the step may have.
-    pub(super) output: u64,
+    pub(super) output: ScopedFit,
     /// What it takes when it is dropped.
     pub(super) noted: Amounts,
     is_settled: bool,
 }
 
 impl Reservation {
-    pub(super) fn new(budget: &Arc<SessionBudget>, run: Option<u64>, amounts: Amounts, output: u64) -> Self {
+    pub(super) fn new(
+        budget: &Arc<SessionBudget>,
+        run: Option<u64>,
+        amounts: Amounts,
+        output: ScopedFit,
+    ) -> Self {
         let noted = Amounts::default();
         Self { budget: Arc::clone(budget), run, amounts, day: None, output, noted, is_settled: false }
     }
 
     /// It is reserved in the day's sum, too, with perhaps less output.
     pub(super) fn add_day(&mut self, day: DayReservation, quote: &Quote) {
-        if day.output < self.output {
-            let less = quote.with_output(day.output);
+        if day.output.tokens < self.output.tokens {
+            let less = quote.with_output(day.output.tokens);
             self.settle_here(self.amounts.minus(less), Amounts::default());
-            (self.amounts, self.output) = (less, day.output);
+            self.amounts = less;
+            self.output.lower(BudgetScope::Day, day.output);
         }
         self.day = Some(day);
     }

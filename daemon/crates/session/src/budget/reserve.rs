@@ -2,12 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use agentd_budget::{Account, Amounts, DayError, Quote, Refusal};
+use agentd_budget::{Account, Amounts, DayError, OutputFit, Quote, Refusal};
 use agentd_protocol::budget::{BudgetReached, BudgetScope};
 use tokio::task::spawn_blocking;
 
 use super::{
-    reservation::Reservation,
+    reservation::{Reservation, ScopedFit},
     session_budget::{Accounts, Denied, SETTLED, SessionBudget},
 };
 
@@ -42,7 +42,7 @@ impl SessionBudget {
     async fn try_reserve(self: &Arc<Self>, quote: Quote) -> Result<Reservation, Attempt> {
         let mut reservation = self.reserve_here(quote)?;
         let Some(day) = &self.day else { return Ok(reservation) };
-        let quote = Quote { output: reservation.output, ..quote };
+        let quote = Quote { output: reservation.output.tokens, ..quote };
         let (file, limits, budget) = (day.file.clone(), day.limits, Arc::clone(self));
         // The reservation goes along, so that nothing stays reserved when nobody waits for it any more.
         let reserved = spawn_blocking(move || match file.reserve(limits, &quote) {
@@ -63,15 +63,15 @@ impl SessionBudget {
     /// Reserves in the accounts of the run and of the session.
     fn reserve_here(self: &Arc<Self>, quote: Quote) -> Result<Reservation, Attempt> {
         let mut accounts = self.accounts();
-        let mut output = quote.output;
+        let mut output = ScopedFit { tokens: quote.output, lowered_by: None };
         if let Some(run) = &accounts.run {
             if let Some(reached) = run.reached {
                 return Err(Attempt::Refused(reached, false));
             }
-            output = output.min(fit(BudgetScope::Run, &run.account, &quote)?);
+            output.lower(BudgetScope::Run, fit(BudgetScope::Run, &run.account, &quote)?);
         }
-        output = output.min(fit(BudgetScope::Session, &accounts.session, &quote)?);
-        let amounts = quote.with_output(output);
+        output.lower(BudgetScope::Session, fit(BudgetScope::Session, &accounts.session, &quote)?);
+        let amounts = quote.with_output(output.tokens);
         let exactly = Quote::of(amounts);
         // Both fit, as was just seen under the same lock.
         if let Some(run) = &mut accounts.run {
@@ -105,7 +105,7 @@ enum Attempt {
     Broken(String),
 }
 
-fn fit(scope: BudgetScope, account: &Account, quote: &Quote) -> Result<u64, Attempt> {
+fn fit(scope: BudgetScope, account: &Account, quote: &Quote) -> Result<OutputFit, Attempt> {
     account.fit(quote).map_err(|refusal| refused(scope, account, refusal))
 }
 

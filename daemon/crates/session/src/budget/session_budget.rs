@@ -161,6 +161,22 @@ impl SessionBudget {
         }
     }
 
+    /// A budget cut an answer off. Ends the run, if there is one.
+    pub(super) fn cut_off(&self, scope: BudgetScope, what: BudgetQuantity) -> BudgetReached {
+        let reached = {
+            let accounts = self.accounts();
+            match (scope, &accounts.run, &self.day) {
+                (BudgetScope::Run, Some(run), _) => {
+                    run.account.limits.reached(scope, what, run.account.used())
+                }
+                (BudgetScope::Day, _, Some(day)) => day.limits.reached(scope, what, accounts.day_used),
+                _ => accounts.session.limits.reached(BudgetScope::Session, what, accounts.session.used()),
+            }
+        };
+        self.reach(reached);
+        reached
+    }
+
     /// A budget ends the run, if there is one.
     pub(super) fn reach(&self, reached: BudgetReached) {
         if let Some(run) = &mut self.accounts().run {

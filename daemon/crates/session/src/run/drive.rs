@@ -37,6 +37,8 @@ pub(crate) async fn drive(context: Arc<SessionContext>, beginning: RunBeginning,
                 Ok(start) => {
                     host.send(RunMessage::Accepted).await;
                     run_on(&mut host, start, &cancel).await;
+                    // A budget may also have ended what came after the last answer.
+                    host.report_budget().await;
                     None
                 }
                 Err(failure) => {
@@ -82,7 +84,8 @@ async fn prepared(
 }
 
 /// Repeats the run for retries, after a compaction, and while messages are queued. An aborted run leaves queued
-/// messages for the next prompt.
+/// messages for the next prompt. Where a budget takes the place of a retry or of a fallback model, the run is repeated, too: no model
+/// is asked any more, and the last answer says why.
 async fn run_on(host: &mut RunHost, mut start: RunStart, cancel: &CancellationToken) {
     loop {
         let ended = match agentd_agent::run(host, start, cancel).await {
@@ -96,6 +99,10 @@ async fn run_on(host: &mut RunHost, mut start: RunStart, cancel: &CancellationTo
                 &substitute.event.error_message
             })
             .await;
+            if host.context.budget.reached().is_some() {
+                start = RunStart::default();
+                continue;
+            }
             if cancel.is_cancelled() {
                 return;
             }
@@ -113,7 +120,13 @@ async fn run_on(host: &mut RunHost, mut start: RunStart, cancel: &CancellationTo
                     start = RunStart::default();
                     continue;
                 }
-                Ok(false) => host.end_retries("Retry cancelled").await,
+                Ok(false) => {
+                    host.end_retries("Retry cancelled").await;
+                    if host.context.budget.reached().is_some() {
+                        start = RunStart::default();
+                        continue;
+                    }
+                }
                 Err(error) => return host.report_end(error).await,
             }
         } else {
@@ -121,11 +134,7 @@ async fn run_on(host: &mut RunHost, mut start: RunStart, cancel: &CancellationTo
             let error = error.filter(|_| !cancel.is_cancelled());
             host.end_retries(error.unwrap_or("Retry cancelled")).await;
         }
-        if host.context.budget.reached().is_some() {
-            host.report_budget().await;
-            return;
-        }
-        if cancel.is_cancelled() {
+        if host.context.budget.reached().is_some() || cancel.is_cancelled() {
             return;
         }
         if let Some(answer) = &ended.last {
