@@ -89,6 +89,13 @@ fn files_of_another_user_are_refused_and_reported() {
     let mut daemon = Daemon::start(&home, &[]);
     assert_says(&told(&mut daemon), &["settings.json", "belongs to another user (uid 65534)", "chown"]);
     assert_eq!(daemon.done(json!({"type": "bash", "command": "echo works"}))["output"], "works\n");
+    daemon.close();
+    // What it would keep from happening does not happen without it.
+    home.settings(&json!({"permissions": {"preset": "read-only"}}));
+    chown(home.agent_dir().join("settings.json"), Some(65534), None).unwrap();
+    let refused = ctl::run(&home, &["prompt", "--demo", "Hello."]);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert_says(&refused.stderr, &["settings.json", "belongs to another user (uid 65534)", "chown"]);
 }
 
 #[test]

@@ -34,8 +34,14 @@ fn may_hold_guard_rails(error: &JsonFileError) -> bool {
         JsonFileError::Syntax { path, .. } | JsonFileError::NotUtf8 { path, .. } => {
             std::fs::read(path).is_ok_and(|bytes| names_guard_rails(&String::from_utf8_lossy(&bytes)))
         }
-        // A folder or a pipe in its place holds none.
-        JsonFileError::Unreadable(error) => !matches!(error.problem(), OpenProblem::NotAFile(_)),
+        JsonFileError::Unreadable(error) => match error.problem() {
+            // Nothing of these is a file of settings that someone has written.
+            OpenProblem::NotAFile(_) | OpenProblem::OfProcesses | OpenProblem::TooLong { .. } => false,
+            // It is not used, and what it wants to keep from happening must not happen all the same.
+            OpenProblem::Foreign { .. } => std::fs::read(error.path())
+                .map_or(true, |bytes| names_guard_rails(&String::from_utf8_lossy(&bytes))),
+            _ => true,
+        },
     }
 }
 
