@@ -67,7 +67,7 @@ pub struct PermissionQuestion {
     /// The shell command of `bash`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// The simple commands that it consists of.
+    /// The simple commands that it consists of, each before those that it starts: `sudo rm x` before `rm x`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parsed: Vec<VerdictCommand>,
     /// The file or folder that is read or written, absolute.

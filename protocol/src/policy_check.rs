@@ -57,7 +57,7 @@ pub struct PolicyVerdict {
     pub rule: Option<VerdictRule>,
     /// Why.
     pub reason: String,
-    /// The simple commands of a shell command.
+    /// The simple commands of a shell command, each before those that it starts: `sudo rm x` before `rm x`.
     pub parsed: Vec<VerdictCommand>,
 }
 

@@ -8,6 +8,7 @@ use crate::{
     compiled::{Compiled, CompiledRow, Verdict, exec_preset},
     launcher,
     looks::{self, ListedFiles},
+    parsed::ParsedCommand,
     repository,
     rule::{FileAccess, Match},
     shell::{self, Access, Assignment, Folders, Script, SimpleCommand, Word},
@@ -21,15 +22,28 @@ const MAX_WRAPPERS: u32 = 8;
 /// How many commands are judged for one text, those that wrappers start included.
 const MAX_JUDGED: u32 = 2000;
 
-/// The verdict about a shell command. `variables` are set for it from outside.
-pub(crate) fn judge(policy: &Compiled, script: &Script, variables: &[String]) -> Verdict {
-    let mut judge = Judge { policy, left: MAX_JUDGED, is_launched: false, gets_names_of: None };
+/// The verdict about a shell command, and its simple commands, each before those that it starts. `variables` are set for it from
+/// outside.
+pub(crate) fn judge(
+    policy: &Compiled,
+    script: &Script,
+    variables: &[String],
+) -> (Verdict, Vec<ParsedCommand>) {
+    let mut judge = Judge {
+        policy,
+        left: MAX_JUDGED,
+        is_launched: false,
+        gets_names_of: None,
+        is_certain: true,
+        parsed: Vec::new(),
+    };
     let mut verdict = judge.script(script, 0);
     if judge.left == 0 {
         verdict = verdict.and(judge.unclear("the command starts too many others"));
     }
     let outside = variables.iter().map(|name| Assignment { name: name.clone(), exported: true });
-    outside.fold(verdict, |verdict, assignment| verdict.and(judge.assignment(&assignment)))
+    let verdict = outside.fold(verdict, |verdict, assignment| verdict.and(judge.assignment(&assignment)));
+    (verdict, judge.parsed)
 }
 
 struct Judge<'a> {
@@ -39,6 +53,10 @@ struct Judge<'a> {
     is_launched: bool,
     /// The files whose names the command reads, where it is known to read names.
     gets_names_of: Option<ListedFiles>,
+    /// Whether what is looked at is a command for certain, which is listed, and no guess at one.
+    is_certain: bool,
+    /// The commands until here.
+    parsed: Vec<ParsedCommand>,
 }
 
 impl Judge<'_> {
@@ -49,6 +67,9 @@ impl Judge<'_> {
             let fed_by = script.commands.get(command.fed_by.clone()).unwrap_or_default();
             self.gets_names_of = looks::listed_files(fed_by.iter().map(|command| &*command.words))
                 .filter(|_| command.redirections.is_empty());
+            if self.is_certain {
+                self.parsed.push(ParsedCommand::of(command));
+            }
             let of_command = self.command(command, depth);
             verdict = if index == 0 { of_command } else { verdict.and(of_command) };
         }
@@ -139,12 +160,13 @@ impl Judge<'_> {
             return verdict;
         }
         let Some(launched) = launcher::launched(words) else { return verdict };
+        let is_certain = std::mem::take(&mut self.is_certain);
         self.is_launched = true;
         for command in launched.commands {
             let found = self.words(command, folders, depth + 1);
             // Words that are no command at all are not understood, which says nothing.
-            let is_certain = found.rule.is_some() || wrapper::unwrap(command).is_some();
-            verdict = if is_certain { verdict.and(found) } else { verdict };
+            let is_command = found.rule.is_some() || wrapper::unwrap(command).is_some();
+            verdict = if is_command { verdict.and(found) } else { verdict };
         }
         self.is_launched = false;
         for text in launched.texts {
@@ -162,6 +184,7 @@ impl Judge<'_> {
                 verdict = verdict.and(found);
             }
         }
+        self.is_certain = is_certain;
         verdict
     }
 
@@ -181,6 +204,9 @@ impl Judge<'_> {
             let of_inner = match inner {
                 Inner::Words { words, assignments, at } => {
                     inner_at = Some(*at);
+                    if self.is_certain && !words.is_empty() {
+                        self.parsed.push(ParsedCommand::started(words, assignments));
+                    }
                     let mut of_inner = if words.is_empty() {
                         self.unclear("it starts a command that is not there")
                     } else {
@@ -195,6 +221,10 @@ impl Judge<'_> {
                     let home = self.policy.options().home.to_string_lossy().into_owned();
                     let script = shell::parse(text, folders.clone(), &home);
                     self.script(&script, depth + 1)
+                }
+                Inner::Own(words) => {
+                    inner_at = Some(0);
+                    self.words(words, folders, depth + 1)
                 }
             };
             verdict = Some(verdict.map_or(of_inner.clone(), |verdict| verdict.and(of_inner)));

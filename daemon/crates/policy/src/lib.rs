@@ -11,6 +11,7 @@ mod compiled;
 pub mod fuzz;
 mod launcher;
 mod looks;
+mod parsed;
 mod paths;
 mod policy;
 mod project;
@@ -22,5 +23,6 @@ mod variables;
 mod wrapper;
 
 pub use compiled::{DecidingRule, PolicyError, PolicyOptions, RuleLayer, RuleSource};
-pub use policy::{ParsedCommand, Policy, PolicyDecision, Subject};
+pub use parsed::ParsedCommand;
+pub use policy::{Policy, PolicyDecision, Subject};
 pub use project::{ProjectPolicy, ProjectPolicyError};

@@ -7,8 +7,9 @@ use agentd_protocol::settings::{PermissionAction, PermissionPreset, PermissionRu
 use crate::{
     command,
     compiled::{Compiled, DecidingRule, PolicyError, PolicyOptions, RuleLayer, RuleSource, Verdict},
+    parsed::ParsedCommand,
     rule::FileAccess,
-    shell::{self, Folders, SimpleCommand},
+    shell::{self, Folders},
     suggest,
 };
 
@@ -40,15 +41,6 @@ pub enum Subject<'a> {
     Other,
 }
 
-/// A simple command, as it is shown.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ParsedCommand {
-    /// Its words: quotes resolved where they are known, as written where they are only known when it runs.
-    pub words: Vec<String>,
-    /// Its redirections, such as `> out.txt`.
-    pub redirections: Vec<String>,
-}
-
 /// The verdict about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyDecision {
@@ -58,7 +50,7 @@ pub struct PolicyDecision {
     pub rule: Option<DecidingRule>,
     /// Why, in a clause for users and models.
     pub reason: String,
-    /// The simple commands of a shell command.
+    /// The simple commands of a shell command, each before those that it starts.
     pub parsed: Vec<ParsedCommand>,
     /// A rule that would allow this and what is like it; absent where none is safe.
     pub suggestion: Option<PermissionRule>,
@@ -148,11 +140,11 @@ fn decide_command(
 ) -> PolicyDecision {
     let home = compiled.options().home.to_string_lossy();
     let script = shell::parse(text, Folders::one(folder), &home);
-    let mut verdict = if is_unrestricted {
-        Verdict::new(PermissionAction::Allow, "the preset full allows everything, and no rule is against it")
-    } else {
-        command::judge(compiled, &script, variables)
-    };
+    let (mut verdict, parsed) = command::judge(compiled, &script, variables);
+    if is_unrestricted {
+        let reason = "the preset full allows everything, and no rule is against it";
+        verdict = Verdict::new(PermissionAction::Allow, reason);
+    }
     if script.commands.is_empty() && script.obscure.is_none() {
         verdict = Verdict::new(PermissionAction::Allow, "it runs nothing");
     }
@@ -163,25 +155,6 @@ fn decide_command(
         action: verdict.action,
         rule: verdict.rule,
         reason: verdict.reason,
-        parsed: script.commands.iter().map(shown).collect(),
-    }
-}
-
-fn shown(command: &SimpleCommand) -> ParsedCommand {
-    let assigned = command.assignments.iter().map(|assignment| format!("{}=…", assignment.name));
-    let words = command.words.iter().map(|word| word.text().unwrap_or(&word.source).to_owned());
-    ParsedCommand {
-        words: assigned.chain(words).collect(),
-        redirections: command
-            .redirections
-            .iter()
-            .map(|redirection| {
-                let sign = match redirection.access {
-                    shell::Access::Read => "<",
-                    shell::Access::Write => ">",
-                };
-                format!("{sign} {}", redirection.target.text().unwrap_or(&redirection.target.source))
-            })
-            .collect(),
+        parsed,
     }
 }

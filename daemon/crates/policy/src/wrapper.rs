@@ -292,7 +292,7 @@ fn find(words: &[Word]) -> Option<Wrapped> {
         replace(&mut command, "{}", FOUND_BY_FIND);
         inner.push(Inner::Words { words: command, assignments: Vec::new(), at: 0 });
     }
-    inner.push(Inner::Words { words: own, assignments: Vec::new(), at: 0 });
+    inner.push(Inner::Own(own));
     Some(Wrapped { inner, asks: None })
 }
 

@@ -59,3 +59,32 @@ fn verdicts() {
     assert!(table.examples.len() >= 400);
     assert!(wrong.is_empty(), "{} wrong verdicts:\n{}", wrong.len(), wrong.join("\n"));
 }
+
+#[test]
+fn commands_are_listed_with_those_that_they_start() {
+    let preset = PermissionSettings::default().preset.unwrap_or_default();
+    let policy = Policy::new(PolicyOptions {
+        preset,
+        project_preset: None,
+        layers: Vec::new(),
+        cwd: "/project".into(),
+        home: "/home/me".into(),
+    })
+    .unwrap();
+    for (text, wanted) in [
+        ("git log > out | wc -l", vec!["git log > out", "wc -l"]),
+        ("sh -c 'rm x; ls'", vec!["sh -c rm x; ls", "rm x", "ls"]),
+        ("sudo nice rm x", vec!["sudo nice rm x", "nice rm x", "rm x"]),
+        ("env A=b ls", vec!["env A=b ls", "A=… ls"]),
+        ("env -S 'ls -l'; pwd", vec!["env -S ls -l", "env ls -l", "ls -l", "pwd"]),
+        ("find . -exec rm {} \\;", vec!["find . -exec rm {} ;", "rm {}"]),
+        ("ls | xargs sh -c 'npm i'", vec!["ls", "xargs sh -c npm i", "sh -c npm i …", "npm i"]),
+        ("echo $(date)", vec!["date", "echo $(date)"]),
+    ] {
+        let subject = Subject::Command { text, folder: Path::new("/project"), variables: &[] };
+        let parsed = policy.decide("bash", subject).parsed;
+        let lines =
+            parsed.into_iter().map(|command| [command.words, command.redirections].concat().join(" "));
+        assert_eq!(lines.collect::<Vec<_>>(), wanted, "{text}");
+    }
+}

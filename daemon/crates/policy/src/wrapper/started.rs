@@ -4,6 +4,7 @@ use crate::shell::{Assignment, Word};
 
 /// Why the user is asked where it is not known.
 pub(super) const NOT_KNOWN: Option<&str> = Some("what it starts is only known when it runs");
+
 /// What a wrapper starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Wrapped {
@@ -25,6 +26,8 @@ pub(crate) enum Inner {
     },
     /// A text that a shell runs.
     Text(String),
+    /// The wrapper's own words without those of what it starts, which are judged, too.
+    Own(Vec<Word>),
 }
 
 /// What is not known at all.
