@@ -223,6 +223,8 @@ fn without_descriptors_what_runs_goes_on_and_what_is_new_is_told() {
     let service = with_files(&home, "64:64");
     let mut client = service.client();
     open(&mut client, &home);
+    // The process guard runs from the first command on, so that later ones need no descriptors for its start.
+    client.done(json!({"type": "bash", "command": "true"}));
     client.send(&json!({"type": "prompt", "message": "Go."}));
     client.event("message_update");
     // Accepted clients receive nothing; refused ones receive an error.
