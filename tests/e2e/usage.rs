@@ -24,8 +24,8 @@ fn session(home: &Home, folder: &str, id: &str, cwd: &str, answers: &[(&str, &st
 
 fn two_projects() -> Home {
     let home = Home::new();
-    session(&home, "a", "s1", "/work/a", &[("2026-01-01", "m", 0.5), ("2026-01-02", "n", 0.25)]);
-    session(&home, "b", "s2", "/work/b", &[("2026-01-02", "m", 1.0)]);
+    session(&home, "a", "s1", "/code/a", &[("2026-01-01", "m", 0.5), ("2026-01-02", "n", 0.25)]);
+    session(&home, "b", "s2", "/code/b", &[("2026-01-02", "m", 1.0)]);
     home.write_agent("sessions/a/broken.jsonl", "{\"type\":\"session\",\n\0\0\0");
     home.write_agent("sessions/a/other.jsonl", "{\"some\":\"thing\"}\n");
     home.write_agent("sessions/a/torn.jsonl", "{\"type\":\"ses");
@@ -57,8 +57,8 @@ total  $1.7500    3.6k        3      0
     assert_eq!(shown(&home, &["--by", "model"]), by_model);
     let by_project = "\
 project     cost  tokens  answers  calls
-/work/b  $1.0000    1.2k        1      0
-/work/a  $0.7500    2.4k        2      0
+/code/b  $1.0000    1.2k        1      0
+/code/a  $0.7500    2.4k        2      0
 total    $1.7500    3.6k        3      0
 ";
     assert_eq!(shown(&home, &["--by", "project"]), by_project);
@@ -83,7 +83,7 @@ fn what_is_new_is_counted_and_the_index_is_made_again_where_it_is_of_no_use() {
         let report: Value = serde_json::from_str(&shown(home, &["--json"])).unwrap();
         report["total"]["costUsd"].as_f64().unwrap()
     };
-    let path = session(&home, "b", "s3", "/work/b", &[("2026-01-03", "m", 4.0)]);
+    let path = session(&home, "b", "s3", "/code/b", &[("2026-01-03", "m", 4.0)]);
     assert_eq!(total(&home), 5.75);
     fs::remove_file(path).unwrap();
     assert_eq!(total(&home), 1.75);
