@@ -4,7 +4,7 @@
 use std::fs;
 
 use agentd_e2e::{
-    Home, MockServer, Reply, Service, SocketClient,
+    Gate, Home, MockServer, Reply, Service, SocketClient,
     apis::ProviderApi,
     ctl::{self, Finished},
 };
@@ -300,6 +300,24 @@ fn open(client: &mut SocketClient, home: &Home, model: &str) -> Value {
 fn ask_once(client: &mut SocketClient) {
     client.done(json!({"type": "prompt", "message": "Hi"}));
     assert_eq!(text(answers(&client.settled())[0]), "Hello.");
+}
+
+#[test]
+fn a_connection_serves_again_when_the_end_of_the_body_comes_after_the_answer() {
+    let api = ProviderApi::Messages;
+    let body_end = Gate::default();
+    let server = MockServer::always(Reply::stream(api.answer("Hello.")).gate(&body_end));
+    let home = Home::new();
+    home.configure(&json!({"providers": {"messages": api.provider(&server)}}));
+    let service = Service::start(&home, &[]);
+    let mut client = client(&service);
+    open(&mut client, &home, "messages/messages");
+    ask_once(&mut client);
+    body_end.open();
+    // The second request may come before the end of the first body, by a connection of its own.
+    ask_once(&mut client);
+    let (open, accepted) = server.connections();
+    assert_eq!(open, accepted, "no connection was closed");
 }
 
 #[test]

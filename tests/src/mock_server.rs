@@ -187,7 +187,9 @@ struct State {
     otherwise: Option<Reply>,
     requests: Vec<Request>,
     disconnects: usize,
+    /// Those open now.
     connections: usize,
+    accepted: usize,
 }
 
 #[derive(Default)]
@@ -240,7 +242,10 @@ impl MockServer {
         thread::spawn(move || {
             for connection in listener.incoming().flatten() {
                 let shared = Arc::clone(&shared);
-                shared.change(|state| state.connections += 1);
+                shared.change(|state| {
+                    state.connections += 1;
+                    state.accepted += 1;
+                });
                 thread::spawn(move || {
                     serve(connection, &shared);
                     shared.change(|state| state.connections -= 1);
@@ -281,6 +286,13 @@ impl MockServer {
         self.wait(DEADLINE, |state| state.requests.len() >= count, &format!("{count} requests"))
             .requests
             .clone()
+    }
+
+    /// The connections that are open now, and those that were ever accepted.
+    #[must_use]
+    pub fn connections(&self) -> (usize, usize) {
+        let state = self.shared.lock();
+        (state.connections, state.accepted)
     }
 
     /// Waits until a client is connected.

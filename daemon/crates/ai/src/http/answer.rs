@@ -27,6 +27,9 @@ const MAX_ERROR_BYTES: usize = 1024 * 1024;
 /// The chunks after the end of an answer that are read so that its connection can be used again.
 const MAX_LEFT_CHUNKS: usize = 4;
 
+/// The time that the end of a body may take after the end of its answer. Servers send it right after, but often in a packet of its own.
+const BODY_END_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// An answer whose headers have come.
 pub(crate) struct HttpAnswer {
     pub(super) server: Server,
@@ -44,6 +47,8 @@ pub(crate) struct HttpAnswer {
 pub(super) enum AnswerBody {
     Live(Response),
     Replayed(ReplayedAnswer),
+    /// The answer is complete, and what is left of the body is not the reader's any more.
+    Finished,
 }
 
 impl HttpAnswer {
@@ -86,6 +91,7 @@ impl HttpAnswer {
                 read.map_err(|error| server.lost(&error))
             }
             AnswerBody::Replayed(played) => timeouts.wait(played.chunk(), phase, cancel, server).await?,
+            AnswerBody::Finished => Ok(None),
         }
     }
 
@@ -101,13 +107,15 @@ impl HttpAnswer {
         }
     }
 
-    /// Reads the rest if it has come already, so that the connection can be used again.
-    pub(crate) fn finish(mut self) {
-        let AnswerBody::Live(response) = &mut self.body else { return };
-        for _ in 0..MAX_LEFT_CHUNKS {
-            if !matches!(response.chunk().now_or_never(), Some(Ok(Some(_)))) {
-                break;
-            }
+    /// Reads the rest of the body of a complete answer, so that the connection can be used again: what has come at once, the rest in a
+    /// task of its own. A connection whose body is dropped before its end is closed, and the next request has to connect again.
+    pub(crate) fn finish(&mut self) {
+        let AnswerBody::Live(response) = std::mem::replace(&mut self.body, AnswerBody::Finished) else {
+            return;
+        };
+        let mut rest = Box::pin(read_to_end(response));
+        if rest.as_mut().now_or_never().is_none() {
+            tokio::spawn(tokio::time::timeout(BODY_END_TIMEOUT, rest));
         }
     }
 
@@ -161,5 +169,14 @@ impl HttpAnswer {
             return (self.server.aws_refusal(Some(status.as_u16()), &error), error.is_of_time());
         }
         (self.server.refusal(Some(status.as_u16()), &ErrorBody::read(&body)), false)
+    }
+}
+
+/// Reads a body to its end, its failure, or [`MAX_LEFT_CHUNKS`].
+async fn read_to_end(mut body: Response) {
+    for _ in 0..MAX_LEFT_CHUNKS {
+        if !matches!(body.chunk().await, Ok(Some(_))) {
+            return;
+        }
     }
 }

@@ -91,6 +91,9 @@ impl<A: Adapter> Provider for HttpProvider<A> {
                 if decoder.is_finished() {
                     // Before the last delta: its receiver may not poll the stream again.
                     answer.was_read().await;
+                    if let Some(Delta::Done { .. }) = deltas.last() {
+                        answer.finish();
+                    }
                 }
                 for delta in deltas.drain(..) {
                     if let Delta::Failed { failure, .. } = &delta && let Some(stall) = failure.stall {
@@ -99,7 +102,6 @@ impl<A: Adapter> Provider for HttpProvider<A> {
                     yield delta;
                 }
             }
-            answer.finish();
         })
     }
 }
