@@ -139,7 +139,7 @@ fn another_user_is_refused() {
         chown(home.root().join(folder), Some(NOBODY), Some(NOBODY)).unwrap();
     }
     let program = home.root().join("agentd");
-    fs::copy(binaries::agentd(), &program).unwrap();
+    binaries::copy(&binaries::agentd(), &program);
     let mut command = home.command("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program).arg("serve");
     let service = Service::start_command(command).expect("it starts");

@@ -1,6 +1,14 @@
 //! Clients that join in the middle, fall behind or die, in one session that goes on.
 
-use agentd_e2e::{Ctl, Gate, Home, MockServer, Reply, Service, SocketClient, processes, sse};
+use std::{
+    io,
+    sync::{Arc, Condvar, Mutex},
+};
+
+use agentd_e2e::{
+    Ctl, Gate, Home, MockServer, Reply, Service, SocketClient, mock_server::Pieces, processes, sse,
+    wait::LONG_DEADLINE,
+};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -16,6 +24,56 @@ const EVENT_BYTES: u64 = 150;
 /// twice, the transcript, and code that is loaded on first use.
 const MAY_GROW: u64 = 16 << 20;
 
+/// The deltas that the server sends at once.
+const BLOCK: usize = 500;
+
+/// The deltas that the server may be ahead of a reader that keeps up: far less than the queue of a client holds.
+const AHEAD: usize = 1_500;
+
+/// The progress of the clients that keep up. The server waits for them, so that none is cut off however slow the machine is.
+#[derive(Clone, Default)]
+struct Pace(Arc<(Mutex<Vec<usize>>, Condvar)>);
+
+/// The place of one client in a [`Pace`].
+struct Reader {
+    pace: Pace,
+    at: usize,
+}
+
+impl Pace {
+    /// A reader that has `letters` of the answer.
+    fn reader(&self, letters: usize) -> Reader {
+        let mut readers = self.0.0.lock().unwrap();
+        readers.push(letters);
+        Reader { pace: self.clone(), at: readers.len() - 1 }
+    }
+
+    /// Sends [`DELTAS`] deltas, after `before` letters of the answer.
+    fn send(&self, pieces: &mut Pieces<'_>, letter: &str, before: usize) -> io::Result<()> {
+        let block = sse::text(letter).repeat(BLOCK);
+        for sent in (0..DELTAS).step_by(BLOCK) {
+            pieces.send(block.as_bytes())?;
+            let least = (before + sent + BLOCK).saturating_sub(AHEAD);
+            let (readers, changed) = &*self.0;
+            let behind = |readers: &mut Vec<usize>| readers.iter().any(|letters| *letters < least);
+            let waited =
+                changed.wait_timeout_while(readers.lock().unwrap(), LONG_DEADLINE, behind).unwrap().1;
+            if waited.timed_out() {
+                return Err(io::Error::other("a reader does not come along"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Reader {
+    fn has(&self, letters: usize) {
+        let (readers, changed) = &*self.pace.0;
+        readers.lock().unwrap()[self.at] = letters;
+        changed.notify_all();
+    }
+}
+
 /// A client, and the transcript that it can rebuild from the lines that it received.
 struct View {
     client: SocketClient,
@@ -27,6 +85,8 @@ struct View {
     messages: Vec<Value>,
     /// The text of the unfinished answer, from its deltas.
     streamed: String,
+    /// Where the server waits for this client.
+    reader: Option<Reader>,
 }
 
 impl View {
@@ -49,8 +109,14 @@ impl View {
             seq,
             messages: messages.as_array().expect("a list").clone(),
             streamed: text(&attached["inFlight"]["message"]),
+            reader: None,
         };
         (view, attached)
+    }
+
+    /// Lets the server wait for this client from here on.
+    fn keep_up(&mut self, pace: &Pace) {
+        self.reader = Some(pace.reader(self.streamed.len()));
     }
 
     /// Takes the next event, whose number must follow the last; `None` when the client is cut off instead.
@@ -71,6 +137,9 @@ impl View {
         let delta = &event["assistantMessageEvent"];
         if delta["type"] == "text_delta" {
             self.streamed.push_str(delta["delta"].as_str().expect("a text"));
+            if let Some(reader) = &self.reader {
+                reader.has(self.streamed.len());
+            }
         }
         if event["type"] == "message_end" {
             // The deltas equal the message.
@@ -106,12 +175,16 @@ fn deltas(letter: &str) -> String {
 #[test]
 fn clients_that_stay_or_come_back_have_the_whole_transcript() {
     let (first, second) = (Gate::new(), Gate::new());
-    let server = MockServer::start([Reply::stream(sse::text("a"))
-        .gate(&first)
-        .then(deltas("b"))
-        .gate(&second)
-        .then(deltas("c"))
-        .then(sse::end("stop", (1, 0, 1)))]);
+    let (of_b, of_c) = (Pace::default(), Pace::default());
+    let server = MockServer::start([{
+        let (of_b, of_c) = (of_b.clone(), of_c.clone());
+        Reply::stream(sse::text("a"))
+            .gate(&first)
+            .live(move |pieces| of_b.send(pieces, "b", 1))
+            .gate(&second)
+            .live(move |pieces| of_c.send(pieces, "c", 1 + DELTAS))
+            .then(sse::end("stop", (1, 0, 1)))
+    }]);
     let home = Home::with_model(&server);
     let service = Service::start(&home, &[]);
     let mut host = service.client();
@@ -130,6 +203,7 @@ fn clients_that_stay_or_come_back_have_the_whole_transcript() {
     program.wait_for_stdout("a");
     let before = processes::usage(service.id());
 
+    [&mut steady, &mut late].map(|view| view.keep_up(&of_b));
     first.open();
     program.wait_for_stdout("bbb");
     program.signal(Signal::KILL);
@@ -157,8 +231,11 @@ fn clients_that_stay_or_come_back_have_the_whole_transcript() {
     assert_eq!((&again["replayed"], &again["seq"]), (&json!(true), &json!(away)));
     back.streamed = steady.streamed[..steady.streamed.len() - 100].to_owned();
 
+    let mut others = [slow, slower, late, back];
+    steady.keep_up(&of_c);
+    others.iter_mut().for_each(|view| view.keep_up(&of_c));
     second.open();
-    let reading: Vec<_> = [slow, slower, late, back]
+    let reading: Vec<_> = others
         .into_iter()
         .map(|mut view| {
             std::thread::spawn(move || {
@@ -208,18 +285,22 @@ fn a_client_that_is_alone_is_waited_for() {
 
 #[test]
 fn a_plain_client_that_falls_behind_is_told_and_left() {
-    let (first, second) = (Gate::new(), Gate::new());
-    let server = MockServer::start([Reply::stream(sse::text("a"))
-        .gate(&first)
-        .then(deltas("b"))
-        .gate(&second)
-        .then(sse::end("stop", (1, 0, 1)))]);
+    let (first, second, pace) = (Gate::new(), Gate::new(), Pace::default());
+    let server = MockServer::start([{
+        let pace = pace.clone();
+        Reply::stream(sse::text("a"))
+            .gate(&first)
+            .live(move |pieces| pace.send(pieces, "b", 1))
+            .gate(&second)
+            .then(sse::end("stop", (1, 0, 1)))
+    }]);
     let home = Home::with_model(&server);
     let service = Service::start(&home, &[]);
     let mut plain = service.client();
     let opened = plain.done(json!({"type": "open_session", "cwd": home.project()}));
     let (mut steady, _) = View::attach(&service, opened["sessionId"].as_str().expect("an id"), None);
     steady.client.send(&json!({"type": "prompt", "message": "Go."}));
+    steady.keep_up(&pace);
     first.open();
     steady.until_streamed(1 + DELTAS);
     let said = plain.closed();

@@ -11,7 +11,7 @@ use crate::{
 #[test]
 fn a_session_without_permissions_gets_some_in_the_middle_of_a_run() {
     let server = MockServer::start([
-        calls(&["touch one && sleep 60"]),
+        calls(&["touch one && sleep 1000"]),
         Reply::stream(sse::calls(&[("call_2", "bash", json!({ "command": "touch two" }))])),
         Reply::stream(sse::answer("Done.")),
     ]);

@@ -28,6 +28,16 @@ pub fn agentctl() -> PathBuf {
     folder().join("agentctl")
 }
 
+/// Copies a program that is then run from there. By a process of its own: a file that this process has open for writing is inherited by
+/// the processes that other tests start meanwhile, and cannot be run until they have let go of it.
+///
+/// # Panics
+/// When it cannot be copied.
+pub fn copy(program: &Path, to: &Path) {
+    let done = Command::new("cp").arg(program).arg(to).status().expect("cp runs");
+    assert!(done.success(), "{} could not be copied to {}", program.display(), to.display());
+}
+
 /// The root of the workspace.
 pub fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("the workspace folder")

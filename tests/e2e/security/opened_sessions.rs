@@ -7,7 +7,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use agentd_e2e::{Ctl, Daemon, Home, MockServer, Reply, Service, ctl, sse};
+use agentd_e2e::{Ctl, Daemon, Home, MockServer, Reply, Service, binaries, ctl, sse};
 use serde_json::{Value, json};
 
 use super::opened_files::{make_endless, make_pipe};
@@ -168,7 +168,7 @@ impl<'a> Bound<'a> {
             fs::create_dir(&folder).unwrap();
             for program in [ctl::agentd(home, &[]), ctl::command(home, &[])] {
                 let path = Path::new(program.get_program());
-                fs::copy(path, folder.join(path.file_name().unwrap())).unwrap();
+                binaries::copy(path, &folder.join(path.file_name().unwrap()));
             }
         }
         let it = Self { home, is_root };

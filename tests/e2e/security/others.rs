@@ -8,7 +8,7 @@ use std::{
     process::{Command, Output},
 };
 
-use agentd_e2e::{Home, Service, ctl};
+use agentd_e2e::{Home, Service, binaries, ctl};
 use rustix::{process::Uid, thread::set_thread_res_uid};
 use serde_json::json;
 
@@ -79,7 +79,7 @@ fn programs(home: &Home) -> Option<String> {
     let folder = home.root().join("programs");
     fs::create_dir(&folder).ok()?;
     let agentd = ctl::agentd(home, &[]);
-    fs::copy(Path::new(agentd.get_program()), folder.join("agentd")).ok()?;
+    binaries::copy(Path::new(agentd.get_program()), &folder.join("agentd"));
     folder.join("agentd").to_str().map(str::to_owned)
 }
 
