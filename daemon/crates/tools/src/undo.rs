@@ -41,7 +41,7 @@ impl CommandWatch {
     }
 }
 
-/// Tells the model, and whoever reads the result, that a call cannot be undone. The call has not failed by that.
+/// Says in the result of a call that it cannot be undone. The call has not failed by that.
 pub(crate) fn explain(
     done: Result<ToolResult, ToolError>,
     gap: Option<Gap>,
