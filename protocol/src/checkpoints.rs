@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Checkpoint {
-    /// Its id in the session, such as `c1`.
+    /// Its id in the session, such as `c1`, never used for another one; `lost-…` for one that could not be stored.
     pub id: String,
     /// What made the changes.
     pub kind: CheckpointKind,
@@ -190,6 +190,9 @@ pub struct RestoredCheckpoint {
     pub restored: Vec<RestoredPath>,
     /// What was left as it is, and why: changed since by somebody else, or not possible.
     pub conflicts: Vec<PathReason>,
+    /// Files that the undone checkpoints changed and that are not kept, and why: left as they are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<PathReason>,
 }
 
 /// A path that was restored.

@@ -256,3 +256,59 @@ fn without_undo_nothing_is_kept_and_the_commands_say_how() {
     let refused = daemon.refused(json!({"type": "list_checkpoints"}));
     assert_eq!(refused["code"], "unsupported");
 }
+
+#[test]
+fn a_full_disk_is_said_by_the_call_the_run_and_the_verbs_and_fails_no_call() {
+    let home = home(&[json!([
+        bash("echo agent > a"),
+        {"name": "write", "arguments": {"path": "b", "content": "text"}},
+    ])]);
+    home.write("a", "a\n");
+    let mut daemon = introduce(Daemon::start_with(&home, &[], |command| {
+        command.env("AGENTD_FAIL_POINTS", "undo.record@1+:enospc");
+    }));
+    let events = daemon.prompt("run 0");
+    let results: Vec<&Value> = events.iter().filter(|event| event["type"] == "tool_execution_end").collect();
+    assert_eq!(results.len(), 2);
+    for result in results {
+        let text = result["result"]["content"].to_string();
+        assert!(text.contains("[Undo: what this call changed is not kept"), "{result}");
+        assert!(text.contains("No space left"), "{result}");
+        assert_eq!(result["isError"], false, "{result}");
+    }
+    let told = created(&events);
+    assert_eq!(told.len(), 2);
+    assert!(told[0]["skipped"][0]["path"].as_str().is_some_and(|path| path.ends_with("/a")), "{told:?}");
+    assert_eq!((home.read("a").as_str(), home.read("b").as_str()), ("agent\n", "text"));
+    let list = daemon.done(json!({"type": "list_checkpoints"}));
+    assert_eq!(list["checkpoints"].as_array().map(Vec::len), Some(2), "{list}");
+    let diff = daemon.done(json!({"type": "diff_checkpoint"}));
+    assert_eq!(diff["skipped"].as_array().map(Vec::len), Some(2), "{diff}");
+    let preview = daemon.done(json!({"type": "restore_checkpoint", "step": "undo", "preview": true}));
+    assert_eq!(preview["skipped"], diff["skipped"], "{preview}");
+}
+
+#[test]
+fn agentctl_names_what_is_not_kept_in_the_run_and_afterwards() {
+    let home = home(&[json!([bash("echo agent > a; echo longer than ten bytes > long")])]);
+    home.write("a", "a\n");
+    home.settings(&json!({"defaultProvider": "script", "defaultModel": "script",
+        "undo": {"enabled": true, "maxFileBytes": 10}}));
+    let run = ctl::run(&home, &["prompt", "--private", "run 0"]);
+    assert_eq!(run.code, 0);
+    assert!(
+        run.stderr.contains("Cannot be undone: ") && run.stderr.contains("undo.maxFileBytes"),
+        "{}",
+        run.stderr
+    );
+    let diff = ctl::run(&home, &["diff"]);
+    assert!(diff.stderr.contains("not kept: "), "{}", diff.stderr);
+    let undone = ctl::run(&home, &["undo"]);
+    assert_eq!(undone.code, 1);
+    assert!(
+        undone.stderr.contains("not kept: ") && undone.stderr.contains("undo.maxFileBytes"),
+        "{}",
+        undone.stderr
+    );
+    assert_eq!(home.read("a"), "a\n");
+}

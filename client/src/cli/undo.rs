@@ -59,7 +59,7 @@ Only the agent's own changes are undone. A file that somebody changed since is l
 
 Exit codes:
   0    everything was restored
-  1    a file was left as it is, there is nothing to undo, no session fits, or the session is at work";
+  1    a file was left as it is or is not kept, there is nothing to undo, no session fits, or the session is at work";
 
 /// The flags of `agentctl undo`.
 #[derive(Debug, Clone, Args)]

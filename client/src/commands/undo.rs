@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use agentd_protocol::{
     checkpoints::{
-        ChangeKind, CheckpointDiff, DiffCheckpointParams, DiffSince, FileDiff, RestoreCheckpointParams,
-        RestoreStep, RestoredCheckpoint,
+        ChangeKind, CheckpointDiff, DiffCheckpointParams, DiffSince, FileDiff, PathReason,
+        RestoreCheckpointParams, RestoreStep, RestoredCheckpoint,
     },
     daemon::{AttachSessionParams, ListSessionsParams, Role, SessionInfo},
 };
@@ -41,8 +41,9 @@ fn show(options: &DiffOptions) -> Result<Exit, Fault> {
     }
     let screen = Screen::of_stdout();
     let text = if options.stat { stat(&found.files, screen) } else { unified(&found, screen) };
-    for skipped in &found.skipped {
-        print_stderr(&format!("not kept: {}: {}", one_line(&skipped.path), one_line(&skipped.why)));
+    say_skipped(&found.skipped);
+    if text.is_empty() && !found.skipped.is_empty() {
+        return Ok(Exit::Answered);
     }
     if text.is_empty() {
         print_stderr("The agent has changed nothing that is not undone.");
@@ -81,8 +82,17 @@ fn restore(given: Option<&str>, params: &RestoreCheckpointParams, json: bool) ->
         for left in &done.conflicts {
             print_stderr(&format!("left as it is: {}: {}", one_line(&left.path), one_line(&left.why)));
         }
+        say_skipped(&done.skipped);
     }
-    Ok(if printed == Exit::Answered && !done.conflicts.is_empty() { Exit::Failed } else { printed })
+    let is_whole = done.conflicts.is_empty() && done.skipped.is_empty();
+    Ok(if printed == Exit::Answered && !is_whole { Exit::Failed } else { printed })
+}
+
+/// What the agent changed and cannot be shown or given back.
+fn say_skipped(skipped: &[PathReason]) {
+    for PathReason { path, why } in skipped {
+        print_stderr(&format!("not kept: {}: {}", one_line(path), one_line(why)));
+    }
 }
 
 /// What was done, a line for each path.

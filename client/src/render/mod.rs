@@ -1,5 +1,6 @@
 //! Texts for stdout and stderr.
 
+mod checkpoints;
 mod permissions;
 mod screen;
 mod text;

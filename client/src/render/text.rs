@@ -12,6 +12,7 @@ use agentd_protocol::event::{
 };
 
 use super::{
+    checkpoints::unkept,
     colour_wanted, coloured, one_line,
     permissions::{decided, permissions_changed},
     steers,
@@ -137,6 +138,13 @@ impl TextRenderer {
                 let line = self.style.dim(&permissions_changed(changed));
                 self.notice(format!("{line}\n"))
             }
+            Event::CheckpointCreated(created) => match unkept(&created.checkpoint) {
+                Some(line) => {
+                    let line = self.style.dim(&line);
+                    self.notice(format!("{line}\n"))
+                }
+                None => Vec::new(),
+            },
             Event::CompactionEnd(end) => {
                 let line = self.style.dim(&compacted(end));
                 self.notice(format!("{line}\n"))

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{records::NewRecord, session::SessionCheckpoints, shared_folder::CommandNumber};
+use crate::{recording::Gap, records::NewRecord, session::SessionCheckpoints, shared_folder::CommandNumber};
 
 impl SessionCheckpoints {
     /// A command is about to start: of the agent, or of the user. Its changes are those until the guard is told of the end, or
@@ -19,6 +19,7 @@ impl SessionCheckpoints {
             session: Arc::clone(self),
             call_id,
             tool: tool.to_owned(),
+            is_agent,
         }
     }
 }
@@ -30,28 +31,34 @@ pub struct CommandGuard {
     number: Option<CommandNumber>,
     call_id: Option<String>,
     tool: String,
+    is_agent: bool,
 }
 
 impl CommandGuard {
-    /// The command ended: stores a checkpoint of what it changed.
-    pub fn end(mut self) {
-        self.finish();
+    /// The command ended: stores a checkpoint of what it changed. Says what of that there was no room for.
+    pub fn end(mut self) -> Option<Gap> {
+        self.finish()
     }
 
-    fn finish(&mut self) {
-        let Some(number) = self.number.take() else { return };
+    fn finish(&mut self) -> Option<Gap> {
+        let number = self.number.take()?;
         let using = self.session.kept.using();
-        let found = self.session.folder.end(number);
-        self.session.record(NewRecord {
+        let mut found = self.session.folder.end(number);
+        if self.is_agent {
+            found.skipped.extend(self.session.uncovered_to_tell());
+        }
+        let gap = self.session.record(NewRecord {
             call_id: self.call_id.take(),
             tool: Some(std::mem::take(&mut self.tool)),
             shared: found.shared,
             skipped: found.skipped,
             changes: found.changes,
+            lacks_room: found.lacks_room,
             ..NewRecord::default()
         });
         drop(using);
         self.session.kept.tidy();
+        gap
     }
 }
 
@@ -64,8 +71,10 @@ impl Drop for CommandGuard {
                 number: self.number.take(),
                 call_id: self.call_id.take(),
                 tool: std::mem::take(&mut self.tool),
+                is_agent: self.is_agent,
             };
-            std::thread::spawn(move || rest.finish());
+            // The session's checkpoint says what the gap is.
+            std::thread::spawn(move || drop(rest.finish()));
         }
     }
 }

@@ -13,6 +13,7 @@ mod folder;
 mod kept;
 mod limits;
 mod prune;
+mod recording;
 mod records;
 mod restore;
 mod rules;
@@ -26,6 +27,8 @@ mod watch;
 #[cfg(test)]
 mod hard_cases;
 #[cfg(test)]
+mod lost_cases;
+#[cfg(test)]
 mod retention;
 #[cfg(test)]
 mod said_cases;
@@ -34,6 +37,7 @@ mod tests;
 
 pub use command_guard::CommandGuard;
 pub use limits::UndoLimits;
+pub use recording::Gap;
 pub use services::UndoServices;
 pub use session::{CheckpointError, CheckpointSink, SessionCheckpoints, SessionFacts};
 pub use state::{Change, FileState, ObjectId, StoredPath, Unkept};

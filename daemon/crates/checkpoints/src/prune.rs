@@ -9,7 +9,7 @@ use std::{
 
 use crate::{
     folder::read_index,
-    records::{Record, Records, now_ms, read, replace},
+    records::{Lines, MAX_PRUNED_LINE, Records, keep_only, now_ms, read},
     restore,
     state::{FileState, ObjectId},
     store::Store,
@@ -83,12 +83,14 @@ pub(crate) fn prune(folder: &Path, store: &Store, limits: PruneLimits, live: Liv
 
 fn prune_sessions(folder: &Path, keep: &mut Keep<'_>, max_age: Duration) -> io::Result<()> {
     let oldest = now_ms().saturating_sub(i64::try_from(max_age.as_millis()).unwrap_or(i64::MAX));
-    let mut files: Vec<(PathBuf, Vec<Record>)> = Vec::new();
+    let mut files: Vec<(PathBuf, Lines)> = Vec::new();
     for path in list(&folder.join("sessions"))? {
         match path.extension().and_then(|end| end.to_str()) {
+            // Nothing is left of it but its last id.
+            Some("jsonl") if fs::metadata(&path)?.len() <= MAX_PRUNED_LINE => {}
             Some("jsonl") => {
-                let records = read(&path)?;
-                files.push((path, records));
+                let lines = read(&path)?;
+                files.push((path, lines));
             }
             // A restoring that was killed is completed by the next look at the session.
             Some("restoring") => keep.take(restore::contents_of(&path)),
@@ -97,8 +99,8 @@ fn prune_sessions(folder: &Path, keep: &mut Keep<'_>, max_age: Duration) -> io::
         }
     }
     let mut all: Vec<(i64, usize, usize)> = Vec::new();
-    for (file, (_, records)) in files.iter().enumerate() {
-        all.extend(records.iter().enumerate().map(|(at, record)| (record.checkpoint.time, file, at)));
+    for (file, (_, lines)) in files.iter().enumerate() {
+        all.extend(lines.records.iter().enumerate().map(|(at, record)| (record.checkpoint.time, file, at)));
     }
     // Newest first.
     all.sort_unstable_by_key(|key| std::cmp::Reverse(*key));
@@ -107,27 +109,20 @@ fn prune_sessions(folder: &Path, keep: &mut Keep<'_>, max_age: Duration) -> io::
         if time < oldest {
             break;
         }
-        let record = &files[file].1[at];
+        let record = &files[file].1.records[at];
         // One whose list is damaged cannot be undone.
         let Ok(changes) = Records::changes(record, keep.store) else { continue };
         let states = changes.iter().flat_map(|change| [&change.before, &change.after]);
         let contents =
             states.filter_map(|state| if let FileState::File { id, .. } = state { Some(*id) } else { None });
-        if !keep.take_if_room(contents.chain([record.changes])) {
+        if !keep.take_if_room(contents.chain(record.changes)) {
             break;
         }
         kept[file].insert(at);
     }
-    for ((path, records), kept) in files.iter().zip(&kept) {
-        if kept.is_empty() {
-            fs::remove_file(path)?;
-        } else if kept.len() < records.len() {
-            let mut lines = Vec::new();
-            for (_, record) in records.iter().enumerate().filter(|(at, _)| kept.contains(at)) {
-                serde_json::to_writer(&mut lines, record)?;
-                lines.push(b'\n');
-            }
-            replace(path, &lines)?;
+    for ((path, lines), kept) in files.iter().zip(&kept) {
+        if kept.len() < lines.records.len() || lines.records.is_empty() {
+            keep_only(path, lines, kept)?;
         }
     }
     Ok(())

@@ -9,6 +9,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use agentd_files::fail_point::{self, Point};
 use agentd_protocol::checkpoints::{ChangeKind, Checkpoint, CheckpointKind, PathReason};
 use serde::{Deserialize, Serialize};
 
@@ -24,9 +25,19 @@ const MAX_PATHS: usize = 20;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) checkpoint: Checkpoint,
-    /// The list of changes.
-    pub(crate) changes: ObjectId,
+    /// The list of changes; `None` where it could not be stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) changes: Option<ObjectId>,
 }
+
+/// The line that stands for checkpoints that were pruned, so that their ids are not used again.
+#[derive(Serialize, Deserialize)]
+struct Pruned {
+    last: u64,
+}
+
+/// The length of a file that has no more than such a line.
+pub(crate) const MAX_PRUNED_LINE: u64 = 32;
 
 /// What a checkpoint is made of.
 #[derive(Debug, Default)]
@@ -39,6 +50,8 @@ pub(crate) struct NewRecord {
     pub(crate) skipped: Vec<PathReason>,
     pub(crate) undoes: Vec<String>,
     pub(crate) changes: Vec<Change>,
+    /// Whether there was no room for some of the contents.
+    pub(crate) lacks_room: bool,
 }
 
 /// The records of one session.
@@ -46,6 +59,8 @@ pub(crate) struct Records {
     pub(crate) path: PathBuf,
     pub(crate) all: Vec<Record>,
     last: u64,
+    /// Lines that there was no room for, written with the next that there is room for.
+    unwritten: Vec<Record>,
 }
 
 impl Records {
@@ -53,67 +68,100 @@ impl Records {
     pub(crate) fn load(folder: &Path, session: &str) -> io::Result<Self> {
         let name = ObjectId::of(session.as_bytes()).to_hex();
         let path = folder.join("sessions").join(&name[..32]).with_extension("jsonl");
-        let all = read(&path)?;
-        let number = |record: &Record| record.checkpoint.id.strip_prefix('c')?.parse().ok();
-        let last = all.iter().filter_map(number).max().unwrap_or(0);
-        Ok(Self { path, all, last })
+        let Lines { records: all, last } = read(&path)?;
+        Ok(Self { path, all, last, unwritten: Vec::new() })
     }
 
-    /// Ids of checkpoints that were pruned are not used again.
-    pub(crate) fn continue_after(&mut self, before: &Self) {
-        self.last = self.last.max(before.last);
+    /// The file was read again: what could not be written to it is known still.
+    pub(crate) fn continue_after(&mut self, before: Self) {
+        self.use_no_id_up_to(before.last);
+        self.all.extend(before.unwritten.iter().cloned());
+        self.unwritten = before.unwritten;
+    }
+
+    /// Ids up to `c` with this number are not used again.
+    pub(crate) fn use_no_id_up_to(&mut self, last: u64) {
+        self.last = self.last.max(last);
+    }
+
+    /// Notes that a checkpoint could not be stored. It is in the file as soon as there is room for its line, and until then in memory.
+    pub(crate) fn note_lost(&mut self, checkpoint: Checkpoint) {
+        let record = Record { checkpoint, changes: None };
+        self.all.push(record.clone());
+        self.unwritten.push(record);
+        if let Err(error) = self.write(None) {
+            tracing::debug!(%error, "a checkpoint that could not be stored is in memory alone");
+        }
     }
 
     /// Adds a checkpoint; the contents are in the store before its line is in the file.
-    pub(crate) fn append(&mut self, new: NewRecord, store: &Store) -> io::Result<Checkpoint> {
-        let NewRecord { kind, prompt, call_id, tool, shared, skipped, undoes, mut changes } = new;
+    pub(crate) fn append(&mut self, new: &mut NewRecord, store: &Store) -> io::Result<Checkpoint> {
+        let NewRecord { kind, prompt, call_id, tool, shared, skipped, undoes, changes, .. } = new;
         changes.sort_by(|one, other| one.path.cmp(&other.path));
         let of_kind = |kind| changes.iter().filter(|change| change.kind() == kind).count() as u64;
         let checkpoint = Checkpoint {
             id: format!("c{}", self.last + 1),
             kind: kind.unwrap_or(CheckpointKind::Tool),
-            prompt,
-            call_id,
-            tool,
+            prompt: prompt.clone(),
+            call_id: call_id.clone(),
+            tool: tool.clone(),
             time: now_ms(),
             created: of_kind(ChangeKind::Created),
             modified: of_kind(ChangeKind::Modified),
             deleted: of_kind(ChangeKind::Deleted),
             paths: changes.iter().take(MAX_PATHS).map(|change| change.path.0.display().to_string()).collect(),
-            shared,
-            skipped: bounded(skipped),
-            undoes,
+            shared: *shared,
+            skipped: bounded(skipped.clone()),
+            undoes: undoes.clone(),
             undone: false,
         };
-        let list = serde_json::to_vec(&changes)?;
+        let list = serde_json::to_vec(changes)?;
         let len = list.len() as u64;
         let changes = if len <= crate::store::MAX_PACKED {
             store.put(&list)?
         } else {
             store.put_stream(&mut &*list)?
         };
-        let record = Record { checkpoint, changes };
-        if let Some(folder) = self.path.parent() {
-            private_folder(folder)?;
-        }
-        // A torn line of a killed process must not take this one along.
-        let mut line = Vec::new();
-        if !ends_with_newline(&self.path)? {
-            line.push(b'\n');
-        }
-        serde_json::to_writer(&mut line, &record)?;
-        line.push(b'\n');
-        let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path)?;
-        file.write_all(&line)?;
+        let record = Record { checkpoint, changes: Some(changes) };
+        self.write(Some(&record))?;
         self.last += 1;
         let checkpoint = record.checkpoint.clone();
         self.all.push(record);
         Ok(checkpoint)
     }
 
+    /// Adds the line of a record to the file, after those that there was no room for before: all or none.
+    fn write(&mut self, record: Option<&Record>) -> io::Result<()> {
+        fail_point::call(Point::UndoRecord)?;
+        if let Some(folder) = self.path.parent() {
+            private_folder(folder)?;
+        }
+        // A torn line of a killed process must not take this one along.
+        let mut lines = Vec::new();
+        if !ends_with_newline(&self.path)? {
+            lines.push(b'\n');
+        }
+        for record in self.unwritten.iter().chain(record) {
+            serde_json::to_writer(&mut lines, record)?;
+            lines.push(b'\n');
+        }
+        let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path)?;
+        let len = file.metadata()?.len();
+        if let Err(error) = file.write_all(&lines) {
+            // A line of which only the end is missing would count, and its id be used twice. The first error says what is wrong.
+            let _ = file.set_len(len);
+            return Err(error);
+        }
+        self.unwritten.clear();
+        Ok(())
+    }
+
     /// The changes of a record.
     pub(crate) fn changes(record: &Record, store: &Store) -> io::Result<Vec<Change>> {
-        Ok(serde_json::from_slice(&store.get(record.changes)?)?)
+        match record.changes {
+            Some(list) => Ok(serde_json::from_slice(&store.get(list)?)?),
+            None => Ok(Vec::new()),
+        }
     }
 
     /// The ids of the checkpoints that are undone: a restoring that is not undone itself undoes them.
@@ -156,7 +204,7 @@ impl Records {
 }
 
 /// The first of the reasons, each path once; the last says how many are left out.
-fn bounded(mut skipped: Vec<PathReason>) -> Vec<PathReason> {
+pub(crate) fn bounded(mut skipped: Vec<PathReason>) -> Vec<PathReason> {
     let mut named = HashSet::new();
     skipped.retain(|skipped| named.insert(skipped.path.clone()));
     if skipped.len() > MAX_PATHS {
@@ -181,15 +229,52 @@ fn ends_with_newline(path: &Path) -> io::Result<bool> {
     Ok(byte == *b"\n")
 }
 
-pub(crate) fn read(path: &Path) -> io::Result<Vec<Record>> {
-    match fs::read(path) {
-        Ok(bytes) => Ok(bytes
-            .split(|byte| *byte == b'\n')
-            .filter_map(|line| serde_json::from_slice(line).ok())
-            .collect()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(error),
+/// The lines of a session's file.
+#[derive(Default)]
+pub(crate) struct Lines {
+    pub(crate) records: Vec<Record>,
+    /// The number of the last id that was used.
+    pub(crate) last: u64,
+}
+
+pub(crate) fn read(path: &Path) -> io::Result<Lines> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Lines::default()),
+        Err(error) => return Err(error),
+    };
+    let mut found = Lines::default();
+    for line in bytes.split(|byte| *byte == b'\n') {
+        if let Ok(record) = serde_json::from_slice::<Record>(line) {
+            found.last = found.last.max(number(&record.checkpoint.id).unwrap_or(0));
+            found.records.push(record);
+        } else if let Ok(Pruned { last }) = serde_json::from_slice(line) {
+            found.last = found.last.max(last);
+        }
     }
+    Ok(found)
+}
+
+/// The number of an id; `None` for that of a checkpoint that could not be stored.
+pub(crate) fn number(id: &str) -> Option<u64> {
+    id.strip_prefix('c')?.parse().ok()
+}
+
+/// Leaves of a session's file only those records whose places are in `kept`, and the last id.
+pub(crate) fn keep_only(path: &Path, lines: &Lines, kept: &HashSet<usize>) -> io::Result<()> {
+    let mut left = serde_json::to_vec(&Pruned { last: lines.last })?;
+    left.push(b'\n');
+    if kept.is_empty() {
+        // Written over the beginning, which needs no room on a full disk; killed in between, it has the lines after the first.
+        let file = OpenOptions::new().write(true).open(path)?;
+        std::os::unix::fs::FileExt::write_all_at(&file, &left, 0)?;
+        return file.set_len(left.len() as u64);
+    }
+    for (_, record) in lines.records.iter().enumerate().filter(|(at, _)| kept.contains(at)) {
+        serde_json::to_writer(&mut left, record)?;
+        left.push(b'\n');
+    }
+    replace(path, &left)
 }
 
 /// Replaces a private file in one step.

@@ -12,15 +12,14 @@ use agentd_protocol::checkpoints::{
 };
 
 use crate::{
-    capture::capture_now,
     diff,
     kept::Kept,
     limits::UndoLimits,
-    records::{NewRecord, Record, Records},
+    records::{Record, Records, number},
     restore::{self, Plan},
     services::UndoServices,
     shared_folder::SharedFolder,
-    state::{Change, FileState, StoredPath},
+    state::{Change, StoredPath},
 };
 
 /// Why checkpoints cannot be listed, shown or restored.
@@ -64,12 +63,16 @@ pub type CheckpointSink = Box<dyn Fn(Checkpoint) + Send + Sync>;
 pub struct SessionCheckpoints {
     pub(crate) kept: Arc<Kept>,
     pub(crate) folder: Arc<SharedFolder>,
-    limits: UndoLimits,
+    pub(crate) limits: UndoLimits,
     id: String,
-    prompt: Mutex<Option<String>>,
+    pub(crate) prompt: Mutex<Option<String>>,
+    /// The number of the last id that the session file names.
+    last_id: Mutex<u64>,
+    /// The message for which it was told last that commands are not covered.
+    told_uncovered: Mutex<Option<Option<String>>>,
     /// With how often the store had been pruned when they were read.
     records: Mutex<Option<(u64, Records)>>,
-    sink: OnceLock<CheckpointSink>,
+    pub(crate) sink: OnceLock<CheckpointSink>,
 }
 
 impl SessionCheckpoints {
@@ -95,6 +98,8 @@ impl SessionCheckpoints {
             limits,
             id: facts.id,
             prompt: Mutex::default(),
+            last_id: Mutex::default(),
+            told_uncovered: Mutex::default(),
             records: Mutex::default(),
             sink: OnceLock::new(),
         }))
@@ -111,6 +116,14 @@ impl SessionCheckpoints {
         *self.prompt.lock().unwrap_or_else(PoisonError::into_inner) = entry;
     }
 
+    /// Ids up to `last`, which the session file names, are not used again, whatever became of their checkpoints. Called before there
+    /// are checkpoints; never blocks for long.
+    pub fn continue_after(&self, last: &str) {
+        let number = number(last).unwrap_or(0);
+        let mut last_id = self.last_id.lock().unwrap_or_else(PoisonError::into_inner);
+        *last_id = number.max(*last_id);
+    }
+
     /// Makes the index of the session's folder, so that the first command need not wait for it. Lowers the priority of the calling
     /// thread for good: belongs on a thread of its own.
     pub fn prepare(&self) {
@@ -122,82 +135,23 @@ impl SessionCheckpoints {
         self.kept.tidy();
     }
 
+    /// That commands are not covered, once for each of the user's messages.
+    pub(crate) fn uncovered_to_tell(&self) -> Option<PathReason> {
+        let uncovered = self.folder.uncovered_root()?;
+        let prompt = self.prompt.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut told = self.told_uncovered.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = told.as_ref() != Some(&prompt);
+        *told = Some(prompt);
+        is_new.then_some(uncovered)
+    }
+
     /// What `get_state` says. Never blocks.
     #[must_use]
     pub fn state(&self) -> UndoState {
         UndoState { enabled: true, uncovered: self.folder.uncovered() }
     }
 
-    /// Runs `write`, which changes the file at `path`, an absolute path without links, and may make its parent folders.
-    pub fn change_file<T>(
-        &self,
-        call_id: Option<&str>,
-        tool: &str,
-        path: &Path,
-        write: impl FnOnce() -> T,
-    ) -> T {
-        let using = self.kept.using();
-        let capture = |path: &Path| capture_now(path, &self.kept.store, self.limits.max_file_bytes);
-        let (done, changes) = self.folder.exclusively(|| {
-            let missing = path.ancestors().skip(1).take_while(|folder| !folder.exists());
-            let mut paths: Vec<PathBuf> = missing.map(Path::to_owned).collect();
-            paths.reverse();
-            paths.push(path.to_owned());
-            let before: Vec<FileState> = paths.iter().map(|path| capture(path)).collect();
-            let done = write();
-            let after: Vec<FileState> = paths.iter().map(|path| capture(path)).collect();
-            let states = paths.iter().cloned().zip(after.iter().cloned()).collect();
-            let changes: Vec<Change> = paths
-                .into_iter()
-                .zip(before.into_iter().zip(after))
-                .map(|(path, (before, after))| Change { path: StoredPath(path), before, after })
-                .collect();
-            ((done, changes), states)
-        });
-        let (mut skipped, mut kept) = (Vec::new(), Vec::new());
-        for change in changes {
-            match change.before.unkept().or(change.after.unkept()) {
-                Some(why) => skipped
-                    .push(PathReason { path: change.path.0.display().to_string(), why: why.to_string() }),
-                None if change.before.is_same(&change.after) => {}
-                None => kept.push(change),
-            }
-        }
-        self.record(NewRecord {
-            call_id: call_id.map(str::to_owned),
-            tool: Some(tool.to_owned()),
-            skipped,
-            changes: kept,
-            ..NewRecord::default()
-        });
-        drop(using);
-        self.kept.tidy();
-        done
-    }
-
-    /// Stores a checkpoint if something changed, and tells of it. A failure is logged: the change itself has happened.
-    pub(crate) fn record(&self, new: NewRecord) -> Option<Checkpoint> {
-        if new.changes.is_empty() && new.skipped.is_empty() {
-            return None;
-        }
-        let prompt = self.prompt.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let stored =
-            self.with_records(|records| Ok(records.append(NewRecord { prompt, ..new }, &self.kept.store)?));
-        match stored {
-            Ok(checkpoint) => {
-                if let Some(sink) = self.sink.get() {
-                    sink(checkpoint.clone());
-                }
-                Some(checkpoint)
-            }
-            Err(error) => {
-                tracing::error!(%error, "a checkpoint could not be stored: these changes cannot be undone");
-                None
-            }
-        }
-    }
-
-    fn with_records<T>(
+    pub(crate) fn with_records<T>(
         &self,
         work: impl FnOnce(&mut Records) -> Result<T, CheckpointError>,
     ) -> Result<T, CheckpointError> {
@@ -207,7 +161,8 @@ impl SessionCheckpoints {
             Some((read, loaded)) if read == generation => loaded,
             pruned => {
                 let mut loaded = Records::load(&self.kept.folder, &self.id)?;
-                if let Some((_, before)) = &pruned {
+                loaded.use_no_id_up_to(*self.last_id.lock().unwrap_or_else(PoisonError::into_inner));
+                if let Some((_, before)) = pruned {
                     loaded.continue_after(before);
                 }
                 restore::resume(&mut loaded, &self.kept.store)?;
@@ -304,13 +259,17 @@ impl SessionCheckpoints {
                     }
                 }));
             }
-            let whole = plan(&chosen, None)?;
+            let mut whole = plan(&chosen, None)?;
+            whole.skipped = self.skipped(records, &chosen, None);
             if whole.is_empty() && params.step == Some(RestoreStep::Undo) && !chosen.is_empty() {
                 passed.extend(chosen);
                 continue;
             }
-            let of_files = files.is_some().then(|| plan(&chosen, files)).transpose()?;
-            if of_files.as_ref().is_some_and(|plan| !plan.has_paths) {
+            let mut of_files = files.is_some().then(|| plan(&chosen, files)).transpose()?;
+            if let Some(of_files) = &mut of_files {
+                of_files.skipped = self.skipped(records, &chosen, files);
+            }
+            if of_files.as_ref().is_some_and(|plan| !plan.has_paths && plan.skipped.is_empty()) {
                 return Err(CheckpointError::OtherFiles);
             }
             let undoes = match &of_files {
@@ -320,6 +279,13 @@ impl SessionCheckpoints {
             };
             return Ok((of_files.unwrap_or(whole), kind, undoes));
         }
+    }
+
+    /// What the chosen checkpoints changed and is not kept.
+    fn skipped(&self, records: &Records, chosen: &[String], files: Option<&[String]>) -> Vec<PathReason> {
+        let chosen = records.all.iter().filter(|record| chosen.contains(&record.checkpoint.id));
+        let skipped = chosen.flat_map(|record| &record.checkpoint.skipped);
+        skipped.filter(|skipped| self.is_chosen(Path::new(&skipped.path), files)).cloned().collect()
     }
 
     /// Undoes checkpoints.

@@ -17,7 +17,7 @@ use crate::{
     limits::UndoLimits,
     records,
     rules::Rules,
-    state::{Change, FileState, ObjectId, StoredPath},
+    state::{Change, FileState, ObjectId, StoredPath, Unkept},
     store::private_folder,
 };
 
@@ -40,6 +40,7 @@ struct Running {
     shared: bool,
     changes: BTreeMap<PathBuf, Change>,
     skipped: Vec<PathReason>,
+    lacks_room: bool,
 }
 
 /// What a command changed.
@@ -48,6 +49,7 @@ pub(crate) struct CommandChanges {
     pub(crate) changes: Vec<Change>,
     pub(crate) skipped: Vec<PathReason>,
     pub(crate) shared: bool,
+    pub(crate) lacks_room: bool,
 }
 
 /// The folder of one session or of several.
@@ -78,9 +80,16 @@ impl SharedFolder {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Why commands in this folder are not covered.
+    /// Why commands in this folder are not covered: a sentence.
     pub(crate) fn uncovered(&self) -> Option<String> {
-        self.uncovered.get().cloned()
+        let why = self.uncovered.get()?;
+        Some(format!("Changes of shell commands in {} cannot be undone: {why}.", self.root.display()))
+    }
+
+    /// The same, as what is not kept of a command.
+    pub(crate) fn uncovered_root(&self) -> Option<PathReason> {
+        let why = format!("changes of shell commands in it are not kept: {}", self.uncovered.get()?);
+        Some(PathReason { path: self.root.display().to_string(), why })
     }
 
     /// Makes the index, if that was not done yet.
@@ -125,8 +134,7 @@ impl SharedFolder {
             let path = self.root.display().to_string();
             command.skipped.push(PathReason { path, why: format!("not all of it is kept: {why}") });
         }
-        let why = format!("Changes of shell commands in {} cannot be undone: {why}.", self.root.display());
-        tracing::warn!("{why}");
+        tracing::warn!(folder = %self.root.display(), why, "changes of shell commands cannot be undone");
         // The first reason stays.
         let _ = self.uncovered.set(why);
     }
@@ -162,10 +170,11 @@ impl SharedFolder {
     pub(crate) fn end(&self, number: CommandNumber) -> CommandChanges {
         let mut inner = self.inner();
         self.sync(&mut inner, Some(number));
-        let Some(Running { changes, skipped, shared, .. }) = inner.commands.remove(&number) else {
+        let Some(Running { changes, skipped, shared, lacks_room, .. }) = inner.commands.remove(&number)
+        else {
             return CommandChanges::default();
         };
-        CommandChanges { changes: changes.into_values().collect(), skipped, shared }
+        CommandChanges { changes: changes.into_values().collect(), skipped, shared, lacks_room }
     }
 
     /// Looks at what changed, and notes it for the command that ends, or else the oldest of the agent's that runs.
@@ -262,7 +271,8 @@ impl Running {
         if !self.is_agent {
             return;
         }
-        if let Some(why) = change.before.unkept().or(change.after.unkept()) {
+        if let Some(why) = change.unkept() {
+            self.lacks_room |= why == Unkept::Full;
             self.skipped.push(PathReason { path: change.path.0.display().to_string(), why: why.to_string() });
             return;
         }

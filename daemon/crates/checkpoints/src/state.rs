@@ -154,6 +154,11 @@ pub struct Change {
 }
 
 impl Change {
+    /// Why one of the two states is not kept.
+    pub(crate) fn unkept(&self) -> Option<Unkept> {
+        self.before.unkept().or(self.after.unkept())
+    }
+
     /// What happened to the path.
     #[must_use]
     pub fn kind(&self) -> ChangeKind {

@@ -16,6 +16,8 @@ use std::{
     },
 };
 
+use agentd_files::fail_point::{self, Point};
+
 use crate::state::ObjectId;
 
 mod new_files;
@@ -191,6 +193,7 @@ impl Store {
         let offset = pack.known + HEADER as u64;
         // A write that failed in the middle is overwritten by the next.
         let file = pack.file.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        fail_point::call(Point::UndoContent)?;
         file.write_all_at(&record, pack.known)?;
         pack.known += record.len() as u64;
         if pack.known > MAX_PACK {
@@ -235,6 +238,7 @@ impl Store {
         source: Option<&File>,
         max: u64,
     ) -> io::Result<(ObjectId, u64)> {
+        fail_point::call(Point::UndoContent)?;
         let temporary = Temporary::create(&self.folder.join("large"))?;
         let shares = source.is_some_and(|source| rustix::fs::ioctl_ficlone(&temporary.file, source).is_ok());
         let mut hasher = blake3::Hasher::new();

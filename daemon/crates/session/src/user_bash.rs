@@ -197,6 +197,7 @@ pub(crate) async fn run_bash<M: Send>(
         }
     }
     let finished = run.finish();
-    changes.end().await;
+    // What the user changed is not kept at all.
+    let _ = changes.end().await;
     finished
 }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use agentd_agent::hooks::Requester;
-use agentd_checkpoints::{CommandGuard, SessionCheckpoints};
+use agentd_agent::{ToolError, hooks::Requester};
+use agentd_checkpoints::{CommandGuard, Gap, SessionCheckpoints};
+use agentd_protocol::{message::ContentBlock, tool::ToolResult};
 
 /// A command whose changes are kept. Dropped early, the end is told on a thread of its own.
 pub struct CommandWatch(Option<CommandGuard>);
@@ -29,11 +30,34 @@ impl CommandWatch {
         Self(begun.ok())
     }
 
-    /// Tells that the command ended, and waits until what it changed is kept.
-    pub async fn end(self) {
-        let Some(guard) = self.0 else { return };
-        if let Err(error) = tokio::task::spawn_blocking(move || guard.end()).await {
+    /// Tells that the command ended, and waits until what it changed is kept. Says what of it there was no room for.
+    pub async fn end(self) -> Option<Gap> {
+        let guard = self.0?;
+        let ended = tokio::task::spawn_blocking(move || guard.end()).await;
+        ended.unwrap_or_else(|error| {
             tracing::error!(%error, "changes of a command are not kept for undo");
+            None
+        })
+    }
+}
+
+/// Says in the result of a call that it cannot be undone. The call has not failed by that.
+pub(crate) fn explain(
+    done: Result<ToolResult, ToolError>,
+    gap: Option<Gap>,
+) -> Result<ToolResult, ToolError> {
+    let Some(gap) = gap else { return done };
+    let note = format!("[Undo: {gap}.]");
+    match done {
+        Ok(mut result) => {
+            if let Some(ContentBlock::Text { text, .. }) = result.content.last_mut() {
+                text.push_str("\n\n");
+                text.push_str(&note);
+            } else {
+                result.content.extend(ToolResult::text(note).content);
+            }
+            Ok(result)
         }
+        Err(ToolError(text)) => Err(ToolError(format!("{text}\n\n{note}"))),
     }
 }

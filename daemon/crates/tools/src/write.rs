@@ -17,6 +17,7 @@ use crate::{
     file_queue::FileQueue,
     home::Home,
     operations::{FileHost, FileSystem, LocalHost},
+    undo::explain,
 };
 
 /// Creates files and replaces whole ones.
@@ -110,15 +111,14 @@ impl Tool for WriteTool {
             let (undo, call_id) = (self.undo.clone(), invocation.call_id);
             blocking::run(move || {
                 let write = || write(&*files, &path, &content, &cancel);
-                let done = match &undo {
+                let (done, gap) = match &undo {
                     Some(undo) => undo.change_file(Some(&call_id), "write", turn.real_path(), write),
-                    None => write(),
+                    None => (write(), None),
                 };
                 drop(turn);
-                done
+                explain(done.map(|()| ToolResult::text(format!("Successfully wrote to {given}"))), gap)
             })
-            .await?;
-            Ok(ToolResult::text(format!("Successfully wrote to {given}")))
+            .await
         })
     }
 }

@@ -42,8 +42,8 @@ pub(crate) fn perform(
         if undoes.is_empty() || !plan.conflicts.is_empty() {
             return Ok(None);
         }
-        let new = NewRecord { kind: Some(kind), undoes, ..NewRecord::default() };
-        return records.append(new, store).map(Some);
+        let mut new = NewRecord { kind: Some(kind), undoes, ..NewRecord::default() };
+        return records.append(&mut new, store).map(Some);
     }
     let intent = Intent {
         kind,
@@ -188,8 +188,8 @@ fn carry_out(
         let changes = done.clone();
         // What the user can mend, such as a full disk, leaves the rest for the next undo.
         let undoes = if can_be_repeated { Vec::new() } else { undoes };
-        let new = NewRecord { kind: Some(kind), undoes, changes, ..NewRecord::default() };
-        Some(records.append(new, store)?)
+        let mut new = NewRecord { kind: Some(kind), undoes, changes, ..NewRecord::default() };
+        Some(records.append(&mut new, store)?)
     };
     plan.steps = done;
     fs::remove_file(intent_file(&records.path))?;

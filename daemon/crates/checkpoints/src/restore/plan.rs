@@ -22,6 +22,8 @@ pub(crate) struct Plan {
     /// The states to replace, and those to put in their place.
     pub(super) steps: Vec<Change>,
     pub(super) conflicts: Vec<PathReason>,
+    /// What was changed and is not kept.
+    pub(crate) skipped: Vec<PathReason>,
     /// Whether any path is one that was asked for.
     pub(crate) has_paths: bool,
 }
@@ -34,6 +36,7 @@ impl Plan {
             checkpoint: None,
             restored: self.steps.iter().map(restored).collect(),
             conflicts: self.conflicts.clone(),
+            skipped: self.skipped.clone(),
         }
     }
 }
@@ -47,6 +50,15 @@ pub(crate) fn plan(
     wanted: impl Fn(&Path) -> bool,
 ) -> io::Result<Plan> {
     let chosen: HashSet<&str> = chosen.iter().map(String::as_str).collect();
+    let has_gaps = records.iter().any(|record| !record.checkpoint.skipped.is_empty());
+    let (between, since) = if has_gaps {
+        (
+            "it was changed between the changes of the agent, by somebody else or by a call whose changes are not kept",
+            "it was changed since, by somebody else or by a call whose changes are not kept",
+        )
+    } else {
+        ("somebody else changed it between the changes of the agent", "it was changed since")
+    };
     let mut chains: BTreeMap<PathBuf, Vec<Change>> = BTreeMap::new();
     for record in records {
         let is_chosen = chosen.contains(record.checkpoint.id.as_str());
@@ -67,7 +79,7 @@ pub(crate) fn plan(
             plan.conflicts.push(PathReason { path: path.display().to_string(), why: why.to_owned() });
         };
         if chain.windows(2).any(|pair| !pair[0].after.is_same(&pair[1].before)) {
-            conflict("somebody else changed it between the changes of the agent");
+            conflict(between);
             continue;
         }
         let mut now = identify(&path, [&first.before, &last.after]);
@@ -75,7 +87,7 @@ pub(crate) fn plan(
             continue;
         }
         if !now.is_same(&last.after) {
-            conflict("it was changed since");
+            conflict(since);
             continue;
         }
         if let FileState::File { id, .. } = now
@@ -139,11 +151,12 @@ impl Plan {
 
     /// Whether everything is as it was before the changes to undo.
     pub(crate) fn is_empty(&self) -> bool {
-        self.steps.is_empty() && self.conflicts.is_empty()
+        self.steps.is_empty() && self.conflicts.is_empty() && self.skipped.is_empty()
     }
 
     /// Whether a plan for the same checkpoints, made for some paths alone, leaves nothing out that this one has.
     pub(crate) fn is_covered_by(&self, other: &Self) -> bool {
-        (self.steps.len(), self.conflicts.len()) == (other.steps.len(), other.conflicts.len())
+        let counts = |plan: &Self| (plan.steps.len(), plan.conflicts.len(), plan.skipped.len());
+        counts(self) == counts(other)
     }
 }

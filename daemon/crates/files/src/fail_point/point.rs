@@ -83,6 +83,10 @@ points! {
     SessionStored = "session.stored",
     /// The event that says so is in the feed.
     SessionPublished = "session.published",
+    /// A content is about to be kept for undo.
+    UndoContent = "undo.content",
+    /// The line of a checkpoint is about to be written.
+    UndoRecord = "undo.record",
     /// A step of a restoring was made.
     UndoStep = "undo.step",
     /// A prompt passed its checks; its sender is about to be told.

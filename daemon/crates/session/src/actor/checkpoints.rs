@@ -30,11 +30,25 @@ impl Actor {
         let branch = self.journal.tree().branch();
         let is_prompt = |entry: &&agentd_store::Entry| entry.kind() == EntryKind::Message(Role::User);
         undo.set_prompt(branch.iter().rev().copied().find(is_prompt).map(|entry| entry.id().to_owned()));
+        self.continue_ids(undo);
         let undo = Arc::clone(undo);
         // A thread of its own: the end of the daemon does not wait for it.
         let index = move || undo.prepare();
         if let Err(error) = std::thread::Builder::new().name("undo-index".into()).spawn(index) {
             tracing::warn!(%error, "the index for undo is made by the first command");
+        }
+    }
+
+    /// The ids that the session file names are not used again, whatever the store has lost.
+    fn continue_ids(&self, undo: &SessionCheckpoints) {
+        let custom = self.journal.tree().entries().iter().filter(|entry| entry.kind() == EntryKind::Custom);
+        for entry in custom {
+            if let Some(EntryBody::Custom { custom_type, data: Some(data) }) = entry.body()
+                && custom_type == ENTRY_TYPE
+                && let Some(id) = data["id"].as_str()
+            {
+                undo.continue_after(id);
+            }
         }
     }
 

@@ -37,7 +37,8 @@ pub(super) async fn start(
     // Detached: it ends with the process, which its session owns. What the process changes until then is kept as of this call.
     tokio::spawn(async move {
         while running.ended(LONG).await.is_none() {}
-        changes.end().await;
+        // The result is with the model by then: the checkpoint says what is not kept.
+        let _ = changes.end().await;
     });
     let end = select! {
         end = process.ended(WATCHED) => end,

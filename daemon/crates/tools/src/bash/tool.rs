@@ -18,7 +18,10 @@ use super::{
     sandbox_note,
     spec::{NAME, spec},
 };
-use crate::{path::Base, undo::CommandWatch};
+use crate::{
+    path::Base,
+    undo::{CommandWatch, explain},
+};
 
 /// The options that all `bash` calls of a session share.
 #[derive(Clone)]
@@ -95,8 +98,7 @@ impl BashTool {
             }
             None => {
                 let done = call::run(&**shell, job, timeout, outputs.clone(), &progress).await;
-                changes.end().await;
-                done
+                explain(done, changes.end().await)
             }
         };
         if let (Ok(result), Some(policy), false) = (&mut done, &features.sandbox, outside_sandbox) {

@@ -25,6 +25,7 @@ use crate::{
     file_queue::FileQueue,
     home::Home,
     operations::{FileHost, FileSystem, LocalHost, WriteError},
+    undo::explain,
 };
 
 /// Replaces parts of a file.
@@ -151,12 +152,12 @@ impl Tool for EditTool {
             let (undo, call_id) = (self.undo.clone(), invocation.call_id);
             blocking::run(move || {
                 let edit = || edit(&*files, &path, &arguments, &cancel);
-                let done = match &undo {
+                let (done, gap) = match &undo {
                     Some(undo) => undo.change_file(Some(&call_id), "edit", turn.real_path(), edit),
-                    None => edit(),
+                    None => (edit(), None),
                 };
                 drop(turn);
-                done
+                explain(done, gap)
             })
             .await
         })
