@@ -1,11 +1,16 @@
 //! Budgets: a run, a session and a day spend no more than they may, and end as any other work does.
 
+use std::mem::MaybeUninit;
+
 use agentd_e2e::{
     Ctl, Daemon, Gate, Home, MockServer, Reply,
     ctl::{self, Finished, agentd},
     sse,
 };
-use rustix::process::Signal;
+use rustix::{
+    fs::inotify::{self, CreateFlags, WatchFlags},
+    process::Signal,
+};
 use serde_json::{Value, json};
 
 use crate::support::{answers, ended, of_kind, prompt, records, text};
@@ -49,6 +54,14 @@ fn introduced(home: &Home, args: &[&str]) -> Daemon {
 /// What all answers in the session files cost.
 fn spent(home: &Home) -> f64 {
     home.session_files().iter().flat_map(|file| records(file)).map(|record| cost(&record)).sum()
+}
+
+/// What the day's file holds: its sum, and what processes have reserved.
+fn day(home: &Home) -> (Value, Vec<Value>) {
+    let text = std::fs::read_to_string(home.agent_dir().join("budget-day.jsonl")).unwrap();
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    let mut lines: Vec<Value> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
+    (lines.remove(0), lines)
 }
 
 fn cost(record: &Value) -> f64 {
@@ -182,7 +195,7 @@ fn a_session_and_a_day_outlive_the_process() {
         // Another session has a budget of its own, and the same day.
         let other = ctl::run(&home, &["prompt", "--private", "More?"]);
         assert_eq!(other.code, if scope == "session" { 0 } else { 5 }, "{other:?}");
-        assert_eq!(home.agent_dir().join("budget-day.json").exists(), scope == "day");
+        assert_eq!(home.agent_dir().join("budget-day.jsonl").exists(), scope == "day");
     }
 }
 
@@ -222,10 +235,9 @@ fn ten_processes_share_a_day() {
     }
     let spent = spent(&home);
     assert!(spent <= 0.5 && spent > 0.5 - 1.5 * PRICE, "{spent}");
-    let day: Value =
-        serde_json::from_slice(&std::fs::read(home.agent_dir().join("budget-day.json")).unwrap()).unwrap();
-    assert_eq!(day["open"], json!([]), "{day}");
-    assert_eq!(day["used"]["cost"].as_u64().unwrap(), (spent * 1e9).round() as u64);
+    let (sum, shares) = day(&home);
+    assert_eq!(shares, [] as [Value; 0]);
+    assert_eq!(sum["used"]["cost"].as_u64().unwrap(), (spent * 1e9).round() as u64);
 }
 
 #[test]
@@ -240,12 +252,53 @@ fn what_a_killed_process_had_reserved_is_free_again() {
     assert_eq!(server.wait_for_requests(1).len(), 1);
     daemon.signal(Signal::KILL);
     daemon.wait();
-    let file = home.agent_dir().join("budget-day.json");
-    let day: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
-    assert_eq!((day["open"].as_array().unwrap().len(), &day["used"]["turns"]), (1, &json!(0)), "{day}");
+    let (sum, shares) = day(&home);
+    assert_eq!((shares.len(), &sum["used"]["turns"]), (1, &json!(0)), "{sum}");
     let said = ctl::run(&home, &["prompt", "--private", "Now?"]);
     assert_eq!((said.code, said.stdout.as_str()), (0, "Yes.\n"), "{said:?}");
     assert_eq!(ctl::run(&home, &["prompt", "--private", "Now?"]).code, 5);
+}
+
+/// Two processes want what is enough for one. The second waits, without asking again and again, until the first has settled or
+/// was killed.
+#[test]
+fn a_call_waits_for_what_another_process_has_reserved() {
+    for is_killed in [false, true] {
+        let gate = Gate::new();
+        let server = MockServer::start([says("First.").gate_first(&gate), says("Second.")]);
+        // The first answer costs nearly nothing of what it reserves.
+        let home = priced(&server, &json!({"day": {"costUsd": 0.1}}));
+        let mut first = introduced(&home, &[]);
+        first.send(&prompt("Begin."));
+        assert_eq!(server.wait_for_requests(1).len(), 1);
+        let opened = inotify::init(CreateFlags::CLOEXEC).expect("inotify");
+        inotify::add_watch(&opened, home.agent_dir().join("budget-day.jsonl"), WatchFlags::OPEN).unwrap();
+        let second = Ctl::start_with(agentd(&home, &["-p", "Me, too."]), std::process::Stdio::null());
+        // It looks whether anything is left, wants to reserve, and tries again once it watches.
+        let mut buffer = [MaybeUninit::uninit(); 4096];
+        let mut events = inotify::Reader::new(opened, &mut buffer);
+        for _ in 0..3 {
+            events.next().expect("an event");
+        }
+        assert_eq!(server.requests().len(), 1);
+        if is_killed {
+            first.signal(Signal::KILL);
+            first.wait();
+        } else {
+            gate.open();
+            first.settled();
+        }
+        let said = second.finish();
+        assert_eq!((said.code, said.stdout.as_str()), (0, "Second.\n"), "{is_killed} {said:?}");
+        let (sum, shares) = day(&home);
+        assert_eq!(shares, [] as [Value; 0]);
+        let used = sum["used"]["cost"].as_u64().unwrap();
+        // What the killed call had sent counts with its bound.
+        assert!(
+            if is_killed { used > 18_000_000 && used < 100_000_000 } else { used == 36_000_000 },
+            "{sum}"
+        );
+    }
 }
 
 #[test]
@@ -338,7 +391,7 @@ fn nothing_is_told_where_nothing_is_limited_or_to_clients_of_pi() {
     let mut daemon = introduced(&home, &[]);
     daemon.prompt("Hello?");
     assert_eq!(daemon.done(json!({"type": "get_state"}))["budgets"], Value::Null);
-    assert!(!home.agent_dir().join("budget-day.json").exists());
+    assert!(!home.agent_dir().join("budget-day.jsonl").exists());
     let limited = priced(&server, &json!({"run": {"turns": 1}}));
     let mut plain = Daemon::start(&limited, &[]);
     plain.prompt("Hello?");

@@ -132,7 +132,7 @@ impl Provider for Metered {
                     return;
                 }
                 // If nobody waits for the rest.
-                reservation.noted = meter.spent(false);
+                reservation.note(meter.spent(false));
                 yield delta;
             }
         })
