@@ -417,8 +417,23 @@ fn a_provider_that_says_nothing_of_tokens_is_no_way_around_a_budget() {
     let call = sse::call_start(0, "c", "bash") + &sse::call_arguments(0, r#"{"command":"true"}"#);
     let end = sse::event(&json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}));
     let server = MockServer::always(Reply::stream(call + &end));
-    let home = priced(&server, &json!({"run": {"costUsd": 0.1}}));
+    let home =
+        priced(&server, &json!({"run": {"costUsd": 0.1}, "session": {"costUsd": 9, "tokens": 999_999}}));
     let mut daemon = introduced(&home, &[]);
     let reached = assert_ends_by(&daemon.prompt("Go on for ever."), "run", "costUsd");
     assert!(reached["used"].as_f64().unwrap() > 0.05, "{reached}");
+    // Neither does the session forget it, nor the table of what was spent.
+    let used =
+        |daemon: &mut Daemon| daemon.done(json!({"type": "get_state"}))["budgets"]["session"]["used"].clone();
+    let before = used(&mut daemon);
+    let id = daemon.done(json!({"type": "get_state"}))["sessionId"].as_str().unwrap().to_owned();
+    daemon.signal(Signal::KILL);
+    daemon.wait();
+    let mut again = introduced(&home, &["--session", &id]);
+    assert_eq!(used(&mut again), before);
+    let table = ctl::run(&home, &["usage", "--json"]);
+    let table: Value = serde_json::from_str(&table.stdout).unwrap();
+    let sum = (&table["total"]["costUsd"], &table["total"]["tokens"]["total"]);
+    assert!((sum.0.as_f64().unwrap() - before["costUsd"].as_f64().unwrap()).abs() < 1e-9, "{table} {before}");
+    assert_eq!(sum.1, &before["tokens"]);
 }

@@ -13,6 +13,6 @@ mod holder;
 mod records;
 
 pub use account::{Account, Refusal};
-pub use amounts::{Amounts, Limits, OutputFit, Quote, nanodollars, nanodollars_up};
+pub use amounts::{Amounts, Limits, OutputFit, Quote, dollars, nanodollars, nanodollars_up};
 pub use day_file::{DayError, DayFile, DayReservation, DayUse};
 pub use holder::Holder;

@@ -41,6 +41,8 @@ pub(crate) struct Reservation {
     pub(super) output: ScopedFit,
     /// What it takes when it is dropped.
     noted: Amounts,
+    /// What an entry of the session tells of that.
+    told: Amounts,
     is_settled: bool,
 }
 
@@ -60,7 +62,8 @@ impl Reservation {
         output: ScopedFit,
     ) -> Self {
         let noted = Amounts::default();
-        Self { budget: Arc::clone(budget), run, amounts, day: None, output, noted, is_settled: false }
+        let told = Amounts::default();
+        Self { budget: Arc::clone(budget), run, amounts, day: None, output, noted, told, is_settled: false }
     }
 
     /// It is reserved in the day's sum, too; `sure` is what the day counts if the process is killed at once.
@@ -70,9 +73,9 @@ impl Reservation {
         self
     }
 
-    /// What the step has taken so far: it takes that much if it is dropped, or the process killed.
-    pub(super) fn note(&mut self, taken: Amounts) {
-        self.noted = taken;
+    /// What the step has taken so far, and an entry would tell of that: it takes that much if it is dropped, or the process killed.
+    pub(super) fn note(&mut self, taken: Amounts, told: Amounts) {
+        (self.noted, self.told) = (taken, told);
         let (Some(of_day), Some(day)) = (&mut self.day, &self.budget.day) else { return };
         if taken.tokens < of_day.told.saturating_add(UNTOLD_TOKENS) {
             return;
@@ -88,8 +91,8 @@ impl Reservation {
     }
 
     /// Puts what the step took in the place of what was reserved.
-    pub(super) async fn settle(mut self, spent: Amounts) {
-        self.noted = spent;
+    pub(super) async fn settle(mut self, spent: Amounts, told: Amounts) {
+        (self.noted, self.told) = (spent, told);
         if let Some(done) = self.settle_now() {
             // The next step of this run sees the sum.
             let _ = done.await;
@@ -98,6 +101,7 @@ impl Reservation {
 
     fn settle_here(&self) {
         let mut accounts = self.budget.accounts();
+        accounts.unsaid = accounts.unsaid.plus(self.noted.minus(self.told));
         accounts.session.settle(self.amounts, self.noted);
         if let Some(run) = accounts.run.as_mut().filter(|run| Some(run.number) == self.run) {
             run.account.settle(self.amounts, self.noted);
