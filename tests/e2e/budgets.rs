@@ -1,11 +1,16 @@
 //! Budgets: a run, a session and a day spend no more than they may, and end as any other work does.
 
+use std::mem::MaybeUninit;
+
 use agentd_e2e::{
     Ctl, Daemon, Gate, Home, MockServer, Reply,
     ctl::{self, Finished, agentd},
     sse,
 };
-use rustix::process::Signal;
+use rustix::{
+    fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags},
+    process::Signal,
+};
 use serde_json::{Value, json};
 
 use crate::support::{answers, ended, of_kind, prompt, records, text};
@@ -17,38 +22,46 @@ const PRICE: f64 = 0.018;
 const TOKENS: u64 = 5200;
 
 /// An answer that calls a tool, so that the run goes on for ever.
-fn one_more_call() -> Reply {
+pub(crate) fn one_more_call() -> Reply {
     let call = sse::call_start(0, "c", "bash") + &sse::call_arguments(0, r#"{"command":"true"}"#);
     Reply::stream(call + &sse::end("tool_calls", (5000, 0, 200)))
 }
 
-fn says(words: &str) -> Reply {
+pub(crate) fn says(words: &str) -> Reply {
     Reply::stream(sse::text(words) + &sse::end("stop", (5000, 0, 200)))
 }
 
-fn priced(server: &MockServer, budgets: &Value) -> Home {
+pub(crate) fn priced(server: &MockServer, budgets: &Value) -> Home {
     let home = Home::new();
     configure(&home, server, &json!({"input": 3, "output": 15}));
     home.settings(&json!({ "budgets": budgets }));
     home
 }
 
-fn configure(home: &Home, server: &MockServer, cost: &Value) {
+pub(crate) fn configure(home: &Home, server: &MockServer, cost: &Value) {
     home.configure(&json!({"providers": {"fake": {
         "baseUrl": server.base_url(), "api": "openai-completions", "apiKey": "k",
         "models": [{"id": "fake", "cost": cost, "maxTokens": 4096}],
     }}}));
 }
 
-fn introduced(home: &Home, args: &[&str]) -> Daemon {
+pub(crate) fn introduced(home: &Home, args: &[&str]) -> Daemon {
     let mut daemon = Daemon::start(home, args);
     daemon.done(json!({"type": "hello", "protocol": 1}));
     daemon
 }
 
 /// What all answers in the session files cost.
-fn spent(home: &Home) -> f64 {
+pub(crate) fn spent(home: &Home) -> f64 {
     home.session_files().iter().flat_map(|file| records(file)).map(|record| cost(&record)).sum()
+}
+
+/// What the day's file holds: its sum, and what processes have reserved.
+fn day(home: &Home) -> (Value, Vec<Value>) {
+    let text = std::fs::read_to_string(home.agent_dir().join("budget-day.jsonl")).unwrap();
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    let mut lines: Vec<Value> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
+    (lines.remove(0), lines)
 }
 
 fn cost(record: &Value) -> f64 {
@@ -58,7 +71,7 @@ fn cost(record: &Value) -> f64 {
 
 /// The events of a run that a budget ends: the last answer says so, every call has its result, and the event stands before the end of
 /// the turn.
-fn assert_ends_by(events: &[Value], scope: &str, what: &str) -> Value {
+pub(crate) fn assert_ends_by(events: &[Value], scope: &str, what: &str) -> Value {
     let reached = of_kind(events, "budget_reached");
     assert_eq!(reached.len(), 1, "{events:#?}");
     assert_eq!((&reached[0]["scope"], &reached[0]["what"]), (&json!(scope), &json!(what)));
@@ -126,26 +139,6 @@ fn a_runaway_loop_stops_after_the_tool_calls() {
 }
 
 #[test]
-fn time_ends_a_call_of_a_model_and_of_a_tool() {
-    let hangs = || Reply::stream(sse::text("Let me")).hang();
-    let sleeps = Reply::stream(sse::calls(&[("c", "bash", json!({"command": "sleep 1000"}))]));
-    for (reply, is_tool) in [(hangs(), false), (sleeps, true)] {
-        let server = MockServer::start([reply, hangs()]);
-        let home = priced(&server, &json!({"run": {"seconds": 1}}));
-        let mut daemon = introduced(&home, &[]);
-        let events = daemon.prompt("Take your time.");
-        let reached = assert_ends_by(&events, "run", "seconds");
-        assert!(reached["used"].as_f64().unwrap() >= 1.0);
-        if is_tool {
-            assert_eq!(ended(&events, "toolResult")[0]["isError"], true);
-        } else {
-            assert_eq!(text(answers(&events)[0]), "Let me");
-        }
-        assert_eq!(daemon.done(json!({"type": "get_state"}))["isStreaming"], false);
-    }
-}
-
-#[test]
 fn an_answer_is_shortened_to_what_is_left() {
     let server = MockServer::always(says("Short."));
     let home = priced(&server, &json!({"run": {"tokens": 14_000}}));
@@ -182,7 +175,7 @@ fn a_session_and_a_day_outlive_the_process() {
         // Another session has a budget of its own, and the same day.
         let other = ctl::run(&home, &["prompt", "--private", "More?"]);
         assert_eq!(other.code, if scope == "session" { 0 } else { 5 }, "{other:?}");
-        assert_eq!(home.agent_dir().join("budget-day.json").exists(), scope == "day");
+        assert_eq!(home.agent_dir().join("budget-day.jsonl").exists(), scope == "day");
     }
 }
 
@@ -222,10 +215,9 @@ fn ten_processes_share_a_day() {
     }
     let spent = spent(&home);
     assert!(spent <= 0.5 && spent > 0.5 - 1.5 * PRICE, "{spent}");
-    let day: Value =
-        serde_json::from_slice(&std::fs::read(home.agent_dir().join("budget-day.json")).unwrap()).unwrap();
-    assert_eq!(day["open"], json!([]), "{day}");
-    assert_eq!(day["used"]["cost"].as_u64().unwrap(), (spent * 1e9).round() as u64);
+    let (sum, shares) = day(&home);
+    assert_eq!(shares, [] as [Value; 0]);
+    assert_eq!(sum["used"]["cost"].as_u64().unwrap(), (spent * 1e9).round() as u64);
 }
 
 #[test]
@@ -240,12 +232,56 @@ fn what_a_killed_process_had_reserved_is_free_again() {
     assert_eq!(server.wait_for_requests(1).len(), 1);
     daemon.signal(Signal::KILL);
     daemon.wait();
-    let file = home.agent_dir().join("budget-day.json");
-    let day: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
-    assert_eq!((day["open"].as_array().unwrap().len(), &day["used"]["turns"]), (1, &json!(0)), "{day}");
+    let (sum, shares) = day(&home);
+    assert_eq!((shares.len(), &sum["used"]["turns"]), (1, &json!(0)), "{sum}");
     let said = ctl::run(&home, &["prompt", "--private", "Now?"]);
     assert_eq!((said.code, said.stdout.as_str()), (0, "Yes.\n"), "{said:?}");
     assert_eq!(ctl::run(&home, &["prompt", "--private", "Now?"]).code, 5);
+}
+
+/// Two processes want what is enough for one. The second waits, without asking again and again, until the first has settled or
+/// was killed.
+#[test]
+fn a_call_waits_for_what_another_process_has_reserved() {
+    for is_killed in [false, true] {
+        let gate = Gate::new();
+        let server = MockServer::start([says("First.").gate_first(&gate), says("Second.")]);
+        // The first answer costs nearly nothing of what it reserves.
+        let home = priced(&server, &json!({"day": {"costUsd": 0.1}}));
+        let mut first = introduced(&home, &[]);
+        first.send(&prompt("Begin."));
+        assert_eq!(server.wait_for_requests(1).len(), 1);
+        let opened = inotify::init(CreateFlags::CLOEXEC).expect("inotify");
+        let seen = WatchFlags::OPEN | WatchFlags::CLOSE_WRITE | WatchFlags::CLOSE_NOWRITE;
+        inotify::add_watch(&opened, home.agent_dir().join("budget-day.jsonl"), seen).unwrap();
+        let second = Ctl::start_with(agentd(&home, &["-p", "Me, too."]), std::process::Stdio::null());
+        // It wants to reserve, and tries again once it watches.
+        let mut buffer = [MaybeUninit::uninit(); 4096];
+        let mut events = inotify::Reader::new(opened, &mut buffer);
+        let mut tries = 0;
+        while tries < 2 {
+            let event = events.next().expect("an event");
+            tries += u32::from(event.events().contains(ReadFlags::CLOSE_WRITE));
+        }
+        assert_eq!(server.requests().len(), 1);
+        if is_killed {
+            first.signal(Signal::KILL);
+            first.wait();
+        } else {
+            gate.open();
+            first.settled();
+        }
+        let said = second.finish();
+        assert_eq!((said.code, said.stdout.as_str()), (0, "Second.\n"), "{is_killed} {said:?}");
+        let (sum, shares) = day(&home);
+        assert_eq!(shares, [] as [Value; 0]);
+        let used = sum["used"]["cost"].as_u64().unwrap();
+        // What the killed call had sent counts with its bound.
+        assert!(
+            if is_killed { used > 18_000_000 && used < 100_000_000 } else { used == 36_000_000 },
+            "{sum}"
+        );
+    }
 }
 
 #[test]
@@ -338,7 +374,7 @@ fn nothing_is_told_where_nothing_is_limited_or_to_clients_of_pi() {
     let mut daemon = introduced(&home, &[]);
     daemon.prompt("Hello?");
     assert_eq!(daemon.done(json!({"type": "get_state"}))["budgets"], Value::Null);
-    assert!(!home.agent_dir().join("budget-day.json").exists());
+    assert!(!home.agent_dir().join("budget-day.jsonl").exists());
     let limited = priced(&server, &json!({"run": {"turns": 1}}));
     let mut plain = Daemon::start(&limited, &[]);
     plain.prompt("Hello?");
@@ -364,8 +400,23 @@ fn a_provider_that_says_nothing_of_tokens_is_no_way_around_a_budget() {
     let call = sse::call_start(0, "c", "bash") + &sse::call_arguments(0, r#"{"command":"true"}"#);
     let end = sse::event(&json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}));
     let server = MockServer::always(Reply::stream(call + &end));
-    let home = priced(&server, &json!({"run": {"costUsd": 0.1}}));
+    let home =
+        priced(&server, &json!({"run": {"costUsd": 0.1}, "session": {"costUsd": 9, "tokens": 999_999}}));
     let mut daemon = introduced(&home, &[]);
     let reached = assert_ends_by(&daemon.prompt("Go on for ever."), "run", "costUsd");
     assert!(reached["used"].as_f64().unwrap() > 0.05, "{reached}");
+    // Neither does the session forget it, nor the table of what was spent.
+    let used =
+        |daemon: &mut Daemon| daemon.done(json!({"type": "get_state"}))["budgets"]["session"]["used"].clone();
+    let before = used(&mut daemon);
+    let id = daemon.done(json!({"type": "get_state"}))["sessionId"].as_str().unwrap().to_owned();
+    daemon.signal(Signal::KILL);
+    daemon.wait();
+    let mut again = introduced(&home, &["--session", &id]);
+    assert_eq!(used(&mut again), before);
+    let table = ctl::run(&home, &["usage", "--json"]);
+    let table: Value = serde_json::from_str(&table.stdout).unwrap();
+    let sum = (&table["total"]["costUsd"], &table["total"]["tokens"]["total"]);
+    assert!((sum.0.as_f64().unwrap() - before["costUsd"].as_f64().unwrap()).abs() < 1e-9, "{table} {before}");
+    assert_eq!(sum.1, &before["tokens"]);
 }

@@ -16,6 +16,8 @@ mod asking;
 mod background;
 mod bad_input;
 mod bash;
+mod budget_prices;
+mod budget_time;
 mod budgets;
 mod canary;
 mod canary_credentials;

@@ -9,7 +9,7 @@ use crate::{
     cli::UsageOptions,
     exit::{Exit, Fault, conclude, print_stderr},
     output,
-    render::{Screen, counted, cut, one_line, short_id},
+    render::{Screen, columns, counted, cut, cut_begin, one_line, padded, short_id},
 };
 
 /// The widest bar, in characters.
@@ -20,6 +20,13 @@ const LEAST_BAR: usize = 6;
 
 /// The width of names where nothing limits it.
 const NAME: usize = 60;
+
+/// The width of a day, and what other names get at least.
+const LEAST_DAY: usize = 10;
+const LEAST_NAME: usize = 16;
+
+/// The blanks between columns.
+const GAP: usize = 2;
 
 /// Blue.
 const BAR_COLOUR: &str = "34";
@@ -58,38 +65,47 @@ fn table(report: &UsageReport, screen: Screen) -> String {
             counted(report.files as usize, "session file")
         );
     }
-    let mut cells: Vec<[String; 5]> = vec![["", "cost", "tokens", "answers", "calls"].map(str::to_owned)];
-    cells[0][0] = report.by.as_str().to_owned();
-    let room = match screen.width {
-        Some(width) => width.saturating_sub(44).clamp(10, NAME),
-        None => NAME,
+    let numbers = |sum: &UsageSum| {
+        let UsageSum { cost_usd, tokens, answers, tool_calls, .. } = sum;
+        [money(*cost_usd), short(tokens.total), answers.to_string(), tool_calls.to_string()]
     };
-    cells.extend(report.rows.iter().map(|row| line(&name(report.by, row, room), &row.sum)));
-    cells.push(line("total", &report.total));
-    let widths: [usize; 5] =
-        std::array::from_fn(|column| cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
-    let used: usize = widths.iter().map(|width| width + 2).sum();
+    let mut cells = vec![["cost", "tokens", "answers", "calls"].map(str::to_owned)];
+    cells.extend(report.rows.iter().map(|row| numbers(&row.sum)));
+    cells.push(numbers(&report.total));
+    let widths: [usize; 4] =
+        std::array::from_fn(|column| cells.iter().map(|row| columns(&row[column])).max().unwrap_or(0));
+    // The last columns go where the names would get too little.
+    let sum = |shown: usize| widths[..shown].iter().map(|width| width + GAP).sum::<usize>();
+    let least = if report.by == UsageGrouping::Day { LEAST_DAY } else { LEAST_NAME };
+    let fits = |shown: &usize| screen.width.is_none_or(|width| sum(*shown) + least <= width);
+    let shown = (1..=4).rev().find(fits).unwrap_or(1);
+    let room = screen.width.map_or(NAME, |width| width.saturating_sub(sum(shown)).clamp(1, NAME));
+    let mut names = vec![cut(report.by.as_str(), room)];
+    names.extend(report.rows.iter().map(|row| name(report.by, row, room)));
+    names.push(cut("total", room));
+    let name_width = names.iter().map(|name| columns(name)).max().unwrap_or(0);
     let bar = match screen.width {
         _ if !screen.is_terminal => 0,
-        Some(width) => width.saturating_sub(used + 1).min(BAR),
+        Some(width) => width.saturating_sub(name_width + sum(shown) + GAP + 1).min(BAR),
         None => BAR,
     };
     let most = report.rows.iter().map(|row| weight(report, row)).fold(0.0, f64::max);
     let mut text = String::new();
-    for (index, row) in cells.iter().enumerate() {
-        let mut shown = format!("{:<width$}", row[0], width = widths[0]);
-        for column in 1..5 {
-            shown.push_str(&format!("  {:>width$}", row[column], width = widths[column]));
+    for (index, (name, row)) in names.iter().zip(&cells).enumerate() {
+        let mut line = padded(name, name_width, false);
+        for (number, width) in row.iter().zip(widths).take(shown) {
+            line.push_str(&" ".repeat(GAP));
+            line.push_str(&padded(number, width, true));
         }
         let of = index.checked_sub(1).and_then(|index| report.rows.get(index));
         if let Some(of) = of.filter(|_| bar >= LEAST_BAR && most > 0.0) {
             let length = (weight(report, of) / most * bar as f64).round() as usize;
             if length > 0 {
-                shown.push_str("  ");
-                shown.push_str(&screen.paint(BAR_COLOUR, &"█".repeat(length)));
+                line.push_str(&" ".repeat(GAP));
+                line.push_str(&screen.paint(BAR_COLOUR, &"█".repeat(length)));
             }
         }
-        text.push_str(shown.trim_end());
+        text.push_str(line.trim_end());
         text.push('\n');
     }
     text
@@ -100,15 +116,9 @@ fn weight(report: &UsageReport, row: &UsageRow) -> f64 {
     if report.total.cost_usd > 0.0 { row.sum.cost_usd } else { row.sum.tokens.total as f64 }
 }
 
-fn line(name: &str, sum: &UsageSum) -> [String; 5] {
-    let UsageSum { cost_usd, tokens, answers, tool_calls, .. } = sum;
-    [
-        name.to_owned(),
-        format!("${cost_usd:.4}"),
-        short(tokens.total),
-        answers.to_string(),
-        tool_calls.to_string(),
-    ]
+/// A sum of dollars; one too small for four digits is told from nothing.
+fn money(sum: f64) -> String {
+    if sum > 0.0 && sum < 0.00005 { "<$0.0001".to_owned() } else { format!("${sum:.4}") }
 }
 
 fn name(by: UsageGrouping, row: &UsageRow, room: usize) -> String {
@@ -120,14 +130,14 @@ fn name(by: UsageGrouping, row: &UsageRow, room: usize) -> String {
         _ if row.key.trim_matches('/').is_empty() && by != UsageGrouping::Project => "(not known)".to_owned(),
         _ => one_line(&row.key),
     };
-    cut(&name, room)
+    if by == UsageGrouping::Project { cut_begin(&name, room) } else { cut(&name, room) }
 }
 
 /// A number of tokens: `950`, `12.3k`, `4.5M`.
 fn short(tokens: u64) -> String {
     match tokens {
         0..1000 => tokens.to_string(),
-        1000..1_000_000 => format!("{:.1}k", tokens as f64 / 1e3),
+        1000..999_950 => format!("{:.1}k", tokens as f64 / 1e3),
         _ => format!("{:.1}M", tokens as f64 / 1e6),
     }
 }
@@ -184,6 +194,31 @@ total       $1.2500   13.3k        3      1
         assert_eq!(table(&report, screen), bars);
         assert!(table(&report, Screen { colour: true, ..screen }).contains("\x1b[34m███\x1b[0m"));
         assert_eq!(table(&report, Screen { width: Some(46), ..screen }), plain);
+    }
+
+    /// Names and bars in 40 to 200 columns; what does not fit is left out, the calls first.
+    #[test]
+    fn the_table_fits_the_terminal() {
+        let wide = format!("/home/me/{}/project", "日本語の長い名前".repeat(9));
+        let rows = [(wide.as_str(), 1234.5678, 999_999), ("/home/me/small", 0.00001, 12)];
+        for by in [UsageGrouping::Day, UsageGrouping::Model, UsageGrouping::Session, UsageGrouping::Project] {
+            let report = report(by, &rows);
+            for width in [20, 30, 40, 60, 80, 200] {
+                let text = table(&report, Screen { width: Some(width), colour: false, is_terminal: true });
+                assert!(text.lines().all(|line| columns(line) <= width), "{width}\n{text}");
+                assert!(text.contains("$1234.5678") && text.contains("<$0.0001"), "{text}");
+                assert_eq!(text.contains("calls"), width >= 60, "{width}\n{text}");
+            }
+        }
+        let narrow =
+            table(&report(UsageGrouping::Project, &rows), Screen { width: Some(40), ..Screen::default() });
+        let expected = "\
+project                    cost  tokens
+…の長い名前/project  $1234.5678    1.0M
+/home/me/small         <$0.0001      12
+total                $1234.5678    1.0M
+";
+        assert_eq!(narrow, expected);
     }
 
     #[test]

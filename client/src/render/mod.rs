@@ -12,7 +12,8 @@ pub(crate) use agentd_protocol::terminal_text::{harmless, steers};
 #[cfg(test)]
 pub(crate) use screen::example_session;
 pub(crate) use screen::{
-    Screen, colour_wanted, coloured, counted, cut, one_line, paint_diff, session_title, shell_word, short_id,
+    Screen, colour_wanted, coloured, columns, counted, cut, cut_begin, one_line, padded, paint_diff,
+    session_title, shell_word, short_id,
 };
 pub(crate) use text::{StreamStyle, TextRenderer, ToolLines, prompt_line};
 pub(crate) use time::{age, ago, clock, duration};

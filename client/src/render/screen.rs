@@ -6,6 +6,7 @@ use std::{
 };
 
 use agentd_protocol::{daemon::SessionInfo, terminal_text::steers};
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// How many characters of a session's id are shown; enough to tell sessions apart.
 const ID_LENGTH: usize = 13;
@@ -39,13 +40,44 @@ pub(crate) fn short_id(id: &str) -> String {
     one_line(id).chars().take(ID_LENGTH).collect()
 }
 
-/// The text cut to `room` characters; `…` replaces the rest.
+/// The columns that a text takes in a terminal: characters of Chinese, Japanese and Korean take two, marks above letters none.
+pub(crate) fn columns(text: &str) -> usize {
+    text.width()
+}
+
+/// The text cut to `room` columns; `…` replaces the rest.
 pub(crate) fn cut(text: &str, room: usize) -> String {
-    if text.chars().count() <= room {
+    if columns(text) <= room {
         return text.to_owned();
     }
-    let kept: String = text.chars().take(room.saturating_sub(1)).collect();
-    format!("{}…", kept.trim_end())
+    format!("{}…", taken(text.chars(), room).trim_end())
+}
+
+/// The end of the text in `room` columns; `…` replaces the rest. The end of a path says most.
+pub(crate) fn cut_begin(text: &str, room: usize) -> String {
+    if columns(text) <= room {
+        return text.to_owned();
+    }
+    let end: String = taken(text.chars().rev(), room).chars().rev().collect();
+    format!("…{}", end.trim_start())
+}
+
+/// The first characters that leave room for one more column.
+fn taken(characters: impl Iterator<Item = char>, room: usize) -> String {
+    let mut left = room.saturating_sub(1);
+    let fits = |c: &char| {
+        let width = c.width().unwrap_or_default();
+        let fits = width <= left;
+        left = left.saturating_sub(width);
+        fits
+    };
+    characters.take_while(fits).collect()
+}
+
+/// The text with blanks after it, or before it, up to `width` columns.
+pub(crate) fn padded(text: &str, width: usize, is_right: bool) -> String {
+    let blanks = " ".repeat(width.saturating_sub(columns(text)));
+    if is_right { format!("{blanks}{text}") } else { format!("{text}{blanks}") }
 }
 
 /// A count with its noun: `1 client`, `2 clients`.
@@ -134,6 +166,19 @@ mod tests {
         {
             assert_eq!(cut("äb cde", room), expected, "{room}");
         }
+        for (room, begin, end) in
+            [(2, "…", "…"), (3, "日…", "…語"), (5, "日本…", "…本語"), (6, "日本語", "日本語")]
+        {
+            assert_eq!(
+                (cut("日本語", room), cut_begin("日本語", room)),
+                (begin.into(), end.into()),
+                "{room}"
+            );
+        }
+        assert_eq!(
+            (columns("日e\u{301}"), padded("日", 4, false), padded("日", 4, true)),
+            (3, "日  ".into(), "  日".into())
+        );
         assert_eq!((counted(1, "client"), counted(0, "client")), ("1 client".into(), "0 clients".into()));
     }
 

@@ -39,16 +39,20 @@ pub struct BudgetLimits {
     #[cfg_attr(feature = "schema", schemars(with = "Option<f64>", range(min = 0)))]
     pub cost_usd: Option<f64>,
     /// Tokens of model calls: input, cached input and output.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "count")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
     pub tokens: Option<u64>,
     /// Answers of models. Summaries are none.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "count")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
     pub turns: Option<u64>,
     /// Tool calls that are started.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "count")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
     pub tool_calls: Option<u64>,
     /// Seconds during which runs are at work. Runs that are at work side by side count each.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "count")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
     pub seconds: Option<u64>,
 }
 
@@ -172,6 +176,13 @@ fn dollars<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<f
     }
 }
 
+/// A number that can be a limit.
+fn count<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let Some(value) = Option::<serde_json::Value>::deserialize(deserializer)? else { return Ok(None) };
+    let text = || serde::de::Error::custom(format!("expected a whole number, 0 or more, got {value}"));
+    value.as_u64().map(Some).ok_or_else(text)
+}
+
 fn as_number<S: serde::Serializer>(sum: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
     match sum {
         Some(sum) => number::serialize(sum, serializer),
@@ -235,7 +246,9 @@ mod tests {
         for bad in
             [json!({"costUsd": -1}), json!({"costUsd": "1"}), json!({"turns": -1}), json!({"turns": 1.5})]
         {
-            assert!(serde_json::from_value::<BudgetLimits>(bad.clone()).is_err(), "{bad}");
+            let error = serde_json::from_value::<BudgetLimits>(bad.clone()).unwrap_err().to_string();
+            let is_clear = error.contains("expected a whole number, 0 or more, got -1");
+            assert!(is_clear || bad["turns"] != -1, "{error}");
         }
     }
 }

@@ -21,7 +21,9 @@ pub fn nanodollars_up(dollars: f64) -> u64 {
     (dollars * NANO).ceil() as u64
 }
 
-fn dollars(nanodollars: u64) -> f64 {
+/// Nano-dollars in US dollars.
+#[must_use]
+pub fn dollars(nanodollars: u64) -> f64 {
     nanodollars as f64 / NANO
 }
 

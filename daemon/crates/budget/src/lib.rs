@@ -10,7 +10,9 @@ mod account;
 mod amounts;
 mod day_file;
 mod holder;
+mod records;
 
 pub use account::{Account, Refusal};
-pub use amounts::{Amounts, Limits, OutputFit, Quote, nanodollars, nanodollars_up};
+pub use amounts::{Amounts, Limits, OutputFit, Quote, dollars, nanodollars, nanodollars_up};
 pub use day_file::{DayError, DayFile, DayReservation, DayUse};
+pub use holder::Holder;

@@ -85,7 +85,7 @@ pub use paths::{
 };
 pub use repair::{FileCheck, RepairResult, unreadable_lines};
 pub use replace::kept_originals;
-pub use spending::{Spending, own_spending, spending};
+pub use spending::{SPENDING_ENTRY, Spending, own_spending, spending};
 pub use stats::{SessionTotals, StatsCounter};
 pub use store::{FileCreation, OpenSession, Store, StoreOptions};
 pub use time::{iso_timestamp, parse_timestamp};

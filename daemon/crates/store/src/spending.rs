@@ -5,6 +5,9 @@ use serde::Deserialize;
 
 use crate::{Entry, EntryKind, Role, SessionTree, time::parse_timestamp};
 
+/// The `customType` of entries that tell what model calls took of which no other entry tells: `{"usage": {…}}`.
+pub const SPENDING_ENTRY: &str = "spending";
+
 /// What one entry spent.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Spending {
@@ -37,6 +40,16 @@ impl Spending {
 pub fn spending(entry: &Entry) -> Option<Spending> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
+    struct Untold {
+        custom_type: String,
+        data: Data,
+    }
+    #[derive(Deserialize)]
+    struct Data {
+        usage: Usage,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
     struct Spender {
         #[serde(default)]
         usage: Option<Usage>,
@@ -52,6 +65,11 @@ pub fn spending(entry: &Entry) -> Option<Spending> {
         EntryKind::Message(Role::ToolResult) => (entry.message()?.text(), false, true),
         // The texts, not the typed views: those would stay in memory.
         EntryKind::Usage | EntryKind::Compaction | EntryKind::BranchSummary => (entry.frame(), false, false),
+        EntryKind::Custom => {
+            let untold: Untold = agentd_protocol::parse_json(entry.frame()).ok()?;
+            let is_ours = untold.custom_type == SPENDING_ENTRY;
+            return is_ours.then(|| Spending { usage: untold.data.usage, ..Spending::default() });
+        }
         _ => return None,
     };
     let Spender { usage, provider, model, duration_ms } = agentd_protocol::parse_json(text).ok()?;
@@ -108,6 +126,10 @@ mod tests {
             spending(&Entry::parse(&line("compaction", "1", &compaction)).unwrap()).unwrap().tokens(),
             99
         );
+        let untold = |kind: &str| format!(r#""customType":"{kind}","data":{{{usage}}}"#);
+        let spent = spending(&Entry::parse(&line("custom", "1", &untold(SPENDING_ENTRY))).unwrap()).unwrap();
+        assert_eq!((spent.tokens(), spent.usage.cost.total, spent.is_answer), (99, 0.5, false));
+        assert_eq!(spending(&Entry::parse(&line("custom", "1", &untold("other"))).unwrap()), None);
         assert_eq!(
             spending(
                 &Entry::parse(&line("message", "1", r#""message":{"role":"user","content":"x"}"#)).unwrap()

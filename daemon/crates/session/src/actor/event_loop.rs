@@ -203,6 +203,7 @@ impl Actor {
             RunMessage::Tell(line) => self.feed.publish_for(Audience::Introduced, line),
             RunMessage::Store { message, event, intents, stored } => {
                 let result = self.store(message, event, intents).await;
+                self.record_unsaid().await;
                 let _ = stored.send(result);
             }
             RunMessage::Next { kind, reply } => {
@@ -261,11 +262,16 @@ impl Actor {
                 self.feed.publish([line]);
             }
             RunMessage::CompactionEnded(line) => {
+                self.record_unsaid().await;
                 self.compacting.in_run = false;
                 self.feed.publish([line]);
             }
-            RunMessage::Compacted(result) => self.on_compacted(*result).await,
+            RunMessage::Compacted(result) => {
+                self.record_unsaid().await;
+                self.on_compacted(*result).await;
+            }
             RunMessage::BranchSummarised(summarised) => {
+                self.record_unsaid().await;
                 let (landing, result) = *summarised;
                 self.on_branch_summarised(landing, result).await;
             }
@@ -278,7 +284,10 @@ impl Actor {
             RunMessage::GoOn(yes) => self.on_go_on(yes),
             RunMessage::Deliverable(yes) => self.on_deliverable(yes),
             RunMessage::Trusted(reconfigured) => self.on_trusted(reconfigured).await,
-            RunMessage::Settled => self.on_settled().await,
+            RunMessage::Settled => {
+                self.record_unsaid().await;
+                self.on_settled().await;
+            }
             RunMessage::NotStored => self.on_not_stored().await,
             RunMessage::Broken => self.on_broken().await,
             RunMessage::Checkpoint(checkpoint) => self.on_checkpoint(*checkpoint).await,

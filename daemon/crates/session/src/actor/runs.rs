@@ -83,6 +83,17 @@ impl Actor {
         self.publish_to_introduced(&Event::from(*reached));
     }
 
+    /// Stores what model calls took of which no other entry tells, so that the session's budget knows it when it is opened again.
+    pub(super) async fn record_unsaid(&mut self) {
+        let Some(usage) = self.context.budget.take_unsaid() else { return };
+        let data = serde_json::json!({ "usage": usage });
+        let entry =
+            EntryBody::Custom { custom_type: agentd_store::SPENDING_ENTRY.to_owned(), data: Some(data) };
+        if let Err(failure) = self.journal.append(&entry).await {
+            tracing::error!(error = failure.error, "what a model call took could not be recorded");
+        }
+    }
+
     /// Starts the run of a prompt. The checks of the prompt are part of the run: they read files and may run commands.
     pub(super) fn start_run(&mut self, prompt: Prompt, request: PendingRequest) {
         self.going_on.give_up();

@@ -51,17 +51,22 @@ impl CallMeter {
         let spent = match self.said() {
             None => self.quote.with_output(streamed),
             Some(usage) => {
-                let said = Amounts {
-                    cost: nanodollars(usage.cost.total),
-                    tokens: tokens(usage),
-                    ..Amounts::default()
-                };
+                let said = self.told();
                 let unsaid = if is_whole { 0 } else { streamed.saturating_sub(usage.output) };
                 Quote { sure: said, ..self.quote }.with_output(unsaid)
             }
         };
         let turns = if is_whole || self.streamed > 0 { self.quote.sure.turns } else { 0 };
         Amounts { turns, ..spent }
+    }
+
+    /// What an entry with the usage of the answer tells of that.
+    pub(super) fn told(&self) -> Amounts {
+        self.said().map_or(Amounts::default(), |usage| Amounts {
+            cost: nanodollars(usage.cost.total),
+            tokens: tokens(usage),
+            ..Amounts::default()
+        })
     }
 
     /// What the provider said, if that is anything.

@@ -115,7 +115,7 @@ impl Provider for Metered {
                 meter.see(&delta);
                 if matches!(delta, Delta::Done { .. } | Delta::Failed { .. }) {
                     let spent = meter.spent(matches!(delta, Delta::Done { .. }));
-                    reservation.settle(spent).await;
+                    reservation.settle(spent, told(&meter, purpose, &delta)).await;
                     yield match (&delta, lowered_by) {
                         (Delta::Done { stop_reason: StopReason::Length, raw_stop_reason }, Some((scope, what))) => {
                             let reached = budget.cut_off(scope, what);
@@ -132,9 +132,18 @@ impl Provider for Metered {
                     return;
                 }
                 // If nobody waits for the rest.
-                reservation.noted = meter.spent(false);
+                reservation.note(meter.spent(false), told(&meter, purpose, &delta));
                 yield delta;
             }
         })
     }
+}
+
+/// What an entry tells of a call: the usage of each answer is stored, that of a summary only with the summary.
+fn told(meter: &CallMeter, purpose: CallPurpose, delta: &Delta) -> Amounts {
+    let is_stored = match purpose {
+        CallPurpose::Answer => true,
+        CallPurpose::Summary => matches!(delta, Delta::Done { stop_reason: StopReason::Stop, .. }),
+    };
+    if is_stored { meter.told() } else { Amounts::default() }
 }

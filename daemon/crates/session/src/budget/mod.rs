@@ -4,6 +4,7 @@
 //! settles after the answer. Without limits it gives the provider back as it is.
 
 mod call_meter;
+mod day_watch;
 mod metered;
 mod reservation;
 mod reserve;

@@ -1,12 +1,18 @@
 //! Something that is reserved until it is settled.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use agentd_budget::{Amounts, DayReservation, OutputFit, Quote};
+use agentd_budget::{Amounts, DayReservation, OutputFit};
 use agentd_protocol::budget::{BudgetQuantity, BudgetScope};
-use tokio::{runtime::Handle, task::spawn_blocking};
+use tokio::{
+    runtime::Handle,
+    task::{JoinHandle, spawn_blocking},
+};
 
 use super::session_budget::{SETTLED, SessionBudget};
+
+/// So many tokens of an answer may have come that the day's sum does not know of. They are forgotten if the process is killed.
+const UNTOLD_TOKENS: u64 = 256;
 
 /// The output that a step may have by all budgets, and the one that permits the least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,12 +35,23 @@ pub(crate) struct Reservation {
     /// The run that it is for.
     run: Option<u64>,
     amounts: Amounts,
-    day: Option<DayReservation>,
+    /// `None` where the day is not limited.
+    day: Option<OfDay>,
     /// The output that the step may have.
     pub(super) output: ScopedFit,
     /// What it takes when it is dropped.
-    pub(super) noted: Amounts,
+    noted: Amounts,
+    /// What an entry of the session tells of that.
+    told: Amounts,
     is_settled: bool,
+}
+
+/// A reservation in the day's sum.
+struct OfDay {
+    /// `None` once it is settled. Locked while the file is changed, so that nothing is noted after that.
+    reserved: Arc<Mutex<Option<DayReservation>>>,
+    /// The tokens that were noted last.
+    told: u64,
 }
 
 impl Reservation {
@@ -45,75 +62,80 @@ impl Reservation {
         output: ScopedFit,
     ) -> Self {
         let noted = Amounts::default();
-        Self { budget: Arc::clone(budget), run, amounts, day: None, output, noted, is_settled: false }
+        let told = Amounts::default();
+        Self { budget: Arc::clone(budget), run, amounts, day: None, output, noted, told, is_settled: false }
     }
 
-    /// It is reserved in the day's sum, too, with perhaps less output.
-    pub(super) fn add_day(&mut self, day: DayReservation, quote: &Quote) {
-        if day.output.tokens < self.output.tokens {
-            let less = quote.with_output(day.output.tokens);
-            self.settle_here(self.amounts.minus(less), Amounts::default());
-            self.amounts = less;
-            self.output.lower(BudgetScope::Day, day.output);
+    /// It is reserved in the day's sum, too; `sure` is what the day counts if the process is killed at once.
+    pub(super) fn of_day(mut self, day: DayReservation, sure: Amounts) -> Self {
+        let reserved = Arc::new(Mutex::new(Some(day)));
+        self.day = Some(OfDay { reserved, told: sure.tokens });
+        self
+    }
+
+    /// What the step has taken so far, and an entry would tell of that: it takes that much if it is dropped, or the process killed.
+    pub(super) fn note(&mut self, taken: Amounts, told: Amounts) {
+        (self.noted, self.told) = (taken, told);
+        let (Some(of_day), Some(day)) = (&mut self.day, &self.budget.day) else { return };
+        if taken.tokens < of_day.told.saturating_add(UNTOLD_TOKENS) {
+            return;
         }
-        self.day = Some(day);
+        of_day.told = taken.tokens;
+        let (file, reserved) = (day.file.clone(), Arc::clone(&of_day.reserved));
+        spawn_blocking(move || {
+            let mut reserved = reserved.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(Err(error)) = reserved.as_mut().map(|reserved| file.note(reserved, taken)) {
+                tracing::warn!(%error, "what a model call takes cannot be noted in the day's budget");
+            }
+        });
     }
 
     /// Puts what the step took in the place of what was reserved.
-    pub(super) async fn settle(mut self, spent: Amounts) {
-        self.noted = spent;
-        if let Some(done) = self.settle_now(Where::Runtime) {
+    pub(super) async fn settle(mut self, spent: Amounts, told: Amounts) {
+        (self.noted, self.told) = (spent, told);
+        if let Some(done) = self.settle_now() {
             // The next step of this run sees the sum.
             let _ = done.await;
         }
     }
 
-    fn settle_here(&self, reserved: Amounts, spent: Amounts) {
+    fn settle_here(&self) {
         let mut accounts = self.budget.accounts();
-        accounts.session.settle(reserved, spent);
+        accounts.unsaid = accounts.unsaid.plus(self.noted.minus(self.told));
+        accounts.session.settle(self.amounts, self.noted);
         if let Some(run) = accounts.run.as_mut().filter(|run| Some(run.number) == self.run) {
-            run.account.settle(reserved, spent);
+            run.account.settle(self.amounts, self.noted);
         }
     }
 
-    fn settle_now(&mut self, place: Where) -> Option<tokio::task::JoinHandle<()>> {
+    fn settle_now(&mut self) -> Option<JoinHandle<()>> {
         if std::mem::replace(&mut self.is_settled, true) {
             return None;
         }
-        self.settle_here(self.amounts, self.noted);
+        self.settle_here();
         let (Some(of_day), Some(day)) = (self.day.take(), &self.budget.day) else {
             SETTLED.notify_waiters();
             return None;
         };
         let (file, spent, budget) = (day.file.clone(), self.noted, Arc::clone(&self.budget));
         let settle = move || {
-            match file.settle(&of_day, spent) {
-                Ok(used) => budget.accounts().day_used = used,
-                Err(error) => tracing::error!(%error, "what a model call took is not in the day's budget"),
+            let reserved = of_day.reserved.lock().unwrap_or_else(PoisonError::into_inner).take();
+            match reserved.map(|reserved| file.settle(&reserved, spent)) {
+                Some(Ok(used)) => budget.accounts().day_used = used,
+                Some(Err(error)) => {
+                    tracing::error!(%error, "what a model call took is not in the day's budget");
+                }
+                None => {}
             }
             SETTLED.notify_waiters();
         };
-        match place {
-            Where::Runtime => Some(spawn_blocking(settle)),
-            Where::Unknown => match Handle::try_current() {
-                Ok(runtime) => Some(runtime.spawn_blocking(settle)),
-                // The process ends: the next one releases what it had reserved.
-                Err(_) => None,
-            },
-        }
+        // Without a runtime the process ends, and the next one counts what was noted.
+        Handle::try_current().ok().map(|runtime| runtime.spawn_blocking(settle))
     }
-}
-
-/// Where a reservation is settled.
-enum Where {
-    /// In a task.
-    Runtime,
-    /// Where it was dropped.
-    Unknown,
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.settle_now(Where::Unknown);
+        self.settle_now();
     }
 }

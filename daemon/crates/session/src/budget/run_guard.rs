@@ -74,7 +74,7 @@ impl RunGuard {
         match reserved {
             Ok(slice) => Some(slice),
             // Time that others have reserved is not waited for: waiting is work, too.
-            Err(DayError::Refused(_, used)) => {
+            Err(DayError::Refused { used, .. }) => {
                 self.0.accounts().day_used = used;
                 None
             }
@@ -99,7 +99,8 @@ fn take_slice(budget: &Arc<SessionBudget>) -> Result<Slice, DayError> {
 
 fn refused() -> DayError {
     let what = agentd_protocol::budget::BudgetQuantity::Seconds;
-    DayError::Refused(Refusal { what, is_reserved: false }, Amounts::default())
+    let refusal = Refusal { what, is_reserved: false };
+    DayError::Refused { refusal, used: Amounts::default(), others: Vec::new() }
 }
 
 /// A slice of the day's time. Dropped, what is left of it is given back.

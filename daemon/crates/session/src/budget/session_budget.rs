@@ -6,10 +6,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use agentd_budget::{Account, Amounts, DayFile, Limits, Quote, nanodollars};
+use agentd_budget::{Account, Amounts, DayFile, Limits, Quote, dollars, nanodollars};
 use agentd_protocol::{
     budget::{BudgetQuantity, BudgetReached, BudgetScope, BudgetState},
     error::{ErrorCode, Failure},
+    message::{Cost, Usage},
     model::Model,
     settings::{BudgetLimits, BudgetSettings, UnknownPrice},
 };
@@ -39,6 +40,8 @@ pub(super) struct Day {
 pub(super) struct Accounts {
     pub(super) session: Account,
     pub(super) run: Option<RunAccount>,
+    /// What model calls took of which no entry tells: tokens and their cost.
+    pub(super) unsaid: Amounts,
     /// The runs so far.
     runs: u64,
     /// What was spent today when the file was last looked at.
@@ -196,6 +199,17 @@ impl SessionBudget {
         let reached = run.reached?;
         run.is_told = true;
         Some(reached)
+    }
+
+    /// What model calls took of which no entry tells, once; where it is of use.
+    pub(crate) fn take_unsaid(&self) -> Option<Usage> {
+        let Amounts { cost, tokens, .. } = std::mem::take(&mut self.accounts().unsaid);
+        (cost > 0 || tokens > 0).then(|| Usage {
+            input: tokens,
+            total_tokens: tokens,
+            cost: Cost { total: dollars(cost), ..Cost::default() },
+            ..Usage::default()
+        })
     }
 
     /// The limits and what is spent; `None` where nothing is limited.
