@@ -69,18 +69,41 @@ fn main() -> Result<(), Box<dyn Error>> {
         judge("write", Subject::Write { path: &path })
     )?;
     for (name, text) in [
-        (
-            "a here-document of 10 kB",
-            format!("cat > a.txt <<'EOF'\n{}EOF\n", "some words of a text\n".repeat(500)),
-        ),
         ("100 commands", "ls -la src | head -5; ".repeat(50)),
-        ("a list of 10 kB", "ls -la src | head -5; ".repeat(480)),
-        ("60 kB of words", format!("echo {}", "word ".repeat(12_000))),
-        ("60 kB of pipes", format!("{}ls", "ls|".repeat(20_000))),
-        ("60 kB of brackets", "(".repeat(60_000)),
+        (
+            "60 kB of one here-document",
+            format!("cat > a.txt <<'EOF'\n{}EOF\n", "some words of a text\n".repeat(2800)),
+        ),
         ("1 MB", "a".repeat(1 << 20)),
     ] {
         writeln!(out, "{name}: {:?}", command(&text))?;
+    }
+    writeln!(out, "texts of 15, 30 and 60 kB, made of the same piece:")?;
+    for (name, piece) in [
+        ("words", "word "),
+        ("words in quotes", "\"a b\" "),
+        ("expansions", "$x "),
+        ("a list", "ls;"),
+        ("lines", "ls\n"),
+        ("in the background", "ls& "),
+        ("&&", "ls&&"),
+        ("cd and ||", "cd a||"),
+        ("pipes in a list", "ls -la src | head -5; "),
+        ("redirections", ">a "),
+        ("assignments", "a=1 "),
+        ("substitutions", "echo $(ls) "),
+        ("here-documents", "cat <<E\n$x\nE\n"),
+        ("loops", "for a in b; do ls; done; "),
+        ("cases", "case a in b) ls;; esac; "),
+        ("tests", "[[ a == b ]]&&"),
+        ("commands of xargs", "xargs "),
+        ("brackets", "("),
+        ("brackets of substitutions", "$("),
+        ("braces", "{ "),
+    ] {
+        let times =
+            [15, 30, 60].map(|size| command(&format!("echo {}", piece.repeat(size * 1000 / piece.len()))));
+        writeln!(out, "  {name}: {times:?}")?;
     }
     Ok(())
 }

@@ -55,8 +55,10 @@ impl<'a> Walk<'a> {
     /// Statements one after the other; those before `&` change no folder of those after it.
     fn sequence(&mut self, node: Node<'_>, folders: Folders) -> After {
         let mut after = After::same(folders);
+        // The next sibling is looked up in this list: asking the tree for it begins at the root each time.
         let mut cursor = node.walk();
-        for child in node.children(&mut cursor) {
+        let mut children = node.children(&mut cursor).peekable();
+        while let Some(child) = children.next() {
             if child.kind() == ";;" {
                 self.obscure("its syntax is not understood");
             }
@@ -65,7 +67,7 @@ impl<'a> Walk<'a> {
             }
             let before = after.any();
             let ends = self.statement(child, before.clone());
-            let in_background = child.next_sibling().is_some_and(|next| next.kind() == "&");
+            let in_background = children.peek().is_some_and(|next| next.kind() == "&");
             after = if in_background { After::same(before) } else { ends };
         }
         after
