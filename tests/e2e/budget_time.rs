@@ -15,11 +15,11 @@ fn time_ends_a_call_of_a_model_and_of_a_tool() {
     let sleeps = Reply::stream(sse::calls(&[("c", "bash", json!({"command": "sleep 1000"}))]));
     for (reply, is_tool) in [(hangs(), false), (sleeps, true)] {
         let server = MockServer::start([reply, hangs()]);
-        let home = priced(&server, &json!({"run": {"seconds": 3}}));
+        let home = priced(&server, &json!({"run": {"seconds": 8}}));
         let mut daemon = introduced(&home, &[]);
         let events = daemon.prompt("Take your time.");
         let reached = assert_ends_by(&events, "run", "seconds");
-        assert!(reached["used"].as_f64().unwrap() >= 3.0);
+        assert!(reached["used"].as_f64().unwrap() >= 8.0);
         if is_tool {
             assert_eq!(ended(&events, "toolResult")[0]["isError"], true);
         } else {
@@ -32,8 +32,8 @@ fn time_ends_a_call_of_a_model_and_of_a_tool() {
 #[test]
 fn time_ends_an_open_question() {
     let server = calling("rm -r everything");
-    let home = priced(&server, &json!({"run": {"seconds": 3}}));
-    home.settings(&json!({"budgets": {"run": {"seconds": 3}}, "permissions": {"preset": "ask", "askTimeoutMs": 3_600_000}}));
+    let home = priced(&server, &json!({"run": {"seconds": 8}}));
+    home.settings(&json!({"budgets": {"run": {"seconds": 8}}, "permissions": {"preset": "ask", "askTimeoutMs": 3_600_000}}));
     let service = Service::start(&home, &[]);
     let mut client = asked(&service, "editor");
     let id = open(&mut client, &home, &[]);
@@ -61,7 +61,7 @@ fn time_ends_a_compaction() {
         "models": [{"id": "fake", "contextWindow": 1000, "maxTokens": 4096}],
     }}}));
     home.settings(&json!({
-        "budgets": {"run": {"seconds": 3}}, "compaction": {"reserveTokens": 200, "keepRecentTokens": 1},
+        "budgets": {"run": {"seconds": 8}}, "compaction": {"reserveTokens": 200, "keepRecentTokens": 1},
     }));
     let mut daemon = introduced(&home, &[]);
     let events = daemon.prompt("Hello?");
@@ -79,7 +79,7 @@ fn time_ends_the_pause_before_a_retry() {
     let overloaded = || Reply::status(503, "application/json", r#"{"error":{"message":"overloaded"}}"#);
     let server = MockServer::always(overloaded());
     let home = priced(&server, &json!({}));
-    home.settings(&json!({"budgets": {"run": {"seconds": 3}}, "retry": {"baseDelayMs": 3_600_000, "maxDelayMs": 3_600_000}}));
+    home.settings(&json!({"budgets": {"run": {"seconds": 8}}, "retry": {"baseDelayMs": 3_600_000, "maxDelayMs": 3_600_000}}));
     let mut daemon = introduced(&home, &[]);
     let events = daemon.prompt("Hello?");
     assert_ends_by(&events, "run", "seconds");

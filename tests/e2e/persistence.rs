@@ -79,8 +79,11 @@ fn one_writer_at_a_time() {
 /// Hosts reload a session this way: they do not wait for the end of the old process.
 #[test]
 fn a_session_opens_while_its_last_process_ends() {
-    let server =
-        MockServer::always(Reply::stream(sse::calls(&[("call_1", "bash", json!({"command": "sleep 1000"}))])));
+    let server = MockServer::always(Reply::stream(sse::calls(&[(
+        "call_1",
+        "bash",
+        json!({"command": "sleep 1000"}),
+    )])));
     let home = Home::with_model(&server);
     let mut first = Daemon::start(&home, &[]);
     let file = first.done(json!({"type": "get_state"}))["sessionFile"].as_str().unwrap().to_owned();

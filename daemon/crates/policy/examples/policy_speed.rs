@@ -74,6 +74,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             "60 kB of one here-document",
             format!("cat > a.txt <<'EOF'\n{}EOF\n", "some words of a text\n".repeat(2800)),
         ),
+        ("60 kB of pipes", format!("{}ls", "ls|".repeat(20_000))),
         ("1 MB", "a".repeat(1 << 20)),
     ] {
         writeln!(out, "{name}: {:?}", command(&text))?;
@@ -88,6 +89,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ("in the background", "ls& "),
         ("&&", "ls&&"),
         ("cd and ||", "cd a||"),
+        ("unfinished pipes", "ls|"),
         ("pipes in a list", "ls -la src | head -5; "),
         ("redirections", ">a "),
         ("assignments", "a=1 "),

@@ -1,7 +1,8 @@
 //! Parsing a text that a shell runs.
 
-use std::{cell::RefCell, ops::ControlFlow};
+use std::{cell::RefCell, ops::ControlFlow, time::Duration};
 
+use rustix::time::{ClockId, clock_gettime};
 use tree_sitter::{ParseOptions, Parser, Tree};
 
 use super::{
@@ -13,8 +14,9 @@ use super::{
 /// The longest text that is looked at, in bytes. A longer one is obscure.
 pub const MAX_BYTES: usize = 64 << 10;
 
-/// How often the parser may report progress before it is given up: it does so every hundred or so steps.
-const MAX_PROGRESS: u32 = 20_000;
+/// How long the parser may work on a text, of the processor's time. Sixty kilobytes of commands take a fifth of it; what is not
+/// finished (`a|b|c|`) makes the parser try repairs whose number grows with the square of the length.
+const MAX_PARSER_TIME: Duration = Duration::from_millis(500);
 
 /// How deep texts that are expanded may lie in one another: here-documents within substitutions of here-documents.
 const MAX_LEVELS: u32 = 8;
@@ -27,7 +29,7 @@ thread_local! {
 /// The simple commands of `text`, run in `folders` by bash, not interactively; `home` is the home directory.
 ///
 /// Never fails and never runs anything: what is not understood is told in [`Script::obscure`]. Takes time in proportion to the text,
-/// which is bounded.
+/// which is bounded, and so is the time of the parser ([`MAX_PARSER_TIME`]).
 #[must_use]
 pub fn parse(text: &str, folders: Folders, home: &str) -> Script {
     let mut script = Script::default();
@@ -72,10 +74,9 @@ fn tree(text: &str) -> Option<Tree> {
             *kept = Some(parser);
         }
         let parser = kept.as_mut()?;
-        let mut steps = 0;
+        let end = processor_time() + MAX_PARSER_TIME;
         let mut progress = |_: &tree_sitter::ParseState| {
-            steps += 1;
-            if steps > MAX_PROGRESS { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if processor_time() > end { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         let options = ParseOptions::new().progress_callback(&mut progress);
         let mut read = |at: usize, _| text.as_bytes().get(at..).unwrap_or_default();
@@ -85,4 +86,22 @@ fn tree(text: &str) -> Option<Tree> {
         }
         tree
     })
+}
+
+/// The time that this thread has worked: on a busy machine a text gets no less of it.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_the_parser_too_long_is_obscure() {
+        let text = format!("echo {}", "ls|".repeat(20_000));
+        let script = parse(&text, Folders::one("/home/me/project"), "/home/me");
+        assert_eq!(script.obscure.as_deref(), Some("its syntax is too involved"));
+    }
 }

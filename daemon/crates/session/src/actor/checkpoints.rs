@@ -12,7 +12,7 @@ use agentd_protocol::{
 use agentd_store::{EntryKind, Role};
 use serde::Serialize;
 use tokio::{
-    sync::mpsc,
+    sync::{mpsc, oneshot},
     task::{JoinError, spawn_blocking},
 };
 
@@ -93,14 +93,22 @@ impl Actor {
         let feed = self.feed.clone();
         self.tasks.spawn(async move {
             let failed = |error: JoinError| Failure::new(ErrorCode::Internal, error.to_string());
+            let of_checkpoints = to_actor.clone();
             let done = spawn_blocking(move || {
                 let undo = match &context.undo {
                     Some(undo) => Arc::clone(undo),
-                    None => reopen(&context, to_actor)?,
+                    None => reopen(&context, of_checkpoints)?,
                 };
                 work(&undo).map_err(|error| failure(&error))
             });
-            reply.result(&feed, done.await.map_err(failed).and_then(|done| done));
+            let done = done.await.map_err(failed).and_then(|done| done);
+            // The checkpoint of a restoring is on its way to the actor: the answer comes after its entry.
+            let (handled, all_handled) = oneshot::channel();
+            if to_actor.send(RunMessage::CheckpointsHandled(handled)).await.is_ok() {
+                // An actor that ends has stored what it could.
+                let _ = all_handled.await;
+            }
+            reply.result(&feed, done);
         });
     }
 }

@@ -291,6 +291,10 @@ impl Actor {
             RunMessage::NotStored => self.on_not_stored().await,
             RunMessage::Broken => self.on_broken().await,
             RunMessage::Checkpoint(checkpoint) => self.on_checkpoint(*checkpoint).await,
+            RunMessage::CheckpointsHandled(handled) => {
+                // Whoever asked may have left.
+                let _ = handled.send(());
+            }
             RunMessage::BashEnded(end) => self.on_bash_end(*end).await,
         }
         self.show_summary();

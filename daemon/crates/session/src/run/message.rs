@@ -109,6 +109,8 @@ pub(crate) enum RunMessage {
     Broken,
     /// A tool call changed something, or changes were undone.
     Checkpoint(Box<Checkpoint>),
+    /// Answered once the checkpoints sent before it have their entries.
+    CheckpointsHandled(oneshot::Sender<()>),
     /// A command of the user's printed something.
     BashOutput { event: Bytes },
     /// A command of the user's ended.
