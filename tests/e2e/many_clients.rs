@@ -203,7 +203,8 @@ fn clients_that_stay_or_come_back_have_the_whole_transcript() {
     program.wait_for_stdout("a");
     let before = processes::usage(service.id());
 
-    [&mut steady, &mut late].map(|view| view.keep_up(&of_b));
+    steady.keep_up(&of_b);
+    late.keep_up(&of_b);
     first.open();
     program.wait_for_stdout("bbb");
     program.signal(Signal::KILL);
