@@ -292,7 +292,7 @@ impl Actor {
             RunMessage::Broken => self.on_broken().await,
             RunMessage::Checkpoint(checkpoint) => self.on_checkpoint(*checkpoint).await,
             RunMessage::CheckpointsHandled(handled) => {
-                // Whoever asked may have left.
+                // The client may have left.
                 let _ = handled.send(());
             }
             RunMessage::BashEnded(end) => self.on_bash_end(*end).await,
