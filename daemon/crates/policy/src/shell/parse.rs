@@ -29,7 +29,7 @@ thread_local! {
 /// The simple commands of `text`, run in `folders` by bash, not interactively; `home` is the home directory.
 ///
 /// Never fails and never runs anything: what is not understood is told in [`Script::obscure`]. Takes time in proportion to the text,
-/// which is bounded, and so is the time of the parser ([`MAX_PARSER_TIME`]).
+/// which is bounded, and so is the time of the parser.
 #[must_use]
 pub fn parse(text: &str, folders: Folders, home: &str) -> Script {
     let mut script = Script::default();
