@@ -146,9 +146,15 @@ fn no_secret_in_the_arguments_of_processes() {
     let args = json!(["--api-key", secret("flag"), "--model", "tls/m"]);
     client.done(json!({"type": "open_session", "cwd": home.project(), "args": args, "env": {"PATH": "/usr/bin:/bin"}}));
     let look = "for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline; echo; done 2>/dev/null";
-    let all = client.done(json!({"type": "bash", "command": look}))["output"].as_str().unwrap().to_owned();
-    assert!(all.contains("agentd") && all.contains("guard"), "{all}");
-    assert!(!all.contains(MARK), "{all}");
+    // A process that begins or ends has no arguments to show, and on a busy machine that takes a while: a look that misses one of the
+    // two proves nothing.
+    let is_whole = (0..50).any(|_| {
+        let seen = client.done(json!({"type": "bash", "command": look}));
+        let seen = seen["output"].as_str().unwrap();
+        assert!(!seen.contains(MARK), "{seen}");
+        seen.contains("agentd serve") && seen.contains("guard")
+    });
+    assert!(is_whole, "the daemon and its guard were never seen");
     service.signal(Signal::TERM);
     let ended = service.wait();
     assert!(!ended.stderr.contains(MARK), "{ended:?}");
