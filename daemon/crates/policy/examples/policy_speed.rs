@@ -79,7 +79,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     ] {
         writeln!(out, "{name}: {:?}", command(&text))?;
     }
-    writeln!(out, "texts of 15, 30 and 60 kB, made of the same piece:")?;
+    writeln!(out, "texts of 2, 4 and 8 kB, made of the same piece:")?;
     for (name, piece) in [
         ("words", "word "),
         ("words in quotes", "\"a b\" "),
@@ -90,6 +90,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ("&&", "ls&&"),
         ("cd and ||", "cd a||"),
         ("unfinished pipes", "ls|"),
+        ("unfinished quotes", "\"$(\" "),
         ("pipes in a list", "ls -la src | head -5; "),
         ("redirections", ">a "),
         ("assignments", "a=1 "),
@@ -104,7 +105,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ("braces", "{ "),
     ] {
         let times =
-            [15, 30, 60].map(|size| command(&format!("echo {}", piece.repeat(size * 1000 / piece.len()))));
+            [2, 4, 8].map(|size| command(&format!("echo {}", piece.repeat(size * 1000 / piece.len()))));
         writeln!(out, "  {name}: {times:?}")?;
     }
     Ok(())

@@ -8,6 +8,7 @@ mod assignments;
 mod conditions;
 mod folders;
 mod heredoc;
+mod length;
 mod nodes;
 mod parse;
 mod redirections;

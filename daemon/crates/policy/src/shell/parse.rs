@@ -1,11 +1,11 @@
 //! Parsing a text that a shell runs.
 
-use std::{cell::RefCell, ops::ControlFlow, time::Duration};
+use std::{cell::RefCell, ops::ControlFlow};
 
-use rustix::time::{ClockId, clock_gettime};
 use tree_sitter::{ParseOptions, Parser, Tree};
 
 use super::{
+    length,
     script::{Folders, Script},
     tokens,
     walk::Walk,
@@ -14,9 +14,12 @@ use super::{
 /// The longest text that is looked at, in bytes. A longer one is obscure.
 pub const MAX_BYTES: usize = 64 << 10;
 
-/// How long the parser may work on a text, of the processor's time. Sixty kilobytes of commands take a fifth of it; what is not
-/// finished (`a|b|c|`) makes the parser try repairs whose number grows with the square of the length.
-const MAX_PARSER_TIME: Duration = Duration::from_millis(500);
+/// The longest text without its plain here-documents ([`length`]), in bytes. The parser repairs what is not finished (`a|b|c|`), and at
+/// the end of a text in a time that grows with the square of its length: half a second for this much.
+const MAX_PARSED_BYTES: usize = 8 << 10;
+
+/// How often the parser may report progress before it is given up: it does so every hundred or so steps.
+const MAX_PROGRESS: u32 = 20_000;
 
 /// How deep texts that are expanded may lie in one another: here-documents within substitutions of here-documents.
 const MAX_LEVELS: u32 = 8;
@@ -28,8 +31,8 @@ thread_local! {
 
 /// The simple commands of `text`, run in `folders` by bash, not interactively; `home` is the home directory.
 ///
-/// Never fails and never runs anything: what is not understood is told in [`Script::obscure`]. Takes time in proportion to the text,
-/// which is bounded, and so is the time of the parser.
+/// Never fails and never runs anything: what is not understood is told in [`Script::obscure`]. The time that it takes is bounded by the
+/// length of the text.
 #[must_use]
 pub fn parse(text: &str, folders: Folders, home: &str) -> Script {
     let mut script = Script::default();
@@ -48,7 +51,7 @@ pub fn parse(text: &str, folders: Folders, home: &str) -> Script {
 
 /// Adds the commands of a text to `script`; returns the texts in it that are expanded in turn.
 fn one(text: &str, folders: Folders, home: &str, script: &mut Script) -> Vec<(String, Folders)> {
-    if text.len() > MAX_BYTES {
+    if text.len() > MAX_BYTES || length::parsed_bytes(text) > MAX_PARSED_BYTES {
         script.be_obscure("it is too long");
         return Vec::new();
     }
@@ -74,9 +77,10 @@ fn tree(text: &str) -> Option<Tree> {
             *kept = Some(parser);
         }
         let parser = kept.as_mut()?;
-        let end = processor_time() + MAX_PARSER_TIME;
+        let mut steps = 0;
         let mut progress = |_: &tree_sitter::ParseState| {
-            if processor_time() > end { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            steps += 1;
+            if steps > MAX_PROGRESS { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         let options = ParseOptions::new().progress_callback(&mut progress);
         let mut read = |at: usize, _| text.as_bytes().get(at..).unwrap_or_default();
@@ -88,20 +92,17 @@ fn tree(text: &str) -> Option<Tree> {
     })
 }
 
-/// The time that this thread has worked: on a busy machine a text gets no less of it.
-fn processor_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn what_takes_the_parser_too_long_is_obscure() {
-        let text = format!("echo {}", "ls|".repeat(20_000));
-        let script = parse(&text, Folders::one("/home/me/project"), "/home/me");
-        assert_eq!(script.obscure.as_deref(), Some("its syntax is too involved"));
+    fn a_text_is_too_long_by_what_has_to_be_taken_apart() {
+        let obscure = |text: String| parse(&text, Folders::one("/home/me/project"), "/home/me").obscure;
+        let lines = "some words of a text\n".repeat(2_000);
+        assert_eq!(obscure(format!("cat > a.txt <<'EOF'\n{lines}EOF\nls")), None);
+        assert_eq!(obscure(format!("echo '{lines}'")).as_deref(), Some("it is too long"));
+        assert_eq!(obscure("ls|".repeat(20_000)).as_deref(), Some("it is too long"));
+        assert_eq!(obscure("ls|".repeat(2_500)).as_deref(), Some("its syntax is not understood"));
     }
 }
