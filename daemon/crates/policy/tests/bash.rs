@@ -311,6 +311,10 @@ fn commands_that_once_deceived() {
         "X=1; aa ${X%$(bb)}",
         "X=1; aa ${X//y<(bb)/}",
         "[[ x =~ y$(bb) ]]",
+        "aa {{\n1=",
+        "1=x",
+        "aa; é=x",
+        "2x+=1 aa",
     ] {
         for result in ["0", "1"] {
             check(bash, text, &place, result).unwrap_or_else(|problem| panic!("{text:?}: {problem}"));

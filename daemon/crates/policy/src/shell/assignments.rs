@@ -53,6 +53,9 @@ impl Walk<'_> {
             match child.kind() {
                 "variable_assignment" => self.assignments(child, exported, command),
                 "variable_name" if node.kind() == "variable_assignment" => {
+                    if !is_name(self.text(child)) {
+                        self.obscure("what is before = is no name of a variable");
+                    }
                     command.assignments.push(Assignment { name: self.text(child).to_owned(), exported });
                 }
                 "=" | "+=" => {}
@@ -74,4 +77,10 @@ impl Walk<'_> {
             self.word(child, folders);
         }
     }
+}
+
+/// Whether a shell takes the text before `=` for the name of a variable. With another one, the word is a command: `1=x`.
+fn is_name(text: &str) -> bool {
+    let is_part = |character: char| character == '_' || character.is_ascii_alphanumeric();
+    !text.starts_with(|first: char| first.is_ascii_digit()) && text.chars().all(is_part)
 }
