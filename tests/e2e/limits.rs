@@ -228,12 +228,9 @@ fn without_descriptors_what_runs_goes_on_and_what_is_new_is_told() {
     client.send(&json!({"type": "prompt", "message": "Go."}));
     client.event("message_update");
     // Accepted clients receive nothing; refused ones receive an error.
-    let crowd: Vec<UnixStream> = (0..120).map(|_| UnixStream::connect(service.socket()).unwrap()).collect();
-    let mut last = BufReader::new(crowd.last().unwrap().try_clone().unwrap());
-    last.get_ref().set_read_timeout(Some(DEADLINE)).unwrap();
-    let mut line = String::new();
-    last.read_line(&mut line).unwrap();
-    check(&serde_json::from_str(&line).unwrap(), "ulimit -Hn");
+    let mut crowd: Vec<SocketClient> = (0..120).map(|_| service.client()).collect();
+    let refused = crowd.swap_remove(SocketClient::first_readable(&crowd));
+    check(&refused.closed()[0], "ulimit -Hn");
     // Sessions share the remaining descriptors: idle ones are unloaded, which closes their files.
     for id in &files {
         let another =
@@ -247,7 +244,7 @@ fn without_descriptors_what_runs_goes_on_and_what_is_new_is_told() {
     gate.open();
     let events = client.settled();
     assert_eq!(text(ended(&events, "toolResult")[0]), "still here\n");
-    drop((crowd, last));
+    drop(crowd);
     let end = Instant::now() + DEADLINE;
     while client.done(json!({"type": "daemon_status"}))["usage"]["clients"]["used"] != json!(1) {
         assert!(Instant::now() < end, "clients that left are still counted");

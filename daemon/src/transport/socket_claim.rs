@@ -73,6 +73,13 @@ pub enum ClaimError {
     },
 }
 
+impl ClaimError {
+    /// Whether a file or folder was not there that had to be.
+    pub(super) fn is_missing(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == ErrorKind::NotFound)
+    }
+}
+
 fn of(pid: Option<u32>) -> String {
     pid.map(|pid| format!("pid {pid}, ")).unwrap_or_default()
 }

@@ -15,6 +15,9 @@ use super::socket_claim::{ClaimError, SocketClaim};
 /// The buffer for inotify events. Their content is not used.
 const EVENT_BYTES: usize = 4 << 10;
 
+/// How often a socket is restored that someone is still removing, as `rm -r` of its folder does.
+const ATTEMPTS: u32 = 1_000;
+
 /// Watches the folder of a daemon's socket, where the socket is the daemon's own.
 pub struct SocketMonitor {
     folder: Option<AsyncFd<OwnedFd>>,
@@ -57,16 +60,31 @@ impl SocketMonitor {
     ) -> Result<Option<UnixListener>, ClaimError> {
         let Some(mut lost) = claim.take() else { return Ok(None) };
         let path = lost.path().to_owned();
-        let putting = tokio::task::spawn_blocking(move || {
-            let listener = lost.put_back();
-            (lost, listener)
-        });
-        let broken = |error| ClaimError::Io { action: "put back", path, source: io::Error::other(error) };
-        let (back, listener) = putting.await.map_err(broken)?;
-        let listener = listener?;
-        *self = Self::watch(Some(&back));
-        *claim = Some(back);
-        Ok(listener)
+        let mut restored = None;
+        for attempt in 1..=ATTEMPTS {
+            let putting = tokio::task::spawn_blocking(move || {
+                let listener = lost.put_back();
+                (lost, listener)
+            });
+            let broken = |error| ClaimError::Io {
+                action: "put back",
+                path: path.clone(),
+                source: io::Error::other(error),
+            };
+            let (back, listener) = putting.await.map_err(broken)?;
+            lost = back;
+            match listener {
+                Err(error) if error.is_missing() && attempt < ATTEMPTS => continue,
+                // An earlier attempt may have made the socket that is still there.
+                listener => restored = listener?.or(restored),
+            }
+            *self = Self::watch(Some(&lost));
+            if self.folder.is_some() || lost.is_there() {
+                break;
+            }
+        }
+        *claim = Some(lost);
+        Ok(restored)
     }
 }
 
@@ -154,6 +172,30 @@ mod tests {
         fs::remove_file(path.with_extension("sock.lock")).unwrap();
         assert!(restore(&mut monitor, &mut claim).await.is_none());
         assert!(matches!(SocketClaim::acquire(&path), Err(ClaimError::Running { pid: Some(_), .. })));
+    }
+
+    #[tokio::test]
+    async fn a_folder_comes_back_however_often_it_is_removed_meanwhile() {
+        let (_home, path, mut claim, mut listener) = taken();
+        let mut monitor = SocketMonitor::watch(claim.as_ref());
+        let folder = path.parent().unwrap().to_owned();
+        let removing = std::thread::spawn(move || {
+            let mut left = 200;
+            while left > 0 {
+                // The folder may be gone, or filled again meanwhile.
+                left -= u32::from(fs::remove_dir_all(&folder).is_ok());
+            }
+        });
+        while !removing.is_finished() || !claim.as_ref().unwrap().is_there() {
+            if claim.as_ref().unwrap().is_there() {
+                tokio::task::yield_now().await;
+            } else if let Some(new) = monitor.restore(&mut claim).await.unwrap() {
+                listener = new;
+            }
+        }
+        removing.join().unwrap();
+        UnixStream::connect(&path).unwrap();
+        listener.accept().unwrap();
     }
 
     #[tokio::test]
