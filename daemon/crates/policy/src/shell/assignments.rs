@@ -6,6 +6,7 @@ use super::{
     script::{Assignment, Folders, SimpleCommand},
     walk::Walk,
     word::Word,
+    words::is_name,
 };
 
 impl Walk<'_> {
@@ -53,6 +54,7 @@ impl Walk<'_> {
             match child.kind() {
                 "variable_assignment" => self.assignments(child, exported, command),
                 "variable_name" if node.kind() == "variable_assignment" => {
+                    // With another text before `=` the word is a command: `1=x`.
                     if !is_name(self.text(child)) {
                         self.obscure("what is before = is no name of a variable");
                     }
@@ -77,10 +79,4 @@ impl Walk<'_> {
             self.word(child, folders);
         }
     }
-}
-
-/// Whether a shell takes the text before `=` for the name of a variable. With another one, the word is a command: `1=x`.
-fn is_name(text: &str) -> bool {
-    let is_part = |character: char| character == '_' || character.is_ascii_alphanumeric();
-    !text.starts_with(|first: char| first.is_ascii_digit()) && text.chars().all(is_part)
 }

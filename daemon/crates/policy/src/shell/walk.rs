@@ -103,8 +103,13 @@ impl<'a> Walk<'a> {
                 After { success: failure, failure: success }
             }
             "compound_statement" => {
-                if self.text(node).starts_with("((") {
+                let text = self.text(node);
+                if text.starts_with("((") {
                     self.obscure("arithmetic is not looked into");
+                }
+                // For a shell the brace is one only as a word of its own: `{}` is a command.
+                if text.strip_prefix('{').is_some_and(|rest| !rest.starts_with([' ', '\t', '\n'])) {
+                    self.obscure("a brace is no word of its own");
                 }
                 self.sequence(node, folders)
             }

@@ -183,7 +183,8 @@ impl Walk<'_> {
             || operation.matches("$(").count() != known_substitutions
             || operation.contains("<(")
             || operation.contains(">(")
-            || operation.contains(['`', '[', '\''])
+            // For bash the first `}` outside of quotes is the end, whatever braces the tree pairs.
+            || operation.contains(['`', '[', '\'', '{', '}'])
             || operation.contains("${")
             || operation.contains("$((")
         {
@@ -210,7 +211,8 @@ fn is_plain_sum(text: &str) -> bool {
     })
 }
 
-fn is_name(text: &str) -> bool {
+/// Whether a shell takes the text for the name of a variable.
+pub(super) fn is_name(text: &str) -> bool {
     !text.is_empty()
         && !text.starts_with(|first: char| first.is_ascii_digit())
         && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
