@@ -53,10 +53,12 @@ impl Walk<'_> {
         let is_number = target.text().is_some_and(|text| {
             text == "-" || (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()))
         });
-        // Bash reads what follows `>&` twice.
-        let is_plain =
-            |text: &str| text.chars().all(|letter| letter.is_ascii_alphanumeric() || "_./-".contains(letter));
-        if matches!(operator, ">&" | "<&") && !is_plain(&target.source) {
+        // Bash reads what follows `>&` twice, and `>& -x` as `>&-` and the word `x`.
+        let is_plain = |text: &str| {
+            !text.starts_with(|first: char| first == '-' || first.is_ascii_digit())
+                && text.chars().all(|letter| letter.is_ascii_alphanumeric() || "_./-".contains(letter))
+        };
+        if matches!(operator, ">&" | "<&") && !is_number && !is_plain(&target.source) {
             self.obscure("a redirection is not understood");
         }
         if !(matches!(operator, ">&" | "<&") && is_number) {
