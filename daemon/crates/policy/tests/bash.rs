@@ -302,6 +302,7 @@ fn commands_that_once_deceived() {
         "aa ;; bb",
         "aa>&-c",
         "aa>& -c",
+        "aa -c<<EOF\nEOF",
         "aa <& -c",
         "aa 2>& 1-c",
         "aa ]]\\n",

@@ -65,6 +65,10 @@ fn leaf(node: Node<'_>, source: &str, end: usize) -> Option<&'static str> {
     if !known && !is_empty_text {
         return Some("a part of its syntax");
     }
+    // The grammar has operators that begin too early: `find . -delete<<E` has the token `-delete<<` for `<<`.
+    if !node.is_named() && source.get(node.byte_range()).is_none_or(|text| text.trim() != kind.trim()) {
+        return Some("an operator");
+    }
     if node.start_byte() > end && !source.get(end..node.start_byte()).is_some_and(is_blank) {
         return Some("text between its words");
     }
