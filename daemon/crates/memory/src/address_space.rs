@@ -43,12 +43,7 @@ impl AddressSpace {
     pub(crate) fn check(&self, bytes: u64, times: u64) -> Result<(), MemoryRefused> {
         let Some(limit) = self.limit.filter(|_| bytes >= SMALL) else { return Ok(()) };
         // Where the system does not tell, the limit alone has to do.
-        let left = limit.saturating_sub(self.used().unwrap_or(limit / 2));
-        if bytes.saturating_mul(times) > left {
-            Err(MemoryRefused::AddressSpace { limit, left })
-        } else {
-            Ok(())
-        }
+        fits(limit, self.used().unwrap_or(limit / 2), bytes.saturating_mul(times))
     }
 
     /// What is in use, in bytes.
@@ -60,22 +55,45 @@ impl AddressSpace {
     }
 }
 
+/// Whether `bytes` more fit where `used` of `limit` are in use.
+fn fits(limit: u64, used: u64, bytes: u64) -> Result<(), MemoryRefused> {
+    let left = limit.saturating_sub(used);
+    if bytes > left { Err(MemoryRefused::AddressSpace { limit, left }) } else { Ok(()) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_is_measured() {
-        let statm = File::open("/proc/self/statm").ok();
-        let used = AddressSpace { limit: Some(0), statm: None }.used();
-        assert_eq!(used, None);
-        let space = AddressSpace { limit: Some(u64::MAX), statm };
-        let used = space.used().unwrap();
-        assert!(used > 1 << 20);
-        let tight = AddressSpace { limit: Some(used + (64 << 20)), ..space };
-        assert_eq!(tight.check(SMALL - 1, 1000), Ok(()));
-        assert_eq!(tight.check(8 << 20, 4), Ok(()));
-        let refused = tight.check(60 << 20, 4).unwrap_err();
+    fn what_is_in_use_is_measured() {
+        assert_eq!(AddressSpace { limit: Some(0), statm: None }.used(), None);
+        let space = AddressSpace { limit: Some(u64::MAX), statm: File::open("/proc/self/statm").ok() };
+        assert!(space.used().unwrap() > 1 << 20);
+        assert_eq!(space.check(8 << 20, 4), Ok(()));
+        // A test beside this one may take any amount of address space at any time, but gives no program back.
+        let full = AddressSpace { limit: Some(1 << 20), ..space };
+        assert_eq!(full.check(SMALL - 1, 1000), Ok(()));
+        let refused = full.check(SMALL, 1).unwrap_err();
+        assert_eq!(refused, MemoryRefused::AddressSpace { limit: 1 << 20, left: 0 });
         assert!(refused.to_string().contains("ulimit -v"), "{refused}");
+    }
+
+    #[test]
+    fn what_is_left_decides() {
+        let (limit, used) = (100 << 20, 36 << 20);
+        assert_eq!(fits(limit, used, 64 << 20), Ok(()));
+        assert_eq!(
+            fits(limit, used, (64 << 20) + 1),
+            Err(MemoryRefused::AddressSpace { limit, left: 64 << 20 })
+        );
+        assert_eq!(fits(limit, limit + 1, 1), Err(MemoryRefused::AddressSpace { limit, left: 0 }));
+    }
+
+    #[test]
+    fn where_the_system_does_not_tell_half_of_the_limit_counts() {
+        let space = AddressSpace { limit: Some(100 << 20), statm: None };
+        assert_eq!(space.check(25 << 20, 2), Ok(()));
+        assert!(space.check(26 << 20, 2).is_err());
     }
 }
