@@ -77,10 +77,10 @@ pub(crate) fn is_alive(pid: i32) -> bool {
 }
 
 /// Waits until `condition` holds: for changes that nothing announces, such as the end of a stranger's process.
-pub(crate) async fn until(limit: Duration, what: &str, mut condition: impl FnMut() -> bool) {
+pub(crate) async fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {
-        assert!(start.elapsed() < limit, "not within {limit:?}: {what}");
+        assert!(start.elapsed() < TIME_LIMIT, "not within {TIME_LIMIT:?}: {what}");
         sleep(Duration::from_millis(5)).await;
     }
 }
@@ -88,7 +88,7 @@ pub(crate) async fn until(limit: Duration, what: &str, mut condition: impl FnMut
 pub(crate) async fn until_dead(pids: &BTreeSet<i32>) {
     assert!(!pids.is_empty(), "nothing was started");
     let alive = || pids.iter().filter(|pid| is_alive(**pid)).collect::<Vec<_>>();
-    until(Duration::from_secs(1), "all processes are gone", || alive().is_empty()).await;
+    until("all processes are gone", || alive().is_empty()).await;
 }
 
 /// A script that leaves a process in each of the ways in which processes get away, and prints all their ids.

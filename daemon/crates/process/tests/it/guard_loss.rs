@@ -1,6 +1,6 @@
 //! Deaths of the daemon, of the guard, and of the process that watches a command.
 
-use std::{fs, process::Stdio, time::Duration};
+use std::{fs, process::Stdio};
 
 use agentd_process::ExitStatus;
 
@@ -72,7 +72,7 @@ async fn a_command_whose_watcher_is_killed_is_killed_too() {
     kill_9(parent(process.pid().expect("its id")));
     assert_eq!(soon(process.wait()).await, ExitStatus::signaled(9));
     until_dead(&pids).await;
-    until(Duration::from_secs(1), "the group forgets it", || group.running() == 0).await;
+    until("the group forgets it", || group.running() == 0).await;
 }
 
 #[tokio::test]
@@ -100,12 +100,9 @@ async fn no_zombie_is_left_of_a_supervisor_without_a_guard() {
     let watcher = parent(process.pid().expect("its id"));
     let guard = launcher.guard_pid().await.expect("a guard");
     kill_9(guard);
-    until(Duration::from_secs(1), "this process gets the supervisor", || {
-        parent_of(watcher) == Some(std::process::id())
-    })
-    .await;
+    until("this process gets the supervisor", || parent_of(watcher) == Some(std::process::id())).await;
     soon(process.kill()).await;
-    until(Duration::from_secs(1), "it is reaped", || parent_of(watcher).is_none()).await;
+    until("it is reaped", || parent_of(watcher).is_none()).await;
 }
 
 #[tokio::test]

@@ -1,7 +1,5 @@
 //! Commands that use more than they may.
 
-use std::time::Duration;
-
 use agentd_process::{
     LimitReached, LimitedResource, Process, ProcessGroup, ProcessLimits, ShellCommand, ShellOutcome,
     ShellRun, StopCause,
@@ -43,7 +41,7 @@ async fn a_fork_bomb_ends() {
         "bomb() { if [ $1 = 0 ]; then exec sleep 1000; fi; bomb $(($1 - 1)) | bomb $(($1 - 1)) & wait; }";
     let (_, outcome) = run(&group, shell(&format!("{bomb}; bomb {DOUBLINGS}; sleep 1000"))).await;
     assert_eq!(outcome.stopped, reached(LimitedResource::Processes, 200));
-    until(Duration::from_secs(5), "nothing is left", || group.running() == 0).await;
+    until("nothing is left", || group.running() == 0).await;
 }
 
 #[tokio::test]
@@ -56,7 +54,7 @@ async fn a_fork_bomb_whose_processes_all_leave_the_session_ends() {
     std::fs::write(&bomb, script).expect("a script");
     let (_, outcome) = run(&group, shell(&format!("sh {} {DOUBLINGS}; sleep 1000", bomb.display()))).await;
     assert_eq!(outcome.stopped, reached(LimitedResource::Processes, 200));
-    until(Duration::from_secs(10), "nothing is left", || group.running() == 0).await;
+    until("nothing is left", || group.running() == 0).await;
 }
 
 #[tokio::test]

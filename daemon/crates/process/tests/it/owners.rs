@@ -6,7 +6,6 @@ use std::{
     io::{BufRead as _, BufReader},
     path::Path,
     process::{Child, Command, Stdio},
-    time::Duration,
 };
 
 use agentd_process::{GuardCommand, Launcher};
@@ -115,7 +114,7 @@ async fn the_first_command_waits_for_it() {
     assert_eq!(read_all(&mut process.output).await, "ready\n");
     assert_eq!(notes(&owners), 1, "its own");
     drop((process, group));
-    until(Duration::from_secs(5), "its note goes with it", || notes(&owners) == 0).await;
+    until("its note goes with it", || notes(&owners) == 0).await;
 }
 
 #[tokio::test]

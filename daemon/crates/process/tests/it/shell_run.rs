@@ -59,7 +59,7 @@ async fn a_background_process_that_goes_on_writing_is_waited_for_and_then_may_go
     tokio::time::resume();
     std::fs::write(dir.path().join("4"), "").expect("a file");
     let done = dir.path().join("5");
-    crate::fixture::until(Duration::from_secs(10), "it survives its late line", || done.exists()).await;
+    crate::fixture::until("it survives its late line", || done.exists()).await;
 }
 
 #[tokio::test]
@@ -103,7 +103,7 @@ async fn its_time_can_be_up() {
     assert_eq!(outcome.stopped, Some(StopCause::TimedOut));
     assert_eq!(outcome.shell_exited_after, None);
     assert!(outcome.wall_time >= Duration::from_millis(300));
-    crate::fixture::until(Duration::from_secs(1), "nothing is left", || group.running() == 0).await;
+    crate::fixture::until("nothing is left", || group.running() == 0).await;
 }
 
 #[tokio::test]
@@ -123,7 +123,7 @@ async fn writers_in_the_background_can_use_up_its_time() {
     assert_eq!(outcome.stopped, Some(StopCause::TimedOut));
     assert_eq!(outcome.exit.map(|exit| exit.code), Some(6));
     let after = outcome.shell_exited_after.expect("the time of its exit").as_secs_f64();
-    assert!((1.0..1.5).contains(&after), "{after}");
+    assert!((1.0..3.0).contains(&after), "{after}");
 }
 
 #[tokio::test]
@@ -141,8 +141,8 @@ async fn a_flood_can_be_aborted_at_once() {
     let outcome = run.finish();
     assert_eq!(outcome.stopped, Some(StopCause::Aborted));
     assert_eq!(outcome.exit.map(|exit| exit.code), Some(137));
-    assert!(aborted.elapsed() < Duration::from_secs(1), "took {:?}", aborted.elapsed());
-    crate::fixture::until(Duration::from_secs(1), "nothing is left", || group.running() == 0).await;
+    assert!(aborted.elapsed() < Duration::from_secs(10), "took {:?}", aborted.elapsed());
+    crate::fixture::until("nothing is left", || group.running() == 0).await;
 }
 
 #[tokio::test]

@@ -1,7 +1,5 @@
 //! What a started program finds, and what is said when it cannot start.
 
-use std::time::Duration;
-
 use agentd_process::{CommandSpec, ExitStatus, SpawnError};
 
 use crate::fixture::{env, launcher, read_all, script, soon, until};
@@ -195,7 +193,7 @@ async fn a_start_that_is_given_up_leaves_nothing() {
         soon(given_up).await;
         drop(start);
     }
-    until(Duration::from_secs(5), "nothing is left", || group.running() == 0).await;
+    until("nothing is left", || group.running() == 0).await;
 }
 
 #[test]

@@ -21,7 +21,7 @@ async fn killing_a_command_ends_whatever_got_away_from_it() {
     let alive: Vec<_> = pids.iter().filter(|pid| is_alive(**pid)).collect();
     assert!(alive.is_empty(), "still there when `kill` returns: {alive:?}");
     assert_eq!(process.exit(), Some(ExitStatus::signaled(9)));
-    until(Duration::from_secs(1), "the group forgets it", || group.running() == 0).await;
+    until("the group forgets it", || group.running() == 0).await;
 }
 
 #[tokio::test]
