@@ -325,6 +325,8 @@ fn commands_that_once_deceived() {
         "1=x",
         "aa; é=x",
         "2x+=1 aa",
+        "aa\\\n 2>f",
+        "aa x 2\\\n>f",
     ] {
         for result in ["0", "1"] {
             check(bash, text, &place, result).unwrap_or_else(|problem| panic!("{text:?}: {problem}"));

@@ -21,9 +21,13 @@ impl Walk<'_> {
         if !self.stands_apart(node) {
             self.obscure("where a word ends is not certain");
         }
-        // `{name}>file` sets a variable.
-        let next = self.source.as_bytes().get(node.end_byte());
-        if source.ends_with('}') && source.len() > 2 && next.is_some_and(|next| matches!(next, b'<' | b'>')) {
+        // `{name}>file` sets a variable, and the number in `2>file` is no word: behind a continued line the tree takes it for one.
+        let mut behind = self.source.get(node.end_byte()..).unwrap_or_default();
+        while let Some(continued) = behind.strip_prefix("\\\n") {
+            behind = continued;
+        }
+        let is_number = source.bytes().all(|byte| byte.is_ascii_digit());
+        if behind.starts_with(['<', '>']) && (is_number || (source.ends_with('}') && source.len() > 2)) {
             self.obscure("a redirection is not understood");
         }
         match word::value(&parts, self.home) {
