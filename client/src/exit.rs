@@ -3,7 +3,10 @@
 use std::io::{self, Write};
 
 pub(crate) use agentd_protocol::exit_code::Exit;
-use agentd_protocol::terminal_text::{Shown, harmless};
+use agentd_protocol::{
+    exit_code::PromptExit,
+    terminal_text::{Shown, harmless},
+};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// A reason to end, printed on stderr.
@@ -22,6 +25,12 @@ impl Fault {
 
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::new(Exit::Usage, message)
+    }
+}
+
+impl From<Fault> for PromptExit {
+    fn from(fault: Fault) -> Self {
+        Self { exit: fault.exit, message: Some(fault.message).filter(|message| !message.is_empty()) }
     }
 }
 

@@ -4,6 +4,7 @@ mod cli;
 mod commands;
 mod exit;
 mod output;
+mod output_file;
 mod private_daemon;
 mod prompt_parts;
 mod render;

@@ -4,12 +4,16 @@
 
 use std::{
     io::{self, IsTerminal, Write},
+    os::fd::{AsFd as _, OwnedFd},
     thread,
 };
 
 use agentd_protocol::terminal_text::Shown;
 use serde::Serialize;
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    io::{Interest, unix::AsyncFd},
+    sync::{mpsc, oneshot},
+};
 
 use crate::exit::{self, Exit, Fault};
 
@@ -35,11 +39,21 @@ impl OutputChunk {
 pub(crate) struct Output {
     chunks: mpsc::Sender<OutputChunk>,
     ended: oneshot::Receiver<io::Result<()>>,
+    /// Stdout, where the system tells of a reader that leaves: a pipe or a socket.
+    reader: Option<AsyncFd<OwnedFd>>,
 }
 
 impl Output {
+    /// Has to be called in a runtime.
     pub(crate) fn start() -> io::Result<Self> {
-        Self::start_with(io::stdout(), exit::stderr())
+        let stdout = io::stdout();
+        // A file cannot be waited for, and has no reader that leaves. The end of a terminal is told by a signal.
+        let reader = if stdout.is_terminal() {
+            None
+        } else {
+            AsyncFd::with_interest(stdout.as_fd().try_clone_to_owned()?, Interest::ERROR).ok()
+        };
+        Ok(Self { reader, ..Self::start_with(io::stdout(), exit::stderr())? })
     }
 
     /// As [`Output::start`], with other streams.
@@ -64,7 +78,7 @@ impl Output {
             // The receiver may be gone.
             let _ = end.send(written);
         })?;
-        Ok(Self { chunks, ended })
+        Ok(Self { chunks, ended, reader: None })
     }
 
     /// Another sender to the same thread. [`Output::finish`] waits until all of them are dropped.
@@ -72,14 +86,24 @@ impl Output {
         self.chunks.clone()
     }
 
-    /// Waits until writing to stdout fails.
+    /// Waits until writing to stdout fails, or its reader leaves: work for nobody ends at once, though nothing is written yet.
     ///
     /// *Cancel safety*: can be called again.
     pub(crate) async fn broken(&mut self) -> io::Error {
-        match (&mut self.ended).await {
-            Ok(Err(error)) => error,
-            // The thread ends without an error only when all senders are gone, this one included.
-            Ok(Ok(())) | Err(_) => io::Error::other("the writing thread ended"),
+        let left = async {
+            match &self.reader {
+                Some(reader) if reader.ready(Interest::ERROR).await.is_ok() => {}
+                _ => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            ended = &mut self.ended => match ended {
+                Ok(Err(error)) => error,
+                // The thread ends without an error only when all senders are gone, this one included.
+                Ok(Ok(())) | Err(_) => io::Error::other("the writing thread ended"),
+            },
+            () = left => io::ErrorKind::BrokenPipe.into(),
         }
     }
 

@@ -37,6 +37,7 @@ pub mod number;
 pub mod oauth_setting;
 pub mod permissions;
 pub mod policy_check;
+pub mod prompt_records;
 pub mod resources;
 pub mod sandbox;
 #[cfg(feature = "schema")]

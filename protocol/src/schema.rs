@@ -13,6 +13,7 @@ use crate::{
     error::Failure,
     event::Event,
     models_file::ModelsFile,
+    prompt_records::PromptRecord,
     settings::Settings,
     ui::UiResponse,
 };
@@ -207,6 +208,10 @@ pub fn files() -> Vec<(&'static str, String)> {
         ("entry.json", single::<SessionEntry>("Every other line of a session file")),
         ("settings.json", single::<Settings>("settings.json")),
         ("models.json", single::<ModelsFile>("models.json")),
+        (
+            "prompt-records.json",
+            single::<PromptRecord>("The first and the last line of agentctl prompt --json"),
+        ),
         ("wire.json", wire::wire()),
     ];
     let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();

@@ -73,6 +73,9 @@ pub struct SessionState {
     /// The session's name, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_name: Option<String>,
+    /// The folder that the session works in. Only in answers to clients that said `hello`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
     /// Whether the context is compacted on its own when it grows too large.
     pub auto_compaction_enabled: bool,
     /// Messages in the context.

@@ -1,11 +1,12 @@
 //! `agentctl prompt` and `agentd -p`: output, exit codes, interrupts, standard input, a terminal.
 
-use std::process::Stdio;
+use std::{io::Read as _, process::Stdio};
 
 use agentd_e2e::{Ctl, Gate, Home, MockServer, Reply, Terminal, binaries, ctl, sse};
 use agentd_protocol::{
     event::Event,
     message::{ContentBlock, Message},
+    prompt_records::PromptRecord,
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use rustix::process::Signal;
@@ -39,7 +40,7 @@ fn text_goes_to_stdout_as_it_comes_and_tools_to_stderr() {
         Reply::stream(sse::text("It fail")).gate(&gate).then(sse::text("ed.") + &sse::end("stop", (1, 0, 1))),
     ]);
     let home = Home::with_model(&server);
-    let mut running = Ctl::start(&home, &["prompt", "Run", "it."]);
+    let mut running = Ctl::start(&home, &["prompt", "--all", "Run", "it."]);
     running.wait_for_stdout("It fail");
     gate.open();
     let done = running.finish();
@@ -58,9 +59,10 @@ fn json_prints_the_events_and_nothing_else() {
     small_project(&home);
     let done = ctl::run(&home, &["prompt", "--demo", "--json", "What is in this folder?"]);
     assert_eq!(done.code, 0, "{done:?}");
-    let events: Vec<Event> = done
-        .stdout
-        .lines()
+    let lines: Vec<&str> = done.stdout.lines().collect();
+    let [first, events @ .., last] = &lines[..] else { panic!("{done:?}") };
+    let events: Vec<Event> = events
+        .iter()
         .map(|line| {
             let value: Value = serde_json::from_str(line).expect("a line of JSON");
             let kind = value["type"].as_str().expect("a type");
@@ -69,6 +71,8 @@ fn json_prints_the_events_and_nothing_else() {
         .collect();
     assert!(matches!(events.first(), Some(Event::AgentStart(_))), "{done:?}");
     assert!(matches!(events.last(), Some(Event::AgentSettled(_))), "{done:?}");
+    let records = [first, last].map(|line| serde_json::from_str(line).expect("a record"));
+    assert!(matches!(records, [PromptRecord::Session(_), PromptRecord::Result(_)]), "{done:?}");
     assert!(!done.stderr.contains("-> "), "{done:?}");
 }
 
@@ -208,7 +212,7 @@ fn what_the_daemon_refuses_at_the_start_is_reported() {
 fn the_first_interrupt_stops_the_run_and_keeps_what_came() {
     let server = MockServer::start([Reply::stream(sse::text("So far")).hang()]);
     let home = Home::with_model(&server);
-    let mut running = Ctl::start(&home, &["prompt", "Count"]);
+    let mut running = Ctl::start(&home, &["prompt", "--all", "Count"]);
     running.wait_for_stdout("So far");
     running.signal(Signal::INT);
     let done = running.finish();
@@ -223,7 +227,7 @@ fn the_first_interrupt_stops_the_run_and_keeps_what_came() {
 fn a_terminate_signal_stops_the_run_too() {
     let server = MockServer::start([Reply::stream(sse::text("So far")).hang()]);
     let home = Home::with_model(&server);
-    let mut running = Ctl::start(&home, &["prompt", "Count"]);
+    let mut running = Ctl::start(&home, &["prompt", "--all", "Count"]);
     running.wait_for_stdout("So far");
     running.signal(Signal::TERM);
     assert_eq!(running.finish().code, 143);
@@ -233,12 +237,18 @@ fn a_terminate_signal_stops_the_run_too() {
 
 #[test]
 fn a_reader_that_has_enough_ends_the_prompt_quietly() {
-    let (reader, writer) = std::io::pipe().unwrap();
     let server = MockServer::start([Reply::stream(sse::text("Nobody reads this.")).hang()]);
     let home = Home::with_model(&server);
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let mut command = ctl::command(&home, &["prompt", "--all", "Talk"]);
+    let running =
+        command.stdin(Stdio::null()).stdout(writer).stderr(Stdio::piped()).spawn().expect("agentctl");
+    // Its end of the pipe is the only one.
+    drop(command);
+    reader.read_exact(&mut [0; 6]).expect("the beginning of the answer");
     drop(reader);
-    let mut command = ctl::command(&home, &["prompt", "Talk"]);
-    let output = command.stdin(Stdio::null()).stdout(writer).output().expect("agentctl runs");
+    // The rest of the answer never comes, so nothing more is written.
+    let output = running.wait_with_output().expect("agentctl runs");
     assert_eq!(output.status.code(), Some(141), "{output:?}");
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     server.wait_for_disconnects(1);

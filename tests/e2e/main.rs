@@ -71,6 +71,7 @@ mod policy;
 mod print;
 mod processes;
 mod prompt;
+mod prompt_output;
 mod provider_failures;
 mod queue;
 mod record_replay;

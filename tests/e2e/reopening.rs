@@ -222,7 +222,7 @@ fn a_session_at_work_for_another_is_not_changed() {
     let server = MockServer::start([held]);
     let home = home(&server, None);
     let service = Service::start(&home, &[]);
-    let mut running = Ctl::start(&home, &["prompt", "Hi"]);
+    let mut running = Ctl::start(&home, &["prompt", "--all", "Hi"]);
     running.wait_for_stdout("First, ");
     let refused = ctl::run(&home, &["prompt", "-c", "--tools", "read", "--model", "fake/other", "Now?"]);
     assert_eq!(refused.code, 1, "{refused:?}");

@@ -16,6 +16,9 @@ Examples:
   git diff | agentctl prompt \"Review this change.\"
   git diff | agentctl prompt \"This change:\" - \"Is it safe?\"
   agentctl prompt --continue \"And the tests?\"
+  agentctl prompt \"Say it in a line.\" > answer.txt
+
+On a terminal stdout gets every answer as it comes; a pipe or a file gets the last answer alone, when the work is done.
 
 What is piped in comes first, then, after a blank line, the files, then the words of MESSAGE. A - among the words
 is the place of what is piped in; at a terminal it is read to its end (Ctrl-D).
@@ -33,7 +36,8 @@ environment for what this prompt starts. What only counts when a session is open
 Exit codes:
   0    the model answered
   1    the model or the run failed, the answer was cut off at the model's output limit, or agentd
-       refused to start (no usable model, an unknown session, a session at work for another client)
+       refused to start (no usable model, an unknown session, a session at work for another client),
+       or the model gave no answer that fits --output-schema
   2    the command line cannot be used (an unknown flag, a missing file, no message, a flag that an
        open session cannot be given)
   3    agentd is missing, broke down, or was killed, or no daemon answers
@@ -56,9 +60,21 @@ pub(crate) struct PromptOptions {
     #[arg(last = true, value_name = "TEXT")]
     pub(crate) literal: Vec<String>,
 
-    /// Print the session's events as JSON Lines to stdout, and nothing else
+    /// Print JSON Lines to stdout, and nothing else: the session, its events, and the result (docs/prompt.md)
     #[arg(long)]
     pub(crate) json: bool,
+
+    /// Print the text of every answer as it comes, as on a terminal; else a pipe or a file gets the last answer alone
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) all: bool,
+
+    /// Write the last answer to a file, too, when the work is done; one that is there is replaced
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Have the answer as JSON that fits the JSON Schema of a file; exit code 1 when the model gives none
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output_schema: Option<PathBuf>,
 
     /// The model: provider/id, an id or a part of one; with an optional :THINKING
     #[arg(long, value_name = "PATTERN", add = ArgValueCompleter::new(candidates::models))]

@@ -1,28 +1,36 @@
 //! `agentctl prompt`: sends one message to a session of the daemon, or of an agentd of our own.
 
 mod conversation;
+mod ending;
 mod last_session;
 mod link;
 mod model_choice;
+mod output_schema;
 mod request;
 mod state;
+mod totals;
 mod view;
 
 use std::time::Duration;
 
-use agentd_protocol::exit_code::PromptExit;
-use tokio::sync::mpsc;
+use agentd_protocol::{
+    command::{NoParams, PromptParams},
+    exit_code::PromptExit,
+    prompt_records::{PromptRecord, PromptSession},
+};
 
 use self::{
-    conversation::{Conversation, ConversationEnd, output_failed},
+    conversation::{Conversation, ConversationEnd},
     link::SessionLink,
     model_choice::choose_model,
-    request::PromptRequest,
+    request::{PromptRequest, StdoutContent},
+    totals::PromptTotals,
 };
 use crate::{
     cli::PromptOptions,
     exit::{Exit, Fault, Signals, conclude},
-    output::{Output, OutputChunk},
+    output::Output,
+    rpc::{CallError, GetState},
 };
 
 /// How long an agentd may take to store its work after its input ended.
@@ -51,31 +59,45 @@ fn serve(request: PromptRequest) -> Result<Exit, Fault> {
 
 async fn converse(request: PromptRequest, mut signals: Signals, output: Output) -> Result<Exit, Fault> {
     let chunks = output.sender();
-    let mut link = tokio::select! {
+    let totals = PromptTotals::begin(request.schema.is_some());
+    let opened = tokio::select! {
         biased;
         exit = signals.next() => return Ok(exit),
-        link = SessionLink::open(&request, &chunks) => link?,
+        opened = SessionLink::open(&request, &chunks) => opened,
     };
-    let mut conversation = Conversation { signals, output, chunks };
-    let end = hold(&mut conversation, &mut link, &request).await;
-    let Conversation { mut signals, output, chunks } = conversation;
-    let (exit, last_words) = match end {
-        ConversationEnd::Finished(PromptExit { exit, message }) => {
-            close(link, CLOSE_GRACE, &mut signals).await;
-            (exit, message)
+    let mut conversation = Conversation { signals, output, chunks, totals };
+    let end = match opened {
+        Ok(link) => work(&mut conversation, link, &request).await,
+        Err(fault) => Ok(fault.into()),
+    };
+    match end {
+        Ok(end) => ending::finish(conversation, &request, end).await,
+        // The user or the reader of stdout is gone: nothing more is written.
+        Err(abandoned) => Ok(abandoned),
+    }
+}
+
+/// Holds the conversation to its end, and leaves the agentd. An error is the exit of an abandoned prompt.
+async fn work(
+    conversation: &mut Conversation,
+    mut link: SessionLink,
+    request: &PromptRequest,
+) -> Result<PromptExit, Exit> {
+    match hold(conversation, &mut link, request).await {
+        ConversationEnd::Finished(end) => {
+            close(link, CLOSE_GRACE, &mut conversation.signals).await;
+            Ok(end)
         }
         ConversationEnd::Abandoned(exit) => {
             link.abandon(HURRIED_GRACE).await;
-            // The user or the reader of stdout is gone: nothing more is written.
-            return Ok(exit);
+            Err(exit)
         }
-        ConversationEnd::NotStarted => {
-            let fault = link.not_started(HURRIED_GRACE).await;
-            (fault.exit, Some(fault.message))
+        ConversationEnd::NotStarted => Ok(link.not_started(HURRIED_GRACE).await.into()),
+        ConversationEnd::DaemonDied => {
+            let fault = Fault::new(Exit::NoDaemon, link.died(HURRIED_GRACE).await);
+            Ok(fault.into())
         }
-        ConversationEnd::DaemonDied => (Exit::NoDaemon, Some(link.died(HURRIED_GRACE).await)),
-    };
-    finish(output, chunks, last_words, &mut signals).await.map(|stopped| stopped.unwrap_or(exit))
+    }
 }
 
 /// Holds the conversation to its end.
@@ -84,16 +106,75 @@ async fn hold(
     link: &mut SessionLink,
     request: &PromptRequest,
 ) -> ConversationEnd {
-    let (client, _, followed) = link.parts();
-    let prepared = async {
-        if followed.is_none() {
-            conversation.introduce(client, request.can_answer).await?;
-        }
-        choose_model(conversation, client, request).await
-    };
-    match prepared.await {
-        Ok(()) => conversation.run_prompt(link, request).await,
+    match prepare(conversation, link, request).await {
+        Ok(()) => converse_until_answered(conversation, link, request).await,
         Err(end) => end,
+    }
+}
+
+/// What comes before the prompt: the greeting, the choice of the model, the tool for an answer of a schema.
+async fn prepare(
+    conversation: &mut Conversation,
+    link: &mut SessionLink,
+    request: &PromptRequest,
+) -> Result<(), ConversationEnd> {
+    let (client, _, followed) = link.parts();
+    if followed.is_none() {
+        conversation.introduce(client, request.can_answer).await?;
+    }
+    let state = match conversation.unless_stopped(client.call::<GetState>(&NoParams {})).await? {
+        Err(CallError::Ended { .. }) => return Err(ConversationEnd::NotStarted),
+        state => state?,
+    };
+    if let Some(terminal) = &request.terminal
+        && !request.ephemeral
+    {
+        terminal.remember(&request.folder, &state.session_id);
+    }
+    let model = choose_model(conversation, client, request, &state.model).await?;
+    if let Some(schema) = &request.schema {
+        let session = followed.map(|followed| followed.id().to_owned());
+        conversation.offer_tool(client, schema, session, state.permissions.as_ref()).await?;
+    }
+    let session = PromptSession {
+        id: state.session_id,
+        file: state.session_file,
+        cwd: state.cwd.unwrap_or_else(|| request.folder.display().to_string()),
+        model,
+        thinking_level: state.thinking_level,
+    };
+    if request.stdout == StdoutContent::Records {
+        let record = PromptRecord::Session(session.clone());
+        conversation.print(ending::line(&record)?).await?;
+    }
+    conversation.totals.work_in(session);
+    Ok(())
+}
+
+/// Sends the prompt, and asks again where the answer was to fit a schema and none came.
+async fn converse_until_answered(
+    conversation: &mut Conversation,
+    link: &mut SessionLink,
+    request: &PromptRequest,
+) -> ConversationEnd {
+    let mut prompt = request.prompt.clone();
+    let mut attempts = 0;
+    loop {
+        let end = conversation.run_prompt(link, request, &prompt).await;
+        let Some(schema) = &request.schema else { return end };
+        let missing = conversation.totals.output().is_none();
+        if !missing || !matches!(end, ConversationEnd::Finished(PromptExit { exit: Exit::Answered, .. })) {
+            return end;
+        }
+        if attempts == output_schema::MORE_ATTEMPTS {
+            return ConversationEnd::Finished(schema.not_met(attempts + 1));
+        }
+        attempts += 1;
+        prompt = PromptParams {
+            message: output_schema::ASK_AGAIN.to_owned(),
+            budget: prompt.budget.map(|budget| conversation.totals.left_of(&budget)),
+            ..PromptParams::default()
+        };
     }
 }
 
@@ -104,29 +185,5 @@ async fn close(link: SessionLink, grace: Duration, signals: &mut Signals) {
         () = closing => {}
         // Dropping an agentd of our own kills it.
         _ = signals.next() => {}
-    }
-}
-
-/// Writes the rest; `Some` when a signal or a closed stdout came first.
-async fn finish(
-    output: Output,
-    chunks: mpsc::Sender<OutputChunk>,
-    message: Option<String>,
-    signals: &mut Signals,
-) -> Result<Option<Exit>, Fault> {
-    let writing = async {
-        if let Some(message) = message {
-            // Fails when the writer is gone, which `finish` reports.
-            let _ = chunks.send(OutputChunk::Err(format!("{message}\n").into_bytes())).await;
-        }
-        drop(chunks);
-        output.finish().await
-    };
-    tokio::select! {
-        written = writing => match written {
-            Ok(()) => Ok(None),
-            Err(error) => output_failed(&error).map(Some),
-        },
-        exit = signals.next() => Ok(Some(exit)),
     }
 }

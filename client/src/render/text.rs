@@ -93,16 +93,24 @@ pub(crate) struct TextRenderer {
     /// Whether the last character on stdout did not end a line.
     in_line: bool,
     tools: ToolLines,
+    /// Whether answers are left out.
+    notices_alone: bool,
 }
 
 impl TextRenderer {
     pub(crate) fn new(style: StreamStyle) -> Self {
-        Self { style, in_line: false, tools: ToolLines::new(style) }
+        Self { style, in_line: false, tools: ToolLines::new(style), notices_alone: false }
+    }
+
+    /// One that leaves out answers.
+    pub(crate) fn of_notices(style: StreamStyle) -> Self {
+        Self { notices_alone: true, ..Self::new(style) }
     }
 
     /// The chunks to write for an event.
     pub(crate) fn event(&mut self, event: &Event) -> Vec<OutputChunk> {
         match event {
+            Event::MessageUpdate(_) if self.notices_alone => Vec::new(),
             Event::MessageUpdate(update) => match &update.assistant_message_event {
                 AssistantMessageEvent::TextDelta { delta, .. } => self.piece(delta),
                 AssistantMessageEvent::TextEnd { .. } => self.end_line(),

@@ -2,6 +2,7 @@
 
 use agentd_protocol::{
     checkpoints::{CheckpointDiff, DiffCheckpointParams, RestoreCheckpointParams, RestoredCheckpoint},
+    client_tools::{RegisterToolsParams, RegisteredTools, ToolResponseParams},
     command::{
         AbortParams, AbortReceipt, Accepted, Cancelled, Entries, ForkParams, Forked, GetEntriesParams,
         Messages, Models, NoParams, PromptParams, QueueParams, SetModelParams,
@@ -19,9 +20,9 @@ use agentd_protocol::{
     explain::{ExplainSettingParams, SettingExplanation},
     model::Model,
     model_list::{CatalogueUpdate, ListModelsParams, ModelList, UpdateModelsParams},
-    permissions::PermissionResponseParams,
+    permissions::{PermissionResponseParams, SetPermissionsParams},
     resources::Diagnostics,
-    session::SessionState,
+    session::{PermissionState, SessionState},
     storage::{ArtifactList, ArtifactPart, CleanOutputsParams, CleanedOutputs, GetArtifactParams},
     tool_list::{ActiveTools, SetActiveToolsParams, ToolList},
 };
@@ -63,6 +64,7 @@ calls! {
     CleanOutputs = "clean_outputs": CleanOutputsParams => CleanedOutputs,
     CloseSession = "close_session": CloseSessionParams => (),
     DiffCheckpoint = "diff_checkpoint": DiffCheckpointParams => CheckpointDiff,
+    RegisterTools = "register_tools": RegisterToolsParams => RegisteredTools,
     RestoreCheckpoint = "restore_checkpoint": RestoreCheckpointParams => RestoredCheckpoint,
     DeleteSession = "delete_session": SessionParams => (),
     Diagnose = "diagnose": NoParams => Diagnosis,
@@ -92,9 +94,11 @@ calls! {
     Prompt = "prompt": PromptParams => Accepted,
     SetActiveTools = "set_active_tools": SetActiveToolsParams => ActiveTools,
     SetModel = "set_model": SetModelParams => Model,
+    SetPermissions = "set_permissions": SetPermissionsParams => PermissionState,
     Shutdown = "shutdown": ShutdownParams => (),
     SetupLocal = "setup_local": SetupLocalParams => LocalSetup,
     Steer = "steer": QueueParams => Accepted,
+    ToolResponse = "tool_response": ToolResponseParams => (),
     UpdateModels = "update_models": UpdateModelsParams => CatalogueUpdate,
     WatchSessions = "watch_sessions": NoParams => (),
 }

@@ -1,21 +1,14 @@
 //! The target of an export: a new file, a file that is replaced in one step, or stdout.
 
 use std::{
-    fs::{self, File, OpenOptions},
     io::{self, BufWriter, ErrorKind, IsTerminal, Write},
-    os::unix::fs::OpenOptionsExt,
     path::Path,
-};
-
-use agentd_files::replace::Replacement;
-use rustix::{
-    fs::{OFlags, fcntl_getfl, fcntl_setfl},
-    io::Errno,
 };
 
 use crate::{
     cli::ExportOptions,
     exit::{Exit, Fault, print_stderr},
+    output_file::{self, Present},
     render::steers,
 };
 
@@ -50,7 +43,8 @@ pub(super) fn write(
             let cannot = |error: io::Error| {
                 Fault::new(Exit::Failed, format!("Error: cannot write {}: {error}", path.display()))
             };
-            match to_file(path, options.force, content) {
+            let present = if options.force { Present::Replace } else { Present::Keep };
+            match output_file::write(path, present, PRIVATE, content) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists && !options.force => {
                     return Err(there_already(path));
                 }
@@ -68,53 +62,6 @@ pub(super) fn write(
             )),
         },
     }
-}
-
-fn to_file(
-    path: &Path,
-    replace: bool,
-    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> io::Result<()> {
-    // Devices and pipes cannot be replaced.
-    if replace && fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
-        return filled(open_device(path)?, content);
-    }
-    if !replace {
-        let file = OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(path)?;
-        return filled(file, content).or_else(|error| fs::remove_file(path).and(Err(error)));
-    }
-    // A symbolic link stays; the file behind it is replaced.
-    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let name = path.file_name().ok_or_else(|| io::Error::other("it is no name of a file"))?;
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let prefix = format!(".{}.", name.to_string_lossy());
-    let mut new = Replacement::create(folder, &prefix, ".tmp", PRIVATE)?;
-    if let Ok(old) = fs::metadata(&path) {
-        new.file_mut().set_permissions(old.permissions())?;
-    }
-    filled(new.file_mut(), content)?;
-    new.commit(&path).map(drop)
-}
-
-/// Opens a device or a named pipe for writing, without waiting for a reader of the pipe.
-fn open_device(path: &Path) -> io::Result<File> {
-    let waits_for_nobody = OFlags::NONBLOCK.bits().cast_signed();
-    let opened = OpenOptions::new().write(true).custom_flags(waits_for_nobody).open(path);
-    let file = opened.map_err(|error| match Errno::from_io_error(&error) {
-        Some(Errno::NXIO) => io::Error::other(
-            "nobody reads from this named pipe: start the reader first, or name a file that is not there yet",
-        ),
-        _ => error,
-    })?;
-    // From here on writing waits for a slow reader.
-    fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
-    Ok(file)
-}
-
-fn filled(file: impl Write, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    let mut out = BufWriter::new(file);
-    content(&mut out)?;
-    out.flush()
 }
 
 fn to_stdout(content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
@@ -217,25 +164,5 @@ mod tests {
             let (first, second) = text.as_bytes().split_at(cut);
             prop_assert_eq!(escaped(&[first, second]), escaped(&[text.as_bytes()]));
         }
-    }
-
-    #[test]
-    fn a_file_is_there_whole_or_not_at_all() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.md");
-        let names = || fs::read_dir(folder.path()).unwrap().count();
-        let torn = |out: &mut dyn Write| out.write_all(b"half").and(Err(io::Error::other("torn")));
-        assert_eq!(to_file(&path, false, torn).unwrap_err().to_string(), "torn");
-        assert_eq!(names(), 0);
-        to_file(&path, false, |out| out.write_all(b"one")).unwrap();
-        assert_eq!(to_file(&path, false, |_| Ok(())).unwrap_err().kind(), ErrorKind::AlreadyExists);
-        to_file(&path, true, torn).unwrap_err();
-        assert_eq!((fs::read_to_string(&path).unwrap().as_str(), names()), ("one", 1));
-        let link = folder.path().join("link.md");
-        std::os::unix::fs::symlink(&path, &link).unwrap();
-        to_file(&link, true, |out| out.write_all(b"two")).unwrap();
-        assert_eq!((fs::read_to_string(&path).unwrap().as_str(), names()), ("two", 2));
-        assert!(link.is_symlink());
-        to_file(Path::new("/dev/null"), true, |out| out.write_all(b"x")).unwrap();
     }
 }

@@ -4,30 +4,35 @@
 use std::{future::Future, io, time::Duration};
 
 use agentd_protocol::{
-    command::NoParams,
+    command::{NoParams, PromptParams},
     daemon::{ClientCapabilities, HelloParams, PROTOCOL, Role},
+    event::Event,
     exit_code::{PromptExit, PromptProgram},
+    session::PermissionState,
 };
 use tokio::{sync::mpsc, time::Instant};
 
 use super::{
     link::{FollowedLine, FollowedSession, Reattached, SessionLink},
+    output_schema::{self, OutputSchema},
     request::PromptRequest,
     state::{PromptInput, PromptState, Transition},
+    totals::PromptTotals,
     view::PromptView,
 };
 use crate::{
     exit::{Exit, Fault, Signals},
     output::{Output, OutputChunk},
-    rpc::{Abort, CallError, Client, EventLine, Hello, Prompt},
+    rpc::{Abort, CallError, Client, EventLine, Hello, Prompt, RegisterTools, SetPermissions, ToolResponse},
     shared_daemon::client_info,
 };
 
-/// A conversation with one agentd: the signals and the output that it shares with the rest of the program.
+/// A conversation with one agentd: the signals and the output that it shares with the rest of the program, and what it has done so far.
 pub(super) struct Conversation {
     pub(super) signals: Signals,
     pub(super) output: Output,
     pub(super) chunks: mpsc::Sender<OutputChunk>,
+    pub(super) totals: PromptTotals,
 }
 
 /// The end of a conversation.
@@ -60,7 +65,7 @@ impl From<CallError> for ConversationEnd {
 
 impl From<Fault> for ConversationEnd {
     fn from(fault: Fault) -> Self {
-        Self::Finished(PromptExit { exit: fault.exit, message: Some(fault.message) })
+        Self::Finished(fault.into())
     }
 }
 
@@ -107,15 +112,24 @@ impl Conversation {
         }
     }
 
+    /// Writes something before the prompt is sent.
+    pub(super) async fn print(&mut self, chunk: OutputChunk) -> Result<(), ConversationEnd> {
+        let chunks = self.chunks.clone();
+        // The writer ends early only when stdout is closed.
+        let closed = |_| ConversationEnd::Abandoned(Exit::OutputClosed);
+        self.unless_stopped(chunks.send(chunk)).await?.map_err(closed)
+    }
+
     /// Sends the prompt and shows what comes of it, to the end of its run.
     pub(super) async fn run_prompt(
         &mut self,
         link: &mut SessionLink,
         request: &PromptRequest,
+        prompt: &PromptParams,
     ) -> ConversationEnd {
         let pending_ui = link.take_pending_ui();
         let (client, incoming, mut followed) = link.parts();
-        let accepted = client.call::<Prompt>(&request.prompt);
+        let accepted = client.call::<Prompt>(prompt);
         let abort = client.call::<Abort>(&NoParams {});
         let stop_timer = tokio::time::sleep(Duration::MAX);
         tokio::pin!(accepted, abort, stop_timer);
@@ -125,7 +139,7 @@ impl Conversation {
         view.show_pending(pending_ui);
         loop {
             if state.is_over(!incoming.events.is_empty()) && view.unwritten.is_empty() {
-                return ConversationEnd::Finished(view.exit(state));
+                return ConversationEnd::Finished(view.exit(state, self.totals.last_answer()));
             }
             let input = tokio::select! {
                 biased;
@@ -146,7 +160,13 @@ impl Conversation {
                     view.typed(line, client).await.map(|()| None).map_err(Into::into)
                 }
                 event = incoming.events.recv(), if view.unwritten.has_room() => {
-                    self.on_event(event, client, followed.as_deref_mut(), &mut view).await
+                    match event.ok_or(ConversationEnd::DaemonDied) {
+                        Ok(line) if line.kind == "tool_request" => {
+                            self.take_answer(&line, client, request.schema.as_ref()).await.map(|()| None)
+                        }
+                        Ok(line) => self.on_event(line, client, followed.as_deref_mut(), &mut view).await,
+                        Err(end) => Err(end),
+                    }
                 }
             };
             let input = match input {
@@ -165,19 +185,58 @@ impl Conversation {
         }
     }
 
-    /// Shows an event; gives its meaning for the prompt. `None` is the end of the connection.
+    /// Registers the tool that takes an answer of the schema, and lets the model call it.
+    pub(super) async fn offer_tool(
+        &mut self,
+        client: &Client,
+        schema: &OutputSchema,
+        session: Option<String>,
+        permissions: Option<&PermissionState>,
+    ) -> Result<(), ConversationEnd> {
+        let allowed = output_schema::permission(permissions);
+        let registration = schema.registration(session.clone());
+        match self.unless_stopped(client.call::<RegisterTools>(&registration)).await? {
+            Ok(_) => {}
+            Err(CallError::Refused { error, .. }) => return Err(schema.refused(&error).into()),
+            Err(error) => return Err(error.into()),
+        }
+        if let Some(allowed) = allowed {
+            let call = async {
+                match &session {
+                    Some(session) => client.call_in::<SetPermissions>(session, &allowed).await,
+                    None => client.call::<SetPermissions>(&allowed).await,
+                }
+            };
+            self.unless_stopped(call).await??;
+        }
+        Ok(())
+    }
+
+    /// Takes a call of the tool for answers.
+    async fn take_answer(
+        &mut self,
+        line: &EventLine,
+        client: &Client,
+        schema: Option<&OutputSchema>,
+    ) -> Result<(), ConversationEnd> {
+        let (Some(schema), Some(Event::ToolRequest(request))) = (schema, line.event()) else { return Ok(()) };
+        self.totals.give(schema.answer(&request));
+        let session = Some(request.session_id.as_str()).filter(|session| !session.is_empty());
+        Ok(client.tell::<ToolResponse>(session, &output_schema::taken(&request)).await?)
+    }
+
+    /// Shows an event; gives its meaning for the prompt.
     async fn on_event(
         &mut self,
-        event: Option<EventLine>,
+        line: EventLine,
         client: &Client,
         followed: Option<&mut FollowedSession>,
         view: &mut PromptView,
     ) -> Result<Option<PromptInput>, ConversationEnd> {
-        let line = event.ok_or(ConversationEnd::DaemonDied)?;
         // An agentd of our own has one session, whose events have no name.
-        let Some(followed) = followed else { return Ok(view.event(line)) };
+        let Some(followed) = followed else { return Ok(view.event(line, &mut self.totals)) };
         match followed.take(line) {
-            FollowedLine::Event(line) => Ok(view.event(line)),
+            FollowedLine::Event(line) => Ok(view.event(line, &mut self.totals)),
             FollowedLine::Lagged => self.catch_up(client, followed, view).await,
             FollowedLine::Closed => Err(closed_by_another()),
             FollowedLine::Other => Ok(None),
@@ -201,10 +260,9 @@ impl Conversation {
             followed.id()
         );
         view.unwritten.add([OutputChunk::Err(text.into_bytes())]);
-        Ok(ended.map(|last| {
-            view.last_answer = last.map(|answer| *answer);
-            PromptInput::Settled
-        }))
+        let input = ended.is_some().then_some(PromptInput::Settled);
+        self.totals.missed(events, ended.map(|last| last.map(|answer| *answer)));
+        Ok(input)
     }
 }
 

@@ -3,7 +3,7 @@
 use agentd_protocol::{
     command::{NoParams, SetModelParams},
     exit_code::PromptExit,
-    model::Model,
+    model::{Model, ModelName},
 };
 
 use super::{
@@ -11,9 +11,8 @@ use super::{
     request::PromptRequest,
 };
 use crate::{
-    exit::Exit,
     output::OutputChunk,
-    rpc::{CallError, Client, GetAvailableModels, GetDiagnostics, GetState, SetModel},
+    rpc::{Client, GetAvailableModels, GetDiagnostics, SetModel},
 };
 
 /// The demo model's provider, and its id.
@@ -29,25 +28,15 @@ To use a real one, do one of these (`agentctl doctor` says what is there and wha
 ";
 
 /// Lets the demo model answer unasked only at a terminal where nothing is configured, and tells the user how to change
-/// that. Everywhere else a script would take its words for an answer.
+/// that. Everywhere else a script would take its words for an answer. Gives the model that is asked; `None` for none.
 pub(super) async fn choose_model(
     conversation: &mut Conversation,
     client: &Client,
     request: &PromptRequest,
-) -> Result<(), ConversationEnd> {
-    let state = conversation.unless_stopped(client.call::<GetState>(&NoParams {})).await?;
-    let state = match state {
-        Err(CallError::Ended { .. }) => return Err(ConversationEnd::NotStarted),
-        state => state?,
-    };
-    if let Some(terminal) = &request.terminal
-        && !request.ephemeral
-    {
-        terminal.remember(&request.folder, &state.session_id);
-    }
-    let model = state.model;
-    if request.model_named || !(model.is_placeholder() || is_demo(&model)) {
-        return Ok(());
+    model: &Model,
+) -> Result<Option<ModelName>, ConversationEnd> {
+    if request.model_named || !(model.is_placeholder() || is_demo(model)) {
+        return Ok(Some(model.name()));
     }
     if request.at_terminal
         && conversation.unless_stopped(client.call::<GetDiagnostics>(&NoParams {})).await??.unconfigured
@@ -57,18 +46,16 @@ pub(super) async fn choose_model(
             conversation.unless_stopped(client.call::<SetModel>(&demo)).await??;
         }
         let note = OutputChunk::Err(DEMO_NOTE.as_bytes().to_vec());
-        return conversation.unless_stopped(conversation.chunks.clone().send(note)).await?.map_err(|_| {
-            // The writer ends early only when stdout is closed, which is noticed later.
-            ConversationEnd::Abandoned(Exit::OutputClosed)
-        });
+        conversation.print(note).await?;
+        return Ok(Some(ModelName { provider: DEMO.into(), id: DEMO.into() }));
     }
-    if is_demo(&model) {
+    if is_demo(model) {
         let configured =
             conversation.unless_stopped(client.call::<GetAvailableModels>(&NoParams {})).await??.models;
         return Err(ConversationEnd::Finished(PromptExit::failed(of_demo_session(&configured))));
     }
     // The daemon refuses the prompt and says what is missing.
-    Ok(())
+    Ok(None)
 }
 
 /// Whether it is the built-in demo model. A user's provider of that name has an address.

@@ -13,7 +13,10 @@ use agentd_protocol::{
 };
 use jiff::Timestamp;
 
-use super::last_session::ControllingTerminal;
+use super::{
+    last_session::ControllingTerminal,
+    output_schema::{self, OutputSchema},
+};
 use crate::{
     cli::{DaemonChoice, PromptOptions},
     commands::{confirm, daemon_call},
@@ -51,10 +54,25 @@ pub(crate) struct PromptRequest {
     pub(crate) model_named: bool,
     /// Whether stdin and stdout are a terminal: one person types and reads the answer.
     pub(crate) at_terminal: bool,
-    /// Whether events are printed as JSON Lines.
-    pub(crate) json: bool,
+    /// What stdout gets.
+    pub(crate) stdout: StdoutContent,
+    /// The schema that the answer is to fit.
+    pub(crate) schema: Option<OutputSchema>,
+    /// The file that the last answer is written to.
+    pub(crate) answer_file: Option<PathBuf>,
     /// Whether stdin and stderr are a terminal: the person can answer questions.
     pub(crate) can_answer: bool,
+}
+
+/// What stdout gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StdoutContent {
+    /// The session, its events and the result, as JSON Lines.
+    Records,
+    /// The text of all answers, as it comes.
+    AllAnswers,
+    /// The text of the last answer.
+    LastAnswer,
 }
 
 /// The demo model, as `--model` takes it.
@@ -77,6 +95,9 @@ impl PromptRequest {
         })?;
         let home = env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
         let cwd = options.cwd.as_deref().map(|cwd| folder(&here.join(cwd))).transpose()?;
+        let answer_file = options.output.as_deref().map(|path| checked_target(path, &here)).transpose()?;
+        let schema =
+            options.output_schema.as_deref().map(|file| OutputSchema::read(file, &here)).transpose()?;
         let words =
             MessageWords::with_files(&options.words, &options.literal).map_err(|error| fault(&error))?;
         let attachments = read_files(&words.files, &here, home.as_deref())?;
@@ -113,7 +134,13 @@ impl PromptRequest {
             follow_up: options.follow_up,
             model_named: options.model.is_some() || options.demo,
             at_terminal: io::stdin().is_terminal() && io::stdout().is_terminal(),
-            json: options.json,
+            stdout: match (options.json, options.all || io::stdout().is_terminal()) {
+                (true, _) => StdoutContent::Records,
+                (false, true) => StdoutContent::AllAnswers,
+                (false, false) => StdoutContent::LastAnswer,
+            },
+            answer_file,
+            schema,
             can_answer: io::stdin().is_terminal() && io::stderr().is_terminal(),
         })
     }
@@ -124,6 +151,19 @@ fn folder(path: &Path) -> Result<PathBuf, Fault> {
         Ok(meta) if meta.is_dir() => Ok(path.to_owned()),
         Ok(_) => Err(Fault::usage(format!("Error: --cwd {} is not a folder", path.display()))),
         Err(error) => Err(Fault::usage(format!("Error: --cwd {} cannot be used: {error}", path.display()))),
+    }
+}
+
+/// The absolute path of the file for the answer, which the work of a run should not find unusable.
+fn checked_target(path: &Path, here: &Path) -> Result<PathBuf, Fault> {
+    let cannot = |why: &str| Err(Fault::usage(format!("Error: --output {}: {why}.", path.display())));
+    let whole = here.join(path);
+    match whole.parent().map(Path::metadata) {
+        _ if whole.is_dir() => cannot("it is a folder"),
+        Some(Ok(folder)) if folder.is_dir() => Ok(whole),
+        Some(Ok(_)) => cannot("what it is in is no folder"),
+        Some(Err(error)) => cannot(&format!("the folder cannot be used: {error}")),
+        None => cannot("it is no name of a file"),
     }
 }
 
@@ -157,7 +197,15 @@ fn daemon_args(options: &PromptOptions, here: Option<&Path>) -> Vec<String> {
     flag("--session-dir", options.session_dir.as_deref().map(ours));
     flag("--record", options.record.as_deref().map(ours));
     flag("--replay", options.replay.as_deref().map(ours));
-    flag("--tools", options.tools.clone());
+    // A list of tools would leave out the one for the answer.
+    let is_list = |tools: &String| !tools.trim_start().starts_with(['+', '-']);
+    flag(
+        "--tools",
+        options.tools.clone().map(|tools| match options.output_schema {
+            Some(_) if is_list(&tools) => format!("{tools},{}", output_schema::TOOL),
+            _ => tools,
+        }),
+    );
     flag("--permissions", options.guard_rails.permissions.clone());
     flag("--permission-rules", options.guard_rails.permission_rules.as_deref().map(ours));
     flag("--ssh", options.ssh.clone());

@@ -5,15 +5,16 @@ use std::collections::VecDeque;
 use agentd_protocol::{
     event::{DecisionMaker, Event, PermissionDecision},
     exit_code::{DeniedCalls, PromptExit, PromptProgram},
-    message::{AssistantMessage, Message},
+    message::AssistantMessage,
     ui::ExtensionUiRequest,
 };
 use tokio::sync::mpsc;
 
 use super::{
     link::FollowedSession,
-    request::PromptRequest,
+    request::{PromptRequest, StdoutContent},
     state::{PromptInput, PromptState},
+    totals::PromptTotals,
 };
 use crate::{
     commands::{
@@ -101,7 +102,7 @@ impl TypedAnswers {
     }
 }
 
-/// The state of the output: texts, dialogs, and the last answer, which decides the exit code.
+/// The state of the output: texts, dialogs, and denied calls, which count for the exit code.
 pub(super) struct PromptView {
     /// `None` prints the events as they are.
     text: Option<TextRenderer>,
@@ -109,7 +110,6 @@ pub(super) struct PromptView {
     can_answer: bool,
     pub(super) dialogs: TypedAnswers,
     pub(super) unwritten: Unwritten,
-    pub(super) last_answer: Option<AssistantMessage>,
     denied: DeniedCalls,
 }
 
@@ -117,7 +117,11 @@ impl PromptView {
     pub(super) fn new(request: &PromptRequest, followed: Option<&FollowedSession>) -> Self {
         let max_bytes = if followed.is_some() { MAX_UNWRITTEN_BYTES } else { 1 };
         Self {
-            text: (!request.json).then(|| TextRenderer::new(StreamStyle::detect())),
+            text: match request.stdout {
+                StdoutContent::Records => None,
+                StdoutContent::AllAnswers => Some(TextRenderer::new(StreamStyle::detect())),
+                StdoutContent::LastAnswer => Some(TextRenderer::of_notices(StreamStyle::detect())),
+            },
             can_answer: request.can_answer,
             dialogs: TypedAnswers {
                 questions: PendingDialogs::of(
@@ -127,7 +131,6 @@ impl PromptView {
                 ..TypedAnswers::default()
             },
             unwritten: Unwritten { chunks: VecDeque::new(), bytes: 0, max_bytes },
-            last_answer: None,
             denied: DeniedCalls::default(),
         }
     }
@@ -140,22 +143,21 @@ impl PromptView {
         }
     }
 
-    /// Shows an event; gives its meaning for the prompt.
-    pub(super) fn event(&mut self, line: EventLine) -> Option<PromptInput> {
+    /// Shows and counts an event; gives its meaning for the prompt.
+    pub(super) fn event(&mut self, line: EventLine, totals: &mut PromptTotals) -> Option<PromptInput> {
         if self.can_answer
             && let Some(shown) = self.question(&line)
         {
             self.unwritten.add([OutputChunk::Err(shown.into_bytes())]);
         }
         let event = match (&self.text, line.kind.as_str()) {
-            // These decide the outcome; the others are only passed on.
-            (None, "message_end" | "agent_settled" | "permission_decision") | (Some(_), _) => line.event(),
+            (Some(_), _) | (None, "agent_settled" | "permission_decision") => line.event(),
+            (None, kind) if PromptTotals::counts(kind) => line.event(),
+            // The others are only passed on.
             (None, _) => None,
         };
-        if let Some(Event::MessageEnd(end)) = &event
-            && let Some(Message::Assistant(answer)) = end.message.get()
-        {
-            self.last_answer = Some(answer.clone());
+        if let Some(event) = &event {
+            totals.take(event);
         }
         if let Some(Event::PermissionDecision(decision)) = &event {
             self.denied.take(&self.decided_by_whom(decision));
@@ -212,12 +214,12 @@ impl PromptView {
     }
 
     /// The exit code and the last words.
-    pub(super) fn exit(&self, state: PromptState) -> PromptExit {
+    pub(super) fn exit(&self, state: PromptState, last_answer: Option<&AssistantMessage>) -> PromptExit {
         match state.stopped_by() {
             Some(exit) => PromptExit { exit, message: Some("agentctl: stopped.".into()) },
             None => {
                 let PromptExit { exit, message } =
-                    PromptProgram::Agentctl.after_run(self.last_answer.as_ref()).unless_denied(&self.denied);
+                    PromptProgram::Agentctl.after_run(last_answer).unless_denied(&self.denied);
                 PromptExit { exit, message: message.map(|message| harmless(&message).into_owned()) }
             }
         }
@@ -235,14 +237,13 @@ mod tests {
             can_answer: false,
             dialogs: TypedAnswers::default(),
             unwritten: Unwritten { chunks: VecDeque::new(), bytes: 0, max_bytes: 1 },
-            last_answer: None,
             denied: DeniedCalls::default(),
         }
     }
 
     #[test]
     fn events_are_passed_on_and_the_last_answer_counts() {
-        let mut view = view();
+        let (mut view, mut totals) = (view(), PromptTotals::begin(false));
         let answer = |stop: &str| {
             format!(
                 r#"{{"type":"message_end","message":{{"role":"assistant","content":[],"stopReason":"{stop}","errorMessage":"e"}}}}"#
@@ -257,19 +258,19 @@ mod tests {
         ] {
             let kind: serde_json::Value = serde_json::from_str(line).unwrap();
             let kind = kind["type"].as_str().unwrap().to_owned();
-            assert_eq!(view.event(EventLine { kind, text: line.to_owned() }), input, "{line}");
+            assert_eq!(view.event(EventLine { kind, text: line.to_owned() }, &mut totals), input, "{line}");
             assert_eq!(
                 view.unwritten.chunks.pop_back(),
                 Some(OutputChunk::Out(format!("{line}\n").into_bytes()))
             );
         }
         let failed = PromptExit::failed("Error: e");
-        assert_eq!(view.exit(PromptState::SUBMITTED), failed);
+        assert_eq!(view.exit(PromptState::SUBMITTED, totals.last_answer()), failed);
         let Transition::To(stopped) = PromptState::SUBMITTED.next(PromptInput::Signal(Exit::Interrupted))
         else {
             panic!("abandoned")
         };
         let exit = PromptExit { exit: Exit::Interrupted, message: Some("agentctl: stopped.".into()) };
-        assert_eq!(view.exit(stopped), exit);
+        assert_eq!(view.exit(stopped, totals.last_answer()), exit);
     }
 }

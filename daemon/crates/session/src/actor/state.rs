@@ -36,6 +36,7 @@ impl Actor {
             session_file: self.journal.file().map(|path| path.display().to_string()),
             session_id: self.context.session_id.clone(),
             session_name: self.journal.name(),
+            cwd: None,
             auto_compaction_enabled: self.context.auto_compaction.load(Ordering::Relaxed),
             message_count: self.journal.messages().len() as u64,
             pending_message_count: self.queues.len() as u64,
@@ -52,10 +53,15 @@ impl Actor {
     /// The state for a client that opens the session or attaches: with what counts for its user from the first moment.
     pub(super) fn state_at_joining(&self) -> SessionState {
         SessionState {
+            cwd: self.cwd_text(),
             permissions: self.context.permissions.state(),
             sandbox: self.context.sandbox.as_ref().map(|sandbox| sandbox.state().clone()),
             ..self.state()
         }
+    }
+
+    fn cwd_text(&self) -> Option<String> {
+        Some(self.context.cwd.display().to_string())
     }
 
     /// The state with the fields that pi's clients do not know.
@@ -73,6 +79,7 @@ impl Actor {
             pending_tool_calls: Some(open.calls),
             has_streaming_message: Some(open.answer),
             error_message,
+            cwd: self.cwd_text(),
             budgets: self.context.budget.state(),
             permissions: self.context.permissions.state(),
             sandbox: self.context.sandbox.as_ref().map(|sandbox| sandbox.state().clone()),

@@ -1,0 +1,309 @@
+//! The sums of a prompt's work, for the last record of `--json`.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
+use agentd_protocol::{
+    checkpoints::CheckpointKind,
+    event::{Event, ToolExecutionStart},
+    exit_code::{PromptExit, failure},
+    message::{AssistantMessage, ContentBlock, Message},
+    prompt_records::{PromptResult, PromptSession},
+    settings::BudgetLimits,
+    usage::Usage,
+};
+use serde_json::Value;
+
+/// How many changed files are listed.
+const MAX_FILES: usize = 1000;
+
+/// The kinds of events that count.
+const COUNTED: [&str; 5] =
+    ["message_end", "tool_execution_start", "tool_execution_end", "checkpoint_created", "compaction_end"];
+
+/// What a prompt has done so far.
+#[derive(Debug)]
+pub(super) struct PromptTotals {
+    begun: Instant,
+    session: Option<PromptSession>,
+    /// The last answer, which decides the exit code.
+    last_answer: Option<AssistantMessage>,
+    turns: u64,
+    tool_calls: u64,
+    usage: Usage,
+    /// The files that running calls change, by the id of the call.
+    changing: HashMap<String, String>,
+    files: BTreeSet<String>,
+    files_not_listed: u64,
+    missed_events: u64,
+    /// Whether an answer of a schema is wanted.
+    wants_output: bool,
+    /// That answer.
+    output: Option<Value>,
+}
+
+impl PromptTotals {
+    /// Of a prompt that begins now, whose answer may have to be one of a schema.
+    pub(super) fn begin(wants_output: bool) -> Self {
+        Self {
+            begun: Instant::now(),
+            session: None,
+            last_answer: None,
+            turns: 0,
+            tool_calls: 0,
+            usage: Usage::default(),
+            changing: HashMap::new(),
+            files: BTreeSet::new(),
+            files_not_listed: 0,
+            missed_events: 0,
+            wants_output,
+            output: None,
+        }
+    }
+
+    /// Whether events of that kind count.
+    pub(super) fn counts(kind: &str) -> bool {
+        COUNTED.contains(&kind)
+    }
+
+    /// Takes the session that the prompt works in.
+    pub(super) fn work_in(&mut self, session: PromptSession) {
+        self.session = Some(session);
+    }
+
+    /// The last answer.
+    pub(super) fn last_answer(&self) -> Option<&AssistantMessage> {
+        self.last_answer.as_ref()
+    }
+
+    /// Takes the last answer of a session whose events were missed.
+    pub(super) fn missed(&mut self, events: u64, ended: Option<Option<AssistantMessage>>) {
+        self.missed_events += events;
+        if let Some(last) = ended {
+            self.last_answer = last;
+        }
+    }
+
+    /// Counts an event.
+    pub(super) fn take(&mut self, event: &Event) {
+        match event {
+            Event::MessageEnd(end) => {
+                if let Some(Message::Assistant(answer)) = end.message.get() {
+                    self.turns += u64::from(failure(answer).is_none());
+                    self.usage.add(&answer.usage);
+                    self.last_answer = Some(answer.clone());
+                }
+            }
+            Event::ToolExecutionStart(call) => {
+                if let Some(path) = changed_by(call) {
+                    self.changing.insert(call.tool_call_id.clone(), path.to_owned());
+                }
+            }
+            Event::ToolExecutionEnd(call) => {
+                self.tool_calls += 1;
+                let path = self.changing.remove(&call.tool_call_id);
+                if let Some(path) = path.filter(|_| !call.is_error) {
+                    self.change(&path);
+                }
+            }
+            Event::CheckpointCreated(created) if created.checkpoint.kind == CheckpointKind::Tool => {
+                let checkpoint = &created.checkpoint;
+                let count = checkpoint.created + checkpoint.modified + checkpoint.deleted;
+                self.files_not_listed += count.saturating_sub(checkpoint.paths.len() as u64);
+                for path in &checkpoint.paths {
+                    self.change(path);
+                }
+            }
+            Event::CompactionEnd(end) => {
+                if let Some(usage) = end.result.as_ref().and_then(|result| result.usage.as_ref()) {
+                    self.usage.add(usage);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn change(&mut self, path: &str) {
+        let path = match &self.session {
+            Some(session) => below(path, Path::new(&session.cwd)),
+            None => path.to_owned(),
+        };
+        if self.files.len() < MAX_FILES || self.files.contains(&path) {
+            self.files.insert(path);
+        } else {
+            self.files_not_listed += 1;
+        }
+    }
+
+    /// Takes an answer of the schema that was wanted; a later one counts in the place of an earlier one.
+    pub(super) fn give(&mut self, output: Value) {
+        self.output = Some(output);
+    }
+
+    /// The answer of the schema that was wanted.
+    pub(super) fn output(&self) -> Option<&Value> {
+        self.output.as_ref()
+    }
+
+    /// What is left of a budget. Time counts from the beginning, with what is no work of the run.
+    pub(super) fn left_of(&self, budget: &BudgetLimits) -> BudgetLimits {
+        let left = |limit: Option<u64>, used: u64| limit.map(|limit| limit.saturating_sub(used));
+        BudgetLimits {
+            cost_usd: budget.cost_usd.map(|limit| (limit - self.usage.cost.total).max(0.0)),
+            tokens: left(budget.tokens, self.usage.total_tokens),
+            turns: left(budget.turns, self.turns),
+            tool_calls: left(budget.tool_calls, self.tool_calls),
+            seconds: left(budget.seconds, self.begun.elapsed().as_secs()),
+        }
+    }
+
+    /// The last answer: of the schema that was wanted, else its text. `None` where it failed or none came.
+    pub(super) fn answer(&self) -> Option<String> {
+        if self.wants_output {
+            return self.output.as_ref().map(Value::to_string);
+        }
+        let answer = self.last_answer.as_ref().filter(|answer| failure(answer).is_none())?;
+        let texts = answer.content.iter().filter_map(ContentBlock::as_text);
+        Some(texts.collect::<Vec<_>>().join("\n"))
+    }
+
+    /// The record of the end.
+    pub(super) fn result(&self, end: &PromptExit) -> PromptResult {
+        PromptResult {
+            session_id: self.session.as_ref().map(|session| session.id.clone()),
+            exit_code: end.exit.code(),
+            error: end.message.clone(),
+            answer: self.answer(),
+            output: self.output.clone(),
+            stop_reason: self.last_answer.as_ref().map(|answer| answer.stop_reason),
+            turns: self.turns,
+            tool_calls: self.tool_calls,
+            usage: self.usage.clone(),
+            duration_ms: u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+            files_changed: self.files.iter().cloned().collect(),
+            files_not_listed: self.files_not_listed,
+            missed_events: self.missed_events,
+        }
+    }
+}
+
+/// The file that a call changes if it succeeds, as far as its arguments tell.
+fn changed_by(call: &ToolExecutionStart) -> Option<&str> {
+    let args = call.args.get().filter(|_| matches!(call.tool_name.as_str(), "edit" | "write"))?;
+    args.get("path")?.as_str()
+}
+
+/// The path from `cwd`, where it is below that; `.` and `..` are resolved by the words alone.
+fn below(path: &str, cwd: &Path) -> String {
+    let mut whole = PathBuf::new();
+    for part in cwd.join(path).components() {
+        match part {
+            std::path::Component::CurDir => {}
+            std::path::Component::ParentDir => drop(whole.pop()),
+            part => whole.push(part),
+        }
+    }
+    whole.strip_prefix(cwd).unwrap_or(&whole).display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use agentd_protocol::{
+        exit_code::Exit,
+        message::StopReason,
+        model::{ModelName, ThinkingLevel},
+    };
+
+    use super::*;
+
+    fn totals() -> PromptTotals {
+        let mut totals = PromptTotals::begin(false);
+        totals.work_in(PromptSession {
+            id: "s".into(),
+            file: None,
+            cwd: "/work".into(),
+            model: Some(ModelName { provider: "p".into(), id: "m".into() }),
+            thinking_level: ThinkingLevel::Off,
+        });
+        totals
+    }
+
+    fn event(text: &str) -> Event {
+        let kind: serde_json::Value = serde_json::from_str(text).unwrap();
+        Event::parse(kind["type"].as_str().unwrap(), text).unwrap().unwrap()
+    }
+
+    fn answer(stop: &str, texts: &[&str]) -> Event {
+        let content: Vec<_> =
+            texts.iter().map(|text| serde_json::json!({"type": "text", "text": text})).collect();
+        event(
+            &serde_json::json!({"type": "message_end", "message": {
+                "role": "assistant", "content": content, "stopReason": stop,
+                "usage": {"input": 3, "output": 2, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 5,
+                          "cost": {"input": 0.5, "output": 0.25, "cacheRead": 0, "cacheWrite": 0, "total": 0.75}}}})
+            .to_string(),
+        )
+    }
+
+    fn start(id: &str, tool: &str, path: &str) -> Event {
+        let args = serde_json::json!({"path": path});
+        event(&serde_json::json!({"type": "tool_execution_start", "toolCallId": id, "toolName": tool, "args": args}).to_string())
+    }
+
+    fn end(id: &str, is_error: bool) -> Event {
+        let result = serde_json::json!({"content": []});
+        event(&serde_json::json!({"type": "tool_execution_end", "toolCallId": id, "toolName": "x", "result": result, "isError": is_error}).to_string())
+    }
+
+    #[test]
+    fn answers_and_their_costs_are_summed() {
+        let mut totals = totals();
+        for taken in [answer("toolUse", &["a"]), answer("error", &["part"]), answer("stop", &["b", "c"])] {
+            totals.take(&taken);
+        }
+        let result = totals.result(&PromptExit::answered());
+        assert_eq!((result.turns, result.usage.total_tokens, result.exit_code), (2, 15, 0));
+        assert_eq!((result.usage.cost.total, result.error), (2.25, None));
+        assert_eq!((result.answer.as_deref(), result.stop_reason), (Some("b\nc"), Some(StopReason::Stop)));
+        totals.take(&answer("error", &["part"]));
+        let result = totals.result(&PromptExit::failed("Error: e"));
+        assert_eq!((result.answer, result.stop_reason), (None, Some(StopReason::Error)));
+        assert_eq!((result.error.as_deref(), result.exit_code), (Some("Error: e"), Exit::Failed.code()));
+    }
+
+    #[test]
+    fn files_are_named_from_the_folder_of_the_session() {
+        let mut totals = totals();
+        for (id, tool, path, fails) in [
+            ("1", "write", "b/./x", false),
+            ("2", "edit", "/work/b/../a", false),
+            ("3", "write", "/etc/x", false),
+            ("4", "write", "failed", true),
+            ("5", "read", "read", false),
+        ] {
+            totals.take(&start(id, tool, path));
+            totals.take(&end(id, fails));
+        }
+        let result = totals.result(&PromptExit::answered());
+        assert_eq!(result.files_changed, ["/etc/x", "a", "b/x"]);
+        assert_eq!((result.tool_calls, result.files_not_listed), (5, 0));
+    }
+
+    #[test]
+    fn the_list_of_files_has_an_end() {
+        let mut totals = totals();
+        totals.take(&event(
+            r#"{"type":"checkpoint_created","checkpoint":{"id":"c1","kind":"tool","time":1,"created":20,"modified":30,"deleted":0,"paths":["a","b"]}}"#,
+        ));
+        assert_eq!(totals.result(&PromptExit::answered()).files_not_listed, 48);
+        for number in 0..MAX_FILES + 5 {
+            totals.take(&start("1", "write", &number.to_string()));
+            totals.take(&end("1", false));
+        }
+        let result = totals.result(&PromptExit::answered());
+        assert_eq!((result.files_changed.len(), result.files_not_listed), (MAX_FILES, 48 + 7));
+    }
+}
