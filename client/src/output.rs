@@ -4,14 +4,15 @@
 
 use std::{
     io::{self, IsTerminal, Write},
-    os::fd::{AsFd as _, OwnedFd},
+    os::fd::AsFd as _,
     thread,
 };
 
 use agentd_protocol::terminal_text::Shown;
 use serde::Serialize;
 use tokio::{
-    io::{Interest, unix::AsyncFd},
+    io::Interest,
+    net::unix::pipe,
     sync::{mpsc, oneshot},
 };
 
@@ -40,18 +41,19 @@ pub(crate) struct Output {
     chunks: mpsc::Sender<OutputChunk>,
     ended: oneshot::Receiver<io::Result<()>>,
     /// Stdout, where the system tells of a reader that leaves: a pipe or a socket.
-    reader: Option<AsyncFd<OwnedFd>>,
+    reader: Option<pipe::Sender>,
 }
 
 impl Output {
     /// Has to be called in a runtime.
     pub(crate) fn start() -> io::Result<Self> {
         let stdout = io::stdout();
-        // A file cannot be waited for, and has no reader that leaves. The end of a terminal is told by a signal.
+        // A file cannot be waited for, and has no reader that leaves. The end of a terminal is told by a signal. Nothing is written
+        // through the new descriptor, so it may stay a blocking one, which stdout shares with other programs.
         let reader = if stdout.is_terminal() {
             None
         } else {
-            AsyncFd::with_interest(stdout.as_fd().try_clone_to_owned()?, Interest::ERROR).ok()
+            pipe::Sender::from_owned_fd_unchecked(stdout.as_fd().try_clone_to_owned()?).ok()
         };
         Ok(Self { reader, ..Self::start_with(io::stdout(), exit::stderr())? })
     }

@@ -7,6 +7,7 @@ use std::{
 };
 
 use agentd_e2e::{Daemon, Home, MockServer, Reply, binaries, ctl, sse};
+use agentd_protocol::prompt_records::PromptRecord;
 use serde_json::{Value, json};
 
 fn readme() -> String {
@@ -84,10 +85,10 @@ fn every_flag_of_the_readme_exists() {
 }
 
 #[test]
-fn the_exit_codes_of_the_readme_are_those_of_the_help() {
+fn the_exit_codes_of_the_page_are_those_of_the_help() {
     let help = ctl::run(&Home::new(), &["prompt", "--help"]).stdout;
-    let text = readme();
-    let table = text.lines().skip_while(|line| !line.starts_with("| exit code")).skip(2);
+    let text = page("prompt.md");
+    let table = text.lines().skip_while(|line| !line.starts_with("| code")).skip(2);
     let rows: Vec<&str> = table.take_while(|line| line.starts_with('|')).collect();
     assert_eq!(rows.len(), 10);
     for row in rows {
@@ -130,8 +131,8 @@ fn every_command_of_pi_is_there() {
     assert_eq!(daemon.refused(json!({"type": "export_pdf"}))["code"], "unknown_command");
 }
 
-fn page() -> String {
-    std::fs::read_to_string(binaries::workspace().join("docs/agentctl.md")).unwrap()
+fn page(name: &str) -> String {
+    std::fs::read_to_string(binaries::workspace().join("docs").join(name)).unwrap()
 }
 
 #[test]
@@ -143,7 +144,7 @@ fn every_verb_stands_in_the_table_of_the_agentctl_page() {
         .filter_map(|line| line.split_whitespace().next())
         .collect();
     assert!(verbs.len() > 15, "{verbs:?}");
-    let page = page();
+    let page = page("agentctl.md");
     let table: String = page.lines().take_while(|line| !line.starts_with("## ")).collect();
     for verb in verbs.into_iter().filter(|verb| *verb != "help") {
         let shown = [format!("`{verb}`"), format!("`{verb} ")];
@@ -151,34 +152,50 @@ fn every_verb_stands_in_the_table_of_the_agentctl_page() {
     }
 }
 
+/// The commands of a page, block by block.
+fn examples(page: &str) -> Vec<&str> {
+    let blocks = page.split("```sh\n").skip(1).filter_map(|rest| rest.split_once("\n```"));
+    blocks.map(|(block, _)| block).collect()
+}
+
+/// Runs commands of a page in a shell that finds our programs.
+fn run_examples(home: &Home, block: &str, clean_up: &str) -> String {
+    let folder = binaries::agentctl().parent().unwrap().display().to_string();
+    let path = format!("{folder}:{}", std::env::var("PATH").unwrap_or_default());
+    let script = format!("set -e\n{clean_up}\n{block}");
+    let mut command = home.command("/bin/bash");
+    let output = command.env("PATH", &path).args(["-c", &script]).output().expect("bash runs");
+    assert!(output.status.success(), "{block}\n{output:?}");
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
 #[test]
 fn the_examples_of_the_agentctl_page_run() {
     let home = Home::new();
     home.write("a.txt", "x\n");
-    let page = page();
-    let blocks: Vec<&str> = page
-        .split("```sh\n")
-        .skip(1)
-        .filter_map(|rest| rest.split_once("\n```"))
-        .map(|(block, _)| block)
-        .collect();
+    let page = page("agentctl.md");
+    let blocks = examples(&page);
     assert_eq!(blocks.len(), 2);
-    let folder = binaries::agentctl().parent().unwrap().display().to_string();
-    let path = format!("{folder}:{}", std::env::var("PATH").unwrap_or_default());
-    let run = |block: &str, clean_up: &str| {
-        let script = format!("set -e\n{clean_up}\n{block}");
-        let mut command = home.command("/bin/bash");
-        let output = command.env("PATH", &path).args(["-c", &script]).output().expect("bash runs");
-        assert!(output.status.success(), "{block}\n{output:?}");
-    };
     // The trap stops the daemon whichever line fails.
-    run(blocks[0], "trap 'agentctl down --abort' EXIT");
+    run_examples(&home, blocks[0], "trap 'agentctl down --abort' EXIT");
     assert!(home.session_files().is_empty());
     assert!(home.read("talk.md").contains("What is in this folder?"));
     assert!(home.read("copy.jsonl").starts_with("{\"type\":\"session\""));
     // `sessions` needs a conversation to list.
-    run("agentctl prompt --model demo/demo \"Again?\"", "");
-    run(blocks[1], "");
+    run_examples(&home, "agentctl prompt --model demo/demo \"Again?\"", "");
+    run_examples(&home, blocks[1], "");
+}
+
+#[test]
+fn the_examples_of_the_prompt_page_run() {
+    let home = Home::new();
+    home.write("a.txt", "x\n");
+    let page = page("prompt.md");
+    let [block] = examples(&page)[..] else { panic!("one block") };
+    let stdout = run_examples(&home, block, "");
+    assert!(home.read("answer.md").contains("What is in this folder?"));
+    let last: PromptRecord = serde_json::from_str(stdout.lines().last().unwrap()).expect("a record");
+    assert!(matches!(last, PromptRecord::Result(_)), "{stdout}");
 }
 
 fn sources(folder: &Path, found: &mut Vec<(PathBuf, String)>) {
