@@ -1,6 +1,6 @@
 //! The search for the model that a text means.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use agentd_protocol::model::{Model, ThinkingLevel};
 
@@ -128,7 +128,7 @@ impl<'a> Lookup<'a> {
         best(spoken).or_else(|| best(silent)).map(|model| self.spoken(model)).transpose()
     }
 
-    /// The best of all models whose id or name holds the text: of the providers with credentials, else of all.
+    /// The best of all models whose id or name holds the text: of the providers with credentials, else of the maker, else of all.
     fn fuzzy(&self, text: &str) -> Found {
         let text = text.to_lowercase();
         let may_hold = |provider: &str| self.usable_models.registry.may_hold(provider, &text);
@@ -138,7 +138,8 @@ impl<'a> Lookup<'a> {
             return self.spoken(found).map(Some);
         }
         let (spoken, silent) = self.split(self.collect(may_hold, |model| holds(model, &text)));
-        best(spoken).or_else(|| best(silent)).map(|model| self.spoken(model)).transpose()
+        let of_maker = best(of_maker(&spoken));
+        of_maker.or_else(|| best(spoken)).or_else(|| best(silent)).map(|model| self.spoken(model)).transpose()
     }
 
     /// An id that only the provider knows: the provider's default model under another id.
@@ -252,6 +253,23 @@ impl<'a> Lookup<'a> {
 fn best(models: Vec<Arc<Model>>) -> Option<Arc<Model>> {
     // The last of equal ones would win.
     models.into_iter().rev().max_by_key(|model| (is_alias(&model.id), model.id.to_lowercase()))
+}
+
+/// Those of the models that their maker offers itself, which is where a user without any key gets one. Providers that resell models
+/// name the maker: `anthropic/claude-…`, `~openai/gpt-…`. Of several makers that with the most models counts.
+fn of_maker(models: &[Arc<Model>]) -> Vec<Arc<Model>> {
+    let maker = |model: &Model| {
+        let id = model.id.trim_start_matches(|letter: char| !letter.is_alphanumeric());
+        id.split_once('/').map(|(maker, _)| maker.to_lowercase())
+    };
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for maker in models.iter().filter_map(|model| maker(model)) {
+        *counts.entry(maker).or_default() += 1;
+    }
+    let offers = |maker: &str| models.iter().any(|model| same(&model.provider, maker));
+    let named = counts.into_iter().filter(|(maker, _)| offers(maker)).max_by_key(|(_, count)| *count);
+    let Some((maker, _)) = named else { return Vec::new() };
+    models.iter().filter(|model| same(&model.provider, &maker)).cloned().collect()
 }
 
 /// Returns whether id or name holds a text of small letters.

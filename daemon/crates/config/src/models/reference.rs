@@ -304,6 +304,25 @@ mod tests {
         assert!(!ambiguous.contains("openai-codex/"), "{ambiguous}");
     }
 
+    /// What a newcomer types before there is any key.
+    #[test]
+    fn without_a_key_a_family_is_that_of_its_maker() {
+        for (text, maker) in [
+            ("sonnet", "anthropic/"),
+            ("opus", "anthropic/"),
+            ("claude", "anthropic/"),
+            ("haiku", "anthropic/"),
+            ("gpt", "openai/"),
+            ("deepseek", "deepseek/"),
+        ] {
+            let (found, _) = in_catalogue(&[], text);
+            assert!(found.as_ref().is_ok_and(|id| id.starts_with(maker)), "{text}: {found:?}");
+        }
+        // A key that is there decides.
+        let (found, _) = in_catalogue(&["openrouter"], "sonnet");
+        assert!(found.as_ref().is_ok_and(|id| id.starts_with("openrouter/")), "{found:?}");
+    }
+
     #[test]
     fn a_model_of_the_file_or_the_demo_is_found_without_unpacking_anything() {
         let folder = tempfile::tempdir().unwrap();
