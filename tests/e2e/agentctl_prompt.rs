@@ -188,7 +188,9 @@ fn a_failing_model_is_an_exit_code_of_its_own() {
     let home = Home::with_model(&server);
     let done = ctl::run(&home, &["prompt", "Hi"]);
     assert_eq!((done.code, done.stdout.as_str()), (1, ""), "{done:?}");
-    assert_says(&done.stderr, &["Error: ", "401", "bad key"]);
+    let hint =
+        "fake did not accept the key (\"apiKey\" in models.json). `agentctl login fake` stores another one";
+    assert_says(&done.stderr, &["Error: ", "401", "bad key", hint]);
     assert!(!done.stderr.contains("test-key-1234"), "{done:?}");
     let done = ctl::run(&home, &["prompt", "Hi"]);
     assert_eq!((done.code, done.stdout.as_str()), (1, "Half\n"), "{done:?}");

@@ -118,8 +118,8 @@ impl Api {
     pub(crate) fn fails(&self, replies: impl IntoIterator<Item = Reply>, requests: usize, parts: &[&str]) {
         let (done, count) = self.ask(replies);
         assert_eq!((done.code, count), (1, requests), "{}: {done:?}", self.name);
-        let last = done.stderr.lines().last().expect("something on stderr");
-        assert!(last.starts_with("Error: "), "{}: {done:?}", self.name);
+        let last = done.stderr.lines().rfind(|line| line.starts_with("Error: "));
+        let last = last.unwrap_or_else(|| panic!("{}: {done:?}", self.name));
         assert_says(last, parts);
     }
 

@@ -32,12 +32,12 @@ impl Asked {
         assert_eq!(self.requests, requests, "{api:?}: {:?}", self.done);
     }
 
-    /// Asserts that there was no answer after `requests` requests; the last line of stderr gives the reason.
+    /// Asserts that there was no answer after `requests` requests; the last error on stderr gives the reason.
     fn failed(&self, api: ProviderApi, requests: usize, parts: &[&str]) {
         assert_eq!((self.done.code, self.done.stdout.as_str()), (1, ""), "{api:?}: {:?}", self.done);
         assert_eq!(self.requests, requests, "{api:?}: {:?}", self.done);
-        let last = self.done.stderr.lines().last().expect("something on stderr");
-        assert!(last.starts_with("Error: "), "{api:?}: {:?}", self.done);
+        let last = self.done.stderr.lines().rfind(|line| line.starts_with("Error: "));
+        let last = last.unwrap_or_else(|| panic!("{api:?}: {:?}", self.done));
         assert_says(last, parts);
     }
 

@@ -2,6 +2,8 @@
 
 mod report;
 
+pub(crate) use report::words as key_origin;
+
 use std::{
     collections::BTreeMap,
     env,

@@ -6,6 +6,7 @@ mod last_session;
 mod link;
 mod model_choice;
 mod output_schema;
+mod refused_key;
 mod request;
 mod state;
 mod totals;
@@ -83,7 +84,18 @@ async fn work(
     mut link: SessionLink,
     request: &PromptRequest,
 ) -> Result<PromptExit, Exit> {
-    match hold(conversation, &mut link, request).await {
+    let mut end = hold(conversation, &mut link, request).await;
+    if let ConversationEnd::Finished(finished) = &mut end {
+        let (client, _, followed) = link.parts();
+        match refused_key::hint(conversation, client, request, followed.is_none()).await {
+            Ok(Some(hint)) => {
+                finished.message = finished.message.take().map(|message| format!("{message}\n{hint}"));
+            }
+            Ok(None) => {}
+            Err(other) => end = other,
+        }
+    }
+    match end {
         ConversationEnd::Finished(end) => {
             close(link, CLOSE_GRACE, &mut conversation.signals).await;
             Ok(end)

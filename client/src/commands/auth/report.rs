@@ -98,7 +98,8 @@ fn span(seconds: i64) -> String {
     }
 }
 
-fn words(origin: &KeyOrigin) -> String {
+/// Where a key comes from, in a few words.
+pub(crate) fn words(origin: &KeyOrigin) -> String {
     match origin {
         KeyOrigin::Flag => "--api-key".into(),
         KeyOrigin::Stored => "stored in auth.json".into(),

@@ -276,6 +276,7 @@ impl Accumulator {
         self.message.code = match failure.kind {
             FailureKind::ModelRefusal => Some(ErrorCode::ModelRefused),
             FailureKind::BudgetReached => Some(ErrorCode::LimitReached),
+            FailureKind::Auth => Some(ErrorCode::NoCredentials),
             _ => None,
         };
         self.message.raw_stop_reason = raw_stop_reason;
