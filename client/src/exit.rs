@@ -7,6 +7,8 @@ use agentd_protocol::{
     exit_code::PromptExit,
     terminal_text::{Shown, harmless},
 };
+
+use crate::render::{cut, one_line, stderr_width};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// A reason to end, printed on stderr.
@@ -62,6 +64,14 @@ impl Drop for CleanStderr {
         // A stderr that cannot be written has no reader.
         let _ = io::stderr().write_all(&self.0.finish());
     }
+}
+
+/// Shows a text in the place of the line that the cursor is in, which has to be empty or one of these; for a stderr that is a terminal.
+/// An empty text erases it. The text is cut to the width.
+pub(crate) fn show_status_line(text: &str) {
+    let line = cut(&one_line(text), stderr_width() - 1);
+    // A stderr that cannot be written has no reader.
+    let _ = io::stderr().write_all(format!("\r\x1b[K{line}").as_bytes());
 }
 
 /// Prints panics through [`print_stderr`]: their text may quote foreign input.

@@ -16,7 +16,7 @@ use tokio::{
     sync::{mpsc, oneshot},
 };
 
-use crate::exit::{self, Exit, Fault};
+use crate::exit::{self, Exit, Fault, show_status_line};
 
 /// How many chunks wait for the writer. After that, events are not read.
 const WAITING: usize = 64;
@@ -26,12 +26,15 @@ const WAITING: usize = 64;
 pub(crate) enum OutputChunk {
     Out(Vec<u8>),
     Err(Vec<u8>),
+    /// The line below everything that is written, on a stderr that is a terminal; empty for none. Replaces the one before.
+    Status(String),
 }
 
 impl OutputChunk {
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Out(bytes) | Self::Err(bytes) => bytes.len(),
+            Self::Status(text) => text.len(),
         }
     }
 }
@@ -67,11 +70,21 @@ impl Output {
         let (end, ended) = oneshot::channel();
         thread::Builder::new().name("output".into()).spawn(move || {
             let mut written = Ok(());
+            let mut status = String::new();
             while let Some(chunk) = receiver.blocking_recv() {
+                if !status.is_empty() && !matches!(chunk, OutputChunk::Status(_)) {
+                    status.clear();
+                    show_status_line("");
+                }
                 match chunk {
                     OutputChunk::Out(bytes) => written = out.write_all(&bytes).and_then(|()| out.flush()),
                     // A closed stderr does not stop the answer.
                     OutputChunk::Err(bytes) => drop(err.write_all(&bytes).and_then(|()| err.flush())),
+                    OutputChunk::Status(text) if text == status => {}
+                    OutputChunk::Status(text) => {
+                        show_status_line(&text);
+                        status = text;
+                    }
                 }
                 if written.is_err() {
                     break;

@@ -8,6 +8,7 @@ mod model_choice;
 mod output_schema;
 mod refused_key;
 mod request;
+mod run_status;
 mod state;
 mod totals;
 mod view;
@@ -30,7 +31,8 @@ use self::{
 use crate::{
     cli::PromptOptions,
     exit::{Exit, Fault, Signals, conclude},
-    output::Output,
+    output::{Output, OutputChunk},
+    render::{one_line, short_id},
     rpc::{CallError, GetState},
 };
 
@@ -159,8 +161,18 @@ async fn prepare(
         let record = PromptRecord::Session(session.clone());
         conversation.print(ending::line(&record)?).await?;
     }
+    if request.style.live {
+        let line = request.style.dim(&beginning(&session));
+        conversation.print(OutputChunk::Err(format!("{line}\n").into_bytes())).await?;
+    }
     conversation.totals.work_in(session);
     Ok(())
+}
+
+/// The line at the start: the model, the session, the folder.
+fn beginning(session: &PromptSession) -> String {
+    let model = session.model.as_ref().map(|model| format!("{} · ", one_line(&model.id))).unwrap_or_default();
+    format!("{model}session {} · {}", short_id(&session.id), one_line(&session.cwd))
 }
 
 /// Sends the prompt, and asks again where the answer was to fit a schema and none came.

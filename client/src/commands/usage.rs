@@ -9,7 +9,7 @@ use crate::{
     cli::UsageOptions,
     exit::{Exit, Fault, conclude, print_stderr},
     output,
-    render::{Screen, columns, counted, cut, cut_begin, one_line, padded, short_id},
+    render::{Screen, columns, counted, cut, cut_begin, money, one_line, padded, short_count, short_id},
 };
 
 /// The widest bar, in characters.
@@ -67,7 +67,7 @@ fn table(report: &UsageReport, screen: Screen) -> String {
     }
     let numbers = |sum: &UsageSum| {
         let UsageSum { cost_usd, tokens, answers, tool_calls, .. } = sum;
-        [money(*cost_usd), short(tokens.total), answers.to_string(), tool_calls.to_string()]
+        [money(*cost_usd), short_count(tokens.total), answers.to_string(), tool_calls.to_string()]
     };
     let mut cells = vec![["cost", "tokens", "answers", "calls"].map(str::to_owned)];
     cells.extend(report.rows.iter().map(|row| numbers(&row.sum)));
@@ -116,11 +116,6 @@ fn weight(report: &UsageReport, row: &UsageRow) -> f64 {
     if report.total.cost_usd > 0.0 { row.sum.cost_usd } else { row.sum.tokens.total as f64 }
 }
 
-/// A sum of dollars; one too small for four digits is told from nothing.
-fn money(sum: f64) -> String {
-    if sum > 0.0 && sum < 0.00005 { "<$0.0001".to_owned() } else { format!("${sum:.4}") }
-}
-
 fn name(by: UsageGrouping, row: &UsageRow, room: usize) -> String {
     let name = match by {
         UsageGrouping::Session => {
@@ -131,15 +126,6 @@ fn name(by: UsageGrouping, row: &UsageRow, room: usize) -> String {
         _ => one_line(&row.key),
     };
     if by == UsageGrouping::Project { cut_begin(&name, room) } else { cut(&name, room) }
-}
-
-/// A number of tokens: `950`, `12.3k`, `4.5M`.
-fn short(tokens: u64) -> String {
-    match tokens {
-        0..1000 => tokens.to_string(),
-        1000..999_950 => format!("{:.1}k", tokens as f64 / 1e3),
-        _ => format!("{:.1}M", tokens as f64 / 1e6),
-    }
 }
 
 #[cfg(test)]

@@ -1,19 +1,25 @@
 //! Texts for stdout and stderr.
 
+mod amounts;
 mod checkpoints;
 mod permissions;
 mod screen;
 mod text;
 mod time;
 mod tool_line;
+mod tool_lines;
 
 pub(crate) use agentd_protocol::terminal_text::{harmless, steers};
+
+pub(crate) use amounts::{money, short_count};
 
 #[cfg(test)]
 pub(crate) use screen::example_session;
 pub(crate) use screen::{
     Screen, colour_wanted, coloured, columns, counted, cut, cut_begin, one_line, padded, paint_diff,
-    session_title, shell_word, short_id,
+    session_title, shell_word, short_id, stderr_width,
 };
-pub(crate) use text::{StreamStyle, TextRenderer, ToolLines, prompt_line};
+pub(crate) use text::{StreamStyle, TextRenderer, prompt_line};
 pub(crate) use time::{age, ago, clock, duration};
+pub(crate) use tool_line::subject;
+pub(crate) use tool_lines::ToolLines;

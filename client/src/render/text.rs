@@ -1,14 +1,13 @@
 //! A run for people: the answer on stdout, notices about tools and models on stderr.
 
 use std::{
-    collections::HashMap,
     io::{self, IsTerminal},
     time::Duration,
 };
 
 use agentd_protocol::event::{
     AssistantMessageEvent, AutoRetryStart, CompactionEnd, Event, FallbackPurpose, ModelFallback, ProcessEnd,
-    ProcessEndedBy, ProviderStalled, StallAction, StallPhase, ToolExecutionEnd, ToolExecutionStart,
+    ProcessEndedBy, ProviderStalled, StallAction, StallPhase,
 };
 
 use super::{
@@ -16,7 +15,7 @@ use super::{
     colour_wanted, coloured, one_line,
     permissions::{decided, permissions_changed},
     steers,
-    tool_line::{outcome, subject},
+    tool_lines::ToolLines,
 };
 use crate::output::OutputChunk;
 
@@ -27,18 +26,28 @@ pub(crate) struct StreamStyle {
     pub(crate) colour: bool,
     /// Whether stdout is a terminal, which a model's text must not steer.
     pub(crate) plain_out: bool,
+    /// Whether a line below everything shows what is going on, so that lines only tell what has happened.
+    pub(crate) live: bool,
 }
 
 impl StreamStyle {
     /// The style of this process: colours only on a terminal, and without `NO_COLOR`.
     pub(crate) fn detect() -> Self {
-        Self { colour: colour_wanted() && io::stderr().is_terminal(), plain_out: io::stdout().is_terminal() }
+        Self {
+            colour: colour_wanted() && io::stderr().is_terminal(),
+            plain_out: io::stdout().is_terminal(),
+            live: false,
+        }
+    }
+
+    /// The style of this process where a line below everything can show what is going on: on a terminal that can rewrite a line.
+    pub(crate) fn detect_live() -> Self {
+        let can_rewrite = std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+        Self { live: can_rewrite && io::stderr().is_terminal(), ..Self::detect() }
     }
 }
 
 const DIM: &str = "2";
-const GREEN: &str = "32";
-const RED: &str = "31";
 
 impl StreamStyle {
     /// Text in a faint colour.
@@ -46,7 +55,7 @@ impl StreamStyle {
         self.coloured(DIM, text)
     }
 
-    fn coloured(self, colour: &str, text: &str) -> String {
+    pub(super) fn coloured(self, colour: &str, text: &str) -> String {
         if self.colour { coloured(colour, text) } else { text.to_owned() }
     }
 }
@@ -56,34 +65,6 @@ pub(crate) fn prompt_line(style: StreamStyle, text: &str) -> String {
     let text: String = text.trim_end().chars().filter(|c| !steers(*c)).collect();
     let lines = if text.is_empty() { vec![""] } else { text.lines().collect() };
     lines.iter().map(|line| format!("{}\n", style.dim(format!("> {line}").trim_end()))).collect()
-}
-
-/// The lines about tool calls, for stderr.
-#[derive(Debug, Default)]
-pub(crate) struct ToolLines {
-    style: StreamStyle,
-    /// The subjects of the running calls, by id.
-    calls: HashMap<String, String>,
-}
-
-impl ToolLines {
-    pub(crate) fn new(style: StreamStyle) -> Self {
-        Self { style, calls: HashMap::new() }
-    }
-
-    pub(crate) fn started(&mut self, call: &ToolExecutionStart) -> String {
-        let subject = subject(call);
-        let line = self.style.dim(&format!("-> {subject}"));
-        self.calls.insert(call.tool_call_id.clone(), subject);
-        format!("{line}\n")
-    }
-
-    pub(crate) fn ended(&mut self, call: &ToolExecutionEnd) -> String {
-        let subject = self.calls.remove(&call.tool_call_id).unwrap_or_else(|| one_line(&call.tool_name));
-        let begun = self.style.dim(&format!("<- {subject}:"));
-        let ended = self.style.coloured(if call.is_error { RED } else { GREEN }, &outcome(call));
-        format!("{begun} {ended}\n")
-    }
 }
 
 /// Turns events into text.
@@ -117,10 +98,10 @@ impl TextRenderer {
                 _ => Vec::new(),
             },
             Event::MessageEnd(_) => self.end_line(),
-            Event::ToolExecutionStart(call) => {
-                let line = self.tools.started(call);
-                self.notice(line)
-            }
+            Event::ToolExecutionStart(call) => match self.tools.started(call) {
+                Some(line) => self.notice(line),
+                None => self.end_line(),
+            },
             Event::ToolExecutionEnd(call) => {
                 let line = self.tools.ended(call);
                 self.notice(line)
@@ -159,6 +140,11 @@ impl TextRenderer {
             }
             _ => Vec::new(),
         }
+    }
+
+    /// Whether the cursor is behind text of an answer, where no line of ours can stand.
+    pub(crate) fn is_in_line(&self) -> bool {
+        self.in_line
     }
 
     /// A piece of an answer's text.
@@ -318,6 +304,7 @@ mod tests {
                 match chunk {
                     OutputChunk::Out(bytes) => out.push_str(std::str::from_utf8(&bytes).unwrap()),
                     OutputChunk::Err(bytes) => err.push_str(std::str::from_utf8(&bytes).unwrap()),
+                    OutputChunk::Status(_) => unreachable!(),
                 }
             }
         }

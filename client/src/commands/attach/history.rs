@@ -79,7 +79,7 @@ fn answered(answer: &AssistantMessage, tools: &mut ToolLines, style: StreamStyle
                 if let Ok(args) = Json::new(call.arguments.clone()) {
                     let (tool_call_id, tool_name) = (call.id.clone(), call.name.clone());
                     let started = ToolExecutionStart { tool_call_id, tool_name, args };
-                    chunks.push(OutputChunk::Err(tools.started(&started).into_bytes()));
+                    chunks.extend(tools.started(&started).map(|line| OutputChunk::Err(line.into_bytes())));
                 }
             }
             _ => {}
@@ -122,6 +122,7 @@ mod tests {
             match chunk {
                 OutputChunk::Out(bytes) => out.push_str(std::str::from_utf8(&bytes).unwrap()),
                 OutputChunk::Err(bytes) => err.push_str(std::str::from_utf8(&bytes).unwrap()),
+                OutputChunk::Status(_) => unreachable!(),
             }
         }
         (out, err)

@@ -10,7 +10,10 @@ use agentd_protocol::{
     exit_code::{PromptExit, PromptProgram},
     session::PermissionState,
 };
-use tokio::{sync::mpsc, time::Instant};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, MissedTickBehavior},
+};
 
 use super::{
     link::{FollowedLine, FollowedSession, Reattached, SessionLink},
@@ -26,6 +29,9 @@ use crate::{
     rpc::{Abort, CallError, Client, EventLine, Hello, Prompt, RegisterTools, SetPermissions, ToolResponse},
     shared_daemon::client_info,
 };
+
+/// How often the times of the status line are brought up to date.
+const STATUS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A conversation with one agentd: the signals and the output that it shares with the rest of the program, and what it has done so far.
 pub(super) struct Conversation {
@@ -135,8 +141,10 @@ impl Conversation {
         tokio::pin!(accepted, abort, stop_timer);
         let chunks = self.chunks.clone();
         let mut state = PromptState::SUBMITTED;
-        let mut view = PromptView::new(request, followed.as_deref());
+        let mut view = PromptView::new(request, followed.as_deref(), &self.totals);
         view.show_pending(pending_ui);
+        let mut ticks = tokio::time::interval(STATUS_INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             if state.is_over(!incoming.events.is_empty()) && view.unwritten.is_empty() {
                 return ConversationEnd::Finished(view.exit(state, self.totals.last_answer()));
@@ -158,6 +166,10 @@ impl Conversation {
                 }
                 line = view.dialogs.next_line(), if view.dialogs.questions.is_asking() => {
                     view.typed(line, client).await.map(|()| None).map_err(Into::into)
+                }
+                _ = ticks.tick(), if view.has_status() && view.unwritten.is_empty() => {
+                    view.show_status(&self.totals);
+                    Ok(None)
                 }
                 event = incoming.events.recv(), if view.unwritten.has_room() => {
                     match event.ok_or(ConversationEnd::DaemonDied) {

@@ -38,8 +38,12 @@ pub(super) async fn finish(
             (StdoutContent::LastAnswer, Some(answer)) => Some(OutputChunk::Out(answer.into_bytes())),
             (StdoutContent::LastAnswer, None) | (StdoutContent::AllAnswers, _) => None,
         };
-        let words = end.message.map(|message| OutputChunk::Err(format!("{message}\n").into_bytes()));
-        for chunk in last.into_iter().chain(words) {
+        let summary = totals.summary(!request.ephemeral).filter(|_| request.style.live);
+        let summary = summary.map(|line| request.style.dim(&line));
+        let words = summary.into_iter().chain(end.message);
+        let words = words.map(|line| OutputChunk::Err(format!("{line}\n").into_bytes()));
+        let no_status = OutputChunk::Status(String::new());
+        for chunk in [no_status].into_iter().chain(last).chain(words) {
             // Fails when the writer is gone, which `finish` reports.
             let _ = chunks.send(chunk).await;
         }

@@ -22,7 +22,7 @@ use crate::{
     commands::{confirm, daemon_call},
     exit::{self, Exit, Fault},
     prompt_parts::{MessageWords, fault, read_files, read_piped},
-    render::{ago, cut, one_line, session_title},
+    render::{StreamStyle, ago, cut, one_line, session_title},
     rpc::ListSessions,
 };
 
@@ -60,6 +60,8 @@ pub(crate) struct PromptRequest {
     pub(crate) schema: Option<OutputSchema>,
     /// The file that the last answer is written to.
     pub(crate) answer_file: Option<PathBuf>,
+    /// The abilities of the two streams.
+    pub(crate) style: StreamStyle,
     /// Whether stdin and stderr are a terminal: the person can answer questions.
     pub(crate) can_answer: bool,
 }
@@ -141,6 +143,7 @@ impl PromptRequest {
             },
             answer_file,
             schema,
+            style: if options.json { StreamStyle::detect() } else { StreamStyle::detect_live() },
             can_answer: io::stdin().is_terminal() && io::stderr().is_terminal(),
         })
     }

@@ -17,6 +17,8 @@ use agentd_protocol::{
 };
 use serde_json::Value;
 
+use crate::render::{counted, duration, money, short_count};
+
 /// How many changed files are listed.
 const MAX_FILES: usize = 1000;
 
@@ -72,6 +74,31 @@ impl PromptTotals {
     /// Takes the session that the prompt works in.
     pub(super) fn work_in(&mut self, session: PromptSession) {
         self.session = Some(session);
+    }
+
+    /// The session that the prompt works in.
+    pub(super) fn session(&self) -> Option<&PromptSession> {
+        self.session.as_ref()
+    }
+
+    /// All tokens so far.
+    pub(super) fn tokens(&self) -> u64 {
+        self.usage.total_tokens
+    }
+
+    /// A line about the work, for a person; `None` where the model has not answered. `goes_on` says whether the session is kept.
+    pub(super) fn summary(&self, goes_on: bool) -> Option<String> {
+        let turns = usize::try_from(self.turns).unwrap_or(usize::MAX);
+        let cost = Some(self.usage.cost.total).filter(|cost| *cost > 0.0).map(money);
+        let tokens = format!("{} tokens", short_count(self.usage.total_tokens));
+        let parts = [
+            Some(counted(turns, "turn")),
+            Some(tokens),
+            cost,
+            Some(duration(self.begun.elapsed())),
+            goes_on.then(|| "agentctl prompt -c goes on".to_owned()),
+        ];
+        (turns > 0).then(|| parts.into_iter().flatten().collect::<Vec<_>>().join(" · "))
     }
 
     /// The last answer.

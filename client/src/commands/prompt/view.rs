@@ -1,6 +1,6 @@
 //! The output of a prompt: texts of events, dialogs, the chunks that are not written yet, and the exit.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, time::Instant};
 
 use agentd_protocol::{
     event::{DecisionMaker, Event, PermissionDecision},
@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use super::{
     link::FollowedSession,
     request::{PromptRequest, StdoutContent},
+    run_status::RunStatus,
     state::{PromptInput, PromptState},
     totals::PromptTotals,
 };
@@ -22,7 +23,7 @@ use crate::{
         typed_lines::{TypedLine, drop_typed_ahead, typed_lines},
     },
     output::OutputChunk,
-    render::{StreamStyle, TextRenderer, harmless},
+    render::{TextRenderer, harmless},
     rpc::{CallError, Client, EventLine},
     shared_daemon::client_info,
 };
@@ -106,6 +107,8 @@ impl TypedAnswers {
 pub(super) struct PromptView {
     /// `None` prints the events as they are.
     text: Option<TextRenderer>,
+    /// The line below everything, on a terminal.
+    status: Option<RunStatus>,
     /// Whether somebody is there to answer questions.
     can_answer: bool,
     pub(super) dialogs: TypedAnswers,
@@ -114,20 +117,25 @@ pub(super) struct PromptView {
 }
 
 impl PromptView {
-    pub(super) fn new(request: &PromptRequest, followed: Option<&FollowedSession>) -> Self {
+    pub(super) fn new(
+        request: &PromptRequest,
+        followed: Option<&FollowedSession>,
+        totals: &PromptTotals,
+    ) -> Self {
+        let style = request.style;
+        let model = totals.session().and_then(|session| session.model.as_ref());
+        let model = model.map_or("the model", |model| &model.id);
         let max_bytes = if followed.is_some() { MAX_UNWRITTEN_BYTES } else { 1 };
         Self {
             text: match request.stdout {
                 StdoutContent::Records => None,
-                StdoutContent::AllAnswers => Some(TextRenderer::new(StreamStyle::detect())),
-                StdoutContent::LastAnswer => Some(TextRenderer::of_notices(StreamStyle::detect())),
+                StdoutContent::AllAnswers => Some(TextRenderer::new(style)),
+                StdoutContent::LastAnswer => Some(TextRenderer::of_notices(style)),
             },
+            status: style.live.then(|| RunStatus::begin(model, Instant::now())),
             can_answer: request.can_answer,
             dialogs: TypedAnswers {
-                questions: PendingDialogs::of(
-                    followed.map_or("", FollowedSession::id),
-                    StreamStyle::detect().colour,
-                ),
+                questions: PendingDialogs::of(followed.map_or("", FollowedSession::id), style.colour),
                 ..TypedAnswers::default()
             },
             unwritten: Unwritten { chunks: VecDeque::new(), bytes: 0, max_bytes },
@@ -165,10 +173,31 @@ impl PromptView {
         let input = matches!(event, Some(Event::AgentSettled(_))).then_some(PromptInput::Settled);
         match (&mut self.text, event) {
             (None, _) => self.unwritten.add([OutputChunk::Out((line.text + "\n").into_bytes())]),
-            (Some(text), Some(event)) => self.unwritten.add(text.event(&event)),
+            (Some(text), Some(event)) => {
+                self.unwritten.add(text.event(&event));
+                let status = self.status.as_mut();
+                if status.is_some_and(|status| status.take(&event, Instant::now())) {
+                    self.show_status(totals);
+                }
+            }
             (Some(_), None) => {}
         }
         input
+    }
+
+    /// Whether a line tells what is going on.
+    pub(super) fn has_status(&self) -> bool {
+        self.status.is_some()
+    }
+
+    /// Shows what is going on now. Nothing where a question waits or an answer's line has not ended.
+    pub(super) fn show_status(&mut self, totals: &PromptTotals) {
+        let Some(status) = &self.status else { return };
+        let is_in_line = self.text.as_ref().is_some_and(TextRenderer::is_in_line);
+        if !is_in_line && !self.dialogs.questions.is_asking() {
+            let line = status.line(totals.tokens(), Instant::now());
+            self.unwritten.add([OutputChunk::Status(line)]);
+        }
     }
 
     /// The text of an event that asks the user something, or ends that.
@@ -234,6 +263,7 @@ mod tests {
     fn view() -> PromptView {
         PromptView {
             text: None,
+            status: None,
             can_answer: false,
             dialogs: TypedAnswers::default(),
             unwritten: Unwritten { chunks: VecDeque::new(), bytes: 0, max_bytes: 1 },
