@@ -8,7 +8,7 @@ use agentd_protocol::{
     terminal_text::{Shown, harmless},
 };
 
-use crate::render::{cut, one_line, stderr_width};
+use crate::render::{cut, one_line};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// A reason to end, printed on stderr.
@@ -64,6 +64,12 @@ impl Drop for CleanStderr {
         // A stderr that cannot be written has no reader.
         let _ = io::stderr().write_all(&self.0.finish());
     }
+}
+
+/// The columns of the terminal behind stderr; 80 where it is none, or its width is unknown.
+pub(crate) fn stderr_width() -> usize {
+    let size = rustix::termios::tcgetwinsize(io::stderr()).ok();
+    size.map(|size| usize::from(size.ws_col)).filter(|width| *width > 1).unwrap_or(80)
 }
 
 /// Shows a text in the place of the line that the cursor is in, which has to be empty or one of these; for a stderr that is a terminal.

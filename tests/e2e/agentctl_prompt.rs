@@ -339,8 +339,63 @@ fn colour_on_a_terminal_and_no_escapes_of_the_model() {
     let home = Home::with_model(&server);
     let done = Terminal::start(&home, &binaries::agentctl(), &["prompt", "Hi"]).finish();
     assert_eq!(done.code, 0, "{done:?}");
-    assert!(done.stdout.contains("\u{1b}[2m-> bash true\u{1b}[0m\n"), "{done:?}");
+    assert!(done.stdout.contains("\u{1b}[32m✓\u{1b}[0m \u{1b}[2mbash true: ok, "), "{done:?}");
     assert!(done.stdout.contains("cl[2Jean\n"), "{done:?}");
+}
+
+/// The screen after the cursor went back to the beginning of a line: what stood there is gone.
+fn lines_of(screen: &str) -> Vec<String> {
+    let line = |line: &str| line.rsplit("\r\u{1b}[K").next().unwrap_or_default().to_owned();
+    screen.lines().map(line).collect()
+}
+
+#[test]
+fn a_terminal_shows_what_goes_on_and_what_it_took() {
+    let gate = Gate::new();
+    let call = json!({"command": "echo one; echo two; exit 3"});
+    let server = MockServer::start([
+        Reply::stream(sse::calls(&[("c1", "bash", call)])).gate_first(&gate),
+        Reply::stream(sse::answer("It failed.")),
+    ]);
+    let home = Home::with_model(&server);
+    let mut terminal = Terminal::start(&home, &binaries::agentctl(), &["prompt", "Run it."]);
+    // Nothing has come yet.
+    terminal.wait_for("fake · waiting for the answer · 0 s");
+    gate.open();
+    let done = terminal.finish();
+    assert_eq!(done.code, 0, "{done:?}");
+    let lines = lines_of(&done.stdout);
+    let plain: Vec<String> = lines
+        .iter()
+        .map(|line| {
+            ["2", "0", "31", "32"]
+                .iter()
+                .fold(line.clone(), |line, code| line.replace(&format!("\u{1b}[{code}m"), ""))
+        })
+        .collect();
+    assert!(plain[0].starts_with("fake · session ") && plain[0].ends_with("/project"), "{plain:?}");
+    assert!(plain[1].starts_with("✗ bash echo one; echo two; exit 3: failed, "), "{plain:?}");
+    assert_eq!(plain[2..5], ["    one", "    two", "It failed."], "{plain:?}");
+    assert!(
+        plain[5].starts_with("2 turns · ") && plain[5].ends_with(" · agentctl prompt -c goes on"),
+        "{plain:?}"
+    );
+    assert_eq!(plain.len(), 6, "{plain:?}");
+}
+
+/// Where a line cannot be rewritten, none is.
+#[test]
+fn a_dumb_terminal_gets_plain_lines() {
+    let server = MockServer::start([
+        Reply::stream(sse::calls(&[("c1", "bash", json!({"command": "true"}))])),
+        Reply::stream(sse::answer("Done.")),
+    ]);
+    let home = Home::with_model(&server);
+    let script = format!("TERM=dumb exec {} prompt Hi", binaries::agentctl().display());
+    let done = Terminal::start(&home, std::path::Path::new("/bin/sh"), &["-c", &script]).finish();
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(done.stdout.starts_with("-> bash true\n<- bash true: ok, "), "{done:?}");
+    assert!(done.stdout.ends_with("Done.\n") && !done.stdout.contains('\u{1b}'), "{done:?}");
 }
 
 /// A terminal gets cleaned text; a file or a pipe gets every byte.

@@ -4,6 +4,7 @@ mod amounts;
 mod checkpoints;
 mod permissions;
 mod screen;
+mod style;
 mod text;
 mod time;
 mod tool_line;
@@ -17,9 +18,10 @@ pub(crate) use amounts::{money, short_count};
 pub(crate) use screen::example_session;
 pub(crate) use screen::{
     Screen, colour_wanted, coloured, columns, counted, cut, cut_begin, one_line, padded, paint_diff,
-    session_title, shell_word, short_id, stderr_width,
+    session_title, shell_word, short_id,
 };
-pub(crate) use text::{StreamStyle, TextRenderer, prompt_line};
+pub(crate) use style::StreamStyle;
+pub(crate) use text::{TextRenderer, prompt_line};
 pub(crate) use time::{age, ago, clock, duration};
 pub(crate) use tool_line::subject;
 pub(crate) use tool_lines::ToolLines;

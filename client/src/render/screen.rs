@@ -112,12 +112,6 @@ fn terminal_width() -> Option<usize> {
     Some(usize::from(size.ws_col)).filter(|width| *width > 0)
 }
 
-/// The columns of the terminal behind stderr; 80 where it is none, or its width is unknown.
-pub(crate) fn stderr_width() -> usize {
-    let size = rustix::termios::tcgetwinsize(io::stderr()).ok();
-    size.map(|size| usize::from(size.ws_col)).filter(|width| *width > 1).unwrap_or(80)
-}
-
 /// The text in a colour, by its SGR number.
 pub(crate) fn coloured(colour: &str, text: &str) -> String {
     format!("\x1b[{colour}m{text}\x1b[0m")

@@ -5,9 +5,11 @@ use std::collections::HashMap;
 use agentd_protocol::event::{ToolExecutionEnd, ToolExecutionStart};
 
 use super::{
-    StreamStyle, columns, cut, one_line, paint_diff, stderr_width,
+    columns, cut, one_line, paint_diff,
+    style::StreamStyle,
     tool_line::{outcome, subject},
 };
+use crate::exit::stderr_width;
 
 const GREEN: &str = "32";
 const RED: &str = "31";

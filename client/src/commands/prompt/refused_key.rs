@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// How long the daemon has to say where the key came from. Events of a busy session, which nobody takes any more, could hold up its answer.
-const PATIENCE: Duration = Duration::from_secs(1);
+const SOURCE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The hint after an answer that failed for its key: the provider, where the key came from, how to give another. `None` for
 /// other answers. `is_private` tells whether the agentd has our environment.
@@ -36,7 +36,7 @@ pub(super) async fn hint(
         return Ok(None);
     };
     let params = AuthStatusParams { provider: Some(provider.clone()) };
-    let asked = tokio::time::timeout(PATIENCE, client.call::<GetAuthStatus>(&params));
+    let asked = tokio::time::timeout(SOURCE_TIMEOUT, client.call::<GetAuthStatus>(&params));
     let status = conversation.unless_stopped(asked).await?;
     // The hint does without the source where the daemon does not tell.
     let found =

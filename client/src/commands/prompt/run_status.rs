@@ -13,8 +13,8 @@ enum RunPhase {
     Asked,
     /// It thinks.
     Thinking,
-    /// Its text is on the screen.
-    Answering,
+    /// Its text is on the screen, or the answer has ended.
+    Answered,
     /// It writes the arguments of a call.
     Calling { bytes: usize },
     /// The older part of the conversation is summarised.
@@ -58,7 +58,7 @@ impl RunStatus {
                     RunPhase::Thinking
                 }
                 AssistantMessageEvent::TextStart { .. } | AssistantMessageEvent::TextDelta { .. } => {
-                    RunPhase::Answering
+                    RunPhase::Answered
                 }
                 AssistantMessageEvent::ToolcallStart { .. } => RunPhase::Calling { bytes: 0 },
                 AssistantMessageEvent::ToolcallDelta { delta, .. } => {
@@ -70,7 +70,9 @@ impl RunStatus {
                 }
                 _ => return false,
             },
-            Event::MessageEnd(_) | Event::TurnStart(_) | Event::CompactionEnd(_) => RunPhase::Asked,
+            // Calls follow, or nothing.
+            Event::MessageEnd(_) => RunPhase::Answered,
+            Event::TurnStart(_) | Event::CompactionEnd(_) => RunPhase::Asked,
             Event::CompactionStart(_) => RunPhase::Compacting,
             Event::AutoRetryStart(_) => RunPhase::Pausing,
             Event::ToolExecutionStart(call) => {
@@ -125,7 +127,7 @@ impl RunStatus {
             );
         }
         let what = match &self.phase {
-            RunPhase::Answering => return String::new(),
+            RunPhase::Answered => return String::new(),
             RunPhase::Asked => "waiting for the answer".to_owned(),
             RunPhase::Thinking => "thinking".to_owned(),
             RunPhase::Calling { bytes } => format!("writing a call, {} bytes", short_count(*bytes as u64)),
@@ -201,6 +203,17 @@ mod tests {
         status.take(&call("tool_execution_end", "2", end.clone()), now);
         assert_eq!(status.line(5, now), "bash make · 0 s");
         status.take(&call("tool_execution_end", "1", end), now);
+        assert_eq!(status.line(0, now), "m · waiting for the answer · 0 s");
+    }
+
+    #[test]
+    fn after_an_answer_nothing_is_waited_for() {
+        let now = Instant::now();
+        let mut status = RunStatus::begin("m", now);
+        let answer = json!({"role": "assistant", "content": [], "stopReason": "stop"});
+        assert!(status.take(&event(&json!({"type": "message_end", "message": answer})), now));
+        assert_eq!(status.line(0, now), "");
+        assert!(status.take(&event(&json!({"type": "turn_start"})), now));
         assert_eq!(status.line(0, now), "m · waiting for the answer · 0 s");
     }
 }
