@@ -161,6 +161,16 @@ fn nobody_waits_for_keys_that_nobody_presses() {
 }
 
 #[test]
+fn a_setting_limits_the_time_of_commands_that_say_none() {
+    let result = bash(&json!({"timeoutMs": 500}), json!({"command": "echo before; sleep 1000"}));
+    let wanted = "before\n\n\nCommand timed out after 0.5 seconds, the default here: the argument timeout gives a command more time";
+    assert_eq!(text(&result), wanted);
+    // The call's own counts, also where it is longer.
+    let result = bash(&json!({"timeoutMs": 500}), json!({"command": "sleep 1; echo after", "timeout": 600}));
+    assert_eq!(text(&result), "after\n");
+}
+
+#[test]
 fn folders_and_variables_are_the_commands_own() {
     let home = Home::with_model(&calling(&[
         ("bash", json!({"command": "pwd; echo $A-$PI_MODEL", "cwd": "sub", "env": {"A": "b c"}})),

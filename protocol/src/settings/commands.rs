@@ -26,6 +26,10 @@ pub struct BashSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
     pub env: Option<bool>,
+    /// How long a command may take whose call gives no `timeout`, in milliseconds, at most 2147483647; default none. Does not concern
+    /// background processes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<NonZeroU32>,
     /// Which commands are refused in favour of another tool: `true` for the built-in rules, or rules of one's own; default
     /// false.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -4,7 +4,6 @@ use std::{
     collections::BTreeMap,
     ffi::OsString,
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use agentd_agent::{ToolError, hooks::OUTSIDE_SANDBOX};
@@ -12,19 +11,8 @@ use agentd_process::TerminalSize;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::features::BashFeatures;
+use super::{features::BashFeatures, timeout::BashTimeout};
 use crate::path::{Base, resolve};
-
-/// The longest timeout: the most milliseconds of JavaScript's timers, which pi uses.
-pub(crate) const MAX_TIMEOUT: Duration = Duration::from_millis(2_147_483_647);
-
-/// A timeout.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct BashTimeout {
-    pub(super) time: Duration,
-    /// The same as the model wrote it.
-    pub(super) seconds: f64,
-}
 
 /// A checked call. Arguments of disabled features count as not given.
 #[derive(Debug)]
@@ -80,7 +68,11 @@ impl BashCall {
         };
         Ok(Self {
             command,
-            timeout: seconds.map(timeout).transpose()?,
+            timeout: match seconds {
+                Some(seconds) => Some(BashTimeout::of_call(seconds)?),
+                None if background == Some(true) => None,
+                None => features.default_timeout.map(BashTimeout::by_default),
+            },
             terminal,
             background: background == Some(true),
             cwd: folder(cwd.as_deref(), base)?,
@@ -140,21 +132,6 @@ fn variable((name, value): (String, String)) -> Result<(OsString, OsString), Too
     Ok((name.into(), value.into()))
 }
 
-/// Reads a timeout in seconds.
-///
-/// # Errors
-/// pi's texts.
-fn timeout(seconds: f64) -> Result<BashTimeout, ToolError> {
-    // Written so that NaN is refused, too.
-    if !(seconds > 0.0 && seconds.is_finite()) {
-        return Err(ToolError("Invalid timeout: must be a finite number of seconds".into()));
-    }
-    match Duration::try_from_secs_f64(seconds) {
-        Ok(time) if time <= MAX_TIMEOUT => Ok(BashTimeout { time, seconds }),
-        Ok(_) | Err(_) => Err(ToolError("Invalid timeout: maximum is 2147483.647 seconds".into())),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -168,19 +145,6 @@ mod tests {
     fn read(arguments: Value, features: &BashFeatures) -> Result<BashCall, String> {
         let base = Base { cwd: Path::new("/w"), home: Some(Path::new("/home/me")) };
         BashCall::read(arguments, features, base).map_err(|error| error.0)
-    }
-
-    #[test]
-    fn timeouts_have_bounds() {
-        let message = |seconds| timeout(seconds).map(|timeout| timeout.time).map_err(|error| error.0);
-        assert_eq!(message(0.5), Ok(Duration::from_millis(500)));
-        assert_eq!(message(2_147_483.647), Ok(MAX_TIMEOUT));
-        let maximum = Err("Invalid timeout: maximum is 2147483.647 seconds".into());
-        assert_eq!(message(2_147_483.648), maximum);
-        assert_eq!(message(1e300), maximum);
-        for seconds in [0.0, -1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-            assert_eq!(message(seconds), Err("Invalid timeout: must be a finite number of seconds".into()));
-        }
     }
 
     #[test]

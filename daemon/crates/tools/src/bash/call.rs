@@ -14,7 +14,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::{arguments::BashTimeout, report};
+use super::{report, timeout::BashTimeout};
 
 /// The least time between two progress updates.
 const UPDATE_INTERVAL: Duration = Duration::from_millis(100);

@@ -1,12 +1,15 @@
 //! The features of `bash` beyond its plain form, from the setting `bash`.
 
-use std::{num::NonZeroU16, sync::Arc};
+use std::{num::NonZeroU16, sync::Arc, time::Duration};
 
 use agentd_process::{BackgroundLimits, BackgroundProcesses, LocalShell, TerminalSize};
 use agentd_protocol::settings::BashSettings;
 use agentd_sandbox::SandboxPolicy;
 
-use super::intercept::{Interception, IsActive};
+use super::{
+    intercept::{Interception, IsActive},
+    timeout::MAX_TIMEOUT,
+};
 
 /// The most bytes of output kept in memory for each background process: 16 MiB.
 const MOST_KEPT: u64 = 16 << 20;
@@ -14,6 +17,8 @@ const MOST_KEPT: u64 = 16 << 20;
 /// The features of `bash` beyond its plain form; none by default.
 #[derive(Debug, Clone, Default)]
 pub struct BashFeatures {
+    /// How long a command may take whose call says nothing about it.
+    pub default_timeout: Option<Duration>,
     /// Commands can run on a terminal, of this size by default.
     pub pty: Option<TerminalSize>,
     /// Commands can run in the background.
@@ -63,7 +68,9 @@ impl BashFeatures {
             keep_bytes: whole(setting.keep_bytes.unwrap_or(128 << 10).min(MOST_KEPT)),
             file_bytes: setting.file_bytes.unwrap_or(64 << 20),
         };
+        let default_timeout = setting.timeout_ms.map(|time| Duration::from_millis(time.get().into()));
         Self {
+            default_timeout: default_timeout.map(|time| time.min(MAX_TIMEOUT)),
             pty: is_on(setting.pty).then_some(size),
             background: is_on(setting.background).then(|| BackgroundFeature {
                 list: list.clone(),

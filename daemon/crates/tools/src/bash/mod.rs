@@ -10,9 +10,10 @@ mod intercept;
 mod report;
 mod sandbox_note;
 mod spec;
+mod timeout;
 mod tool;
 
-pub(crate) use arguments::MAX_TIMEOUT;
 pub use features::{BackgroundFeature, BashFeatures};
 pub use intercept::{Interception, IsActive};
+pub(crate) use timeout::MAX_TIMEOUT;
 pub use tool::{BashOptions, BashTool};

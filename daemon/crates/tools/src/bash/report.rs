@@ -11,7 +11,7 @@ use agentd_protocol::{
 };
 use serde_json::{Map, Value, json};
 
-use super::arguments::BashTimeout;
+use super::timeout::BashTimeout;
 use crate::truncate::format_size;
 
 /// The end of an aborted command's error.
@@ -112,8 +112,7 @@ fn details(tail: &OutputTail, truncation: &Truncation) -> Map<String, Value> {
 }
 
 fn timed_out(outcome: &ShellOutcome, timeout: Option<BashTimeout>) -> String {
-    let mut text =
-        format!("Command timed out after {} seconds", timeout.map_or(0.0, |timeout| timeout.seconds));
+    let mut text = timeout.as_ref().map(BashTimeout::reached).unwrap_or_default();
     if let (Some(exit), Some(after)) = (outcome.exit, outcome.shell_exited_after) {
         text.push_str(&format!(
             ". The shell exited with code {} after {} seconds, but background processes it started kept writing output \
@@ -199,7 +198,7 @@ mod tests {
         assert_eq!(text("hi", aborted, None).await, Err("hi\n\nCommand aborted".into()));
 
         let timed_out = ShellOutcome { stopped: Some(StopCause::TimedOut), ..outcome(137) };
-        let limit = |seconds| Some(BashTimeout { time: Duration::from_secs_f64(seconds), seconds });
+        let limit = |seconds| Some(BashTimeout::of_call(seconds).unwrap());
         assert_eq!(
             text("hi", timed_out, limit(2.0)).await,
             Err("hi\n\nCommand timed out after 2 seconds".into())

@@ -10,12 +10,20 @@ use crate::limits::{MAX_LINES, MAX_SIZE};
 /// The name of the tool.
 pub(super) const NAME: &str = "bash";
 
+fn default_timeout(features: &BashFeatures) -> String {
+    match features.default_timeout {
+        Some(time) => format!("without one it is {} seconds", time.as_secs_f64()),
+        None => "there is none by default".to_owned(),
+    }
+}
+
 /// The description and the schema, with the enabled features.
 pub(super) fn spec(features: &BashFeatures) -> ToolSpec {
     let mut description = format!(
         "Runs a bash command in the current working directory and returns what it writes to stdout and stderr. Long output is \
          cut to its last {MAX_LINES} lines or {MAX_SIZE}, whichever is less; all of it is then kept in a temporary file that the \
-         result names. A timeout in seconds can be given; there is none by default."
+         result names. A timeout in seconds can be given; {}.",
+        default_timeout(features)
     );
     let mut properties = Map::new();
     let mut argument = |name: &str, kind: &str, text: &str| {
@@ -25,7 +33,13 @@ pub(super) fn spec(features: &BashFeatures) -> ToolSpec {
     argument(
         "timeout",
         "number",
-        "Seconds after which the command is killed (optional; no limit by default)",
+        &format!(
+            "Seconds after which the command is killed (optional; {})",
+            match features.default_timeout {
+                Some(time) => format!("default {}", time.as_secs_f64()),
+                None => "no limit by default".to_owned(),
+            }
+        ),
     );
     if let Some(size) = features.pty {
         description.push_str(
