@@ -251,7 +251,7 @@ mod tests {
         totals.work_in(PromptSession {
             id: "s".into(),
             file: None,
-            cwd: "/work".into(),
+            cwd: "/project".into(),
             model: Some(ModelName { provider: "p".into(), id: "m".into() }),
             thinking_level: ThinkingLevel::Off,
         });
@@ -306,7 +306,7 @@ mod tests {
         let mut totals = totals();
         for (id, tool, path, fails) in [
             ("1", "write", "b/./x", false),
-            ("2", "edit", "/work/b/../a", false),
+            ("2", "edit", "/project/b/../a", false),
             ("3", "write", "/etc/x", false),
             ("4", "write", "failed", true),
             ("5", "read", "read", false),
