@@ -71,7 +71,7 @@ mod tests {
         let space = AddressSpace { limit: Some(u64::MAX), statm: File::open("/proc/self/statm").ok() };
         assert!(space.used().unwrap() > 1 << 20);
         assert_eq!(space.check(8 << 20, 4), Ok(()));
-        // A test beside this one may take any amount of address space at any time, but gives no program back.
+        // Tests beside this one take address space at any time, but never less than the program itself is in use.
         let full = AddressSpace { limit: Some(1 << 20), ..space };
         assert_eq!(full.check(SMALL - 1, 1000), Ok(()));
         let refused = full.check(SMALL, 1).unwrap_err();
