@@ -1,0 +1,80 @@
+import { AgentdError } from "./error.js";
+import type { PermissionRule } from "./protocol.js";
+import type { PromptOptions, Session } from "./session.js";
+
+/** The tool by which the model gives its answer; `agentctl prompt --output-schema` calls it so, too. */
+const TOOL = "submit_answer";
+
+/** How often the model is asked again. */
+const MORE_ATTEMPTS = 2;
+
+const ASK_AGAIN =
+  `You have to give your answer by the tool ${TOOL}: call it now, with the answer as its arguments. ` +
+  "Text outside of the call is not read.";
+
+/** An answer of a model that fits a JSON Schema. */
+export class StructuredAnswer<T> {
+  readonly #session: Session;
+  readonly #parameters: Record<string, unknown>;
+  readonly #isArgument: boolean;
+
+  constructor(session: Session, schema: Record<string, unknown>) {
+    this.#session = session;
+    // The arguments of a tool are an object: any other answer is one of them.
+    this.#isArgument = schema["type"] !== "object";
+    this.#parameters = this.#isArgument ? inAnArgument(schema) : schema;
+  }
+
+  async ask(message: string, options: PromptOptions): Promise<T> {
+    let answer: { value: T } | undefined;
+    const takeBack = await this.#allow();
+    try {
+      const unregister = await this.#session.registerTool<Record<string, unknown>>({
+        name: TOOL,
+        description: "Takes the final answer to the request. Only its arguments are read. Call it once, when the work is done.",
+        parameters: this.#parameters,
+        guidelines: [`When the work is done, call ${TOOL} with the answer.`],
+        execute: (args) => {
+          answer = { value: (this.#isArgument ? args["answer"] : args) as T };
+          return { content: [{ type: "text", text: "The answer was taken." }], terminate: true };
+        },
+      });
+      try {
+        for (let attempt = 0; attempt <= MORE_ATTEMPTS; attempt += 1) {
+          await this.#session.prompt(attempt === 0 ? message : ASK_AGAIN, options).result();
+          if (answer) return answer.value;
+        }
+      } finally {
+        await unregister();
+      }
+    } finally {
+      await takeBack();
+    }
+    throw new AgentdError("bad_answer", `The model gave no answer that fits the schema, though it was asked ${MORE_ATTEMPTS + 1} times.`, {
+      command: "prompt",
+    });
+  }
+
+  /** Lets the model call the tool where the session has permissions; the function that comes back restores its rules. */
+  async #allow(): Promise<() => Promise<void>> {
+    const { permissions } = await this.#session.state();
+    if (!permissions) return async () => {};
+    const before: PermissionRule[] = permissions.sessionRules ?? [];
+    const rules: PermissionRule[] = [...before, { tool: TOOL, action: "allow" }];
+    await this.#session.call({ type: "set_permissions", rules });
+    return async () => void (await this.#session.call({ type: "set_permissions", rules: before }));
+  }
+}
+
+/** A schema for an object with one field of this schema. Definitions stay at the top, where references look for them. */
+function inAnArgument(schema: Record<string, unknown>): Record<string, unknown> {
+  const { $schema, $defs, definitions, ...answer } = schema;
+  const top = Object.entries({ $schema, $defs, definitions }).filter(([, value]) => value !== undefined);
+  return {
+    ...Object.fromEntries(top),
+    type: "object",
+    properties: { answer },
+    required: ["answer"],
+    additionalProperties: false,
+  };
+}
