@@ -1,5 +1,5 @@
 import { homedir, userInfo } from "node:os";
-import { isAbsolute, join, resolve } from "node:path";
+import { isAbsolute } from "node:path";
 
 import { AgentdError } from "./error.js";
 
@@ -15,12 +15,12 @@ export function socketPath(env: NodeJS.ProcessEnv = process.env, cwd: string = p
   const value = (name: string): string | undefined => env[name] || undefined;
   const home = value("HOME") ?? (env === process.env ? homedir() : undefined);
   const expanded = (path: string): string =>
-    home && (path === "~" || path.startsWith("~/")) ? join(home, path.slice(1)) : resolve(cwd, path);
+    home && (path === "~" || path.startsWith("~/")) ? joined(cwd, joined(home, path.slice(1).replace(/^\/+/, ""))) : joined(cwd, path);
   const socket = value("AGENTD_SOCKET");
   if (socket) return expanded(socket);
 
   const named = value("AGENTD_DIR") ?? value("PI_CODING_AGENT_DIR");
-  const standard = home ? resolve(cwd, home, ".agentd") : undefined;
+  const standard = home ? joined(cwd, joined(home, ".agentd")) : undefined;
   const agentDir = named ? expanded(named) : standard;
   if (!agentDir) {
     throw new AgentdError("not_started", "There is no agent directory: HOME is not set.", { hint: "Set HOME or AGENTD_DIR." });
@@ -29,13 +29,27 @@ export function socketPath(env: NodeJS.ProcessEnv = process.env, cwd: string = p
   const runtime = value("XDG_RUNTIME_DIR");
   const path =
     runtime && isAbsolute(runtime)
-      ? join(runtime, "agentd", agentDir === standard ? "agentd.sock" : file)
-      : join(agentDir, "run/agentd.sock");
+      ? joined(runtime, `agentd/${standard && isSame(agentDir, standard) ? "agentd.sock" : file}`)
+      : joined(agentDir, "run/agentd.sock");
   if (fits(path)) return path;
-  const below = (folder: string): string => join(folder, `agentd-${userInfo().uid}`, file);
+  const below = (folder: string): string => joined(folder, `agentd-${userInfo().uid}/${file}`);
   const temporary = value("TMPDIR") ?? value("TMP") ?? value("TEMP");
-  const inTemporary = temporary && below(resolve(cwd, temporary));
+  const inTemporary = temporary && below(joined(cwd, temporary));
   return inTemporary && fits(inTemporary) ? inTemporary : below("/tmp");
+}
+
+/** `..` stays: agentd does not take it out either, since what it leads to depends on links. */
+function joined(folder: string, path: string): string {
+  if (path === "") return folder;
+  return isAbsolute(path) ? path : `${folder.replace(/\/+$/, "")}/${path}`;
+}
+
+function partsOf(path: string): string[] {
+  return path.split("/").filter((part) => part !== "" && part !== ".");
+}
+
+function isSame(one: string, other: string): boolean {
+  return partsOf(one).join("/") === partsOf(other).join("/");
 }
 
 function fits(path: string): boolean {
@@ -44,7 +58,7 @@ function fits(path: string): boolean {
 
 /** FNV-1a of 32 bits over the path's parts, each ended by a zero byte; the root is the part `/`. */
 function hash(path: string): number {
-  const parts = ["/", ...path.split("/").filter((part) => part !== "" && part !== ".")];
+  const parts = ["/", ...partsOf(path)];
   let sum = 0x811c9dc5;
   for (const byte of Buffer.from(`${parts.join("\0")}\0`)) sum = Math.imul(sum ^ byte, 0x01000193) >>> 0;
   return sum;

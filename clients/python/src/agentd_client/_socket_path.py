@@ -23,7 +23,7 @@ def socket_path(env: Mapping[str, str] | None = None, cwd: str | None = None) ->
 
     def expanded(path: str) -> str:
         if home and (path == "~" or path.startswith("~/")):
-            return _joined(home, path[2:])
+            return _joined(folder, _joined(home, path[1:].lstrip("/")))
         return _joined(folder, path)
 
     socket = variables.get("AGENTD_SOCKET")
@@ -39,7 +39,8 @@ def socket_path(env: Mapping[str, str] | None = None, cwd: str | None = None) ->
     file = f"agentd-{_hash(agent_dir):08x}.sock"
     runtime = variables.get("XDG_RUNTIME_DIR")
     if runtime and os.path.isabs(runtime):
-        path = os.path.join(runtime, "agentd", "agentd.sock" if agent_dir == standard else file)
+        is_standard = standard is not None and _parts(agent_dir) == _parts(standard)
+        path = os.path.join(runtime, "agentd", "agentd.sock" if is_standard else file)
     else:
         path = os.path.join(agent_dir, "run/agentd.sock")
     if _fits(path):
@@ -52,7 +53,12 @@ def socket_path(env: Mapping[str, str] | None = None, cwd: str | None = None) ->
 
 
 def _joined(folder: str, path: str) -> str:
-    return os.path.normpath(os.path.join(folder, path))
+    # `..` stays: agentd does not take it out either, since what it leads to depends on links.
+    return os.path.join(folder, path) if path else folder
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in path.split("/") if part not in ("", ".")]
 
 
 def _fits(path: str) -> bool:
@@ -61,7 +67,7 @@ def _fits(path: str) -> bool:
 
 def _hash(path: str) -> int:
     """FNV-1a of 32 bits over the path's parts, each ended by a zero byte; the root is the part `/`."""
-    parts = ["/", *(part for part in path.split("/") if part not in ("", "."))]
+    parts = ["/", *_parts(path)]
     result = 0x811C9DC5
     for byte in os.fsencode("\0".join(parts) + "\0"):
         result = ((result ^ byte) * 0x01000193) & 0xFFFFFFFF

@@ -68,12 +68,20 @@ class _Loop:
         if threading.current_thread() is self._thread:
             work.close()
             raise RuntimeError("A coroutine of this client cannot wait for it: use a plain function.")
+        if self.is_closed:
+            work.close()
+            raise AgentdError("closed", "The client was closed.")
         future: Future[T] = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
         except BaseException:
             future.cancel()
             raise
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the loop has ended."""
+        return self._loop.is_closed()
 
     def do(self, function: Callable[[], T]) -> T:
         """Calls a function in the loop."""
@@ -103,6 +111,8 @@ class Events(Generic[T]):
         return self
 
     def __next__(self) -> T:
+        if self._loop.is_closed:
+            raise StopIteration
         try:
             return self._loop.run(_next(self._queue))
         except StopAsyncIteration:
