@@ -137,4 +137,4 @@ async def first(events: AsyncIterator[T], fits: Callable[[Any], bool]) -> T:
 
 
 def is_delta(event: Any) -> bool:
-    return event["type"] == "message_update" and event["assistantMessageEvent"]["type"] == "text_delta"
+    return bool(event["type"] == "message_update" and event["assistantMessageEvent"]["type"] == "text_delta")

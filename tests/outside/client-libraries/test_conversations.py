@@ -300,7 +300,7 @@ class Synchronous(unittest.TestCase):
     def test_the_same_without_asyncio(self) -> None:
         asked: list[str] = []
 
-        def may_run(question: Any) -> str:
+        def may_run(question: Any) -> Any:
             asked.append(question["command"])
             return "once"
 
