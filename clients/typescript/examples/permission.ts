@@ -3,11 +3,12 @@ import { createInterface } from "node:readline/promises";
 
 import { Agentd } from "agentd-client";
 
-const terminal = createInterface({ input: process.stdin, output: process.stderr });
 const agentd = await Agentd.spawn({
   args: ["--no-session", "--permissions", "workspace"],
   async onPermission(question, { signal }) {
-    const answer = await terminal.question(`${question.title} [y/n] `, { signal });
+    const terminal = createInterface({ input: process.stdin, output: process.stderr });
+    // Another client may be first: then the signal ends the question.
+    const answer = await terminal.question(`${question.title} [y/n] `, { signal }).finally(() => terminal.close());
     return answer === "y" ? "once" : { decision: "deny", message: "The user does not want that." };
   },
 });
@@ -15,6 +16,5 @@ try {
   const session = await agentd.currentSession();
   console.log(await session.ask(process.argv[2] ?? "Build the project."));
 } finally {
-  terminal.close();
   await agentd.close();
 }
