@@ -16,7 +16,7 @@ RECIPES = REPOSITORY / "docs/examples/ci"
 BINARIES = Path(os.environ["AGENTD_BIN_DIR"])
 
 SECRET = "private-key-of-the-runner"
-BAD_TEXT = "@all ![x](https://evil.example/?q=1) <img src=x> #1"
+BAD_TEXT = "/merge @all ![x](https://evil.example/?q=1) <img src=x> #1"
 REVIEW = {"verdict": "accept", "summary": "It is fine.", "findings": []}
 REJECTION = {
     "verdict": "reject",
@@ -130,16 +130,13 @@ cp comment.md '{seen}/comment.md'
         return {line.split("=", 1)[0] for line in lines} - {"PWD", "SHLVL", "_", "OLDPWD"}
 
 
-class Recipe(unittest.TestCase):
+class Recipe:
     """What both recipes promise; a subclass runs the jobs of one."""
 
-    __test__ = False
     file = ""
     model_variables = {"HOME", "PATH", "LANG", "AGENTD_DIR", "ANTHROPIC_API_KEY"}
 
     def setUp(self):
-        if not self.file:
-            self.skipTest("the part that both share")
         self.text = (RECIPES / self.file).read_text()
         self.recipe = yaml.safe_load(self.text)
 
@@ -165,7 +162,7 @@ class Recipe(unittest.TestCase):
     def test_a_good_review_is_posted_and_passes(self):
         runner, codes = self.run_recipe([calls("read", path="sum.py"), {**submits(REVIEW), "expect": {"resultContains": "before = 1"}}])
         self.assertEqual(codes, [0, 0], runner.said)
-        self.assertEqual(runner.seen("comment.md"), "**Agent review: accept**\n\nIt is fine.\n\n")
+        self.assertEqual(runner.seen("comment.md"), "**Agent review: accept**\n\nSummary: It is fine.\n\n")
         self.assertIsNotNone(runner.seen("cargo"))
         # The diff is data between marks; the file that the request brings is in it, and in no prompt.
         stdin = runner.seen("agent.stdin")
@@ -180,6 +177,8 @@ class Recipe(unittest.TestCase):
         self.assertIn("sum.py:2: It divides by zero. Always.", comment)
         for bad in ("@all", "![", "](", "://", "<img", "#1"):
             self.assertNotIn(bad, comment)
+        # GitLab does what a line says that begins so.
+        self.assertNotRegex(comment, r"(?m)^\s*/")
 
     def test_instructions_of_the_request_count_nothing(self):
         # A step that is told of AGENTS.md would fail here: the system prompt must not have it.
@@ -211,7 +210,7 @@ class Recipe(unittest.TestCase):
         self.assertIsNone(runner.seen("comment.md"))
 
 
-class GitHub(Recipe):
+class GitHub(Recipe, unittest.TestCase):
     file = "github-review.yml"
 
     def scripts(self):
@@ -291,7 +290,7 @@ class GitHub(Recipe):
         self.assertIn("--edit-last", runner.seen("gh.args"))
 
 
-class GitLab(Recipe):
+class GitLab(Recipe, unittest.TestCase):
     file = "gitlab-review.yml"
 
     def scripts(self):
