@@ -39,7 +39,7 @@ class Runner:
     def __init__(self, test, steps, price=1):
         self.root = Path(tempfile.mkdtemp(prefix="agentd-ci-")).resolve()
         test.addCleanup(shutil.rmtree, self.root, ignore_errors=True)
-        for name in ("home/.ssh", "bin", "seen", "checkout", "artifacts"):
+        for name in ("home/.ssh", "bin", "seen", "checkout", "artifacts", "tmp"):
             (self.root / name).mkdir(parents=True)
         (self.root / "home/.ssh/id").write_text(SECRET)
         (self.root / "script.json").write_text(json.dumps({"steps": steps}))
@@ -113,7 +113,7 @@ cp comment.md '{seen}/comment.md'
     def shell(self, script, env, cwd):
         """Runs a script as both systems run theirs, and gives the exit code."""
         path = f"{self.root / 'bin'}:/usr/local/bin:/usr/bin:/bin"
-        variables = {"HOME": str(self.root / "home"), "PATH": path, "LANG": "C.UTF-8", **env}
+        variables = {"HOME": str(self.root / "home"), "PATH": path, "LANG": "C.UTF-8", "TMPDIR": str(self.root / "tmp"), **env}
         run = subprocess.run(
             ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script], env=variables, cwd=cwd, capture_output=True, text=True, timeout=120
         )
@@ -190,7 +190,7 @@ class Recipe:
         home_file = "~/.ssh/id"
         steps = [
             calls("bash", command="env"),
-            calls("read", path=home_file),
+            {**calls("read", path=home_file), "expect": {"resultIsError": True}},
             {**calls("read", path="/proc/self/environ"), "expect": {"resultIsError": True}},
             {**submits(REVIEW), "expect": {"resultIsError": True}},
         ]

@@ -22,6 +22,7 @@ EXPECTED = {
     "shared": ("", "watcher: bash\nworker: There is one.\n"),
     "permission": ("y\n", "It was built.\n"),
     "first": ("", "A README and a test.\n"),
+    "library": ("", "A README and a test.\n"),
     "structured": ("", "bad\n- It divides by zero.\n"),
 }
 if EXTENSION == "py":
