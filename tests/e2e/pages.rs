@@ -11,7 +11,9 @@ use agentd_e2e::binaries::workspace;
 fn pages() -> Vec<PathBuf> {
     let docs = workspace().join("docs");
     let mut pages = vec![workspace().join("README.md")];
-    pages.extend(["typescript", "python"].map(|name| workspace().join("clients").join(name).join("README.md")));
+    pages.extend(
+        ["typescript", "python"].map(|name| workspace().join("clients").join(name).join("README.md")),
+    );
     for folder in [docs.join("decisions"), docs] {
         let entries = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
         pages.extend(entries.filter(|path| path.extension().is_some_and(|ending| ending == "md")));

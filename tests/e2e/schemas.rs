@@ -55,7 +55,9 @@ fn the_types_of_other_languages_were_made_from_the_present_schema() {
     let sum = printed.split_whitespace().next().unwrap();
     assert_eq!(sum.len(), 64);
     let copies = ["clients/typescript/src/protocol.ts", "clients/python/src/agentd_client/protocol.py"];
-    for file in ["schemas/typescript/agentd-protocol.d.ts", "schemas/python/agentd_protocol.py"].iter().chain(&copies) {
+    for file in
+        ["schemas/typescript/agentd-protocol.d.ts", "schemas/python/agentd_protocol.py"].iter().chain(&copies)
+    {
         let text = fs::read_to_string(binaries::workspace().join(file)).unwrap_or_default();
         let header = text.lines().next().unwrap_or_default();
         assert!(

@@ -12,6 +12,10 @@ def is_readable(flow: Flow) -> bool:
 
 
 class Queues(unittest.IsolatedAsyncioTestCase):
+    async def asyncSetUp(self) -> None:
+        # The loop of a test tells of slow callbacks, which say something of the machine alone.
+        asyncio.get_running_loop().slow_callback_duration = 60
+
     async def test_a_full_queue_stops_reading_until_half_of_it_is_read(self) -> None:
         flow = Flow()
         queue: EventQueue[int] = EventQueue(flow, 4)
@@ -35,6 +39,14 @@ class Queues(unittest.IsolatedAsyncioTestCase):
         self.assertFalse(is_readable(flow))
         queue.close()
         self.assertTrue(is_readable(flow))
+
+    async def test_a_result_that_is_awaited_keeps_reading(self) -> None:
+        flow = Flow()
+        queue: EventQueue[int] = EventQueue(flow, 1)
+        queue.push(0)
+        with flow.hold():
+            self.assertTrue(is_readable(flow))
+        self.assertFalse(is_readable(flow))
 
     async def test_events_come_before_the_error_which_comes_once(self) -> None:
         queue: EventQueue[int] = EventQueue(Flow(), 8)

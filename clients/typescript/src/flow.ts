@@ -3,12 +3,13 @@ import type { QueueOwner } from "./event_queue.js";
 /**
  * Decides whether the connection is read.
  *
- * It is not while a queue of events is full, so that the daemon waits and memory stays bounded. While a command has no answer
- * it is read in any case: its caller may be the reader of that queue.
+ * It is not while a queue of events is full, so that the daemon waits and memory stays bounded. While a command has no answer, or the
+ * result of a run is awaited, it is read in any case: the caller may be the reader of that queue.
  */
 export class Flow implements QueueOwner {
   readonly #full = new Set<object>();
   #openCalls = 0;
+  #holds = 0;
   #isPaused = false;
   readonly #setPaused: (isPaused: boolean) => void;
 
@@ -33,6 +34,16 @@ export class Flow implements QueueOwner {
     this.#decide();
   }
 
+  /** Something is awaited that comes over the connection; the function that comes back says that it is there. */
+  hold(): () => void {
+    this.#holds += 1;
+    this.#decide();
+    return () => {
+      this.#holds -= 1;
+      this.#decide();
+    };
+  }
+
   /** A new connection has begun, which is being read. */
   reset(): void {
     this.#isPaused = false;
@@ -40,7 +51,7 @@ export class Flow implements QueueOwner {
   }
 
   #decide(): void {
-    const isPaused = this.#full.size > 0 && this.#openCalls === 0;
+    const isPaused = this.#full.size > 0 && this.#openCalls === 0 && this.#holds === 0;
     if (isPaused === this.#isPaused) return;
     this.#isPaused = isPaused;
     this.#setPaused(isPaused);

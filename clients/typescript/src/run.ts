@@ -1,14 +1,15 @@
 import type { Channel } from "./channel.js";
 import { AgentdError } from "./error.js";
-import { EventQueue, type QueueOwner } from "./event_queue.js";
+import { EventQueue } from "./event_queue.js";
 import type { SessionEvent } from "./events.js";
+import type { Flow } from "./flow.js";
 import type { Accepted, AssistantMessage, Disposition, Message, SessionState, UserMessage } from "./protocol.js";
 import { type RunResult, Tally } from "./results.js";
 
 /** What a run needs of its session. */
 export interface RunHost {
   readonly channel: Channel;
-  readonly flow: QueueOwner;
+  readonly flow: Flow;
   readonly highWaterMark: number;
   /** Sends the prompt; `onAnswer` is called before the events after the answer. */
   send(onAnswer: (accepted: Accepted, wasRepeated: boolean) => void): Promise<unknown>;
@@ -88,9 +89,14 @@ export class Run implements AsyncIterable<SessionEvent> {
    * Rejects with an AgentdError when the prompt is refused, the model fails (`model_failed` or a closer code), a budget is used
    * up (`limit_reached`) or the run is stopped (`aborted`); its `result` then holds what came.
    */
-  result(): Promise<RunResult> {
+  async result(): Promise<RunResult> {
     if (!this.#isIterated) void this.#queue.return();
-    return this.#result;
+    const release = this.#host.flow.hold();
+    try {
+      return await this.#result;
+    } finally {
+      release();
+    }
   }
 
   /** The additions to the text of all answers, as they come. */
@@ -102,9 +108,15 @@ export class Run implements AsyncIterable<SessionEvent> {
     }
   }
 
-  /** Stops the work, and resolves when the session has settled. */
+  /** Stops the work, and resolves when the session has settled. A prompt that is refused stops nothing: the work is another one's. */
   async abort(): Promise<void> {
     this.#isStopped = true;
+    try {
+      await this.#disposition;
+    } catch {
+      // `result()` tells why.
+      return;
+    }
     while (!this.#isDone) {
       try {
         await this.#host.abort();

@@ -1,8 +1,9 @@
 import type { Channel } from "./channel.js";
 import type { CallOptions, Data, Order, RawOrder } from "./calls.js";
 import { AgentdError } from "./error.js";
-import { EventQueue, type QueueOwner } from "./event_queue.js";
+import { EventQueue } from "./event_queue.js";
 import type { SessionEvent } from "./events.js";
+import type { Flow } from "./flow.js";
 import type { AbortScope, BudgetLimits, Command, Image, Message, SessionState, StreamingBehavior } from "./protocol.js";
 import { Run } from "./run.js";
 import { StructuredAnswer } from "./structured_answer.js";
@@ -10,7 +11,7 @@ import { type Tool, declaration } from "./tools.js";
 
 /** What a session needs of its client. */
 export interface SessionHost {
-  readonly flow: QueueOwner;
+  readonly flow: Flow;
   readonly highWaterMark: number;
   call(order: RawOrder, options?: CallOptions): Promise<unknown>;
   addTool(sessionId: string, tool: Tool<never>): void;

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { setTimeout as delay } from "node:timers/promises";
 
 import { AgentdError } from "./error.js";
 import { LineStreams, type Transport, type TransportListener } from "./transport.js";
@@ -41,6 +42,7 @@ export async function startProcess(
     stderr = (stderr + text).slice(-SHOWN_STDERR);
     options.onStderr?.(text);
   });
+  const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));
   const closed = new Promise<void>((resolve) => child.once("close", () => resolve()));
   await new Promise<void>((resolve, reject) => {
     child.once("spawn", resolve);
@@ -48,7 +50,9 @@ export async function startProcess(
   });
   const reason = async (cause: unknown): Promise<AgentdError> => {
     // An agentd whose output has ended is of no use any more, even if it has not ended itself.
-    await ended(child, closed, TERM_GRACE_MS);
+    await ended(child, exited, TERM_GRACE_MS);
+    // A process that agentd started may hold its stderr open: what it said last is not waited for in vain.
+    await Promise.race([closed, delay(TERM_GRACE_MS, undefined, { ref: false })]);
     const how = child.signalCode ? `signal ${child.signalCode}` : `exit code ${child.exitCode}`;
     const said = stderr.trim();
     return new AgentdError("connection_lost", `agentd has ended (${how})${said ? `: ${said}` : "."}`, { cause });
@@ -59,17 +63,19 @@ export async function startProcess(
     setPaused: (isPaused) => streams.setPaused(isPaused),
     close: async () => {
       streams.finish();
-      await ended(child, closed, END_GRACE_MS);
+      await ended(child, exited, END_GRACE_MS);
+      child.stdout.destroy();
+      child.stderr.destroy();
       await streams.ended;
     },
   };
 }
 
 /** Waits for the end of the process, and enforces it after the time. */
-async function ended(child: ChildProcess, closed: Promise<void>, grace: number): Promise<void> {
+async function ended(child: ChildProcess, exited: Promise<void>, grace: number): Promise<void> {
   const terminate = setTimeout(() => child.kill("SIGTERM"), grace);
   const kill = setTimeout(() => child.kill("SIGKILL"), grace + TERM_GRACE_MS);
-  await closed;
+  await exited;
   clearTimeout(terminate);
   clearTimeout(kill);
 }

@@ -41,7 +41,8 @@ export class StructuredAnswer<T> {
       });
       try {
         for (let attempt = 0; attempt <= MORE_ATTEMPTS; attempt += 1) {
-          await this.#session.prompt(attempt === 0 ? message : ASK_AGAIN, options).result();
+          const { images: _, ...again } = options;
+          await (attempt === 0 ? this.#session.prompt(message, options) : this.#session.prompt(ASK_AGAIN, again)).result();
           if (answer) return answer.value;
         }
       } finally {

@@ -36,6 +36,16 @@ test("a command without an answer keeps reading", async () => {
   assert.equal(made.isPaused, false);
 });
 
+test("a result that is awaited keeps reading", () => {
+  const made = flow();
+  new EventQueue(made.flow, 1).push(0);
+  assert.equal(made.isPaused, true);
+  const release = made.flow.hold();
+  assert.equal(made.isPaused, false);
+  release();
+  assert.equal(made.isPaused, true);
+});
+
 test("events come before the error, which comes once", async () => {
   const queue = new EventQueue(flow().flow);
   queue.push(1);

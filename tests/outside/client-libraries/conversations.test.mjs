@@ -100,6 +100,41 @@ test("a slow reader loses nothing, and commands are answered meanwhile", async (
   assert.equal(text, Array.from({ length: 20000 }, (_, number) => `${number} `).join(""));
 });
 
+test("an iterator that nobody reads does not keep a result away", async (t) => {
+  const session = await spawned(t, home(t), { highWaterMark: 8 });
+  const unread = session.events();
+  assert.equal((await session.ask("Count.")).length, 108890);
+  assert.equal((await unread.next()).value.type, "agent_start");
+});
+
+test("a client that is too slow for the others catches up", async (t) => {
+  const place = home(t);
+  const slow = await connected(t, place, { highWaterMark: 8 });
+  const session = await slow.openSession(opening(place));
+  const fast = (await (await connected(t, place)).attachSession(session.id)).events();
+  const run = session.prompt("Count.");
+  await run.accepted();
+  await first(fast, (event) => event.type === "agent_settled");
+  const types = new Set();
+  for await (const event of run) types.add(event.type);
+  assert.ok(types.has("lagged"), [...types].join());
+  assert.equal((await run.result()).text.length, 108890);
+  assert.equal(await session.ask("Hi."), "Well.");
+});
+
+test("a prompt that is refused does not stop the work of others", async (t) => {
+  const place = home(t);
+  const session = await spawned(t, place);
+  const run = session.prompt("Wait.");
+  await first(run, isDelta);
+  const controller = new AbortController();
+  const refused = session.prompt("Again?", { signal: controller.signal });
+  controller.abort();
+  await assert.rejects(refused.result(), code("busy"));
+  place.openGate();
+  assert.equal((await run.result()).text, "Before. While away.");
+});
+
 test("tools: progress, failures, cancellation", async (t) => {
   const session = await spawned(t, home(t));
   const parameters = { type: "object", properties: { times: { type: "integer" } } };

@@ -25,6 +25,10 @@ class Conversations(unittest.IsolatedAsyncioTestCase):
     def setUp(self) -> None:
         self.place = Home(self)
 
+    async def asyncSetUp(self) -> None:
+        # The loop of a test tells of slow callbacks, which say something of the machine alone.
+        asyncio.get_running_loop().slow_callback_duration = 60
+
     async def fails(self, work: Any, code: str) -> AgentdError:
         with self.assertRaises(AgentdError) as caught:
             await work
@@ -92,6 +96,34 @@ class Conversations(unittest.IsolatedAsyncioTestCase):
             while not is_delta(await events.__anext__()):
                 pass
         self.assertEqual(deltas, [f"{number} " for number in range(20000)])
+
+    async def test_an_iterator_that_nobody_reads_does_not_keep_a_result_away(self) -> None:
+        session = await spawned(self, self.place, high_water_mark=8)
+        unread = session.events()
+        self.assertEqual(len(await session.ask("Count.")), 108890)
+        self.assertEqual((await unread.__anext__())["type"], "agent_start")
+
+    async def test_a_client_that_is_too_slow_for_the_others_catches_up(self) -> None:
+        slow = await connected(self, self.place, high_water_mark=8)
+        session = await self.opened(slow)
+        fast = (await (await connected(self, self.place)).attach_session(session.id)).events()
+        run = session.prompt("Count.")
+        await run.accepted()
+        await first(fast, lambda event: event["type"] == "agent_settled")
+        types = {event["type"] async for event in run}
+        self.assertIn("lagged", types)
+        self.assertEqual(len((await run).text), 108890)
+        self.assertEqual(await session.ask("Hi."), "Well.")
+
+    async def test_a_prompt_that_is_refused_does_not_stop_the_work_of_others(self) -> None:
+        session = await spawned(self, self.place)
+        run = session.prompt("Wait.")
+        await first(run.__aiter__(), is_delta)
+        refused = session.prompt("Again?")
+        await refused.abort()
+        await self.fails(refused.result(), "busy")
+        await asyncio.to_thread(self.place.open_gate)
+        self.assertEqual((await run).text, "Before. While away.")
 
     async def test_tools_progress_failures_and_cancellation(self) -> None:
         session = await spawned(self, self.place)

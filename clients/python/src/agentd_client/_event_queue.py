@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 from ._error import AgentdError
@@ -21,13 +22,14 @@ _HARD_LIMIT = 100_000
 class Flow:
     """Decides whether the connection is read.
 
-    It is not while a queue of events is full, so that the daemon waits and memory stays bounded. While a command has no answer it
-    is read in any case: its caller may be the reader of that queue.
+    It is not while a queue of events is full, so that the daemon waits and memory stays bounded. While a command has no answer, or the
+    result of a run is awaited, it is read in any case: the caller may be the reader of that queue.
     """
 
     def __init__(self) -> None:
         self._full: set[object] = set()
         self._open_calls = 0
+        self._holds = 0
         self._readable = asyncio.Event()
         self._readable.set()
 
@@ -46,8 +48,19 @@ class Flow:
         self._open_calls = count
         self._decide()
 
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Something is awaited that comes over the connection."""
+        self._holds += 1
+        self._decide()
+        try:
+            yield
+        finally:
+            self._holds -= 1
+            self._decide()
+
     def _decide(self) -> None:
-        if self._full and not self._open_calls:
+        if self._full and not self._open_calls and not self._holds:
             self._readable.clear()
         else:
             self._readable.set()

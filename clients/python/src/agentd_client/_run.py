@@ -69,7 +69,8 @@ class Run:
         """
         if not self._is_iterated:
             self._queue.close()
-        return await asyncio.shield(self._outcome)
+        with self._host.flow.hold():
+            return await asyncio.shield(self._outcome)
 
     async def text(self) -> AsyncIterator[str]:
         """The additions to the text of all answers, as they come."""
@@ -78,8 +79,16 @@ class Run:
                 yield event["assistantMessageEvent"]["delta"]
 
     async def abort(self) -> None:
-        """Stops the work, and returns when the session has settled."""
+        """Stops the work, and returns when the session has settled.
+
+        A prompt that is refused stops nothing: the work is another one's.
+        """
         self._is_stopped = True
+        try:
+            await self.accepted()
+        except AgentdError:
+            # `result()` tells why.
+            return
         while not self._outcome.done():
             try:
                 await self._host.abort()

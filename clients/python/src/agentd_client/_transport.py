@@ -69,7 +69,8 @@ async def start_process(
     async def reason() -> AgentdError:
         # An agentd whose output has ended is of no use any more, even if it has not ended itself.
         await _ended(process, _TERM_GRACE_S)
-        await listening
+        # A process that agentd started may hold its stderr open: what it said last is not waited for in vain.
+        await asyncio.wait([listening], timeout=_TERM_GRACE_S)
         code = process.returncode or 0
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         text = said.text.strip()
@@ -79,7 +80,8 @@ async def start_process(
         assert process.stdin
         process.stdin.close()
         await _ended(process, _END_GRACE_S)
-        await listening
+        listening.cancel()
+        await asyncio.wait([listening])
 
     return Transport(process.stdout, process.stdin, reason, finish)
 
