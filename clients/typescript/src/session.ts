@@ -4,9 +4,10 @@ import { AgentdError } from "./error.js";
 import { EventQueue } from "./event_queue.js";
 import type { SessionEvent } from "./events.js";
 import type { Flow } from "./flow.js";
-import type { AbortScope, BudgetLimits, Command, Image, Message, SessionState, StreamingBehavior } from "./protocol.js";
+import type { PromptOptions } from "./prompt_options.js";
+import type { AbortScope, Command, Image, Message, SessionState } from "./protocol.js";
 import { Run } from "./run.js";
-import { StructuredAnswer } from "./structured_answer.js";
+import { type AnsweringSession, StructuredAnswer } from "./structured_answer.js";
 import { type Tool, declaration } from "./tools.js";
 
 /** What a session needs of its client. */
@@ -18,18 +19,6 @@ export interface SessionHost {
   removeTool(sessionId: string, name: string): void;
   /** The client does not follow the session any more. */
   left(sessionId: string): void;
-}
-
-/** How a prompt is sent. */
-export interface PromptOptions {
-  /** Images beside the text. */
-  images?: Image[];
-  /** Where the message goes while a run is active: to its next turn, or after it. Without it such a prompt fails with `busy`. */
-  streamingBehavior?: StreamingBehavior;
-  /** Limits of the run, beside those of the settings. */
-  budget?: BudgetLimits;
-  /** Stops the run. */
-  signal?: AbortSignal;
 }
 
 /** A command of a session, without what the library adds. */
@@ -79,7 +68,13 @@ export class Session {
    * it does not, it is asked again, twice at most. Rejects with `bad_answer` when that does not help.
    */
   async askFor<T>(schema: Record<string, unknown>, message: string, options: PromptOptions = {}): Promise<T> {
-    return new StructuredAnswer<T>(this, schema).ask(message, options);
+    const session: AnsweringSession = {
+      prompt: (text, more) => this.prompt(text, more),
+      state: () => this.state(),
+      registerTool: (tool) => this.registerTool(tool),
+      setRules: async (rules) => void (await this.call({ type: "set_permissions", rules })),
+    };
+    return new StructuredAnswer<T>(session, schema).ask(message, options);
   }
 
   /** The events from now on. A reader that lags behind lets agentd wait. The iterator ends with the session. */

@@ -1,6 +1,16 @@
 import { AgentdError } from "./error.js";
-import type { PermissionRule } from "./protocol.js";
-import type { PromptOptions, Session } from "./session.js";
+import type { PromptOptions } from "./prompt_options.js";
+import type { PermissionRule, SessionState } from "./protocol.js";
+import type { Run } from "./run.js";
+import type { Tool } from "./tools.js";
+
+/** What is needed of the session that answers. */
+export interface AnsweringSession {
+  prompt(message: string, options: PromptOptions): Run;
+  state(): Promise<SessionState>;
+  registerTool(tool: Tool): Promise<() => Promise<void>>;
+  setRules(rules: PermissionRule[]): Promise<void>;
+}
 
 /** The tool by which the model gives its answer; `agentctl prompt --output-schema` calls it so, too. */
 const TOOL = "submit_answer";
@@ -14,11 +24,11 @@ const ASK_AGAIN =
 
 /** An answer of a model that fits a JSON Schema. */
 export class StructuredAnswer<T> {
-  readonly #session: Session;
+  readonly #session: AnsweringSession;
   readonly #parameters: Record<string, unknown>;
   readonly #isArgument: boolean;
 
-  constructor(session: Session, schema: Record<string, unknown>) {
+  constructor(session: AnsweringSession, schema: Record<string, unknown>) {
     this.#session = session;
     // The arguments of a tool are an object: any other answer is one of them.
     this.#isArgument = schema["type"] !== "object";
@@ -29,7 +39,7 @@ export class StructuredAnswer<T> {
     let answer: { value: T } | undefined;
     const takeBack = await this.#allow();
     try {
-      const unregister = await this.#session.registerTool<Record<string, unknown>>({
+      const unregister = await this.#session.registerTool({
         name: TOOL,
         description: "Takes the final answer to the request. Only its arguments are read. Call it once, when the work is done.",
         parameters: this.#parameters,
@@ -62,8 +72,8 @@ export class StructuredAnswer<T> {
     if (!permissions) return async () => {};
     const before: PermissionRule[] = permissions.sessionRules ?? [];
     const rules: PermissionRule[] = [...before, { tool: TOOL, action: "allow" }];
-    await this.#session.call({ type: "set_permissions", rules });
-    return async () => void (await this.#session.call({ type: "set_permissions", rules: before }));
+    await this.#session.setRules(rules);
+    return () => this.#session.setRules(before);
   }
 }
 

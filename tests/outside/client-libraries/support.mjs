@@ -35,8 +35,8 @@ export function home(t) {
   execFileSync("mkfifo", [at("gate")]);
   return {
     env, at, project: at("project"),
-    /** Lets the answer to "Wait." go on. */
-    openGate: () => execFileSync("/bin/sh", ["-c", `echo > '${at("gate")}'`]),
+    /** Lets the answer to "Wait." go on. Fails where no answer waits any more. */
+    openGate: () => execFileSync("timeout", ["60", "/bin/sh", "-c", `echo > '${at("gate")}'`]),
     agentctl: (...args) => execFileSync(join(binaries, "agentctl"), args, { env, encoding: "utf8", cwd: at("project") }),
   };
 }

@@ -53,9 +53,8 @@ class Home:
         return run.stdout
 
     def open_gate(self) -> None:
-        """Lets the answer to "Wait." go on."""
-        with open(self.root / "gate", "w") as gate:
-            gate.write("\n")
+        """Lets the answer to "Wait." go on. Fails where no answer waits any more."""
+        subprocess.run(["timeout", "60", "/bin/sh", "-c", f"echo > '{self.root / 'gate'}'"], check=True)
 
     def _remove(self) -> None:
         self.agentctl("down", "--abort")

@@ -4,10 +4,11 @@
 without asyncio is in `agentd_client.sync`; the types of all commands and events are in `agentd_client.protocol`.
 """
 
-from ._client import Agentd, ClientOptions
+from ._client import Agentd
 from ._error import AgentdError
 from ._event_queue import EventQueue
 from ._lines import LineSplitter
+from ._options import ClientOptions
 from ._questions import Denied, QuestionHandlers
 from ._results import RunResult, RunUsage, text_of
 from ._run import Run

@@ -12,41 +12,22 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from ._calls import Calls, OnAnswer, refusal
 from ._channel import Channel
 from ._error import AgentdError
-from ._event_queue import DEFAULT_HIGH_WATER_MARK, EventQueue, Flow
-from ._lines import DEFAULT_MAX_LINE_BYTES, LineSplitter
-from ._questions import QuestionHandlers, Questions
+from ._event_queue import EventQueue, Flow
+from ._lines import LineSplitter
+from ._options import ClientOptions
+from ._questions import Questions
 from ._session import Session, SessionHost
 from ._tools import Tools
 from ._transport import Transport, open_socket, start_process
+from ._wire import parsed, utf8_only
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from ._events import ClientEvent, ResyncEvent
-    from .protocol import DaemonInfo, Role, ThinkingLevel
+    from .protocol import DaemonInfo, ThinkingLevel
 
 _PROTOCOL = 1
-
-
-
-@dataclass(frozen=True)
-class ClientOptions:
-    """What both kinds of clients can be told."""
-
-    name: str = "agentd-client"
-    """The client's name, for lists and logs."""
-    version: str | None = None
-    """Its version."""
-    role: Role | None = None
-    """`observe`: only look and follow; default `control`."""
-    questions: QuestionHandlers = QuestionHandlers()
-    """Answers to questions."""
-    high_water_mark: int = DEFAULT_HIGH_WATER_MARK
-    """The number of unread events at which agentd has to wait."""
-    max_line_bytes: int = DEFAULT_MAX_LINE_BYTES
-    """The longest line that is read."""
-    on_error: Callable[[BaseException], object] | None = None
-    """Gets errors that no call can give: those of question handlers, and answers that were refused. Default: the event loop's handler."""
 
 
 @dataclass
@@ -163,7 +144,7 @@ class Agentd:
             "appendSystemPrompt": append_system_prompt,
             "ifIdle": if_idle or None,
             "args": args,
-            "env": None if variables == "daemon" else _utf8(variables),
+            "env": None if variables == "daemon" else utf8_only(variables),
         }
         opened = {"cwd": cwd or os.getcwd(), **{key: value for key, value in fields.items() if value is not None}}
         found: list[Session] = []
@@ -359,7 +340,7 @@ class Agentd:
             self._lost(reason)
 
     def _take(self, text: str) -> None:
-        line = _parsed(text)
+        line = parsed(text)
         kind, session_id = line["type"], line.get("sessionId")
         if kind == "response":
             # A failure without an `id` is about the connection, such as the limit of clients; the end of it follows.
@@ -455,26 +436,3 @@ class Agentd:
         # asyncio keeps no tasks alive by itself.
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-def _parsed(text: str) -> dict[str, Any]:
-    try:
-        line = json.loads(text)
-    except ValueError as error:
-        raise AgentdError("protocol", f"agentd sent a line that is no JSON: {text[:100]}") from error
-    if not isinstance(line, dict) or not isinstance(line.get("type"), str):
-        raise AgentdError("protocol", f"agentd sent a line without a type: {text[:100]}")
-    return line
-
-
-def _utf8(variables: Mapping[str, str]) -> dict[str, str]:
-    """The variables that can be sent: one that is not UTF-8 cannot be told in JSON."""
-    return {key: value for key, value in variables.items() if _is_utf8(key) and _is_utf8(value)}
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -13,8 +13,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from . import _client, _event_queue, _run, _session
-from ._client import ClientOptions
 from ._error import AgentdError
+from ._options import ClientOptions
 from ._questions import Denied, QuestionHandlers
 from ._results import RunResult, RunUsage, text_of
 from ._tools import Tool, ToolCall
