@@ -19,6 +19,7 @@ from ._questions import Questions
 from ._session import Session, SessionHost
 from ._tools import Tools
 from ._transport import Transport, open_socket, start_process
+from ._typed_calls import AsyncCalls
 from ._wire import parsed, utf8_only
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class _Followed:
     opened: dict[str, Any] | None
 
 
-class Agentd:
+class Agentd(AsyncCalls):
     """A connection to agentd: its own process (`spawn`), or the daemon that all clients of the user share (`connect`)."""
 
     def __init__(self, options: ClientOptions, opener: Callable[[], Awaitable[Transport]], reconnect_attempts: int) -> None:
@@ -179,8 +180,7 @@ class Agentd:
             queue.finish(self._end)
         return queue
 
-    async def call(self, type: str, /, **fields: Any) -> Any:
-        """Sends any command, and gives the `data` of its answer; its types are in `agentd_client.protocol`."""
+    async def _called(self, type: str, fields: dict[str, Any]) -> Any:
         return await self._send({"type": type, **fields})
 
     async def close(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from ._calls import OnAnswer
 from ._channel import Channel
@@ -13,6 +13,7 @@ from ._error import AgentdError
 from ._event_queue import EventQueue, Flow
 from ._run import Run, RunHost
 from ._tools import Tool
+from ._typed_calls import AsyncCalls
 
 if TYPE_CHECKING:
     from ._events import SessionEvent
@@ -43,7 +44,7 @@ class SessionHost:
     """The client does not follow the session any more."""
 
 
-class Session:
+class Session(AsyncCalls):
     """A session that this client follows. Made by `Agentd`."""
 
     def __init__(self, channel: Channel, host: SessionHost) -> None:
@@ -154,11 +155,11 @@ class Session:
 
     async def state(self) -> SessionState:
         """The state: model, thinking level, what is at work."""
-        return cast("SessionState", await self.call("get_state"))
+        return await self.call("get_state")
 
     async def messages(self) -> list[Message]:
         """The messages that the model gets to read."""
-        return cast("list[Message]", (await self.call("get_messages"))["messages"])
+        return (await self.call("get_messages"))["messages"]
 
     async def register_tool(self, tool: Tool) -> None:
         """Gives the model a tool."""
@@ -177,8 +178,7 @@ class Session:
         if not self._channel.has_ended:
             await self.call("unregister_tools", tools=[name])
 
-    async def call(self, type: str, /, **fields: Any) -> Any:
-        """Sends any command of a session, and gives the `data` of its answer; its types are in `agentd_client.protocol`."""
+    async def _called(self, type: str, fields: dict[str, Any]) -> Any:
         return await self._host.call({"type": type, **fields, "sessionId": self.id}, None)
 
     async def detach(self) -> None:

@@ -18,6 +18,7 @@ from ._options import ClientOptions
 from ._questions import Denied, QuestionHandlers
 from ._results import RunResult, RunUsage, text_of
 from ._tools import Tool, ToolCall
+from ._typed_calls import SyncCalls
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -165,7 +166,7 @@ class Run:
         self._loop.run(self._run.__aexit__(kind, error, trace))
 
 
-class Session:
+class Session(SyncCalls):
     """A session that this client follows; see `agentd_client.Session`."""
 
     def __init__(self, loop: _Loop, session: _session.Session) -> None:
@@ -231,9 +232,8 @@ class Session:
         """Takes a tool away."""
         self._loop.run(self._session.unregister_tool(name))
 
-    def call(self, type: str, /, **fields: Any) -> Any:
-        """Sends any command of a session, and gives the `data` of its answer."""
-        return self._loop.run(self._session.call(type, **fields))
+    def _called(self, type: str, fields: dict[str, Any]) -> Any:
+        return self._loop.run(self._session._called(type, fields))
 
     def detach(self) -> None:
         """Leaves the session, which goes on."""
@@ -244,7 +244,7 @@ class Session:
         self._loop.run(self._session.close(mode))
 
 
-class Agentd:
+class Agentd(SyncCalls):
     """A connection to agentd; see `agentd_client.Agentd`."""
 
     def __init__(self, loop: _Loop, client: _client.Agentd) -> None:
@@ -324,9 +324,8 @@ class Agentd:
         """All events of this client, from now on."""
         return Events(self._loop, self._loop.do(self._client.events))
 
-    def call(self, type: str, /, **fields: Any) -> Any:
-        """Sends any command, and gives the `data` of its answer."""
-        return self._loop.run(self._client.call(type, **fields))
+    def _called(self, type: str, fields: dict[str, Any]) -> Any:
+        return self._loop.run(self._client._called(type, fields))
 
     def close(self) -> None:
         """Ends the connection, and the thread."""
