@@ -3,6 +3,7 @@
 pub(crate) mod abort;
 pub(crate) mod artifact;
 mod ask_agentd;
+mod at_work;
 pub(crate) mod attach;
 pub(crate) mod auth;
 pub(crate) mod bug_report;
