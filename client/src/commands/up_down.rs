@@ -62,12 +62,16 @@ async fn see_out(
     let remaining = Duration::from_millis(ending.remaining_ms);
     let until_gone = remaining.saturating_add(GRACE);
     let allowed = options.timeout.unwrap_or(until_gone).min(until_gone);
-    print_stderr(&format!(
-        "agentd (pid {pid}) is ending: waiting for {} session(s) to finish, {} at most, then the next one starts.",
-        status.running_sessions,
-        short_time(remaining.min(allowed).as_secs())
-    ));
-    print_works(&connection, ending.mode).await;
+    let time = short_time(remaining.min(allowed).as_secs());
+    let works = works(&connection, status, ending.mode).await;
+    print_stderr(&match works {
+        Some((count, list)) => {
+            format!(
+                "agentd (pid {pid}) is ending: waiting for {count} session(s) to finish, {time} at most.{list}"
+            )
+        }
+        None => format!("agentd (pid {pid}) is ending: waiting for its end."),
+    });
     timeout(allowed, gone(connection, process)).await.map_err(|_| {
         let text = format!(
             "agentctl: agentd (pid {pid}) is ending and has not ended yet. Try again, or stop its work with `agentctl down --abort`."
@@ -76,16 +80,28 @@ async fn see_out(
     })
 }
 
-/// Prints which sessions a daemon finishes before it ends, and how to end it sooner. A daemon that ends meanwhile finishes none.
-async fn print_works(connection: &DaemonConnection, mode: EndMode) {
+/// How many sessions a daemon finishes before it ends, and lines about them, each after a line feed; `None` when there are none.
+/// A daemon that ends meanwhile finishes none.
+async fn works(
+    connection: &DaemonConnection,
+    status: &DaemonStatus,
+    mode: EndMode,
+) -> Option<(usize, String)> {
     if mode == EndMode::Abort {
-        return;
+        return None;
     }
-    // The end of the daemon is what the caller waits for, and an answer that cannot be read is no reason not to.
-    let Ok(live) = live_sessions(&connection.client).await else { return };
-    let text = live.text(Timestamp::now());
-    if !text.is_empty() {
-        print_stderr(&format!("{text}`agentctl down --abort` stops them."));
+    match live_sessions(&connection.client).await {
+        Ok(live) => {
+            let count = live.at_work().len();
+            let list = format!("\n{}`agentctl down --abort` stops them.", live.text(Timestamp::now()));
+            (count > 0).then_some((count, list))
+        }
+        Err(CallError::Ended { .. }) => None,
+        // Such as an agentd of another version: the caller waits all the same.
+        Err(_) => {
+            let count = status.running_sessions as usize;
+            (count > 0).then(|| (count, " `agentctl down --abort` stops them.".to_owned()))
+        }
     }
 }
 
@@ -154,10 +170,9 @@ async fn end(
         (Some(deadline), Some(remaining)) => deadline.min(remaining),
         (deadline, remaining) => deadline.or(remaining).unwrap_or(DEFAULT_DEADLINE),
     };
-    if status.running_sessions > 0 && mode == EndMode::Drain {
-        let (count, time) = (status.running_sessions, short_time(allowed.as_secs()));
-        print_stderr(&format!("Waiting for {count} session(s) to finish, {time} at most."));
-        print_works(&connection, mode).await;
+    if let Some((count, list)) = works(&connection, status, mode).await {
+        let time = short_time(allowed.as_secs());
+        print_stderr(&format!("Waiting for {count} session(s) to finish, {time} at most.{list}"));
     }
     if timeout(allowed.saturating_add(GRACE), gone(connection, process)).await.is_err() {
         let text = format!(

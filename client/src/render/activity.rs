@@ -29,7 +29,7 @@ pub(crate) fn activity_text(activity: &SessionActivity, now_ms: i64) -> String {
 }
 
 /// The whole seconds since a Unix time in milliseconds; 0 for a time that is yet to come.
-pub(crate) fn seconds_since(since_ms: i64, now_ms: i64) -> u64 {
+fn seconds_since(since_ms: i64, now_ms: i64) -> u64 {
     u64::try_from(now_ms.saturating_sub(since_ms)).unwrap_or_default() / 1_000
 }
 

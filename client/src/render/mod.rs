@@ -13,7 +13,7 @@ mod tool_lines;
 
 pub(crate) use agentd_protocol::terminal_text::{harmless, steers};
 
-pub(crate) use activity::{activity_text, seconds_since, short_time};
+pub(crate) use activity::{activity_text, short_time};
 pub(crate) use amounts::{money, short_count};
 
 #[cfg(test)]
