@@ -83,6 +83,8 @@ mod retry;
 mod sandbox;
 mod sandbox_git;
 mod schemas;
+mod service;
+mod session_activity;
 /// The promises of docs/security.md.
 mod security {
     mod agent_directory;
@@ -101,6 +103,7 @@ mod security {
     mod resource_limits;
     mod terminals;
     mod tools;
+mod top;
     mod trust;
 }
 mod sessions;
