@@ -103,7 +103,6 @@ mod security {
     mod resource_limits;
     mod terminals;
     mod tools;
-mod top;
     mod trust;
 }
 mod sessions;
@@ -113,6 +112,7 @@ mod state;
 mod support;
 mod switch_session;
 mod tools;
+mod top;
 mod tree;
 mod undo;
 mod unload;

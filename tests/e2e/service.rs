@@ -33,7 +33,12 @@ fn files_are_written_once_and_those_of_others_are_kept() {
     assert_eq!(first.code, 0, "{first:?}");
     assert_says(
         &first.stdout,
-        &["wrote ", "agentd.service", "systemctl --user daemon-reload", "systemctl --user enable --now agentd.socket"],
+        &[
+            "wrote ",
+            "agentd.service",
+            "systemctl --user daemon-reload",
+            "systemctl --user enable --now agentd.socket",
+        ],
     );
     let service = units(&home).join("agentd.service");
     let text = fs::read_to_string(&service).unwrap();
@@ -79,7 +84,11 @@ fn files_are_written_once_and_those_of_others_are_kept() {
     assert!(!service.exists() && fs::symlink_metadata(wants.join("agentd.socket")).is_err());
     assert!(fs::symlink_metadata(wants.join("other.socket")).is_ok());
     let nothing = run(&home, &["uninstall", "--kind", "systemd"]);
-    assert_eq!((nothing.code, nothing.stdout.as_str()), (0, "The service is not installed.\n"), "{nothing:?}");
+    assert_eq!(
+        (nothing.code, nothing.stdout.as_str()),
+        (0, "The service is not installed.\n"),
+        "{nothing:?}"
+    );
 }
 
 /// A home whose `systemctl` notes what it is asked for, and ends with `code`.
@@ -185,9 +194,10 @@ fn a_parser_reads_the_launch_agent() {
 #[test]
 fn print_writes_nothing() {
     let home = Home::new();
-    for (kind, wanted) in
-        [("systemd", &["[Service]", "[Socket]", "agentd.socket"][..]), ("launchd", &["<plist version=\"1.0\">"][..])]
-    {
+    for (kind, wanted) in [
+        ("systemd", &["[Service]", "[Socket]", "agentd.socket"][..]),
+        ("launchd", &["<plist version=\"1.0\">"][..]),
+    ] {
         let printed = run(&home, &["install", "--kind", kind, "--print"]);
         assert_eq!(printed.code, 0, "{printed:?}");
         assert_says(&printed.stdout, wanted);

@@ -33,7 +33,11 @@ fn a_watcher_hears_what_a_session_does() {
     // The answer tells of what is there already.
     let (mut watcher, watched) = watch(&service);
     let idle = &watched["activities"][0];
-    assert_eq!((&idle["sessionId"], &idle["state"], &idle["tokens"]), (&id, &json!("idle"), &json!(0)), "{watched}");
+    assert_eq!(
+        (&idle["sessionId"], &idle["state"], &idle["tokens"]),
+        (&id, &json!("idle"), &json!(0)),
+        "{watched}"
+    );
     assert_eq!((&idle["provider"], &idle["modelId"]), (&json!("fake"), &json!("fake")), "{watched}");
 
     client.send(&json!({"type": "prompt", "message": "Go."}));

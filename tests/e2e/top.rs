@@ -44,8 +44,8 @@ fn one_table_for_pipes_and_programs() {
     let lines: Vec<&str> = once.stdout.lines().collect();
     assert_says(lines[0], &["agentd ", "1 of 2 sessions at work", "MB"]);
     assert_says(lines[1], &["SESSION", "STATE*", "TOK/S", "MODEL", "TITLE"]);
-    assert_says(lines[2], &["  aaaa-1  running `sleep 1000`", "fake", "Run  [2Jit."]);
-    assert_says(lines[3], &["  bbbb-2  idle", "fake"]);
+    assert_says(lines[2], &["  aaaa-1   running `sleep 1000`", "fake", "Run  [2Jit."]);
+    assert_says(lines[3], &["  bbbb-2   idle", "fake"]);
     assert_eq!(lines.len(), 4, "{once:?}");
     let sorted = ctl::run(&home, &["top", "--once", "--sort", "title"]);
     assert_says(sorted.stdout.lines().nth(1).unwrap(), &["TITLE*"]);
@@ -59,7 +59,8 @@ fn one_table_for_pipes_and_programs() {
 #[test]
 fn changes_are_lines_of_json() {
     let gate = Gate::new();
-    let server = MockServer::start([Reply::stream(sse::text("Half")).gate(&gate).then(sse::answer(" done."))]);
+    let server =
+        MockServer::start([Reply::stream(sse::text("Half")).gate(&gate).then(sse::answer(" done."))]);
     let home = Home::with_model(&server);
     let service = Service::start(&home, &[]);
     let mut top = Ctl::start(&home, &["top", "--json"]);
@@ -103,11 +104,11 @@ fn keys_work_on_the_table_and_the_terminal_is_given_back() {
     let mut client = at_work(&service, &home);
     let mut top = start(&home);
     top.wait_for("\u{1b}[?1049h");
-    top.wait_for("> aaaa-1  running `sleep 1000`");
+    top.wait_for("> aaaa-1   running `sleep 1000`");
     top.wait_for("s sort: state");
     // A session that comes later is there without a key.
     open(&mut client, &home, "bbbb-2");
-    top.wait_for("  bbbb-2  idle");
+    top.wait_for("  bbbb-2   idle");
     top.press("s");
     top.wait_for("s sort: rate");
     top.press("\u{1b}[B");
@@ -121,7 +122,7 @@ fn keys_work_on_the_table_and_the_terminal_is_given_back() {
     top.press("a");
     top.press("y");
     client.event("agent_settled");
-    top.wait_for("> aaaa-1  idle");
+    top.wait_for("> aaaa-1   idle");
     assert!(!top.shown().contains("\u{1b}[2Jit"), "the title cannot clear the screen");
     // Narrower than the table: columns leave.
     top.resize(50, 10);
@@ -178,8 +179,9 @@ fn no_colour_where_none_is_wanted() {
     open(&mut client, &home, "aaaa-1");
     let program = binaries::agentctl();
     let script = "NO_COLOR=1 exec \"$0\" top";
-    let mut top = Terminal::start(&home, std::path::Path::new("sh"), &["-c", script, program.to_str().unwrap()]);
-    top.wait_for("> aaaa-1  idle");
+    let mut top =
+        Terminal::start(&home, std::path::Path::new("sh"), &["-c", script, program.to_str().unwrap()]);
+    top.wait_for("> aaaa-1   idle");
     top.press("q");
     let ended = top.finish();
     assert_eq!(ended.code, 0, "{ended:?}");

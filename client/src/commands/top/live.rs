@@ -56,8 +56,8 @@ struct LiveTable {
     status_at: Instant,
     sort: TopSort,
     selected: Option<String>,
-    /// The session that is aborted when the user says yes.
-    asked: Option<String>,
+    /// The session that is aborted when the user says yes, and how much of its work.
+    asked: Option<(String, AbortScope)>,
     /// What an abort came to.
     notice: Option<String>,
     height: usize,
@@ -68,7 +68,7 @@ enum Action {
     None,
     Quit,
     Attach(String),
-    Abort(String),
+    Abort(String, AbortScope),
     Suspend,
 }
 
@@ -133,10 +133,10 @@ pub(super) async fn show(
                     Action::Quit => return Ok(LiveEnd::Quit),
                     Action::Attach(id) => return Ok(LiveEnd::Attach(id)),
                     Action::Suspend => terminal.suspend().map_err(broken)?,
-                    Action::Abort(id) => {
+                    Action::Abort(id, scope) => {
                         live.notice = Some(format!("Stopping {}.", short_id(&id)));
                         abort = Some(Box::pin(async move {
-                            let params = AbortParams { scope: Some(AbortScope::Turn) };
+                            let params = AbortParams { scope: Some(scope) };
                             client.call_in::<AbortScoped>(&id, &params).await.map(drop)
                         }));
                     }
@@ -184,7 +184,7 @@ impl LiveTable {
         if !self.selected.as_ref().is_some_and(is_there) {
             self.selected = rows.first().map(|row| row.session.id.clone());
         }
-        if !self.asked.as_ref().is_some_and(is_there) {
+        if !self.asked.as_ref().is_some_and(|(id, _)| is_there(id)) {
             self.asked = None;
         }
         let view =
@@ -208,7 +208,10 @@ impl LiveTable {
 
     fn last_line(&self, screen: Screen) -> String {
         let text = match (&self.asked, &self.notice) {
-            (Some(id), _) => format!("Stop the work of {}? y/n", short_id(id)),
+            (Some((id, AbortScope::All)), _) => {
+                format!("Stop all commands of {}, in the background too? y/n", short_id(id))
+            }
+            (Some((id, _)), _) => format!("Stop the work of {}? y/n", short_id(id)),
             (None, Some(notice)) => notice.clone(),
             (None, None) => format!("{KEYS}  s sort: {}", self.sort.as_str()),
         };
@@ -221,10 +224,10 @@ impl LiveTable {
             return Action::None;
         }
         let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
-        if let Some(id) = self.asked.take() {
+        if let Some((id, scope)) = self.asked.take() {
             return match key.code {
                 KeyCode::Char('c') if is_control => Action::Quit,
-                KeyCode::Char('y' | 'Y') => Action::Abort(id),
+                KeyCode::Char('y' | 'Y') => Action::Abort(id, scope),
                 _ => Action::None,
             };
         }
@@ -239,7 +242,11 @@ impl LiveTable {
             KeyCode::Char('a') => {
                 let selected = self.selected.as_deref().and_then(|id| self.sessions.get(id));
                 match selected.filter(|row| row.is_at_work()) {
-                    Some(row) => self.asked = Some(row.session.id.clone()),
+                    Some(row) => {
+                        // Without a run it is a command of the user that works.
+                        let scope = if row.session.is_streaming { AbortScope::Turn } else { AbortScope::All };
+                        self.asked = Some((row.session.id.clone(), scope));
+                    }
                     None => self.notice = Some("Nothing is at work there.".to_owned()),
                 }
                 Action::None
@@ -337,7 +344,9 @@ mod tests {
         assert!(matches!(press(&mut table, KeyCode::Char('n')), Action::None));
         assert!(matches!(press(&mut table, KeyCode::Char('y')), Action::None), "nothing is asked");
         press(&mut table, KeyCode::Char('a'));
-        assert!(matches!(press(&mut table, KeyCode::Char('y')), Action::Abort(id) if id == "b"));
+        assert!(
+            matches!(press(&mut table, KeyCode::Char('y')), Action::Abort(id, AbortScope::Turn) if id == "b")
+        );
         press(&mut table, KeyCode::Down);
         press(&mut table, KeyCode::Down);
         assert!(matches!(press(&mut table, KeyCode::Enter), Action::Attach(id) if id == "c"));

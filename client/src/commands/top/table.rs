@@ -163,7 +163,7 @@ pub(super) fn table(rows: &[&TopSession], view: &TableView<'_>) -> Vec<String> {
         .map(|column| {
             let cells: Vec<String> = rows.iter().map(|row| column.cell(row, view.now_ms)).collect();
             let widest = cells.iter().map(|cell| columns(cell)).max().unwrap_or(0);
-            (*column, cells, widest.max(columns(&head(*column, view.sort))))
+            (*column, cells, widest.max(head_width(*column)))
         })
         .collect();
     // Columns without a value say nothing.
@@ -205,6 +205,11 @@ pub(super) fn table(rows: &[&TopSession], view: &TableView<'_>) -> Vec<String> {
         });
     }
     lines
+}
+
+/// With room for the mark, so that nothing moves when another column has it.
+fn head_width(column: Column) -> usize {
+    columns(column.head()) + usize::from(column.sort().is_some())
 }
 
 fn head(column: Column, sort: TopSort) -> String {
