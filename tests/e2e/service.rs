@@ -138,16 +138,19 @@ fn program(home: &Home, name: &str) -> Option<PathBuf> {
     found
 }
 
+/// An agent directory that needs escapes in both syntaxes.
+const AGENTS: &str = "the \"agents\" \\ <&";
+
 /// A command with paths that need escapes in every syntax.
 fn odd(home: &Home, kind: &str) -> Finished {
-    let folder = home.root().join("a b/100% \"q\" $x & <y>");
-    fs::create_dir_all(folder.join("agents")).unwrap();
+    let folder = home.root().join("a b/100% $x & <y>");
+    fs::create_dir_all(folder.join(AGENTS)).unwrap();
     let agentctl = folder.join("agentctl");
     for (from, name) in [(binaries::agentctl(), "agentctl"), (binaries::agentd(), "agentd")] {
         binaries::copy(&from, &folder.join(name));
     }
     let mut command: Command = home.command(agentctl);
-    command.args(["service", "install", "--kind", kind]).env("AGENTD_DIR", folder.join("agents"));
+    command.args(["service", "install", "--kind", kind]).env("AGENTD_DIR", folder.join(AGENTS));
     command.env("AGENTD_SOCKET", home.root().join("s p%t.sock"));
     Ctl::start_with(command, std::process::Stdio::null()).finish()
 }
@@ -183,12 +186,12 @@ fn a_parser_reads_the_launch_agent() {
     let read = Ctl::start_with(command, std::process::Stdio::null()).finish();
     assert_eq!(read.code, 0, "{read:?}");
     let read: Value = serde_json::from_str(&read.stdout).unwrap();
-    let folder = home.root().join("a b/100% \"q\" $x & <y>");
+    let folder = home.root().join("a b/100% $x & <y>");
     let words = json!([folder.join("agentd"), "serve", "--socket", home.root().join("s p%t.sock")]);
     assert_eq!(read["ProgramArguments"], words);
-    assert_eq!(read["EnvironmentVariables"]["AGENTD_DIR"], json!(folder.join("agents")));
+    assert_eq!(read["EnvironmentVariables"]["AGENTD_DIR"], json!(folder.join(AGENTS)));
     assert_eq!(read["KeepAlive"]["SuccessfulExit"], json!(false));
-    assert_eq!(read["StandardErrorPath"], json!(folder.join("agents/logs/agentd.log")));
+    assert_eq!(read["StandardErrorPath"], json!(folder.join(AGENTS).join("logs/agentd.log")));
 }
 
 #[test]

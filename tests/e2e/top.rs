@@ -36,7 +36,7 @@ fn one_table_for_pipes_and_programs() {
     let service = Service::start(&home, &[]);
     let empty = ctl::run(&home, &["top"]);
     assert_eq!(empty.code, 0, "{empty:?}");
-    assert_says(&empty.stdout, &["agentd ", " · 0 sessions at work"]);
+    assert_says(&empty.stdout, &["agentd ", " · 0 of 0 sessions at work · $0.0000"]);
     let mut client = at_work(&service, &home);
     open(&mut client, &home, "bbbb-2");
     let once = ctl::run(&home, &["top", "--once"]);
@@ -127,7 +127,7 @@ fn keys_work_on_the_table_and_the_terminal_is_given_back() {
     // Narrower than the table: columns leave.
     top.resize(50, 10);
     top.press("s");
-    top.wait_for("s so…");
+    top.wait_for("s sort:…");
     top.press("q");
     assert_restored(top, 0);
 }

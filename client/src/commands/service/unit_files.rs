@@ -125,9 +125,12 @@ fn filled(template: &str, values: &[(&str, &str)]) -> String {
     text + rest
 }
 
-/// A program at the beginning of `ExecStart`.
+/// A program at the beginning of `ExecStart`. systemd takes no quotes and backslashes there, escaped or not.
 fn systemd_program(path: &Path) -> Result<String, Fault> {
-    let quoted = systemd_quoted(path)?;
+    let quoted = systemd_plain(path)?;
+    if quoted.contains(['"', '\'', '\\']) {
+        return Err(unusable(path));
+    }
     // `:` turns off the replacement of variables.
     let prefix = if quoted.contains('$') { ":" } else { "" };
     Ok(format!("{prefix}\"{quoted}\""))
@@ -155,7 +158,7 @@ fn printable(path: &Path) -> Result<&str, Fault> {
 
 fn unusable(path: &Path) -> Fault {
     let text = format!(
-        "Error: the path {:?} cannot stand in the file of a service: it is not UTF-8, holds control characters, or ends with \\.",
+        "Error: the path {:?} cannot stand in the file of a service: it is not UTF-8, or has control characters, quotes or backslashes.",
         path.display().to_string()
     );
     Fault::new(crate::exit::Exit::Failed, text)
@@ -202,19 +205,19 @@ mod tests {
     fn odd_paths_are_escaped() {
         let odd = ServicePlaces {
             config_home: Some("/c".into()),
-            program: "/a b/%h/\"q\"/back\\slash/{socket}/agentd".into(),
-            agent_dir: "/d 100%/$x".into(),
+            program: "/a b/%h/{socket}/agentd".into(),
+            agent_dir: "/d 100%/\"q\"/back\\slash/$x".into(),
             socket: "/s p/%t/a.sock".into(),
             log: "/l<&>".into(),
             ..places()
         };
         let files = odd.files(ServiceKind::Systemd).unwrap();
         assert_eq!(files[0].path, Path::new("/c/systemd/user/agentd.service"));
+        assert_eq!(line(&files[0].text, "ExecStart="), Some(r#"ExecStart="/a b/%%h/{socket}/agentd" serve"#));
         assert_eq!(
-            line(&files[0].text, "ExecStart="),
-            Some(r#"ExecStart="/a b/%%h/\"q\"/back\\slash/{socket}/agentd" serve"#)
+            line(&files[0].text, "Environment="),
+            Some(r#"Environment="AGENTD_DIR=/d 100%%/\"q\"/back\\slash/$x""#)
         );
-        assert_eq!(line(&files[0].text, "Environment="), Some("Environment=\"AGENTD_DIR=/d 100%%/$x\""));
         assert_eq!(line(&files[1].text, "ListenStream="), Some("ListenStream=/s p/%%t/a.sock"));
         let agent = odd.files(ServiceKind::Launchd).unwrap().remove(0).text;
         assert!(agent.contains("<string>/l&lt;&amp;&gt;</string>"), "{agent}");
@@ -230,6 +233,11 @@ mod tests {
             for kind in [ServiceKind::Systemd, ServiceKind::Launchd] {
                 assert!(places.files(kind).unwrap_err().message.contains("cannot stand"), "{bad:?}");
             }
+        }
+        for quoted in ["/a\"b/agentd", "/a'b/agentd", "/a\\b/agentd"] {
+            let places = ServicePlaces { program: quoted.into(), ..places() };
+            assert!(places.files(ServiceKind::Systemd).is_err(), "{quoted}");
+            assert!(places.files(ServiceKind::Launchd).is_ok(), "{quoted}");
         }
         let joined = ServicePlaces { socket: "/a\\".into(), ..places() };
         assert!(joined.files(ServiceKind::Systemd).is_err());
