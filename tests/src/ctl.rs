@@ -14,6 +14,7 @@ use std::{
 use rustix::{
     process::Signal,
     pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
+    termios::{Winsize, tcsetwinsize},
 };
 
 use crate::{DEADLINE, Home, binaries, processes};
@@ -248,6 +249,12 @@ impl Terminal {
         while !self.text().contains(text) {
             assert!(self.take(end), "{text:?} never came\n{}", self.text());
         }
+    }
+
+    /// Gives the terminal another size.
+    pub fn resize(&self, columns: u16, rows: u16) {
+        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&self.keyboard, size).expect("a terminal takes a size");
     }
 
     /// The output until now.

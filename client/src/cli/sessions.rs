@@ -78,6 +78,13 @@ pub(crate) struct AttachOptions {
     pub(crate) no_history: bool,
 }
 
+impl AttachOptions {
+    /// Those of `agentctl attach ID`.
+    pub(crate) fn to(id: String) -> Self {
+        Self { id, observe: false, no_history: false }
+    }
+}
+
 const REMOVE_HELP: &str = "\
 Examples:
   agentctl rm 0198c0de            asks first

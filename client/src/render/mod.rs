@@ -1,5 +1,6 @@
 //! Texts for stdout and stderr.
 
+mod activity;
 mod amounts;
 mod checkpoints;
 mod permissions;
@@ -12,8 +13,11 @@ mod tool_lines;
 
 pub(crate) use agentd_protocol::terminal_text::{harmless, steers};
 
+pub(crate) use activity::{activity_text, short_time};
 pub(crate) use amounts::{money, short_count};
 
+#[cfg(test)]
+pub(crate) use activity::example_activity;
 #[cfg(test)]
 pub(crate) use screen::example_session;
 pub(crate) use screen::{
