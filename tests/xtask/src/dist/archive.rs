@@ -150,7 +150,7 @@ fn write_name(header: &mut tar::Header, name: &str) {
 
 /// Compresses as `gzip -n` does: without a name and a time.
 pub(crate) fn gzip(content: &[u8]) -> Outcome<Vec<u8>> {
-    let mut writer = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
+    let mut writer = GzBuilder::new().mtime(0).write(Vec::new(), Compression::new(6));
     writer.write_all(content).about("gzip")?;
     writer.finish().about("gzip")
 }

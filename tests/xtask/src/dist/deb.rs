@@ -80,7 +80,7 @@ fn for_system(name: &str, unit: &str) -> Outcome<String> {
 
 fn maintainer() -> String {
     let name = env::var("DEBFULLNAME").unwrap_or_else(|_| "agentd developers".to_owned());
-    let address = env::var("DEBEMAIL").unwrap_or_else(|_| "agentd@localhost.localdomain".to_owned());
+    let address = env::var("DEBEMAIL").unwrap_or_else(|_| "agentd@agentd.invalid".to_owned());
     format!("{name} <{address}>")
 }
 
