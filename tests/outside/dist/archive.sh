@@ -62,10 +62,11 @@ check_archive() {
     printf '\267\000' | dd of="$work/arm64/$program" bs=1 seek=18 conv=notrunc status=none
   done
   refuses "no programs for this machine" in_repository cargo xtask dist tar --bin-dir "$work/arm64" --out "$work/two"
-  in_repository cargo xtask dist npm deb --bin-dir "$work/arm64" --bin-dir "$work/${file%.tar.gz}/bin" --out "$work/two" > /dev/null
-  [ "$(cd "$work/two" && echo *)" = "SHA256SUMS agentd-cli-$version.tgz agentd-cli-linux-arm64-$version.tgz agentd-cli-linux-x64-$version.tgz agentd_${version}_amd64.deb agentd_${version}_arm64.deb" ] ||
+  in_repository cargo xtask dist npm --bin-dir "$work/arm64" --bin-dir "$work/${file%.tar.gz}/bin" --out "$work/two" > /dev/null
+  [ "$(cd "$work/two" && echo *)" = "SHA256SUMS agentd-cli-$version.tgz agentd-cli-linux-arm64-$version.tgz agentd-cli-linux-x64-$version.tgz" ] ||
     fail "other packages for two processors: $(ls "$work/two")"
-  [ "$(dpkg-deb --field "$work/two/agentd_${version}_arm64.deb" Architecture)" = arm64 ] || fail "the architecture of the package"
+  tar -xzOf "$work/two/agentd-cli-linux-arm64-$version.tgz" package/package.json | tr -d ' \n' | grep -Fq '"cpu":["arm64"]' ||
+    fail "the processor of the package for ARM64"
   ok "packages for two processors"
 }
 
