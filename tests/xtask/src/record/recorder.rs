@@ -28,15 +28,21 @@ pub(crate) struct Recorder {
     pub(crate) folder: PathBuf,
     /// All variables that they get.
     pub(crate) environment: Vec<(String, String)>,
+    /// A path in the output, and the one that is shown in its place.
+    shown_home: (String, String),
     parser: vt100::Parser,
     frames: Frames,
     ids: Ids,
 }
 
 impl Recorder {
-    pub(crate) fn new(folder: PathBuf, environment: Vec<(String, String)>) -> Self {
+    pub(crate) fn new(
+        folder: PathBuf,
+        environment: Vec<(String, String)>,
+        shown_home: (String, String),
+    ) -> Self {
         let parser = frames::terminal();
-        Self { folder, environment, parser, frames: Frames::default(), ids: Ids::default() }
+        Self { folder, environment, shown_home, parser, frames: Frames::default(), ids: Ids::default() }
     }
 
     /// Shows the screen as it is for a while.
@@ -106,7 +112,11 @@ impl Recorder {
             while let Ok(more) = output.recv_timeout(SAME_SCREEN) {
                 bytes.extend(more);
             }
-            let bytes = self.ids.replace(&bytes);
+            let bytes = replace(
+                &self.ids.replace(&bytes),
+                self.shown_home.0.as_bytes(),
+                self.shown_home.1.as_bytes(),
+            );
             self.parser.process(&bytes);
         }
         let status = child.wait().about(program)?;
@@ -120,5 +130,29 @@ impl Recorder {
 
     fn text(&self) -> String {
         self.parser.screen().contents()
+    }
+}
+
+/// Puts one piece of text in the place of another.
+fn replace(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some((&first, after)) = rest.split_first() {
+        if let Some(after) = rest.strip_prefix(from) {
+            out.extend(to);
+            rest = after;
+        } else {
+            out.push(first);
+            rest = after;
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_path_is_replaced() {
+        assert_eq!(super::replace(b"/tmp/x/a /tmp/x /tmp", b"/tmp/x", b"/home"), b"/home/a /home /tmp");
     }
 }

@@ -64,8 +64,8 @@ pub(crate) fn record(programs: &Path) -> Outcome<Frames> {
     let place = tempfile::Builder::new().prefix("agentd-record-").tempdir().about("a temporary folder")?;
     let place = place.path().canonicalize().at(place.path()).map(|path| (path, place))?;
     let (place, _kept) = (place.0.as_path(), &place.1);
-    let project = place.join("prices");
-    for name in ["prices", "home", "agent", "tmp", "runtime"] {
+    let project = place.join("home/prices");
+    for name in ["home", "home/prices", "agent", "tmp", "runtime"] {
         let folder = place.join(name);
         fs::create_dir(&folder).at(&folder)?;
     }
@@ -103,7 +103,7 @@ pub(crate) fn record(programs: &Path) -> Outcome<Frames> {
     for message in ["What is in this folder?", "Can total.sh be made faster?"] {
         prepare(&agentctl, &project, &environment, message)?;
     }
-    let mut recorder = Recorder::new(project, environment);
+    let mut recorder = Recorder::new(project, environment, (path("home"), "/home/me".to_owned()));
     recorder.pause(Duration::from_millis(600));
     recorder.type_line(&format!("agentctl prompt \"{QUESTION}\""));
     recorder.run(&agentctl, &["prompt", QUESTION])?;
