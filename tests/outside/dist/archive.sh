@@ -5,7 +5,8 @@ check_archive() {
   local home=$work/home-archive bin=$work/home-archive/.local/bin file url port server
   file=$(cd "$out" && echo agentd-*.tar.gz)
   if can shellcheck shellcheck; then
-    shellcheck "$out/install.sh" && ok "shellcheck finds nothing in install.sh"
+    shellcheck "$out/install.sh" || fail "shellcheck"
+    ok "shellcheck finds nothing in install.sh"
   fi
   in_home "$home" /usr/bin:/bin sh -c "$(install Archive)" > "$work/said"
   grep -Fq "export PATH=\"$bin:\$PATH\"" "$work/said" || fail "install.sh does not say what to add to PATH"

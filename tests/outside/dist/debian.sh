@@ -5,8 +5,8 @@ check_debian() {
   local root=$work/root file
   file=$(echo "$out"/agentd_*.deb)
   if can lintian lintian; then
-    # Programs of a debug build have neither; those of a release build are what is checked by hand.
-    lintian --allow-root --fail-on error,warning --suppress-tags unstripped-binary-or-object "$file" && ok "lintian finds nothing"
+    lintian --allow-root --fail-on error,warning "$file" || fail "lintian"
+    ok "lintian finds nothing"
   fi
   if [ "$(id -u)" -ne 0 ]; then
     dpkg-deb --extract "$file" "$root"
@@ -18,7 +18,6 @@ check_debian() {
   mkdir -p "$root/var/lib/dpkg/info" "$root/var/lib/dpkg/updates"
   touch "$root/var/lib/dpkg/status"
   # The commands of the page with dpkg in place of apt, which would change this machine. What the package depends on is not in the folder.
-  export root
   # shellcheck disable=SC2329 # called by the commands of the page
   sudo() {
     case "$1 $2" in
@@ -31,7 +30,6 @@ check_debian() {
   answers "$work/home-debian" "$root/usr/bin:/usr/bin:/bin" "Debian package"
   grep -q '^ExecStart=/usr/bin/agentd serve$' "$root/usr/lib/systemd/user/agentd.service" || fail "the unit starts another program"
   (cd "$root" && md5sum --check --strict --quiet var/lib/dpkg/info/agentd.md5sums) || fail "md5sums"
-  # What the loader of the oldest system that the package admits must have is what the programs ask for.
   dpkg-deb --field "$file" Depends | grep -Eq '^libc6 \(>= 2\.[0-9]+\), libgcc-s1' || fail "Depends: $(dpkg-deb --field "$file" Depends)"
   (cd "$out" && eval "$(remove "Debian, Ubuntu")") > "$work/said" 2>&1 || { cat "$work/said" >&2; fail "dpkg --remove"; }
   [ ! -e "$root/usr/bin/agentctl" ] || fail "the package is still there"

@@ -10,7 +10,8 @@ check_python() {
   ok "auditwheel gives it the same tag"
   python3 -m venv "$venv"
   # pip checks each file against RECORD only where one is missing there, so that all are checked here.
-  python3 "$here/wheel_record.py" "$wheel" && ok "RECORD is complete and true"
+  python3 "$here/wheel_record.py" "$wheel" || fail "RECORD"
+  ok "RECORD is complete and true"
   in_home "$work/home-python" "$venv/bin:/usr/bin:/bin" env PIP_NO_INDEX=1 PIP_DISABLE_PIP_VERSION_CHECK=1 bash -c "$(install pip)" > "$work/said" 2>&1 ||
     { cat "$work/said" >&2; fail "pip install"; }
   answers "$work/home-python" "$venv/bin:/usr/bin:/bin" "wheel"

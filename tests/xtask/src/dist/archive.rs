@@ -148,9 +148,18 @@ fn write_name(header: &mut tar::Header, name: &str) {
     }
 }
 
-/// Compresses as `gzip -n` does: without a name and a time.
+/// Compresses an archive as `gzip -n` does: without a name and a time.
 pub(crate) fn gzip(content: &[u8]) -> Outcome<Vec<u8>> {
-    let mut writer = GzBuilder::new().mtime(0).write(Vec::new(), Compression::new(6));
+    compressed(content, Compression::new(6))
+}
+
+/// Compresses a page as `gzip -9n` does, which Debian demands.
+pub(crate) fn gzip_best(content: &[u8]) -> Outcome<Vec<u8>> {
+    compressed(content, Compression::best())
+}
+
+fn compressed(content: &[u8], level: Compression) -> Outcome<Vec<u8>> {
+    let mut writer = GzBuilder::new().mtime(0).write(Vec::new(), level);
     writer.write_all(content).about("gzip")?;
     writer.finish().about("gzip")
 }

@@ -5,7 +5,7 @@ use std::{env, fmt::Write as _};
 use crate::outcome::{About as _, Outcome, fail};
 
 use super::{
-    archive::{Files, date, gzip},
+    archive::{Files, date, gzip, gzip_best},
     elf::{LibC, Machine},
     hash,
     release::Release,
@@ -48,7 +48,7 @@ fn files(release: &Release) -> Outcome<Files> {
         files.add_program(format!("usr/bin/{name}"), content);
     }
     for (name, page) in release.pages.iter() {
-        files.add(format!("usr/share/man/man1/{name}.1.gz"), gzip(page)?);
+        files.add(format!("usr/share/man/man1/{name}.1.gz"), gzip_best(page)?);
     }
     for (shell, script) in release.completions.iter() {
         files.add(format!("usr/share/{}", shell.debian_path()), script.clone());
@@ -60,8 +60,8 @@ fn files(release: &Release) -> Outcome<Files> {
     }
     let doc = "usr/share/doc/agentd";
     files.add(format!("{doc}/copyright"), copyright(release)?);
-    files.add(format!("{doc}/changelog.gz"), gzip(changelog(release).as_bytes())?);
-    files.add(format!("{doc}/THIRD-PARTY-LICENSES.txt.gz"), gzip(release.third_party.as_bytes())?);
+    files.add(format!("{doc}/changelog.gz"), gzip_best(changelog(release).as_bytes())?);
+    files.add(format!("{doc}/THIRD-PARTY-LICENSES.txt.gz"), gzip_best(release.third_party.as_bytes())?);
     files.add_below(doc, &release.documents()?);
     Ok(files)
 }

@@ -58,7 +58,8 @@ pub(crate) fn image(frames: &Frames) -> String {
         })
         .concat();
     format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" role=\"img\"><title>agentctl in a terminal</title>\n<style>\n{}{}\
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" role=\"img\" \
+         xml:space=\"preserve\"><title>agentctl in a terminal</title>\n<style>\n{}{}\
          .r{{visibility:hidden;animation:{}s step-end infinite}}.l{{visibility:visible}}\n{keyframes}\
          @media(prefers-reduced-motion:reduce){{.r{{animation:none}}}}\n</style>\n\
          <rect class=\"w\" width=\"{width}\" height=\"{height}\" rx=\"8\"/><g class=\"d\">{dots}</g>\n<g class=\"t\">\n{body}</g>\n</svg>\n",
@@ -179,7 +180,7 @@ fn paint(colour: Colour, classes: &str) -> String {
 fn palette(colours: [&str; 18]) -> String {
     let named: String = (0..16).map(|at| format!(".c{at}{{fill:{}}}", colours[at])).collect();
     format!(
-        ".t{{font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,\"DejaVu Sans Mono\",monospace;white-space:pre;fill:{}}}.w{{fill:{}}}.d{{fill:{}}}{named}\
+        ".t{{font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,\"DejaVu Sans Mono\",monospace;fill:{}}}text{{white-space:pre}}.w{{fill:{}}}.d{{fill:{}}}{named}\
          .b{{font-weight:700}}.m{{opacity:.62}}.i{{font-style:italic}}.u{{text-decoration:underline}}\n",
         colours[16], colours[17], colours[8]
     )
