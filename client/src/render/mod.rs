@@ -1,6 +1,7 @@
 //! Texts for stdout and stderr.
 
 mod amounts;
+mod answer;
 mod checkpoints;
 mod permissions;
 mod screen;
@@ -13,6 +14,7 @@ mod tool_lines;
 pub(crate) use agentd_protocol::terminal_text::{harmless, steers};
 
 pub(crate) use amounts::{money, short_count};
+pub(crate) use answer::{stdout_size, whole_text};
 
 #[cfg(test)]
 pub(crate) use screen::example_session;

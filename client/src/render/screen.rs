@@ -5,6 +5,7 @@ use std::{
     io::{self, IsTerminal},
 };
 
+use crate::output::TerminalSize;
 use agentd_protocol::{daemon::SessionInfo, terminal_text::steers};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
@@ -108,8 +109,14 @@ pub(crate) fn colour_wanted() -> bool {
 
 /// The characters in a line of stdout; `None` where it is no terminal, or its width is unknown.
 fn terminal_width() -> Option<usize> {
+    terminal_size().map(|size| size.columns)
+}
+
+/// The size of the terminal behind stdout; `None` where it is none, or its size is unknown.
+pub(super) fn terminal_size() -> Option<TerminalSize> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
-    Some(usize::from(size.ws_col)).filter(|width| *width > 0)
+    let (columns, rows) = (usize::from(size.ws_col), usize::from(size.ws_row));
+    (columns > 0 && rows > 0).then_some(TerminalSize { columns, rows })
 }
 
 /// The text in a colour, by its SGR number.

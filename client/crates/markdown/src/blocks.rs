@@ -52,6 +52,15 @@ impl Blocks {
         }
     }
 
+    /// What follows has another width.
+    pub(crate) fn set_width(&mut self, width: usize) {
+        self.width = width;
+        let room = self.room();
+        if let Leaf::Table(table) = &mut self.leaf {
+            table.set_width(room);
+        }
+    }
+
     /// The rows of the table that is open, where no line can change them but by another row.
     pub(crate) fn open_table(&self) -> Option<&Table> {
         match &self.leaf {

@@ -49,6 +49,17 @@ impl MarkdownStream {
         Self::begin(self.width, true)
     }
 
+    /// Lays out what is not final yet, and what follows, in another width.
+    pub fn set_width(&mut self, width: usize) {
+        let width = width.max(1);
+        if width != self.width {
+            self.width = width;
+            self.blocks.set_width(width);
+            self.is_current = false;
+            self.open_table = None;
+        }
+    }
+
     fn begin(width: usize, hyperlinks: bool) -> Self {
         Self {
             width,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::text::columns;
+use crate::{text::columns, wrap::HARD_BREAK};
 
 /// One of the sixteen colours that the user's terminal has a palette for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -115,13 +115,13 @@ impl Style {
     }
 }
 
-/// Appends text to a line; text of the last piece's style extends that.
+/// Appends text to a line; text of the last piece's style extends that, unless it is a break.
 pub(crate) fn push_text(spans: &mut Vec<Span>, text: &str, style: &Style) {
     if text.is_empty() {
         return;
     }
     match spans.last_mut() {
-        Some(last) if last.style == *style => last.text.push_str(text),
+        Some(last) if last.style == *style && last.text != HARD_BREAK => last.text.push_str(text),
         _ => spans.push(Span::new(text, style.clone())),
     }
 }

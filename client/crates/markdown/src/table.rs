@@ -44,6 +44,18 @@ pub(crate) enum TableLayout {
     List,
 }
 
+impl TableLayout {
+    /// The columns that its rows take at least.
+    pub(crate) fn width(&self) -> usize {
+        match self {
+            Self::Columns { widths, .. } => {
+                widths.iter().sum::<usize>() + widths.len().saturating_sub(1) * columns(BETWEEN)
+            }
+            Self::List => 0,
+        }
+    }
+}
+
 impl TableHead {
     /// The head, if `delimiters` is the second line of a table that has `titles` as its first.
     pub(crate) fn of(titles: &str, delimiters: &str, options: InlineOptions) -> Option<Self> {

@@ -132,6 +132,14 @@ impl Table {
         Self { head: Arc::new(head), rows: Arc::default(), bytes: 0, width, layout: None }
     }
 
+    /// Rows that follow have another width. Columns that no longer fit become lists.
+    pub(super) fn set_width(&mut self, width: usize) {
+        self.width = width;
+        if self.layout.as_ref().is_some_and(|layout| layout.width() > width) {
+            self.layout = Some(TableLayout::List);
+        }
+    }
+
     /// How many rows are kept: with the rows, the look changes.
     pub(crate) fn kept(&self) -> usize {
         self.rows.len()
