@@ -109,6 +109,7 @@ mod shutdown;
 mod state;
 mod support;
 mod switch_session;
+mod terminal_output;
 mod tools;
 mod tree;
 mod undo;

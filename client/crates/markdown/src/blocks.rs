@@ -352,12 +352,8 @@ impl Blocks {
     /// Ends the block, and the containers deeper than `depth`.
     fn close_to(&mut self, depth: usize, out: &mut Vec<Line>) {
         match std::mem::take(&mut self.leaf) {
-            Leaf::None => {}
-            Leaf::Code(code) => {
-                let rows = code.end();
-                self.put(rows, out);
-            }
-            Leaf::Html(_) => {}
+            // Their rows are out.
+            Leaf::None | Leaf::Code(_) | Leaf::Html(_) => {}
             Leaf::Paragraph(paragraph) => {
                 if !paragraph.is_cut() && !paragraph.is_empty() {
                     self.set_off(false, out);

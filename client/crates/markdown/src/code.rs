@@ -2,6 +2,7 @@
 
 use crate::{
     block_start::FenceMark,
+    highlight::Highlighter,
     style::{Line, Span, Style},
     text::is_blank,
     wrap::fill,
@@ -22,11 +23,12 @@ pub(crate) struct CodeBlock {
     blanks: usize,
     /// The row that the current line goes on in.
     row: Vec<Span>,
+    colours: Highlighter,
 }
 
 impl CodeBlock {
     pub(crate) fn indented() -> Self {
-        Self { fence: None, blanks: 0, row: Vec::new() }
+        Self { fence: None, blanks: 0, row: Vec::new(), colours: Highlighter::default() }
     }
 
     /// A block between fences, and the row that names its language.
@@ -36,7 +38,7 @@ impl CodeBlock {
         } else {
             indented(fill(&[Span::new(words, Style::faint())], inner(width)), width)
         };
-        (Self { fence: Some(fence), blanks: 0, row: Vec::new() }, label)
+        (Self { fence: Some(fence), blanks: 0, row: Vec::new(), colours: Highlighter::of(words) }, label)
     }
 
     /// Whether the line is the closing fence.
@@ -63,17 +65,12 @@ impl CodeBlock {
     /// The rows of a part of a line.
     pub(crate) fn part(&mut self, part: &str, is_end: bool, width: usize) -> Vec<Line> {
         let mut spans = std::mem::take(&mut self.row);
-        spans.push(Span::new(part, Style::default()));
+        self.colours.line(part, &mut spans);
         let mut rows = fill(&spans, inner(width));
         if !is_end {
             self.row = rows.pop().unwrap_or_default().spans;
         }
         indented(rows, width)
-    }
-
-    /// The rest at the end.
-    pub(crate) fn end(self) -> Vec<Line> {
-        Vec::new()
     }
 }
 

@@ -11,6 +11,7 @@ mod block_start;
 mod blocks;
 mod code;
 mod containers;
+mod highlight;
 mod html;
 mod inline;
 

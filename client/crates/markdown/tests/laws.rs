@@ -210,7 +210,7 @@ fn document() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn cuts_do_not_matter(text in markdown(), places in prop::collection::vec(any::<prop::sample::Index>(), 0..12), width in 0usize..90) {

@@ -56,7 +56,7 @@ impl Assembly<'_> {
             }
             Content::Tag(tag) => {
                 let style = Style { dim: true, ..self.style() };
-                push_text(&mut self.spans, tag, &style);
+                push_text(&mut self.spans, &tag.replace('\n', " "), &style);
             }
             // The run's marks are text by now.
             Content::Marks(marks) => self.push(marks.text),
