@@ -88,7 +88,7 @@ impl Output {
             let mut written = Ok(());
             let (mut status, mut live) = (String::new(), LiveRows::default());
             while let Some(chunk) = receiver.blocking_recv() {
-                if !status.is_empty() && !matches!(chunk, OutputChunk::Status(_)) {
+                if !status.is_empty() && !matches!(chunk, OutputChunk::Status(_) | OutputChunk::Rows { .. }) {
                     status.clear();
                     show_status_line("");
                 }
@@ -107,7 +107,11 @@ impl Output {
                     }
                     OutputChunk::Rows { finished, open } => {
                         let bytes = live.show(&finished, open, stdout_size());
-                        written = out.write_all(bytes.as_bytes()).and_then(|()| out.flush());
+                        if !bytes.is_empty() {
+                            written = above_status(&status, || {
+                                out.write_all(bytes.as_bytes()).and_then(|()| out.flush())
+                            });
+                        }
                     }
                     OutputChunk::Typed(_) if live.is_empty() => {}
                     OutputChunk::Typed(text) => {
@@ -165,6 +169,17 @@ impl Output {
         drop(self.chunks);
         self.ended.await.unwrap_or_else(|_| Err(io::Error::other("the writing thread ended")))
     }
+}
+
+/// Writes rows above the status line, which stands below them again then.
+fn above_status(status: &str, write: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    if status.is_empty() {
+        return write();
+    }
+    show_status_line("");
+    write()?;
+    show_status_line(status);
+    Ok(())
 }
 
 /// Writes something above the rows that may change. `below` rows were written below them.

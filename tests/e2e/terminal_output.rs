@@ -29,11 +29,12 @@ fn all_rows(parser: &mut vt100::Parser, columns: u16) -> Vec<String> {
 }
 
 /// The rows of the answer: behind the line about the session, before that about the tokens.
-fn answer(rows: &[String]) -> Vec<&str> {
-    let begin = rows.iter().position(|row| row.contains("· session ")).expect("the line at the start") + 1;
+fn answer(rows: &[String], columns: u16) -> Vec<&str> {
+    let session = rows.iter().position(|row| row.contains("· session ")).expect("the line at the start");
+    // That line may take more than a row.
+    let is_full = rows[session].chars().count() == usize::from(columns);
+    let begin = session + if is_full { 2 } else { 1 };
     let end = rows.iter().rposition(|row| row.contains(" tokens")).expect("the line at the end");
-    // The line at the start may take more than a row.
-    let begin = (begin..end).find(|at| !rows[*at].contains('/')).unwrap_or(begin);
     rows[begin..end].iter().map(String::as_str).collect()
 }
 
@@ -86,15 +87,11 @@ fn the_screen_shows_markdown_in_its_width() {
             let mut terminal = prompted(&home, (columns, rows), &[]);
             assert_eq!(terminal.wait_for_end(), 0, "{}", terminal.shown());
             let rows = screen(terminal.bytes(), (columns, rows));
-            let shown = answer(&rows);
+            let shown = answer(&rows, columns);
             match columns {
                 50 => assert_eq!(shown, at_50, "{piece}"),
                 200 => assert_eq!((&shown[2..3], shown.len()), (&paragraph[..], at_50.len() - 2), "{piece}"),
-                _ => assert_eq!(
-                    (shown[4..20].as_ref(), shown.len()),
-                    (&at_50[4..20], at_50.len() - 1 + 0),
-                    "{piece}"
-                ),
+                _ => assert_eq!((&shown[4..22], shown.len()), (&at_50[4..22], at_50.len() - 1), "{piece}"),
             }
         }
     }
@@ -114,12 +111,12 @@ fn colours_only_where_they_are_wanted_and_a_dumb_terminal_gets_the_text() {
     let (plain, plain_rows) = run(&[("NO_COLOR", "1")]);
     let has_colour = |text: &str| (30..38).chain(90..98).any(|sgr| text.contains(&format!("{sgr}m")));
     assert!(has_colour(&coloured) && !has_colour(&plain), "{plain:?}");
-    assert_eq!(answer(&rows), answer(&plain_rows));
+    assert_eq!(answer(&rows, 80), answer(&plain_rows, 80));
     let (dumb, _) = run(&[("TERM", "dumb")]);
     assert!(dumb.contains(ANSWER) && !dumb.contains('\u{1b}'), "{dumb:?}");
     let (linked, rows) = run(&[("TERM", "xterm-kitty")]);
     assert_says(&linked, &["\u{1b}]8;;https://example.com/a\u{1b}\\text\u{1b}]8;;\u{1b}\\"]);
-    assert!(answer(&rows).contains(&"│ Quoted text."), "{rows:?}");
+    assert!(answer(&rows, 80).contains(&"│ Quoted text."), "{rows:?}");
 }
 
 #[test]
@@ -135,7 +132,7 @@ fn a_model_cannot_steer_the_terminal() {
         !shown.contains("\u{1b}[2J") && !shown.contains('\u{9b}') && !shown.contains('\u{7}'),
         "{shown:?}"
     );
-    assert_eq!(answer(&screen(terminal.bytes(), (80, 24)))[0], "a[2Jb &#27;[2J 2J");
+    assert_eq!(answer(&screen(terminal.bytes(), (80, 24)), 80)[0], "a[2Jb &#27;[2J 2J");
 }
 
 #[test]
@@ -149,7 +146,7 @@ fn an_answer_that_has_not_ended_is_on_the_screen_and_follows_the_width() {
     let server = MockServer::start([reply]);
     let home = Home::with_model(&server);
     let mut terminal = prompted(&home, (40, 12), &[]);
-    terminal.wait_for("nine ten");
+    terminal.wait_for("  ten");
     let mut parser = vt100::Parser::new(12, 40, 100);
     parser.process(terminal.bytes());
     let first = terminal.bytes().len();
@@ -174,14 +171,13 @@ fn an_answer_that_has_not_ended_is_on_the_screen_and_follows_the_width() {
 
 #[test]
 fn thinking_is_one_line_and_tools_stand_below_what_was_said() {
-    let path = "made.txt";
     let think = |words: &str| sse::delta(json!({ "reasoning_content": words }));
     let server = MockServer::start([
         Reply::stream(
             think("I look at it. Then ")
                 + &think("I write.")
                 + &sse::text("**Writing** it.")
-                + &sse::calls(&[("c1", "write", json!({"path": path, "content": "x\n"}))]),
+                + &sse::calls(&[("c1", "write", json!({"path": "made.txt", "content": "x\n"}))]),
         ),
         Reply::stream(sse::answer("Done.")),
         Reply::stream(think("One.\n\nTwo.") + &sse::answer("Again.")),
@@ -190,7 +186,7 @@ fn thinking_is_one_line_and_tools_stand_below_what_was_said() {
     let mut terminal = prompted(&home, (60, 24), &[]);
     assert_eq!(terminal.wait_for_end(), 0, "{}", terminal.shown());
     let rows = screen(terminal.bytes(), (60, 24));
-    let shown = answer(&rows);
+    let shown = answer(&rows, 60);
     assert_eq!((shown[0], shown[1]), ("thought for less than a second", "Writing it."), "{shown:?}");
     assert!(
         shown[2].starts_with("✓ write made.txt: ok") && shown[3] == "Done." && shown.len() == 4,
@@ -201,7 +197,7 @@ fn thinking_is_one_line_and_tools_stand_below_what_was_said() {
     let mut terminal = Terminal::start_with(&home, &binaries::agentctl(), &args, Some((60, 24)), &[]);
     assert_eq!(terminal.wait_for_end(), 0, "{}", terminal.shown());
     let rows = screen(terminal.bytes(), (60, 24));
-    assert_eq!(answer(&rows), ["One.", "", "Two.", "thought for less than a second", "Again."]);
+    assert_eq!(answer(&rows, 60), ["One.", "", "Two.", "thought for less than a second", "Again."]);
 }
 
 #[test]
