@@ -1,5 +1,7 @@
 //! What the screen of a terminal shows of an answer: Markdown laid out in its width, as it streams.
 
+use std::num::NonZero;
+
 use agentd_e2e::{Gate, Home, MockServer, Reply, Service, binaries, ctl::Terminal, sse};
 use serde_json::json;
 
@@ -11,9 +13,17 @@ const ANSWER: &str = "# The plan\n\nThere are *two* ways to do **all** of this, 
 
 /// The screen after these bytes, with the rows that have left it at the top; without blanks at the ends of rows.
 fn screen(bytes: &[u8], (columns, rows): (u16, u16)) -> Vec<String> {
-    let mut parser = vt100::Parser::new(rows, columns, 1000);
+    let mut parser = emulator((columns, rows));
     parser.process(bytes);
     all_rows(&mut parser, columns)
+}
+
+fn nonzero(count: u16) -> NonZero<u16> {
+    NonZero::new(count).expect("a size")
+}
+
+fn emulator((columns, rows): (u16, u16)) -> vt100::Parser {
+    vt100::Parser::new(nonzero(rows), nonzero(columns), 1000)
 }
 
 fn all_rows(parser: &mut vt100::Parser, columns: u16) -> Vec<String> {
@@ -147,7 +157,7 @@ fn an_answer_that_has_not_ended_is_on_the_screen_and_follows_the_width() {
     let home = Home::with_model(&server);
     let mut terminal = prompted(&home, (40, 12), &[]);
     terminal.wait_for("  ten");
-    let mut parser = vt100::Parser::new(12, 40, 100);
+    let mut parser = emulator((40, 12));
     parser.process(terminal.bytes());
     let first = terminal.bytes().len();
     let rows = all_rows(&mut parser, 40);
@@ -155,7 +165,7 @@ fn an_answer_that_has_not_ended_is_on_the_screen_and_follows_the_width() {
     assert_eq!(rows[at + 1..at + 3], ["• three four five six seven eight nine", "  ten"]);
     parser.screen_mut().set_scrollback(0);
     terminal.resize((80, 12));
-    parser.screen_mut().set_size(12, 80);
+    parser.screen_mut().set_size(nonzero(12), nonzero(80));
     gates[0].open();
     terminal.wait_for("eleven");
     gates[1].open();
