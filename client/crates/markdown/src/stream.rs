@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// The longest line that is waited for, in bytes. Of a longer one, the beginning is taken by itself.
-const MAX_LINE: usize = 4096;
+const MAX_LINE: usize = 2048;
 
 /// Markdown that arrives in pieces. The rows that come of it do not depend on how the text is cut.
 #[derive(Debug, Clone)]

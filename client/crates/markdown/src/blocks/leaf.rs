@@ -13,7 +13,7 @@ use crate::{
 
 /// The longest text of a paragraph that is kept, in bytes: its look may change until its end. Then its rows go out, and emphasis
 /// that is open is not closed any more.
-const MAX_PARAGRAPH: usize = 4096;
+const MAX_PARAGRAPH: usize = 2048;
 
 /// The most rows of a table that are kept until the widths of its columns are settled.
 const MAX_ROWS: usize = 64;
