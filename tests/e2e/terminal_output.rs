@@ -161,7 +161,8 @@ fn an_answer_that_has_not_ended_is_on_the_screen_and_follows_the_width() {
     parser.process(terminal.bytes());
     let first = terminal.bytes().len();
     let rows = all_rows(&mut parser, 40);
-    let at = rows.iter().position(|row| row == "• one **two").expect("the first item");
+    // What is open may still be closed.
+    let at = rows.iter().position(|row| row == "• one two").expect("the first item");
     assert_eq!(rows[at + 1..at + 3], ["• three four five six seven eight nine", "  ten"]);
     parser.screen_mut().set_scrollback(0);
     terminal.resize((80, 12));

@@ -109,7 +109,8 @@ pub(crate) fn colour_wanted() -> bool {
 
 /// The characters in a line of stdout; `None` where it is no terminal, or its width is unknown.
 fn terminal_width() -> Option<usize> {
-    terminal_size().map(|size| size.columns)
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|width| *width > 0)
 }
 
 /// The size of the terminal behind stdout; `None` where it is none, or its size is unknown.
