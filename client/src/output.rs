@@ -2,6 +2,8 @@
 //!
 //! The thread waits for slow readers, so that Ctrl-C is still noticed.
 
+mod live_rows;
+
 use std::{
     io::{self, IsTerminal, Write},
     os::fd::AsFd as _,
@@ -16,7 +18,12 @@ use tokio::{
     sync::{mpsc, oneshot},
 };
 
-use crate::exit::{self, Exit, Fault, show_status_line};
+use self::live_rows::LiveRows;
+pub(crate) use self::live_rows::{LiveRow, TerminalSize};
+use crate::{
+    exit::{self, Exit, Fault, show_status_line},
+    render::{columns, stdout_size},
+};
 
 /// How many chunks wait for the writer. After that, events are not read.
 const WAITING: usize = 64;
@@ -28,13 +35,22 @@ pub(crate) enum OutputChunk {
     Err(Vec<u8>),
     /// The line below everything that is written, on a stderr that is a terminal; empty for none. Replaces the one before.
     Status(String),
+    /// Rows of an answer, on a stdout that is a terminal: those that stay, and below them those that may change, which replace the ones
+    /// before.
+    Rows {
+        finished: Vec<LiveRow>,
+        open: Vec<LiveRow>,
+    },
+    /// A line that was typed, and echoed, while rows may change: it is written above them.
+    Typed(String),
 }
 
 impl OutputChunk {
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Out(bytes) | Self::Err(bytes) => bytes.len(),
-            Self::Status(text) => text.len(),
+            Self::Status(text) | Self::Typed(text) => text.len(),
+            Self::Rows { finished, open } => finished.iter().chain(open).map(|row| row.text.len() + 1).sum(),
         }
     }
 }
@@ -70,16 +86,42 @@ impl Output {
         let (end, ended) = oneshot::channel();
         thread::Builder::new().name("output".into()).spawn(move || {
             let mut written = Ok(());
-            let mut status = String::new();
+            let (mut status, mut live) = (String::new(), LiveRows::default());
             while let Some(chunk) = receiver.blocking_recv() {
-                if !status.is_empty() && !matches!(chunk, OutputChunk::Status(_)) {
+                if !status.is_empty() && !matches!(chunk, OutputChunk::Status(_) | OutputChunk::Rows { .. }) {
                     status.clear();
                     show_status_line("");
                 }
                 match chunk {
-                    OutputChunk::Out(bytes) => written = out.write_all(&bytes).and_then(|()| out.flush()),
-                    // A closed stderr does not stop the answer.
-                    OutputChunk::Err(bytes) => drop(err.write_all(&bytes).and_then(|()| err.flush())),
+                    OutputChunk::Out(bytes) => {
+                        written = put_above(&mut out, &mut live, 0, |out| {
+                            out.write_all(&bytes).and_then(|()| out.flush())
+                        });
+                    }
+                    OutputChunk::Err(bytes) => {
+                        written = put_above(&mut out, &mut live, 0, |_| {
+                            // A closed stderr does not stop the answer.
+                            drop(err.write_all(&bytes).and_then(|()| err.flush()));
+                            Ok(())
+                        });
+                    }
+                    OutputChunk::Rows { finished, open } => {
+                        let bytes = live.show(&finished, open, stdout_size());
+                        if !bytes.is_empty() {
+                            written = above_status(&status, || {
+                                out.write_all(bytes.as_bytes()).and_then(|()| out.flush())
+                            });
+                        }
+                    }
+                    OutputChunk::Typed(_) if live.is_empty() => {}
+                    OutputChunk::Typed(text) => {
+                        let below = typed_rows(&text, stdout_size());
+                        written = put_above(&mut out, &mut live, below, |_| {
+                            // The user sees what was typed, or has closed stderr.
+                            drop(err.write_all(format!("{text}\n").as_bytes()).and_then(|()| err.flush()));
+                            Ok(())
+                        });
+                    }
                     OutputChunk::Status(text) if text == status => {}
                     OutputChunk::Status(text) => {
                         show_status_line(&text);
@@ -127,6 +169,40 @@ impl Output {
         drop(self.chunks);
         self.ended.await.unwrap_or_else(|_| Err(io::Error::other("the writing thread ended")))
     }
+}
+
+/// Writes rows above the status line, which stands below them again then.
+fn above_status(status: &str, write: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    if status.is_empty() {
+        return write();
+    }
+    show_status_line("");
+    write()?;
+    show_status_line(status);
+    Ok(())
+}
+
+/// Writes something above the rows that may change. `below` rows were written below them.
+fn put_above<O: Write>(
+    out: &mut O,
+    live: &mut LiveRows,
+    below: usize,
+    write: impl FnOnce(&mut O) -> io::Result<()>,
+) -> io::Result<()> {
+    if live.is_empty() {
+        return write(out);
+    }
+    let size = stdout_size();
+    out.write_all(live.hide(below, size).as_bytes())?;
+    out.flush()?;
+    write(out)?;
+    out.write_all(live.show_again(size).as_bytes())?;
+    out.flush()
+}
+
+/// The rows that the echo of a typed line takes.
+fn typed_rows(text: &str, size: TerminalSize) -> usize {
+    columns(text) / size.columns.max(1) + 1
 }
 
 /// Prints a text that ends with a line feed to stdout. On a terminal, everything that steers it is removed, except

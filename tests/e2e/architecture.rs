@@ -36,8 +36,21 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
         "what prompts are made of is read before anything runs",
     ),
     (
+        "agentd-markdown",
+        &["agentd-protocol"],
+        &["tokio", "reqwest", "clap", "rustix"],
+        "text in, lines out: the caller knows the terminal",
+    ),
+    (
         "agentctl",
-        &["agentd-protocol", "agentd-files", "agentd-safe-open", "agentd-connect", "agentd-input"],
+        &[
+            "agentd-protocol",
+            "agentd-files",
+            "agentd-safe-open",
+            "agentd-connect",
+            "agentd-input",
+            "agentd-markdown",
+        ],
         &["reqwest"],
         "the client knows the wire, not the daemon",
     ),

@@ -125,7 +125,7 @@ fn keys_work_on_the_table_and_the_terminal_is_given_back() {
     top.wait_for("> aaaa-1   idle");
     assert!(!top.shown().contains("\u{1b}[2Jit"), "the title cannot clear the screen");
     // Narrower than the table: columns leave.
-    top.resize(50, 10);
+    top.resize((50, 10));
     top.press("s");
     top.wait_for("s sort:…");
     top.press("q");

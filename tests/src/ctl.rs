@@ -205,6 +205,11 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+fn resize(terminal: &impl std::os::fd::AsFd, (columns, rows): (u16, u16)) {
+    let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(terminal, size).expect("a terminal has a size");
+}
+
 /// A running program whose three streams are one terminal. Dropping it kills the program.
 pub struct Terminal {
     child: Child,
@@ -217,16 +222,36 @@ impl Terminal {
     /// Starts a program as the foreground job of a new terminal.
     #[must_use]
     pub fn start(home: &Home, program: &std::path::Path, args: &[&str]) -> Self {
+        Self::start_with(home, program, args, None, &[])
+    }
+
+    /// As [`Terminal::start`], with columns and rows, and more variables of the environment.
+    #[must_use]
+    pub fn start_with(
+        home: &Home,
+        program: &std::path::Path,
+        args: &[&str],
+        size: Option<(u16, u16)>,
+        variables: &[(&str, &str)],
+    ) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
         grantpt(&master).and_then(|()| unlockpt(&master)).expect("a terminal of ours");
         let name = ptsname(&master, Vec::new()).expect("the name of a terminal");
         let slave =
             OpenOptions::new().read(true).write(true).open(std::ffi::OsStr::from_bytes(name.as_bytes()));
         let slave = slave.expect("the other side of a terminal");
+        if let Some(size) = size {
+            resize(&master, size);
+        }
         let stream = || Stdio::from(slave.try_clone().expect("another descriptor"));
         // `setsid` of util-linux makes the terminal the controlling one, so that Ctrl-C reaches the foreground group.
         let mut command: Command = home.command("setsid");
-        command.args(["--ctty", "--wait"]).arg(program).args(args).env("TERM", "xterm");
+        command
+            .args(["--ctty", "--wait"])
+            .arg(program)
+            .args(args)
+            .env("TERM", "xterm")
+            .envs(variables.iter().copied());
         let child = command.stdin(stream()).stdout(stream()).stderr(stream()).spawn().expect("setsid starts");
         let keyboard = File::from(master);
         let mut reader = keyboard.try_clone().expect("another descriptor");
@@ -251,10 +276,22 @@ impl Terminal {
         }
     }
 
-    /// Gives the terminal another size.
-    pub fn resize(&self, columns: u16, rows: u16) {
-        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
-        tcsetwinsize(&self.keyboard, size).expect("a terminal takes a size");
+    /// Gives the terminal other columns and rows.
+    pub fn resize(&self, size: (u16, u16)) {
+        resize(&self.keyboard, size);
+    }
+
+    /// The bytes of the output until now.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.shown
+    }
+
+    /// Waits for the end; gives the exit code.
+    pub fn wait_for_end(&mut self) -> i32 {
+        let end = Instant::now() + DEADLINE;
+        while self.take(end) {}
+        self.child.wait().expect("the status of a child").code().unwrap_or(-1)
     }
 
     /// The output until now.
@@ -271,9 +308,7 @@ impl Terminal {
     /// Waits for the end. `stdout` holds all output.
     #[must_use]
     pub fn finish(mut self) -> Finished {
-        let end = Instant::now() + DEADLINE;
-        while self.take(end) {}
-        let code = self.child.wait().expect("the status of a child").code().unwrap_or(-1);
+        let code = self.wait_for_end();
         Finished { code, stdout: self.text(), stderr: String::new() }
     }
 

@@ -92,6 +92,10 @@ pub(crate) struct PromptOptions {
     #[arg(long, value_name = "LEVEL", value_parser = PossibleValuesParser::new(ThinkingLevel::ALL.map(ThinkingLevel::as_str)))]
     pub(crate) thinking: Option<String>,
 
+    /// On a terminal, show all of the model's thinking, not a line about it
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) show_thinking: bool,
+
     /// The models that are asked when the chosen one fails for good (names with commas between)
     #[arg(long, value_name = "LIST")]
     pub(crate) fallback_models: Option<String>,

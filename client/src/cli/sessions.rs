@@ -76,6 +76,10 @@ pub(crate) struct AttachOptions {
     /// Do not show the last messages first
     #[arg(long)]
     pub(crate) no_history: bool,
+
+    /// On a terminal, show all of the model's thinking, not a line about it
+    #[arg(long)]
+    pub(crate) show_thinking: bool,
 }
 
 impl AttachOptions {

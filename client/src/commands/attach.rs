@@ -42,7 +42,7 @@ async fn attach(options: &AttachOptions) -> Result<Exit, Fault> {
     let session = find_session::on(client, &options.id, SessionScope::All).await?;
     let params = AttachSessionParams { session_id: session.id.clone(), since: None };
     let attached = client.call::<AttachSession>(&params).await?;
-    let style = StreamStyle::detect();
+    let style = StreamStyle { show_thinking: options.show_thinking, ..StreamStyle::detect() };
     let mut before = if options.no_history { Vec::new() } else { history(client, &attached, style).await? };
     let mut renderer = TextRenderer::new(style);
     before.extend(renderer.piece(&so_far(&attached)));
@@ -170,7 +170,12 @@ async fn follow(
                     }
                 }
                 Some(line) if line.text.trim().is_empty() => {}
-                Some(line) => typing.say(&connection.client, line.text).await?,
+                Some(line) => {
+                    if chunks.send(OutputChunk::Typed(line.text.clone())).await.is_err() {
+                        return Ok(Exit::OutputClosed);
+                    }
+                    typing.say(&connection.client, line.text).await?;
+                }
                 // Ctrl-D.
                 None => return Ok(Exit::Answered),
             },

@@ -2,6 +2,7 @@
 
 mod activity;
 mod amounts;
+mod answer;
 mod checkpoints;
 mod permissions;
 mod screen;
@@ -15,6 +16,7 @@ pub(crate) use agentd_protocol::terminal_text::{harmless, steers};
 
 pub(crate) use activity::{activity_text, short_time};
 pub(crate) use amounts::{money, short_count};
+pub(crate) use answer::{stdout_size, whole_text};
 
 #[cfg(test)]
 pub(crate) use activity::example_activity;

@@ -1,6 +1,6 @@
 //! A run for people: the answer on stdout, notices about tools and models on stderr.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use agentd_protocol::event::{
     AssistantMessageEvent, AutoRetryStart, CompactionEnd, Event, FallbackPurpose, ModelFallback, ProcessEnd,
@@ -8,6 +8,7 @@ use agentd_protocol::event::{
 };
 
 use super::{
+    answer::AnswerView,
     checkpoints::unkept,
     one_line,
     permissions::{decided, permissions_changed},
@@ -33,11 +34,19 @@ pub(crate) struct TextRenderer {
     tools: ToolLines,
     /// Whether answers are left out.
     notices_alone: bool,
+    /// What is being written on a terminal.
+    answer: AnswerView,
 }
 
 impl TextRenderer {
     pub(crate) fn new(style: StreamStyle) -> Self {
-        Self { style, in_line: false, tools: ToolLines::new(style), notices_alone: false }
+        Self {
+            style,
+            in_line: false,
+            tools: ToolLines::new(style),
+            notices_alone: false,
+            answer: AnswerView::default(),
+        }
     }
 
     /// One that leaves out answers.
@@ -51,7 +60,12 @@ impl TextRenderer {
             Event::MessageUpdate(_) if self.notices_alone => Vec::new(),
             Event::MessageUpdate(update) => match &update.assistant_message_event {
                 AssistantMessageEvent::TextDelta { delta, .. } => self.piece(delta),
-                AssistantMessageEvent::TextEnd { .. } => self.end_line(),
+                AssistantMessageEvent::ThinkingDelta { delta, .. } if self.style.markdown => {
+                    self.answer.thinking(delta, self.style, Instant::now())
+                }
+                AssistantMessageEvent::TextEnd { .. } | AssistantMessageEvent::ThinkingEnd { .. } => {
+                    self.end_line()
+                }
                 _ => Vec::new(),
             },
             Event::MessageEnd(_) => self.end_line(),
@@ -106,6 +120,9 @@ impl TextRenderer {
 
     /// A piece of an answer's text.
     pub(crate) fn piece(&mut self, delta: &str) -> Vec<OutputChunk> {
+        if self.style.markdown {
+            return if delta.is_empty() { Vec::new() } else { self.answer.text(delta, self.style) };
+        }
         let text: String = if self.style.plain_out {
             delta.chars().filter(|c| !steers(*c)).collect()
         } else {
@@ -117,6 +134,9 @@ impl TextRenderer {
     }
 
     fn end_line(&mut self) -> Vec<OutputChunk> {
+        if self.style.markdown {
+            return self.answer.end(self.style, Instant::now());
+        }
         if std::mem::take(&mut self.in_line) { vec![OutputChunk::Out(b"\n".to_vec())] } else { Vec::new() }
     }
 
@@ -125,9 +145,9 @@ impl TextRenderer {
         self.notice(line)
     }
 
-    /// A line for stderr, after the end of the current line on stdout.
+    /// A line for stderr, after the end of the current line on stdout; on a terminal above the rows that may still change.
     fn notice(&mut self, line: String) -> Vec<OutputChunk> {
-        let mut chunks = self.end_line();
+        let mut chunks = if self.style.markdown { Vec::new() } else { self.end_line() };
         chunks.push(OutputChunk::Err(line.into_bytes()));
         chunks
     }
@@ -261,7 +281,9 @@ mod tests {
                 match chunk {
                     OutputChunk::Out(bytes) => out.push_str(std::str::from_utf8(&bytes).unwrap()),
                     OutputChunk::Err(bytes) => err.push_str(std::str::from_utf8(&bytes).unwrap()),
-                    OutputChunk::Status(_) => unreachable!(),
+                    OutputChunk::Status(_) | OutputChunk::Rows { .. } | OutputChunk::Typed(_) => {
+                        unreachable!()
+                    }
                 }
             }
         }

@@ -9,7 +9,7 @@ use agentd_protocol::{
 
 use crate::{
     output::OutputChunk,
-    render::{StreamStyle, ToolLines, one_line, prompt_line, steers},
+    render::{StreamStyle, ToolLines, one_line, prompt_line, steers, whole_text},
 };
 
 /// How many lines of a text are shown; of longer ones the last.
@@ -69,6 +69,14 @@ fn answered(answer: &AssistantMessage, tools: &mut ToolLines, style: StreamStyle
     let mut chunks = Vec::new();
     for block in &answer.content {
         match block {
+            ContentBlock::Text { text, .. } if !text.trim().is_empty() && style.markdown => {
+                let mut rows = whole_text(text, style);
+                if rows.len() > LINES {
+                    rows.drain(..rows.len() - LINES);
+                    chunks.push(note(style, "…"));
+                }
+                chunks.push(OutputChunk::Rows { finished: rows, open: Vec::new() });
+            }
             ContentBlock::Text { text, .. } if !text.trim().is_empty() => {
                 let text = last_lines(text);
                 let text: String =
@@ -122,7 +130,7 @@ mod tests {
             match chunk {
                 OutputChunk::Out(bytes) => out.push_str(std::str::from_utf8(&bytes).unwrap()),
                 OutputChunk::Err(bytes) => err.push_str(std::str::from_utf8(&bytes).unwrap()),
-                OutputChunk::Status(_) => unreachable!(),
+                OutputChunk::Status(_) | OutputChunk::Rows { .. } | OutputChunk::Typed(_) => unreachable!(),
             }
         }
         (out, err)

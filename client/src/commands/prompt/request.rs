@@ -143,7 +143,10 @@ impl PromptRequest {
             },
             answer_file,
             schema,
-            style: if options.json { StreamStyle::detect() } else { StreamStyle::detect_live() },
+            style: StreamStyle {
+                show_thinking: options.show_thinking,
+                ..if options.json { StreamStyle::detect() } else { StreamStyle::detect_live() }
+            },
             can_answer: io::stdin().is_terminal() && io::stderr().is_terminal(),
         })
     }

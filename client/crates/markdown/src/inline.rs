@@ -1,0 +1,95 @@
+//! Text within a block: emphasis, code, links, tags, as styled pieces.
+//!
+//! The rules are CommonMark's with strikethrough, tables' `<br>` and bare addresses. What is not closed is text. References are not
+//! resolved: their definitions come last, when the text is on the screen.
+
+mod emphasis;
+mod entities;
+mod pieces;
+mod scan;
+
+use crate::style::{Span, Style};
+
+/// How text within a block is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct InlineOptions {
+    /// Whether links become hyperlinks. Else their targets stand behind their texts.
+    pub(crate) hyperlinks: bool,
+    /// Whether the text goes on: emphasis and code that is open at its end is taken to be closed there.
+    pub(crate) goes_on: bool,
+}
+
+/// The pieces of a text. Hard breaks are pieces of their own: [`crate::wrap::HARD_BREAK`].
+pub(crate) fn parse(text: &str, style: &Style, options: InlineOptions) -> Vec<Span> {
+    if !text.contains(is_special) {
+        let mut spans = Vec::new();
+        crate::style::push_text(&mut spans, text, style);
+        return spans;
+    }
+    let mut nodes = scan::scan(text, options.goes_on);
+    emphasis::pair(&mut nodes, 0, options.goes_on);
+    pieces::assemble(nodes, style, options.hyperlinks)
+}
+
+fn is_special(c: char) -> bool {
+    matches!(c, '*' | '_' | '~' | '`' | '[' | ']' | '!' | '<' | '&' | '\\' | '\n' | ':' | 'w')
+}
+
+/// A part of a text.
+#[derive(Debug)]
+struct Node<'a> {
+    content: Content<'a>,
+    /// The changes of emphasis before and after it.
+    before: Emphases,
+    after: Emphases,
+}
+
+#[derive(Debug)]
+enum Content<'a> {
+    Text(&'a str),
+    /// A character that the source writes otherwise.
+    Char(char),
+    Code(String),
+    Tag(&'a str),
+    /// The end of a line of the source.
+    SoftBreak,
+    HardBreak,
+    /// A run of marks that may emphasise: its text is what is left of them.
+    Marks(Marks<'a>),
+    /// The beginning of a link, or a bracket.
+    Bracket {
+        text: &'a str,
+        target: Option<String>,
+    },
+    LinkEnd,
+    /// An address that stands for itself.
+    Address {
+        text: &'a str,
+        target: String,
+    },
+}
+
+#[derive(Debug)]
+struct Marks<'a> {
+    mark: u8,
+    text: &'a str,
+    opens: bool,
+    closes: bool,
+}
+
+/// How many emphases begin or end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Emphases {
+    bold: i32,
+    italic: i32,
+    strikethrough: i32,
+}
+
+impl<'a> Node<'a> {
+    fn new(content: Content<'a>) -> Self {
+        Self { content, before: Emphases::default(), after: Emphases::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,260 @@
+//! An answer on a terminal: Markdown, and a line about the model's thinking.
+
+use std::time::{Duration, Instant};
+
+use agentd_markdown::{Line, MarkdownStream, write_ansi};
+
+use super::{cut, one_line, screen::terminal_size, style::StreamStyle};
+use crate::output::{LiveRow, OutputChunk, TerminalSize};
+
+/// How much of the model's thinking is kept for the line about it, in bytes.
+const KEPT_THINKING: usize = 400;
+
+/// The size that is taken where the terminal does not tell.
+const USUAL_SIZE: TerminalSize = TerminalSize { columns: 80, rows: 24 };
+
+/// The size of the terminal behind stdout.
+pub(crate) fn stdout_size() -> TerminalSize {
+    terminal_size().unwrap_or(USUAL_SIZE)
+}
+
+/// The columns for text: the last one stays free, where terminals differ about the end of a row.
+fn text_width() -> usize {
+    stdout_size().columns.saturating_sub(1).max(1)
+}
+
+/// A whole text in rows.
+pub(crate) fn whole_text(text: &str, style: StreamStyle) -> Vec<LiveRow> {
+    let mut stream = new_stream(style);
+    stream.push(text);
+    rows(&stream.finish(), style)
+}
+
+fn new_stream(style: StreamStyle) -> MarkdownStream {
+    let stream = MarkdownStream::new(text_width());
+    if style.hyperlinks { stream.with_hyperlinks() } else { stream }
+}
+
+fn rows(lines: &[Line], style: StreamStyle) -> Vec<LiveRow> {
+    lines.iter().map(|line| row(line, style.out_colour)).collect()
+}
+
+fn row(line: &Line, colours: bool) -> LiveRow {
+    let mut text = String::new();
+    write_ansi(line, colours, &mut text);
+    LiveRow { text, columns: line.width() }
+}
+
+/// The part of an answer that is being written.
+#[derive(Debug)]
+pub(super) enum AnswerPart {
+    Text(MarkdownStream),
+    Thinking(Thinking),
+}
+
+/// The thinking of a model, folded: its last sentence while it goes on, its time when it is over.
+#[derive(Debug)]
+pub(super) struct Thinking {
+    begun: Instant,
+    /// The end of it.
+    tail: String,
+    /// All of it, where it is shown.
+    whole: Option<MarkdownStream>,
+}
+
+/// Answers on a terminal.
+#[derive(Debug, Default)]
+pub(super) struct AnswerView {
+    part: Option<AnswerPart>,
+}
+
+impl AnswerView {
+    /// Takes a piece of text.
+    pub(super) fn text(&mut self, delta: &str, style: StreamStyle) -> Vec<OutputChunk> {
+        let mut chunks = Vec::new();
+        if !matches!(self.part, Some(AnswerPart::Text(_))) {
+            chunks = self.end(style, Instant::now());
+        }
+        let part = self.part.get_or_insert_with(|| AnswerPart::Text(new_stream(style)));
+        if let AnswerPart::Text(stream) = part {
+            stream.set_width(text_width());
+            stream.push(delta);
+            chunks.push(shown(stream, style));
+        }
+        chunks
+    }
+
+    /// Takes a piece of the model's thinking.
+    pub(super) fn thinking(&mut self, delta: &str, style: StreamStyle, now: Instant) -> Vec<OutputChunk> {
+        let mut chunks = Vec::new();
+        if !matches!(self.part, Some(AnswerPart::Thinking(_))) {
+            chunks = self.end(style, now);
+        }
+        let part = self.part.get_or_insert_with(|| {
+            let whole = style.show_thinking.then(|| MarkdownStream::new(text_width()));
+            AnswerPart::Thinking(Thinking { begun: now, tail: String::new(), whole })
+        });
+        if let AnswerPart::Thinking(thinking) = part {
+            chunks.push(thinking.take(delta, style));
+        }
+        chunks
+    }
+
+    /// Ends what is being written: its rows are final.
+    pub(super) fn end(&mut self, style: StreamStyle, now: Instant) -> Vec<OutputChunk> {
+        let finished = match self.part.take() {
+            None => return Vec::new(),
+            Some(AnswerPart::Text(mut stream)) => rows(&stream.finish(), style),
+            Some(AnswerPart::Thinking(thinking)) => thinking.end(style, now),
+        };
+        vec![OutputChunk::Rows { finished, open: Vec::new() }]
+    }
+}
+
+fn shown(stream: &mut MarkdownStream, style: StreamStyle) -> OutputChunk {
+    let finished = rows(&stream.take_finished(), style);
+    OutputChunk::Rows { finished, open: rows(stream.open_lines(), style) }
+}
+
+impl Thinking {
+    fn take(&mut self, delta: &str, style: StreamStyle) -> OutputChunk {
+        if let Some(whole) = &mut self.whole {
+            whole.set_width(text_width());
+            whole.push(delta);
+            let finished = faint(&whole.take_finished(), style);
+            return OutputChunk::Rows { finished, open: faint(whole.open_lines(), style) };
+        }
+        self.tail.push_str(delta);
+        if self.tail.len() > KEPT_THINKING {
+            let end = self.tail.len() - KEPT_THINKING / 2;
+            let end = (end..self.tail.len()).find(|at| self.tail.is_char_boundary(*at)).unwrap_or(0);
+            self.tail.drain(..end);
+        }
+        OutputChunk::Rows { finished: Vec::new(), open: vec![faint_row(last_sentence(&self.tail), style)] }
+    }
+
+    fn end(self, style: StreamStyle, now: Instant) -> Vec<LiveRow> {
+        let mut rows = match self.whole {
+            Some(mut whole) => faint(&whole.finish(), style),
+            None => Vec::new(),
+        };
+        rows.push(faint_row(&format!("thought for {}", seconds(now - self.begun)), style));
+        rows
+    }
+}
+
+/// The last sentence that has begun.
+fn last_sentence(text: &str) -> &str {
+    let text = text.trim();
+    let ends = text.match_indices(['\n', '.', '!', '?', '。']);
+    // The end of the text is not the beginning of another sentence.
+    let last = ends.map(|(at, end)| at + end.len()).filter(|end| {
+        let after = &text[*end..];
+        after.starts_with(char::is_whitespace) || text[..*end].ends_with(['\n', '。'])
+    });
+    let sentence = text[last.last().unwrap_or(0)..].trim();
+    if sentence.is_empty() { text.lines().last().unwrap_or_default() } else { sentence }
+}
+
+fn seconds(time: Duration) -> String {
+    match time.as_secs() {
+        0 => "less than a second".to_owned(),
+        seconds @ 1..60 => format!("{seconds} s"),
+        seconds => format!("{} min {} s", seconds / 60, seconds % 60),
+    }
+}
+
+/// A faint row of one line of text.
+fn faint_row(text: &str, style: StreamStyle) -> LiveRow {
+    let text = cut(&one_line(text), text_width());
+    let columns = super::columns(&text);
+    LiveRow { text: style.faint_on_stdout(&text), columns }
+}
+
+fn faint(lines: &[Line], style: StreamStyle) -> Vec<LiveRow> {
+    let faint_line = |line: &Line| {
+        let mut line = line.clone();
+        for span in &mut line.spans {
+            span.style.dim = true;
+            span.style.color = None;
+        }
+        row(&line, style.out_colour)
+    };
+    lines.iter().map(faint_line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(chunks: &[OutputChunk]) -> Vec<(Vec<String>, Vec<String>)> {
+        let plain = |rows: &[LiveRow]| rows.iter().map(|row| row.text.clone()).collect::<Vec<_>>();
+        chunks
+            .iter()
+            .map(|chunk| match chunk {
+                OutputChunk::Rows { finished, open } => (plain(finished), plain(open)),
+                other => panic!("{other:?}"),
+            })
+            .collect()
+    }
+
+    fn strings(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(|text| (*text).to_owned()).collect()
+    }
+
+    #[test]
+    fn text_is_open_until_its_block_ends() {
+        let (mut view, style) = (AnswerView::default(), StreamStyle::default());
+        assert_eq!(texts(&view.text("- a", style)), [(vec![], strings(&["• a"]))]);
+        assert_eq!(texts(&view.text("b\n- c", style)), [(vec![], strings(&["• ab", "• c"]))]);
+        assert_eq!(texts(&view.text("\n- d", style)), [(strings(&["• ab"]), strings(&["• c", "• d"]))]);
+        assert_eq!(texts(&view.end(style, Instant::now())), [(strings(&["• c", "• d"]), vec![])]);
+        assert_eq!(view.end(style, Instant::now()), []);
+    }
+
+    #[test]
+    fn thinking_is_folded() {
+        let (mut view, style, begun) = (AnswerView::default(), StreamStyle::default(), Instant::now());
+        assert_eq!(
+            texts(&view.thinking("I look. The\u{1b}[2J file", style, begun)),
+            [(vec![], strings(&["The [2J file"]))]
+        );
+        let ended = texts(&view.text("Yes", style));
+        assert_eq!(
+            ended,
+            [(strings(&["thought for less than a second"]), vec![]), (vec![], strings(&["Yes"]))]
+        );
+        view.thinking("x", style, begun);
+        assert_eq!(
+            texts(&view.end(style, begun + Duration::from_secs(72))),
+            [(strings(&["thought for 1 min 12 s"]), vec![])]
+        );
+    }
+
+    #[test]
+    fn thinking_is_shown_where_it_is_wanted() {
+        let style = StreamStyle { show_thinking: true, ..StreamStyle::default() };
+        let (mut view, begun) = (AnswerView::default(), Instant::now());
+        view.thinking("One.\n\nT", style, begun);
+        let ended = texts(&view.end(style, begun + Duration::from_secs(2)));
+        assert_eq!(
+            ended,
+            [(vec![String::new(), "\u{1b}[2mT\u{1b}[0m".into(), "thought for 2 s".into()], vec![])]
+        );
+    }
+
+    #[test]
+    fn sentences() {
+        for (text, last) in [
+            ("", ""),
+            ("One", "One"),
+            ("One. Two", "Two"),
+            ("One. Two.", "Two."),
+            ("a.b c", "a.b c"),
+            ("One\nTwo", "Two"),
+            ("一。二", "二"),
+        ] {
+            assert_eq!(last_sentence(text), last, "{text:?}");
+        }
+    }
+}
