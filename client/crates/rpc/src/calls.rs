@@ -29,7 +29,7 @@ use agentd_protocol::{
 use serde::{Serialize, de::DeserializeOwned};
 
 /// A command, by the types of its fields and its answer.
-pub(crate) trait Call {
+pub trait Call {
     /// The `type` of the command's line.
     const NAME: &'static str;
     /// The fields of the command.
@@ -42,7 +42,7 @@ macro_rules! calls {
     ($($name:ident = $wire:literal : $params:ty => $data:ty),* $(,)?) => {
         $(
             #[doc = concat!("The command `", $wire, "`.")]
-            pub(crate) struct $name;
+            pub struct $name;
 
             impl Call for $name {
                 const NAME: &'static str = $wire;
