@@ -73,6 +73,10 @@ pub(crate) struct AttachOptions {
     #[arg(long)]
     pub(crate) observe: bool,
 
+    /// Line by line, as in a pipe, also where the whole terminal could be used
+    #[arg(long)]
+    pub(crate) plain: bool,
+
     /// Do not show the last messages first
     #[arg(long)]
     pub(crate) no_history: bool,

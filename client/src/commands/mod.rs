@@ -6,6 +6,7 @@ mod ask_agentd;
 pub(crate) mod attach;
 pub(crate) mod auth;
 pub(crate) mod bug_report;
+pub(crate) mod chat;
 pub(crate) mod clean;
 pub(crate) mod complete;
 pub(crate) mod config;

@@ -1,0 +1,9 @@
+//! The screen, drawn from the state.
+
+mod input;
+mod panel;
+mod question;
+mod screen;
+mod status;
+
+pub(crate) use self::screen::draw;
