@@ -30,26 +30,26 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
 fn wrap_line(line: &str, width: usize, rows: &mut Vec<String>) {
     let mut row = String::new();
     let mut used = 0;
-    for word in line.split_word_bounds() {
-        let columns = word.width();
-        if used + columns <= width {
-            row.push_str(word);
-            used += columns;
+    let mut rest = line;
+    while !rest.is_empty() {
+        // White space, and the word behind it.
+        let word = rest.find(|c: char| !c.is_whitespace()).unwrap_or(rest.len());
+        let end = rest[word..].find(char::is_whitespace).map_or(rest.len(), |at| word + at);
+        let (blanks, letters) = (&rest[..word], &rest[word..end]);
+        rest = &rest[end..];
+        if used + blanks.width() + letters.width() <= width {
+            row.push_str(blanks);
+            row.push_str(letters);
+            used += blanks.width() + letters.width();
             continue;
         }
-        if word.trim().is_empty() {
-            // Blanks at the place of the break are not shown.
-            used = width;
-            continue;
+        if used > 0 {
+            rows.push(std::mem::take(&mut row));
+            used = 0;
         }
-        if !row.trim().is_empty() {
-            rows.push(std::mem::take(&mut row).trim_end().to_owned());
-        }
-        row.clear();
-        used = 0;
-        for grapheme in word.graphemes(true) {
+        for grapheme in letters.graphemes(true) {
             let columns = grapheme.width();
-            if used + columns > width && !row.is_empty() {
+            if used + columns > width && used > 0 {
                 rows.push(std::mem::take(&mut row));
                 used = 0;
             }

@@ -168,11 +168,12 @@ fn finish_bash(chat: &mut Chat, end: ToolState, whole: Option<String>) {
 
 fn models(chat: &mut Chat, list: ModelList) {
     let current = chat.session.model.name();
-    let items = list.models.into_iter().map(|listed| {
+    let keys = |provider: &str| list.providers.iter().find(|known| known.id == provider)?.variable.clone();
+    let items = list.models.iter().cloned().map(|listed| {
         let is_marked = listed.model.name() == current;
         let label = format!("{}/{}", one_line(&listed.model.provider), one_line(&listed.model.id));
         PickItem {
-            detail: price(&listed.model, listed.has_key),
+            detail: detail(&listed.model, listed.has_key, keys(&listed.model.provider)),
             label,
             is_dim: !listed.has_key,
             is_marked,
@@ -181,6 +182,12 @@ fn models(chat: &mut Chat, list: ModelList) {
     });
     let mut items: Vec<PickItem<Model>> = items.collect();
     items.sort_by_key(|item| item.is_dim);
+    // The demo model is in no list; a session that has it shows it all the same.
+    if !chat.session.model.is_placeholder() && !items.iter().any(|item| item.is_marked) {
+        let value = chat.session.model.clone();
+        let label = format!("{}/{}", one_line(&value.provider), one_line(&value.id));
+        items.insert(0, PickItem { value, label, detail: String::new(), is_dim: false, is_marked: true });
+    }
     let mut picker = Picker::new("Model", items);
     if let Some(filter) = chat.filter_models.take() {
         picker.set_filter(&filter);
@@ -188,20 +195,17 @@ fn models(chat: &mut Chat, list: ModelList) {
     chat.panel = Some(Panel::Models(picker));
 }
 
-/// The price of a model and its window; or that there is no key for it.
-fn price(model: &Model, has_key: bool) -> String {
+/// The window of a model and its price; or which key is missing for it.
+fn detail(model: &Model, has_key: bool, variable: Option<String>) -> String {
     if !has_key {
-        return "no key".to_owned();
+        return variable
+            .map_or_else(|| "no key".to_owned(), |variable| format!("no key: {}", one_line(&variable)));
     }
-    let window = if model.context_window == 0 {
-        String::new()
-    } else {
-        format!("{} ", short_count(model.context_window))
-    };
+    let window = if model.context_window == 0 { String::new() } else { short_count(model.context_window) };
     if model.cost.input == 0.0 && model.cost.output == 0.0 {
-        return window.trim_end().to_owned();
+        return window;
     }
-    format!("{window}${} in ${} out", model.cost.input, model.cost.output)
+    format!("{window} ${} in ${} out", model.cost.input, model.cost.output)
 }
 
 fn sessions_list(chat: &mut Chat, sessions: Vec<agentd_protocol::daemon::SessionInfo>, of_folder: bool) {
