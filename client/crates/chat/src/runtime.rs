@@ -163,7 +163,7 @@ impl Program {
             Effect::Call(call) => self.request(LinkRequest::Call(call)).await,
             Effect::Switch(to) => self.request(LinkRequest::Switch(to)).await,
             Effect::Reconnect => self.request(LinkRequest::Reconnect).await,
-            Effect::Redraw => self.screen.terminal.clear()?,
+            Effect::Redraw => self.screen.clear()?,
             Effect::Bell => self.screen.ring()?,
             Effect::Quit => self.is_over = true,
             Effect::FindFiles(query) => self.find_files(query),
@@ -185,7 +185,7 @@ impl Program {
                 }
                 for effect in update(&mut self.chat, Message::Edited(edited)) {
                     if effect == Effect::Redraw {
-                        self.screen.terminal.clear()?;
+                        self.screen.clear()?;
                     }
                 }
             }

@@ -13,7 +13,9 @@ use crossterm::{
     },
     execute,
     style::Print,
-    terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode},
+    terminal::{
+        Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+    },
 };
 use ratatui_core::terminal::Terminal;
 use ratatui_crossterm::CrosstermBackend;
@@ -48,7 +50,18 @@ impl Screen {
     /// When it cannot be set up.
     pub(crate) fn retake(&mut self) -> io::Result<()> {
         enter()?;
-        self.terminal.clear()
+        self.clear()
+    }
+
+    /// Clears the terminal, so that the next screen is drawn whole.
+    ///
+    /// # Errors
+    /// When the terminal cannot be written.
+    pub(crate) fn clear(&mut self) -> io::Result<()> {
+        // `Terminal::clear` asks the terminal for the cursor, and keys that are typed meanwhile would be taken for its answer.
+        execute!(io::stdout(), Clear(ClearType::All))?;
+        self.terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
+        Ok(())
     }
 
     /// Rings the bell.

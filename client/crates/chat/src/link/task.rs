@@ -22,6 +22,9 @@ use crate::{
 /// The pauses between attempts to come back: the first, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
+/// How long after its sessions a daemon that ends may close the connection.
+const END_AFTER_CLOSE: Duration = Duration::from_secs(1);
+
 /// What the program wants of the connection.
 #[derive(Debug)]
 pub(crate) enum LinkRequest {

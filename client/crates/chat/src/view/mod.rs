@@ -5,5 +5,7 @@ mod panel;
 mod question;
 mod screen;
 mod status;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use self::screen::draw;
