@@ -27,6 +27,9 @@ class Look:
         self.colour, self.bold, self.dim, self.italic, self.underline, self.reverse = None, False, False, False, False, False
 
     def take(self, numbers):
+        if numbers[:2] == [38, 5]:
+            self.colour = (PALETTE + BRIGHT)[numbers[2]]
+            return
         for number in numbers or [0]:
             if number == 0:
                 self.reset()

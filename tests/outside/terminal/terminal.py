@@ -11,7 +11,7 @@ import uuid
 PROGRAMS = os.environ["AGENTD_BIN_DIR"]
 
 # How long a screen may take to show something. Only a test that fails waits so long.
-MOST_SECONDS = 60
+MOST_SECONDS = int(os.environ.get("CHAT_TEST_SECONDS", "60"))
 
 SCRIPT = [
     {"when": {"prompt": "Say hello."},

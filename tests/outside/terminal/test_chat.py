@@ -28,7 +28,7 @@ class Chat(unittest.TestCase):
         self.assertIn("› Say hello.", screen)
         self.assertNotIn("**", screen)
         self.assertNotIn("# Greeting", screen)
-        self.assertRegex(t.screen(colours=True), r"\x1b\[[0-9;]*1m[^\n]*Greeting")
+        self.assertRegex(t.screen(colours=True), r"\x1b\[1[0-9;]*m[^\n]*Greeting")
 
     def test_history(self):
         t = self.terminal
@@ -302,7 +302,8 @@ class Chat(unittest.TestCase):
         t = self.terminal
         t.chat()
         pid = t.tmux("list-panes", "-F", "#{pane_pid}").strip()
-        child = open(f"/proc/{pid}/task/{pid}/children").read().split()[0]
+        with open(f"/proc/{pid}/task/{pid}/children") as children:
+            child = children.read().split()[0]
         os.kill(int(child), 15)
         t.wait("$", without=["Ask, or /help"])
         t.type("echo code $?; stty -a | grep -o ' echo '")

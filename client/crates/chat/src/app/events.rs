@@ -243,6 +243,14 @@ fn answered(chat: &mut Chat, answer: &AssistantMessage) {
         complete(chat, index);
     }
     chat.blocks.clear();
+    // Another client may have chosen another model.
+    let model = &mut chat.session.model;
+    if chat.session.fallback_model.is_none()
+        && (&model.provider, &model.id) != (&answer.provider, &answer.model)
+    {
+        model.provider.clone_from(&answer.provider);
+        model.id.clone_from(&answer.model);
+    }
     match (answer.stop_reason, &answer.error_message) {
         (StopReason::Aborted, _) => notice(chat, NoticeLevel::Info, "Stopped."),
         (StopReason::Length, _) => {

@@ -62,6 +62,10 @@ pub(super) fn reply(chat: &mut Chat, reply: Reply) -> Vec<Effect> {
         }
         Reply::Models(list) => models(chat, list),
         Reply::ModelSet(model) => {
+            if chat.session.model.name() != model.name() {
+                let told = format!("Model: {}/{}", one_line(&model.provider), one_line(&model.id));
+                notice(chat, NoticeLevel::Info, told);
+            }
             chat.session.model = model;
             return vec![Effect::Call(Box::new(Call::Stats))];
         }

@@ -89,13 +89,21 @@ pub(crate) async fn run(
                             continue;
                         }
                         LinkEnd::Closed => {
-                            if messages.send(Message::Closed).await.is_err()
-                                || !asked(&mut requests, &messages).await
-                            {
-                                return Ok(());
+                            // A daemon that ends closes its sessions first: then the connection ends, too.
+                            let is_over = tokio::time::timeout(END_AFTER_CLOSE, async {
+                                while incoming.events.recv().await.is_some() {}
+                            });
+                            if is_over.await.is_ok() {
+                                "agentd has ended".to_owned()
+                            } else {
+                                if messages.send(Message::Closed).await.is_err()
+                                    || !asked(&mut requests, &messages).await
+                                {
+                                    return Ok(());
+                                }
+                                may_start = true;
+                                continue;
                             }
-                            may_start = true;
-                            continue;
                         }
                         LinkEnd::Lost(how) => how,
                     }

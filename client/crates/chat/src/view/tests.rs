@@ -175,7 +175,7 @@ fn an_answer_with_a_tool_call_and_a_diff() {
  ✓ edit src/a.rs  ok, +1 -1, 12 ms
      -1 old
      +1 new
- ✗ bash cargo test  failed, 1.5 s: Command exited…
+ ✗ bash cargo test  failed, 1.5 s: Command exite…
      test a ... FAILED[2J
 
      Command exited with code 1
@@ -287,9 +287,10 @@ fn a_question_about_a_call_is_answered_by_a_key() {
     program.event(question("q2"));
     program.assert_screen(
         "
- Model: anthropic/opus (/model chooses another)
  Folder: /home/me/project
  Keys: Enter sends, Ctrl-J begins a new line, @
+ names a file, / a command, /help shows all;
+ Ctrl-D leaves.
 ── Allow this? bash (0 s to answer) ──────────────
   $ touch made
   Asked, since the preset asks.
