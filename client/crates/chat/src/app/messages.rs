@@ -140,7 +140,7 @@ pub(crate) enum Reply {
     Aborted(Option<AbortReceipt>),
     Cleared(ClearedQueue),
     Models(ModelList),
-    ModelSet(Model),
+    ModelSet(Box<Model>),
     Levels(Vec<ThinkingLevel>),
     LevelSet(ThinkingLevel),
     Compacted,

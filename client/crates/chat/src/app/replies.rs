@@ -66,7 +66,7 @@ pub(super) fn reply(chat: &mut Chat, reply: Reply) -> Vec<Effect> {
                 let told = format!("Model: {}/{}", one_line(&model.provider), one_line(&model.id));
                 notice(chat, NoticeLevel::Info, told);
             }
-            chat.session.model = model;
+            chat.session.model = *model;
             return vec![Effect::Call(Box::new(Call::Stats))];
         }
         Reply::Levels(levels) => {

@@ -71,7 +71,7 @@ async fn answered(client: &Client, session: &str, folder: PathBuf, call: Call) -
         }
         Call::SetModel { provider, id } => {
             let params = SetModelParams { provider: Some(provider), model_id: Some(id) };
-            Reply::ModelSet(client.call_in::<rpc::SetModel>(session, &params).await?)
+            Reply::ModelSet(Box::new(client.call_in::<rpc::SetModel>(session, &params).await?))
         }
         Call::ListLevels => {
             Reply::Levels(client.call_in::<rpc::GetAvailableThinkingLevels>(session, &none).await?.levels)
