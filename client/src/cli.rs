@@ -7,9 +7,11 @@ mod guard_rails;
 mod models;
 mod policy;
 mod prompt;
+mod service;
 mod session_files;
 mod sessions;
 mod setup;
+mod top;
 mod undo;
 mod usage;
 mod work;
@@ -24,6 +26,7 @@ pub(crate) use self::{
     models::{Auth, AuthStatusOptions, LoginOptions, LogoutOptions, ModelsOptions},
     policy::{Policy, PolicyCheckOptions, PolicyTestOptions},
     prompt::{PromptOptions, RpcOptions},
+    service::{Service, ServiceInstallOptions, ServiceKind, ServiceStatusOptions, ServiceUninstallOptions},
     session_files::{
         ArtifactOptions, BugReportOptions, CleanOptions, ExportFormat, ExportOptions, FsckOptions,
     },
@@ -32,6 +35,7 @@ pub(crate) use self::{
         CheckOptions, CompletionsOptions, Config, DoctorOptions, ExplainOptions, ManOptions, Setup,
         SetupLocalOptions, Shell,
     },
+    top::{TopOptions, TopSort},
     undo::{DiffOptions, RedoOptions, UndoOptions},
     usage::UsageOptions,
     work::{AbortOptions, PsOptions, SteerOptions, ToolsOptions, WatchOptions},
@@ -78,6 +82,9 @@ pub(crate) enum Command {
 
     /// Print what the sessions in the daemon's memory do, as it happens
     Watch(WatchOptions),
+
+    /// Show the sessions in the daemon's memory as a live table: state, model, tokens per second, cost
+    Top(TopOptions),
 
     /// Send a message to a session at work
     Steer(SteerOptions),
@@ -135,6 +142,10 @@ pub(crate) enum Command {
 
     /// Print the log of the daemon in the background
     Logs(LogsOptions),
+
+    /// Let systemd or launchd start the daemon
+    #[command(subcommand)]
+    Service(Service),
 
     /// Check everything that a session needs: folders, settings, keys, models, shell, model servers
     Doctor(DoctorOptions),

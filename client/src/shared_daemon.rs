@@ -141,17 +141,6 @@ impl Endpoint {
         }
         Err(self.unusable("agentd ended before it answered, again and again").into())
     }
-
-    /// Asks the daemon for its status; `None` when none runs.
-    ///
-    /// # Errors
-    /// When the daemon does not answer.
-    pub(crate) async fn status(&self) -> Result<Option<DaemonStatus>, Fault> {
-        match self.connect().await? {
-            Some(connection) => connection.status(self).await.map(Some),
-            None => Ok(None),
-        }
-    }
 }
 
 impl DaemonConnection {
@@ -198,6 +187,22 @@ impl DaemonConnection {
         }
     }
 
+    /// Asks the daemon for its status; `None` when it ends before it answers.
+    ///
+    /// # Errors
+    /// When it does not answer, or with something else.
+    pub(crate) async fn status_unless_ended(
+        &self,
+        endpoint: &Endpoint,
+    ) -> Result<Option<DaemonStatus>, Fault> {
+        match timeout(ANSWER_TIMEOUT, self.client.call::<GetDaemonStatus>(&NoParams {})).await {
+            Ok(Ok(status)) => Ok(Some(status)),
+            Ok(Err(CallError::Ended { .. })) => Ok(None),
+            Ok(Err(error)) => Err(endpoint.unusable(error).into()),
+            Err(_) => Err(silent(endpoint)),
+        }
+    }
+
     /// Waits until the daemon closes the connection.
     pub(crate) async fn ended(&mut self) {
         while self.incoming.events.recv().await.is_some() {}
@@ -218,12 +223,16 @@ mod tests {
         Endpoint(agentd_connect::Endpoint { agent_dir: folder.to_owned(), socket: folder.join("a.sock") })
     }
 
+    async fn status(endpoint: &Endpoint) -> Result<DaemonStatus, Fault> {
+        endpoint.connect().await?.expect("a daemon").status(endpoint).await
+    }
+
     #[tokio::test]
     async fn one_that_hangs_up_is_no_daemon() {
         let folder = tempfile::tempdir().unwrap();
         let endpoint = endpoint(folder.path());
         let listener = tokio::net::UnixListener::bind(&endpoint.socket).unwrap();
-        let (status, _) = tokio::join!(endpoint.status(), async { drop(listener.accept().await) });
+        let (status, _) = tokio::join!(status(&endpoint), async { drop(listener.accept().await) });
         let fault = status.unwrap_err();
         assert_eq!(fault.exit, Exit::NoDaemon);
         assert!(fault.message.contains("a.sock") && fault.message.contains("ended before"), "{fault}");
@@ -234,7 +243,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let endpoint = endpoint(folder.path());
         let _listener = tokio::net::UnixListener::bind(&endpoint.socket).unwrap();
-        let fault = endpoint.status().await.unwrap_err();
+        let fault = status(&endpoint).await.unwrap_err();
         assert!(fault.message.contains("did not answer within 10 s"), "{fault}");
     }
 }

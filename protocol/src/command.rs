@@ -29,7 +29,7 @@ use crate::{
     daemon::{
         AttachSessionParams, AttachedSession, CloseSessionParams, DaemonStatus, Hello, HelloParams,
         ListProcessesParams, ListSessionsParams, OpenSessionParams, OpenedSession, ProcessList, SessionList,
-        SessionParams, ShutdownParams,
+        SessionParams, ShutdownParams, WatchSessionsParams, WatchedSessions,
     },
     doctor::{Diagnosis, LocalSetup, SetupLocalParams},
     explain::{ExplainSettingParams, SettingExplanation},
@@ -211,7 +211,7 @@ commands! {
     DeleteSession = "delete_session": SessionParams => NoData | Daemon, Control, Never, no_work;
     /// Reports from here on when any session is opened, changes or is closed: `session_opened`, `session_changed`,
     /// `session_closed`.
-    WatchSessions = "watch_sessions": NoParams => NoData | Daemon, Observe, Never, no_work;
+    WatchSessions = "watch_sessions": WatchSessionsParams => WatchedSessions | Daemon, Observe, Never, no_work;
     /// Ends `watch_sessions`.
     UnwatchSessions = "unwatch_sessions": NoParams => NoData | Daemon, Observe, Always, no_work;
     /// The processes that work for sessions.

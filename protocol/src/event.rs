@@ -13,7 +13,7 @@ pub use self::{run::*, session::*};
 use crate::{
     budget::BudgetReached,
     client_tools::{ToolCancel, ToolRequest},
-    daemon::{Lagged, SessionChanged, SessionClosed, SessionOpened},
+    daemon::{Lagged, SessionActivity, SessionChanged, SessionClosed, SessionOpened},
     permissions::PermissionsChanged,
     tool_list::ToolsChanged,
     ui::{ExtensionUiRequest, UiRequestResolved},
@@ -152,6 +152,8 @@ events! {
     SessionOpened = "session_opened",
     /// Something about a session changed; only after `watch_sessions`.
     SessionChanged = "session_changed",
+    /// A session does something else than before, or has got on with it; only after `watch_sessions` with `activity`.
+    SessionActivity = "session_activity",
     /// A session was closed; only for clients that follow it after `hello` with `sessions`, and after `watch_sessions`.
     SessionClosed = "session_closed",
     /// This client was too slow, and events were not sent to it; only after `hello` with `sessions`.

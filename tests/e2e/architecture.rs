@@ -240,6 +240,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
         "the daemon puts the others together",
     ),
     ("agentd-e2e", &["agentd-protocol"], &["tokio"], "end-to-end tests see the programs from outside"),
+    ("agentd-xtask", &[], &["tokio", "reqwest"], "packages are made of programs, not of crates"),
     (
         "agentd-fuzz-laws",
         &[

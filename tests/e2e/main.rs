@@ -83,6 +83,8 @@ mod retry;
 mod sandbox;
 mod sandbox_git;
 mod schemas;
+mod service;
+mod session_activity;
 /// The promises of docs/security.md.
 mod security {
     mod agent_directory;
@@ -111,6 +113,7 @@ mod support;
 mod switch_session;
 mod terminal_output;
 mod tools;
+mod top;
 mod tree;
 mod undo;
 mod unload;

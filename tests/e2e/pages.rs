@@ -7,10 +7,13 @@ use std::{
 
 use agentd_e2e::binaries::workspace;
 
-/// The README and all pages below `docs`.
+/// The README and all pages below `docs`, and those of the client libraries.
 fn pages() -> Vec<PathBuf> {
     let docs = workspace().join("docs");
     let mut pages = vec![workspace().join("README.md")];
+    pages.extend(
+        ["typescript", "python"].map(|name| workspace().join("clients").join(name).join("README.md")),
+    );
     for folder in [docs.join("decisions"), docs] {
         let entries = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
         pages.extend(entries.filter(|path| path.extension().is_some_and(|ending| ending == "md")));

@@ -54,7 +54,10 @@ fn the_types_of_other_languages_were_made_from_the_present_schema() {
     let printed = String::from_utf8(output.stdout).unwrap();
     let sum = printed.split_whitespace().next().unwrap();
     assert_eq!(sum.len(), 64);
-    for file in ["schemas/typescript/agentd-protocol.d.ts", "schemas/python/agentd_protocol.py"] {
+    let copies = ["clients/typescript/src/protocol.ts", "clients/python/src/agentd_client/protocol.py"];
+    for file in
+        ["schemas/typescript/agentd-protocol.d.ts", "schemas/python/agentd_protocol.py"].iter().chain(&copies)
+    {
         let text = fs::read_to_string(binaries::workspace().join(file)).unwrap_or_default();
         let header = text.lines().next().unwrap_or_default();
         assert!(

@@ -300,7 +300,17 @@ fn a_daemon_that_is_ending_says_so_and_can_be_hurried() {
 
     let said = ctl::run(&home, &["status"]);
     assert_eq!(said.code, 9, "{said:?}");
-    assert_says(&said.stdout, &["is ending once its work is done, in ", "1 at work"]);
+    assert_says(
+        &said.stdout,
+        &[
+            "is ending once its work is done, in ",
+            "1 at work",
+            "It waits for 1 session:\n",
+            "  answering",
+            "  project: Go.\n",
+            "`agentctl down --abort` ends it at once",
+        ],
+    );
     let said = ctl::run(&home, &["status", "--json"]);
     let status: Value = serde_json::from_str(&said.stdout).unwrap();
     assert_eq!(
@@ -308,6 +318,8 @@ fn a_daemon_that_is_ending_says_so_and_can_be_hurried() {
         (9, &json!(true), &json!("drain"))
     );
     assert!(status["ending"]["remainingMs"].as_u64().unwrap() <= 600_000, "{status}");
+    let waits_for = status["waitsFor"].as_array().unwrap();
+    assert_eq!((waits_for.len(), &waits_for[0]["state"]), (1, &json!("answering")), "{status}");
 
     // New clients may read and begin nothing.
     let mut late = service.client();
@@ -356,4 +368,69 @@ fn a_deadline_hurries_a_daemon_that_is_ending() {
     assert_eq!(down.code, 0, "{down:?}");
     assert_eq!(service.wait().status.code(), Some(0));
     assert_eq!(last_message(&home)["stopReason"], "aborted");
+}
+
+/// A daemon that finishes a command before it ends says which one, to everyone who waits.
+#[test]
+fn a_daemon_that_is_ending_names_the_command_that_it_waits_for() {
+    let call = sse::calls(&[("c1", "bash", json!({"command": "echo begun; sleep 1000"}))]);
+    let server = MockServer::start([Reply::stream(call)]);
+    let home = Home::with_model(&server);
+    let service = Service::start(&home, &[]);
+    let mut client = service.client();
+    client.done(json!({"type": "open_session", "cwd": home.project()}));
+    client.send(&json!({"type": "prompt", "message": "Run it."}));
+    client.until("its output", |line| text(&line["partialResult"]).contains("begun"));
+
+    // The first `down` waits for the work, and the next daemon does not come before its end.
+    let mut first = Ctl::start(&home, &["down", "--deadline", "10m"]);
+    first.wait_for_stderr("Waiting for 1 session(s) to finish, 10 min 0 s at most.");
+    first.wait_for_stderr("running `echo begun; sleep 1000`");
+    first.wait_for_stderr("`agentctl down --abort` stops them.");
+    let said = ctl::run(&home, &["status"]);
+    assert_eq!(said.code, 9, "{said:?}");
+    assert_says(&said.stdout, &["running `echo begun; sleep 1000`", "project: Run it."]);
+
+    // `up` waits no longer than it is told, and says that it did not start one.
+    let up = ctl::run(&home, &["up", "--timeout", "0"]);
+    assert_eq!(up.code, 9, "{up:?}");
+    assert_says(&up.stderr, &["running `echo begun; sleep 1000`", "has not ended yet"]);
+
+    // A second `down` reaches the daemon while the first one waits; a later deadline counts nothing.
+    let mut later = Ctl::start(&home, &["down", "--deadline", "20m"]);
+    later.wait_for_stderr("Waiting for 1 session(s) to finish, ");
+    let second = ctl::run(&home, &["down", "--abort"]);
+    assert_eq!(second.code, 0, "{second:?}");
+    assert_eq!(service.wait().status.code(), Some(0));
+    for waiting in [first, later] {
+        let waited = waiting.finish();
+        assert_eq!(waited.code, 0, "{waited:?}");
+        assert_says(&waited.stdout, &["agentd has ended (pid "]);
+    }
+    let result = records(&home.session_files()[0])
+        .into_iter()
+        .find(|record| record["message"]["role"] == "toolResult");
+    assert_eq!(result.expect("the call has a result")["message"]["isError"], true);
+    let again = ctl::run(&home, &["down", "--abort"]);
+    assert_eq!((again.code, again.stdout.as_str()), (0, "agentd is not running\n"), "{again:?}");
+}
+
+/// A command of the user is finished first, too, though no run is active.
+#[test]
+fn a_daemon_that_is_ending_waits_for_commands_of_the_user() {
+    let home = Home::new();
+    let service = Service::start(&home, &[]);
+    let mut client = service.client();
+    client.done(json!({"type": "open_session", "cwd": home.project()}));
+    client.send(&json!({"type": "bash", "command": "echo begun; sleep 1000"}));
+    client.event("bash_execution_update");
+    client.done(json!({"type": "shutdown", "deadlineMs": 600_000}));
+    let said = ctl::run(&home, &["status"]);
+    assert_eq!(said.code, 9, "{said:?}");
+    assert_says(&said.stdout, &["It waits for 1 session:", "running `echo begun; sleep 1000`"]);
+    let down = ctl::run(&home, &["down", "--deadline", "0s"]);
+    assert_eq!(down.code, 2, "0s is no time: {down:?}");
+    let down = ctl::run(&home, &["down", "--deadline", "0"]);
+    assert_eq!(down.code, 0, "{down:?}");
+    assert_eq!(service.wait().status.code(), Some(0));
 }

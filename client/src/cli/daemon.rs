@@ -1,6 +1,22 @@
 //! The verbs about the daemon itself, and the choice of the daemon for `prompt` and `rpc`.
 
+use std::time::Duration;
+
+use agentd_protocol::settings::parse_duration;
 use clap::Args;
+
+/// The longest time to wait that can be asked for: a day.
+const MAX_WAIT_SECONDS: u64 = 86_400;
+
+/// A time to wait: a number of seconds, or `90s`, `10m`, `1h30m`.
+fn wait_time(text: &str) -> Result<Duration, String> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let seconds = if is_number { text.parse().unwrap_or(u64::MAX) } else { parse_duration(text)? };
+    if seconds > MAX_WAIT_SECONDS {
+        return Err(format!("expected at most {MAX_WAIT_SECONDS} s, got \"{text}\""));
+    }
+    Ok(Duration::from_secs(seconds))
+}
 
 /// Which daemon does the work. Without a flag: the user's where it runs, else one of our own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Args)]
@@ -20,7 +36,10 @@ pub(crate) struct DaemonChoice {
 Examples:
   agentctl up
   agentctl up --json              where it is, for programs
+  agentctl up --timeout 2m        waits so long for a daemon that is ending
   AGENTD_LOG=debug agentctl up    with a log that says more
+
+A daemon that is ending finishes its work first. `up` says what it waits for, waits until it has ended, and starts the next one.
 
 Exit codes:
   0    it runs
@@ -30,6 +49,10 @@ pub(crate) struct UpOptions {
     /// Print where and what it is as JSON: as `agentctl status --json`, and whether it was started now
     #[arg(long)]
     pub(crate) json: bool,
+
+    /// How long to wait for a daemon that is ending: 30, 90s, 10m; 0: not at all. Default: as long as its work may take
+    #[arg(long, value_name = "DURATION", value_parser = wait_time)]
+    pub(crate) timeout: Option<Duration>,
 }
 
 /// The flags of `agentctl down`.
@@ -37,8 +60,11 @@ pub(crate) struct UpOptions {
 #[command(after_help = "\
 Examples:
   agentctl down                   work is finished first
-  agentctl down --deadline 5      but not for longer than 5 s
-  agentctl down --abort           at once; also while it is ending already
+  agentctl down --deadline 5m     but not for longer than 5 min
+  agentctl down --abort           at once
+
+Both flags reach a daemon that is ending already, also from a second terminal while the first `down` waits: they make its end
+sooner, never later.
 
 Exit codes:
   0    it has ended, or did not run
@@ -49,9 +75,9 @@ pub(crate) struct DownOptions {
     #[arg(long)]
     pub(crate) abort: bool,
 
-    /// How long work has to finish before it is stopped
-    #[arg(long, value_name = "SECONDS", conflicts_with = "abort", value_parser = clap::value_parser!(u64).range(..=86_400))]
-    pub(crate) deadline: Option<u64>,
+    /// How long work has to finish before it is stopped: a number of seconds, 90s, 10m, 1h30m
+    #[arg(long, value_name = "DURATION", conflicts_with = "abort", value_parser = wait_time)]
+    pub(crate) deadline: Option<Duration>,
 }
 
 /// The flags of `agentctl status`.
@@ -60,6 +86,8 @@ pub(crate) struct DownOptions {
 Examples:
   agentctl status
   agentctl status --json          with the path of the socket
+
+Of a daemon that is ending it says which sessions it waits for, what they do, and how to end it sooner.
 
 Exit codes:
   0    it runs
@@ -90,4 +118,19 @@ pub(crate) struct LogsOptions {
     /// How many of the last lines to print first
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 100)]
     pub(crate) lines: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_to_wait() {
+        for (text, seconds) in [("0", 0), ("5", 5), ("90s", 90), ("1h30m", 5_400), ("86400", 86_400)] {
+            assert_eq!(wait_time(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for text in ["", "x", "-1", "1.5", "86401", "25h", "99999999999999999999999"] {
+            assert!(wait_time(text).is_err(), "{text}");
+        }
+    }
 }

@@ -86,6 +86,13 @@ pub(crate) struct AttachOptions {
     pub(crate) show_thinking: bool,
 }
 
+impl AttachOptions {
+    /// Those of `agentctl attach ID`.
+    pub(crate) fn to(id: String) -> Self {
+        Self { id, observe: false, plain: false, no_history: false, show_thinking: false }
+    }
+}
+
 const REMOVE_HELP: &str = "\
 Examples:
   agentctl rm 0198c0de            asks first

@@ -2,15 +2,20 @@
 
 use std::time::Duration;
 
-use agentd_protocol::daemon::{Amount, DaemonEnding, DaemonStatus, EndMode};
+use agentd_protocol::daemon::{Amount, DaemonEnding, DaemonStatus, EndMode, SessionActivity};
+use jiff::Timestamp;
 use serde::Serialize;
 
-use super::daemon_call::block_on;
+use super::{
+    at_work::{LiveSessions, live_sessions},
+    daemon_call::block_on,
+};
 use crate::{
     cli::StatusOptions,
     exit::{Exit, Fault, conclude},
     output,
     render::one_line,
+    rpc::CallError,
     shared_daemon::Endpoint,
 };
 
@@ -21,17 +26,37 @@ struct StatusReport<'a> {
     socket: &'a str,
     #[serde(flatten)]
     status: Option<&'a DaemonStatus>,
+    /// What the sessions do that a daemon which is ending waits for.
+    #[serde(rename = "waitsFor", skip_serializing_if = "Option::is_none")]
+    waits_for: Option<Vec<&'a SessionActivity>>,
 }
 
 pub(crate) fn status(options: &StatusOptions) -> Exit {
     conclude(block_on(async {
         let endpoint = Endpoint::find()?;
-        let status = endpoint.status().await?;
-        print(options, &endpoint, status)
+        let Some(connection) = endpoint.connect().await? else {
+            return print(options, &endpoint, None, None);
+        };
+        let status = connection.status(&endpoint).await?;
+        let live = match status.ending {
+            None => None,
+            Some(_) => match live_sessions(&connection.client).await {
+                Ok(live) => Some(live),
+                // It has ended meanwhile and waits for nothing.
+                Err(CallError::Ended { .. }) => None,
+                Err(error) => return Err(error.into()),
+            },
+        };
+        print(options, &endpoint, Some(status), live.as_ref())
     }))
 }
 
-fn print(options: &StatusOptions, endpoint: &Endpoint, status: Option<DaemonStatus>) -> Result<Exit, Fault> {
+fn print(
+    options: &StatusOptions,
+    endpoint: &Endpoint,
+    status: Option<DaemonStatus>,
+    live: Option<&LiveSessions>,
+) -> Result<Exit, Fault> {
     let socket = endpoint.socket.display().to_string();
     let exit = match &status {
         None => Exit::NoDaemon,
@@ -42,14 +67,30 @@ fn print(options: &StatusOptions, endpoint: &Endpoint, status: Option<DaemonStat
     let printed = if options.json {
         // The report has the socket already.
         let status = status.map(|status| DaemonStatus { socket: None, ..status });
-        output::print_json(&StatusReport { running: found, socket: &socket, status: status.as_ref() })?
+        let waits_for = live.map(LiveSessions::at_work);
+        output::print_json(&StatusReport {
+            running: found,
+            socket: &socket,
+            status: status.as_ref(),
+            waits_for,
+        })?
     } else {
         output::print(&match status {
-            Some(status) => text(&socket, &status),
+            Some(status) => text(&socket, &status) + &ending_text(live),
             None => format!("agentd is not running (socket {})\n", one_line(&socket)),
         })?
     };
     Ok(if printed == Exit::Answered { exit } else { printed })
+}
+
+/// What a daemon that is ending waits for, and what can be done about it.
+fn ending_text(live: Option<&LiveSessions>) -> String {
+    let Some(live) = live else { return String::new() };
+    format!(
+        "{}`agentctl down --abort` ends it at once, `agentctl down --deadline 10s` after 10 s; `agentctl up` waits, and starts \
+         the next one.\n",
+        live.text(Timestamp::now())
+    )
 }
 
 fn text(socket: &str, status: &DaemonStatus) -> String {
@@ -191,12 +232,10 @@ mod tests {
     #[test]
     fn json_holds_the_socket_once() {
         let status = DaemonStatus { socket: None, ..example() };
-        let text =
-            serde_json::to_string(&StatusReport { running: true, socket: "/s", status: Some(&status) })
-                .unwrap();
+        let report = |running, status| StatusReport { running, socket: "/s", status, waits_for: None };
+        let text = serde_json::to_string(&report(true, Some(&status))).unwrap();
         assert_eq!(text.matches("socket").count(), 1, "{text}");
-        let none =
-            serde_json::to_string(&StatusReport { running: false, socket: "/s", status: None }).unwrap();
+        let none = serde_json::to_string(&report(false, None)).unwrap();
         assert_eq!(none, r#"{"running":false,"socket":"/s"}"#);
     }
 }

@@ -3,8 +3,7 @@
 use std::{collections::HashMap, io};
 
 use agentd_protocol::{
-    command::NoParams,
-    daemon::{ListSessionsParams, Role, SessionInfo},
+    daemon::{ListSessionsParams, Role, SessionInfo, WatchSessionsParams},
     event::Event,
 };
 use jiff::{Timestamp, tz::TimeZone};
@@ -36,7 +35,7 @@ async fn watch(options: &WatchOptions) -> Result<Exit, Fault> {
         .map_err(|error| Fault::new(Exit::Failed, format!("agentctl: cannot start: {error}")))?;
     let chunks = output.sender();
     // Watching begins before the first list, so that no change is missed.
-    let watching = connection.client.call::<WatchSessions>(&NoParams {}).await;
+    let watching = connection.client.call::<WatchSessions>(&WatchSessionsParams::default()).await;
     watching?;
     let ended = tokio::select! {
         ended = show(&mut connection, options, &chunks) => ended,

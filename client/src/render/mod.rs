@@ -1,5 +1,6 @@
 //! Texts for stdout and stderr.
 
+mod activity;
 mod answer;
 mod screen;
 mod style;
@@ -12,7 +13,11 @@ pub(crate) use agentd_client_text::{
 };
 pub(crate) use agentd_protocol::terminal_text::{harmless, steers};
 
+pub(crate) use activity::{activity_text, short_time};
 pub(crate) use answer::{stdout_size, whole_text};
+
+#[cfg(test)]
+pub(crate) use activity::example_activity;
 #[cfg(test)]
 pub(crate) use screen::example_session;
 pub(crate) use screen::{Screen, colour_wanted, coloured, paint_diff};

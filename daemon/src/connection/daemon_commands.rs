@@ -9,6 +9,7 @@ use agentd_protocol::{
     daemon::{
         Amount, CloseSessionParams, Counters, DaemonEnding, DaemonStatus, DaemonUsage, HelloParams,
         ListProcessesParams, ListSessionsParams, ProcessInfo, ProcessList, SessionParams, ShutdownParams,
+        WatchSessionsParams, WatchedSessions,
     },
     error::{ErrorCode, Failure},
     frame::Response,
@@ -19,7 +20,8 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    client::daemon_info, dispatcher::Dispatcher, feeds::SessionWatch, options::Origin, writer::WriterCommand,
+    activity_sampler::ActivitySampler, client::daemon_info, dispatcher::Dispatcher, feeds::SessionWatch,
+    options::Origin, writer::WriterCommand,
 };
 use crate::hub::{self, resource_limits, session_list::WithoutFile};
 
@@ -36,7 +38,7 @@ impl Dispatcher {
             DaemonCommand::ListSessions(params) => self.list_sessions(params, id).await,
             DaemonCommand::ListProcesses(params) => self.list_processes(params, id).await,
             DaemonCommand::DeleteSession(params) => self.delete_session(params, id).await,
-            DaemonCommand::WatchSessions(_) => self.watch_sessions(id).await,
+            DaemonCommand::WatchSessions(params) => self.watch_sessions(params, id).await,
             DaemonCommand::UnwatchSessions(_) => {
                 self.watching = None;
                 self.answer(&Response::<()>::done(id, name, None)).await;
@@ -110,16 +112,24 @@ impl Dispatcher {
     }
 
     /// Watches all sessions. A second `watch_sessions` starts over.
-    async fn watch_sessions(&mut self, id: Option<Value>) {
+    async fn watch_sessions(&mut self, params: WatchSessionsParams, id: Option<Value>) {
         let leaving = CancellationToken::new();
+        let watcher = self.registry.watch_broker().subscribe();
+        let (activities, sampler) = if params.activity {
+            let (activities, sampler) = ActivitySampler::start(&self.registry).await;
+            (Some(activities), Some(sampler))
+        } else {
+            (None, None)
+        };
         let watching = SessionWatch {
             registry: Arc::clone(&self.registry),
-            watcher: self.registry.watch_broker().subscribe(),
+            watcher,
+            activities: sampler,
             leaving: leaving.clone(),
         };
         self.watching = Some(leaving.drop_guard());
         // The answer goes out before the first change.
-        self.answer(&Response::<()>::done(id, "watch_sessions", None)).await;
+        self.answer(&Response::done(id, "watch_sessions", Some(WatchedSessions { activities }))).await;
         self.tell_writer(WriterCommand::Watch(watching)).await;
     }
 

@@ -7,7 +7,7 @@ use std::sync::{
 
 use agentd_protocol::{
     Json,
-    daemon::{SessionChanged, SessionOpened},
+    daemon::{SessionActivity, SessionChanged, SessionOpened},
     event::Event,
     message::Message,
 };
@@ -17,6 +17,7 @@ use bytes::Bytes;
 use futures::Stream;
 use tokio_util::sync::CancellationToken;
 
+use super::activity_sampler::ActivitySampler;
 use crate::hub::{SessionChange, SessionRegistry, SessionWatcher};
 
 /// The next output of a stream that the writer merges.
@@ -156,6 +157,8 @@ pub(super) enum WatchOutput {
 pub(super) struct SessionWatch {
     pub(super) registry: Arc<SessionRegistry>,
     pub(super) watcher: SessionWatcher,
+    /// Set where the client wants to hear what the sessions are doing.
+    pub(super) activities: Option<ActivitySampler>,
     /// Fires when the watch ends.
     pub(super) leaving: CancellationToken,
 }
@@ -163,9 +166,21 @@ pub(super) struct SessionWatch {
 impl SessionWatch {
     /// The changes, until the watch ends.
     pub(super) fn batches(self) -> impl Stream<Item = OutputBatch> + Send {
-        let Self { registry, watcher, leaving } = self;
+        let Self { registry, watcher, mut activities, leaving } = self;
         stream! {
-            while let Some(changes) = leaving.run_until_cancelled(watcher.next()).await {
+            loop {
+                let changes = tokio::select! {
+                    () = leaving.cancelled() => break,
+                    changes = watcher.next() => changes,
+                    sampled = next_activities(&mut activities, &registry) => {
+                        let lines = sampled.into_iter().filter_map(|activity| encoded(&Event::from(activity)));
+                        yield OutputBatch::Changes(lines.map(WatchOutput::Line).collect());
+                        continue;
+                    }
+                };
+                if let Some(activities) = &mut activities {
+                    changes.iter().for_each(|(id, change)| activities.note(id, *change));
+                }
                 let mut outputs = Vec::with_capacity(changes.len());
                 for (id, change) in changes {
                     if matches!(change, SessionChange::Closed | SessionChange::Reopened) {
@@ -182,6 +197,17 @@ impl SessionWatch {
     }
 }
 
+/// Waits for new activities, for ever where none are wanted. Cancel safe.
+async fn next_activities(
+    activities: &mut Option<ActivitySampler>,
+    registry: &SessionRegistry,
+) -> Vec<SessionActivity> {
+    match activities {
+        Some(activities) => activities.next(registry).await,
+        None => std::future::pending().await,
+    }
+}
+
 /// `None` for a session that was closed meanwhile: the next batch reports that.
 fn line(registry: &SessionRegistry, id: &str, change: SessionChange) -> Option<Bytes> {
     let session = registry.get(id)?.info();
@@ -191,7 +217,11 @@ fn line(registry: &SessionRegistry, id: &str, change: SessionChange) -> Option<B
             Event::from(SessionOpened { session })
         }
     };
-    match serde_json::to_vec(&event) {
+    encoded(&event)
+}
+
+fn encoded(event: &Event) -> Option<Bytes> {
+    match serde_json::to_vec(event) {
         Ok(line) => Some(line.into()),
         Err(error) => {
             tracing::error!(%error, "cannot write an event");

@@ -3,6 +3,7 @@
 //! The reading half (`read_loop`) takes commands one after the other and hands them on; the writing half (`writer`) copies the
 //! lines that the followed sessions' feeds hold for this client. Neither ever waits for a run.
 
+mod activity_sampler;
 mod attachments;
 mod client;
 mod client_tools;

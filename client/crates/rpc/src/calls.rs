@@ -17,7 +17,7 @@ use agentd_protocol::{
     daemon::{
         self, AttachSessionParams, AttachedSession, CloseSessionParams, HelloParams, ListProcessesParams,
         ListSessionsParams, OpenSessionParams, OpenedSession, ProcessList, SessionList, SessionParams,
-        ShutdownParams,
+        ShutdownParams, WatchSessionsParams, WatchedSessions,
     },
     doctor::{Diagnosis, LocalSetup, SetupLocalParams},
     explain::{ExplainSettingParams, SettingExplanation},
@@ -115,7 +115,7 @@ calls! {
     Steer = "steer": QueueParams => Accepted,
     ToolResponse = "tool_response": ToolResponseParams => (),
     UpdateModels = "update_models": UpdateModelsParams => CatalogueUpdate,
-    WatchSessions = "watch_sessions": NoParams => (),
+    WatchSessions = "watch_sessions": WatchSessionsParams => WatchedSessions,
 }
 
 #[cfg(test)]

@@ -61,7 +61,8 @@ pub(super) fn write_lines(lines: impl IntoIterator<Item = String>, to: &mut dyn 
 /// The variable with the number of the word at the cursor.
 const ZSH_WORD_AT: &str = "AGENTCTL_COMPLETE_AT";
 
-/// The script sends all words without their quotes (`Q`).
+/// The script sends all words without their quotes (`Q`). It is sourced in a start file, or is the file `_agentctl` in a folder of functions:
+/// zsh then calls it as the function of that name, and the first call has to complete, too.
 const ZSH_SCRIPT: &str = r#"#compdef %PROGRAM%
 function _agentctl_complete() {
     local -a offers plain folders
@@ -79,7 +80,11 @@ function _agentctl_complete() {
     (( $#folders )) && _describe -V 'values' folders -S ''
     (( $#plain )) && _describe -V 'values' plain
 }
-compdef _agentctl_complete %PROGRAM%
+if [[ ${funcstack[1]-} == _%PROGRAM% ]]; then
+    _agentctl_complete "$@"
+else
+    compdef _agentctl_complete %PROGRAM%
+fi
 "#;
 
 /// zsh. A reply is `word:explanation`, with colons and backslashes of the word escaped.

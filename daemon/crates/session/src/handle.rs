@@ -6,6 +6,7 @@ use agentd_process::ProcessView;
 use agentd_protocol::{
     client_tools::ClientTool,
     command::{AbortParams, AbortScope, SessionCommand},
+    daemon::SessionActivity,
     error::{ErrorCode, Failure},
     ui::UiResponse,
 };
@@ -171,6 +172,17 @@ impl SessionHandle {
     #[must_use]
     pub fn summary(&self) -> Summary {
         self.summary.get()
+    }
+
+    /// What the session is doing, from its task. It costs a run in the middle of an answer as much as a client that attaches
+    /// does; a session is not kept in memory by it. `None` when the session has ended. Waits while slow subscribers hold the
+    /// session up.
+    ///
+    /// Cancel safety: can be dropped and called again.
+    pub async fn activity(&self) -> Option<SessionActivity> {
+        let (done, waiting) = oneshot::channel();
+        self.inbox.send(InboxMessage::Activity(done)).await.ok()?;
+        waiting.await.ok()
     }
 
     /// Answers a dialog in the name of the client `by`. Ignored where the dialog is over, belongs to another session,

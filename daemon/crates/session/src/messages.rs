@@ -6,7 +6,7 @@ use agentd_process::ArtifactFolder;
 use agentd_protocol::{
     client_tools::{ClientTool, UnregisteredTools},
     command::SessionCommand,
-    daemon::InFlight,
+    daemon::{InFlight, SessionActivity},
     error::Failure,
     session::SessionState,
     ui::{ExtensionUiRequest, UiResponse},
@@ -41,6 +41,8 @@ pub(crate) enum InboxMessage {
     Tools(Box<ToolsMessage>),
     /// A client is there that can be asked whether the project is trusted.
     AskTrust,
+    /// Answers with what the session is doing.
+    Activity(oneshot::Sender<SessionActivity>),
     /// Answers when the session is idle.
     WhenIdle(oneshot::Sender<()>),
     /// Answers with the first line of the session file, which need not be there yet.
@@ -99,6 +101,8 @@ pub(crate) struct AttachQueue {
     pub(crate) subscribers: Vec<oneshot::Sender<Attached>>,
     /// To be told the messages, with the answer so far.
     pub(crate) messages: Vec<Reply>,
+    /// To be told what the session is doing. They keep nothing in memory.
+    pub(crate) activities: Vec<oneshot::Sender<SessionActivity>>,
 }
 
 impl AttachQueue {
@@ -174,6 +178,7 @@ impl InboxMessage {
             Self::Attach { .. }
             | Self::UiResponse(_)
             | Self::AskTrust
+            | Self::Activity(_)
             | Self::WhenIdle(_)
             | Self::Header(_)
             | Self::Copy { .. }

@@ -15,6 +15,8 @@ pub struct Summary {
     pub name: Option<String>,
     /// Whether a run is under way.
     pub is_streaming: bool,
+    /// Whether something works for it: a run, a compaction, a command of the user.
+    pub is_at_work: bool,
     /// Its messages, of every branch.
     pub message_count: u64,
     /// When it was made: Unix time in milliseconds.
@@ -55,7 +57,7 @@ impl SummaryCell {
         let created_ms = agentd_store::parse_timestamp(&tree.info().timestamp).unwrap_or_default();
         let begin = Summary { created_ms, modified_ms: created_ms, parent_id, ..Summary::default() };
         let mut cell = Self { shown: SummaryReader(Arc::new(Mutex::new(begin))), counted: 0 };
-        cell.show(tree, false);
+        cell.show(tree, false, false);
         cell
     }
 
@@ -64,7 +66,7 @@ impl SummaryCell {
     }
 
     /// Brings it up to date; costs what was added to the tree since. True for news: a new name, a begin or an end of work.
-    pub(crate) fn show(&mut self, tree: &SessionTree, is_streaming: bool) -> bool {
+    pub(crate) fn show(&mut self, tree: &SessionTree, is_streaming: bool, is_at_work: bool) -> bool {
         let added = tree.entries().get(self.counted..).unwrap_or_default();
         self.counted = tree.entries().len();
         let mut shown = self.shown.lock();
@@ -78,9 +80,11 @@ impl SummaryCell {
         {
             shown.first_message = first_text(first);
         }
-        let is_news = shown.is_streaming != is_streaming || shown.name.as_deref() != tree.name();
+        let is_news = (shown.is_streaming, shown.is_at_work) != (is_streaming, is_at_work)
+            || shown.name.as_deref() != tree.name();
         if is_news {
             shown.is_streaming = is_streaming;
+            shown.is_at_work = is_at_work;
             shown.name = tree.name().map(str::to_owned);
         }
         is_news

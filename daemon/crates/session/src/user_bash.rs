@@ -53,6 +53,8 @@ pub(crate) struct UnstoredResult {
 pub(crate) struct RunningBash {
     pub(crate) number: u64,
     pub(crate) work: Work,
+    /// When it began: Unix time in milliseconds.
+    pub(crate) since_ms: i64,
     /// Waiters for its end.
     pub(crate) waiting: Vec<oneshot::Sender<()>>,
 }

@@ -39,14 +39,20 @@ impl Actor {
         let number = self.user_bash.last;
         let (id, name) = (request.id().cloned(), Some(params.command.clone()));
         let work = Work { kind: WorkKind::Bash, id, name };
-        self.user_bash.running.push(RunningBash { number, work: work.clone(), waiting: Vec::new() });
+        let since_ms = now_ms();
+        self.user_bash.running.push(RunningBash {
+            number,
+            work: work.clone(),
+            since_ms,
+            waiting: Vec::new(),
+        });
         let cancel = self.user_bash.cancel.child_token();
         let (context, to_actor) = (std::sync::Arc::clone(&self.context), self.to_actor.clone());
         let (intent_log, feed) = (self.journal.intent_log().clone(), self.feed.clone());
         let environment = self.environment_of(Some(&request));
         let begun = IntentRecord::Bash(BashRecord {
             number,
-            at: now_ms(),
+            at: since_ms,
             command: params.command.clone(),
             exclude_from_context: params.exclude_from_context,
             request_key: request.key().map(ToString::to_string),

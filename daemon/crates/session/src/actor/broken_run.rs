@@ -86,7 +86,11 @@ impl Actor {
         let run = RunRecord { at: now_ms(), entry: Some(first.clone()), resumes: 0 };
         let calls = self.last_answer_entry().map(|entry| MadeCalls {
             entry,
-            begun: open.calls.iter().map(|id| NamedCall { id: id.clone(), name: String::new() }).collect(),
+            begun: open
+                .calls
+                .iter()
+                .map(|call| NamedCall { id: call.id().to_owned(), name: String::new() })
+                .collect(),
             ..MadeCalls::default()
         });
         UnfinishedWork { run: Some(run), calls, ..UnfinishedWork::default() }
@@ -111,7 +115,7 @@ impl Actor {
         for message in added {
             match message.get() {
                 Some(Message::ToolResult(result)) => {
-                    if open.calls.contains(&result.tool_call_id) {
+                    if open.has_call(&result.tool_call_id) {
                         self.publish(&ended(result).into());
                     }
                     results.push(message);
@@ -263,7 +267,7 @@ impl Actor {
         for entry in plan.entries {
             let message = self.add_recovered(entry).await?;
             if let Some(Message::ToolResult(result)) = message.get()
-                && open.calls.contains(&result.tool_call_id)
+                && open.has_call(&result.tool_call_id)
             {
                 let end = ended(result).into();
                 self.open_events.event(&end);

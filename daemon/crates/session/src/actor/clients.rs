@@ -61,6 +61,7 @@ impl Actor {
             let so_far = in_flight.as_ref().and_then(|shown| shown.message.clone());
             self.answer_messages(so_far, reply).await;
         }
+        self.answer_activities(in_flight.as_ref());
         self.attach_joining(in_flight);
     }
 

@@ -55,11 +55,13 @@ impl Actor {
             self.wait_for_room(&mut inbox, &closing).await;
             // Unbiased: neither a flood of commands nor a fast model keeps the other waiting. An abort needs no
             // precedence here: it goes by the switch.
+            let mut is_work = true;
             tokio::select! {
                 is_there = inbox.ready(COMMANDS_AT_ONCE) => {
                     if !is_there {
                         break;
                     }
+                    is_work = false;
                 }
                 _ = from_tasks.recv_many(&mut taken, RUN_MESSAGES_AT_ONCE) => {}
                 Some(_) = self.tasks.join_next() => {}
@@ -80,11 +82,12 @@ impl Actor {
                     continue;
                 }
             }
-            last_work = Instant::now();
             for _ in 0..COMMANDS_AT_ONCE {
                 // Answers can be long: wait for room before each.
                 self.wait_for_room(&mut inbox, &closing).await;
                 let Some(message) = inbox.take() else { break };
+                // A session that is only looked at stays idle.
+                is_work |= !matches!(message, InboxMessage::Activity(_));
                 match message {
                     InboxMessage::Command(request) => {
                         let (command, reply) = *request;
@@ -108,6 +111,7 @@ impl Actor {
                         self.ask_trust();
                         self.ask_to_deliver();
                     }
+                    InboxMessage::Activity(done) => self.tell_activity(done),
                     InboxMessage::WhenIdle(done) => self.when_idle(done),
                     InboxMessage::Header(header) => {
                         // The asker may have left.
@@ -135,6 +139,9 @@ impl Actor {
                         return Ended::Closed;
                     }
                 }
+            }
+            if is_work {
+                last_work = Instant::now();
             }
             self.on_run_messages(&mut taken).await;
             if !self.run.is_active() {

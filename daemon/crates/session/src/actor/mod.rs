@@ -4,6 +4,7 @@
 //! family, one file each. Nothing outside of this folder names the actor.
 
 mod abort;
+mod activity;
 mod bash;
 mod broken_run;
 mod checkpoints;

@@ -97,7 +97,7 @@ pub(crate) struct Actor {
 impl Actor {
     /// Updates the summary that lists of sessions show.
     pub(super) fn show_summary(&mut self) {
-        if self.summary.show(self.journal.tree(), self.run.is_active()) {
+        if self.summary.show(self.journal.tree(), self.run.is_active(), !self.is_idle()) {
             self.context.services.watch.changed(&self.context.session_id);
         }
     }

@@ -76,7 +76,7 @@ impl Actor {
             _ => None,
         };
         SessionState {
-            pending_tool_calls: Some(open.calls),
+            pending_tool_calls: Some(open.calls.iter().map(|call| call.id().to_owned()).collect()),
             has_streaming_message: Some(open.answer),
             error_message,
             cwd: self.cwd_text(),

@@ -19,5 +19,5 @@ mod slot;
 pub(crate) use channels::{DetachedCalls, Prompt, RunBeginning, RunChannels};
 pub(crate) use drive::drive;
 pub(crate) use message::{ContextFill, ModelInputs, RUN_MESSAGES, RUN_MESSAGES_AT_ONCE, RunMessage};
-pub(crate) use open_events::{OpenEvents, OpenParts};
+pub(crate) use open_events::{OpenCall, OpenEvents, OpenParts};
 pub(crate) use slot::{FinishedRun, NextUserMessage, RunSlot};

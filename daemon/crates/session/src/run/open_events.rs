@@ -3,16 +3,18 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agentd_protocol::{
-    event::{Event, MessageStart},
+    event::{Event, MessageStart, ToolExecutionStart},
     message::Message,
 };
+
+use crate::clock::now_ms;
 
 /// Shared by the run that tells, and those who come after one that broke down.
 #[derive(Clone, Default)]
 pub(crate) struct OpenEvents(Arc<Mutex<OpenParts>>);
 
 /// Events that have begun and not ended.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct OpenParts {
     /// A run is under way, told or not.
     pub(crate) active: bool,
@@ -23,15 +25,45 @@ pub(crate) struct OpenParts {
     /// `message_start` of an answer without `message_end`.
     pub(crate) answer: bool,
     /// Calls with `tool_execution_start` and without `tool_execution_end`.
-    pub(crate) calls: Vec<String>,
+    pub(crate) calls: Vec<OpenCall>,
+    /// When the last answer or turn began: Unix time in milliseconds; 0 before the first.
+    pub(crate) step_ms: i64,
     /// The entry of the run's first message.
     pub(crate) first: Option<String>,
+}
+
+/// A call that has begun and not ended.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct OpenCall {
+    /// Its `tool_execution_start`.
+    pub(crate) start: ToolExecutionStart,
+    /// When that was published: Unix time in milliseconds.
+    pub(crate) since_ms: i64,
+}
+
+impl OpenCall {
+    /// The id of the call.
+    pub(crate) fn id(&self) -> &str {
+        &self.start.tool_call_id
+    }
+}
+
+impl OpenParts {
+    /// Whether a call with that id is open.
+    pub(crate) fn has_call(&self, id: &str) -> bool {
+        self.calls.iter().any(|call| call.id() == id)
+    }
+
+    /// A step of the run begins.
+    fn step(&mut self) {
+        self.step_ms = now_ms();
+    }
 }
 
 impl OpenEvents {
     /// A run begins.
     pub(crate) fn begin(&self) {
-        *self.lock() = OpenParts { active: true, ..OpenParts::default() };
+        *self.lock() = OpenParts { active: true, step_ms: now_ms(), ..OpenParts::default() };
     }
 
     /// The session has settled.
@@ -44,15 +76,25 @@ impl OpenEvents {
         match event {
             Event::AgentStart(_) => self.lock().run = true,
             Event::AgentEnd(_) => self.lock().run = false,
-            Event::TurnStart(_) => self.lock().turn = true,
+            Event::TurnStart(_) => {
+                let mut open = self.lock();
+                open.turn = true;
+                open.step();
+            }
             Event::TurnEnd(_) => self.lock().turn = false,
             Event::MessageStart(MessageStart { message })
                 if matches!(message.get(), Some(Message::Assistant(_))) =>
             {
-                self.lock().answer = true;
+                let mut open = self.lock();
+                open.answer = true;
+                open.step();
             }
-            Event::ToolExecutionStart(call) => self.lock().calls.push(call.tool_call_id.clone()),
-            Event::ToolExecutionEnd(call) => self.lock().calls.retain(|id| *id != call.tool_call_id),
+            Event::ToolExecutionStart(start) => {
+                self.lock().calls.push(OpenCall { start: start.clone(), since_ms: now_ms() });
+            }
+            Event::ToolExecutionEnd(call) => {
+                self.lock().calls.retain(|open| open.id() != call.tool_call_id);
+            }
             _ => {}
         }
     }
@@ -105,9 +147,13 @@ mod tests {
             turn: true,
             answer: true,
             calls: vec![],
+            step_ms: 0,
             first: Some("e1".into()),
         };
-        assert_eq!(open_events.snapshot(), open);
+        // The clock is the system's.
+        let snapshot = || OpenParts { step_ms: 0, ..open_events.snapshot() };
+        assert!(open_events.snapshot().step_ms > 0);
+        assert_eq!(snapshot(), open);
         open_events.message_ended("e2");
         open_events.event(&call("c1"));
         open_events.event(&call("c2"));
@@ -119,7 +165,10 @@ mod tests {
             duration_ms: None,
         };
         open_events.event(&ended.into());
-        assert_eq!(open_events.snapshot(), OpenParts { answer: false, calls: vec!["c2".into()], ..open });
+        let left = snapshot();
+        assert_eq!(left.calls.iter().map(OpenCall::id).collect::<Vec<_>>(), ["c2"]);
+        assert!(left.has_call("c2") && !left.has_call("c1") && left.calls[0].since_ms > 0);
+        assert_eq!(left, OpenParts { answer: false, calls: left.calls.clone(), ..open });
         open_events.event(&TurnEnd { message: answer, tool_results: vec![] }.into());
         open_events.event(&AgentEnd { messages: vec![], will_retry: false }.into());
         assert!(!open_events.snapshot().run && !open_events.snapshot().turn);
