@@ -9,7 +9,7 @@ use agentd_client_text::{
 use agentd_protocol::{
     Json,
     entry::EntryBody,
-    event::{AssistantMessageEvent, DecisionMaker, Event, MessageUpdate},
+    event::{AssistantMessageEvent, Event, MessageUpdate},
     message::{AssistantMessage, ContentBlock, Message as SessionMessage, StopReason},
     ui::{ExtensionUiRequest, NotifyType, UiMethod, UiRequestResolved},
 };
@@ -27,8 +27,12 @@ use crate::{
 /// Takes an event.
 pub(super) fn event(chat: &mut Chat, event: &Event) -> Vec<Effect> {
     match event {
-        Event::AgentStart(_) | Event::TurnStart(_) => at_work(chat, "waiting for the answer"),
+        Event::AgentStart(_) | Event::TurnStart(_) => {
+            chat.session.is_streaming = true;
+            at_work(chat, "waiting for the answer");
+        }
         Event::AgentSettled(_) => {
+            chat.session.is_streaming = false;
             chat.activity = None;
             chat.blocks.clear();
             return vec![Effect::Call(Box::new(Call::Stats))];
@@ -67,7 +71,7 @@ pub(super) fn event(chat: &mut Chat, event: &Event) -> Vec<Effect> {
         Event::CompactionEnd(end) => {
             let level = if end.error_message.is_some() { NoticeLevel::Error } else { NoticeLevel::Info };
             notice(chat, level, compacted(end));
-            if !chat.session.is_streaming && !end.will_retry && chat.blocks.is_empty() {
+            if !chat.session.is_streaming {
                 chat.activity = None;
             }
             return vec![Effect::Call(Box::new(Call::Stats))];
@@ -77,9 +81,7 @@ pub(super) fn event(chat: &mut Chat, event: &Event) -> Vec<Effect> {
                 format!("The summary failed ({}). It is asked for again.", one_line(&retry.error_message));
             notice(chat, NoticeLevel::Warning, text);
         }
-        Event::PermissionDecision(decision)
-            if decision.by != DecisionMaker::Policy || decision.client.is_none() =>
-        {
+        Event::PermissionDecision(decision) => {
             notice(chat, NoticeLevel::Info, decided(decision));
         }
         Event::PermissionsChanged(changed) => {

@@ -1,10 +1,6 @@
 //! What keys do.
 
-use agentd_protocol::{
-    command::StreamingBehavior,
-    permissions::PermissionResponseParams,
-    ui::{UiMethod, UiResponse},
-};
+use agentd_protocol::{command::StreamingBehavior, permissions::PermissionResponseParams, ui::UiResponse};
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use crate::{
@@ -259,7 +255,6 @@ fn question(chat: &mut Chat, key: KeyEvent) -> Option<Vec<Effect>> {
     let panel = chat.question.as_mut()?;
     let answer = panel.key(key);
     let id = panel.request.id.clone();
-    let is_permission = matches!(panel.request.method, UiMethod::Permission(_));
     let mut response = UiResponse {
         id: id.clone(),
         session_id: Some(chat.session.session_id.clone()),
@@ -267,9 +262,9 @@ fn question(chat: &mut Chat, key: KeyEvent) -> Option<Vec<Effect>> {
     };
     let call = match answer {
         QuestionAnswer::Nothing => return Some(Vec::new()),
-        // Ctrl-C at a question does not clear what is typed for later.
-        QuestionAnswer::Other if is_permission && key.code == KeyCode::Esc => return Some(Vec::new()),
-        QuestionAnswer::Other => return None,
+        QuestionAnswer::Other if key.code == KeyCode::Char('d') => return Some(vec![Effect::Quit]),
+        // What is typed for later is left alone.
+        QuestionAnswer::Other => return Some(Vec::new()),
         QuestionAnswer::Permission(decision, message) => Call::Answer(PermissionResponseParams {
             request_id: id.clone(),
             decision,

@@ -134,7 +134,8 @@ pub(crate) enum Call {
 /// The answer to a call.
 #[derive(Debug)]
 pub(crate) enum Reply {
-    Accepted,
+    /// A prompt was taken: the one with this key.
+    Accepted(Option<String>),
     PromptFailed(PromptParams, CallFailure),
     Failed(CallFailure),
     Aborted(Option<AbortReceipt>),

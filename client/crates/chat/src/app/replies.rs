@@ -21,7 +21,7 @@ use crate::{
 /// Takes an answer.
 pub(super) fn reply(chat: &mut Chat, reply: Reply) -> Vec<Effect> {
     match reply {
-        Reply::Accepted => drop(chat.unanswered.pop_front()),
+        Reply::Accepted(key) => chat.unanswered.retain(|waiting| waiting.request_key != key),
         Reply::PromptFailed(params, failure) => {
             if failure.is_lost {
                 // It is sent again on the next connection.

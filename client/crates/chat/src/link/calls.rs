@@ -49,7 +49,7 @@ pub(super) async fn perform(client: &Client, session: &str, folder: PathBuf, cal
             }
         };
         return match client.call_in::<rpc::Prompt>(session, &whole).await {
-            Ok(_) => Reply::Accepted,
+            Ok(_) => Reply::Accepted(params.request_key),
             Err(error) => Reply::PromptFailed(params, error.into()),
         };
     }
@@ -61,7 +61,7 @@ async fn answered(client: &Client, session: &str, folder: PathBuf, call: Call) -
     Ok(match call {
         Call::Prompt(params) => {
             client.call_in::<rpc::Prompt>(session, &params).await?;
-            Reply::Accepted
+            Reply::Accepted(params.request_key)
         }
         Call::Abort => Reply::Aborted(client.call_in::<rpc::Abort>(session, &none).await?),
         Call::ClearQueue => Reply::Cleared(client.call_in::<rpc::ClearQueue>(session, &none).await?),

@@ -50,7 +50,8 @@ impl QuestionPanel {
     /// Takes a key.
     pub(crate) fn key(&mut self, key: KeyEvent) -> QuestionAnswer {
         let with_control = key.modifiers.contains(KeyModifiers::CONTROL);
-        if with_control && !matches!(key.code, KeyCode::Char('d')) {
+        let is_editor = matches!(self.request.method, UiMethod::Editor { .. });
+        if with_control && !(is_editor && key.code == KeyCode::Char('d')) {
             return QuestionAnswer::Other;
         }
         match &self.request.method {

@@ -62,7 +62,7 @@ fn offers(chat: &Chat, rows: &mut Vec<Line<'static>>) {
     let longest = completions.offers.iter().map(|offer| columns(&offer.text)).max().unwrap_or(0);
     let shown = completions.offers.iter().enumerate().skip(first).take(MOST_OFFERS);
     for (at, offer) in shown {
-        let name = agentd_client_text::padded(&offer.text, longest.min(30), false);
+        let name = agentd_client_text::padded(&one_line(&offer.text), longest.min(30), false);
         let row = cut(&format!("  {name}  {}", one_line(&offer.about)), chat.width);
         let style = if at == completions.selected { theme::SELECTED } else { theme::DIM };
         rows.push(Line::styled(row.trim_end().to_owned(), style));

@@ -1,5 +1,6 @@
 //! How the screen is divided.
 
+use agentd_protocol::terminal_text::steers;
 use ratatui_core::{
     buffer::Buffer,
     layout::{Position, Rect},
@@ -39,6 +40,10 @@ pub(crate) fn draw(chat: &mut Chat, area: Rect, buffer: &mut Buffer, has_colours
         put(buffer, lower, at, row);
     }
     put(buffer, area, usize::from(area.height) - 1, &status::row(chat, usize::from(area.width)));
+    // Texts are cleaned where they come from; nothing that was forgotten there reaches the terminal.
+    for cell in buffer.content.iter_mut().filter(|cell| cell.symbol().contains(steers)) {
+        cell.set_symbol(" ");
+    }
     if !has_colours {
         for cell in &mut buffer.content {
             (cell.fg, cell.bg) = (Color::Reset, Color::Reset);

@@ -214,7 +214,7 @@ fn enter_sends_and_while_it_works_steers() {
     let [Call::Prompt(prompt)] = calls(&effects)[..] else { panic!("{effects:?}") };
     assert_eq!((prompt.message.as_str(), prompt.streaming_behavior), ("Hi", None));
     assert!(effects.contains(&Effect::Remember("Hi".into())));
-    program.take(Message::Reply(Box::new(Reply::Accepted)));
+    program.take(Message::Reply(Box::new(Reply::Accepted(prompt.request_key.clone()))));
     program.event(user("Hi"));
     program.event(user("From elsewhere"));
     assert!(
@@ -388,4 +388,25 @@ fn without_colours_no_cell_has_one() {
     draw(&mut program.chat, area, &mut buffer, false);
     assert!(buffer.content.iter().all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset));
     assert!(program.buffer().content.iter().any(|cell| cell.fg != Color::Reset));
+}
+
+#[test]
+fn nothing_of_others_steers_the_terminal() {
+    let bad = "a\u{1b}]0;x\u{7}\u{202e}b\u{9b}2J\tc";
+    let mut program = Program::new(
+        70,
+        30,
+        json!([{"role": "user", "content": bad, "timestamp": 0},
+        {"role": "assistant", "stopReason": "error", "errorMessage": bad, "timestamp": 0, "content": [
+            {"type": "text", "text": bad}, {"type": "thinking", "thinking": bad},
+            {"type": "toolCall", "id": "1", "name": bad, "arguments": {"command": bad}}]}]),
+    );
+    program.event(json!({"type": "session_info_changed", "name": bad}));
+    program.event(json!({"type": "queue_update", "steering": [bad], "followUp": []}));
+    program.chat.branch = Some(bad.into());
+    program.chat.flash = Some(bad.into());
+    program.control('o');
+    let symbols: String = program.buffer().content.iter().map(|cell| cell.symbol().to_owned()).collect();
+    assert!(!symbols.contains(agentd_protocol::terminal_text::steers), "{symbols:?}");
+    assert!(symbols.contains("steers: a"));
 }
