@@ -3,16 +3,16 @@
 mod chat;
 mod commands;
 mod completing;
+mod dispatch;
 mod events;
 mod keys;
 mod messages;
 mod replies;
 mod sending;
 mod showing;
-mod update;
 
 pub(crate) use self::{
     chat::{Chat, Connection, Panel},
+    dispatch::update,
     messages::{Call, CallFailure, Effect, Message, Opened, Reply, SwitchTo},
-    update::update,
 };
