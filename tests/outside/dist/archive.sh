@@ -66,7 +66,7 @@ check_archive() {
   in_repository cargo xtask dist npm --bin-dir "$work/arm64" --bin-dir "$work/${file%.tar.gz}/bin" --out "$work/two" > /dev/null
   [ "$(cd "$work/two" && echo *)" = "SHA256SUMS agentd-cli-$version.tgz agentd-cli-linux-arm64-$version.tgz agentd-cli-linux-x64-$version.tgz" ] ||
     fail "other packages for two processors: $(ls "$work/two")"
-  tar -xzOf "$work/two/agentd-cli-linux-arm64-$version.tgz" package/package.json | tr -d ' \n' | grep -Fq '"cpu":["arm64"]' ||
+  tar -xzOf "$work/two/agentd-cli-linux-arm64-$version.tgz" package/package.json | tr -d ' \n' | grep -F '"cpu":["arm64"]' > /dev/null ||
     fail "the processor of the package for ARM64"
   ok "packages for two processors"
 }
