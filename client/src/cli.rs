@@ -1,5 +1,6 @@
 //! The command line: a file for each family of verbs.
 
+mod chat;
 mod daemon;
 mod empty_values;
 mod guard_rails;
@@ -18,6 +19,7 @@ mod work;
 use clap::{Parser, Subcommand};
 
 pub(crate) use self::{
+    chat::ChatOptions,
     daemon::{DaemonChoice, DownOptions, LogsOptions, StatusOptions, UpOptions},
     empty_values::refusal as empty_value_refusal,
     guard_rails::GuardRailOptions,
@@ -52,6 +54,9 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Send a prompt; the answer goes to stdout, tool activity to stderr
     Prompt(Box<PromptOptions>),
+
+    /// Talk to a session on the whole terminal; leaving stops nothing. A bare agentctl does the same
+    Chat(Box<ChatOptions>),
 
     /// Pass JSON Lines through to a session: commands on stdin, answers and events on stdout
     Rpc(RpcOptions),

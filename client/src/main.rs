@@ -29,6 +29,9 @@ fn main() -> ExitCode {
     // Answers the request of a shell's completion script and ends the program.
     let completing = CompleteEnv::with_factory(Cli::command).shells(commands::complete::SHELLS);
     completing.var(commands::complete::VARIABLE).complete();
+    if commands::chat::is_meant_by_no_arguments() {
+        return commands::chat::run(&cli::ChatOptions::default()).into();
+    }
     let definition = Cli::command();
     let matches = definition.clone().try_get_matches();
     if let Some(refused) =
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
     };
     match cli.command {
         cli::Command::Prompt(options) => commands::prompt::run(*options),
+        cli::Command::Chat(options) => commands::chat::run(&options),
         cli::Command::Rpc(options) => commands::rpc::run(&options),
         cli::Command::Models(options) => commands::models::run(&options),
         cli::Command::Login(options) => commands::auth::login(options),

@@ -216,7 +216,7 @@ fn attach_shows_the_last_exchange_and_what_others_say() {
         client.done(json!({"type": "prompt", "message": prompt}));
         client.settled();
     }
-    let mut watching = Terminal::start(&home, &binaries::agentctl(), &["attach", "aaaa"]);
+    let mut watching = Terminal::start(&home, &binaries::agentctl(), &["attach", "--plain", "aaaa"]);
     watching.wait_for("> Second?");
     watching.wait_for("The second answer.");
     client.done(json!({"type": "prompt", "message": "Third?"}));
@@ -227,7 +227,8 @@ fn attach_shows_the_last_exchange_and_what_others_say() {
     let done = watching.finish();
     assert_eq!((done.code, done.stdout.contains("First?")), (0, false), "{done:?}");
 
-    let mut plain = Terminal::start(&home, &binaries::agentctl(), &["attach", "--no-history", "aaaa"]);
+    let mut plain =
+        Terminal::start(&home, &binaries::agentctl(), &["attach", "--plain", "--no-history", "aaaa"]);
     plain.wait_for("type to talk to it");
     plain.press("\u{4}");
     let done = plain.finish();

@@ -88,7 +88,7 @@ fn a_question_that_another_client_answers_goes_away_and_says_so() {
     editor.send(&json!({"type": "prompt", "sessionId": id, "message": "Make it."}));
     let question = editor.event("extension_ui_request");
     // It was asked before this client came.
-    let mut terminal = Terminal::start(&home, &binaries::agentctl(), &["attach", &id]);
+    let mut terminal = Terminal::start(&home, &binaries::agentctl(), &["attach", "--plain", &id]);
     terminal.wait_for("Type a key and Enter.");
     editor.done(json!({
         "type": "permission_response", "sessionId": id, "requestId": question["id"], "decision": "deny",

@@ -307,7 +307,7 @@ fn agentctl_attach_shows_talks_and_leaves_the_session_alone() {
     assert_eq!(wrong.code, 1, "{wrong:?}");
     client.done(json!({"type": "prompt", "message": "Hi"}));
     client.event("message_update");
-    let mut terminal = Terminal::start(&home, &binaries::agentctl(), &["attach", &id]);
+    let mut terminal = Terminal::start(&home, &binaries::agentctl(), &["attach", "--plain", &id]);
     terminal.wait_for("at work; type to talk to it");
     terminal.wait_for("Begun before. ");
     gate.open();

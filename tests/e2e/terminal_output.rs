@@ -224,7 +224,7 @@ fn an_attached_terminal_shows_it_too() {
     client.done(json!({"type": "hello", "protocol": 1, "client": {"name": "editor"}, "capabilities": {"sessions": true}}));
     let id = crate::asking::open(&mut client, &home, &[]);
     let mut terminal =
-        Terminal::start_with(&home, &binaries::agentctl(), &["attach", &id], Some((60, 24)), &[]);
+        Terminal::start_with(&home, &binaries::agentctl(), &["attach", "--plain", &id], Some((60, 24)), &[]);
     terminal.wait_for("Ctrl-D leaves it.");
     client.send(&json!({"type": "prompt", "sessionId": id, "message": "Go."}));
     terminal.wait_for("Some \u{1b}[1mbo");
@@ -238,7 +238,7 @@ fn an_attached_terminal_shows_it_too() {
     assert_eq!(rows[at..at + 3], ["Title", "", "Some bold text."]);
     // The history is laid out, too.
     let mut terminal =
-        Terminal::start_with(&home, &binaries::agentctl(), &["attach", &id], Some((60, 24)), &[]);
+        Terminal::start_with(&home, &binaries::agentctl(), &["attach", "--plain", &id], Some((60, 24)), &[]);
     terminal.wait_for("Ctrl-D leaves it.");
     terminal.wait_for("text.");
     terminal.press("\u{4}");

@@ -51,9 +51,11 @@ const ATTACH_HELP: &str = "\
 Examples:
   agentctl attach 0198c0de        the beginning of an id is enough
   agentctl attach --observe 0198c0de
+  agentctl attach --plain 0198c0de        line by line, as in a pipe
 
-What is typed is a prompt, or steers the work that is under way. Ctrl-D and Ctrl-C leave the session alone. A
-session that is not in the daemon's memory is loaded from its file.
+On a terminal the session gets the whole screen (docs/chat.md). With --plain, --observe and in pipes, lines are printed as things
+happen, and a line that is typed is a prompt, or steers the work that is under way. Ctrl-D and Ctrl-C leave the session
+alone. A session that is not in the daemon's memory is loaded from its file.
 
 Exit codes:
   0    it was left with Ctrl-D, or it was closed
@@ -73,6 +75,10 @@ pub(crate) struct AttachOptions {
     #[arg(long)]
     pub(crate) observe: bool,
 
+    /// Line by line, as in a pipe, also where the whole terminal could be used
+    #[arg(long)]
+    pub(crate) plain: bool,
+
     /// Do not show the last messages first
     #[arg(long)]
     pub(crate) no_history: bool,
@@ -85,7 +91,7 @@ pub(crate) struct AttachOptions {
 impl AttachOptions {
     /// Those of `agentctl attach ID`.
     pub(crate) fn to(id: String) -> Self {
-        Self { id, observe: false, no_history: false }
+        Self { id, observe: false, plain: false, no_history: false, show_thinking: false }
     }
 }
 

@@ -9,14 +9,14 @@ use std::{
 
 use agentd_protocol::{
     command::{NoParams, PromptParams, StreamingBehavior},
-    daemon::{AttachSessionParams, AttachedSession, Role},
+    daemon::{AttachSessionParams, AttachedSession, Role, SessionInfo},
     event::Event,
     message::{ContentBlock, Message},
 };
 use tokio::sync::mpsc;
 
 use super::{
-    daemon_call,
+    chat, daemon_call,
     dialogs::{PendingDialogs, TypedOutcome},
     find_session::{self, SessionScope},
     typed_lines::{TypedLine, typed_lines},
@@ -32,7 +32,19 @@ use crate::{
 
 /// Follows a session until its end, the end of stdin, or Ctrl-C. None of these stops the session.
 pub(crate) fn run(options: &AttachOptions) -> Exit {
+    let is_whole_screen = !options.plain && !options.observe && chat::is_at_terminal() && !chat::is_dumb();
+    if is_whole_screen {
+        return conclude(
+            daemon_call::block_on(find(options)).and_then(|session| chat::attach(session.id, session.cwd)),
+        );
+    }
     conclude(daemon_call::block_on(attach(options)))
+}
+
+/// The session that is meant.
+async fn find(options: &AttachOptions) -> Result<SessionInfo, Fault> {
+    let connection = daemon_call::require(Role::Control).await?;
+    find_session::on(&connection.client, &options.id, SessionScope::All).await
 }
 
 async fn attach(options: &AttachOptions) -> Result<Exit, Fault> {

@@ -7,6 +7,7 @@ mod at_work;
 pub(crate) mod attach;
 pub(crate) mod auth;
 pub(crate) mod bug_report;
+pub(crate) mod chat;
 pub(crate) mod clean;
 pub(crate) mod complete;
 pub(crate) mod config;

@@ -2,7 +2,7 @@
 
 mod conversation;
 mod ending;
-mod last_session;
+pub(super) mod last_session;
 mod link;
 mod model_choice;
 mod output_schema;

@@ -1,21 +1,13 @@
 //! A run for people: the answer on stdout, notices about tools and models on stderr.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use agentd_protocol::event::{
-    AssistantMessageEvent, AutoRetryStart, CompactionEnd, Event, FallbackPurpose, ModelFallback, ProcessEnd,
-    ProcessEndedBy, ProviderStalled, StallAction, StallPhase,
+use agentd_client_text::{
+    compacted, decided, ended_process, fell_back, permissions_changed, retried, slow_provider, unkept,
 };
+use agentd_protocol::event::{AssistantMessageEvent, AutoRetryStart, Event};
 
-use super::{
-    answer::AnswerView,
-    checkpoints::unkept,
-    one_line,
-    permissions::{decided, permissions_changed},
-    steers,
-    style::StreamStyle,
-    tool_lines::ToolLines,
-};
+use super::{answer::AnswerView, steers, style::StreamStyle, tool_lines::ToolLines};
 use crate::output::OutputChunk;
 
 /// A user's message for stderr: each line after `> `.
@@ -153,75 +145,14 @@ impl TextRenderer {
     }
 
     fn retried(&self, retry: &AutoRetryStart) -> Vec<OutputChunk> {
-        let seconds = Duration::from_millis(retry.delay_ms).as_secs_f64();
-        let why = one_line(&retry.error_message);
-        let line = format!(
-            "The model's answer failed ({why}). Asking again in {seconds} s (retry {} of {}).",
-            retry.attempt, retry.max_attempts
-        );
-        vec![OutputChunk::Err(format!("{}\n", self.style.dim(&line)).into_bytes())]
-    }
-}
-
-/// The line about a provider that takes too long.
-fn slow_provider(stalled: &ProviderStalled) -> String {
-    let what = match stalled.phase {
-        StallPhase::Connect => "no connection",
-        StallPhase::FirstByte => "no beginning of an answer",
-        StallPhase::Idle => "nothing",
-        StallPhase::Progress => "nothing of an answer",
-        StallPhase::Request => "no whole answer",
-    };
-    let next = match stalled.action {
-        StallAction::Retry => "It is asked again.",
-        StallAction::Fail => "It is given up.",
-    };
-    let seconds = Duration::from_millis(stalled.waited_ms).as_secs_f64();
-    let provider = one_line(&stalled.provider);
-    format!("{provider} takes too long: {what} for {seconds} s. {next}")
-}
-
-/// The line about the end of a background process.
-fn ended_process(end: &ProcessEnd) -> String {
-    let how = match end.signal {
-        Some(signal) => format!("was ended by signal {signal}"),
-        None => format!("exited with code {}", end.exit_code),
-    };
-    let why = match end.ended_by {
-        Some(ProcessEndedBy::Timeout) => " at its time limit",
-        Some(ProcessEndedBy::Model) | None => "",
-    };
-    format!("{} {how}{why}: {}", end.process_id, one_line(&end.command))
-}
-
-/// The line about the model that goes on.
-fn fell_back(fallback: &ModelFallback) -> String {
-    let ModelFallback { from, to, purpose, error_message, .. } = fallback;
-    let what = match purpose {
-        FallbackPurpose::Answer => "goes on",
-        FallbackPurpose::Summary => "writes the summary",
-    };
-    format!(
-        "{}/{} failed ({}). {}/{} {what}.",
-        from.provider,
-        from.id,
-        one_line(error_message),
-        to.provider,
-        to.id
-    )
-}
-
-/// The line about a compaction.
-fn compacted(end: &CompactionEnd) -> String {
-    match (&end.result, &end.error_message) {
-        (Some(result), _) => format!(
-            "The conversation was compacted: about {} tokens became {}.{}",
-            result.tokens_before,
-            result.estimated_tokens_after,
-            if end.will_retry { " Asking again." } else { "" }
-        ),
-        (None, Some(error)) => one_line(error),
-        (None, None) => "The compaction was stopped.".to_owned(),
+        vec![OutputChunk::Err(
+            format!(
+                "{}
+",
+                self.style.dim(&retried(retry))
+            )
+            .into_bytes(),
+        )]
     }
 }
 

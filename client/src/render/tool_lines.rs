@@ -4,11 +4,9 @@ use std::collections::HashMap;
 
 use agentd_protocol::event::{ToolExecutionEnd, ToolExecutionStart};
 
-use super::{
-    columns, cut, one_line, paint_diff,
-    style::StreamStyle,
-    tool_line::{outcome, subject},
-};
+use agentd_client_text::outcome;
+
+use super::{columns, cut, one_line, paint_diff, style::StreamStyle, subject};
 use crate::exit::stderr_width;
 
 const GREEN: &str = "32";

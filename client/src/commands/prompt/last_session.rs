@@ -32,14 +32,14 @@ pub(crate) struct ControllingTerminal {
 impl ControllingTerminal {
     /// The controlling terminal, independent of the standard streams; `None` without one, and where the system does not
     /// report it.
-    pub(super) fn current() -> Option<Self> {
+    pub(crate) fn current() -> Option<Self> {
         let name = ProcessStat::of("self")?.terminal()?;
         let agent_dir = &Endpoint::find().ok()?.agent_dir;
         Some(Self { file: agent_dir.join("run/terminals").join(name) })
     }
 
     /// The id of the last session in a folder.
-    pub(super) fn last(&self, folder: &Path) -> Option<String> {
+    pub(crate) fn last(&self, folder: &Path) -> Option<String> {
         self.read().remove(&folder.display().to_string())
     }
 

@@ -2,10 +2,10 @@
 
 use agentd_protocol::checkpoints::Checkpoint;
 
-use super::one_line;
+use crate::one_line;
 
 /// The line about what cannot be undone; `None` where everything can.
-pub(super) fn unkept(checkpoint: &Checkpoint) -> Option<String> {
+pub fn unkept(checkpoint: &Checkpoint) -> Option<String> {
     let first = checkpoint.skipped.first()?;
     let more = match checkpoint.skipped.len() - 1 {
         0 => String::new(),

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use jiff::{Timestamp, tz::TimeZone};
 
-use super::one_line;
+use crate::one_line;
 
 /// The time between `time` (ISO 8601) and `now`: `now`, `5m`, `3h`, `2d`. A text that is no time comes back unchanged.
-pub(crate) fn ago(time: &str, now: Timestamp) -> String {
+pub fn ago(time: &str, now: Timestamp) -> String {
     let Ok(then) = time.parse::<Timestamp>() else { return one_line(time) };
     let minutes = now.duration_since(then).as_mins().max(0);
     match minutes {
@@ -19,7 +19,7 @@ pub(crate) fn ago(time: &str, now: Timestamp) -> String {
 }
 
 /// As [`ago`], with seconds for short times: `7s`, `5m`, `3h`, `2d`.
-pub(crate) fn age(time: &str, now: Timestamp) -> String {
+pub fn age(time: &str, now: Timestamp) -> String {
     match time.parse::<Timestamp>() {
         Ok(then) if now.duration_since(then).as_secs() < 60 => {
             format!("{}s", now.duration_since(then).as_secs().max(0))
@@ -28,12 +28,13 @@ pub(crate) fn age(time: &str, now: Timestamp) -> String {
     }
 }
 
-pub(crate) fn clock(time: Timestamp, zone: &TimeZone) -> String {
+/// The time of day: `14:04:42`.
+pub fn clock(time: Timestamp, zone: &TimeZone) -> String {
     time.to_zoned(zone.clone()).strftime("%H:%M:%S").to_string()
 }
 
 /// A duration in the unit that fits: `12 ms`, `1.5 s`, `2 min 5 s`, `3 h 0 min`, `1 d 2 h`.
-pub(crate) fn duration(time: Duration) -> String {
+pub fn duration(time: Duration) -> String {
     let seconds = time.as_secs();
     match seconds {
         0 => format!("{} ms", time.as_millis()),

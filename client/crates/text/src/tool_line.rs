@@ -3,13 +3,13 @@
 use agentd_protocol::event::{ToolExecutionEnd, ToolExecutionStart};
 use serde_json::{Map, Value};
 
-use super::steers;
+use agentd_protocol::terminal_text::steers;
 
 /// The longest argument that is shown, in characters.
 const MAX_CHARS: usize = 100;
 
 /// The subject of a call: its tool and its most telling argument.
-pub(crate) fn subject(call: &ToolExecutionStart) -> String {
+pub fn subject(call: &ToolExecutionStart) -> String {
     let argument = call.args.get().map(telling_argument).unwrap_or_default();
     if argument.is_empty() {
         one_line(&call.tool_name)
@@ -19,7 +19,7 @@ pub(crate) fn subject(call: &ToolExecutionStart) -> String {
 }
 
 /// The outcome of a call: `ok, +2 -1, 12 ms`, or `failed, 12 ms: why`.
-pub(crate) fn outcome(call: &ToolExecutionEnd) -> String {
+pub fn outcome(call: &ToolExecutionEnd) -> String {
     let mut parts = vec![if call.is_error { "failed".to_owned() } else { "ok".to_owned() }];
     parts.extend(diff_stat(call));
     parts.extend(call.duration_ms.map(duration));

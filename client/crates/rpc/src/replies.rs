@@ -12,16 +12,16 @@ use tokio::sync::oneshot;
 
 /// The line of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct EventLine {
+pub struct EventLine {
     /// The `type`.
-    pub(crate) kind: String,
+    pub kind: String,
     /// The whole line, without its LF.
-    pub(crate) text: String,
+    pub text: String,
 }
 
 impl EventLine {
     /// The parsed event; `None` for one that this version does not know or cannot read.
-    pub(crate) fn event(&self) -> Option<Event> {
+    pub fn event(&self) -> Option<Event> {
         Event::parse(&self.kind, &self.text)?.ok()
     }
 }

@@ -1,12 +1,12 @@
 //! Money and numbers of tokens, short enough for a table.
 
 /// A sum of dollars; one too small for four digits is told from nothing.
-pub(crate) fn money(sum: f64) -> String {
+pub fn money(sum: f64) -> String {
     if sum > 0.0 && sum < 0.00005 { "<$0.0001".to_owned() } else { format!("${sum:.4}") }
 }
 
 /// A number of tokens: `950`, `12.3k`, `4.5M`.
-pub(crate) fn short_count(tokens: u64) -> String {
+pub fn short_count(tokens: u64) -> String {
     match tokens {
         0..1000 => tokens.to_string(),
         1000..999_950 => format!("{:.1}k", tokens as f64 / 1e3),

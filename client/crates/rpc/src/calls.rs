@@ -4,9 +4,12 @@ use agentd_protocol::{
     checkpoints::{CheckpointDiff, DiffCheckpointParams, RestoreCheckpointParams, RestoredCheckpoint},
     client_tools::{RegisterToolsParams, RegisteredTools, ToolResponseParams},
     command::{
-        AbortParams, AbortReceipt, Accepted, Cancelled, Entries, ForkParams, Forked, GetEntriesParams,
-        Messages, Models, NoParams, PromptParams, QueueParams, SetModelParams,
+        AbortParams, AbortReceipt, Accepted, BashOutput, BashParams, Cancelled, ClearedQueue, CompactParams,
+        Entries, ExportHtmlParams, Exported, ForkParams, Forked, GetEntriesParams, Levels, Messages, Models,
+        NavigateTreeParams, Navigated, NoParams, PromptParams, QueueParams, SetModelParams,
+        SetSessionNameParams, SetThinkingLevelParams,
     },
+    compaction::CompactionResult,
     credentials::{
         self, AuthStatus, AuthStatusParams, LoginFinishParams, LoginParams, LoginStartParams, LoginStarted,
         LogoutParams,
@@ -21,15 +24,15 @@ use agentd_protocol::{
     model::Model,
     model_list::{CatalogueUpdate, ListModelsParams, ModelList, UpdateModelsParams},
     permissions::{PermissionResponseParams, SetPermissionsParams},
-    resources::Diagnostics,
-    session::{PermissionState, SessionState},
+    resources::{Diagnostics, SlashCommands},
+    session::{PermissionState, SessionState, SessionStats},
     storage::{ArtifactList, ArtifactPart, CleanOutputsParams, CleanedOutputs, GetArtifactParams},
     tool_list::{ActiveTools, SetActiveToolsParams, ToolList},
 };
 use serde::{Serialize, de::DeserializeOwned};
 
 /// A command, by the types of its fields and its answer.
-pub(crate) trait Call {
+pub trait Call {
     /// The `type` of the command's line.
     const NAME: &'static str;
     /// The fields of the command.
@@ -42,7 +45,7 @@ macro_rules! calls {
     ($($name:ident = $wire:literal : $params:ty => $data:ty),* $(,)?) => {
         $(
             #[doc = concat!("The command `", $wire, "`.")]
-            pub(crate) struct $name;
+            pub struct $name;
 
             impl Call for $name {
                 const NAME: &'static str = $wire;
@@ -58,22 +61,31 @@ macro_rules! calls {
 
 calls! {
     Abort = "abort": NoParams => Option<AbortReceipt>,
+    AbortBash = "abort_bash": NoParams => (),
     AbortScoped = "abort": AbortParams => AbortReceipt,
     AttachSession = "attach_session": AttachSessionParams => AttachedSession,
+    Bash = "bash": BashParams => BashOutput,
+    ClearQueue = "clear_queue": NoParams => ClearedQueue,
     CloneSession = "clone": NoParams => Cancelled,
+    Compact = "compact": CompactParams => CompactionResult,
     CleanOutputs = "clean_outputs": CleanOutputsParams => CleanedOutputs,
     CloseSession = "close_session": CloseSessionParams => (),
+    DetachSession = "detach_session": SessionParams => (),
     DiffCheckpoint = "diff_checkpoint": DiffCheckpointParams => CheckpointDiff,
     RegisterTools = "register_tools": RegisterToolsParams => RegisteredTools,
     RestoreCheckpoint = "restore_checkpoint": RestoreCheckpointParams => RestoredCheckpoint,
     DeleteSession = "delete_session": SessionParams => (),
     Diagnose = "diagnose": NoParams => Diagnosis,
     ExplainSetting = "explain_setting": ExplainSettingParams => SettingExplanation,
+    ExportHtml = "export_html": ExportHtmlParams => Exported,
     FollowUp = "follow_up": QueueParams => Accepted,
     Fork = "fork": ForkParams => Forked,
     GetArtifact = "get_artifact": GetArtifactParams => ArtifactPart,
     ListArtifacts = "list_artifacts": NoParams => ArtifactList,
     GetAuthStatus = "get_auth_status": AuthStatusParams => AuthStatus,
+    GetAvailableThinkingLevels = "get_available_thinking_levels": NoParams => Levels,
+    GetCommands = "get_commands": NoParams => SlashCommands,
+    GetSessionStats = "get_session_stats": NoParams => SessionStats,
     GetDaemonStatus = "daemon_status": NoParams => daemon::DaemonStatus,
     GetAvailableModels = "get_available_models": NoParams => Models,
     Hello = "hello": HelloParams => daemon::Hello,
@@ -90,10 +102,13 @@ calls! {
     LoginFinish = "login_finish": LoginFinishParams => credentials::Login,
     LoginStart = "login_start": LoginStartParams => LoginStarted,
     Logout = "logout": LogoutParams => credentials::Logout,
+    NavigateTree = "navigate_tree": NavigateTreeParams => Navigated,
     PermissionResponse = "permission_response": PermissionResponseParams => (),
     Prompt = "prompt": PromptParams => Accepted,
     SetActiveTools = "set_active_tools": SetActiveToolsParams => ActiveTools,
     SetModel = "set_model": SetModelParams => Model,
+    SetSessionName = "set_session_name": SetSessionNameParams => (),
+    SetThinkingLevel = "set_thinking_level": SetThinkingLevelParams => (),
     SetPermissions = "set_permissions": SetPermissionsParams => PermissionState,
     Shutdown = "shutdown": ShutdownParams => (),
     SetupLocal = "setup_local": SetupLocalParams => LocalSetup,

@@ -5,10 +5,10 @@ use agentd_protocol::{
     permissions::PermissionsChanged,
 };
 
-use super::one_line;
+use crate::one_line;
 
 /// What was decided about a call that was refused or asked about.
-pub(super) fn decided(decision: &PermissionDecision) -> String {
+pub fn decided(decision: &PermissionDecision) -> String {
     let tool = one_line(&decision.tool);
     let reason = one_line(&decision.reason);
     let by = match (decision.by, &decision.client) {
@@ -26,7 +26,7 @@ pub(super) fn decided(decision: &PermissionDecision) -> String {
 }
 
 /// The line about permissions that a client changed.
-pub(super) fn permissions_changed(changed: &PermissionsChanged) -> String {
+pub fn permissions_changed(changed: &PermissionsChanged) -> String {
     let state = &changed.permissions;
     let rules = match state.session_rules.len() {
         0 => String::new(),

@@ -1,0 +1,118 @@
+//! The terminal while the program has it: raw, on its other screen, and given back whatever happens.
+
+use std::{
+    io::{self, Stdout, Write as _},
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use crossterm::{
+    cursor::Show,
+    event::{
+        DisableBracketedPaste, EnableBracketedPaste, KeyboardEnhancementFlags, PopKeyboardEnhancementFlags,
+        PushKeyboardEnhancementFlags,
+    },
+    execute,
+    style::Print,
+    terminal::{
+        Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+    },
+};
+use ratatui_core::terminal::Terminal;
+use ratatui_crossterm::CrosstermBackend;
+
+/// Reports of buttons and the wheel, in the form for wide screens. Moves are not asked for.
+const WHEEL_ON: &str = "\x1b[?1000h\x1b[?1006h";
+const WHEEL_OFF: &str = "\x1b[?1006l\x1b[?1000l";
+
+/// Whether the terminal is ours now.
+static IS_OURS: AtomicBool = AtomicBool::new(false);
+
+/// The terminal. It is given back when this is dropped.
+pub(crate) struct Screen {
+    pub(crate) terminal: Terminal<CrosstermBackend<Stdout>>,
+}
+
+impl Screen {
+    /// Takes the terminal.
+    ///
+    /// # Errors
+    /// When it cannot be set up.
+    pub(crate) fn take() -> io::Result<Self> {
+        give_back_at_panics();
+        enter()?;
+        let terminal = Terminal::new(CrosstermBackend::new(io::stdout())).inspect_err(|_| give_back())?;
+        Ok(Self { terminal })
+    }
+
+    /// Takes the terminal again after it was given back.
+    ///
+    /// # Errors
+    /// When it cannot be set up.
+    pub(crate) fn retake(&mut self) -> io::Result<()> {
+        enter()?;
+        self.clear()
+    }
+
+    /// Clears the terminal, so that the next screen is drawn whole.
+    ///
+    /// # Errors
+    /// When the terminal cannot be written.
+    pub(crate) fn clear(&mut self) -> io::Result<()> {
+        // `Terminal::clear` asks the terminal for the cursor, and keys that are typed meanwhile would be taken for its answer.
+        execute!(io::stdout(), Clear(ClearType::All))?;
+        self.terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
+        Ok(())
+    }
+
+    /// Rings the bell.
+    ///
+    /// # Errors
+    /// When the terminal cannot be written.
+    pub(crate) fn ring(&self) -> io::Result<()> {
+        let mut out = io::stdout();
+        out.write_all(b"\x07")?;
+        out.flush()
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        give_back();
+    }
+}
+
+fn enter() -> io::Result<()> {
+    enable_raw_mode()?;
+    IS_OURS.store(true, Ordering::SeqCst);
+    let keys = PushKeyboardEnhancementFlags(KeyboardEnhancementFlags::DISAMBIGUATE_ESCAPE_CODES);
+    execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste, keys, Print(WHEEL_ON))
+        .inspect_err(|_| give_back())
+}
+
+/// Gives the terminal back, once. A terminal that is gone cannot be helped.
+pub(crate) fn give_back() {
+    if !IS_OURS.swap(false, Ordering::SeqCst) {
+        return;
+    }
+    let _ = execute!(
+        io::stdout(),
+        Print(WHEEL_OFF),
+        PopKeyboardEnhancementFlags,
+        DisableBracketedPaste,
+        LeaveAlternateScreen,
+        Show
+    );
+    let _ = disable_raw_mode();
+}
+
+/// Lets a panic print on the screen that stays.
+fn give_back_at_panics() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            give_back();
+            before(panic);
+        }));
+    });
+}

@@ -1,0 +1,11 @@
+//! The screen, drawn from the state.
+
+mod input;
+mod panel;
+mod question;
+mod screen;
+mod status;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use self::screen::draw;

@@ -1,0 +1,26 @@
+//! The words of client programs: events, amounts and times as short texts, and foreign texts made fit for a line of a terminal.
+//!
+//! Nothing here prints, and nothing knows what the text is shown on: colours and cutting to a screen are the caller's.
+
+mod amounts;
+mod checkpoints;
+mod line;
+mod notices;
+mod permission_question;
+mod permissions;
+mod time;
+mod tool_line;
+
+pub use self::{
+    amounts::{money, short_count},
+    checkpoints::unkept,
+    line::{columns, counted, cut, cut_begin, one_line, padded, session_title, shell_word, short_id},
+    notices::{compacted, ended_process, fell_back, retried, slow_provider},
+    permission_question::{
+        QuestionLine, TypedKey, answer_key, question_ended, question_lines, question_options, time_left,
+        typed_key,
+    },
+    permissions::{decided, permissions_changed},
+    time::{age, ago, clock, duration},
+    tool_line::{outcome, subject},
+};
