@@ -2,7 +2,7 @@
 
 use std::{env, fmt::Write as _};
 
-use crate::outcome::{About as _, Outcome, fail};
+use crate::outcome::Outcome;
 
 use super::{
     archive::{Files, date, gzip, gzip_best},
@@ -53,29 +53,12 @@ fn files(release: &Release) -> Outcome<Files> {
     for (shell, script) in release.completions.iter() {
         files.add(format!("usr/share/{}", shell.debian_path()), script.clone());
     }
-    for name in ["agentd.service", "agentd.socket"] {
-        let path = release.root.join("client/contrib/systemd").join(name);
-        let unit = std::fs::read_to_string(&path).at(&path)?;
-        files.add(format!("usr/lib/systemd/user/{name}"), for_system(name, &unit)?);
-    }
     let doc = "usr/share/doc/agentd";
     files.add(format!("{doc}/copyright"), copyright(release)?);
     files.add(format!("{doc}/changelog.gz"), gzip_best(changelog(release).as_bytes())?);
     files.add(format!("{doc}/THIRD-PARTY-LICENSES.txt.gz"), gzip_best(release.third_party.as_bytes())?);
     files.add_below(doc, &release.documents()?);
     Ok(files)
-}
-
-/// A unit for a program in `/usr/bin`.
-fn for_system(name: &str, unit: &str) -> Outcome<String> {
-    let theirs = "ExecStart=%h/.local/bin/agentd ";
-    if name.ends_with(".service") && !unit.contains(theirs) {
-        return fail(format!("{name} has no line that begins with {theirs}"));
-    }
-    Ok(unit
-        .replace("# Edit this where agentd is elsewhere.\n", "")
-        .replace(theirs, "ExecStart=/usr/bin/agentd ")
-        .replace("~/.config/systemd/user/", "/usr/lib/systemd/user/"))
 }
 
 fn maintainer() -> String {
@@ -167,13 +150,5 @@ mod tests {
     fn dates_of_changelogs() {
         assert_eq!(rfc_2822(0), "Thu, 01 Jan 1970 00:00:00 +0000");
         assert_eq!(rfc_2822(1_709_164_800 + 3_661), "Thu, 29 Feb 2024 01:01:01 +0000");
-    }
-
-    #[test]
-    fn units_start_the_program_of_the_package() {
-        let unit = "ExecStart=%h/.local/bin/agentd serve\n";
-        assert_eq!(for_system("agentd.service", unit).unwrap(), "ExecStart=/usr/bin/agentd serve\n");
-        assert!(for_system("agentd.service", "ExecStart=/opt/agentd serve\n").is_err());
-        assert_eq!(for_system("agentd.socket", "[Socket]\n").unwrap(), "[Socket]\n");
     }
 }
