@@ -208,7 +208,8 @@ fn a_prompt_belongs_to_the_span_of_its_client() {
     let prompt = |traceparent: &str| {
         let mut command = ctl::command(&home, &["prompt", "--private", "Hello?"]);
         command.env("TRACEPARENT", traceparent);
-        assert!(ctl::feed(command, "").status.success());
+        let told = ctl::feed(command, "");
+        assert_eq!(told.code, 0, "{}", told.stderr);
         spans(&collector)
     };
     let sent = prompt(TRACEPARENT);
