@@ -15,10 +15,15 @@ fn collector() -> MockServer {
     MockServer::always(Reply::status(200, "application/json", "{}"))
 }
 
+/// The base address of a collector. That of a model server ends with the version of its API.
+fn address(collector: &MockServer) -> String {
+    collector.base_url().trim_end_matches("/v1").to_owned()
+}
+
 /// A home whose model is at `model` and whose telemetry goes to `collector`.
 fn home(model: &MockServer, collector: &MockServer, more: Value) -> Home {
     let home = Home::with_model(model);
-    let mut telemetry = json!({"endpoint": collector.base_url(), "protocol": "http/json"});
+    let mut telemetry = json!({"endpoint": address(collector), "protocol": "http/json"});
     for (key, value) in more.as_object().unwrap() {
         telemetry[key] = value.clone();
     }
@@ -283,7 +288,7 @@ fn nothing_is_sent_unless_the_user_says_so() {
     let collector = collector();
     let run = |home: &Home, args: &[&str]| {
         let mut daemon = Daemon::start_with(home, args, |command| {
-            command.env("OTEL_EXPORTER_OTLP_ENDPOINT", collector.base_url());
+            command.env("OTEL_EXPORTER_OTLP_ENDPOINT", address(&collector));
         });
         daemon.prompt("Hello?");
         assert!(daemon.close().status.success());
@@ -293,11 +298,11 @@ fn nothing_is_sent_unless_the_user_says_so() {
     let home = Home::with_model(&model);
     run(&home, &[]);
     // A project, even one that is trusted.
-    let of_project = json!({"telemetry": {"endpoint": collector.base_url()}}).to_string();
+    let of_project = json!({"telemetry": {"endpoint": address(&collector)}}).to_string();
     home.write(".agentd/settings.json", &of_project);
     run(&home, &["--approve"]);
     // The user's setting, turned off.
-    home.settings(&json!({"telemetry": {"endpoint": collector.base_url(), "enabled": false}}));
+    home.settings(&json!({"telemetry": {"endpoint": address(&collector), "enabled": false}}));
     run(&home, &[]);
     assert_eq!(collector.connections(), (0, 0));
     // The user asks for what the variable says.
@@ -335,7 +340,7 @@ fn headers_reach_the_collector_and_are_never_shown() {
     let explained = ctl::run(&home, &["config", "explain", "telemetry.headers"]);
     assert!(explained.stdout.contains("x-key"), "{}", explained.stdout);
     let told = ctl::run(&home, &["doctor"]).stdout;
-    assert!(told.contains(&format!("traces and metrics go to {}", collector.base_url())), "{told}");
+    assert!(told.contains(&format!("traces and metrics go to {}", address(&collector))), "{told}");
     home.settings(&json!({"telemetry": {"endpoint": "localhost:4318"}}));
     let told = ctl::run(&home, &["doctor"]).stdout;
     assert!(told.contains("telemetry.endpoint is not an http:// or https:// address"), "{told}");
