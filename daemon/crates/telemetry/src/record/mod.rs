@@ -418,7 +418,10 @@ impl SessionObserver for SessionSpans {
         let usage = &answer.usage;
         let reason = names::finish_reason(answer);
         call.span.set("gen_ai.response.finish_reasons", Value::Texts(vec![reason.clone()]));
-        if let Some(model) = &answer.response_model {
+        // An answer names its model only where it is not the one that was asked.
+        let has_failed = matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted);
+        let asked = (!has_failed).then_some(&answer.model);
+        if let Some(model) = answer.response_model.as_ref().or(asked) {
             call.span.set("gen_ai.response.model", model.clone());
             call.attributes.push(("gen_ai.response.model".into(), model.clone().into()));
         }
