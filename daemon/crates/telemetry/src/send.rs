@@ -231,8 +231,8 @@ mod tests {
         check(&["200 OK"], false, true).await;
         check(&["503 Busy\r\nretry-after: 0", "429 Slow down\r\nretry-after: 0", "200 OK"], false, true)
             .await;
-        let date = "502 Bad\r\nretry-after: Sun, 06 Nov 1994 08:49:37 GMT";
-        check(&[date, "504 Late\r\nretry-after: 0", "400 Bad Request"], false, false).await;
+        const DATE: &str = "502 Bad\r\nretry-after: Sun, 06 Nov 1994 08:49:37 GMT";
+        check(&[DATE, "504 Late\r\nretry-after: 0", "400 Bad Request"], false, false).await;
         check(&["401 Unauthorized"], false, false).await;
         check(&["307 Elsewhere\r\nlocation: /there"], false, false).await;
     }
