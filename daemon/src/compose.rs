@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use agentd_agent::{Tool, hooks::HookGate};
+use agentd_agent::{Tool, hooks::HookGate, observer::Observers};
 use agentd_ai::ExchangeMode;
 use agentd_auth::AuthServices;
 use agentd_config::{
@@ -33,13 +33,15 @@ use crate::{hub::ServiceInputs, record_replay};
 /// A sentence for stderr when exchanges with providers cannot be recorded or replayed.
 ///
 /// Must be called within the runtime. The arguments are those of [`AgentDir::find`]; without an agent directory no left processes are
-/// looked for. At most `max_commands` commands of all sessions run at the same time. Incoming data is charged to `memory`.
+/// looked for. At most `max_commands` commands of all sessions run at the same time. Incoming data is charged to `memory`. Sessions are
+/// shown to `observers`.
 pub fn services(
     environment: &Environment,
     compat: bool,
     cwd: &Path,
     max_commands: usize,
     memory: &MemoryAccount,
+    observers: Option<Arc<dyn Observers>>,
 ) -> Result<impl FnOnce(ServiceInputs) -> Arc<Services> + use<>, String> {
     let exchanges = record_replay::open(environment, cwd)?;
     let guard = GuardCommand::this_program();
@@ -49,7 +51,7 @@ pub fn services(
     // Detached: nothing waits for the sweep at the end.
     tokio::spawn(async move { sweeping.sweep().await });
     let memory = memory.clone();
-    Ok(move |inputs| Arc::new(shared(inputs, launcher, exchanges, memory)))
+    Ok(move |inputs| Arc::new(shared(inputs, launcher, exchanges, memory, observers)))
 }
 
 fn shared(
@@ -57,6 +59,7 @@ fn shared(
     launcher: Launcher,
     exchanges: ExchangeMode,
     memory: MemoryAccount,
+    observers: Option<Arc<dyn Observers>>,
 ) -> Services {
     let changes = FileQueue::new();
     // A replay uses the models of the recording, whatever the configuration says now.
@@ -67,6 +70,7 @@ fn shared(
     Services {
         epoch,
         limits,
+        observers,
         watch,
         providers: agentd_ai::ProviderRegistry::with_exchange_mode(exchanges, memory.clone()),
         launcher,

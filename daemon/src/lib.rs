@@ -19,5 +19,6 @@ pub mod logging;
 pub mod policy_check;
 pub mod record_replay;
 pub mod serve;
+mod telemetry;
 pub mod transport;
 pub mod usage;

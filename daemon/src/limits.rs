@@ -101,6 +101,12 @@ pub const STOP_GRACE: Duration = Duration::from_secs(10);
 /// The time for clients to read their last lines when the daemon ends.
 pub const LAST_LINES: Duration = Duration::from_secs(2);
 
+/// The time for the last telemetry to reach its collector when the process ends.
+pub const TELEMETRY_FLUSH: Duration = Duration::from_secs(2);
+
+/// The same after a signal to `--stdio`.
+pub const STDIO_TELEMETRY_FLUSH: Duration = Duration::from_millis(200);
+
 /// The time for the session of `--stdio` to store the end of its run after a signal. Clients kill 1 s after SIGTERM.
 pub const STDIO_SIGNAL_GRACE: Duration = Duration::from_millis(700);
 

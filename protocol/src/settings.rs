@@ -7,6 +7,7 @@ pub mod defaults;
 mod models;
 mod permissions;
 mod sandbox;
+mod telemetry;
 mod undo;
 
 use std::collections::BTreeMap;
@@ -32,6 +33,7 @@ pub use self::{
     },
     permissions::{PermissionAction, PermissionPreset, PermissionRule, PermissionSettings, TimeoutDecision},
     sandbox::{NamespaceMaker, NetworkAccess, SandboxMode, SandboxSettings},
+    telemetry::{TelemetryProtocol, TelemetrySettings},
     undo::UndoSettings,
 };
 
@@ -191,6 +193,9 @@ pub struct Settings {
     /// The disk space of long outputs. Only read from the user's settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage: Option<StorageSettings>,
+    /// Traces and metrics for an OpenTelemetry collector; off by default. Only read from the user's settings, at the daemon's start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub telemetry: Option<TelemetrySettings>,
 }
 
 /// Whether a project's own settings and prompts are used.

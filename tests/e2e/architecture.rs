@@ -111,6 +111,12 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
         "the loop has no disk and no network",
     ),
     (
+        "agentd-telemetry",
+        &["agentd-protocol", "agentd-ai", "agentd-agent", "agentd-http"],
+        &["clap", "rustix"],
+        "what is sent is made of what sessions report, and changes none",
+    ),
+    (
         "agentd-process",
         &["agentd-protocol", "agentd-safe-open", "agentd-sandbox", "agentd-files"],
         &["reqwest", "clap"],
@@ -233,6 +239,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
             "agentd-process",
             "agentd-tools",
             "agentd-session",
+            "agentd-telemetry",
             "agentd-safe-open",
             "agentd-sandbox",
         ],

@@ -111,6 +111,7 @@ mod shutdown;
 mod state;
 mod support;
 mod switch_session;
+mod telemetry;
 mod terminal_output;
 mod tools;
 mod top;

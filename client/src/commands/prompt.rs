@@ -197,6 +197,7 @@ async fn converse_until_answered(
         prompt = PromptParams {
             message: output_schema::ASK_AGAIN.to_owned(),
             budget: prompt.budget.map(|budget| conversation.totals.left_of(&budget)),
+            traceparent: prompt.traceparent,
             ..PromptParams::default()
         };
     }

@@ -24,6 +24,8 @@ mod writer;
 
 pub use self::options::{Connection, Origin, ReservedSlot};
 
+use std::sync::Arc;
+
 use agentd_protocol::lines::Line;
 use tokio::{
     sync::mpsc,
@@ -53,7 +55,7 @@ pub async fn serve(
     let (outbox, out) = mpsc::channel(WAITING_ANSWERS);
     // Aborts the writer task when this future is dropped.
     let mut writing = JoinSet::new();
-    writing.spawn(writer::write(out, output));
+    writing.spawn(writer::write(out, output, Arc::clone(count.stats())));
     let reading = async {
         let command_peer = match &mut connection.origin {
             Origin::Socket { peer, .. } => match peer.take() {

@@ -23,7 +23,7 @@ use super::{
     cumulative::CumulativeView,
     feeds::{FollowedFeed, OutputBatch, SessionWatch, WatchOutput},
 };
-use crate::transport::Output;
+use crate::{hub::ConnectionStats, transport::Output};
 
 /// Cumulative updates grow in the writer; a batch of them is written once it has this many bytes.
 const BATCH_BYTES: usize = 256 << 10;
@@ -44,17 +44,18 @@ pub(super) enum WriterCommand {
     Settle(oneshot::Sender<()>),
 }
 
-/// Writes until the reading half and all streams have ended.
+/// Writes until the reading half and all streams have ended. Lags of the client are counted in `connections`.
 ///
 /// # Errors
 /// When the client is gone.
 pub(super) async fn write(
     mut commands: mpsc::Receiver<WriterCommand>,
     mut output: Output,
+    connections: Arc<ConnectionStats>,
 ) -> std::io::Result<()> {
     let mut feeds = SelectAll::new();
     let mut reading = true;
-    let mut lines = OutputLines::default();
+    let mut lines = OutputLines { connections, ..OutputLines::default() };
     while reading || !feeds.is_empty() {
         tokio::select! {
             command = commands.recv(), if reading => match command {
@@ -112,6 +113,8 @@ struct OutputLines {
     half_closed: HashSet<Arc<str>>,
     /// The number of watches that have not ended: two for a moment, when one replaces another.
     watchers: usize,
+    /// Counts the client's lags.
+    connections: Arc<ConnectionStats>,
     /// Set when a client that does not name sessions has lagged: it gets an error, and the connection ends.
     is_over: bool,
 }
@@ -237,6 +240,7 @@ impl OutputLines {
     }
 
     fn lagged(&mut self, session: &str, from_seq: u64) {
+        self.connections.count_lagged();
         if self.view.names_sessions {
             self.put(&Event::from(Lagged { session_id: session.to_owned(), from_seq }));
         } else {
@@ -344,7 +348,7 @@ mod tests {
         };
         let (read_end, pipe) = std::io::pipe().unwrap();
         let (outbox, out) = mpsc::channel(8);
-        let writing = tokio::spawn(write(out, Output::start(pipe).unwrap()));
+        let writing = tokio::spawn(write(out, Output::start(pipe).unwrap(), Arc::default()));
         let tell = async |command: WriterCommand| outbox.send(command).await.map_err(drop).unwrap();
         tell(follow("ended", &ended, OwedReplies::default())).await;
         tell(follow("other", &other, OwedReplies::default())).await;

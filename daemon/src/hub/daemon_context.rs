@@ -45,6 +45,7 @@ impl DaemonContext {
 pub struct ConnectionStats {
     open: AtomicU32,
     total: AtomicU64,
+    lagged: AtomicU64,
 }
 
 impl ConnectionStats {
@@ -58,6 +59,17 @@ impl ConnectionStats {
     #[must_use]
     pub fn total(&self) -> u64 {
         self.total.load(Ordering::Relaxed)
+    }
+
+    /// How often a client that did not keep up with a session was cut off from its events, since the start.
+    #[must_use]
+    pub fn lagged(&self) -> u64 {
+        self.lagged.load(Ordering::Relaxed)
+    }
+
+    /// Counts a client that was cut off from the events of a session.
+    pub fn count_lagged(&self) {
+        self.lagged.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts another connection, which is open until the count is dropped.
@@ -77,6 +89,12 @@ pub struct ConnectionCount {
 }
 
 impl ConnectionCount {
+    /// The connections among which it is counted.
+    #[must_use]
+    pub fn stats(&self) -> &Arc<ConnectionStats> {
+        &self.stats
+    }
+
     /// The number of the connection in this run of the daemon, from 1.
     #[must_use]
     pub fn number(&self) -> u64 {

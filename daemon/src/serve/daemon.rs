@@ -35,8 +35,9 @@ use crate::{
     connection::{self, Connection, Origin, ReservedSlot},
     daemon_limits::DaemonLimits,
     hub::{DaemonContext, SessionRegistry, ShutdownSwitch, resource_limits},
-    limits::{LAST_LINES, RESERVED_CLIENTS, STOP_GRACE},
+    limits::{LAST_LINES, RESERVED_CLIENTS, STOP_GRACE, TELEMETRY_FLUSH},
     logging::complain,
+    telemetry::DaemonTelemetry,
     transport::{Arrival, ClaimError, LineBudget, Listener, SocketClaim, SocketMonitor, split},
 };
 
@@ -76,7 +77,7 @@ pub fn daemon(mut options: ServeOptions) -> ExitCode {
             return fail(&format!("Error: {error}"), code);
         }
     };
-    let code = run(serve(options, &mut claim, listener));
+    let code = run(observe(options, &mut claim, listener));
     // Only now may another daemon claim the socket.
     drop(claim);
     code
@@ -92,10 +93,24 @@ fn detach() {
     }
 }
 
+/// Serves, with telemetry until the end where it is on.
+async fn observe(
+    options: ServeOptions,
+    claim: &mut Option<SocketClaim>,
+    listener: UnixListener,
+) -> Result<ExitCode, String> {
+    let base = &options.base;
+    let telemetry = DaemonTelemetry::start(&base.environment, base.compat, &base.cwd);
+    let ended = serve(options, claim, listener, &telemetry).await;
+    telemetry.shut_down(TELEMETRY_FLUSH).await;
+    ended
+}
+
 async fn serve(
     options: ServeOptions,
     claim: &mut Option<SocketClaim>,
     listener: UnixListener,
+    telemetry: &DaemonTelemetry,
 ) -> Result<ExitCode, String> {
     let failed = |what: &'static str| move |error: io::Error| format!("Error: cannot {what}: {error}");
     let mut signals = Signals::of_a_daemon().map_err(failed("watch signals"))?;
@@ -103,8 +118,14 @@ async fn serve(
     let base = &options.base;
     let limits = DaemonLimits::load(&base.environment, base.compat, &base.cwd);
     let memory = limits.memory();
-    let services =
-        compose::services(&base.environment, base.compat, &base.cwd, limits.max_commands, &memory)?;
+    let services = compose::services(
+        &base.environment,
+        base.compat,
+        &base.cwd,
+        limits.max_commands,
+        &memory,
+        telemetry.observers(),
+    )?;
     let mut listener = Listener::new(listener).map_err(failed("listen"))?;
     let mut monitor = SocketMonitor::watch(claim.as_ref());
     let daemon = Daemon {
@@ -118,6 +139,7 @@ async fn serve(
         reserved: Arc::new(Semaphore::new(RESERVED_CLIENTS)),
         options,
     };
+    telemetry.watch(&daemon.context);
     daemon.tell_ready();
     let base = &daemon.options.base;
     let found_from = (&base.environment, base.compat, &*base.cwd);

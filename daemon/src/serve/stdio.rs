@@ -15,8 +15,9 @@ use crate::{
     connection::{self, Connection, Origin},
     daemon_limits::DaemonLimits,
     hub::{DaemonContext, SessionRegistry, ShutdownSwitch},
-    limits::STDIO_SIGNAL_GRACE,
+    limits::{STDIO_SIGNAL_GRACE, STDIO_TELEMETRY_FLUSH, TELEMETRY_FLUSH},
     logging::complain,
+    telemetry::DaemonTelemetry,
     transport::{LineBudget, Output, read_lines},
 };
 
@@ -26,10 +27,19 @@ pub fn stdio(options: StdioOptions) -> ExitCode {
     for warning in &options.warnings {
         complain(warning);
     }
-    run(serve(options))
+    run(observe(options))
 }
 
-async fn serve(options: StdioOptions) -> Result<ExitCode, String> {
+/// Serves, with telemetry until the end where it is on.
+async fn observe(options: StdioOptions) -> Result<ExitCode, String> {
+    let session = &options.session;
+    let telemetry = DaemonTelemetry::start(&session.environment, session.compat, &session.cwd);
+    let ended = serve(options, &telemetry).await;
+    telemetry.shut_down(TELEMETRY_FLUSH).await;
+    ended
+}
+
+async fn serve(options: StdioOptions, telemetry: &DaemonTelemetry) -> Result<ExitCode, String> {
     check_file_limit()?;
     let mut signals =
         Signals::of_a_host().map_err(|error| format!("Error: cannot watch signals: {error}"))?;
@@ -40,9 +50,17 @@ async fn serve(options: StdioOptions) -> Result<ExitCode, String> {
     let memory = limits.memory();
     let services = {
         let session = &options.session;
-        compose::services(&session.environment, session.compat, &session.cwd, limits.max_commands, &memory)?
+        compose::services(
+            &session.environment,
+            session.compat,
+            &session.cwd,
+            limits.max_commands,
+            &memory,
+            telemetry.observers(),
+        )?
     };
     let daemon = DaemonContext::new(SessionRegistry::new(limits.session, limits.resources, services));
+    telemetry.watch(&daemon);
     let registry = &daemon.sessions;
     let opened = tokio::select! {
         opened = retry_locked_open(|| registry.open(options.session.clone())) => {
@@ -108,6 +126,7 @@ async fn serve(options: StdioOptions) -> Result<ExitCode, String> {
                 // A second signal ends the process at once.
                 _ = signals.next() => {}
             }
+            telemetry.shut_down(STDIO_TELEMETRY_FLUSH).await;
             Ok(ExitCode::from(code))
         }
     }

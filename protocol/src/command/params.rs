@@ -121,6 +121,10 @@ pub struct PromptParams {
     /// is queued counts to the run that it joins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<BudgetLimits>,
+    /// The span that the run belongs to, as the W3C header `traceparent` has it. Counts only where the daemon sends traces; one
+    /// that is malformed is ignored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
 }
 
 /// The longest `requestKey` in bytes.

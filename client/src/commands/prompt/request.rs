@@ -80,6 +80,9 @@ pub(crate) enum StdoutContent {
 /// The demo model, as `--model` takes it.
 const DEMO: &str = "demo/demo";
 
+/// The variable that names the span that the prompt belongs to, as the W3C header `traceparent` has it.
+const TRACEPARENT: &str = "TRACEPARENT";
+
 const NO_MESSAGE: &str = "\
 agentctl prompt: there is no message. Give one, name a file, or pipe something in:
   agentctl prompt \"What is in this folder?\"
@@ -105,6 +108,7 @@ impl PromptRequest {
         let attachments = read_files(&words.files, &here, home.as_deref())?;
         let mut prompt = words.compose(&read_piped(words.name_stdin())?, attachments);
         prompt.budget = options.guard_rails.budget();
+        prompt.traceparent = env::var(TRACEPARENT).ok().filter(|it| !it.is_empty());
         prompt.streaming_behavior = options.follow_up.then_some(StreamingBehavior::FollowUp);
         if prompt.message.trim().is_empty() && prompt.images.is_empty() {
             return Err(Fault::usage(NO_MESSAGE));

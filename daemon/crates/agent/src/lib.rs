@@ -13,6 +13,7 @@ pub mod hooks;
 mod host;
 mod images;
 mod in_flight;
+pub mod observer;
 pub mod queue;
 mod run;
 mod tool;

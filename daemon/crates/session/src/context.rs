@@ -9,8 +9,13 @@ use std::{
     time::Duration,
 };
 
-use agentd_agent::hooks::HookGate;
-use agentd_ai::{CacheRetention, Credentials, Deadlines, HttpRetries, Network, Provider, ThinkingBudgets};
+use agentd_agent::{
+    hooks::HookGate,
+    observer::{CallPurpose, ModelCall, SessionObserver},
+};
+use agentd_ai::{
+    CacheRetention, Credentials, Deadlines, HttpRetries, Network, Provider, Request, ThinkingBudgets, failure,
+};
 use agentd_auth::{Auth, AuthError};
 use agentd_checkpoints::SessionCheckpoints;
 use agentd_config::{
@@ -23,7 +28,8 @@ use agentd_images::Images;
 use agentd_process::{ArtifactFolder, BackgroundProcesses, OutputStorage, ProcessGroup, Shell};
 use agentd_protocol::{
     error::{ErrorCode, Failure},
-    event::FallbackReason,
+    event::{Event, FallbackReason},
+    message::AssistantMessage,
     model::{Model, ModelName, ThinkingLevel},
     resources::{Diagnostic, DiagnosticKind, DiagnosticLevel},
     settings::Settings,
@@ -31,7 +37,7 @@ use agentd_protocol::{
 use serde::Serialize;
 
 use crate::{
-    budget::{CallPurpose, SessionBudget},
+    budget::SessionBudget,
     models::{Choice, FallbackChain, RetryPolicy},
     permissions::PermissionGate,
     sandbox::SessionSandbox,
@@ -90,6 +96,8 @@ pub(crate) struct SessionContext {
     /// Makes images fit for models, as the settings have it.
     pub(crate) images: Images,
     pub(crate) cache_retention: CacheRetention,
+    /// Looks on while the session works, if telemetry is on; kept when the settings are read again.
+    pub(crate) observer: Option<Arc<dyn SessionObserver>>,
     /// What the session may spend; kept when the settings are read again.
     pub(crate) budget: Arc<SessionBudget>,
     /// Whether contexts are compacted unasked; a command changes it.
@@ -136,6 +144,37 @@ impl SessionContext {
     pub(crate) async fn directory(&self) -> Result<PathBuf, Failure> {
         let there = self.shell.directory(&self.cwd).await;
         there.map_err(|error| Failure::new(ErrorCode::Io, error.to_string()))
+    }
+
+    /// Shows an event to the observer. Never called for deltas.
+    pub(crate) fn observe(&self, event: &Event) {
+        if let Some(observer) = &self.observer {
+            observer.event(event);
+        }
+    }
+
+    /// Shows the observer that a model is asked. The returned number names the call for its end.
+    pub(crate) fn observe_call(&self, request: &Request, purpose: CallPurpose) -> Option<u64> {
+        self.observer.as_ref().map(|observer| {
+            observer.call_begins(&ModelCall {
+                model: &request.model,
+                level: request.thinking_level,
+                messages: &request.messages,
+                purpose,
+            })
+        })
+    }
+
+    /// Shows the observer the answer to a call that it was shown.
+    pub(crate) fn observe_answer(
+        &self,
+        call: Option<u64>,
+        answer: &AssistantMessage,
+        failure: Option<&failure::Failure>,
+    ) {
+        if let (Some(observer), Some(call)) = (&self.observer, call) {
+            observer.call_ends(call, answer, failure);
+        }
     }
 
     /// A command line of the user after the configured prefix line.
@@ -269,6 +308,8 @@ impl SessionContext {
         env.push(("PI_PROVIDER".into(), model.provider.clone()));
         env.push(("PI_MODEL".into(), model.id.clone()));
         env.push(("PI_REASONING_LEVEL".into(), level.as_str().into()));
+        let traceparent = self.observer.as_ref().and_then(|observer| observer.traceparent());
+        env.extend(traceparent.map(|traceparent| ("TRACEPARENT".to_owned(), traceparent)));
         env
     }
 }

@@ -48,7 +48,7 @@ pub use event_log::{Audience, Feed, FeedItem, FeedLimits, Subscriber, Subscriber
 pub use handle::SessionHandle;
 pub use interner::Interner;
 pub use messages::{Attached, BranchCopy, CopyPoint, RegisterOutcome, ReopenError};
-pub use open::{OpenError, locate};
+pub use open::{OpenError, locate, network};
 pub use options::{PermissionOptions, SandboxOptions, SessionOptions, Target, ToolSelection};
 pub use reply::Reply;
 pub use sandbox::{PROBE_ARGUMENT, SandboxFault, SupportCache};

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use agentd_agent::{Tool, hooks::HookGate};
+use agentd_agent::{Tool, hooks::HookGate, observer::Observers};
 use agentd_ai::ProviderRegistry;
 use agentd_auth::Auth;
 use agentd_checkpoints::{SessionCheckpoints, UndoServices};
@@ -48,6 +48,8 @@ pub struct Services {
     pub sandbox_support: SupportCache,
     /// What sessions with undo share.
     pub undo: UndoServices,
+    /// Makes the observers of sessions, where telemetry is on.
+    pub observers: Option<Arc<dyn Observers>>,
     /// Hears of changes of sessions.
     pub watch: Arc<dyn SessionWatch>,
     /// Makes the tools of one session.

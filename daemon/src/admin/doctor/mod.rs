@@ -7,6 +7,7 @@ mod keys;
 mod models;
 mod program;
 mod servers;
+mod telemetry;
 
 use std::sync::Arc;
 
@@ -67,6 +68,7 @@ fn files(context: &Context, found: Option<&LoadedSetup>) -> Vec<Check> {
             checks.extend(keys::misspelt(found));
             checks.push(models::default_model(found));
             checks.push(folders::sessions(context, found));
+            checks.extend(telemetry::check(context, found));
         }
         None => checks.push(no_agent_dir(context)),
     }

@@ -23,14 +23,18 @@ use crate::{
     connection::{self, Connection, Origin},
     daemon_limits::DaemonLimits,
     hub::{DaemonContext, SessionRegistry, ShutdownSwitch},
-    limits::ONE_SHOT_SIGNAL_GRACE,
+    limits::{ONE_SHOT_SIGNAL_GRACE, TELEMETRY_FLUSH},
     logging::complain,
+    telemetry::DaemonTelemetry,
     transport::{Output, in_process_pair},
 };
 
 /// The error for a session of the demo model: a script would take its text for an answer of a real model.
 const DEMO_UNASKED: &str = "Error: the model of this session is the built-in demo model, which answers only when asked for. \
                             --demo goes on with it; --model chooses another.";
+
+/// The variable that names the span that the prompts belong to, as the W3C header `traceparent` has it.
+const TRACEPARENT: &str = "TRACEPARENT";
 
 /// Sends the prompts one after the other to one session, and gives the exit code.
 #[must_use]
@@ -40,12 +44,25 @@ pub fn one_shot(options: OneShotOptions) -> ExitCode {
     }
     // Before the runtime starts: reading stdin may take any time.
     match read_prompts(&options) {
-        Ok(prompts) => run(serve(options, prompts)),
+        Ok(prompts) => run(observe(options, prompts)),
         Err(message) => fail(&message, FAILED),
     }
 }
 
-async fn serve(options: OneShotOptions, prompts: Vec<PromptParams>) -> Result<ExitCode, String> {
+/// Serves, with telemetry until the end where it is on.
+async fn observe(options: OneShotOptions, prompts: Vec<PromptParams>) -> Result<ExitCode, String> {
+    let session = &options.session;
+    let telemetry = DaemonTelemetry::start(&session.environment, session.compat, &session.cwd);
+    let ended = serve(options, prompts, &telemetry).await;
+    telemetry.shut_down(TELEMETRY_FLUSH).await;
+    ended
+}
+
+async fn serve(
+    options: OneShotOptions,
+    prompts: Vec<PromptParams>,
+    telemetry: &DaemonTelemetry,
+) -> Result<ExitCode, String> {
     check_file_limit()?;
     let mut signals =
         Signals::of_a_daemon().map_err(|error| format!("Error: cannot watch signals: {error}"))?;
@@ -63,9 +80,11 @@ async fn serve(options: OneShotOptions, prompts: Vec<PromptParams>) -> Result<Ex
             &session.cwd,
             daemon_limits.max_commands,
             &daemon_limits.memory(),
+            telemetry.observers(),
         )?
     };
     let daemon = DaemonContext::new(SessionRegistry::new(limits, daemon_limits.resources, services));
+    telemetry.watch(&daemon);
     let registry = &daemon.sessions;
     let opened = tokio::select! {
         opened = retry_locked_open(|| registry.open(options.session.clone())) => {
@@ -178,6 +197,8 @@ fn read_prompts(options: &OneShotOptions) -> Result<Vec<PromptParams>, String> {
     let mut prompts = vec![assemble(&stdin, files, messages.next().unwrap_or_default())];
     prompts
         .extend(messages.map(|message| PromptParams { message: message.into(), ..PromptParams::default() }));
+    let traceparent = options.session.environment.non_empty(TRACEPARENT);
+    prompts.iter_mut().for_each(|prompt| prompt.traceparent = traceparent.map(str::to_owned));
     prompts.retain(|prompt| !prompt.message.trim().is_empty() || !prompt.images.is_empty());
     if prompts.is_empty() {
         return Err(NO_MESSAGE.into());

@@ -82,6 +82,7 @@ const SETTINGS: &[(&str, SettingReach)] = &[
     ("daemon", UserOnly),
     ("limits", UserOnly),
     ("storage", UserOnly),
+    ("telemetry", UserOnly),
     ("budgets", UserOnly),
     // A setting of pi; agentd does not read it.
     ("cacheWarming", UserOnly),

@@ -51,7 +51,9 @@ impl Actor {
             return reply.fail(&self.feed, failure.hint("Wait for its end, or stop it with abort."));
         }
         let (worker, to_actor) = (self.begin_summary(reply), self.to_actor.clone());
-        self.publish(&CompactionStart { reason: CompactionReason::Manual }.into());
+        let event = CompactionStart { reason: CompactionReason::Manual }.into();
+        self.context.observe(&event);
+        self.publish(&event);
         let choice = self.chooser.current();
         self.tasks.spawn(async move {
             let work = AssertUnwindSafe(manual(&worker, choice, params)).catch_unwind().await;
@@ -68,6 +70,7 @@ impl Actor {
     pub(super) async fn on_compacted(&mut self, result: Result<CompactionResult, CompactionError>) {
         let stopped = result == Err(CompactionError::Cancelled);
         let event = end(CompactionReason::Manual, &result, false);
+        self.context.observe(&event);
         // Idle before the event: a client that asks after the event has to see an idle session.
         self.abort.disarm();
         let Some(ending) = self.compacting.finish(stopped) else { return };

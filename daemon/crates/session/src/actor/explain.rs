@@ -76,7 +76,7 @@ fn explained(
         over: &over(key, context, options),
         in_use: Some(&context.settings),
     };
-    explain(question).map(without_secrets).map_err(|error| {
+    explain(question).map(|explanation| without_secrets(key, explanation)).map_err(|error| {
         let UnknownSetting { similar, .. } = &error;
         let failure = Failure::new(ErrorCode::NotFound, error.to_string());
         match similar.as_slice() {
@@ -86,11 +86,31 @@ fn explained(
     })
 }
 
-/// The same without the passwords of addresses and without secrets that are known.
-fn without_secrets(mut explanation: SettingExplanation) -> SettingExplanation {
+/// The same without the passwords of addresses, without headers of telemetry, and without secrets that are known.
+fn without_secrets(key: &str, mut explanation: SettingExplanation) -> SettingExplanation {
     let values = explanation.layers.iter_mut().map(|layer| &mut layer.value);
-    values.chain([&mut explanation.value, &mut explanation.in_session]).flatten().for_each(clean);
+    for value in values.chain([&mut explanation.value, &mut explanation.in_session]).flatten() {
+        hide_headers(key, value);
+        clean(value);
+    }
     explanation
+}
+
+/// The headers of telemetry hold keys, which this process may not have registered: it has not read the file since it changed.
+fn hide_headers(key: &str, value: &mut Value) {
+    match (key, value) {
+        ("telemetry", Value::Object(fields)) => {
+            fields
+                .get_mut("headers")
+                .into_iter()
+                .for_each(|headers| hide_headers("telemetry.headers", headers));
+        }
+        ("telemetry.headers", Value::Object(headers)) => {
+            headers.values_mut().for_each(|value| *value = "[redacted]".into());
+        }
+        (key, value) if key.starts_with("telemetry.headers") => *value = "[redacted]".into(),
+        _ => {}
+    }
 }
 
 fn clean(value: &mut Value) {

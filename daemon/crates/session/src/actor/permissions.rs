@@ -63,7 +63,9 @@ impl Actor {
             tracing::error!(error = failure.error, "a decision about a call could not be stored");
         }
         // For pi's clients, too: a session without permissions has no such event.
-        self.publish(&Event::from(record.decision));
+        let event = Event::from(record.decision);
+        self.context.observe(&event);
+        self.publish(&event);
         // The call may have been stopped.
         let _ = record.stored.send(stored.is_ok());
     }

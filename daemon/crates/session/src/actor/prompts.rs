@@ -276,7 +276,7 @@ impl Actor {
 
 fn prompt(params: PromptParams) -> Prompt {
     let images = params.images.into_iter().map(Into::into).collect();
-    Prompt { text: params.message, images, budget: params.budget }
+    Prompt { text: params.message, images, budget: params.budget, traceparent: params.traceparent }
 }
 
 fn broken(error: &JoinError) -> Failure {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use agentd_agent::observer::CallPurpose;
 use agentd_ai::{
     CallBound, Delta, DeltaStream, Provider, Request, call_bound,
     failure::{Failure, FailureKind},
@@ -27,15 +28,6 @@ const ENOUGH_OUTPUT: u64 = 8192;
 
 /// Follows the report about the budget.
 const CUT_OFF: &str = "The answer was cut off there.";
-
-/// What a model call is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CallPurpose {
-    /// An answer of a run.
-    Answer,
-    /// A summary.
-    Summary,
-}
 
 impl SessionBudget {
     /// The provider with every request within the budgets; as it is where nothing is limited.

@@ -11,6 +11,5 @@ mod reserve;
 mod run_guard;
 mod session_budget;
 
-pub(crate) use metered::CallPurpose;
 pub(crate) use run_guard::RunGuard;
 pub(crate) use session_budget::SessionBudget;

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
+use agentd_agent::observer::CallPurpose;
 use agentd_ai::{
     Accumulator, CacheRetention, Delta, Request,
     failure::{Failure, FailureKind, classify_answer},
@@ -21,7 +22,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::{error::CompactionError, worker::CompactionWorker};
 use crate::{
-    budget::CallPurpose,
     clock::now_ms,
     models::{Choice, Retries, credential_renewer, reason, stall_event},
 };
@@ -93,15 +93,16 @@ impl CompactionWorker {
                 next = self.context.next_model(&tried, window, choice.level) => next,
             };
             let Some(next) = next else { return Err(failed) };
-            self.tell_introduced(&Event::from(ModelFallback {
+            let event = Event::from(ModelFallback {
                 from,
                 to: next.model.name(),
                 thinking_level: next.level,
                 purpose: FallbackPurpose::Summary,
                 reason,
                 error_message: failed.to_string(),
-            }))
-            .await;
+            });
+            self.context.observe(&event);
+            self.tell_introduced(&event).await;
             choice = next;
         }
     }
@@ -193,6 +194,7 @@ impl CompactionWorker {
             renew: Some(credential_renewer(&context.auth, &choice.model)),
             ..Request::new(Arc::clone(&model), messages)
         };
+        let call = context.observe_call(&request, CallPurpose::Summary);
         let mut accumulator = Accumulator::new(model, now_ms());
         // A cancelled task drops the stream, which closes the connection.
         let mut deltas = provider.stream(request, CancellationToken::new());
@@ -204,12 +206,16 @@ impl CompactionWorker {
             };
             let delta = deltas.next().await.unwrap_or_else(ended);
             if let Delta::Stalled(stall) = delta {
-                self.tell_introduced(&stall_event(&choice.model, stall, has_retries)).await;
+                let event = stall_event(&choice.model, stall, has_retries);
+                context.observe(&event);
+                self.tell_introduced(&event).await;
             }
             accumulator.fold(delta);
         }
         let failure = accumulator.failure().cloned();
-        Ok((accumulator.into_message(), failure))
+        let answer = accumulator.into_message();
+        context.observe_answer(call, &answer, failure.as_ref());
+        Ok((answer, failure))
     }
 }
 

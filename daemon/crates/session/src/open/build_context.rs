@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use agentd_agent::Tool;
+use agentd_agent::{Tool, observer::SessionObserver};
 use agentd_ai::{
     CacheRetention, CertificateFile, Deadlines, HttpRetries, NamedProxy, Network, OnStall, ProgressLimit,
     ThinkingBudgets,
@@ -57,6 +57,7 @@ pub(super) struct CarriedOver {
     pub(super) key_provider: Option<String>,
     pub(super) cwd: PathBuf,
     pub(super) budget: Arc<SessionBudget>,
+    pub(super) observer: Option<Arc<dyn SessionObserver>>,
     pub(super) permissions: Arc<PermissionGate>,
     pub(super) sandbox: Option<Arc<SessionSandbox>>,
     /// What keeps its changes: opened with the session, if undo is on.
@@ -94,6 +95,7 @@ pub(super) fn build_context(
         key_provider,
         cwd,
         budget,
+        observer,
         permissions,
         sandbox,
         undo,
@@ -200,6 +202,7 @@ pub(super) fn build_context(
         http_retries: http_retries(&settings),
         thinking_budgets: thinking_budgets(&settings),
         budget,
+        observer,
         auto_compaction: settings.compaction.as_ref().and_then(|of| of.enabled).unwrap_or(true).into(),
         cwd,
         settings,
@@ -279,8 +282,9 @@ fn thinking_budgets(settings: &Settings) -> ThinkingBudgets {
     }
 }
 
-/// The settings `httpProxy`, `caFile` and `deadlines.connectMs`, below what the session's environment says.
-pub(super) fn network(settings: &Settings, environment: &Environment, agent_dir: &Path) -> Network {
+/// The network of the settings `httpProxy`, `caFile` and `deadlines.connectMs`, below what the environment says.
+#[must_use]
+pub fn network(settings: &Settings, environment: &Environment, agent_dir: &Path) -> Network {
     let proxy = settings.http_proxy.as_deref().map(str::trim).filter(|url| !url.is_empty());
     let proxy = proxy.map(|url| NamedProxy::new(url, "the setting httpProxy"));
     let mut network = Network::of_environment(|name| environment.non_empty(name)).or_proxy(proxy);

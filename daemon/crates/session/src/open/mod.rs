@@ -8,6 +8,7 @@ mod reconfigure;
 mod session_file;
 mod target;
 
+pub use build_context::network;
 pub use error::OpenError;
 pub(crate) use prepare::{PreparedSession, SessionSource, prepare};
 pub(crate) use reconfigure::{ModelsChange, ModelsFile, NewModels, NewSettings, look_at_models, reconfigure};

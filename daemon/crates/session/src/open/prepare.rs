@@ -213,6 +213,7 @@ fn prepare_from(
         key_provider,
         cwd,
         budget,
+        observer: services.observers.as_ref().map(|observers| observers.session(session.tree.header().id())),
         permissions: Arc::new(permissions.with_sandbox(sandbox.is_some())),
         sandbox,
         undo,

@@ -4,6 +4,7 @@ use std::sync::{Arc, atomic::Ordering};
 
 use agentd_agent::{
     Host, HostError, StoppedCall, StreamInterrupt, TurnSetup, TurnSetupError, nothing_in_flight,
+    observer::CallPurpose,
     queue::{QueueKind, QueuedMessage, Ticket},
     serve_in_flight_queries,
 };
@@ -27,7 +28,6 @@ use super::{
     prepare::tools_message,
 };
 use crate::{
-    budget::CallPurpose,
     models::{credential_renewer, stall_event},
     reply::encode,
 };
@@ -46,6 +46,9 @@ impl Host for RunHost {
                 let answered =
                     matches!(end.message.get(), Some(Message::Assistant(answer)) if is_answer(answer));
                 end.message.get().inspect(|message| self.guard.see(message));
+                if answered && let Some(Message::Assistant(answer)) = end.message.get() {
+                    self.context.observe_answer(self.observed_call.take(), answer, None);
+                }
                 let is_assistant = matches!(end.message.get(), Some(Message::Assistant(_)));
                 // Calls that are asked about first begin later, or never.
                 let is_free = self.context.gate.is_open();
@@ -77,7 +80,10 @@ impl Host for RunHost {
                     () = self.channels.cancel.cancelled() => Ok(()),
                 }
             }
-            _ => self.channels.to_actor.send(RunMessage::Publish(line)).await.map_err(|_| HostError::Gone),
+            event => {
+                self.context.observe(&event);
+                self.channels.to_actor.send(RunMessage::Publish(line)).await.map_err(|_| HostError::Gone)
+            }
         }
     }
 
@@ -142,23 +148,25 @@ impl Host for RunHost {
         self.fallbacks.unasked = None;
         self.intents.asking(&choice, leaf.as_deref()).await?;
         fail_point::hit(Point::RunModelAsked);
+        let request = Request {
+            thinking_level: choice.level,
+            session_id: context.session_id.clone(),
+            credentials,
+            idle_timeout: context.idle_timeout,
+            deadlines: context.deadlines,
+            network: Some(Arc::clone(&context.network)),
+            block_images: context.block_images,
+            cache_retention: context.cache_retention,
+            thinking_budgets: context.thinking_budgets,
+            retries: context.http_retries,
+            renew: Some(credential_renewer(&context.auth, &model)),
+            model: addressed,
+            messages,
+        };
+        self.observed_call = context.observe_call(&request, CallPurpose::Answer);
         Ok(TurnSetup {
             provider,
-            request: Request {
-                thinking_level: choice.level,
-                session_id: context.session_id.clone(),
-                credentials,
-                idle_timeout: context.idle_timeout,
-                deadlines: context.deadlines,
-                network: Some(Arc::clone(&context.network)),
-                block_images: context.block_images,
-                cache_retention: context.cache_retention,
-                thinking_budgets: context.thinking_budgets,
-                retries: context.http_retries,
-                renew: Some(credential_renewer(&context.auth, &model)),
-                model: addressed,
-                messages,
-            },
+            request,
             tools,
             gate: context.gate.clone(),
             sequential_tools: context.settings.tool_execution == Some(ToolExecution::Sequential),
@@ -169,6 +177,7 @@ impl Host for RunHost {
     }
 
     async fn will_retry(&mut self, answer: &AssistantMessage, failure: Option<&Failure>) -> bool {
+        self.context.observe_answer(self.observed_call.take(), answer, failure);
         if answer.code == Some(ErrorCode::LimitReached) {
             self.report_budget().await;
             return false;
@@ -267,6 +276,7 @@ impl Host for RunHost {
     async fn stalled(&mut self, model: &Model, stall: Stall) -> Result<(), HostError> {
         let policy = self.context.auto_retry.load(Ordering::Relaxed).then_some(&self.context.retry);
         let event = stall_event(model, stall, self.retries.is_left(policy));
+        self.context.observe(&event);
         match encode(&event) {
             Ok(line) => {
                 self.channels.to_actor.send(RunMessage::Tell(line)).await.map_err(|_| HostError::Gone)

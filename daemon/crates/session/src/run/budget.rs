@@ -1,5 +1,6 @@
 //! What a run asks of its budgets, and how it ends by them.
 
+use agentd_agent::observer::CallPurpose;
 use agentd_ai::{Request, failure};
 use agentd_protocol::error::{ErrorCode, Failure};
 
@@ -7,7 +8,7 @@ use super::{
     host::RunHost,
     message::{ModelInputs, RunMessage},
 };
-use crate::budget::{CallPurpose, SessionBudget};
+use crate::budget::SessionBudget;
 
 impl RunHost {
     /// Whether the session and the day permit a run at all: at least a short answer to what the context holds.
@@ -33,6 +34,9 @@ impl RunHost {
     /// Stores and tells which budget ended the run, once.
     pub(super) async fn report_budget(&mut self) {
         if let Some(reached) = self.context.budget.take_untold() {
+            if let Some(observer) = &self.context.observer {
+                observer.event(&reached.into());
+            }
             // A session that is gone needs no word.
             let _ = self.ask(|done| RunMessage::BudgetReached { reached, done }).await;
         }

@@ -21,6 +21,8 @@ pub(crate) struct Prompt {
     pub(crate) images: Vec<ImageContent>,
     /// The limits of its run.
     pub(crate) budget: Option<BudgetLimits>,
+    /// The span that its run belongs to.
+    pub(crate) traceparent: Option<String>,
 }
 
 /// The beginning of a run.

@@ -19,6 +19,7 @@ use super::{
     channels::{RunBeginning, RunChannels},
     host::RunHost,
     message::RunMessage,
+    observed::ObservedRun,
     prepare::{begin_with_prompt, unless},
 };
 use crate::{budget::RunGuard, context::SessionContext, transcript::FailedAnswer};
@@ -28,7 +29,10 @@ pub(crate) async fn drive(context: Arc<SessionContext>, beginning: RunBeginning,
     // A budget of time stops the run as an abort does, but the session was not asked to abort it.
     let cancel = channels.cancel.child_token();
     let channels = RunChannels { cancel: cancel.clone(), ..channels };
-    let limits = if let RunBeginning::Prompt(prompt) = &beginning { prompt.budget } else { None };
+    let prompt = if let RunBeginning::Prompt(prompt) = &beginning { Some(prompt) } else { None };
+    let limits = prompt.and_then(|prompt| prompt.budget);
+    let traceparent = prompt.and_then(|prompt| prompt.traceparent.as_deref());
+    let mut observed = ObservedRun::begin(&context, traceparent);
     let guard = RunGuard::begin(&context.budget, limits);
     let mut host = RunHost::new(context, channels, matches!(beginning, RunBeginning::AfterCrash));
     let refused = guard
@@ -49,6 +53,8 @@ pub(crate) async fn drive(context: Arc<SessionContext>, beginning: RunBeginning,
         .await;
     // Before clients are told that the run is over: they may ask for the budgets.
     drop(guard);
+    observed.refused = refused.as_ref().map(|failure| failure.code);
+    drop(observed);
     host.send(refused.map_or(RunMessage::Settled, RunMessage::Refused)).await;
 }
 

@@ -108,6 +108,9 @@ impl RunHost {
     async fn use_substitute(&self, substitute: Substitute) -> Result<(), HostError> {
         let ModelFallback { from, to, reason, .. } = &substitute.event;
         tracing::info!(?from, ?to, ?reason, "another model takes the turn");
+        if let Some(observer) = &self.context.observer {
+            observer.event(&substitute.event.clone().into());
+        }
         let substitute = Box::new(substitute);
         self.ask(|done| RunMessage::FallBack { substitute, done }).await?
     }

@@ -53,6 +53,8 @@ pub(crate) struct RunHost {
     pub(super) retries: Retries,
     pub(super) guard: OverflowRetryGuard,
     pub(super) fallbacks: Fallbacks,
+    /// The model call that the observer was shown, until it is shown the answer.
+    pub(super) observed_call: Option<u64>,
     /// The intent log.
     pub(super) intents: RunIntents,
     /// The tools that the transcript declares; `None` before any were declared.
@@ -69,6 +71,7 @@ impl RunHost {
             retries: Retries::default(),
             guard: OverflowRetryGuard::default(),
             fallbacks: Fallbacks::default(),
+            observed_call: None,
             tools: None,
         }
     }
@@ -132,6 +135,7 @@ impl RunHost {
 
     /// Publishes an event that tells of nothing to be stored.
     pub(super) async fn tell(&self, event: &Event) {
+        self.context.observe(event);
         match encode(event) {
             Ok(line) if matches!(event, Event::AgentEnd(_)) => self.send(RunMessage::Ended(line)).await,
             Ok(line) if matches!(event, Event::CompactionStart(_)) => {

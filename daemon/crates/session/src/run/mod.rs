@@ -12,6 +12,7 @@ mod fallback;
 mod host;
 mod intents;
 mod message;
+mod observed;
 mod open_events;
 mod prepare;
 mod slot;

@@ -258,6 +258,7 @@ fn services(
         undo: agentd_checkpoints::UndoServices::default(),
         epoch: "epoch".into(),
         limits,
+        observers: None,
         watch,
         tools: Box::new(move |context| {
             let spec = ToolSpec {
