@@ -16,7 +16,7 @@ pub fn write_ansi(line: &Line, colors: bool, out: &mut String) {
             out.extend(link.chars().filter(char::is_ascii_graphic));
             out.push_str("\x1b\\");
         }
-        if span.text.contains(|c| is_control(c)) {
+        if span.text.contains(is_control) {
             out.extend(span.text.chars().filter(|c| !is_control(*c)));
         } else {
             out.push_str(&span.text);

@@ -13,7 +13,7 @@ impl Bottoms {
             b'_' => 1,
             _ => return &mut self.0[8],
         };
-        let group = if marks.opens { 2 } else { 0 } + usize::from(marks.text.len() % 3 == 0);
+        let group = if marks.opens { 2 } else { 0 } + usize::from(marks.text.len().is_multiple_of(3));
         &mut self.0[kind * 4 + group]
     }
 }
@@ -24,8 +24,7 @@ pub(super) fn pair(nodes: &mut [Node<'_>], bottom: usize, goes_on: bool) {
     let mut openers: Vec<usize> = Vec::new();
     let mut bottoms = Bottoms::default();
     for at in bottom..nodes.len() {
-        loop {
-            let Content::Marks(closer) = &nodes[at].content else { break };
+        while let Content::Marks(closer) = &nodes[at].content {
             if !closer.closes || closer.text.is_empty() {
                 break;
             }
