@@ -1,6 +1,14 @@
 //! The client side of the protocol, with faults of this program.
 
-pub(crate) use agentd_rpc::*;
+pub(crate) use agentd_rpc::{
+    Abort, AbortScoped, AttachSession, Call, CallError, CleanOutputs, Client, CloneSession, CloseSession,
+    DeleteSession, Diagnose, DiffCheckpoint, EventLine, ExplainSetting, FollowUp, Fork, GetArtifact,
+    GetAuthStatus, GetAvailableModels, GetDaemonStatus, GetDiagnostics, GetEntries, GetMessages, GetState,
+    GetTools, Hello, IncomingEvents, ListArtifacts, ListModels, ListProcesses, ListSessions, Login,
+    LoginFinish, LoginStart, Logout, OpenSession, PermissionResponse, Prompt, RegisterTools,
+    RestoreCheckpoint, SetActiveTools, SetModel, SetPermissions, SetupLocal, Shutdown, Steer, ToolResponse,
+    UpdateModels, WatchSessions,
+};
 
 use crate::exit::{Exit, Fault};
 

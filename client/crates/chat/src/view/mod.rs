@@ -1,5 +1,6 @@
 //! The screen, drawn from the state.
 
+mod below;
 mod input;
 mod panel;
 mod question;

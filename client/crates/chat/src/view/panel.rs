@@ -3,7 +3,7 @@
 use agentd_client_text::{columns, cut, padded};
 use ratatui_core::text::{Line, Span};
 
-use super::screen::Below;
+use super::below::Below;
 use crate::{
     app::{Chat, Panel},
     panels::{Picker, TreePanel},

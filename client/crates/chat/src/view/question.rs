@@ -4,7 +4,7 @@ use agentd_client_text::{QuestionLine, one_line, question_lines, question_option
 use agentd_protocol::{permissions::PermissionQuestion, terminal_text::visible, ui::UiMethod};
 use ratatui_core::text::{Line, Span};
 
-use super::{panel::rule, screen::Below};
+use super::{below::Below, panel::rule};
 use crate::{app::Chat, editor::Editor, panels::QuestionPanel, text::wrap, theme};
 
 /// The rows of the question on the screen.

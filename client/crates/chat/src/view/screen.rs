@@ -55,14 +55,6 @@ pub(crate) fn draw(chat: &mut Chat, area: Rect, buffer: &mut Buffer, has_colours
     Some(Position { x: area.x + column, y: lower.y + row })
 }
 
-/// What stands below the conversation.
-#[derive(Debug, Default)]
-pub(super) struct Below {
-    pub(super) rows: Vec<Line<'static>>,
-    /// Column and row of the cursor among them.
-    pub(super) cursor: Option<(usize, usize)>,
-}
-
 fn transcript(chat: &mut Chat, area: Rect, buffer: &mut Buffer) {
     chat.transcript.resize(usize::from(area.width), usize::from(area.height));
     let rows = chat.transcript.visible();
