@@ -16,7 +16,7 @@ mod tarball;
 mod wheel;
 
 use std::{
-    env, fs,
+    env,
     io::Write as _,
     path::{Path, PathBuf},
     process::Command,
@@ -147,11 +147,6 @@ fn epoch(root: &Path) -> Outcome<u64> {
         Ok(epoch) if output.status.success() => Ok(epoch),
         _ => fail("git does not tell the time of the last commit: set SOURCE_DATE_EPOCH"),
     }
-}
-
-/// Reads a file of the repository that goes into packages as it is.
-fn read(path: &Path) -> Outcome<Vec<u8>> {
-    fs::read(path).at(path)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Failures as one line for the person who ran the task.
 
-use std::{fmt, path::Path};
+use std::{fmt, fs, path::Path};
 
 /// The reason why a task ended, as it is shown.
 pub(crate) struct Failure(pub(crate) String);
@@ -38,4 +38,9 @@ impl<T, E: fmt::Display> About<T> for Result<T, E> {
 /// Fails with this text.
 pub(crate) fn fail<T>(text: impl Into<String>) -> Outcome<T> {
     Err(Failure(text.into()))
+}
+
+/// Reads a file; an error names it.
+pub(crate) fn read(path: &Path) -> Outcome<Vec<u8>> {
+    fs::read(path).at(path)
 }

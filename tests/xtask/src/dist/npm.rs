@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::outcome::{About as _, Outcome, fail};
+use crate::outcome::{self, About as _, Outcome, fail};
 
 use super::{
     archive::{Files, gzip},
@@ -66,7 +66,7 @@ pub(crate) fn launcher(releases: &[Release]) -> Outcome<(String, Vec<u8>)> {
     for name in ["LICENSE-MIT", "LICENSE-APACHE"] {
         files.add(name, release.licence(name)?);
     }
-    files.add("README.md", super::read(&release.root.join("README.md"))?);
+    files.add("README.md", outcome::read(&release.root.join("README.md"))?);
     for (name, page) in release.pages.iter() {
         files.add(format!("man/{name}.1"), page.clone());
     }

@@ -7,7 +7,7 @@ use std::{
     rc::Rc,
 };
 
-use crate::outcome::{About as _, Outcome, fail};
+use crate::outcome::{self, About as _, Outcome, fail};
 
 use super::{
     archive::Files,
@@ -78,13 +78,13 @@ impl Release {
     /// README and the pages that it links to.
     pub(crate) fn documents(&self) -> Outcome<Files> {
         let mut files = Files::default();
-        files.add("README.md", super::read(&self.root.join("README.md"))?);
+        files.add("README.md", outcome::read(&self.root.join("README.md"))?);
         let folder = self.root.join("docs");
         for entry in fs::read_dir(&folder).at(&folder)? {
             let path = entry.at(&folder)?.path();
             if path.extension().is_some_and(|extension| extension == "md") {
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                files.add(format!("docs/{name}"), super::read(&path)?);
+                files.add(format!("docs/{name}"), outcome::read(&path)?);
             }
         }
         Ok(files)
@@ -179,7 +179,7 @@ fn pages(here: &Programs, version: &str, work: &Path) -> Outcome<BTreeMap<String
     for entry in fs::read_dir(&folder).at(&folder)? {
         let path = entry.at(&folder)?.path();
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        pages.insert(name, super::read(&path)?);
+        pages.insert(name, outcome::read(&path)?);
     }
     if pages.len() < 2 {
         return fail("agentctl wrote no manual pages");

@@ -2,7 +2,7 @@
 //!
 //! Written here, since builders of wheels take one program per package.
 
-use crate::outcome::Outcome;
+use crate::outcome::{self, Outcome};
 
 use super::{
     archive::Files,
@@ -60,7 +60,7 @@ fn description(tags: &[String]) -> String {
 fn metadata(release: &Release) -> Outcome<String> {
     let licences: String =
         release.licences()?.iter().map(|(path, _)| format!("License-File: {path}\n")).collect();
-    let readme = String::from_utf8_lossy(&super::read(&release.root.join("README.md"))?).into_owned();
+    let readme = String::from_utf8_lossy(&outcome::read(&release.root.join("README.md"))?).into_owned();
     Ok(format!(
         "Metadata-Version: 2.4\nName: {}\nVersion: {}\nSummary: agentd, a coding agent without a screen, and agentctl, its command line\n\
          License-Expression: MIT OR Apache-2.0\n{licences}Requires-Python: >=3.8\nClassifier: Operating System :: POSIX :: Linux\n\
