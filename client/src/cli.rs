@@ -4,6 +4,7 @@ mod chat;
 mod daemon;
 mod empty_values;
 mod guard_rails;
+mod help;
 mod models;
 mod policy;
 mod prompt;
@@ -23,6 +24,7 @@ pub(crate) use self::{
     daemon::{DaemonChoice, DownOptions, LogsOptions, StatusOptions, UpOptions},
     empty_values::refusal as empty_value_refusal,
     guard_rails::GuardRailOptions,
+    help::with_help,
     models::{Auth, AuthStatusOptions, LoginOptions, LogoutOptions, ModelsOptions},
     policy::{Policy, PolicyCheckOptions, PolicyTestOptions},
     prompt::{PromptOptions, RpcOptions},
@@ -30,10 +32,12 @@ pub(crate) use self::{
     session_files::{
         ArtifactOptions, BugReportOptions, CleanOptions, ExportFormat, ExportOptions, FsckOptions,
     },
-    sessions::{AttachOptions, ForkOptions, RemoveOptions, SessionsOptions, TreeOptions},
+    sessions::{
+        AttachOptions, ForkOptions, NameOptions, RemoveOptions, ResumeOptions, SessionsOptions, TreeOptions,
+    },
     setup::{
         CheckOptions, CompletionsOptions, Config, DoctorOptions, ExplainOptions, ManOptions, Setup,
-        SetupLocalOptions, Shell,
+        SetupLocalOptions, Shell, VersionOptions,
     },
     top::{TopOptions, TopSort},
     undo::{DiffOptions, RedoOptions, UndoOptions},
@@ -53,6 +57,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Send a prompt; the answer goes to stdout, tool activity to stderr
+    #[command(visible_aliases = ["run", "exec"])]
     Prompt(Box<PromptOptions>),
 
     /// Talk to a session on the whole terminal; leaving stops nothing. A bare agentctl does the same
@@ -75,7 +80,14 @@ pub(crate) enum Command {
     Auth(Auth),
 
     /// List conversations, the last used first; + is in the daemon's memory, * is at work
+    #[command(visible_alias = "ls")]
     Sessions(SessionsOptions),
+
+    /// Go on with a conversation: pick it from a list, or say some words of it
+    Resume(ResumeOptions),
+
+    /// Give a conversation a name
+    Name(NameOptions),
 
     /// Follow a session and talk to it; leaving stops nothing
     Attach(AttachOptions),
@@ -170,6 +182,9 @@ pub(crate) enum Command {
 
     /// Print the manual page of a verb, or write all of them
     Man(ManOptions),
+
+    /// Print the versions of agentctl, agentd, the running daemon and the protocol
+    Version(VersionOptions),
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! How `agentctl` ends: exit codes, faults that carry one, signals, and the last words on stderr.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 
 pub(crate) use agentd_protocol::exit_code::Exit;
 use agentd_protocol::{
@@ -8,7 +8,7 @@ use agentd_protocol::{
     terminal_text::{Shown, harmless},
 };
 
-use crate::render::{cut, one_line};
+use crate::render::{colour_wanted, cut, one_line};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// A reason to end, printed on stderr.
@@ -39,6 +39,15 @@ impl From<Fault> for PromptExit {
 /// Writes a line to stderr, without characters that steer a terminal. A closed stderr has no reader.
 pub(crate) fn print_stderr(message: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", harmless(message));
+}
+
+/// As [`print_stderr`]; where stderr is a terminal that wants colours, the text that has them.
+pub(crate) fn print_stderr_coloured(plain: &str, coloured: &str) {
+    if !io::stderr().is_terminal() || !colour_wanted() {
+        return print_stderr(plain.trim_end());
+    }
+    // A stderr that cannot be written has no reader.
+    let _ = writeln!(stderr(), "{}", coloured.trim_end());
 }
 
 /// The only way to stderr besides [`print_stderr`]: removes everything that steers a terminal, except colours.
@@ -78,6 +87,15 @@ pub(crate) fn show_status_line(text: &str) {
     let line = cut(&one_line(text), stderr_width() - 1);
     // A stderr that cannot be written has no reader.
     let _ = io::stderr().write_all(format!("\r\x1b[K{line}").as_bytes());
+}
+
+/// Writes a text as it is, with what moves the cursor, to a stderr that is a terminal. Foreign texts in it have to be clean already.
+///
+/// # Errors
+/// When stderr cannot be written.
+pub(crate) fn draw(text: &str) -> io::Result<()> {
+    let mut stderr = io::stderr().lock();
+    stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush())
 }
 
 /// Prints panics through [`print_stderr`]: their text may quote foreign input.

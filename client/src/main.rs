@@ -20,7 +20,7 @@ use rustix::{fs::Mode, process::umask};
 
 use crate::{
     cli::Cli,
-    exit::{Exit, print_stderr},
+    exit::{Exit, print_stderr, print_stderr_coloured},
 };
 
 fn main() -> ExitCode {
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     if commands::chat::is_meant_by_no_arguments() {
         return commands::chat::run(&cli::ChatOptions::default()).into();
     }
-    let definition = Cli::command();
+    let definition = cli::with_help(Cli::command());
     let matches = definition.clone().try_get_matches();
     if let Some(refused) =
         matches.as_ref().ok().and_then(|given| cli::empty_value_refusal(&definition, given))
@@ -45,7 +45,8 @@ fn main() -> ExitCode {
         Err(error) => {
             if error.use_stderr() {
                 // The text quotes the arguments, which may be names of files.
-                print_stderr(error.render().to_string().trim_end());
+                let text = error.render();
+                print_stderr_coloured(&text.to_string(), &text.ansi().to_string());
                 return Exit::Usage.into();
             }
             // Nothing is left to report to when even this cannot be printed.
@@ -62,6 +63,8 @@ fn main() -> ExitCode {
         cli::Command::Logout(options) => commands::auth::logout(&options),
         cli::Command::Auth(cli::Auth::Status(options)) => commands::auth::status(&options),
         cli::Command::Sessions(options) => commands::sessions::list(&options),
+        cli::Command::Resume(options) => commands::resume::run(&options),
+        cli::Command::Name(options) => commands::name::run(&options),
         cli::Command::Attach(options) => commands::attach::run(&options),
         cli::Command::Watch(options) => commands::watch::run(&options),
         cli::Command::Top(options) => commands::top::run(&options),
@@ -80,6 +83,7 @@ fn main() -> ExitCode {
         cli::Command::Artifact(options) => commands::artifact::run(&options),
         cli::Command::Completions(options) => commands::complete::run(&options),
         cli::Command::Man(options) => commands::man::run(&options),
+        cli::Command::Version(options) => commands::version::run(&options),
         cli::Command::Rm(options) => commands::sessions::remove(&options),
         cli::Command::Clean(options) => commands::clean::run(&options),
         cli::Command::Up(options) => commands::up_down::up(&options),

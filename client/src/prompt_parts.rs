@@ -6,7 +6,7 @@ use std::{
 };
 
 use agentd_input::{Attachments, InputError, TerminalInput};
-use agentd_protocol::command::PromptParams;
+use agentd_protocol::{command::PromptParams, prompt_text::stdin_block};
 
 use crate::exit::{Fault, print_stderr};
 
@@ -71,9 +71,15 @@ impl<'a> MessageWords<'a> {
         self.after.is_some()
     }
 
-    /// The message. Stdin takes the place of `-`, else it comes first; blank lines set it off. The text of files comes
-    /// before the words.
+    /// The message. Stdin takes the place of `-`, else it comes first; beside words it is a block between `<stdin>` and `</stdin>`. The
+    /// text of files comes before the words.
     pub(crate) fn compose(&self, piped: &str, files: Attachments) -> PromptParams {
+        let has_words = [Some(&self.before), self.after.as_ref()]
+            .into_iter()
+            .flatten()
+            .any(|words| !words.trim().is_empty());
+        let block = (has_words && !piped.is_empty()).then(|| stdin_block(piped));
+        let piped = block.as_deref().unwrap_or(piped);
         let before = self.before.as_str();
         let blocks = match self.after.as_deref() {
             Some(after) if !self.leads => [&(files.text + before), piped, after].map(str::to_owned),
@@ -135,30 +141,53 @@ mod tests {
     }
 
     #[test]
-    fn a_blank_line_sets_off_what_is_piped_in() {
-        check(&["Review", "this."], &[], "+last line", "+last line\n\nReview this.");
-        check(&["Review"], &["-", "@x"], "in", "in\n\nReview - @x");
-        check(&["Explain", "@a", "this.", "@b"], &[], "in", "in\n\n<a>\n<b>\nExplain this.");
+    fn what_is_piped_in_is_a_block_beside_words() {
+        let block = "<stdin>\n+last line\n</stdin>";
+        check(&["Review", "this."], &[], "+last line", &format!("{block}\n\nReview this."));
+        check(&["Review"], &["-", "@x"], "+last line", &format!("{block}\n\nReview - @x"));
+        let files = "<a>\n<b>\nExplain this.";
+        check(&["Explain", "@a", "this.", "@b"], &[], "+last line", &format!("{block}\n\n{files}"));
+        // Without words, what is piped in is the message itself.
         check(&["@a"], &[], "in", "in\n\n<a>\n");
         check(&[], &[], "in", "in");
+        check(&[" "], &[], "in", "in");
         check(&["Hi"], &[], "", "Hi");
         check(&["@a", "Hi"], &[], "", "<a>\nHi");
-        check(&[" "], &[], "in", "in");
     }
 
     #[test]
     fn a_dash_is_the_place_of_stdin() {
+        let block = "<stdin>\nin\n</stdin>";
         check(&["-"], &[], "in", "in");
         check(&["-"], &[], "", "");
-        check(&["-", "Why?"], &[], "in", "in\n\nWhy?");
-        check(&["Look:", "-", "Why?"], &["-v"], "in", "Look:\n\nin\n\nWhy? -v");
-        check(&["Look:", "-"], &[], "in", "Look:\n\nin");
+        check(&["-", "Why?"], &[], "in", &format!("{block}\n\nWhy?"));
+        check(&["Look:", "-", "Why?"], &["-v"], "in", &format!("Look:\n\n{block}\n\nWhy? -v"));
+        check(&["Look:", "-"], &[], "in", &format!("Look:\n\n{block}"));
         check(&["Look:", "-", "Why?"], &[], "", "Look:\n\nWhy?");
         check(&["@a", "-"], &[], "in", "<a>\n\nin");
-        check(&["@a", "Look:", "-", "@b"], &[], "in", "<a>\n<b>\nLook:\n\nin");
-        check(&["-", "@a", "Why?"], &[], "in", "in\n\n<a>\nWhy?");
+        check(&["@a", "Look:", "-", "@b"], &[], "in", &format!("<a>\n<b>\nLook:\n\n{block}"));
+        check(&["-", "@a", "Why?"], &[], "in", &format!("{block}\n\n<a>\nWhy?"));
         let twice = ["-".to_owned(), "x".to_owned(), "-".to_owned()];
         assert!(matches!(MessageWords::plain(&twice, &[]), Err(InputError::StdinTwice)));
+    }
+
+    #[test]
+    fn the_words_are_the_title() {
+        let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let diff = "diff --git a/x b/x\n+last line";
+        for (words, expected) in [
+            (&["Review", "this."][..], "Review this."),
+            (&["@a", "Look:", "-", "Safe?"], "Look: Safe?"),
+            (&["-", "@a", "Why?"], "Why?"),
+            (&["-"], diff),
+        ] {
+            let words = owned(words);
+            let read = MessageWords::with_files(&words, &[]).unwrap();
+            let text =
+                read.files.iter().map(|path| format!("<file name=\"/p/{path}\">\nx\n\n</file>\n")).collect();
+            let message = read.compose(diff, Attachments { text, images: Vec::new() }).message;
+            assert_eq!(agentd_protocol::prompt_text::typed_words(&message), expected, "{words:?}");
+        }
     }
 
     #[test]

@@ -6,8 +6,8 @@ pub(crate) use agentd_rpc::{
     GetAuthStatus, GetAvailableModels, GetDaemonStatus, GetDiagnostics, GetEntries, GetMessages, GetState,
     GetTools, Hello, IncomingEvents, ListArtifacts, ListModels, ListProcesses, ListSessions, Login,
     LoginFinish, LoginStart, Logout, OpenSession, PermissionResponse, Prompt, RegisterTools,
-    RestoreCheckpoint, SetActiveTools, SetModel, SetPermissions, SetupLocal, Shutdown, Steer, ToolResponse,
-    UpdateModels, WatchSessions,
+    RestoreCheckpoint, SetActiveTools, SetModel, SetPermissions, SetSessionName, SetupLocal, Shutdown, Steer,
+    ToolResponse, UpdateModels, WatchSessions,
 };
 
 use crate::exit::{Exit, Fault};

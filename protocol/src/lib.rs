@@ -38,6 +38,7 @@ pub mod oauth_setting;
 pub mod permissions;
 pub mod policy_check;
 pub mod prompt_records;
+pub mod prompt_text;
 pub mod resources;
 pub mod sandbox;
 #[cfg(feature = "schema")]

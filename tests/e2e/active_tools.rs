@@ -294,8 +294,8 @@ fn agentctl_tools_without_an_id_lists_those_of_a_new_session() {
         edit["description"].is_string() && edit["snippet"].is_string() && edit["guidelines"][0].is_string()
     );
     let refused = ctl::run(&home, &["tools", "--activate", "ls"]);
-    assert_eq!(refused.code, 2, "{refused:?}");
-    assert_says(&refused.stderr, &["ID is missing", "defaultTools"]);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert_says(&refused.stderr, &["no session of this folder"]);
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, time::Instant};
 
-use agentd_e2e::{DEADLINE, Daemon, Home, MockServer, Reply, Service, binaries, ctl, home::models, sse};
+use agentd_e2e::{
+    DEADLINE, Daemon, Home, MockServer, Reply, Service, Terminal, binaries, ctl, home::models, sse,
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -28,6 +30,8 @@ fn bash_completes_verbs_flags_and_sessions_and_is_silent_without_a_daemon() {
     assert_eq!(complete("abort --sc"), "--scope");
     assert_eq!(complete("abort --scope t"), "turn\ntools");
     assert_eq!(complete("attach aaaa"), "");
+    assert_eq!(complete("resu"), "resume");
+    assert_eq!(complete("export --form"), "--format");
     home.write("copy.jsonl", "");
     assert_eq!(complete("export ./co"), "./copy.jsonl");
     let service = Service::start(&home, &[]);
@@ -195,4 +199,100 @@ fn what_cannot_be_reported_is_said() {
         assert!(!home.root().join("out.jsonl").exists(), "{args:?}");
     }
     assert_eq!(fs::read_to_string(&there).unwrap(), "mine");
+}
+
+/// The lines that a shell's script gets for words, the last of which is being typed.
+fn completed(home: &Home, words: &[&str]) -> String {
+    let mut command = ctl::command(home, &["--", "agentctl"]);
+    command.args(words).env("AGENTCTL_COMPLETE", "fish");
+    let done = agentd_e2e::Ctl::start_with(command, std::process::Stdio::null()).finish();
+    assert_eq!((done.code, done.stderr.as_str()), (0, ""), "{words:?}: {done:?}");
+    done.stdout
+}
+
+#[test]
+fn without_a_daemon_sessions_and_models_complete_and_none_is_started() {
+    let server = MockServer::start([Reply::stream(sse::answer("One.")), Reply::stream(sse::answer("Two."))]);
+    let home = Home::with_model(&server);
+    let asked = ctl::run_with_input(&home, &["prompt", "Review this."], "+a line\n");
+    assert_eq!(asked.code, 0, "{asked:?}");
+    assert_eq!(ctl::run(&home, &["prompt", "--name", "Named", "Hi"]).code, 0);
+    for verb in ["tree", "export", "name", "resume", "attach", "rm"] {
+        let said = completed(&home, &[verb, ""]);
+        assert_says(&said, &["project: Review this.\n", "project: Named\n"]);
+        assert!(!said.contains("+a line"), "{said}");
+    }
+    let id = completed(&home, &["tree", ""]).split('\t').next().unwrap().to_owned();
+    assert!(completed(&home, &["tree", &id[..id.len() - 1]]).starts_with(&id));
+    assert_eq!(completed(&home, &["abort", ""]).lines().filter(|line| !line.starts_with('-')).count(), 0);
+    // On a loaded machine an agentd may miss the time limit of a completion, so ask again.
+    let end = Instant::now() + DEADLINE;
+    let answered = |words: &[&str], wanted: &str| {
+        while !completed(&home, words).contains(wanted) {
+            assert!(Instant::now() < end, "{wanted} never came");
+        }
+    };
+    answered(&["prompt", "--model", "fake/"], "fake/fake");
+    answered(&["login", "anthr"], "anthropic");
+    assert_eq!(ctl::run(&home, &["status"]).code, 3, "no daemon was started");
+}
+
+#[test]
+fn the_help_is_in_groups_and_a_mistyped_verb_is_guessed() {
+    let home = Home::new();
+    let plain = ctl::run(&home, &["--help"]);
+    assert_eq!((plain.code, plain.stderr.as_str()), (0, ""), "{plain:?}");
+    assert_says(
+        &plain.stdout,
+        &[
+            "New here? `agentctl doctor`",
+            "\nTalk:\n  prompt, run, exec ",
+            "\nSessions:\n  sessions, ls ",
+            "\nDaemon:\n",
+        ],
+    );
+    assert!(!plain.stdout.contains('\u{1b}'));
+    for columns in [60, 100] {
+        let plain = [("NO_COLOR", "1")];
+        let shown =
+            Terminal::start_with(&home, &binaries::agentctl(), &["--help"], Some((columns, 24)), &plain);
+        let shown = shown.finish();
+        assert_eq!(shown.code, 0, "{shown:?}");
+        assert!(!shown.stdout.contains('\u{1b}'), "{shown:?}");
+        for line in shown.stdout.lines().filter(|line| line.starts_with("  ")) {
+            assert!(line.chars().count() <= usize::from(columns), "{columns}: {line:?}");
+        }
+    }
+    let sized = |args: &[&str], columns| {
+        Terminal::start_with(&home, &binaries::agentctl(), args, Some((columns, 24)), &[]).finish()
+    };
+    let coloured = sized(&["--help"], 100);
+    assert_says(&coloured.stdout, &["\u{1b}[1mTalk:\u{1b}[0m", "\u{1b}[36mprompt, run, exec\u{1b}[0m"]);
+    let narrow = sized(&["sessions", "--help"], 60);
+    assert!(narrow.stdout.lines().all(|line| line.chars().count() <= 90), "{narrow:?}");
+    for (typed, meant) in [("sesions", "'sessions'"), ("promt", "'prompt'"), ("resme", "'resume'")] {
+        let wrong = ctl::run(&home, &[typed]);
+        assert_eq!(wrong.code, 2, "{wrong:?}");
+        assert_says(&wrong.stderr, &["similar subcommand", meant]);
+    }
+}
+
+#[test]
+fn versions_of_all_that_works_together_are_told() {
+    let home = Home::new();
+    let version = env!("CARGO_PKG_VERSION");
+    let alone = ctl::run(&home, &["version"]);
+    assert_eq!((alone.code, alone.stderr.as_str()), (0, ""), "{alone:?}");
+    let agentd = binaries::agentd().display().to_string();
+    let says = [
+        format!("agentctl  {version}"),
+        format!("agentd    {version}  {agentd}\n"),
+        "daemon    not running\nprotocol  1\n".into(),
+    ];
+    assert_says(&alone.stdout, &says.each_ref().map(String::as_str));
+    let service = Service::start(&home, &[]);
+    let json = ctl::run(&home, &["version", "--json"]);
+    let json: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!((&json["agentctl"], &json["agentd"]["version"]), (&json!(version), &json!(version)));
+    assert_eq!((&json["daemon"]["pid"], &json["protocol"]), (&json!(service.id()), &json!(1)));
 }

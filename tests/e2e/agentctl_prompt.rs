@@ -120,8 +120,10 @@ fn stdin_files_and_words_make_one_prompt() {
     let done = ctl::run_with_input(&home, &args, "\n piped \n");
     assert_eq!(done.code, 0, "{done:?}");
     let path = home.project().join("a.txt");
-    let expected =
-        format!("piped\n\n<file name=\"{}\">\nfirst\n\n</file>\nExplain this. @not-a-file", path.display());
+    let expected = format!(
+        "<stdin>\npiped\n</stdin>\n\n<file name=\"{}\">\nfirst\n\n</file>\nExplain this. @not-a-file",
+        path.display()
+    );
     assert_eq!(text(&server.requests()[0].messages()[1]), expected);
 }
 
@@ -282,13 +284,14 @@ fn sent(args: &[&str], input: &str) -> String {
 const DIFF: &str = "diff --git a/x b/x\n+last line\n";
 
 #[test]
-fn a_blank_line_sets_off_what_is_piped_in() {
-    let set_off = "diff --git a/x b/x\n+last line\n\nReview this change.";
+fn what_is_piped_in_is_a_block_beside_the_words() {
+    let set_off = "<stdin>\ndiff --git a/x b/x\n+last line\n</stdin>\n\nReview this change.";
+    assert_eq!(sent(&["prompt", "Review this change."], DIFF.trim_end()), set_off);
     assert_eq!(sent(&["prompt", "Review this change."], DIFF), set_off);
     assert_eq!(sent(&["prompt", "-", "Review", "this change."], &format!("{DIFF}\n\n")), set_off);
     assert_eq!(
         sent(&["prompt", "Before:", "-", "After.", "@a.txt"], "in\n"),
-        "<file name=\"a.txt\">\nfile\n\n</file>\nBefore:\n\nin\n\nAfter."
+        "<file name=\"a.txt\">\nfile\n\n</file>\nBefore:\n\n<stdin>\nin\n</stdin>\n\nAfter."
     );
     assert_eq!(sent(&["prompt", "-"], "  if x:\n    y\n"), "  if x:\n    y");
     assert_eq!(sent(&["prompt", "Nothing", "came."], ""), "Nothing came.");

@@ -293,15 +293,24 @@ fn a_session_is_picked_from_a_list() {
     let _service = Service::start(&home, &[]);
     assert_eq!(ctl::run(&home, &["prompt", "first"]).code, 0);
     assert_eq!(ctl::run(&home, &["prompt", "second"]).code, 0);
-    let mut picking = Terminal::start(&home, &binaries::agentctl(), &["prompt", "--resume", "third"]);
+    let mut picking = Terminal::start(&home, &binaries::agentctl(), &["prompt", "--resume", "fourth"]);
+    picking.wait_for("2 of 2");
+    picking.press("frst\r");
+    let done = picking.finish();
+    assert_eq!(done.code, 0, "{done:?}");
+    assert_says(&done.stdout, &["[first+fourth]"]);
+    // A terminal that cannot move its cursor gets numbers.
+    let dumb =
+        |args: &[&str]| Terminal::start_with(&home, &binaries::agentctl(), args, None, &[("TERM", "dumb")]);
+    let mut picking = dumb(&["prompt", "--resume", "third"]);
     picking.wait_for("Which one (1-2, Enter for none)? ");
     picking.press("9\n");
     picking.wait_for("Which one (1-2, Enter for none)? 9\nWhich one");
     picking.press("2\n");
     let done = picking.finish();
     assert_eq!(done.code, 0, "{done:?}");
-    assert_says(&done.stdout, &["  1 ", "second", "  2 ", "first", "[first+third]"]);
-    let mut picking = Terminal::start(&home, &binaries::agentctl(), &["prompt", "-r", "third"]);
+    assert_says(&done.stdout, &["  1 ", "first", "  2 ", "second", "[second+third]"]);
+    let mut picking = dumb(&["prompt", "-r", "third"]);
     picking.wait_for("Enter for none)? ");
     picking.press("\n");
     assert_eq!(picking.finish().code, 1);

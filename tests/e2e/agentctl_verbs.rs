@@ -97,7 +97,7 @@ fn steer_reaches_what_is_at_work_and_nothing_else() {
     let steered = ctl::run_with_input(&home, &["steer", "aaaa", " Leave", "--", "-v"], "Piped.\n");
     assert_eq!((steered.code, steered.stdout.as_str()), (0, ""), "{steered:?}");
     let queue = client.event("queue_update");
-    assert_eq!(queue["steering"], json!(["Piped.\n\n Leave -v"]), "{queue}");
+    assert_eq!(queue["steering"], json!(["<stdin>\nPiped.\n</stdin>\n\n Leave -v"]), "{queue}");
     let later = ctl::run(&home, &["steer", "--follow-up", "aaaa-1", "Then rest."]);
     assert_eq!(later.code, 0, "{later:?}");
     assert_eq!(client.event("queue_update")["followUp"], json!(["Then rest."]));

@@ -9,6 +9,7 @@ mod active_tools;
 mod agentctl_help;
 mod agentctl_prompt;
 mod agentctl_prompt_shared;
+mod agentctl_sessions;
 mod agentctl_verbs;
 mod architecture;
 mod artifacts;

@@ -270,7 +270,10 @@ fn agentctl_lists_and_removes_with_a_daemon_and_without() {
     assert_eq!(ctl::run(&home, &["prompt", "And lions?"]).code, 0);
     let listed = ctl::run(&home, &["sessions"]);
     assert_eq!((listed.code, listed.stdout.lines().count()), (0, 2), "{listed:?}");
-    assert!(listed.stdout.contains("project: And lions?\n"), "{listed:?}");
+    let line: Vec<&str> = listed.stdout.lines().next().unwrap().split('\t').collect();
+    let project = home.project().display().to_string();
+    assert_eq!((line.len(), line[1], line[2], line[3]), (8, "And lions?", "fake/fake", "1"), "{listed:?}");
+    assert_eq!((line[6], line[7]), (project.as_str(), "unloaded"), "{listed:?}");
     let found = ctl::run(&home, &["sessions", "--json", "ZEBRAS"]);
     let found: Value = serde_json::from_str(&found.stdout).unwrap();
     let [found] = found["sessions"].as_array().unwrap().as_slice() else { panic!("{found}") };
@@ -280,7 +283,7 @@ fn agentctl_lists_and_removes_with_a_daemon_and_without() {
     let mut client = service.client();
     client.done(json!({"type": "open_session", "cwd": home.project(), "sessionId": id}));
     let live = ctl::run(&home, &["sessions", "--live"]);
-    assert!(live.stdout.starts_with("+ ") && live.stdout.lines().count() == 1, "{live:?}");
+    assert!(live.stdout.ends_with("\tloaded\n") && live.stdout.lines().count() == 1, "{live:?}");
     let busy = ctl::run(&home, &["rm", id]);
     assert_eq!(busy.code, 1, "{busy:?}");
     client.done(json!({"type": "close_session", "sessionId": id}));

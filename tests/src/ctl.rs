@@ -12,9 +12,9 @@ use std::{
 };
 
 use rustix::{
-    process::Signal,
+    process::{Signal, kill_process_group},
     pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
-    termios::{Winsize, tcsetwinsize},
+    termios::{Winsize, tcgetpgrp, tcsetwinsize},
 };
 
 use crate::{DEADLINE, Home, binaries, processes};
@@ -298,6 +298,12 @@ impl Terminal {
     #[must_use]
     pub fn shown(&self) -> String {
         self.text()
+    }
+
+    /// Sends a signal to the process group in the foreground.
+    pub fn signal(&self, signal: Signal) {
+        let group = tcgetpgrp(&self.keyboard).expect("a foreground group");
+        kill_process_group(group, signal).expect("a group of ours");
     }
 
     /// Types keys.

@@ -20,8 +20,9 @@ Examples:
 
 On a terminal stdout gets every answer as it comes; a pipe or a file gets the last answer alone, when the work is done.
 
-What is piped in comes first, then, after a blank line, the files, then the words of MESSAGE. A - among the words
-is the place of what is piped in; at a terminal it is read to its end (Ctrl-D).
+What is piped in comes first, between <stdin> and </stdin> where words stand beside it, then the files, then the words of
+MESSAGE. A - among the words is the place of what is piped in; at a terminal it is read to its end (Ctrl-D). The title of
+the session is the words.
 
 The built-in demo model answers only with --demo, or at a terminal where nothing is configured. Without a usable
 model the exit code is 1.
@@ -108,7 +109,7 @@ pub(crate) struct PromptOptions {
     #[arg(short, long = "continue")]
     pub(crate) continue_last: bool,
 
-    /// Show the last sessions of the folder, and ask which to go on with
+    /// Pick the session to go on with from a list of those of the folder
     #[arg(short, long, conflicts_with_all = ["continue_last", "session", "no_session"])]
     pub(crate) resume: bool,
 

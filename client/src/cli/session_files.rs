@@ -9,6 +9,7 @@ use crate::commands::complete::candidates;
 
 const EXPORT_HELP: &str = "\
 Examples:
+  agentctl export                              the last session of this folder
   agentctl export 0198c0de                     to read it
   agentctl export 0198c0de -o talk.html        all branches, for a browser, in one file
   agentctl export 0198c0de -o talk.md
@@ -29,9 +30,9 @@ Exit codes:
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXPORT_HELP)]
 pub(crate) struct ExportOptions {
-    /// The id of a session or its beginning, or the path of a session file
+    /// The id of a session or its beginning, or the path of a session file; default the last session of this folder
     #[arg(value_name = "ID|PATH", add = ArgValueCompleter::new(candidates::sessions_or_files))]
-    pub(crate) session: String,
+    pub(crate) session: Option<String>,
 
     /// Where to write it, instead of stdout
     #[arg(short, long, value_name = "FILE")]
@@ -59,6 +60,7 @@ pub(crate) enum ExportFormat {
 
 const FSCK_HELP: &str = "\
 Examples:
+  agentctl fsck                    the last session of this folder
   agentctl fsck 0198c0de
   agentctl fsck ./copy.jsonl --repair
   agentctl fsck --all
@@ -81,8 +83,8 @@ Exit codes:
 #[derive(Debug, Clone, Args)]
 #[command(after_help = FSCK_HELP)]
 pub(crate) struct FsckOptions {
-    /// Ids of sessions or their beginnings, or paths of session files
-    #[arg(value_name = "ID|PATH", required_unless_present = "all", add = ArgValueCompleter::new(candidates::sessions_or_files))]
+    /// Ids of sessions or their beginnings, or paths of session files; default the last session of this folder
+    #[arg(value_name = "ID|PATH", add = ArgValueCompleter::new(candidates::sessions_or_files))]
     pub(crate) sessions: Vec<String>,
 
     /// All sessions
@@ -161,6 +163,7 @@ pub(crate) struct CleanOptions {
 
 const BUG_REPORT_HELP: &str = "\
 Examples:
+  agentctl bug-report              of the last session of this folder
   agentctl bug-report 0198c0de
   agentctl bug-report 0198c0de -o report.jsonl --recordings recorded
   agentctl bug-report 0198c0de --no-transcript         without what was said
@@ -180,9 +183,9 @@ Exit codes:
 #[derive(Debug, Clone, Args)]
 #[command(after_help = BUG_REPORT_HELP)]
 pub(crate) struct BugReportOptions {
-    /// The id of a session or its beginning, or the path of a session file
+    /// The id of a session or its beginning, or the path of a session file; default the last session of this folder
     #[arg(value_name = "ID|PATH", add = ArgValueCompleter::new(candidates::sessions_or_files))]
-    pub(crate) session: String,
+    pub(crate) session: Option<String>,
 
     /// Where to write it, instead of a file in this folder that is named after the session
     #[arg(short, long, value_name = "FILE")]

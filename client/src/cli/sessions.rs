@@ -11,8 +11,13 @@ const SESSIONS_HELP: &str = "\
 Examples:
   agentctl sessions               the last 20, of every folder
   agentctl sessions --here        those of this folder
+  agentctl sessions --all         all of them
   agentctl sessions zebra         those that say zebra anywhere
-  agentctl prompt --session ID    go on with one
+  agentctl resume zebra           go on with one
+  agentctl sessions | cut -f1,2   ids and titles, for a script
+
+On a terminal it is a table, cut to the width. In a pipe a line has the whole id, title, model, turns, cost in dollars, time of the
+last change, folder and state (working, loaded, unloaded), with tabs between them and no header.
 
 Exit codes:
   0    there are sessions
@@ -34,6 +39,10 @@ pub(crate) struct SessionsOptions {
     #[arg(long)]
     pub(crate) live: bool,
 
+    /// All of them, not only the last 20
+    #[arg(long, conflicts_with_all = ["limit", "cursor"])]
+    pub(crate) all: bool,
+
     /// How many at most
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) limit: u32,
@@ -49,6 +58,7 @@ pub(crate) struct SessionsOptions {
 
 const ATTACH_HELP: &str = "\
 Examples:
+  agentctl attach                 the last session of this folder
   agentctl attach 0198c0de        the beginning of an id is enough
   agentctl attach --observe 0198c0de
   agentctl attach --plain 0198c0de        line by line, as in a pipe
@@ -67,9 +77,9 @@ Exit codes:
 #[derive(Debug, Clone, Args)]
 #[command(after_help = ATTACH_HELP)]
 pub(crate) struct AttachOptions {
-    /// The id of a session, or its beginning
+    /// The id of a session, or its beginning; default the last one of this folder
     #[arg(value_name = "ID", add = ArgValueCompleter::new(candidates::sessions))]
-    pub(crate) id: String,
+    pub(crate) id: Option<String>,
 
     /// Only watch: nothing can be typed
     #[arg(long)]
@@ -91,8 +101,66 @@ pub(crate) struct AttachOptions {
 impl AttachOptions {
     /// Those of `agentctl attach ID`.
     pub(crate) fn to(id: String) -> Self {
-        Self { id, observe: false, plain: false, no_history: false, show_thinking: false }
+        Self { id: Some(id), observe: false, plain: false, no_history: false, show_thinking: false }
     }
+}
+
+const RESUME_HELP: &str = "\
+Examples:
+  agentctl resume                 pick one of this folder
+  agentctl resume --all           pick one of any folder
+  agentctl resume parser tests    the one that fits these words; a list where several do
+  agentctl resume 0198c0de
+
+In the list, letters filter (they have to come in order, and may leave some out), the arrow keys choose, Enter opens, Esc leaves.
+The session is opened as by `agentctl attach`. Where the daemon does not run it is started. Without a terminal,
+`agentctl prompt --session ID` goes on with a session.
+
+Exit codes:
+  0    it was left, or it was closed
+  1    no session fits, or none was picked
+  2    there is no terminal
+  3    agentd is missing, does not start, or has ended
+  130  Ctrl-C";
+
+/// The flags of `agentctl resume`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = RESUME_HELP)]
+pub(crate) struct ResumeOptions {
+    /// Words of its title or folder, or the beginning of its id
+    #[arg(value_name = "QUERY", add = ArgValueCompleter::new(candidates::sessions))]
+    pub(crate) query: Vec<String>,
+
+    /// Sessions of every folder, not only those of this one
+    #[arg(long)]
+    pub(crate) all: bool,
+
+    /// Show the session line by line, not on the whole screen
+    #[arg(long)]
+    pub(crate) plain: bool,
+}
+
+const NAME_HELP: &str = "\
+Examples:
+  agentctl name \"Parser for dates\"            the last session of this folder
+  agentctl name 0198c0de \"Parser for dates\"
+
+The name stands in `agentctl sessions`, `agentctl resume` and exports. It is part of the session file; a session that is at work
+is named without a break. `agentctl prompt --name` names a session as it begins.
+
+Exit codes:
+  0    it has the name
+  1    no session has the id, several ids begin with it, or the session cannot be opened
+  2    there is no name
+  3    agentd is missing or broke down";
+
+/// The flags of `agentctl name`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = NAME_HELP)]
+pub(crate) struct NameOptions {
+    /// The id of a session or its beginning (default: the last session of this folder), then its name
+    #[arg(value_name = "[ID] TEXT", required = true, num_args = 1..=2, add = ArgValueCompleter::new(candidates::sessions))]
+    pub(crate) words: Vec<String>,
 }
 
 const REMOVE_HELP: &str = "\
@@ -122,6 +190,7 @@ pub(crate) struct RemoveOptions {
 
 const TREE_HELP: &str = "\
 Examples:
+  agentctl tree                   of the last session of this folder
   agentctl tree 0198c0de
   agentctl tree ./copy.jsonl      of a session file
   agentctl fork 0198c0de 5e000005 a conversation of its own from before that prompt
@@ -139,13 +208,14 @@ Exit codes:
 #[derive(Debug, Clone, Args)]
 #[command(after_help = TREE_HELP)]
 pub(crate) struct TreeOptions {
-    /// The id of a session or its beginning, or the path of a session file
+    /// The id of a session or its beginning, or the path of a session file; default the last session of this folder
     #[arg(value_name = "ID|PATH", add = ArgValueCompleter::new(candidates::sessions_or_files))]
-    pub(crate) session: String,
+    pub(crate) session: Option<String>,
 }
 
 const FORK_HELP: &str = "\
 Examples:
+  agentctl fork                       the last session of this folder
   agentctl fork 0198c0de              all of its current branch
   agentctl fork 0198c0de 5e000005     what came before that prompt; agentctl tree has the ids
   agentctl fork --cwd ../other 0198c0de   all of it, to go on in another folder
@@ -163,9 +233,9 @@ Exit codes:
 #[derive(Debug, Clone, Args)]
 #[command(after_help = FORK_HELP)]
 pub(crate) struct ForkOptions {
-    /// The id of a session, or its beginning
+    /// The id of a session, or its beginning; default the last one of this folder
     #[arg(value_name = "ID", add = ArgValueCompleter::new(candidates::sessions))]
-    pub(crate) id: String,
+    pub(crate) id: Option<String>,
 
     /// The id of a prompt: only what came before it
     #[arg(value_name = "ENTRY", conflicts_with = "cwd")]

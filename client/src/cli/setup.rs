@@ -140,8 +140,8 @@ Examples:
   source <(agentctl completions zsh)                         in ~/.zshrc, after compinit
   agentctl completions fish | source                         in ~/.config/fish/config.fish
 
-The script asks the agentctl on PATH what fits. Ids of sessions and names of models come from the running daemon;
-without one there are none.
+The script asks the agentctl on PATH what fits: verbs, flags, ids of sessions with their titles, models, providers. The
+running daemon is asked, else the session files and an agentd of our own; no daemon is started.
 
 Exit codes:
   0    done
@@ -187,4 +187,22 @@ pub(crate) struct ManOptions {
     /// Write every page into this folder, as agentctl-VERB.1; it is made if need be
     #[arg(long, value_name = "DIR", conflicts_with = "verb")]
     pub(crate) out: Option<PathBuf>,
+}
+
+/// The flags of `agentctl version`.
+#[derive(Debug, Clone, Default, Args)]
+#[command(after_help = "\
+Examples:
+  agentctl version
+  agentctl version --json
+
+Asks nothing of the network. `agentctl --version` prints the version of agentctl alone.
+
+Exit codes:
+  0    done
+  3    agentd is missing, or does not say its version")]
+pub(crate) struct VersionOptions {
+    /// Print the versions as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }

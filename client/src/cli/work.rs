@@ -30,17 +30,21 @@ pub(crate) struct WatchOptions {
 
 const STEER_HELP: &str = "\
 Examples:
+  agentctl steer \"Leave the tests alone.\"              the only session at work
   agentctl steer 0198c0de \"Leave the tests alone.\"
   agentctl steer 0198c0de --follow-up \"Then run the tests.\"
   agentctl steer 0198c0de < remarks.txt
 
-What is piped in comes first, then, after a blank line, the words of MESSAGE; a - among them is the place of
+What is piped in comes first, in a <stdin> block, then the words of MESSAGE; a - among them is the place of
 what is piped in. A session that is idle has nothing to steer:
 `agentctl prompt --session ID` goes on with it.
 
+A single argument with blanks in it is the message; then the session is the only one at work, in this folder if several are. So
+it is with a - or with words after --. Anything else begins with an ID.
+
 Exit codes:
   0    it is queued
-  1    the session is idle or there is none, or several ids begin with it
+  1    the session is idle or there is none, several ids begin with it, or several are at work
   2    there is no message
   3    agentd is not running";
 
@@ -48,12 +52,9 @@ Exit codes:
 #[derive(Debug, Clone, Args)]
 #[command(after_help = STEER_HELP)]
 pub(crate) struct SteerOptions {
-    /// The id of a session, or its beginning
-    #[arg(value_name = "ID", add = ArgValueCompleter::new(candidates::live_sessions))]
-    pub(crate) id: String,
-
-    /// The message; its words are joined by spaces, and - is stdin
-    #[arg(value_name = "MESSAGE")]
+    /// The id of a session or its beginning (default: the only one at work), then the message; its words are joined by
+    /// spaces, and - is stdin
+    #[arg(value_name = "[ID] MESSAGE", add = ArgValueCompleter::new(candidates::live_sessions))]
     pub(crate) words: Vec<String>,
 
     /// Words of the message that are taken as they are, even when they begin with -
@@ -71,7 +72,8 @@ Examples:
   agentctl abort 0198c0de
   agentctl abort 0198c0de --scope all
 
-What was produced is kept, and so are queued messages. With several sessions at work, ID has to say which.
+What was produced is kept, and so are queued messages. With several sessions at work, it is the one of this folder; where
+several are of this folder, ID has to say which.
 
 Exit codes:
   0    it has stopped, or nothing was at work
@@ -82,7 +84,7 @@ Exit codes:
 #[derive(Debug, Clone, Args)]
 #[command(after_help = ABORT_HELP)]
 pub(crate) struct AbortOptions {
-    /// The id of a session, or its beginning
+    /// The id of a session, or its beginning; default the only one at work
     #[arg(value_name = "ID", add = ArgValueCompleter::new(candidates::live_sessions))]
     pub(crate) id: Option<String>,
 
@@ -149,6 +151,7 @@ Examples:
   agentctl tools 0198c0de
   agentctl tools 0198c0de --activate grep,find
   agentctl tools 0198c0de --deactivate bash --json
+  agentctl tools --activate grep              of the last session of this folder
 
 A line is a tool: * before its name when the model can call it, who provides it, and what it does. What is changed
 counts from the next turn on, also in a run that is under way, and stays with the session.
@@ -156,14 +159,13 @@ counts from the next turn on, also in a run that is under way, and stays with th
 Exit codes:
   0    done
   1    no session has the id, several ids begin with it, or no tool has the name
-  2    something is to be changed, and there is no ID
   3    agentd is missing or broke down";
 
 /// The flags of `agentctl tools`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = TOOLS_HELP)]
 pub(crate) struct ToolsOptions {
-    /// The id of a session, or its beginning
+    /// The id of a session, or its beginning; where something is changed, the default is the last session of this folder
     #[arg(value_name = "ID", add = ArgValueCompleter::new(candidates::sessions))]
     pub(crate) id: Option<String>,
 

@@ -2,20 +2,20 @@
 
 use agentd_protocol::{
     command::{AbortParams, AbortReceipt, AbortScope, Work, WorkKind},
-    daemon::{ListSessionsParams, Role, SessionInfo},
+    daemon::Role,
 };
-use jiff::Timestamp;
 
 use super::{
     daemon_call,
     find_session::{self, SessionScope},
+    only_at_work,
 };
 use crate::{
     cli::AbortOptions,
     exit::{Exit, Fault, conclude, print_stderr},
     output,
-    render::{counted, one_line, short_id},
-    rpc::{AbortScoped, Client, ListSessions},
+    render::{one_line, short_id},
+    rpc::AbortScoped,
 };
 
 /// How many names of one kind of work are shown.
@@ -35,7 +35,7 @@ async fn abort(options: &AbortOptions) -> Result<Exit, Fault> {
         Some(id) => {
             Some(find_session::on(client, id, SessionScope::All).await?).filter(|session| session.live)
         }
-        None => the_one_at_work(client).await?,
+        None => only_at_work::only(client).await?,
     };
     let Some(session) = session else {
         print_stderr("Nothing is at work.");
@@ -52,23 +52,6 @@ async fn abort(options: &AbortOptions) -> Result<Exit, Fault> {
 
 fn nothing(options: &AbortOptions) -> Result<Exit, Fault> {
     if options.json { output::print_json(&AbortReceipt::default()) } else { Ok(Exit::Answered) }
-}
-
-/// The only session at work; `None` when none is.
-async fn the_one_at_work(client: &Client) -> Result<Option<SessionInfo>, Fault> {
-    let params = ListSessionsParams { live: Some(true), limit: Some(1_000), ..ListSessionsParams::default() };
-    let list = client.call::<ListSessions>(&params).await?;
-    let mut at_work: Vec<SessionInfo> =
-        list.sessions.into_iter().filter(|session| session.is_streaming).collect();
-    if at_work.len() > 1 {
-        let text = format!(
-            "Error: {} are at work. Say which one is to stop:\n{}",
-            counted(at_work.len(), "session"),
-            find_session::listed(&at_work, find_session::LISTED, Timestamp::now())
-        );
-        return Err(Fault::new(Exit::Failed, text));
-    }
-    Ok(at_work.pop())
 }
 
 fn text(id: &str, receipt: &AbortReceipt) -> String {

@@ -6,20 +6,16 @@ use std::{
     path::PathBuf,
 };
 
-use agentd_protocol::{
-    command::NoParams,
-    daemon::{ListSessionsParams, Role, SessionInfo},
-    storage::GetArtifactParams,
-};
+use agentd_protocol::{command::NoParams, daemon::Role, storage::GetArtifactParams};
 
-use super::{daemon_call, find_session};
+use super::{daemon_call, last_session};
 use crate::{
     cli::ArtifactOptions,
     exit::{Exit, Fault, conclude, print_stderr},
     output,
     private_daemon::StartOptions,
     render::steers,
-    rpc::{Call, CallError, Client, GetArtifact, ListArtifacts, ListSessions},
+    rpc::{Call, CallError, Client, GetArtifact, ListArtifacts},
 };
 
 pub(crate) fn run(options: &ArtifactOptions) -> Exit {
@@ -27,10 +23,7 @@ pub(crate) fn run(options: &ArtifactOptions) -> Exit {
 }
 
 fn show(options: &ArtifactOptions) -> Result<Exit, Fault> {
-    let session = match &options.session {
-        Some(given) => find_session::on_any(given)?,
-        None => last_here()?,
-    };
+    let session = last_session::given_or_last(options.session.as_deref())?;
     let of_daemon = daemon_call::block_on(async {
         let Some(connection) = daemon_call::connect(Role::Observe).await? else { return Ok(None) };
         if !session.live {
@@ -60,18 +53,6 @@ fn show(options: &ArtifactOptions) -> Result<Exit, Fault> {
         Ok(())
     })?;
     written
-}
-
-/// The last used session of this folder.
-fn last_here() -> Result<SessionInfo, Fault> {
-    let cwd = std::env::current_dir().map_err(|error| {
-        Fault::new(Exit::Failed, format!("agentctl: there is no current folder: {error}"))
-    })?;
-    let cwd = Some(cwd.display().to_string());
-    let params = ListSessionsParams { cwd, limit: Some(1), ..ListSessionsParams::default() };
-    daemon_call::any::<ListSessions>(&params)?.sessions.into_iter().next().ok_or_else(|| {
-        Fault::new(Exit::Failed, "Error: no session belongs to this folder. Say which with --session.")
-    })
 }
 
 /// A connection, and the session to ask about; `None` for the only session of an agentd of our own.

@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use super::{
     chat, daemon_call,
     dialogs::{PendingDialogs, TypedOutcome},
-    find_session::{self, SessionScope},
+    last_session,
     typed_lines::{TypedLine, typed_lines},
 };
 use crate::{
@@ -44,14 +44,14 @@ pub(crate) fn run(options: &AttachOptions) -> Exit {
 /// The session that is meant.
 async fn find(options: &AttachOptions) -> Result<SessionInfo, Fault> {
     let connection = daemon_call::require(Role::Control).await?;
-    find_session::on(&connection.client, &options.id, SessionScope::All).await
+    last_session::given_or_last_on(&connection.client, options.id.as_deref()).await
 }
 
 async fn attach(options: &AttachOptions) -> Result<Exit, Fault> {
     let role = if options.observe { Role::Observe } else { Role::Control };
     let mut connection = daemon_call::require_answering(role).await?;
     let client = &connection.client;
-    let session = find_session::on(client, &options.id, SessionScope::All).await?;
+    let session = last_session::given_or_last_on(client, options.id.as_deref()).await?;
     let params = AttachSessionParams { session_id: session.id.clone(), since: None };
     let attached = client.call::<AttachSession>(&params).await?;
     let style = StreamStyle { show_thinking: options.show_thinking, ..StreamStyle::detect() };

@@ -43,7 +43,7 @@ fn report(options: &BugReportOptions) -> Result<Exit, Fault> {
     if let Some(path) = &options.output {
         refuse_existing(path)?;
     }
-    let session = ReportedSession::find(&options.session)?;
+    let session = ReportedSession::find(options.session.as_deref())?;
     let path = options.output.clone().unwrap_or_else(|| default_name(&session.id, Timestamp::now()));
     refuse_existing(&path)?;
     let recordings =

@@ -10,7 +10,7 @@ use agentd_chat::{ChatEnd, ChatError, FirstSession};
 use agentd_connect::environment;
 use agentd_protocol::daemon::OpenSessionParams;
 
-use super::{daemon_call, prompt::last_session::ControllingTerminal};
+use super::{controlling_terminal::ControllingTerminal, daemon_call};
 use crate::{
     cli::ChatOptions,
     exit::{Exit, Fault, conclude, print_stderr},

@@ -3,6 +3,7 @@
 mod bash;
 pub(crate) mod candidates;
 mod shells;
+mod stored_sessions;
 
 use clap_complete::env::{EnvCompleter, Shells};
 

@@ -21,7 +21,7 @@ use agentd_protocol::{
 };
 
 use self::branch::CurrentBranch;
-use super::{daemon_call, find_session};
+use super::{daemon_call, last_session};
 use crate::{
     cli::{ExportFormat, ExportOptions},
     exit::{Exit, Fault, conclude, print_stderr},
@@ -38,7 +38,7 @@ fn export(options: &ExportOptions) -> Result<Exit, Fault> {
     let format = format(options, Screen::of_stdout().is_terminal)?;
     // A target that cannot be written is reported before the session is searched.
     target::check(options)?;
-    let source = SessionSource::find(&options.session)?;
+    let source = SessionSource::find(options.session.as_deref())?;
     match (format, source) {
         (ExportFormat::Jsonl, SessionSource::File(path)) => {
             let mut file = open(&path)?;
@@ -114,15 +114,15 @@ pub(super) enum SessionSource {
 }
 
 impl SessionSource {
-    /// Finds the conversation: by path when the text looks like one, else by id.
+    /// Finds the conversation: by path when the text looks like one, else by id; without one the last of this folder.
     ///
     /// # Errors
     /// When no session has the id, or several do.
-    pub(super) fn find(given: &str) -> Result<Self, Fault> {
-        if given.contains('/') || given.ends_with(".jsonl") {
-            return Ok(Self::File(PathBuf::from(given)));
+    pub(super) fn find(given: Option<&str>) -> Result<Self, Fault> {
+        if let Some(path) = given.filter(|given| given.contains('/') || given.ends_with(".jsonl")) {
+            return Ok(Self::File(PathBuf::from(path)));
         }
-        let session = find_session::on_any(given)?;
+        let session = last_session::given_or_last(given)?;
         match &session.path {
             // A session without messages has a path, but no file yet.
             Some(path) if Path::new(path).exists() || !session.live => Ok(Self::File(PathBuf::from(path))),
@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     fn options(output: Option<&str>, format: Option<ExportFormat>) -> ExportOptions {
-        ExportOptions { session: "x".into(), output: output.map(PathBuf::from), format, force: false }
+        ExportOptions { session: None, output: output.map(PathBuf::from), format, force: false }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use agentd_protocol::{
     session::SessionState,
 };
 
-use super::{daemon_call, find_session};
+use super::{daemon_call, last_session};
 use crate::{
     cli::ForkOptions,
     exit::{Exit, Fault, conclude, print_stderr},
@@ -27,7 +27,7 @@ pub(crate) fn run(options: &ForkOptions) -> Exit {
 }
 
 fn fork(options: &ForkOptions) -> Result<Exit, Fault> {
-    let session = find_session::on_any(&options.id)?;
+    let session = last_session::given_or_last(options.id.as_deref())?;
     if let Some(folder) = &options.cwd {
         return fork_into(folder, &session);
     }

@@ -5,9 +5,12 @@ use std::{
     path::PathBuf,
 };
 
-use agentd_protocol::fsck::{FsckFile, FsckKind, FsckRepair, FsckRequest, FsckState};
+use agentd_protocol::{
+    daemon::SessionInfo,
+    fsck::{FsckFile, FsckKind, FsckRepair, FsckRequest, FsckState},
+};
 
-use super::{ask_agentd, find_session};
+use super::{ask_agentd, find_session, last_session};
 use crate::{
     cli::FsckOptions,
     exit::{Exit, Fault, conclude},
@@ -20,7 +23,11 @@ pub(crate) fn run(options: &FsckOptions) -> Exit {
 }
 
 fn fsck(options: &FsckOptions) -> Result<Exit, Fault> {
-    let paths = options.sessions.iter().map(|given| path_of(given)).collect::<Result<Vec<_>, _>>()?;
+    let paths = if options.sessions.is_empty() && !options.all {
+        vec![file_of(last_session::given_or_last(None)?)?]
+    } else {
+        options.sessions.iter().map(|given| path_of(given)).collect::<Result<Vec<_>, _>>()?
+    };
     let request = FsckRequest { paths, all: options.all, repair: options.repair };
     let mut report = FsckReport::new(options);
     let mut stdout = io::stdout().lock();
@@ -50,9 +57,13 @@ fn path_of(given: &str) -> Result<String, Fault> {
         let path = std::path::absolute(&path).unwrap_or(path);
         return Ok(path.display().to_string());
     }
-    let session = find_session::on_any(given)?;
-    session.path.ok_or_else(|| {
-        Fault::new(Exit::Failed, format!("Error: session {given} has no file, since it is only in memory."))
+    file_of(find_session::on_any(given)?)
+}
+
+fn file_of(session: SessionInfo) -> Result<String, Fault> {
+    let SessionInfo { id, path, .. } = session;
+    path.ok_or_else(|| {
+        Fault::new(Exit::Failed, format!("Error: session {id} has no file, since it is only in memory."))
     })
 }
 

@@ -2,7 +2,6 @@
 
 mod conversation;
 mod ending;
-pub(super) mod last_session;
 mod link;
 mod model_choice;
 mod output_schema;

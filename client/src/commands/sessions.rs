@@ -1,5 +1,7 @@
 //! `agentctl sessions` and `agentctl rm`: lists and deletes conversations.
 
+mod table;
+
 use agentd_protocol::daemon::{ListSessionsParams, SessionInfo, SessionList, SessionParams};
 use jiff::Timestamp;
 
@@ -11,7 +13,7 @@ use crate::{
     cli::{RemoveOptions, SessionsOptions},
     exit::{Exit, Fault, conclude, print_stderr},
     output,
-    render::{Screen, ago, counted, cut, one_line, session_title, short_id},
+    render::{Screen, counted, one_line},
     rpc::{DeleteSession, ListSessions},
 };
 
@@ -19,26 +21,47 @@ pub(crate) fn list(options: &SessionsOptions) -> Exit {
     conclude(show(options))
 }
 
+/// How many sessions one answer holds where all are asked for.
+const PAGE: u32 = 1_000;
+
 fn show(options: &SessionsOptions) -> Result<Exit, Fault> {
     let here = std::env::current_dir().map_err(|error| {
         Fault::new(Exit::Failed, format!("agentctl: the working directory cannot be used: {error}"))
     })?;
-    let params = ListSessionsParams {
+    let mut params = ListSessionsParams {
         cwd: options.here.then(|| here.display().to_string()),
         live: options.live.then_some(true),
-        limit: Some(options.limit),
+        limit: Some(if options.all { PAGE } else { options.limit }),
         cursor: options.cursor.clone(),
         search: options.search.clone(),
     };
-    let list = daemon_call::any::<ListSessions>(&params)?;
+    let mut list = daemon_call::any::<ListSessions>(&params)?;
+    while options.all && list.cursor.is_some() {
+        params.cursor = list.cursor.take();
+        let next = daemon_call::any::<ListSessions>(&params)?;
+        list.sessions.extend(next.sessions);
+        list.cursor = next.cursor;
+    }
     let printed = if options.json {
         output::print_json(&list)?
     } else {
-        let printed = output::print(&table(&list, Timestamp::now(), Screen::of_stdout()))?;
+        let screen = Screen::of_stdout();
+        let text = if screen.is_terminal {
+            let home = std::env::var("HOME").ok();
+            let with_folder = (options.all && !options.here) || several_folders(&list.sessions);
+            table::table(&list.sessions, Timestamp::now(), screen, home.as_deref(), with_folder)
+        } else {
+            table::lines(&list.sessions)
+        };
+        let printed = output::print(&text)?;
         after(&list);
         printed
     };
     Ok(if printed == Exit::Answered && list.sessions.is_empty() { Exit::Failed } else { printed })
+}
+
+fn several_folders(sessions: &[SessionInfo]) -> bool {
+    sessions.windows(2).any(|two| two[0].cwd != two[1].cwd)
 }
 
 /// Prints remarks on the list to stderr.
@@ -50,55 +73,8 @@ fn after(list: &SessionList) {
         print_stderr(&format!("{} {}", one_line(&file.path), one_line(&file.problem)));
     }
     if let Some(cursor) = &list.cursor {
-        print_stderr(&format!("There are more: agentctl sessions --cursor {cursor}"));
+        print_stderr(&format!("There are more: agentctl sessions --cursor {cursor} (or --all)"));
     }
-}
-
-/// The width of a line where nothing limits it.
-const DEFAULT_WIDTH: usize = 120;
-
-/// The least width of the title at the end of a line.
-const MIN_TEXT: usize = 20;
-
-/// A line for each session, with its title cut to the width; empty without sessions.
-fn table(list: &SessionList, now: Timestamp, screen: Screen) -> String {
-    if list.sessions.is_empty() {
-        return String::new();
-    }
-    let rows: Vec<[String; 4]> = list.sessions.iter().map(|session| row(session, now)).collect();
-    let widest = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths = [widest(0), widest(1), widest(2)];
-    let width = screen.width.unwrap_or(DEFAULT_WIDTH);
-    let room = width.saturating_sub(widths.iter().sum::<usize>() + 8).max(MIN_TEXT);
-    let lines = rows.iter().zip(&list.sessions).map(|(row, session)| {
-        let mark = match (session.is_streaming, session.live) {
-            (true, _) => "*",
-            (false, true) => "+",
-            (false, false) => " ",
-        };
-        let mark = if session.live { screen.paint("32", mark) } else { mark.to_owned() };
-        let line = format!(
-            "{mark} {:<a$}  {:>b$}  {:>c$}  {}",
-            row[0],
-            row[1],
-            row[2],
-            cut(&row[3], room),
-            a = widths[0],
-            b = widths[1],
-            c = widths[2]
-        );
-        format!("{}\n", line.trim_end())
-    });
-    lines.collect()
-}
-
-fn row(session: &SessionInfo, now: Timestamp) -> [String; 4] {
-    [
-        short_id(&session.id),
-        ago(&session.modified, now),
-        session.message_count.to_string(),
-        session_title(session),
-    ]
 }
 
 pub(crate) fn remove(options: &RemoveOptions) -> Exit {
@@ -146,34 +122,6 @@ fn whole_ids(given: &[String], sessions: &[SessionInfo]) -> Result<(), Fault> {
 mod tests {
     use super::*;
     use crate::render::example_session as example;
-
-    const NOW: &str = "2026-11-21T14:04:42.892Z";
-
-    fn session(id: &str, modified: &str, about: &str, live: bool, is_streaming: bool) -> SessionInfo {
-        let (modified, first_message) = (modified.into(), about.into());
-        SessionInfo { modified, first_message, live, is_streaming, ..example(id) }
-    }
-
-    #[test]
-    fn a_line_for_each_with_live_ones_marked() {
-        let sessions = vec![
-            session("0198c0de-0000-7000", "2026-11-21T14:04:42.892Z", "What\nis this?", true, true),
-            session("0198c0dd-1111-7000", "2026-11-19T11:00:00Z", &"long ".repeat(40), true, false),
-            session("x", "2026-11-19T11:00:00Z", "", false, false),
-        ];
-        let (now, screen) = (NOW.parse().unwrap(), Screen { width: Some(60), ..Screen::default() });
-        let text = table(&SessionList { sessions, cursor: None, unreadable: Vec::new() }, now, screen);
-        assert_eq!(
-            text,
-            "* 0198c0de-0000  now  12  project: What is this?\n\
-             + 0198c0dd-1111   2d  12  project: long long long long long…\n\
-             \u{20} x               2d  12  project:\n"
-        );
-        assert_eq!(
-            table(&SessionList { sessions: Vec::new(), cursor: None, unreadable: Vec::new() }, now, screen),
-            ""
-        );
-    }
 
     #[test]
     fn a_script_gives_whole_ids() {

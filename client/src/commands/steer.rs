@@ -6,6 +6,7 @@ use agentd_protocol::{command::QueueParams, daemon::Role};
 use super::{
     daemon_call,
     find_session::{self, SessionScope},
+    only_at_work,
 };
 use crate::{
     cli::SteerOptions,
@@ -17,6 +18,7 @@ use crate::{
 
 const NO_MESSAGE: &str = "\
 agentctl steer: there is no message. Give one, or pipe it in:
+  agentctl steer \"Leave the tests alone.\"
   agentctl steer 0198c0de \"Leave the tests alone.\"
   agentctl steer 0198c0de --follow-up < next.txt";
 
@@ -25,17 +27,39 @@ pub(crate) fn run(options: &SteerOptions) -> Exit {
 }
 
 fn send(options: &SteerOptions) -> Result<Exit, Fault> {
-    let words = MessageWords::plain(&options.words, &options.literal).map_err(|error| fault(&error))?;
+    let (given, words) = split(&options.words);
+    if given.is_some_and(|id| id.trim().is_empty()) {
+        return Err(Fault::usage(
+            "agentctl steer: the ID is empty (a variable that is not set?): give one, or only the message.",
+        ));
+    }
+    let words = MessageWords::plain(words, &options.literal).map_err(|error| fault(&error))?;
     let message = words.compose(&read_piped(words.name_stdin())?, Attachments::default()).message;
     if message.trim().is_empty() {
         return Err(Fault::usage(NO_MESSAGE));
     }
-    daemon_call::block_on(queue(options, message))
+    daemon_call::block_on(queue(options, given, message))
 }
 
-async fn queue(options: &SteerOptions, message: String) -> Result<Exit, Fault> {
+/// The id, if the words begin with one, and the words of the message. A single word that can be no id is the message.
+fn split(words: &[String]) -> (Option<&str>, &[String]) {
+    match words {
+        [] => (None, words),
+        [only] if only == "-" || only.contains(char::is_whitespace) => (None, words),
+        [id, message @ ..] => (Some(id), message),
+    }
+}
+
+async fn queue(options: &SteerOptions, given: Option<&str>, message: String) -> Result<Exit, Fault> {
     let connection = daemon_call::require(Role::Control).await?;
-    let session = find_session::on(&connection.client, &options.id, SessionScope::All).await?;
+    let session = match given {
+        Some(id) => find_session::on(&connection.client, id, SessionScope::All).await?,
+        None => only_at_work::only(&connection.client).await?.ok_or_else(|| {
+            let text = "Error: no session is at work, so there is nothing to steer. This goes on with the last one here:\n  \
+                        agentctl prompt -c \"...\"";
+            Fault::new(Exit::Failed, text)
+        })?,
+    };
     let id = short_id(&session.id);
     if !session.is_streaming {
         let text = format!(
@@ -58,4 +82,29 @@ async fn queue(options: &SteerOptions, message: String) -> Result<Exit, Fault> {
         "{id}: queued; it is delivered {when}. `agentctl attach {id}` shows what comes of it."
     ));
     Ok(Exit::Answered)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_be_an_id_is_one() {
+        for (words, id, rest) in [
+            (&["0198", "Stop."][..], Some("0198"), &["Stop."][..]),
+            (&["0198"], Some("0198"), &[]),
+            (&["Leave the tests."], None, &["Leave the tests."]),
+            (&["Leave", "the tests."], Some("Leave"), &["the tests."]),
+            (&["-"], None, &["-"]),
+            (&[], None, &[]),
+        ] {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            let (given, message) = split(&words);
+            assert_eq!(
+                (given, message),
+                (id, rest.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>().as_slice()),
+                "{words:?}"
+            );
+        }
+    }
 }

@@ -6,7 +6,7 @@ use agentd_protocol::{
     tool_list::{SetActiveToolsParams, ToolInfo, ToolList, ToolSource},
 };
 
-use super::{daemon_call, find_session};
+use super::{daemon_call, last_session};
 use crate::{
     cli::ToolsOptions,
     exit::{Exit, Fault, conclude},
@@ -28,14 +28,11 @@ pub(crate) fn run(options: &ToolsOptions) -> Exit {
 }
 
 fn show(options: &ToolsOptions) -> Result<Exit, Fault> {
-    let list = match &options.id {
-        Some(id) => of_session(&find_session::on_any(id)?, options)?,
-        None if changes(options) => {
-            let text = "agentctl tools: ID is missing: whose tools are to be changed?\n  \
-                        agentctl tools 0198c0de --activate grep\nThe setting defaultTools is for every new session.";
-            return Err(Fault::usage(text));
-        }
-        None => daemon_call::private::<GetTools>(&NoParams {})?,
+    let given = options.id.as_deref();
+    let list = if given.is_some() || changes(options) {
+        of_session(&last_session::given_or_last(given)?, options)?
+    } else {
+        daemon_call::private::<GetTools>(&NoParams {})?
     };
     if options.json {
         return output::print_json(&list);

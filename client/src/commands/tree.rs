@@ -10,7 +10,7 @@ use agentd_protocol::{
 };
 
 use self::entries::{OutlineEntries, OutlineEntry};
-use super::{daemon_call, find_session};
+use super::{daemon_call, last_session};
 use crate::{
     cli::TreeOptions,
     exit::{Exit, Fault, conclude, print_stderr},
@@ -25,11 +25,9 @@ pub(crate) fn run(options: &TreeOptions) -> Exit {
 }
 
 fn show(options: &TreeOptions) -> Result<Exit, Fault> {
-    let given = &options.session;
-    let entries = if given.contains('/') || given.ends_with(".jsonl") {
-        of_file(&PathBuf::from(given))?
-    } else {
-        of_session(&find_session::on_any(given)?)?
+    let entries = match options.session.as_deref() {
+        Some(path) if path.contains('/') || path.ends_with(".jsonl") => of_file(&PathBuf::from(path))?,
+        given => of_session(&last_session::given_or_last(given)?)?,
     };
     let text = outline(&entries, Screen::of_stdout());
     if text.is_empty() {

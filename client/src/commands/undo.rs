@@ -7,17 +7,17 @@ use agentd_protocol::{
         ChangeKind, CheckpointDiff, DiffCheckpointParams, DiffSince, FileDiff, PathReason,
         RestoreCheckpointParams, RestoreStep, RestoredCheckpoint,
     },
-    daemon::{AttachSessionParams, ListSessionsParams, Role, SessionInfo},
+    daemon::{AttachSessionParams, Role, SessionInfo},
 };
 
-use super::{daemon_call, find_session};
+use super::{daemon_call, last_session};
 use crate::{
     cli::{DiffOptions, RedoOptions, UndoOptions},
     exit::{Exit, Fault, conclude, print_stderr},
     output,
     private_daemon::StartOptions,
     render::{Screen, counted, one_line, paint_diff},
-    rpc::{AttachSession, Call, Client, DiffCheckpoint, ListSessions, RestoreCheckpoint},
+    rpc::{AttachSession, Call, Client, DiffCheckpoint, RestoreCheckpoint},
 };
 
 /// The width of the bars of `--stat`.
@@ -34,7 +34,7 @@ fn show(options: &DiffOptions) -> Result<Exit, Fault> {
         since: options.checkpoint.is_none().then_some(since),
         files: absolute(&options.files)?,
     };
-    let session = session(options.session.as_deref())?;
+    let session = last_session::given_or_last(options.session.as_deref())?;
     let found = ask::<DiffCheckpoint>(&session, Role::Observe, &params)?;
     if options.json {
         return output::print_json(&found);
@@ -75,7 +75,7 @@ pub(crate) fn redo(options: &RedoOptions) -> Exit {
 }
 
 fn restore(given: Option<&str>, params: &RestoreCheckpointParams, json: bool) -> Result<Exit, Fault> {
-    let done = ask::<RestoreCheckpoint>(&session(given)?, Role::Control, params)?;
+    let done = ask::<RestoreCheckpoint>(&last_session::given_or_last(given)?, Role::Control, params)?;
     let printed =
         if json { output::print_json(&done)? } else { output::print(&report(&done, params.preview))? };
     if !json {
@@ -141,24 +141,6 @@ fn plain(path: &std::path::Path) -> String {
 fn here() -> Result<PathBuf, Fault> {
     std::env::current_dir().map_err(|error| {
         Fault::new(Exit::Failed, format!("agentctl: the working directory cannot be used: {error}"))
-    })
-}
-
-/// The named session, or the last one of this folder.
-fn session(given: Option<&str>) -> Result<SessionInfo, Fault> {
-    if let Some(given) = given {
-        return find_session::on_any(given);
-    }
-    let params = ListSessionsParams {
-        cwd: Some(here()?.display().to_string()),
-        limit: Some(1),
-        ..ListSessionsParams::default()
-    };
-    let mut list = daemon_call::any::<ListSessions>(&params)?;
-    list.sessions.pop().ok_or_else(|| {
-        let text =
-            "Error: there is no session of this folder. `agentctl sessions` lists those of all folders.";
-        Fault::new(Exit::Failed, text)
     })
 }
 

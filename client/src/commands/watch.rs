@@ -279,12 +279,9 @@ mod tests {
         assert_eq!(changes.opened(idle), None);
         assert_eq!(changes.changed(busy.clone()), line("at work", "What is this?"));
         assert_eq!(changes.found(busy), None);
-        assert_eq!(changes.changed(named), line("renamed to a  b, 2 clients", "a  b"));
-        assert_eq!(changes.changed(unloaded.clone()), line("idle, left memory, no client", "a  b"));
-        assert_eq!(
-            changes.changed(SessionInfo { live: true, ..unloaded.clone() }),
-            line("in memory", "a  b")
-        );
+        assert_eq!(changes.changed(named), line("renamed to a  b, 2 clients", "a b"));
+        assert_eq!(changes.changed(unloaded.clone()), line("idle, left memory, no client", "a b"));
+        assert_eq!(changes.changed(SessionInfo { live: true, ..unloaded.clone() }), line("in memory", "a b"));
         assert_eq!(
             changes.changed(SessionInfo { name: None, ..unloaded }),
             line("left memory, name removed", "What is this?")

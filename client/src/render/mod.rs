@@ -8,8 +8,8 @@ mod text;
 mod tool_lines;
 
 pub(crate) use agentd_client_text::{
-    age, ago, clock, columns, counted, cut, cut_begin, duration, money, one_line, padded, session_title,
-    shell_word, short_count, short_id, subject,
+    age, ago, clock, columns, counted, cut, cut_begin, duration, model_id, money, one_line, padded,
+    session_title, shell_word, short_count, short_id, subject, title,
 };
 pub(crate) use agentd_protocol::terminal_text::{harmless, steers};
 

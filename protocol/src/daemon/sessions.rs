@@ -211,7 +211,7 @@ pub struct ListSessionsParams {
 }
 
 /// The answer to `list_sessions`, newest first.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionList {
     /// The sessions.
@@ -235,7 +235,7 @@ pub struct UnreadableSession {
 }
 
 /// A session in a list.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SessionInfo {
@@ -255,8 +255,17 @@ pub struct SessionInfo {
     pub modified: String,
     /// The number of its messages, on all branches.
     pub message_count: u64,
-    /// The first text of the user; empty when there is none.
+    /// What the user typed first, without files and piped input beside it; empty when there is none.
     pub first_message: String,
+    /// The answers of models, on all branches.
+    #[serde(default)]
+    pub turns: u64,
+    /// What was spent in it, on all branches, in US dollars; what a fork took over is counted to the session that paid for it.
+    #[serde(default)]
+    pub cost: f64,
+    /// The model of the last answer, else the one that was chosen last, as `provider/id`; absent before either.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// The session that it was forked from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_id: Option<String>,
@@ -269,7 +278,7 @@ pub struct SessionInfo {
 }
 
 /// A session was opened. For clients that watch sessions.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionOpened {
     /// The session.
@@ -278,7 +287,7 @@ pub struct SessionOpened {
 
 /// A session changed its name, began or ended work, was loaded or unloaded, or gained or lost a client. For clients
 /// that watch sessions. Changes in quick succession can come as one event.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionChanged {
     /// The session as it is now.

@@ -14,7 +14,10 @@ mod tool_line;
 pub use self::{
     amounts::{money, short_count},
     checkpoints::unkept,
-    line::{columns, counted, cut, cut_begin, one_line, padded, session_title, shell_word, short_id},
+    line::{
+        columns, counted, cut, cut_begin, model_id, one_line, padded, session_title, shell_word, short_id,
+        title,
+    },
     notices::{compacted, ended_process, fell_back, retried, slow_provider},
     permission_question::{
         QuestionLine, TypedKey, answer_key, question_ended, question_lines, question_options, time_left,

@@ -71,11 +71,24 @@ pub fn shell_word(text: &str) -> String {
     }
 }
 
-/// The title of a session: its folder, and its name or else its first message.
+/// The title of a session: its name, or else what was typed first.
+#[must_use]
+pub fn title(session: &SessionInfo) -> String {
+    let text = one_line(session.name.as_deref().unwrap_or(&session.first_message));
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The id of the session's model, without its provider; `None` before one was chosen.
+#[must_use]
+pub fn model_id(session: &SessionInfo) -> Option<String> {
+    let model = session.model.as_deref()?;
+    Some(one_line(model.split_once('/').map_or(model, |(_, id)| id)))
+}
+
+/// The title of a session after the name of its folder.
 pub fn session_title(session: &SessionInfo) -> String {
-    let text = session.name.as_deref().unwrap_or(&session.first_message);
     let folder = session.cwd.rsplit('/').next().unwrap_or_default();
-    format!("{}: {}", one_line(folder), one_line(text))
+    format!("{}: {}", one_line(folder), title(session))
 }
 
 #[cfg(test)]

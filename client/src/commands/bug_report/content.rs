@@ -210,7 +210,7 @@ pub(super) struct ReportedSession {
 }
 
 impl ReportedSession {
-    pub(super) fn find(given: &str) -> Result<Self, Fault> {
+    pub(super) fn find(given: Option<&str>) -> Result<Self, Fault> {
         let source = SessionSource::find(given)?;
         let (id, cwd) = match &source {
             SessionSource::Memory(session, _) => (session.id.clone(), session.cwd.clone()),

@@ -1,6 +1,7 @@
-//! The words that fit at the cursor of a shell. The running daemon is asked; without one there are none.
+//! The words that fit at the cursor of a shell. The running daemon is asked; without one, session files and an agentd of our own. No daemon
+//! is started.
 
-use std::{ffi::OsStr, time::Duration};
+use std::{ffi::OsStr, future::Future, io, time::Duration};
 
 use agentd_protocol::{
     daemon::{ListSessionsParams, SessionInfo},
@@ -9,7 +10,10 @@ use agentd_protocol::{
 use clap_complete::{CompletionCandidate, PathCompleter, engine::ValueCompleter};
 use jiff::Timestamp;
 
+use super::stored_sessions::stored_sessions;
 use crate::{
+    output::Output,
+    private_daemon::{PrivateDaemon, StartOptions},
     render::{ago, cut, one_line, session_title},
     rpc::{Call, ListModels, ListSessions},
     shared_daemon::Endpoint,
@@ -45,7 +49,7 @@ pub(crate) fn live_sessions(typed: &OsStr) -> Vec<CompletionCandidate> {
 
 /// Models that can be used, as `provider/id`.
 pub(crate) fn models(typed: &OsStr) -> Vec<CompletionCandidate> {
-    let list = ask::<ListModels>(&ListModelsParams::default());
+    let list = ask_any::<ListModels>(&ListModelsParams::default());
     let models = list.into_iter().flat_map(|list| list.models);
     candidates(
         typed,
@@ -55,7 +59,7 @@ pub(crate) fn models(typed: &OsStr) -> Vec<CompletionCandidate> {
 
 /// The ids of providers.
 pub(crate) fn providers(typed: &OsStr) -> Vec<CompletionCandidate> {
-    let list = ask::<ListModels>(&ListModelsParams { all: Some(true), ..ListModelsParams::default() });
+    let list = ask_any::<ListModels>(&ListModelsParams { all: Some(true), ..ListModelsParams::default() });
     let providers = list.into_iter().flat_map(|list| list.providers);
     candidates(typed, providers.map(|provider| (provider.id, provider.name)))
 }
@@ -66,8 +70,16 @@ fn offer(typed: &OsStr, params: ListSessionsParams) -> Vec<CompletionCandidate> 
         let text = format!("{}  {}", ago(&session.modified, now), cut(&session_title(&session), ABOUT));
         (session.id, text)
     };
-    let list = ask::<ListSessions>(&params);
-    candidates(typed, list.into_iter().flat_map(|list| list.sessions).map(described))
+    if let Some(list) = ask::<ListSessions>(&params) {
+        return candidates(typed, list.sessions.into_iter().map(described));
+    }
+    // Only a daemon has sessions in memory.
+    let Some(endpoint) = Endpoint::find().ok().filter(|_| params.live.is_none()) else { return Vec::new() };
+    let stored = stored_sessions(&endpoint.agent_dir, &typed.to_string_lossy(), OFFERED as usize);
+    let described = stored.into_iter().map(|session| {
+        (session.id, format!("{}  {}", ago(&session.modified, now), cut(&session.title, ABOUT)))
+    });
+    candidates(typed, described)
 }
 
 /// The values that begin with the typed word, in their order.
@@ -84,15 +96,31 @@ fn candidates(typed: &OsStr, all: impl Iterator<Item = (String, String)>) -> Vec
 
 /// Asks the daemon; `None` without one, and when it is slow or refuses: a completion prints no errors.
 fn ask<C: Call>(params: &C::Params) -> Option<C::Data> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
-    runtime.block_on(async {
-        tokio::time::timeout(ANSWER_TIMEOUT, async {
-            let connection = Endpoint::find().ok()?.connect().await.ok()??;
-            connection.client.call::<C>(params).await.ok()
-        })
-        .await
-        .ok()?
+    timed(async {
+        let connection = Endpoint::find().ok()?.connect().await.ok()??;
+        connection.client.call::<C>(params).await.ok()
     })
+}
+
+/// Asks the daemon where one runs, else an agentd of our own, which ends with the answer.
+fn ask_any<C: Call>(params: &C::Params) -> Option<C::Data> {
+    timed(async {
+        if let Some(connection) = Endpoint::find().ok()?.connect().await.ok()? {
+            return connection.client.call::<C>(params).await.ok();
+        }
+        // What it says on stderr is no completion. Dropping it kills it.
+        let unseen = Output::start_with(io::sink(), io::sink()).ok()?;
+        let start = StartOptions { args: vec!["--no-session".to_owned()], cwd: None };
+        let daemon = PrivateDaemon::start(start, unseen.sender()).ok()?;
+        daemon.client.call::<C>(params).await.ok()
+    })
+}
+
+fn timed<T>(work: impl Future<Output = Option<T>>) -> Option<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+    let done = runtime.block_on(async { tokio::time::timeout(ANSWER_TIMEOUT, work).await.ok()? });
+    runtime.shutdown_background();
+    done
 }
 
 #[cfg(test)]

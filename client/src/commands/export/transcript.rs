@@ -8,6 +8,7 @@ use agentd_protocol::{
         AssistantMessage, BashExecutionMessage, ContentBlock, ImageContent, Message, StopReason, ToolCall,
         ToolResultMessage, Usage,
     },
+    prompt_text::typed_words,
 };
 use serde_json::{Map, Value};
 
@@ -68,7 +69,7 @@ pub(super) fn write(branch: &mut CurrentBranch<impl BufRead + Seek>, out: &mut d
 /// The title at the first prompt: the session's name, or the beginning of the prompt.
 fn title(about: &SessionFacts, entry: &EntryBody) -> Option<String> {
     let EntryBody::Message { message: Message::User(user) } = entry else { return None };
-    let text = about.name.clone().unwrap_or_else(|| user.content.text());
+    let text = about.name.clone().unwrap_or_else(|| typed_words(&user.content.text()));
     let first = text.lines().map(str::trim).find(|line| !line.is_empty());
     Some(words(&cut(first.map_or_else(|| fallback(about), str::to_owned).as_str(), TITLE)))
 }

@@ -13,20 +13,20 @@ use agentd_protocol::{
 };
 use jiff::Timestamp;
 
-use super::{
-    last_session::ControllingTerminal,
-    output_schema::{self, OutputSchema},
-};
+use super::output_schema::{self, OutputSchema};
 use crate::{
     cli::{DaemonChoice, PromptOptions},
-    commands::{confirm, daemon_call},
+    commands::{confirm, controlling_terminal::ControllingTerminal, daemon_call, picker, resume},
     exit::{self, Exit, Fault},
     prompt_parts::{MessageWords, fault, read_files, read_piped},
     render::{StreamStyle, ago, cut, one_line, session_title},
     rpc::ListSessions,
 };
 
-/// How many sessions `--resume` shows.
+/// How many sessions `--resume` offers in a list that can be filtered.
+const OFFERED: u32 = 1_000;
+
+/// How many sessions `--resume` shows where the terminal cannot move its cursor.
 const SHOWN: u32 = 20;
 
 /// The length of a session's title, in characters.
@@ -248,11 +248,17 @@ fn pick_session(folder: &Path) -> Result<String, Fault> {
         return Err(Fault::usage(text));
     }
     let cwd = Some(folder.display().to_string());
-    let params = ListSessionsParams { cwd, limit: Some(SHOWN), ..ListSessionsParams::default() };
+    let limit = Some(if picker::possible() { OFFERED } else { SHOWN });
+    let params = ListSessionsParams { cwd, limit, ..ListSessionsParams::default() };
     let sessions = daemon_call::any::<ListSessions>(&params)?.sessions;
     if sessions.is_empty() {
         let text = format!("agentctl prompt: {} has no sessions to go on with.", folder.display());
         return Err(Fault::new(Exit::Failed, text));
+    }
+    let none = || Fault::new(Exit::Failed, "agentctl prompt: no session was picked.");
+    if picker::possible() {
+        let picked = picker::pick(resume::items(&sessions, Timestamp::now()))?;
+        return picked.map(|at| sessions[at].id.clone()).ok_or_else(none);
     }
     let broken = |error: io::Error| Fault::new(Exit::Failed, format!("agentctl: cannot ask: {error}"));
     let mut stderr = exit::stderr();
@@ -265,12 +271,8 @@ fn pick_session(folder: &Path) -> Result<String, Fault> {
         let count = io::stdin().lock().read_line(&mut answer).map_err(broken)?;
         match menu_answer(&answer, sessions.len()) {
             MenuAnswer::One(at) => return Ok(sessions[at].id.clone()),
-            MenuAnswer::Nothing => {
-                return Err(Fault::new(Exit::Failed, "agentctl prompt: no session was picked."));
-            }
-            MenuAnswer::Unclear if count == 0 => {
-                return Err(Fault::new(Exit::Failed, "agentctl prompt: no session was picked."));
-            }
+            MenuAnswer::Nothing => return Err(none()),
+            MenuAnswer::Unclear if count == 0 => return Err(none()),
             MenuAnswer::Unclear => {}
         }
     }

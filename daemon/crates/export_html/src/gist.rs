@@ -1,6 +1,6 @@
 //! What a branch or a session is about, in a line.
 
-use agentd_protocol::{entry::EntryBody, message::Message, parse_json};
+use agentd_protocol::{entry::EntryBody, message::Message, parse_json, prompt_text::typed_words};
 use agentd_store::{Entry, EntryKind, Role, SessionTree};
 
 use crate::{figures::first_line, outline::Outline};
@@ -45,7 +45,7 @@ fn is_prompt(entry: &Entry) -> bool {
 
 fn said(entry: &Entry) -> Option<String> {
     let text = match body(entry)? {
-        EntryBody::Message { message: Message::User(user) } => user.content.text(),
+        EntryBody::Message { message: Message::User(user) } => typed_words(&user.content.text()),
         EntryBody::Message { message: Message::Assistant(answer) } => answer.text(),
         EntryBody::Message { message: Message::BashExecution(bash) } => format!("$ {}", bash.command),
         EntryBody::CustomMessage { content, display: true, .. } => content.text(),

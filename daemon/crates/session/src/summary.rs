@@ -2,14 +2,18 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use agentd_protocol::message::{ContentBlock, Message, MessageContent};
-use agentd_store::{Entry, EntryKind, Role, SessionTree};
+use agentd_protocol::{
+    message::{ContentBlock, Message, MessageContent},
+    model::ModelName,
+    prompt_text::typed_words,
+};
+use agentd_store::{Entry, EntryKind, Role, SessionTree, model_of, own_cost};
 
 /// The characters of the user's first text that are kept.
 const FIRST_MESSAGE_CHARS: usize = 200;
 
 /// A short description of a live session.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Summary {
     /// Its name, if it has one.
     pub name: Option<String>,
@@ -23,8 +27,14 @@ pub struct Summary {
     pub created_ms: i64,
     /// When its last message was written, or it was made: Unix time in milliseconds.
     pub modified_ms: i64,
-    /// The user's first text, or its beginning; empty before it.
+    /// What the user typed first ([`typed_words`]), or its beginning; empty before it.
     pub first_message: String,
+    /// Answers of models, of every branch.
+    pub turns: u64,
+    /// What was spent in it, in US dollars.
+    pub cost: f64,
+    /// The model of the last answer, else the one that was chosen last.
+    pub model: Option<ModelName>,
     /// The session that it was forked from.
     pub parent_id: Option<String>,
 }
@@ -68,8 +78,14 @@ impl SummaryCell {
     /// Brings it up to date; costs what was added to the tree since. True for news: a new name, a begin or an end of work.
     pub(crate) fn show(&mut self, tree: &SessionTree, is_streaming: bool, is_at_work: bool) -> bool {
         let added = tree.entries().get(self.counted..).unwrap_or_default();
+        let cost = own_cost(tree, self.counted);
         self.counted = tree.entries().len();
         let mut shown = self.shown.lock();
+        shown.cost += cost;
+        shown.turns += added.iter().filter(|entry| is_answer(entry)).count() as u64;
+        if let Some(model) = added.iter().rev().find_map(model_of) {
+            shown.model = Some(ModelName { provider: model.provider, id: model.model_id });
+        }
         let is_message = |entry: &&Entry| matches!(entry.kind(), EntryKind::Message(_));
         shown.message_count += added.iter().filter(is_message).count() as u64;
         let last = added.iter().rev().find(is_message).and_then(Entry::timestamp_ms);
@@ -91,7 +107,11 @@ impl SummaryCell {
     }
 }
 
-/// The text of a message of the user, cut to what lists need.
+fn is_answer(entry: &Entry) -> bool {
+    entry.kind() == EntryKind::Message(Role::Assistant)
+}
+
+/// What the user typed of a message, cut to what lists need.
 fn first_text(entry: &Entry) -> String {
     let Some(Message::User(message)) = entry.message().and_then(|message| message.get()) else {
         return String::new();
@@ -102,6 +122,7 @@ fn first_text(entry: &Entry) -> String {
         }
         content => content.text(),
     };
+    let text = typed_words(&text);
     match text.char_indices().nth(FIRST_MESSAGE_CHARS) {
         Some((end, _)) => text[..end].to_owned(),
         None => text,

@@ -243,7 +243,9 @@ fn from_text(text: String) -> Option<Json<Message>> {
     RawValue::from_string(text).ok().map(Json::from_raw)
 }
 
-fn model_of(entry: &Entry) -> Option<ModelRef> {
+/// The model that an entry chooses, or that wrote it.
+#[must_use]
+pub fn model_of(entry: &Entry) -> Option<ModelRef> {
     #[derive(Deserialize)]
     struct Chosen {
         provider: String,

@@ -63,7 +63,7 @@ mod tree_json;
 mod usage_scan;
 
 pub use append::SessionWriter;
-pub use context::{Context, Contribution, ModelRef};
+pub use context::{Context, Contribution, ModelRef, model_of};
 pub use edit::{EditTargetError, check_edit_target};
 pub use entry::{Entry, EntryKind, Role};
 pub use error::{Holder, StoreError};
@@ -85,7 +85,7 @@ pub use paths::{
 };
 pub use repair::{FileCheck, RepairResult, unreadable_lines};
 pub use replace::kept_originals;
-pub use spending::{SPENDING_ENTRY, Spending, own_spending, spending};
+pub use spending::{SPENDING_ENTRY, Spending, own_cost, own_spending, spending};
 pub use stats::{SessionTotals, StatsCounter};
 pub use store::{FileCreation, OpenSession, Store, StoreOptions};
 pub use time::{iso_timestamp, parse_timestamp};

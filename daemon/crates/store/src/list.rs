@@ -1,6 +1,8 @@
 //! Finds sessions without opening them.
 
 mod folder;
+mod gathered;
+mod summary;
 
 use std::{
     fs::File,
@@ -8,20 +10,21 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use agentd_protocol::message::{ContentBlock, MessageContent};
-use serde::Deserialize;
-
 use crate::{
-    Header, Role, SessionDir,
+    Header, SessionDir,
     io::open_named,
     lines::{Content, LinePosition, each_line},
     load::clean,
-    object::{each_member, name, string},
-    time::parse_timestamp,
 };
 
-pub use self::folder::is_own_file;
-use self::folder::{SessionFile, files, modified_ms, subfolders};
+pub use self::{
+    folder::is_own_file,
+    summary::{ListText, SessionSummary},
+};
+use self::{
+    folder::{SessionFile, files, modified_ms, subfolders},
+    gathered::Gathered,
+};
 
 /// The part of a file that is searched for its header, in bytes.
 const HEADER_BYTES: u64 = 1 << 20;
@@ -157,41 +160,6 @@ pub fn find(id: &str, dir: &SessionDir, root: &Path, cwd: &str) -> io::Result<Op
     Ok(ranks.into_iter().flatten().next())
 }
 
-/// The facts of a session that lists show.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SessionSummary {
-    /// The file.
-    pub path: PathBuf,
-    /// The session's id.
-    pub id: String,
-    /// The working directory.
-    pub cwd: String,
-    /// Its name.
-    pub name: Option<String>,
-    /// The file that it was forked from.
-    pub parent_session_path: Option<String>,
-    /// The time of creation in Unix milliseconds: the header's, else the file's.
-    pub created_ms: i64,
-    /// The time of the last message of the user or of the model, else the header's, else the file's.
-    pub modified_ms: i64,
-    /// Message entries.
-    pub message_count: u64,
-    /// The user's first text, or `(no messages)`.
-    pub first_message: String,
-    /// The texts of user and model, joined by spaces; empty unless they were asked for.
-    pub all_messages_text: String,
-}
-
-/// The texts that a summary holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ListText {
-    /// Only the first message of the user.
-    #[default]
-    First,
-    /// All that the user and the model said, to be searched.
-    All,
-}
-
 /// The sessions of a folder.
 #[derive(Debug, Default)]
 pub struct SessionList {
@@ -240,7 +208,7 @@ pub fn summarize(
     let file = open_named(path)?;
     let file_ms = modified_ms(&file.metadata()?);
     let mut file = WhileWanted { file, is_wanted };
-    let mut gathered = Gathered { text, ..Gathered::default() };
+    let mut gathered = Gathered::new(text);
     each_line(&mut file, SUMMARY_LINE_BYTES, &mut |line| {
         if let Content::Bytes(bytes) = line.content {
             gathered.line(clean(&String::from_utf8_lossy(bytes), &line.place).0);
@@ -263,110 +231,6 @@ impl Read for WhileWanted<'_> {
 
 fn unwanted() -> io::Error {
     io::Error::other("nobody waits for it any more")
-}
-
-#[derive(Default)]
-struct Gathered {
-    text: ListText,
-    header: Option<Header>,
-    is_invalid: bool,
-    name: Option<String>,
-    count: u64,
-    last_ms: Option<i64>,
-    first: Option<String>,
-    all: String,
-}
-
-impl Gathered {
-    fn line(&mut self, line: &str) {
-        if line.is_empty() || self.is_invalid {
-            return;
-        }
-        if self.header.is_none() {
-            self.header = Header::parse(line);
-            self.is_invalid =
-                self.header.is_none() && serde_json::from_str::<serde::de::IgnoredAny>(line).is_ok();
-            return;
-        }
-        let (mut kind, mut label, mut time, mut message) = (None, None, None, None);
-        let is_object = each_member(line, |key, value| match &*name(key) {
-            "type" => kind = string(value),
-            "name" => label = string(value),
-            "timestamp" => time = string(value),
-            "message" => message = Some(value),
-            _ => {}
-        });
-        match kind.as_deref() {
-            Some("session_info") if is_object => {
-                self.name = label.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
-            }
-            Some("message") if is_object => {
-                self.count += 1;
-                self.message(message.unwrap_or_default(), time.as_deref());
-            }
-            _ => {}
-        }
-    }
-
-    fn message(&mut self, message: &str, entry_time: Option<&str>) {
-        #[derive(Deserialize)]
-        struct Time {
-            timestamp: Option<f64>,
-        }
-        #[derive(Deserialize)]
-        struct Content {
-            content: MessageContent,
-        }
-        let role = Role::of(message);
-        if !matches!(role, Role::User | Role::Assistant) {
-            return;
-        }
-        let own = serde_json::from_str::<Time>(message).ok().and_then(|time| time.timestamp);
-        let time = own.map(|ms| ms as i64).or_else(|| entry_time.and_then(parse_timestamp));
-        self.last_ms = self.last_ms.max(time);
-        let is_first = role == Role::User && self.first.is_none();
-        if !is_first && self.text == ListText::First {
-            return;
-        }
-        let Ok(Content { content }) = agentd_protocol::parse_json(message) else { return };
-        let text = match content {
-            MessageContent::Text(text) => text,
-            MessageContent::Blocks(blocks) => {
-                blocks.iter().filter_map(ContentBlock::as_text).collect::<Vec<_>>().join(" ")
-            }
-            MessageContent::Nothing => String::new(),
-        };
-        if text.is_empty() {
-            return;
-        }
-        if self.text == ListText::All {
-            if !self.all.is_empty() {
-                self.all.push(' ');
-            }
-            self.all.push_str(&text);
-        }
-        if is_first {
-            self.first = Some(text);
-        }
-    }
-
-    fn finish(self, path: &Path, file_ms: i64) -> Option<SessionSummary> {
-        let header = self.header?;
-        let header = header.typed();
-        let created = parse_timestamp(&header.timestamp);
-        Some(SessionSummary {
-            path: path.to_owned(),
-            id: header.id.clone(),
-            cwd: header.cwd.clone(),
-            name: self.name,
-            parent_session_path: header.parent_session.clone(),
-            created_ms: created.unwrap_or(file_ms),
-            modified_ms: self.last_ms.or(created).unwrap_or(file_ms),
-            message_count: self.count,
-            first_message: self.first.unwrap_or_else(|| "(no messages)".into()),
-            all_messages_text: self.all,
-        })
-    }
 }
 
 fn header_of(file: &SessionFile) -> Option<Header> {

@@ -1,6 +1,7 @@
 //! What the entries of a session spent: tokens, money, answers, tool calls, time.
 
 use agentd_protocol::message::Usage;
+use memchr::memmem;
 use serde::Deserialize;
 
 use crate::{Entry, EntryKind, Role, SessionTree, time::parse_timestamp};
@@ -89,6 +90,19 @@ pub fn own_spending(tree: &SessionTree) -> impl Iterator<Item = Spending> {
     let begun = parse_timestamp(&tree.header().typed().timestamp);
     let is_own = move |entry: &&Entry| is_own(entry, begun);
     tree.entries().iter().filter(is_own).filter_map(spending)
+}
+
+/// What the entries of a session from number `first` on cost, in US dollars; without those that a fork took over, as [`own_spending`].
+#[must_use]
+pub fn own_cost(tree: &SessionTree, first: usize) -> f64 {
+    let begun = parse_timestamp(&tree.header().typed().timestamp);
+    let entries = tree.entries().get(first..).unwrap_or_default().iter().filter(|entry| is_own(entry, begun));
+    // Most entries say nothing of it, and results of tools are long.
+    let says = |entry: &&Entry| {
+        let text = entry.message().map_or_else(|| entry.frame(), |message| message.text());
+        memmem::find(text.as_bytes(), b"\"usage\"").is_some()
+    };
+    entries.filter(says).filter_map(spending).map(|spent| spent.usage.cost.total).sum()
 }
 
 /// Whether an entry was made in the session whose header says that it `begun` then. One without a time was.

@@ -8,7 +8,7 @@ use std::{
     path::Path,
 };
 
-use agentd_protocol::{message::Usage, session::TokenStats};
+use agentd_protocol::{message::Usage, prompt_text::typed_words, session::TokenStats};
 use memchr::memmem;
 use serde::{Deserialize, Serialize};
 
@@ -149,7 +149,8 @@ impl UsageScan {
         let Some(entry) = Entry::parse(&text) else { return };
         match entry.kind() {
             EntryKind::Message(Role::User) if self.title.is_none() => {
-                self.title = user_text(&entry).map(|text| title(&text)).filter(|text| !text.is_empty());
+                self.title =
+                    user_text(&entry).map(|text| title(&typed_words(&text))).filter(|text| !text.is_empty());
             }
             EntryKind::SessionInfo => self.name(&entry),
             _ => {}

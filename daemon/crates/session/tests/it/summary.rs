@@ -30,7 +30,8 @@ async fn a_summary_follows_the_session_and_only_work_and_name_are_news() {
     fixture.say(Delta::Done { stop_reason: StopReason::Stop, raw_stop_reason: None });
     fixture.first.until_event("agent_settled").await;
     let settled = fixture.session.summary();
-    assert_eq!((settled.is_streaming, settled.message_count), (false, 3));
+    assert_eq!((settled.is_streaming, settled.message_count, settled.turns), (false, 3, 1));
+    assert!(settled.model.is_some() && running.turns == 0);
     assert!(settled.modified_ms >= running.modified_ms);
     assert_eq!(fixture.news.changes(), 1);
 

@@ -3,6 +3,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use agentd_protocol::model::ModelName;
 use tempfile::TempDir;
 
 use super::*;
@@ -153,12 +154,16 @@ fn summaries() {
         created_ms: 1_795_231_691_123,
         modified_ms: 1_795_231_870_000,
         message_count: 9,
+        turns: 3,
+        cost: summary.cost,
+        model: Some(ModelName { provider: "local".into(), id: "qwen".into() }),
         first_message: "The total is wrong.".into(),
         all_messages_text: "The total is wrong. I look. Tax is missing. Try without tax. Fix it, línea por \
                             línea\u{2028}please"
             .into(),
     };
     assert_eq!(summary, expected);
+    assert!((summary.cost - 0.750_001).abs() < 1e-9);
     assert!(summary.parent_session_path.unwrap().ends_with(".jsonl"));
     let short = summarize(&sample, ListText::First, &|| true).unwrap().unwrap();
     assert_eq!(
@@ -223,4 +228,54 @@ fn what_nobody_waits_for_is_not_read() {
     assert!(error.contains("is 5497558138880 bytes long, more than the 4294967296"), "{error}");
     let listed = list(&dir, None, ListText::First, &|| true).unwrap();
     assert_eq!((listed.sessions, &listed.unreadable[0].0), (Vec::new(), &long));
+}
+
+#[test]
+fn a_list_says_what_was_asked_and_what_it_took() {
+    let mut root = Root::new();
+    let dir = root.of("/w");
+    let usage = |cost: f64| {
+        format!(
+            r#""usage":{{"input":1,"output":1,"cacheRead":0,"cacheWrite":0,"totalTokens":2,"cost":{{"total":{cost}}}}}"#
+        )
+    };
+    let entry = |kind: &str, day: u32, rest: &str| {
+        format!(
+            r#"{{"type":"{kind}","id":"{kind}{day}","parentId":null,"timestamp":"2026-01-0{day}T00:00:00.000Z",{rest}}}"#
+        )
+    };
+    let answer = |day: u32, model: &str, cost: f64| {
+        entry(
+            "message",
+            day,
+            &format!(
+                r#""message":{{"role":"assistant","content":[],"provider":"p","model":"{model}",{}}}"#,
+                usage(cost)
+            ),
+        )
+    };
+    let question = r#""message":{"role":"user","content":"<stdin>\n+a\n</stdin>\n\nReview this."}"#;
+    let lines = [
+        r#"{"type":"session","version":3,"id":"s","timestamp":"2026-01-02T00:00:00.000Z","cwd":"/w"}"#
+            .to_owned(),
+        entry("model_change", 1, r#""provider":"p","modelId":"chosen""#),
+        entry("message", 1, question),
+        // What a fork took over was paid for elsewhere.
+        answer(1, "first", 8.0),
+        answer(2, "second", 0.5),
+        entry("message", 3, &format!(r#""message":{{"role":"toolResult","content":[],{}}}"#, usage(0.25))),
+        entry("message", 3, r#""message":{"role":"toolResult","content":[]}"#),
+        entry("compaction", 4, &format!(r#""summary":"s",{}"#, usage(1.0))),
+        entry("custom", 4, &format!(r#""customType":"spending","data":{{{}}}"#, usage(2.0))),
+        // Nothing but a role that can be read.
+        entry("message", 5, r#""message":{"role":"assistant","provider":7,"usage":[]}"#),
+    ];
+    root.add(&dir, "s.jsonl", &lines.join("\n"));
+    let sessions = list(&dir, None, ListText::First, &|| true).unwrap().sessions;
+    let model = ModelName { provider: "p".into(), id: "second".into() };
+    assert_eq!((sessions[0].turns, sessions[0].cost, &sessions[0].model), (3, 3.75, &Some(model)));
+    assert_eq!((&*sessions[0].first_message, sessions[0].message_count), ("Review this.", 6));
+    root.add(&dir, "s.jsonl", &lines[..2].join("\n"));
+    let sessions = list(&dir, None, ListText::First, &|| true).unwrap().sessions;
+    assert_eq!(sessions[0].model.as_ref().map(|model| &*model.id), Some("chosen"));
 }
