@@ -148,11 +148,11 @@ fn last_sentence(text: &str) -> &str {
     let text = text.trim();
     let ends = text.match_indices(['\n', '.', '!', '?', '。']);
     // The end of the text is not the beginning of another sentence.
-    let last = ends.map(|(at, end)| at + end.len()).filter(|end| {
+    let mut last = ends.map(|(at, end)| at + end.len()).filter(|end| {
         let after = &text[*end..];
         after.starts_with(char::is_whitespace) || text[..*end].ends_with(['\n', '。'])
     });
-    let sentence = text[last.last().unwrap_or(0)..].trim();
+    let sentence = text[last.next_back().unwrap_or(0)..].trim();
     if sentence.is_empty() { text.lines().last().unwrap_or_default() } else { sentence }
 }
 
