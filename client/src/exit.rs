@@ -81,6 +81,12 @@ pub(crate) fn stderr_width() -> usize {
     size.map(|size| usize::from(size.ws_col)).filter(|width| *width > 1).unwrap_or(80)
 }
 
+/// The columns and rows of the terminal behind stderr; 80 and 24 where it is none, or does not tell.
+pub(crate) fn stderr_size() -> (usize, usize) {
+    let rows = rustix::termios::tcgetwinsize(io::stderr()).ok().map(|size| usize::from(size.ws_row));
+    (stderr_width(), rows.filter(|rows| *rows > 1).unwrap_or(24))
+}
+
 /// Shows a text in the place of the line that the cursor is in, which has to be empty or one of these; for a stderr that is a terminal.
 /// An empty text erases it. The text is cut to the width.
 pub(crate) fn show_status_line(text: &str) {

@@ -246,7 +246,8 @@ fn the_help_is_in_groups_and_a_mistyped_verb_is_guessed() {
         &plain.stdout,
         &[
             "New here? `agentctl doctor`",
-            "\nTalk:\n  prompt, run, exec ",
+            "\nTalk:\n  chat ",
+            "\n  prompt, run, exec ",
             "\nSessions:\n  sessions, ls ",
             "\nDaemon:\n",
         ],

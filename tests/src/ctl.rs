@@ -12,7 +12,7 @@ use std::{
 };
 
 use rustix::{
-    process::{Signal, kill_process_group},
+    process::{Signal, getpgrp, kill_process_group},
     pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
     termios::{Winsize, tcgetpgrp, tcsetwinsize},
 };
@@ -303,6 +303,7 @@ impl Terminal {
     /// Sends a signal to the process group in the foreground.
     pub fn signal(&self, signal: Signal) {
         let group = tcgetpgrp(&self.keyboard).expect("a foreground group");
+        assert_ne!(group, getpgrp(), "the group of a program of the terminal");
         kill_process_group(group, signal).expect("a group of ours");
     }
 

@@ -154,9 +154,6 @@ mod tests {
         let plain = text(&definition, Screen::default(), 100);
         assert!(!plain.contains('\u{1b}'));
         let coloured = text(&definition, Screen { colour: true, ..Screen::default() }, 100);
-        assert!(
-            coloured.contains("\u{1b}[1mTalk:\u{1b}[0m\n  \u{1b}[36mprompt, run, exec\u{1b}[0m"),
-            "{coloured}"
-        );
+        assert!(coloured.contains("\u{1b}[1mTalk:\u{1b}[0m\n  \u{1b}[36mchat\u{1b}[0m"), "{coloured}");
     }
 }

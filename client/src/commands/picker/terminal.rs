@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind};
 
 use rustix::{
     fs::{Mode, OFlags, open},
-    termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr, ttyname},
+    termios::{OptionalActions, Termios, tcgetattr, tcsetattr, ttyname},
 };
 use tokio::net::unix::pipe;
 
@@ -13,9 +13,6 @@ use crate::{
     exit,
     render::{colour_wanted, coloured},
 };
-
-/// The size of a terminal that does not tell its size.
-const DEFAULT_SIZE: (usize, usize) = (80, 24);
 
 /// Bold.
 const CHOSEN: &str = "1";
@@ -45,7 +42,7 @@ impl RawTerminal {
 
     /// Draws the list over the one before it. The cursor stays in the line of the query.
     pub(super) fn draw(&self, state: &PickerState) -> io::Result<()> {
-        let (width, height) = size();
+        let (width, height) = exit::stderr_size();
         // A line as wide as the screen would leave the cursor in an undefined place.
         let picture = state.picture(width.saturating_sub(1).max(2), height.saturating_sub(2).min(ROWS));
         exit::draw(&text(&picture, colour_wanted()))
@@ -82,12 +79,6 @@ fn text(picture: &Picture, colour: bool) -> String {
     }
     text.push_str(&format!("\x1b[{}A\r\x1b[{}C", picture.lines.len(), picture.cursor));
     text
-}
-
-fn size() -> (usize, usize) {
-    let size =
-        tcgetwinsize(io::stderr()).ok().map(|size| (usize::from(size.ws_col), usize::from(size.ws_row)));
-    size.filter(|(width, height)| *width > 1 && *height > 1).unwrap_or(DEFAULT_SIZE)
 }
 
 #[cfg(test)]
