@@ -11,6 +11,7 @@ mod render;
 mod rpc;
 mod session_file;
 mod shared_daemon;
+mod terminal_size;
 
 use std::process::ExitCode;
 

@@ -18,11 +18,12 @@ use tokio::{
     sync::{mpsc, oneshot},
 };
 
+pub(crate) use self::live_rows::LiveRow;
 use self::live_rows::LiveRows;
-pub(crate) use self::live_rows::{LiveRow, TerminalSize};
 use crate::{
     exit::{self, Exit, Fault, show_status_line},
-    render::{columns, stdout_size},
+    render::columns,
+    terminal_size::{TerminalSize, stdout_size},
 };
 
 /// How many chunks wait for the writer. After that, events are not read.

@@ -157,7 +157,8 @@ fn every_end_gives_the_terminal_back() {
     top.wait_for("> aaaa-1");
     top.press("\r");
     top.wait_for(GIVEN_BACK);
-    top.wait_for("> Run");
+    // The interactive client takes pastes as such.
+    top.wait_for("\u{1b}[?2004h");
     top.press("\u{4}");
     assert_restored(top, 0);
 

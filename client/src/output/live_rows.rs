@@ -3,12 +3,7 @@
 //! The cursor stands at the beginning of the row below them. Only the rows that changed are written again, with movements that every
 //! terminal understands.
 
-/// The size of a terminal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TerminalSize {
-    pub(crate) columns: usize,
-    pub(crate) rows: usize,
-}
+use crate::terminal_size::TerminalSize;
 
 /// A row as it is written, and its width.
 #[derive(Debug, Clone, PartialEq, Eq)]

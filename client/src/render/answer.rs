@@ -4,19 +4,14 @@ use std::time::{Duration, Instant};
 
 use agentd_markdown::{Line, MarkdownStream, write_ansi};
 
-use super::{cut, one_line, screen::terminal_size, style::StreamStyle};
-use crate::output::{LiveRow, OutputChunk, TerminalSize};
+use super::{cut, one_line, style::StreamStyle};
+use crate::{
+    output::{LiveRow, OutputChunk},
+    terminal_size::stdout_size,
+};
 
 /// How much of the model's thinking is kept for the line about it, in bytes.
 const KEPT_THINKING: usize = 400;
-
-/// The size that is taken where the terminal does not tell.
-const USUAL_SIZE: TerminalSize = TerminalSize { columns: 80, rows: 24 };
-
-/// The size of the terminal behind stdout.
-pub(crate) fn stdout_size() -> TerminalSize {
-    terminal_size().unwrap_or(USUAL_SIZE)
-}
 
 /// The columns for text: the last one stays free, where terminals differ about the end of a row.
 fn text_width() -> usize {

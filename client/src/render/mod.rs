@@ -14,7 +14,7 @@ pub(crate) use agentd_client_text::{
 pub(crate) use agentd_protocol::terminal_text::{harmless, steers};
 
 pub(crate) use activity::{activity_text, short_time};
-pub(crate) use answer::{stdout_size, whole_text};
+pub(crate) use answer::whole_text;
 
 #[cfg(test)]
 pub(crate) use activity::example_activity;

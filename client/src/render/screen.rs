@@ -5,7 +5,6 @@ use std::{
     io::{self, IsTerminal},
 };
 
-use crate::output::TerminalSize;
 use agentd_client_text::one_line;
 #[cfg(test)]
 use agentd_protocol::daemon::SessionInfo;
@@ -44,13 +43,6 @@ pub(crate) fn colour_wanted() -> bool {
 fn terminal_width() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
     Some(usize::from(size.ws_col)).filter(|width| *width > 0)
-}
-
-/// The size of the terminal behind stdout; `None` where it is none, or its size is unknown.
-pub(super) fn terminal_size() -> Option<TerminalSize> {
-    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
-    let (columns, rows) = (usize::from(size.ws_col), usize::from(size.ws_row));
-    (columns > 0 && rows > 0).then_some(TerminalSize { columns, rows })
 }
 
 /// The text in a colour, by its SGR number.

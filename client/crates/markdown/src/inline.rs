@@ -5,6 +5,7 @@
 
 mod emphasis;
 mod entities;
+mod node;
 mod pieces;
 mod scan;
 
@@ -19,7 +20,7 @@ pub(crate) struct InlineOptions {
     pub(crate) goes_on: bool,
 }
 
-/// The pieces of a text. Hard breaks are pieces of their own: [`crate::wrap::HARD_BREAK`].
+/// The pieces of a text. Hard breaks are pieces of their own: [`crate::style::HARD_BREAK`].
 pub(crate) fn parse(text: &str, style: &Style, options: InlineOptions) -> Vec<Span> {
     if !text.contains(is_special) {
         let mut spans = Vec::new();
@@ -33,62 +34,6 @@ pub(crate) fn parse(text: &str, style: &Style, options: InlineOptions) -> Vec<Sp
 
 fn is_special(c: char) -> bool {
     matches!(c, '*' | '_' | '~' | '`' | '[' | ']' | '!' | '<' | '&' | '\\' | '\n' | ':' | 'w')
-}
-
-/// A part of a text.
-#[derive(Debug)]
-struct Node<'a> {
-    content: Content<'a>,
-    /// The changes of emphasis before and after it.
-    before: Emphases,
-    after: Emphases,
-}
-
-#[derive(Debug)]
-enum Content<'a> {
-    Text(&'a str),
-    /// A character that the source writes otherwise.
-    Char(char),
-    Code(String),
-    Tag(&'a str),
-    /// The end of a line of the source.
-    SoftBreak,
-    HardBreak,
-    /// A run of marks that may emphasise: its text is what is left of them.
-    Marks(Marks<'a>),
-    /// The beginning of a link, or a bracket.
-    Bracket {
-        text: &'a str,
-        target: Option<String>,
-    },
-    LinkEnd,
-    /// An address that stands for itself.
-    Address {
-        text: &'a str,
-        target: String,
-    },
-}
-
-#[derive(Debug)]
-struct Marks<'a> {
-    mark: u8,
-    text: &'a str,
-    opens: bool,
-    closes: bool,
-}
-
-/// How many emphases begin or end.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Emphases {
-    bold: i32,
-    italic: i32,
-    strikethrough: i32,
-}
-
-impl<'a> Node<'a> {
-    fn new(content: Content<'a>) -> Self {
-        Self { content, before: Emphases::default(), after: Emphases::default() }
-    }
 }
 
 #[cfg(test)]

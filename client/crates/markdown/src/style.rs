@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::{text::columns, wrap::HARD_BREAK};
+use crate::text::columns;
+
+/// The text of a piece that only ends a row.
+pub(crate) const HARD_BREAK: &str = "\n";
 
 /// One of the sixteen colours that the user's terminal has a palette for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use crate::{
     inline::{InlineOptions, parse},
-    style::{Line, Span, Style, push_text},
+    style::{HARD_BREAK, Line, Span, Style, push_text},
     text::{columns, is_blank},
-    wrap::{HARD_BREAK, wrap},
+    wrap::wrap,
 };
 
 /// The most columns of a table; a line with more is text.

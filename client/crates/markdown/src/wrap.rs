@@ -1,12 +1,9 @@
 //! Styled text broken into rows: at words, or anywhere in code.
 
 use crate::{
-    style::{Line, Span, Style, push_text},
+    style::{HARD_BREAK, Line, Span, Style, push_text},
     text::{clusters, columns},
 };
-
-/// The text of a piece that only ends a row.
-pub(crate) const HARD_BREAK: &str = "\n";
 
 /// Breaks text into rows at blanks, and between wide characters; words that are wider than a row are cut. Gives at least one row.
 pub(crate) fn wrap(spans: &[Span], width: usize) -> Vec<Line> {

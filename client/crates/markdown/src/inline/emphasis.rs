@@ -1,6 +1,6 @@
 //! Marks of emphasis in pairs.
 
-use super::{Content, Marks, Node};
+use super::node::{Content, Marks, Node};
 
 /// How far back openers are looked for, per kind of closer: what was in vain once is not tried again.
 #[derive(Default)]

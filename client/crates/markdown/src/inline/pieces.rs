@@ -1,10 +1,9 @@
 //! Parts of a text as styled pieces.
 
-use super::{Content, Emphases, Node};
+use super::node::{Content, Emphases, Node};
 use crate::{
     links::hyperlink,
-    style::{Color, Span, Style, push_text},
-    wrap::HARD_BREAK,
+    style::{Color, HARD_BREAK, Span, Style, push_text},
 };
 
 /// Puts the pieces together.

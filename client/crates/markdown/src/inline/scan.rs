@@ -1,6 +1,10 @@
 //! The parts of a text, in one pass.
 
-use super::{Content, Marks, Node, emphasis, entities::entity};
+use super::{
+    emphasis,
+    entities::entity,
+    node::{Content, Marks, Node},
+};
 use crate::{
     links::{bare_address, bracketed_address, inline_target},
     text::columns,
