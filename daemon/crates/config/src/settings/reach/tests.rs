@@ -42,6 +42,7 @@ fn sample(keys: &[String]) -> Value {
         "refuse",
         "read-only",
         "bwrap",
+        "http/json",
         "on",
     ];
     let mut candidates: Vec<Value> = vec![json!(7), json!(true), json!(["planted"])];
