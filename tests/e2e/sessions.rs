@@ -312,10 +312,9 @@ fn agentctl_attach_shows_talks_and_leaves_the_session_alone() {
     client.event("message_update");
     let mut terminal = Terminal::start(&home, &binaries::agentctl(), &["attach", "--plain", &id]);
     terminal.wait_for("at work; type to talk to it");
-    terminal.wait_for("Begun before. ");
+    terminal.wait_for("Begun before.");
     gate.open();
-    // Only what is new in a row is written again.
-    terminal.wait_for("Ended after.");
+    terminal.wait_for("Begun before. Ended after.");
     client.event("agent_settled");
     terminal.press("And now?\r");
     terminal.wait_for("Typed, and answered.");
