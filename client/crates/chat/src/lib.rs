@@ -1,6 +1,6 @@
 //! The interactive client of agentd: a full-screen program over the daemon's socket. Leaving it stops nothing.
 //!
-//! Built as a state, messages and effects: [`app`] changes the state, `view` draws it, `runtime` does what is to be done outside, and `link`
+//! Built as a state, messages and effects: `app` changes the state, `view` draws it, `runtime` does what is to be done outside, and `link`
 //! holds the connection. Everything but the last two is tested without a terminal and without a daemon.
 
 mod app;
