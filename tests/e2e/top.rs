@@ -157,8 +157,9 @@ fn every_end_gives_the_terminal_back() {
     top.wait_for("> aaaa-1");
     top.press("\r");
     top.wait_for(GIVEN_BACK);
-    // The interactive client takes pastes as such.
+    // The interactive client takes pastes as such, and shows the session, also where a terminal does not tell its size.
     top.wait_for("\u{1b}[?2004h");
+    top.wait_for("sleep 1000");
     top.press("\u{4}");
     assert_restored(top, 0);
 

@@ -5,6 +5,7 @@ mod history;
 use std::{
     collections::VecDeque,
     io::{self, IsTerminal},
+    time::Instant,
 };
 
 use agentd_protocol::{
@@ -13,7 +14,7 @@ use agentd_protocol::{
     event::Event,
     message::{ContentBlock, Message},
 };
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::sleep_until};
 
 use super::{
     chat, daemon_call,
@@ -128,7 +129,15 @@ async fn follow(
     (mut typing, mut questions): (TypedMessages, PendingDialogs),
 ) -> Result<Exit, Fault> {
     loop {
+        let draw_at = renderer.draw_at();
         tokio::select! {
+            () = sleep_until(draw_at.unwrap_or_else(Instant::now).into()), if draw_at.is_some() => {
+                if let Some(chunk) = renderer.draw()
+                    && chunks.send(chunk).await.is_err()
+                {
+                    return Ok(Exit::OutputClosed);
+                }
+            }
             event = connection.incoming.events.recv() => {
                 let Some(line) = event else {
                     return Err(Fault::new(Exit::NoDaemon, "agentctl: agentd closed the connection."));

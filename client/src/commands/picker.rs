@@ -1,12 +1,12 @@
 //! A list on the terminal from which one line is picked: what is typed filters it.
 
 mod keys;
-mod score;
 mod state;
 mod terminal;
 
 use std::{io, time::Duration};
 
+use agentd_client_text::{FuzzyQuery, FuzzyText};
 use tokio::{
     signal::unix::{SignalKind, signal},
     time::sleep,
@@ -15,7 +15,6 @@ use tokio::{
 pub(crate) use self::state::PickerItem;
 use self::{
     keys::KeyDecoder,
-    score::{Query, lower},
     state::{PickerState, Step},
     terminal::RawTerminal,
 };
@@ -41,8 +40,8 @@ pub(crate) fn pick(items: Vec<PickerItem>) -> Result<Option<usize>, Fault> {
 
 /// The places of the texts that fit a query by their letters, as in the list.
 pub(crate) fn matches(texts: impl Iterator<Item = String>, query: &str) -> Vec<usize> {
-    let query = Query::new(query);
-    let fits = |(at, text): (usize, String)| query.score(&lower(&text)).map(|_| at);
+    let query = FuzzyQuery::new(query);
+    let fits = |(at, text): (usize, String)| query.score(&FuzzyText::new(&text)).map(|_| at);
     texts.enumerate().filter_map(fits).collect()
 }
 

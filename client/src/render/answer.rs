@@ -13,6 +13,10 @@ use crate::{
 /// How much of the model's thinking is kept for the line about it, in bytes.
 const KEPT_THINKING: usize = 400;
 
+/// The least time between two drawings of rows that may still change: 60 a second. A delta is taken at once whatever it costs to draw,
+/// and a fast model is not drawn more often than somebody could see.
+const FRAME: Duration = Duration::from_millis(16);
+
 /// The columns for text: the last one stays free, where terminals differ about the end of a row.
 fn text_width() -> usize {
     stdout_size().columns.saturating_sub(1).max(1)
@@ -61,21 +65,23 @@ pub(super) struct Thinking {
 #[derive(Debug, Default)]
 pub(super) struct AnswerView {
     part: Option<AnswerPart>,
+    drawn: Option<Instant>,
+    /// Whether something came that is not drawn yet.
+    is_stale: bool,
 }
 
 impl AnswerView {
     /// Takes a piece of text.
-    pub(super) fn text(&mut self, delta: &str, style: StreamStyle) -> Vec<OutputChunk> {
+    pub(super) fn text(&mut self, delta: &str, style: StreamStyle, now: Instant) -> Vec<OutputChunk> {
         let mut chunks = Vec::new();
         if !matches!(self.part, Some(AnswerPart::Text(_))) {
-            chunks = self.end(style, Instant::now());
+            chunks = self.end(style, now);
         }
         let part = self.part.get_or_insert_with(|| AnswerPart::Text(new_stream(style)));
         if let AnswerPart::Text(stream) = part {
-            stream.set_width(text_width());
             stream.push(delta);
-            chunks.push(shown(stream, style));
         }
+        chunks.extend(self.draw_in_time(style, now));
         chunks
     }
 
@@ -90,16 +96,47 @@ impl AnswerView {
             AnswerPart::Thinking(Thinking { begun: now, tail: String::new(), whole })
         });
         if let AnswerPart::Thinking(thinking) = part {
-            chunks.push(thinking.take(delta, style));
+            thinking.push(delta);
         }
+        chunks.extend(self.draw_in_time(style, now));
         chunks
+    }
+
+    /// When to call [`AnswerView::draw`] if nothing else comes; `None` while everything is drawn.
+    pub(super) fn draw_at(&self) -> Option<Instant> {
+        if self.is_stale { self.drawn.map(|drawn| drawn + FRAME) } else { None }
+    }
+
+    /// Draws what came since the last time.
+    pub(super) fn draw(&mut self, style: StreamStyle, now: Instant) -> Option<OutputChunk> {
+        self.drawn = Some(now);
+        if !std::mem::take(&mut self.is_stale) {
+            return None;
+        }
+        Some(match self.part.as_mut()? {
+            AnswerPart::Text(stream) => {
+                stream.set_width(text_width());
+                shown(stream, style)
+            }
+            AnswerPart::Thinking(thinking) => thinking.shown(style),
+        })
+    }
+
+    fn draw_in_time(&mut self, style: StreamStyle, now: Instant) -> Option<OutputChunk> {
+        self.is_stale = true;
+        let is_due = self.drawn.is_none_or(|drawn| now.saturating_duration_since(drawn) >= FRAME);
+        if is_due { self.draw(style, now) } else { None }
     }
 
     /// Ends what is being written: its rows are final.
     pub(super) fn end(&mut self, style: StreamStyle, now: Instant) -> Vec<OutputChunk> {
+        self.is_stale = false;
         let finished = match self.part.take() {
             None => return Vec::new(),
-            Some(AnswerPart::Text(mut stream)) => rows(&stream.finish(), style),
+            Some(AnswerPart::Text(mut stream)) => {
+                stream.set_width(text_width());
+                rows(&stream.finish(), style)
+            }
             Some(AnswerPart::Thinking(thinking)) => thinking.end(style, now),
         };
         vec![OutputChunk::Rows { finished, open: Vec::new() }]
@@ -112,18 +149,24 @@ fn shown(stream: &mut MarkdownStream, style: StreamStyle) -> OutputChunk {
 }
 
 impl Thinking {
-    fn take(&mut self, delta: &str, style: StreamStyle) -> OutputChunk {
+    fn push(&mut self, delta: &str) {
         if let Some(whole) = &mut self.whole {
-            whole.set_width(text_width());
             whole.push(delta);
-            let finished = faint(&whole.take_finished(), style);
-            return OutputChunk::Rows { finished, open: faint(whole.open_lines(), style) };
+            return;
         }
         self.tail.push_str(delta);
         if self.tail.len() > KEPT_THINKING {
             let end = self.tail.len() - KEPT_THINKING / 2;
             let end = (end..self.tail.len()).find(|at| self.tail.is_char_boundary(*at)).unwrap_or(0);
             self.tail.drain(..end);
+        }
+    }
+
+    fn shown(&mut self, style: StreamStyle) -> OutputChunk {
+        if let Some(whole) = &mut self.whole {
+            whole.set_width(text_width());
+            let finished = faint(&whole.take_finished(), style);
+            return OutputChunk::Rows { finished, open: faint(whole.open_lines(), style) };
         }
         OutputChunk::Rows { finished: Vec::new(), open: vec![faint_row(last_sentence(&self.tail), style)] }
     }
@@ -199,12 +242,31 @@ mod tests {
 
     #[test]
     fn text_is_open_until_its_block_ends() {
-        let (mut view, style) = (AnswerView::default(), StreamStyle::default());
-        assert_eq!(texts(&view.text("- a", style)), [(vec![], strings(&["• a"]))]);
-        assert_eq!(texts(&view.text("b\n- c", style)), [(vec![], strings(&["• ab", "• c"]))]);
-        assert_eq!(texts(&view.text("\n- d", style)), [(strings(&["• ab"]), strings(&["• c", "• d"]))]);
+        let (mut view, style, begun) = (AnswerView::default(), StreamStyle::default(), Instant::now());
+        let mut text = |frames: u32, delta| texts(&view.text(delta, style, begun + FRAME * frames));
+        assert_eq!(text(0, "- a"), [(vec![], strings(&["• a"]))]);
+        assert_eq!(text(1, "b\n- c"), [(vec![], strings(&["• ab", "• c"]))]);
+        assert_eq!(text(2, "\n- d"), [(strings(&["• ab"]), strings(&["• c", "• d"]))]);
         assert_eq!(texts(&view.end(style, Instant::now())), [(strings(&["• c", "• d"]), vec![])]);
         assert_eq!(view.end(style, Instant::now()), []);
+    }
+
+    #[test]
+    fn what_comes_too_early_is_drawn_with_the_next_frame() {
+        let (mut view, style, begun) = (AnswerView::default(), StreamStyle::default(), Instant::now());
+        let early = begun + FRAME / 2;
+        view.text("a", style, begun);
+        assert_eq!(view.draw_at(), None);
+        assert_eq!(view.text("b", style, early), []);
+        assert_eq!(view.text("c\n\nd", style, early), []);
+        assert_eq!(view.draw_at(), Some(begun + FRAME));
+        let drawn: Vec<_> = view.draw(style, begun + FRAME).into_iter().collect();
+        assert_eq!(texts(&drawn), [(strings(&["abc"]), strings(&["", "d"]))]);
+        assert_eq!((view.draw_at(), view.draw(style, begun + FRAME)), (None, None));
+        // The end draws what is left by itself.
+        assert_eq!(view.text("e", style, begun + FRAME), []);
+        assert_eq!(texts(&view.end(style, begun + FRAME)), [(strings(&["", "de"]), vec![])]);
+        assert_eq!(view.draw_at(), None);
     }
 
     #[test]
@@ -214,7 +276,7 @@ mod tests {
             texts(&view.thinking("I look. The\u{1b}[2J file", style, begun)),
             [(vec![], strings(&["The [2J file"]))]
         );
-        let ended = texts(&view.text("Yes", style));
+        let ended = texts(&view.text("Yes", style, begun + FRAME));
         assert_eq!(
             ended,
             [(strings(&["thought for less than a second"]), vec![]), (vec![], strings(&["Yes"]))]

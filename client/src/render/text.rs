@@ -110,10 +110,24 @@ impl TextRenderer {
         self.in_line
     }
 
+    /// When to call [`TextRenderer::draw`] if no event comes before; `None` while everything is drawn.
+    pub(crate) fn draw_at(&self) -> Option<Instant> {
+        self.answer.draw_at()
+    }
+
+    /// Draws what came of the answer since the last time.
+    pub(crate) fn draw(&mut self) -> Option<OutputChunk> {
+        self.answer.draw(self.style, Instant::now())
+    }
+
     /// A piece of an answer's text.
     pub(crate) fn piece(&mut self, delta: &str) -> Vec<OutputChunk> {
         if self.style.markdown {
-            return if delta.is_empty() { Vec::new() } else { self.answer.text(delta, self.style) };
+            return if delta.is_empty() {
+                Vec::new()
+            } else {
+                self.answer.text(delta, self.style, Instant::now())
+            };
         }
         let text: String = if self.style.plain_out {
             delta.chars().filter(|c| !steers(*c)).collect()

@@ -7,7 +7,6 @@ mod app;
 mod complete;
 mod editing;
 mod editor;
-mod fuzzy;
 mod git;
 mod history;
 mod link;

@@ -115,7 +115,11 @@ impl Program {
                 biased;
                 event = keys.next() => match event {
                     Some(event) => {
-                        let message = input(event?);
+                        let event = event?;
+                        if matches!(event, TerminalEvent::Resize(..)) {
+                            self.screen.clear()?;
+                        }
+                        let message = input(event);
                         if let Some(message) = message {
                             self.take(message).await?;
                         }

@@ -17,12 +17,19 @@ use crossterm::{
         Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
     },
 };
-use ratatui_core::terminal::Terminal;
+use ratatui_core::{
+    backend::Backend as _,
+    layout::Rect,
+    terminal::{Terminal, TerminalOptions, Viewport},
+};
 use ratatui_crossterm::CrosstermBackend;
 
 /// Reports of buttons and the wheel, in the form for wide screens. Moves are not asked for.
 const WHEEL_ON: &str = "\x1b[?1000h\x1b[?1006h";
 const WHEEL_OFF: &str = "\x1b[?1006l\x1b[?1000l";
+
+/// What a terminal that does not tell its size is taken for, as programs agree.
+const UNTOLD: Rect = Rect::new(0, 0, 80, 24);
 
 /// Whether the terminal is ours now.
 static IS_OURS: AtomicBool = AtomicBool::new(false);
@@ -40,7 +47,7 @@ impl Screen {
     pub(crate) fn take() -> io::Result<Self> {
         give_back_at_panics();
         enter()?;
-        let terminal = Terminal::new(CrosstermBackend::new(io::stdout())).inspect_err(|_| give_back())?;
+        let terminal = new_terminal().inspect_err(|_| give_back())?;
         Ok(Self { terminal })
     }
 
@@ -60,7 +67,7 @@ impl Screen {
     pub(crate) fn clear(&mut self) -> io::Result<()> {
         // `Terminal::clear` asks the terminal for the cursor, and keys that are typed meanwhile would be taken for its answer.
         execute!(io::stdout(), Clear(ClearType::All))?;
-        self.terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
+        self.terminal = new_terminal()?;
         Ok(())
     }
 
@@ -79,6 +86,15 @@ impl Drop for Screen {
     fn drop(&mut self) {
         give_back();
     }
+}
+
+fn new_terminal() -> io::Result<Terminal<CrosstermBackend<Stdout>>> {
+    let backend = CrosstermBackend::new(io::stdout());
+    let size = backend.size()?;
+    if size.width > 0 && size.height > 0 {
+        return Terminal::new(backend);
+    }
+    Terminal::with_options(backend, TerminalOptions { viewport: Viewport::Fixed(UNTOLD) })
 }
 
 fn enter() -> io::Result<()> {

@@ -4,6 +4,7 @@
 
 mod amounts;
 mod checkpoints;
+mod fuzzy;
 mod line;
 mod notices;
 mod permission_question;
@@ -14,6 +15,7 @@ mod tool_line;
 pub use self::{
     amounts::{money, short_count},
     checkpoints::unkept,
+    fuzzy::{FuzzyQuery, FuzzyText},
     line::{
         columns, counted, cut, cut_begin, model_id, one_line, padded, session_title, shell_word, short_id,
         title,
@@ -25,5 +27,5 @@ pub use self::{
     },
     permissions::{decided, permissions_changed},
     time::{age, ago, clock, duration},
-    tool_line::{outcome, subject},
+    tool_line::{execution_end, outcome, subject},
 };

@@ -1,6 +1,10 @@
 //! Tool calls in one line each.
 
-use agentd_protocol::event::{ToolExecutionEnd, ToolExecutionStart};
+use agentd_protocol::{
+    event::{ToolExecutionEnd, ToolExecutionStart},
+    message::ToolResultMessage,
+    tool::ToolResult,
+};
 use serde_json::{Map, Value};
 
 use agentd_protocol::terminal_text::steers;
@@ -27,6 +31,22 @@ pub fn outcome(call: &ToolExecutionEnd) -> String {
     match call.is_error.then(|| reason(call)).flatten() {
         Some(reason) => format!("{summary}: {reason}"),
         None => summary,
+    }
+}
+
+/// The end of a call as it was told when it came, from the message that holds its result.
+#[must_use]
+pub fn execution_end(message: &ToolResultMessage) -> ToolExecutionEnd {
+    ToolExecutionEnd {
+        tool_call_id: message.tool_call_id.clone(),
+        tool_name: message.tool_name.clone(),
+        result: ToolResult {
+            content: message.content.clone(),
+            details: message.details.clone(),
+            ..ToolResult::text("")
+        },
+        is_error: message.is_error,
+        duration_ms: message.duration_ms,
     }
 }
 

@@ -1,10 +1,10 @@
 //! The last exchange of a conversation, as `attach` would have shown it.
 
+use agentd_client_text::execution_end;
 use agentd_protocol::{
     Json,
-    event::{ToolExecutionEnd, ToolExecutionStart},
+    event::ToolExecutionStart,
     message::{AssistantMessage, BashExecutionMessage, ContentBlock, Message},
-    tool::ToolResult,
 };
 
 use crate::{
@@ -44,18 +44,7 @@ fn said(message: &Message, tools: &mut ToolLines, style: StreamStyle) -> Vec<Out
         }
         Message::Assistant(answer) => answered(answer, tools, style),
         Message::ToolResult(result) => {
-            let ended = ToolExecutionEnd {
-                tool_call_id: result.tool_call_id.clone(),
-                tool_name: result.tool_name.clone(),
-                result: ToolResult {
-                    content: result.content.clone(),
-                    details: result.details.clone(),
-                    ..ToolResult::text("")
-                },
-                is_error: result.is_error,
-                duration_ms: result.duration_ms,
-            };
-            vec![OutputChunk::Err(tools.ended(&ended).into_bytes())]
+            vec![OutputChunk::Err(tools.ended(&execution_end(result)).into_bytes())]
         }
         Message::BashExecution(bash) => vec![ran(bash, style)],
         Message::System(_)

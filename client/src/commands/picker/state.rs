@@ -1,9 +1,8 @@
 //! What the list shows, and what keys do with it. No terminal is known here.
 
-use super::{
-    keys::Key,
-    score::{Query, lower},
-};
+use agentd_client_text::{FuzzyQuery, FuzzyText};
+
+use super::keys::Key;
 use crate::render::{columns, cut, one_line, padded};
 
 /// How many lines of the list are shown at once.
@@ -39,7 +38,7 @@ pub(super) enum Step {
 pub(super) struct PickerState {
     items: Vec<PickerItem>,
     /// The searched text of each item.
-    texts: Vec<Vec<char>>,
+    texts: Vec<FuzzyText>,
     query: String,
     /// The indices of the items that fit, the best first.
     fitting: Vec<usize>,
@@ -61,7 +60,8 @@ pub(super) struct Picture {
 
 impl PickerState {
     pub(super) fn new(items: Vec<PickerItem>) -> Self {
-        let texts = items.iter().map(|item| lower(&format!("{} {}", item.title, item.also))).collect();
+        let texts =
+            items.iter().map(|item| FuzzyText::new(&format!("{} {}", item.title, item.also))).collect();
         let mut state = Self { items, texts, query: String::new(), fitting: Vec::new(), chosen: 0, top: 0 };
         state.filter();
         state
@@ -106,7 +106,7 @@ impl PickerState {
 
     /// The items that fit, the best first; equal ones, and all without a query, in their order.
     fn filter(&mut self) {
-        let query = Query::new(&self.query);
+        let query = FuzzyQuery::new(&self.query);
         let scores = self.texts.iter().enumerate().filter_map(|(at, text)| Some((query.score(text)?, at)));
         let mut scores: Vec<(i32, usize)> = scores.collect();
         scores.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));

@@ -12,7 +12,7 @@ use agentd_protocol::{
 };
 use tokio::{
     sync::mpsc,
-    time::{Instant, MissedTickBehavior},
+    time::{Instant, MissedTickBehavior, sleep_until},
 };
 
 use super::{
@@ -149,6 +149,7 @@ impl Conversation {
             if state.is_over(!incoming.events.is_empty()) && view.unwritten.is_empty() {
                 return ConversationEnd::Finished(view.exit(state, self.totals.last_answer()));
             }
+            let draw_at = view.draw_at().map(Instant::from_std);
             let input = tokio::select! {
                 biased;
                 exit = self.signals.next() => Ok(Some(PromptInput::Signal(exit))),
@@ -162,6 +163,10 @@ impl Conversation {
                 }
                 permit = chunks.reserve(), if !view.unwritten.is_empty() => {
                     view.unwritten.send_next(permit);
+                    Ok(None)
+                }
+                () = sleep_until(draw_at.unwrap_or_else(Instant::now)), if draw_at.is_some() => {
+                    view.draw();
                     Ok(None)
                 }
                 line = view.dialogs.next_line(), if view.dialogs.questions.is_asking() => {
@@ -184,7 +189,11 @@ impl Conversation {
             let input = match input {
                 Ok(Some(input)) => input,
                 Ok(None) => continue,
-                Err(end) => return end,
+                Err(end) => {
+                    view.draw();
+                    view.unwritten.send_all(&chunks);
+                    return end;
+                }
             };
             let had_timeout = state.stop_timeout().is_some();
             match state.next(input) {

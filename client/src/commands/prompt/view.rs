@@ -73,6 +73,15 @@ impl Unwritten {
             }
         }
     }
+
+    /// Sends what the writer takes without waiting, where no more is waited for.
+    pub(super) fn send_all(&mut self, writer: &mpsc::Sender<OutputChunk>) {
+        while !self.chunks.is_empty()
+            && let Ok(permit) = writer.try_reserve()
+        {
+            self.send_next(Ok(permit));
+        }
+    }
 }
 
 /// The questions of the session, and the lines of stdin that answer them.
@@ -183,6 +192,16 @@ impl PromptView {
             (Some(_), None) => {}
         }
         input
+    }
+
+    /// When to call [`PromptView::draw`] if no event comes before; `None` while everything is drawn.
+    pub(super) fn draw_at(&self) -> Option<Instant> {
+        self.text.as_ref()?.draw_at()
+    }
+
+    /// Draws what came of the answer since the last time.
+    pub(super) fn draw(&mut self) {
+        self.unwritten.add(self.text.as_mut().and_then(TextRenderer::draw));
     }
 
     /// Whether a line tells what is going on.

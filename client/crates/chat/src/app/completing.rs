@@ -1,9 +1,10 @@
 //! The offers for what is being typed.
 
+use agentd_client_text::FuzzyQuery;
+
 use crate::{
     app::{chat::Chat, commands::OWN, messages::Effect},
     complete::{Offer, Wanted, wanted},
-    fuzzy,
 };
 
 /// How many commands are offered.
@@ -44,8 +45,9 @@ fn commands(chat: &Chat, name: &str) -> Vec<Offer> {
         text: command.name.clone(),
         about: command.description.clone().unwrap_or_default(),
     });
+    let query = FuzzyQuery::new(name);
     let mut found: Vec<(i64, Offer)> =
-        own.chain(theirs).filter_map(|offer| Some((fuzzy::score(name, &offer.text)?, offer))).collect();
+        own.chain(theirs).filter_map(|offer| Some((query.score_of_name(&offer.text)?, offer))).collect();
     if !name.is_empty() {
         found.sort_by_key(|(score, _)| -score);
     }

@@ -8,10 +8,9 @@ use std::{
     sync::Arc,
 };
 
+use agentd_client_text::FuzzyQuery;
 use agentd_ignore_files::{CompiledRules, RulesBudget};
 use agentd_safe_open::AcceptedOwner;
-
-use crate::fuzzy;
 
 /// How many files and folders are looked at.
 const MOST_LOOKED_AT: usize = 50_000;
@@ -59,6 +58,7 @@ pub(crate) fn find(folder: &Path, query: &str) -> Vec<String> {
     let budget = Arc::new(RulesBudget::default());
     let mut open: VecDeque<(PathBuf, Rc<Rules>)> = VecDeque::new();
     open.push_back((folder.to_owned(), Rules::of(folder, None, &budget)));
+    let fuzzy = FuzzyQuery::new(query);
     let mut found: Vec<(i64, String)> = Vec::new();
     let mut looked_at = 0;
     while let Some((here, rules)) = open.pop_front() {
@@ -74,7 +74,7 @@ pub(crate) fn find(folder: &Path, query: &str) -> Vec<String> {
                 continue;
             }
             if let Some(name) = path.strip_prefix(folder).ok().and_then(Path::to_str)
-                && let Some(score) = fuzzy::score(query, name)
+                && let Some(score) = fuzzy.score_of_name(name)
                 && !name.contains(agentd_protocol::terminal_text::steers)
             {
                 found.push((score, if kind.is_dir() { format!("{name}/") } else { name.to_owned() }));
@@ -96,9 +96,10 @@ fn in_one_folder(base: &Path, query: &str) -> Vec<String> {
         _ => base.join(head),
     };
     let Ok(entries) = fs::read_dir(place) else { return Vec::new() };
+    let fuzzy = FuzzyQuery::new(tail);
     let found = entries.flatten().take(MOST_LOOKED_AT).filter_map(|entry| {
         let name = entry.file_name().into_string().ok()?;
-        let score = fuzzy::score(tail, &name)?;
+        let score = fuzzy.score_of_name(&name)?;
         let is_folder = entry.file_type().ok()?.is_dir();
         (!name.contains(agentd_protocol::terminal_text::steers))
             .then(|| (score, format!("{head}/{name}{}", if is_folder { "/" } else { "" })))

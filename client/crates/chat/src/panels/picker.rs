@@ -1,8 +1,7 @@
 //! A list to pick from, filtered by some letters.
 
+use agentd_client_text::FuzzyQuery;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-
-use crate::fuzzy;
 
 /// Something to pick.
 #[derive(Debug, Clone, PartialEq)]
@@ -126,11 +125,12 @@ impl<T: Clone> Picker<T> {
     }
 
     fn find(&mut self) {
+        let query = FuzzyQuery::new(&self.filter);
         let mut fitting: Vec<(i64, usize)> = self
             .items
             .iter()
             .enumerate()
-            .filter_map(|(at, item)| Some((fuzzy::score(&self.filter, &item.label)?, at)))
+            .filter_map(|(at, item)| Some((query.score_of_name(&item.label)?, at)))
             .collect();
         if !self.filter.is_empty() {
             fitting.sort_by_key(|(score, at)| (self.items[*at].is_dim, -score, *at));

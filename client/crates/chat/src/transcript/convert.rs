@@ -2,14 +2,11 @@
 
 use std::collections::HashMap;
 
-use agentd_client_text::{outcome, subject};
+use agentd_client_text::{execution_end, outcome, subject};
 use agentd_protocol::{
     Json,
     event::{ToolExecutionEnd, ToolExecutionStart},
-    message::{
-        AssistantMessage, BashExecutionMessage, ContentBlock, Message, MessageContent, StopReason,
-        ToolResultMessage,
-    },
+    message::{AssistantMessage, BashExecutionMessage, ContentBlock, Message, MessageContent, StopReason},
     tool::ToolResult,
 };
 
@@ -30,7 +27,7 @@ pub(crate) fn entries_of(messages: &[Json<Message>]) -> Vec<Entry> {
                 if let Some(Entry::Tool(call)) =
                     calls.get(&result.tool_call_id).and_then(|at| entries.get_mut(*at))
                 {
-                    ended_tool(call, &ended(result));
+                    ended_tool(call, &execution_end(result));
                 }
             }
             Message::BashExecution(bash) => entries.push(ran(bash)),
@@ -105,20 +102,6 @@ pub(crate) fn ended_tool(call: &mut ToolCall, end: &ToolExecutionEnd) {
 /// The text of a result.
 pub(super) fn result_text(result: &ToolResult) -> String {
     result.content.iter().filter_map(ContentBlock::as_text).collect::<Vec<_>>().join("\n")
-}
-
-fn ended(result: &ToolResultMessage) -> ToolExecutionEnd {
-    ToolExecutionEnd {
-        tool_call_id: result.tool_call_id.clone(),
-        tool_name: result.tool_name.clone(),
-        result: ToolResult {
-            content: result.content.clone(),
-            details: result.details.clone(),
-            ..ToolResult::text("")
-        },
-        is_error: result.is_error,
-        duration_ms: result.duration_ms,
-    }
 }
 
 fn ran(bash: &BashExecutionMessage) -> Entry {

@@ -12,23 +12,49 @@ const NEXT: i32 = 14;
 /// The most that a gap between two letters takes.
 const GAP: i32 = 12;
 
+/// Longer than the names whose lengths are told apart.
+const SHORTER: i64 = 4_096;
+
+/// A text, ready to be compared with many queries.
+#[derive(Debug, Clone)]
+pub struct FuzzyText(Vec<char>);
+
+impl FuzzyText {
+    /// The text, whose case does not count.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        Self(lower(text))
+    }
+}
+
 /// A query, ready to be compared with many texts.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Query(Vec<Vec<char>>);
+pub struct FuzzyQuery(Vec<Vec<char>>);
 
-impl Query {
-    pub(super) fn new(text: &str) -> Self {
+impl FuzzyQuery {
+    /// The query of these words, whose case does not count.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
         Self(text.split_whitespace().map(lower).collect())
     }
 
     /// The sum over its words, larger for a better fit; 0 for an empty query. `None` where a word does not fit.
-    pub(super) fn score(&self, text: &[char]) -> Option<i32> {
-        self.0.iter().try_fold(0_i32, |sum, word| Some(sum.saturating_add(score(word, text)?)))
+    #[must_use]
+    pub fn score(&self, text: &FuzzyText) -> Option<i32> {
+        self.0.iter().try_fold(0_i32, |sum, word| Some(sum.saturating_add(score(word, &text.0)?)))
+    }
+
+    /// As [`FuzzyQuery::score`], for names: of those that fit equally well the shortest is the largest.
+    #[must_use]
+    pub fn score_of_name(&self, name: &str) -> Option<i64> {
+        let text = FuzzyText::new(name);
+        let length = i64::try_from(text.0.len()).unwrap_or(i64::MAX).min(SHORTER - 1);
+        Some(i64::from(self.score(&text)?) * SHORTER - length)
     }
 }
 
-/// The text in lower case, a character for each of its characters.
-pub(super) fn lower(text: &str) -> Vec<char> {
+/// A character for each of its characters.
+fn lower(text: &str) -> Vec<char> {
     text.chars().map(|c| c.to_lowercase().next().unwrap_or(c)).collect()
 }
 
@@ -72,7 +98,20 @@ mod tests {
     use super::*;
 
     fn of(query: &str, text: &str) -> Option<i32> {
-        Query::new(query).score(&lower(text))
+        FuzzyQuery::new(query).score(&FuzzyText::new(text))
+    }
+
+    fn best<'a>(query: &str, names: &[&'a str]) -> &'a str {
+        names.iter().copied().max_by_key(|name| FuzzyQuery::new(query).score_of_name(name)).unwrap()
+    }
+
+    #[test]
+    fn of_names_that_fit_equally_the_shortest_is_best() {
+        assert_eq!(best("main", &["m/a/i/n/x.rs", "src/main.rs", "domain.rs"]), "src/main.rs");
+        assert_eq!(best("main", &["src/main_loop.rs", "src/main.rs"]), "src/main.rs");
+        assert_eq!(best("gpt5", &["openai/gpt-5.5", "google/p-t-5"]), "openai/gpt-5.5");
+        assert_eq!(FuzzyQuery::new("x").score_of_name("abc"), None);
+        assert!(FuzzyQuery::new("").score_of_name("abc") > FuzzyQuery::new("").score_of_name("abcd"));
     }
 
     #[test]
