@@ -10,8 +10,10 @@ const MAX_WAIT_SECONDS: u64 = 86_400;
 
 /// A time to wait: a number of seconds, or `90s`, `10m`, `1h30m`.
 fn wait_time(text: &str) -> Result<Duration, String> {
-    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let seconds = if is_number { text.parse().unwrap_or(u64::MAX) } else { parse_duration(text)? };
+    let number = text.strip_suffix('s').unwrap_or(text);
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    // A time to wait may be none, unlike the limits that `parse_duration` reads.
+    let seconds = if is_number { number.parse().unwrap_or(u64::MAX) } else { parse_duration(text)? };
     if seconds > MAX_WAIT_SECONDS {
         return Err(format!("expected at most {MAX_WAIT_SECONDS} s, got \"{text}\""));
     }
@@ -126,10 +128,10 @@ mod tests {
 
     #[test]
     fn times_to_wait() {
-        for (text, seconds) in [("0", 0), ("5", 5), ("90s", 90), ("1h30m", 5_400), ("86400", 86_400)] {
+        for (text, seconds) in [("0", 0), ("0s", 0), ("5", 5), ("90s", 90), ("1h30m", 5_400), ("86400", 86_400)] {
             assert_eq!(wait_time(text), Ok(Duration::from_secs(seconds)), "{text}");
         }
-        for text in ["", "x", "-1", "1.5", "86401", "25h", "99999999999999999999999"] {
+        for text in ["", "s", "x", "-1", "1.5", "86401", "25h", "99999999999999999999999"] {
             assert!(wait_time(text).is_err(), "{text}");
         }
     }
