@@ -1,6 +1,7 @@
 //! An `agentd --stdio` of our own: its start and its end.
 
 use std::{
+    borrow::Cow,
     io,
     path::PathBuf,
     process::{ExitStatus, Stdio},
@@ -19,7 +20,7 @@ use tokio::{
 use crate::{
     exit::{Exit, Fault},
     output::OutputChunk,
-    rpc::{Client, IncomingEvents},
+    rpc::{Client, IncomingEvents, with_our_verbs},
 };
 
 /// How long reading the stderr of an agentd that has ended may take.
@@ -144,7 +145,13 @@ async fn forward(errors: ChildStderr, notices: mpsc::Sender<OutputChunk>) {
     let mut line = Vec::new();
     // A read error on a pipe counts as its end.
     while let Ok(1..) = reader.read_until(b'\n', &mut line).await {
-        if notices.send(OutputChunk::Err(std::mem::take(&mut line))).await.is_err() {
+        let mut said = std::mem::take(&mut line);
+        if let Ok(text) = std::str::from_utf8(&said)
+            && let Cow::Owned(text) = with_our_verbs(text)
+        {
+            said = text.into_bytes();
+        }
+        if notices.send(OutputChunk::Err(said)).await.is_err() {
             return;
         }
     }

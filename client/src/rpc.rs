@@ -1,5 +1,7 @@
 //! The client side of the protocol, with faults of this program.
 
+use std::borrow::Cow;
+
 pub(crate) use agentd_rpc::{
     Abort, AbortScoped, AttachSession, Call, CallError, CleanOutputs, Client, CloneSession, CloseSession,
     DeleteSession, Diagnose, DiffCheckpoint, EventLine, ExplainSetting, FollowUp, Fork, GetArtifact,
@@ -12,13 +14,19 @@ pub(crate) use agentd_rpc::{
 
 use crate::exit::{Exit, Fault};
 
+/// A message of agentd, whose hint about the list of models names a flag of agentd, with the verb of this program instead.
+pub(crate) fn with_our_verbs(text: &str) -> Cow<'_, str> {
+    const HINT: &str = "Use --list-models to see";
+    if text.contains(HINT) { text.replace(HINT, "Use `agentctl models` to see").into() } else { text.into() }
+}
+
 /// The end of a program whose call has no result.
 impl From<&CallError> for Fault {
     fn from(error: &CallError) -> Self {
         match error {
             CallError::Refused { error, hint, .. } => {
                 let hint = hint.as_deref().map(|hint| format!("\n{hint}")).unwrap_or_default();
-                Self::new(Exit::Failed, format!("Error: {error}{hint}"))
+                Self::new(Exit::Failed, format!("Error: {}{hint}", with_our_verbs(error)))
             }
             CallError::TurnedAway { .. } | CallError::Ended { .. } | CallError::Unreadable { .. } => {
                 Self::new(Exit::NoDaemon, format!("agentctl: {error}"))
@@ -42,6 +50,10 @@ mod tests {
         let refused =
             CallError::Refused { error: "No key".into(), code: None, hint: Some("Do this.".into()) };
         assert_eq!(Fault::from(refused), Fault::new(Exit::Failed, "Error: No key\nDo this."));
+        let error = "Model \"x\" not found. Use --list-models to see available models.".into();
+        let unknown = CallError::Refused { error, code: None, hint: None };
+        let said = "Error: Model \"x\" not found. Use `agentctl models` to see available models.";
+        assert_eq!(Fault::from(unknown), Fault::new(Exit::Failed, said));
         assert_eq!(Fault::from(CallError::Ended { command: "x" }).exit, Exit::NoDaemon);
     }
 }

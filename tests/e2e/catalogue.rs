@@ -111,7 +111,7 @@ fn slips_of_the_pen_are_answered_with_what_may_have_been_meant() {
         assert_eq!((ended.code, ended.stdout.as_str()), (1, ""), "{ended:?}");
         assert_says(&ended.stderr, &[says]);
     };
-    let models = "Use --list-models to see available models. Did you mean";
+    let models = "Use `agentctl models` to see available models. Did you mean";
     refused(
         &["--model", "gtp-6.1-sol"],
         &format!("Model \"gtp-6.1-sol\" not found. {models} \"openai/gpt-6.1-sol\""),
@@ -120,7 +120,7 @@ fn slips_of_the_pen_are_answered_with_what_may_have_been_meant() {
         &["--model", "antropic/claude-opus-5-5"],
         &format!("Model \"antropic/claude-opus-5-5\" not found. {models} \"anthropic/claude-opus-5-5\"?"),
     );
-    let provider = "Unknown provider \"antropic\". Use --list-models to see available providers/models. Did you mean \"anthropic\"?";
+    let provider = "Unknown provider \"antropic\". Use `agentctl models` to see available providers/models. Did you mean \"anthropic\"?";
     refused(&["--provider", "antropic", "--model", "opus"], provider);
 
     let mut daemon = Daemon::start_with(&home, &["--no-session"], with(&[("XAI_API_KEY", "k")]));

@@ -128,7 +128,9 @@ mod tests {
 
     #[test]
     fn times_to_wait() {
-        for (text, seconds) in [("0", 0), ("0s", 0), ("5", 5), ("90s", 90), ("1h30m", 5_400), ("86400", 86_400)] {
+        for (text, seconds) in
+            [("0", 0), ("0s", 0), ("5", 5), ("90s", 90), ("1h30m", 5_400), ("86400", 86_400)]
+        {
             assert_eq!(wait_time(text), Ok(Duration::from_secs(seconds)), "{text}");
         }
         for text in ["", "s", "x", "-1", "1.5", "86401", "25h", "99999999999999999999999"] {

@@ -1,7 +1,10 @@
 //! The built-in demo: no language model and no network, but the real loop with the real tools. It lists the folder, reads one file and
 //! reports what it saw, always the same for the same folder.
 
-use agentd_protocol::message::{StopReason, ToolResultMessage};
+use agentd_protocol::{
+    message::{StopReason, ToolResultMessage},
+    prompt_text::typed_words,
+};
 use serde_json::{Value, json};
 
 use super::facts::{Facts, result_text};
@@ -134,7 +137,7 @@ const ADVICE: &str = "Everything above came from real tool calls, made and recor
 
 fn introduction(question: &str) -> String {
     let role = "I am the built-in demo model of agentd: no language model, only a few fixed rules.";
-    match quoted(question) {
+    match quoted(&typed_words(question)) {
         question if question.is_empty() => role.to_owned(),
         question => {
             format!("{role} You asked: \"{question}\". I cannot answer that, but I can say what I see.")
