@@ -1,6 +1,6 @@
 //! Images on their way to a model: from files, from prompts, and left alone where the settings say so.
 
-use agentd_e2e::{Daemon, Home, MockServer, Reply, home::models, sse};
+use agentd_e2e::{Daemon, Home, MockServer, Reply, Service, Terminal, binaries, home::models, sse};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 
@@ -148,4 +148,37 @@ fn the_setting_leaves_images_in_their_size() {
         "Read image file [image/png]\n[Image converted from image/bmp to image/png.]"
     );
     assert_eq!(png_size(&content[1]["data"]), (2500, 10));
+}
+
+/// The interactive client gives the terminal the image once, and cells of its id where it stands; other terminals get its name.
+#[test]
+fn a_terminal_that_draws_images_gets_them() {
+    let (home, server) = home_with_eyes([Reply::stream(sse::answer("A pixel."))]);
+    let service = Service::start(&home, &[]);
+    let mut client = service.client();
+    let opened = client.done(json!({"type": "open_session", "cwd": home.project(), "env": {}}));
+    let image = json!({"type": "image", "data": PIXEL, "mimeType": "image/png"});
+    client.done(json!({"type": "prompt", "message": "Look.", "images": [image]}));
+    client.event("agent_settled");
+    assert_eq!(server.requests().len(), 1);
+    let id = opened["sessionId"].as_str().unwrap();
+    let shown = |term: &str| {
+        let variables = [("TERM", term), ("COLORTERM", "truecolor")];
+        let program = binaries::agentctl();
+        let size = Some((80, 24));
+        let mut terminal = Terminal::start_with(&home, &program, &["attach", id], size, &variables);
+        terminal.wait_for("pixel.");
+        terminal.press("\u{4}");
+        let ended = terminal.finish();
+        assert_eq!(ended.code, 0, "{ended:?}");
+        ended.stdout
+    };
+    let kitty = shown("xterm-kitty");
+    assert!(kitty.contains("\u{1b}_Ga=T,U=1,f=100,q=2,i=") && kitty.contains(",c=1,r=1,m=0;"), "{kitty}");
+    assert_eq!(kitty.matches(PIXEL).count(), 1, "{kitty}");
+    assert!(kitty.contains("\u{10EEEE}\u{305}\u{305}"), "{kitty}");
+    let forgotten = kitty.find("\u{1b}_Ga=d,d=I,").expect("the terminal forgets the image");
+    assert!(forgotten < kitty.rfind("\u{1b}[?1049l").unwrap(), "{kitty}");
+    let other = shown("xterm-256color");
+    assert!(other.contains("[image/png, 1 × 1]") && !other.contains("\u{1b}_G"), "{other}");
 }

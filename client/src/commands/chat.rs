@@ -34,6 +34,15 @@ pub(crate) fn is_dumb() -> bool {
     env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb")
 }
 
+/// Whether the terminal is kitty or Ghostty, whose graphics protocol is spoken. Programs between us and it, such as tmux, keep it away.
+fn draws_images(variable: impl Fn(&str) -> Option<String>) -> bool {
+    let is =
+        |name: &str, values: &[&str]| variable(name).is_some_and(|value| values.contains(&value.as_str()));
+    let is_between = ["TMUX", "STY", "ZELLIJ"].iter().any(|name| variable(name).is_some());
+    let is_known = is("TERM", &["xterm-kitty", "xterm-ghostty"]) || is("TERM_PROGRAM", &["ghostty", "kitty"]);
+    is_known && !is_between
+}
+
 /// Runs the interactive client on a session of its own, or on the one that the flags name.
 pub(crate) fn run(options: &ChatOptions) -> Exit {
     conclude(chat(options))
@@ -92,6 +101,7 @@ fn converse(
         },
         first,
         has_colours: colour_wanted(),
+        draws_images: draws_images(|name| env::var(name).ok()),
         draft,
     };
     let end = daemon_call::block_on(async { agentd_chat::run(options).await.map_err(fault) })?;
@@ -162,6 +172,18 @@ fn session_flags(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn terminals_that_draw_images() {
+        let draws = |set: &[(&str, &str)]| {
+            draws_images(|name| {
+                set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).into())
+            })
+        };
+        assert!(draws(&[("TERM", "xterm-kitty")]) && draws(&[("TERM_PROGRAM", "ghostty")]));
+        assert!(!draws(&[("TERM", "xterm-256color")]) && !draws(&[]));
+        assert!(!draws(&[("TERM", "xterm-kitty"), ("TMUX", "/tmp/x,1,0")]));
+    }
 
     #[test]
     fn flags_are_those_of_agentd() {

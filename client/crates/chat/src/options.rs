@@ -23,6 +23,8 @@ pub struct ChatOptions {
     pub history: PathBuf,
     /// Whether the screen has colours.
     pub has_colours: bool,
+    /// Whether the terminal draws images by Kitty's graphics protocol.
+    pub draws_images: bool,
     /// The first message, already typed.
     pub draft: String,
 }

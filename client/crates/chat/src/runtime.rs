@@ -145,6 +145,7 @@ impl Program {
                 }
             }
         }
+        self.screen.put(&self.chat.transcript.forget_images())?;
         let session = self.chat.session.session_id.clone();
         Ok(ChatEnd { session, has_messages: self.chat.transcript.prompts().next().is_some() })
     }
@@ -173,14 +174,12 @@ impl Program {
             Effect::FindFiles(query) => self.find_files(query),
             Effect::Remember(prompt) => self.remember(prompt),
             Effect::Suspend => {
-                self.keys = None;
-                crate::terminal::give_back();
+                self.leave_terminal()?;
                 editing::suspend()?;
                 self.screen.retake()?;
             }
             Effect::OpenEditor(text) => {
-                self.keys = None;
-                crate::terminal::give_back();
+                self.leave_terminal()?;
                 let edited = editing::edit(&text).await;
                 self.screen.retake()?;
                 // What was typed comes back where the editor did not work.
@@ -194,6 +193,14 @@ impl Program {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Leaves the terminal to another program. With the other screen go the images on it.
+    fn leave_terminal(&mut self) -> io::Result<()> {
+        self.keys = None;
+        self.screen.put(&self.chat.transcript.forget_images())?;
+        crate::terminal::give_back();
         Ok(())
     }
 
@@ -238,12 +245,16 @@ impl Program {
 
     fn draw(&mut self) -> Result<(), ChatError> {
         let (chat, has_colours) = (&mut self.chat, self.options.has_colours);
+        if self.options.draws_images {
+            chat.cell = crate::terminal::cell_size();
+        }
         self.screen.terminal.draw(|frame| {
             let area = frame.area();
             if let Some(cursor) = view::draw(chat, area, frame.buffer_mut(), has_colours) {
                 frame.set_cursor_position(cursor);
             }
         })?;
+        self.screen.put(&chat.transcript.take_image_sequences())?;
         self.drawn = Some(Instant::now());
         Ok(())
     }

@@ -24,6 +24,8 @@ use ratatui_core::{
 };
 use ratatui_crossterm::CrosstermBackend;
 
+use crate::transcript::CellSize;
+
 /// Reports of buttons and the wheel, in the form for wide screens. Moves are not asked for.
 const WHEEL_ON: &str = "\x1b[?1000h\x1b[?1006h";
 const WHEEL_OFF: &str = "\x1b[?1006l\x1b[?1000l";
@@ -71,14 +73,25 @@ impl Screen {
         Ok(())
     }
 
+    /// Writes sequences as they are.
+    ///
+    /// # Errors
+    /// When the terminal cannot be written.
+    pub(crate) fn put(&self, sequences: &str) -> io::Result<()> {
+        if sequences.is_empty() {
+            return Ok(());
+        }
+        let mut out = io::stdout();
+        out.write_all(sequences.as_bytes())?;
+        out.flush()
+    }
+
     /// Rings the bell.
     ///
     /// # Errors
     /// When the terminal cannot be written.
     pub(crate) fn ring(&self) -> io::Result<()> {
-        let mut out = io::stdout();
-        out.write_all(b"\x07")?;
-        out.flush()
+        self.put("\x07")
     }
 }
 
@@ -119,6 +132,17 @@ pub(crate) fn give_back() {
         Show
     );
     let _ = disable_raw_mode();
+}
+
+/// The pixels of a cell; those of a usual font where the terminal tells its size in cells alone.
+pub(crate) fn cell_size() -> Option<CellSize> {
+    const USUAL: CellSize = CellSize { width: 8, height: 16 };
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    let told = CellSize {
+        width: size.ws_xpixel.checked_div(size.ws_col)?,
+        height: size.ws_ypixel.checked_div(size.ws_row)?,
+    };
+    Some(if told.width > 0 && told.height > 0 { told } else { USUAL })
 }
 
 /// Lets a panic print on the screen that stays.

@@ -15,7 +15,7 @@ use crate::{
     editor::Editor,
     history::PromptHistory,
     panels::{Picker, QuestionPanel, TreePanel},
-    transcript::Transcript,
+    transcript::{CellSize, Transcript},
 };
 
 /// Everything that the screen shows, and what keys mean now.
@@ -57,6 +57,8 @@ pub(crate) struct Chat {
     pub(crate) is_after_ctrl_x: bool,
     /// The client that uses the keyboard has answered this question: its id.
     pub(crate) answered: Option<String>,
+    /// The pixels of a cell, where the terminal draws images.
+    pub(crate) cell: Option<CellSize>,
     pub(crate) width: usize,
     pub(crate) height: usize,
     pub(crate) statuses: Vec<(String, String)>,
@@ -123,6 +125,7 @@ impl Chat {
             is_leaving: false,
             is_after_ctrl_x: false,
             answered: None,
+            cell: None,
             width: 80,
             height: 24,
             statuses: Vec::new(),

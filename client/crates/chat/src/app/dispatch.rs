@@ -8,7 +8,7 @@ use crate::{
         replies, sending,
         showing::{ask, notice},
     },
-    transcript::{Entry, NoticeLevel, ToolCall, ToolState, Transcript},
+    transcript::{Entry, NoticeLevel, ToolCall, ToolState},
 };
 use agentd_protocol::{
     Json,
@@ -74,7 +74,7 @@ fn open(chat: &mut Chat, opened: Opened) -> Vec<Effect> {
         chat.folder = cwd.into();
     }
     let (width, height) = (chat.transcript_width(), chat.height);
-    chat.transcript = Transcript::of(opened.messages);
+    chat.transcript.replace(opened.messages);
     chat.transcript.resize(width, height);
     chat.blocks.clear();
     chat.bash = None;

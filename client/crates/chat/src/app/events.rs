@@ -21,7 +21,7 @@ use crate::{
         sending::is_ours,
         showing::{ask, at_work, notice, show_question},
     },
-    transcript::{Entry, NoticeLevel, ToolCall, ToolState, ended_tool, entries_of},
+    transcript::{Entry, NoticeLevel, ToolCall, ToolState, ended_tool, entries_of, images},
 };
 
 /// Takes an event.
@@ -54,6 +54,9 @@ pub(super) fn event(chat: &mut Chat, event: &Event) -> Vec<Effect> {
         }
         Event::ToolExecutionEnd(end) => {
             change_tool(chat, &end.tool_call_id, |call| ended_tool(call, end));
+            for image in images(&end.result.content) {
+                chat.transcript.push(image);
+            }
             at_work(chat, "waiting for the answer");
         }
         Event::QueueUpdate(queue) => {
@@ -206,9 +209,14 @@ fn message(chat: &mut Chat, message: &Json<SessionMessage>) {
     match message.get() {
         Some(SessionMessage::User(_)) => {
             for entry in entries_of(std::slice::from_ref(message)) {
-                let Entry::User { text, .. } = entry else { continue };
-                let is_from_another = !is_ours(chat, &text);
-                chat.transcript.push(Entry::User { text, is_from_another });
+                let entry = match entry {
+                    Entry::User { text, .. } => {
+                        let is_from_another = !is_ours(chat, &text);
+                        Entry::User { text, is_from_another }
+                    }
+                    image => image,
+                };
+                chat.transcript.push(entry);
             }
         }
         Some(SessionMessage::Assistant(answer)) => answered(chat, answer),

@@ -15,7 +15,7 @@ use crate::{
         showing::notice,
     },
     panels::{PickItem, Picker, TreePanel},
-    transcript::{Entry, NoticeLevel, ToolState, Transcript},
+    transcript::{Entry, NoticeLevel, ToolState},
 };
 
 /// Takes an answer.
@@ -93,9 +93,7 @@ pub(super) fn reply(chat: &mut Chat, reply: Reply) -> Vec<Effect> {
                 chat.flash = Some("It was stopped: nothing has moved.".to_owned());
                 return Vec::new();
             }
-            let (width, height) = (chat.transcript_width(), chat.height);
-            chat.transcript = Transcript::of(messages);
-            chat.transcript.resize(width, height);
+            chat.transcript.replace(messages);
             chat.blocks.clear();
             if let Some(text) = navigated.editor_text {
                 chat.editor.set(&text);

@@ -6,11 +6,14 @@ use agentd_client_text::{execution_end, outcome, subject};
 use agentd_protocol::{
     Json,
     event::{ToolExecutionEnd, ToolExecutionStart},
-    message::{AssistantMessage, BashExecutionMessage, ContentBlock, Message, MessageContent, StopReason},
+    message::{AssistantMessage, BashExecutionMessage, ContentBlock, Message, StopReason},
     tool::ToolResult,
 };
 
-use super::entry::{Entry, NoticeLevel, ToolCall, ToolState};
+use super::{
+    entry::{Entry, NoticeLevel, ToolCall, ToolState},
+    image::Image,
+};
 
 /// The entries of stored messages. The results of tools stand at their calls.
 pub(crate) fn entries_of(messages: &[Json<Message>]) -> Vec<Entry> {
@@ -20,7 +23,8 @@ pub(crate) fn entries_of(messages: &[Json<Message>]) -> Vec<Entry> {
         match message {
             Message::System(_) => {}
             Message::User(user) => {
-                entries.push(Entry::User { text: shown_content(&user.content), is_from_another: false });
+                entries.push(Entry::User { text: user.content.text(), is_from_another: false });
+                entries.extend(images(&user.content.blocks()));
             }
             Message::Assistant(answer) => answered(answer, &mut entries, &mut calls),
             Message::ToolResult(result) => {
@@ -29,6 +33,7 @@ pub(crate) fn entries_of(messages: &[Json<Message>]) -> Vec<Entry> {
                 {
                     ended_tool(call, &execution_end(result));
                 }
+                entries.extend(images(&result.content));
             }
             Message::BashExecution(bash) => entries.push(ran(bash)),
             Message::Custom(custom) if custom.display => {
@@ -65,7 +70,7 @@ fn answered(answer: &AssistantMessage, entries: &mut Vec<Entry>, calls: &mut Has
                 calls.insert(call.id.clone(), entries.len());
                 entries.push(Entry::Tool(ToolCall::of(&started, ToolState::Unknown)));
             }
-            ContentBlock::Image(_) => entries.push(Entry::notice(NoticeLevel::Info, "[image]")),
+            ContentBlock::Image(_) => entries.extend(images(std::slice::from_ref(block))),
         }
     }
     if let Some(error) = &answer.error_message {
@@ -113,13 +118,10 @@ fn ran(bash: &BashExecutionMessage) -> Entry {
     Entry::Bash { command: bash.command.clone(), output: bash.output.clone(), state }
 }
 
-/// The text of a message, with a mark for each image.
-pub(super) fn shown_content(content: &MessageContent) -> String {
-    let blocks = content.blocks();
-    let parts = blocks.iter().map(|block| match block {
-        ContentBlock::Text { text, .. } => text.as_str(),
-        ContentBlock::Image(_) => "[image]",
-        ContentBlock::Thinking { .. } | ContentBlock::ToolCall(_) => "",
-    });
-    parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
+/// The images among the blocks.
+pub(crate) fn images(blocks: &[ContentBlock]) -> impl Iterator<Item = Entry> {
+    blocks.iter().filter_map(|block| match block {
+        ContentBlock::Image(image) => Some(Entry::Image(Image::new(image.clone()))),
+        ContentBlock::Text { .. } | ContentBlock::Thinking { .. } | ContentBlock::ToolCall(_) => None,
+    })
 }

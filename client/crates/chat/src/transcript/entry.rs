@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use super::image::Image;
+
 /// One thing in a conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Entry {
@@ -37,6 +39,8 @@ pub(crate) enum Entry {
         level: NoticeLevel,
         text: String,
     },
+    /// An image of the message or the call before it.
+    Image(Image),
     /// A unified diff that was asked for.
     Diff(String),
 }
@@ -83,6 +87,7 @@ impl Entry {
     /// Whether it stands right below an entry of its kind, without a blank row.
     pub(super) fn joins(&self, before: &Self) -> bool {
         matches!((before, self), (Self::Tool(_) | Self::Thinking { .. }, Self::Tool(_)))
+            || matches!((before, self), (Self::Tool(_) | Self::User { .. }, Self::Image(_)))
             || matches!((before, self), (Self::Notice { .. }, Self::Notice { .. }))
     }
 

@@ -47,6 +47,8 @@ pub(super) fn rows(entry: &Entry, width: usize, is_unfolded: bool) -> Vec<Line<'
             };
             wrap(text.trim_end(), width).into_iter().map(|row| Line::styled(row, style)).collect()
         }
+        // Laid out with what the terminal knows of images.
+        Entry::Image(_) => Vec::new(),
         Entry::Diff(diff) => diff_rows(diff, width, usize::MAX, ""),
     }
 }

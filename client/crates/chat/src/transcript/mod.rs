@@ -2,13 +2,15 @@
 
 mod convert;
 mod entry;
+mod image;
 mod layout;
 mod markdown;
 mod scroll;
 mod store;
 
 pub(crate) use self::{
-    convert::{ended_tool, entries_of},
+    convert::{ended_tool, entries_of, images},
     entry::{Entry, NoticeLevel, ToolCall, ToolState},
+    image::CellSize,
     store::Transcript,
 };

@@ -8,6 +8,7 @@ use ratatui_core::text::Line;
 use super::{
     convert::entries_of,
     entry::{Entry, ToolState},
+    image::{CellSize, TerminalImages},
     layout,
     markdown::GrowingText,
 };
@@ -27,6 +28,7 @@ pub(crate) struct Transcript {
     /// Messages that come before the first item, and have not been looked at.
     older: Vec<Json<Message>>,
     laid: HashMap<i64, Laid>,
+    images: TerminalImages,
     pub(super) top: Option<Top>,
     /// The rows that the screen shows of it, as last drawn.
     pub(super) height: usize,
@@ -68,6 +70,30 @@ impl Transcript {
         let mut transcript = Self { older: messages, ..Self::default() };
         transcript.load_older();
         transcript
+    }
+
+    /// Takes the messages of another conversation, or of another branch, on the same screen.
+    pub(crate) fn replace(&mut self, messages: Vec<Json<Message>>) {
+        let before = std::mem::replace(self, Self::of(messages));
+        (self.images, self.width, self.height) = (before.images, before.width, before.height);
+    }
+
+    /// Takes the size of a cell in pixels; `None` where the terminal draws no images.
+    pub(crate) fn set_cell(&mut self, cell: Option<CellSize>) {
+        if self.images.set_cell(cell) {
+            self.laid.clear();
+        }
+    }
+
+    /// The sequences with which the terminal draws the images that are laid out now.
+    pub(crate) fn take_image_sequences(&mut self) -> String {
+        self.images.take()
+    }
+
+    /// The sequences that have the terminal forget the images.
+    pub(crate) fn forget_images(&mut self) -> String {
+        self.laid.clear();
+        self.images.forget()
     }
 
     /// Makes entries of the page of messages before the first entry; false where there are none.
@@ -173,6 +199,10 @@ impl Transcript {
                 let mut growing = growing.unwrap_or_else(|| GrowingText::new(self.width));
                 growing.grow(text);
                 Laid { key, rows: Vec::new(), growing: Some(growing), gap }
+            }
+            Entry::Image(image) => {
+                let rows = self.images.rows(image, self.width);
+                Laid { key, rows, growing: None, gap }
             }
             entry => Laid { key, rows: layout::rows(entry, self.width, is_unfolded), growing: None, gap },
         };

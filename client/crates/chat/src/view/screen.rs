@@ -34,7 +34,7 @@ pub(crate) fn draw(chat: &mut Chat, area: Rect, buffer: &mut Buffer, has_colours
     let hidden = below.rows.len() - usize::from(height);
     let top = area.height - 1 - height;
     let conversation = Rect { x: area.x + 1, width: area.width - 2, height: top, ..area };
-    transcript(chat, conversation, buffer);
+    transcript(chat, conversation, buffer, has_colours);
     let lower = Rect { y: area.y + top, height, ..area };
     for (at, row) in below.rows.iter().skip(hidden).enumerate() {
         put(buffer, lower, at, row);
@@ -55,7 +55,8 @@ pub(crate) fn draw(chat: &mut Chat, area: Rect, buffer: &mut Buffer, has_colours
     Some(Position { x: area.x + column, y: lower.y + row })
 }
 
-fn transcript(chat: &mut Chat, area: Rect, buffer: &mut Buffer) {
+fn transcript(chat: &mut Chat, area: Rect, buffer: &mut Buffer, has_colours: bool) {
+    chat.transcript.set_cell(chat.cell.filter(|_| has_colours));
     chat.transcript.resize(usize::from(area.width), usize::from(area.height));
     let rows = chat.transcript.visible();
     for (at, row) in rows.iter().enumerate() {
