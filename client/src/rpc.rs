@@ -14,10 +14,18 @@ pub(crate) use agentd_rpc::{
 
 use crate::exit::{Exit, Fault};
 
-/// A message of agentd, whose hint about the list of models names a flag of agentd, with the verb of this program instead.
+/// The hints of agentd that name its own flags, and what they are here.
+const HINTS: [(&str, &str); 3] = [
+    ("Use --list-models to see", "Use `agentctl models` to see"),
+    ("copy it with --fork ", "copy it with `agentctl fork --cwd .` "),
+    (", or --fork with the session file", ""),
+];
+
+/// A message of agentd with the verbs of this program in the place of flags that only agentd has.
 pub(crate) fn with_our_verbs(text: &str) -> Cow<'_, str> {
-    const HINT: &str = "Use --list-models to see";
-    if text.contains(HINT) { text.replace(HINT, "Use `agentctl models` to see").into() } else { text.into() }
+    HINTS.iter().fold(Cow::Borrowed(text), |text, (hint, ours)| {
+        if text.contains(hint) { text.replace(hint, ours).into() } else { text }
+    })
 }
 
 /// The end of a program whose call has no result.
