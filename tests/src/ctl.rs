@@ -8,7 +8,7 @@ use std::{
     process::{Child, ChildStdin, Command, Stdio},
     sync::mpsc::{Receiver, RecvTimeoutError, channel},
     thread,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use rustix::{
@@ -274,6 +274,23 @@ impl Terminal {
         while !self.text().contains(text) {
             assert!(self.take(end), "{text:?} never came\n{}", self.text());
         }
+    }
+
+    /// Types keys, and waits for a text that comes after them; gives the time between.
+    pub fn press_until(&mut self, keys: &str, text: &str) -> Duration {
+        let shown = self.shown.len();
+        let begun = Instant::now();
+        self.press(keys);
+        while !String::from_utf8_lossy(&self.shown[shown..]).contains(text) {
+            assert!(self.take(begun + DEADLINE), "{text:?} never came after {keys:?}");
+        }
+        begun.elapsed()
+    }
+
+    /// The process of the program: `setsid` has become it.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Gives the terminal other columns and rows.

@@ -57,7 +57,7 @@ pub(crate) fn attach_to_long_session(scale: Scale, report: &mut Report) {
 }
 
 /// Writes a session file of questions and answers.
-fn long_session(home: &Home, entries: usize) -> String {
+pub(crate) fn long_session(home: &Home, entries: usize) -> String {
     let time = "2026-11-21T00:00:00.000Z";
     let header =
         json!({"type": "session", "version": 3, "id": "long", "timestamp": time, "cwd": home.project()});

@@ -7,6 +7,7 @@
 // A failure ends the measurement with a panic, as in a test.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod agentctl;
 mod clients;
 mod process;
 mod report;
@@ -29,6 +30,8 @@ const SCENARIOS: &[Scenario] = &[
     ("latency", "from the model server's byte to the client's", process::run_latency),
     ("fan-out", "one answer for many clients, and the floor", clients::run_fan_out),
     ("crowd", "many sessions at work at once", clients::run_crowd),
+    ("prompt", "agentctl prompt, as a shell sees it", agentctl::run_prompt),
+    ("chat", "the interactive client on a long conversation", agentctl::run_chat),
     ("tools", "tool calls, beside other programs", tools::run),
 ];
 
