@@ -4,6 +4,8 @@ use std::{fmt, path::PathBuf};
 
 use agentd_session::SessionOptions;
 
+use super::acp::AcpOptions;
+
 /// The task of the program.
 #[derive(Debug)]
 pub enum Invocation {
@@ -13,6 +15,8 @@ pub enum Invocation {
     OneShot(Box<OneShotOptions>),
     /// Serve one session of the user's daemon on stdin and stdout.
     Bridge(Box<BridgeOptions>),
+    /// Serve an editor on stdin and stdout by the Agent Client Protocol.
+    Acp(Box<AcpOptions>),
     /// Serve many sessions and clients on a local socket.
     Serve(Box<ServeOptions>),
     /// Print the version and end.
@@ -153,6 +157,8 @@ pub enum Mode {
     Serve,
     /// One session on stdin and stdout.
     Stdio,
+    /// The sessions of an editor, on stdin and stdout.
+    Acp,
     /// The prompts of the command line; then the program ends.
     OneShot(OneShotFormat),
 }

@@ -86,7 +86,7 @@ async fn serve(options: StdioOptions, telemetry: &DaemonTelemetry) -> Result<Exi
     let connection = Connection {
         daemon: Arc::clone(&daemon),
         origin: Origin::Host {
-            session: opened.session,
+            session: Some(opened.session),
             on_eof: options.on_eof,
             cumulative: options.cumulative,
             answers: true,

@@ -111,7 +111,7 @@ async fn serve(
     let connection = Connection {
         daemon: Arc::clone(&daemon),
         origin: Origin::Host {
-            session: opened.session,
+            session: Some(opened.session),
             on_eof: OnEof::Abort,
             cumulative: options.cumulative,
             answers: false,
