@@ -57,6 +57,7 @@ async fn serve(options: StdioOptions, telemetry: &DaemonTelemetry) -> Result<Exi
             limits.max_commands,
             &memory,
             telemetry.observers(),
+            None,
         )?
     };
     let daemon = DaemonContext::new(SessionRegistry::new(limits.session, limits.resources, services));

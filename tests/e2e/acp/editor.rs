@@ -44,7 +44,8 @@ impl Schema {
         let validator = {
             let mut validators = self.validators.lock().unwrap();
             let validator = validators.entry(definition.to_owned()).or_insert_with(|| {
-                let schema = json!({"$defs": self.document["$defs"], "$ref": format!("#/$defs/{definition}")});
+                let schema =
+                    json!({"$defs": self.document["$defs"], "$ref": format!("#/$defs/{definition}")});
                 Arc::new(jsonschema::validator_for(&schema).unwrap())
             });
             Arc::clone(validator)
@@ -208,7 +209,9 @@ impl Editor {
 
     /// Waits for the answer to a request, with its result or error.
     pub(crate) fn reply(&mut self, id: u64) -> Value {
-        self.until(&format!("the answer to {id}"), |message| message["id"] == id && message.get("method").is_none())
+        self.until(&format!("the answer to {id}"), |message| {
+            message["id"] == id && message.get("method").is_none()
+        })
     }
 
     /// Sends a request that must succeed, and gives its result.

@@ -65,7 +65,10 @@ fn a_mode_is_a_preset_of_permissions() {
 fn templates_and_skills_are_commands() {
     let server = MockServer::start([Reply::stream(sse::answer("Done."))]);
     let home = Home::with_model(&server);
-    home.write_agent("prompts/review.md", "---\ndescription: Reviews a file\nargument-hint: <file>\n---\nReview $1 well.");
+    home.write_agent(
+        "prompts/review.md",
+        "---\ndescription: Reviews a file\nargument-hint: <file>\n---\nReview $1 well.",
+    );
     let mut editor = Editor::ready(&home, &[], &json!({}));
     let session = editor.new_session(&home);
     let told = editor.update("available_commands_update");

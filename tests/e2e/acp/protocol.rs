@@ -35,8 +35,16 @@ fn faults_have_their_codes_and_the_connection_lives_on() {
         (r#"{"jsonrpc":"2.0","id":"a","method":"no/such"}"#, json!("a"), -32601),
         (r#"{"jsonrpc":"2.0","id":null,"method":"_vendor/thing"}"#, Value::Null, -32601),
         (r#"{"jsonrpc":"2.0","id":7,"method":"session/prompt","params":{}}"#, json!(7), -32602),
-        (r#"{"jsonrpc":"2.0","id":8,"method":"session/new","params":{"cwd":"relative","mcpServers":[]}}"#, json!(8), -32602),
-        (r#"{"jsonrpc":"2.0","id":9,"method":"session/prompt","params":{"sessionId":"x","prompt":[{"type":"text","text":"a"}]}}"#, json!(9), -32002),
+        (
+            r#"{"jsonrpc":"2.0","id":8,"method":"session/new","params":{"cwd":"relative","mcpServers":[]}}"#,
+            json!(8),
+            -32602,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":9,"method":"session/prompt","params":{"sessionId":"x","prompt":[{"type":"text","text":"a"}]}}"#,
+            json!(9),
+            -32002,
+        ),
         (r#"{"jsonrpc":"2.0","id":10,"method":"authenticate","params":{"methodId":"x"}}"#, json!(10), -32602),
         (r#"{"jsonrpc":"1.0","id":11,"method":"initialize"}"#, json!(11), -32600),
     ] {
@@ -116,7 +124,8 @@ fn sessions_stand_beside_each_other() {
     replies.sort_unstable();
     assert_eq!(replies, asked);
     for (session, words) in [(&first, "one"), (&second, "two")] {
-        let chunk = editor.seen.iter().find(|message| message["params"]["update"]["content"]["text"] == words);
+        let chunk =
+            editor.seen.iter().find(|message| message["params"]["update"]["content"]["text"] == words);
         assert_eq!(chunk.unwrap()["params"]["sessionId"], **session);
     }
 }
@@ -140,7 +149,11 @@ fn a_client_that_advertised_nothing_is_spared() {
     let opened = editor.call("session/new", json!({"cwd": home.project(), "mcpServers": servers}));
     let session = opened["sessionId"].as_str().unwrap().to_owned();
     assert_eq!(editor.turn(&session, "Do it."), "end_turn");
-    assert!(editor.text().contains("connects to no MCP servers: the tools of files are not there"), "{}", editor.text());
+    assert!(
+        editor.text().contains("connects to no MCP servers: the tools of files are not there"),
+        "{}",
+        editor.text()
+    );
     for message in &editor.seen {
         assert!(message["method"].is_null() || message["method"] == "session/update", "{message}");
         let kind = message["params"]["update"]["sessionUpdate"].as_str().unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Questions to the user: permissions and dialogs.
 
-use agentd_e2e::{Home, sse, MockServer, Reply};
+use agentd_e2e::{Home, MockServer, Reply, sse};
 use serde_json::{Value, json};
 
 use super::editor::{Editor, able};
@@ -68,14 +68,18 @@ fn an_editor_that_cannot_ask_is_a_no() {
     let session = editor.new_session(&home);
     let id = editor.prompt(&session, "Make it.");
     let question = editor.question("session/request_permission");
-    editor.line(&json!({"jsonrpc": "2.0", "id": question["id"], "error": {"code": -32601, "message": "no"}}).to_string());
+    editor.line(
+        &json!({"jsonrpc": "2.0", "id": question["id"], "error": {"code": -32601, "message": "no"}})
+            .to_string(),
+    );
     assert_eq!(editor.reply(id)["result"]["stopReason"], "end_turn");
     assert!(!home.project().join("made").exists());
 }
 
 #[test]
 fn always_means_the_rule_of_the_option_for_the_session() {
-    let call = |id: &str, command: &str| Reply::stream(sse::calls(&[(id, "bash", json!({"command": command}))]));
+    let call =
+        |id: &str, command: &str| Reply::stream(sse::calls(&[(id, "bash", json!({"command": command}))]));
     let server = MockServer::start([
         call("call_1", "touch one"),
         call("call_2", "touch two"),
@@ -105,7 +109,10 @@ fn a_change_is_shown_before_it_is_made() {
     let id = editor.prompt(&session, "Change it.");
     let question = editor.question("session/request_permission");
     let diff = &question["params"]["toolCall"]["content"][0];
-    assert_eq!((&diff["type"], &diff["oldText"], &diff["newText"]), (&json!("diff"), &json!("old\n"), &json!("new\n")));
+    assert_eq!(
+        (&diff["type"], &diff["oldText"], &diff["newText"]),
+        (&json!("diff"), &json!("old\n"), &json!("new\n"))
+    );
     assert_eq!(diff["path"], json!(home.project().join("a.txt")));
     editor.choose(&question, "once");
     editor.reply(id);
@@ -128,7 +135,8 @@ fn a_cancel_ends_the_question_and_the_turn() {
 /// The daemon asks whether a project is trusted whose folder has settings of its own.
 #[test]
 fn dialogs_are_forms_or_choices_at_the_beginning_of_a_turn() {
-    for (capabilities, method) in [(able(), "elicitation/create"), (json!({}), "session/request_permission")] {
+    for (capabilities, method) in [(able(), "elicitation/create"), (json!({}), "session/request_permission")]
+    {
         let server = MockServer::start([Reply::stream(sse::answer("Done."))]);
         let home = Home::with_model(&server);
         home.write(".agentd/settings.json", "{}");
@@ -138,7 +146,8 @@ fn dialogs_are_forms_or_choices_at_the_beginning_of_a_turn() {
         let question = editor.question(method);
         if method == "elicitation/create" {
             let field = &question["params"]["requestedSchema"]["properties"]["answer"];
-            let never = field["enum"].as_array().unwrap().iter().find(|it| it.as_str().unwrap().starts_with("Never"));
+            let never =
+                field["enum"].as_array().unwrap().iter().find(|it| it.as_str().unwrap().starts_with("Never"));
             editor.answer(&question, json!({"action": "accept", "content": {"answer": never}}));
         } else {
             editor.choose(&question, "2");

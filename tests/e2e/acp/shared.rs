@@ -8,7 +8,8 @@ use crate::support::OnDemand;
 
 #[test]
 fn a_shared_session_is_one_of_the_daemon_and_goes_on_without_the_editor() {
-    let server = MockServer::start([Reply::stream(sse::answer("Hello.")), Reply::stream(sse::text("I begin")).hang()]);
+    let server =
+        MockServer::start([Reply::stream(sse::answer("Hello.")), Reply::stream(sse::text("I begin")).hang()]);
     let home = Home::with_model(&server);
     let service = Service::start(&home, &[]);
     let mut editor = Editor::ready(&home, &["--shared"], &json!({}));

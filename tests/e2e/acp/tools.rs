@@ -33,7 +33,10 @@ fn a_call_is_announced_explained_begun_and_ended() {
     let updates = run(&home, &server, "bash", json!({"command": "echo hi; exit 3"}));
     let first = &updates[0];
     assert_eq!((&first["sessionUpdate"], &first["status"]), (&json!("tool_call"), &json!("pending")));
-    assert_eq!((&first["kind"], &first["title"], &first["name"]), (&json!("execute"), &json!("bash"), &json!("bash")));
+    assert_eq!(
+        (&first["kind"], &first["title"], &first["name"]),
+        (&json!("execute"), &json!("bash"), &json!("bash"))
+    );
     assert_eq!(updates[1]["title"], "echo hi; exit 3");
     assert_eq!(updates[1]["rawInput"], json!({"command": "echo hi; exit 3"}));
     assert!(updates.iter().any(|update| update["status"] == "in_progress"));

@@ -2,6 +2,7 @@
 
 mod calls;
 mod events;
+mod files;
 mod handshake;
 mod opening;
 mod prompting;

@@ -2,6 +2,7 @@
 //! here lines are moved between the editor and a daemon, which is in this process or, with `--shared`, the user's.
 
 mod daemon_link;
+mod editor_texts;
 mod old_text;
 mod own;
 mod relay;

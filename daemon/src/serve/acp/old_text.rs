@@ -7,7 +7,8 @@ use crate::limits::MAX_ACP_OLD_TEXT;
 
 /// Reads a file: the outer `None` for one whose text cannot be told, the inner one where none is there. Blocks.
 pub(super) fn old_text(read: &FileRead) -> Option<Option<String>> {
-    let rules = OpenRules::new(LinkPolicy::Followed).owner(AcceptedOwner::Anybody).max_bytes(MAX_ACP_OLD_TEXT);
+    let rules =
+        OpenRules::new(LinkPolicy::Followed).owner(AcceptedOwner::Anybody).max_bytes(MAX_ACP_OLD_TEXT);
     match rules.read(&read.path) {
         Ok(None) => Some(None),
         Ok(Some(bytes)) => String::from_utf8(bytes).ok().map(Some),

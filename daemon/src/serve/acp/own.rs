@@ -11,6 +11,7 @@ use super::{
     },
     agent_options,
     daemon_link::DaemonLink,
+    editor_texts::EditorTexts,
     relay::{Editor, RelayEnd, relay},
 };
 use crate::{
@@ -40,6 +41,8 @@ async fn serve(options: AcpOptions, telemetry: &DaemonTelemetry) -> Result<ExitC
     let base = &options.base;
     let limits = DaemonLimits::load(&base.environment, base.compat, &base.cwd).private();
     let memory = limits.memory();
+    let (texts, wanted_texts) = EditorTexts::new();
+    let texts = Arc::new(texts);
     let services = compose::services(
         &base.environment,
         base.compat,
@@ -47,6 +50,7 @@ async fn serve(options: AcpOptions, telemetry: &DaemonTelemetry) -> Result<ExitC
         limits.max_commands,
         &memory,
         telemetry.observers(),
+        Some(Arc::clone(&texts) as _),
     )?;
     let daemon = DaemonContext::new(SessionRegistry::new(limits.session, limits.resources, services));
     telemetry.watch(&daemon);
@@ -80,7 +84,8 @@ async fn serve(options: AcpOptions, telemetry: &DaemonTelemetry) -> Result<ExitC
     let (ending, signalled) = (CancellationToken::new(), CancellationToken::new());
     let count = daemon.connections.count_connection();
     let serving = connection::serve(connection, count, commands, events, ending.clone());
-    let moving = relay(agent, editor, DaemonLink::own(client), signalled.clone());
+    let moving =
+        relay(agent, editor, DaemonLink::own(client), Some((texts, wanted_texts)), signalled.clone());
     let both = async { tokio::join!(moving, serving) };
     tokio::pin!(both);
     let (end, code) = tokio::select! {

@@ -1,10 +1,12 @@
 //! Moves lines between the editor, the agent and the daemon. Everything that waits is bounded: an editor that reads nothing holds up
 //! the daemon's lines, and a daemon that takes nothing the editor's.
 
+use std::{collections::HashMap, sync::Arc};
+
 use agentd_acp::{Agent, AgentOptions, Effects, FileRead};
 use agentd_protocol::lines::Line;
 use tokio::{
-    sync::mpsc,
+    sync::{mpsc, oneshot},
     task::JoinSet,
     time::{Instant, sleep_until},
 };
@@ -12,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     daemon_link::{DaemonLines, DaemonLink},
+    editor_texts::{EditorTexts, TextRequest},
     old_text::old_text,
 };
 use crate::{
@@ -45,13 +48,23 @@ pub(super) async fn relay(
     options: AgentOptions,
     editor: Editor,
     daemon: DaemonLink,
+    texts: Option<(Arc<EditorTexts>, mpsc::Receiver<TextRequest>)>,
     ending: CancellationToken,
 ) -> RelayEnd {
     let mut effects = Effects::default();
     let agent = Agent::start(options, &mut effects);
     let Editor { lines: editor_lines, output, max_line_bytes } = editor;
-    let mut relay = Relay { agent, effects, max_line_bytes, reads: JoinSet::new() };
-    let end = relay.run(editor_lines, &output, daemon, ending).await;
+    let (texts, wanted_texts) = texts.unzip();
+    let mut relay = Relay {
+        agent,
+        effects,
+        max_line_bytes,
+        reads: JoinSet::new(),
+        texts,
+        asked_texts: HashMap::new(),
+        last_text: 0,
+    };
+    let end = relay.run(editor_lines, &output, daemon, wanted_texts, ending).await;
     if !relay.effects.to_client.is_empty()
         && let Some(room) = output.room().await
     {
@@ -71,6 +84,11 @@ struct Relay {
     max_line_bytes: usize,
     /// Files that are being read.
     reads: JoinSet<(FileRead, Option<Option<String>>)>,
+    /// The editor's files, for the tools of a daemon in this process.
+    texts: Option<Arc<EditorTexts>>,
+    /// The tools that wait for the editor, by the numbers of their requests.
+    asked_texts: HashMap<u64, oneshot::Sender<Result<String, String>>>,
+    last_text: u64,
 }
 
 impl Relay {
@@ -79,6 +97,7 @@ impl Relay {
         mut editor_lines: mpsc::Receiver<Line>,
         output: &Output,
         daemon: DaemonLink,
+        mut wanted_texts: Option<mpsc::Receiver<TextRequest>>,
         ending: CancellationToken,
     ) -> RelayEnd {
         let DaemonLink { mut commands, lines: mut daemon_lines } = daemon;
@@ -95,6 +114,12 @@ impl Relay {
                     let text = old_text(&read);
                     (read, text)
                 });
+            }
+            for (number, text) in self.effects.texts.drain(..) {
+                if let Some(answer) = self.asked_texts.remove(&number) {
+                    // The call may have been stopped meanwhile.
+                    let _ = answer.send(text);
+                }
             }
             if deadline.is_some() && commands.is_some() && self.is_done() {
                 commands = None;
@@ -127,6 +152,9 @@ impl Relay {
                         }
                     }
                 }
+                Some(request) = next_text(wanted_texts.as_mut()), if to_client < WAITING_ACP_BYTES => {
+                    self.text_request(request);
+                }
                 Some(read) = self.reads.join_next() => {
                     if let Ok((read, Some(text))) = read {
                         self.agent.file_read(&read, text);
@@ -155,9 +183,29 @@ impl Relay {
     fn editor_line(&mut self, line: Line) {
         match line {
             Line::Text(text) if text.trim().is_empty() => {}
-            Line::Text(text) => self.agent.client_line(&text, &mut self.effects),
+            Line::Text(text) => {
+                self.agent.client_line(&text, &mut self.effects);
+                if let Some(texts) = &self.texts {
+                    texts.offer(self.agent.has_files());
+                }
+            }
             Line::TooLong => self.agent.line_too_long(self.max_line_bytes, &mut self.effects),
             Line::Refused(failure) => self.agent.line_refused(&failure, &mut self.effects),
+        }
+    }
+
+    /// Passes a tool's request about a file on to the editor.
+    fn text_request(&mut self, request: TextRequest) {
+        let TextRequest { session, path, text, answer } = request;
+        self.last_text += 1;
+        // Of those that were stopped, nobody waits any more.
+        self.asked_texts.retain(|_, answer| !answer.is_closed());
+        self.asked_texts.insert(self.last_text, answer);
+        match text {
+            Some(text) => {
+                self.agent.text_written(self.last_text, &session, &path, &text, &mut self.effects);
+            }
+            None => self.agent.text_wanted(self.last_text, &session, &path, &mut self.effects),
         }
     }
 
@@ -179,6 +227,14 @@ impl Relay {
 /// Waits for room for a command; `None` when the daemon takes none any more. Cancel safe.
 async fn room_for_command(commands: Option<&mpsc::Sender<Line>>) -> Option<mpsc::Permit<'_, Line>> {
     commands?.reserve().await.ok()
+}
+
+/// Waits for a request about a file, for ever where there are none. Cancel safe.
+async fn next_text(requests: Option<&mut mpsc::Receiver<TextRequest>>) -> Option<TextRequest> {
+    match requests {
+        Some(requests) => requests.recv().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Waits until then, for ever without a time. Cancel safe.

@@ -62,7 +62,7 @@ async fn serve(options: AcpOptions) -> ExitCode {
     let editor = Editor { lines, output, max_line_bytes: DEFAULT_MAX_LINE_BYTES };
     let agent = AgentOptions { env: Some(environment()), ..agent_options(&options) };
     let signalled = CancellationToken::new();
-    let moving = relay(agent, editor, DaemonLink::shared(stream, budget()), signalled.clone());
+    let moving = relay(agent, editor, DaemonLink::shared(stream, budget()), None, signalled.clone());
     tokio::pin!(moving);
     let (end, code) = tokio::select! {
         end = &mut moving => (end, ExitCode::SUCCESS),

@@ -81,6 +81,7 @@ async fn serve(
             daemon_limits.max_commands,
             &daemon_limits.memory(),
             telemetry.observers(),
+            None,
         )?
     };
     let daemon = DaemonContext::new(SessionRegistry::new(limits, daemon_limits.resources, services));

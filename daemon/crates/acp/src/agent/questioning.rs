@@ -9,6 +9,7 @@ use serde_json::{json, value::RawValue};
 
 use super::{
     calls::tell,
+    files::text,
     state::{Agent, ClientCall, DaemonCall, Effects},
 };
 use crate::{
@@ -102,6 +103,7 @@ impl Agent {
             ClientCall::Dialog { session, question, method, as_form } => {
                 answer_dialog(&answer(&session, &question, &method, as_form, given), effects);
             }
+            ClientCall::Text { number, is_read, .. } => effects.texts.push((number, text(is_read, given))),
         }
     }
 
@@ -110,7 +112,7 @@ impl Agent {
         if let Some(session) = self.sessions.get_mut(id) {
             session.held.retain(|held| held.id != question);
         }
-        let open = self.client_calls.iter().find(|(_, call)| call.question() == question);
+        let open = self.client_calls.iter().find(|(_, call)| call.question() == Some(question));
         if let Some(number) = open.map(|(number, _)| *number) {
             self.client_calls.remove(&number);
             write_notification("$/cancel_request", &json!({"requestId": number}), &mut effects.to_client);

@@ -48,6 +48,9 @@ pub struct Effects {
     pub to_daemon: VecDeque<String>,
     /// Files to read; [`Agent::file_read`] takes each.
     pub reads: Vec<FileRead>,
+    /// The editor's answers about its files, by the numbers of [`Agent::text_wanted`] and [`Agent::text_written`]: a text for the first,
+    /// an empty one for the second, or why there is none.
+    pub texts: Vec<(u64, Result<String, String>)>,
     /// The reason why the daemon cannot be used.
     pub unusable: Option<String>,
 }
@@ -243,19 +246,24 @@ pub(super) enum ClientCall {
     Permission { session: String, question: String, options: Vec<PermissionOption> },
     /// A dialog. `as_form`: it was asked as a form.
     Dialog { session: String, question: String, method: UiMethod, as_form: bool },
+    /// A text of the editor.
+    Text { session: String, number: u64, is_read: bool },
 }
 
 impl ClientCall {
-    /// The daemon's id of the question.
-    pub(super) fn question(&self) -> &str {
+    /// The daemon's id of the question, where it is one.
+    pub(super) fn question(&self) -> Option<&str> {
         match self {
-            Self::Permission { question, .. } | Self::Dialog { question, .. } => question,
+            Self::Permission { question, .. } | Self::Dialog { question, .. } => Some(question),
+            Self::Text { .. } => None,
         }
     }
 
     pub(super) fn session(&self) -> &str {
         match self {
-            Self::Permission { session, .. } | Self::Dialog { session, .. } => session,
+            Self::Permission { session, .. } | Self::Dialog { session, .. } | Self::Text { session, .. } => {
+                session
+            }
         }
     }
 }
