@@ -8,6 +8,7 @@ mod abort;
 /// The Agent Client Protocol: `agentd acp` with an editor that holds every line against the official schema.
 mod acp {
     mod editor;
+    mod files;
     mod options;
     mod protocol;
     mod questions;
