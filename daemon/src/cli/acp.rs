@@ -1,32 +1,10 @@
-//! The options of `agentd acp`, and the flags of its sessions.
+//! The flags of `agentd acp`, and those of its sessions among them.
 
-use std::{fmt, path::Path};
+use std::path::Path;
 
 use agentd_config::Environment;
-use agentd_session::SessionOptions;
 
-use super::{flag_table::FLAGS, flags::Flags};
-
-/// The options of `agentd acp` (`--mode acp`).
-pub struct AcpOptions {
-    /// The options of sessions where their flags and the editor do not say otherwise.
-    pub base: SessionOptions,
-    /// The flags of the command line for each session.
-    pub session_args: Vec<String>,
-    /// Whether the sessions are those of the user's daemon.
-    pub shared: bool,
-    /// Warnings for stderr, printed first.
-    pub warnings: Vec<String>,
-}
-
-/// Without the arguments: a key can be among them.
-impl fmt::Debug for AcpOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { base, session_args: _, shared, warnings } = self;
-        let mut shown = f.debug_struct("AcpOptions");
-        shown.field("base", base).field("shared", shared).field("warnings", warnings).finish_non_exhaustive()
-    }
-}
+use super::{flag_table::FLAGS, flags::Flags, invocation::AcpOptions};
 
 impl Flags {
     /// `args` are the words of the command line without `acp`.

@@ -4,8 +4,6 @@ use std::{fmt, path::PathBuf};
 
 use agentd_session::SessionOptions;
 
-use super::acp::AcpOptions;
-
 /// The task of the program.
 #[derive(Debug)]
 pub enum Invocation {
@@ -124,6 +122,27 @@ impl fmt::Debug for BridgeOptions {
         let mut shown = f.debug_struct("BridgeOptions");
         shown.field("cwd", cwd).field("compat", compat).field("ready", ready);
         shown.field("warnings", warnings).finish_non_exhaustive()
+    }
+}
+
+/// The options of `agentd acp` (`--mode acp`).
+pub struct AcpOptions {
+    /// The options of sessions where their flags and the editor do not say otherwise.
+    pub base: SessionOptions,
+    /// The flags of the command line for each session.
+    pub session_args: Vec<String>,
+    /// Whether the sessions are those of the user's daemon.
+    pub shared: bool,
+    /// Warnings for stderr, printed first.
+    pub warnings: Vec<String>,
+}
+
+/// Without the arguments: a key can be among them.
+impl fmt::Debug for AcpOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { base, session_args: _, shared, warnings } = self;
+        let mut shown = f.debug_struct("AcpOptions");
+        shown.field("base", base).field("shared", shared).field("warnings", warnings).finish_non_exhaustive()
     }
 }
 

@@ -18,11 +18,11 @@ use agentd_config::Environment;
 
 use self::flags::{Flags, ModeFlag};
 pub use self::{
-    acp::AcpOptions,
     flag_table::field_of,
     help::HELP,
     invocation::{
-        BridgeOptions, Invocation, Mode, OnEof, OneShotFormat, OneShotOptions, ServeOptions, StdioOptions,
+        AcpOptions, BridgeOptions, Invocation, Mode, OnEof, OneShotFormat, OneShotOptions, ServeOptions,
+        StdioOptions,
     },
 };
 

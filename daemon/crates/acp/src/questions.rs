@@ -131,7 +131,7 @@ pub(crate) enum Dialog {
     /// `elicitation/create`.
     Form(Value),
     /// `session/request_permission`.
-    Choice(PermissionRequest),
+    Choice(Box<PermissionRequest>),
     /// The client has no way to ask it.
     Impossible,
 }
@@ -189,7 +189,7 @@ pub(crate) fn dialog(session: &str, id: &str, method: &UiMethod, forms: bool) ->
 /// A choice on a tool call that stands for the question.
 fn choice(session: &str, id: &str, heading: &str, message: &str, options: Vec<PermissionOption>) -> Dialog {
     let text = if message.is_empty() { heading.to_owned() } else { format!("{heading}\n\n{message}") };
-    Dialog::Choice(PermissionRequest {
+    Dialog::Choice(Box::new(PermissionRequest {
         session_id: session.to_owned(),
         tool_call: ToolCallFields {
             tool_call_id: id.to_owned(),
@@ -200,7 +200,7 @@ fn choice(session: &str, id: &str, heading: &str, message: &str, options: Vec<Pe
             ..ToolCallFields::default()
         },
         options,
-    })
+    }))
 }
 
 /// The answer to a dialog, from that of the client. Whatever is no answer cancels it.

@@ -149,7 +149,11 @@ fn error_text(error: &RawValue) -> String {
 
 /// The beginning of a text that others chose.
 pub(crate) fn quoted(text: &str) -> &str {
-    &text[..text.floor_char_boundary(MOST_QUOTED)]
+    let mut end = text.len().min(MOST_QUOTED);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 /// Reads the parameters of a method. Absent parameters read as `{}`.

@@ -20,6 +20,7 @@ impl Content {
 }
 
 /// An update of a session.
+#[expect(clippy::enum_variant_names, reason = "the names are those of the protocol")]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "sessionUpdate", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub(crate) enum Update {

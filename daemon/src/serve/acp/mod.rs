@@ -1,6 +1,7 @@
 //! `agentd acp`: the sessions of an editor on stdin and stdout, by the Agent Client Protocol. The protocol itself is in `agentd-acp`;
 //! here lines are moved between the editor and a daemon, which is in this process or, with `--shared`, the user's.
 
+mod agent_options;
 mod daemon_link;
 mod editor_texts;
 mod old_text;
@@ -9,8 +10,6 @@ mod relay;
 mod shared;
 
 use std::process::ExitCode;
-
-use agentd_acp::AgentOptions;
 
 use self::{own::own, shared::shared};
 use super::runtime::run;
@@ -23,16 +22,4 @@ pub fn acp(options: AcpOptions) -> ExitCode {
         complain(warning);
     }
     if options.shared { shared(options) } else { run(own(options)) }
-}
-
-/// What the protocol has to know of the command line.
-fn agent_options(options: &AcpOptions) -> AgentOptions {
-    AgentOptions {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        session_args: options.session_args.clone(),
-        env: None,
-        home: options.base.environment.non_empty("HOME").map(Into::into),
-        shared: options.shared,
-        local_files: options.base.ssh.is_none(),
-    }
 }

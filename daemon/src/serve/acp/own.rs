@@ -9,7 +9,7 @@ use super::{
         output_sweeper::{FirstSweep, sweep_in_background},
         runtime::{Signals, check_file_limit},
     },
-    agent_options,
+    agent_options::agent_options,
     daemon_link::DaemonLink,
     editor_texts::EditorTexts,
     relay::{Editor, RelayEnd, relay},

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     super::runtime::{FAILED, Signals, fail},
-    agent_options,
+    agent_options::agent_options,
     daemon_link::DaemonLink,
     relay::{Editor, RelayEnd, relay},
 };
