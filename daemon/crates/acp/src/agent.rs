@@ -4,6 +4,8 @@ mod calls;
 mod events;
 mod files;
 mod handshake;
+#[cfg(test)]
+mod laws;
 mod opening;
 mod prompting;
 mod questioning;
