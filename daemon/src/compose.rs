@@ -18,7 +18,7 @@ use agentd_tools::operations::SandboxedHost;
 use agentd_tools::{
     BashFeatures, BashOptions, BashTool, EditTool, FileQueue, FindTool, GrepTool, LsTool, ReadTool,
     WriteTool,
-    operations::{FileHost, GuardedHost, SshHost, SshOptions},
+    operations::{EditorFiles, EditorHost, FileHost, GuardedHost, SshHost, SshOptions},
     process_tools,
 };
 use tokio_util::task::TaskTracker;
@@ -34,7 +34,7 @@ use crate::{hub::ServiceInputs, record_replay};
 ///
 /// Must be called within the runtime. The arguments are those of [`AgentDir::find`]; without an agent directory no left processes are
 /// looked for. At most `max_commands` commands of all sessions run at the same time. Incoming data is charged to `memory`. Sessions are
-/// shown to `observers`.
+/// shown to `observers`, and their texts are those of `editor`, where there is one.
 pub fn services(
     environment: &Environment,
     compat: bool,
@@ -42,6 +42,7 @@ pub fn services(
     max_commands: usize,
     memory: &MemoryAccount,
     observers: Option<Arc<dyn Observers>>,
+    editor: Option<Arc<dyn EditorFiles>>,
 ) -> Result<impl FnOnce(ServiceInputs) -> Arc<Services> + use<>, String> {
     let exchanges = record_replay::open(environment, cwd)?;
     let guard = GuardCommand::this_program();
@@ -51,7 +52,7 @@ pub fn services(
     // Detached: nothing waits for the sweep at the end.
     tokio::spawn(async move { sweeping.sweep().await });
     let memory = memory.clone();
-    Ok(move |inputs| Arc::new(shared(inputs, launcher, exchanges, memory, observers)))
+    Ok(move |inputs| Arc::new(shared(inputs, launcher, exchanges, memory, observers, editor)))
 }
 
 fn shared(
@@ -60,6 +61,7 @@ fn shared(
     exchanges: ExchangeMode,
     memory: MemoryAccount,
     observers: Option<Arc<dyn Observers>>,
+    editor: Option<Arc<dyn EditorFiles>>,
 ) -> Services {
     let changes = FileQueue::new();
     // A replay uses the models of the recording, whatever the configuration says now.
@@ -83,7 +85,7 @@ fn shared(
         outputs: OutputMeter::default(),
         sandbox_support: SupportCache::default(),
         undo: agentd_checkpoints::UndoServices::default(),
-        tools: Box::new(move |context| tools(context, &changes)),
+        tools: Box::new(move |context| tools(context, &changes, editor.as_ref())),
     }
 }
 
@@ -125,11 +127,21 @@ fn features(context: &ToolContext) -> BashFeatures {
 }
 
 /// The tools of one session, in the order in which models see them.
-fn tools(context: ToolContext, changes: &FileQueue) -> Toolbox {
+///
+/// With an `editor`, the texts of the session's folder are read and written through it, where files are of this machine and no sandbox
+/// has a say about them.
+fn tools(context: ToolContext, changes: &FileQueue, editor: Option<&Arc<dyn EditorFiles>>) -> Toolbox {
     // Sessions share the queue, so that two changes of one file of this machine are not made at once. A path on another host is
     // another file.
     let files = if context.ssh.is_some() { FileQueue::new() } else { changes.beside() };
     let (host, shell) = hosts(&context);
+    let texts: Arc<dyn FileHost> = match editor {
+        Some(editor) if context.ssh.is_none() && context.sandbox.is_none() => {
+            let (host, editor) = (Arc::clone(&host), Arc::clone(editor));
+            Arc::new(EditorHost::new(host, editor, &context.session_id, &context.cwd))
+        }
+        _ => Arc::clone(&host),
+    };
     let features = features(&context);
     let of_processes =
         features.background.as_ref().map(|feature| process_tools(&feature.list)).unwrap_or_default();
@@ -137,7 +149,7 @@ fn tools(context: ToolContext, changes: &FileQueue) -> Toolbox {
         Arc::new(
             ReadTool::new()
                 .with_home(&context.home)
-                .with_host(Arc::clone(&host))
+                .with_host(Arc::clone(&texts))
                 .with_artifacts(context.artifacts),
         ),
         Arc::new(BashTool::new(BashOptions {
@@ -151,15 +163,10 @@ fn tools(context: ToolContext, changes: &FileQueue) -> Toolbox {
         Arc::new(
             EditTool::new(files.clone())
                 .with_home(&context.home)
-                .with_host(Arc::clone(&host))
+                .with_host(Arc::clone(&texts))
                 .with_undo(context.undo.clone()),
         ),
-        Arc::new(
-            WriteTool::new(files)
-                .with_home(&context.home)
-                .with_host(Arc::clone(&host))
-                .with_undo(context.undo),
-        ),
+        Arc::new(WriteTool::new(files).with_home(&context.home).with_host(texts).with_undo(context.undo)),
         Arc::new(GrepTool::new().with_home(&context.home).with_host(Arc::clone(&host))),
         Arc::new(FindTool::new().with_home(&context.home).with_host(Arc::clone(&host))),
         Arc::new(LsTool::new().with_home(&context.home).with_host(Arc::clone(&host))),

@@ -58,6 +58,20 @@ pub const LONG_BATCH_BYTES: usize = 512 << 10;
 /// An unfinished line that has not grown for this long gives its memory to another client's line.
 pub const STALLED_LINE: Duration = Duration::from_secs(1);
 
+// The Agent Client Protocol.
+
+/// Commands for the daemon that wait before the editor's input is not read on.
+pub const WAITING_ACP_COMMANDS: usize = 64;
+
+/// Bytes for the editor that wait to be written before the daemon's lines are not read on.
+pub const WAITING_ACP_BYTES: usize = 256 << 10;
+
+/// The longest text of a file that is told as the old one of a change, in bytes.
+pub const MAX_ACP_OLD_TEXT: u64 = 1 << 20;
+
+/// The time after the end of the editor's input for runs to end and the last answers to be written. Editors wait 2 s.
+pub const ACP_EOF_GRACE: Duration = Duration::from_millis(1500);
+
 // Sessions.
 
 /// Evicted sessions that are remembered by their id. Of more, an arbitrary one is dropped.

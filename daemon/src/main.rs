@@ -115,6 +115,7 @@ fn check_agent_dir(
         Invocation::Stdio(options) => options.session.compat,
         Invocation::OneShot(options) => options.session.compat,
         Invocation::Bridge(options) => options.compat,
+        Invocation::Acp(options) => options.base.compat,
         Invocation::Serve(options) => options.base.compat,
     };
     // Code that needs an agent directory reports that there is none.
@@ -170,6 +171,7 @@ fn run(invocation: Invocation, environment: &Environment, cwd: &Path) -> ExitCod
         Invocation::Stdio(options) => serve::stdio(*options),
         Invocation::OneShot(options) => serve::one_shot(*options),
         Invocation::Bridge(options) => serve::bridge(*options),
+        Invocation::Acp(options) => serve::acp(*options),
         Invocation::Serve(options) => serve::daemon(*options),
     }
 }

@@ -24,6 +24,12 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
         "the way to the daemon knows neither command line nor daemon",
     ),
     (
+        "agentd-acp",
+        &["agentd-protocol"],
+        &["tokio", "reqwest", "rustix", "clap"],
+        "an editor's protocol is lines in and lines out: who moves them is known elsewhere",
+    ),
+    (
         "agentd-images",
         &["agentd-protocol"],
         &["reqwest", "rustix", "clap"],
@@ -223,6 +229,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
         &[
             "agentd-protocol",
             "agentd-safe-open",
+            "agentd-acp",
             "agentd-connect",
             "agentd-input",
             "agentd-ai",

@@ -114,8 +114,8 @@ fn version_flags_need_no_configuration() {
 fn mistakes_end_with_1_and_say_what_is_wrong() {
     let home = Home::new();
     for (args, says) in [
-        (&["--mode"][..], "Error: --mode requires text, json, or rpc"),
-        (&["--mode", "x"], "Error: Invalid mode \"x\". Valid values: text, json, rpc"),
+        (&["--mode"][..], "Error: --mode requires text, json, rpc, or acp"),
+        (&["--mode", "x"], "Error: Invalid mode \"x\". Valid values: text, json, rpc, acp"),
         (&["--mode", "rpc", "-x"], "Error: Unknown option: -x"),
         (&["--mode", "rpc", "--modle", "m"], "Error: Unknown option: --modle. Did you mean --model?"),
         (&["--mode", "rpc", "@file"], "Error: @file arguments are not supported in RPC mode"),

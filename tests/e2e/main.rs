@@ -5,6 +5,18 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod abort;
+/// The Agent Client Protocol: `agentd acp` with an editor that holds every line against the official schema.
+mod acp {
+    mod editor;
+    mod files;
+    mod options;
+    mod protocol;
+    mod questions;
+    mod sessions;
+    mod shared;
+    mod tools;
+    mod turns;
+}
 mod active_tools;
 mod agentctl_help;
 mod agentctl_prompt;

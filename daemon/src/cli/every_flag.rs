@@ -195,8 +195,8 @@ fn mistakes_have_their_texts() {
         let error = parse_as("agentd", &[&["--stdio"], args].concat()).unwrap_err();
         assert!(error.starts_with(&format!("Error: {text}")), "{args:?}: {error}");
     };
-    check(&["--mode"], "--mode requires text, json, or rpc");
-    check(&["--mode", "x"], "Invalid mode \"x\". Valid values: text, json, rpc");
+    check(&["--mode"], "--mode requires text, json, rpc, or acp");
+    check(&["--mode", "x"], "Invalid mode \"x\". Valid values: text, json, rpc, acp");
     check(&["-x"], "Unknown option: -x");
     check(&["--sesion", "x"], "Unknown option: --sesion. Did you mean --session?");
     check(&["--plan"], "Unknown option: --plan. `agentd --help`");

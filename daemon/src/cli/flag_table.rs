@@ -126,6 +126,13 @@ pub(super) const FLAGS: &[FlagRow] = &[
     FlagRow { names: &["--verbose"], field: None, on_open: NotOfSession, on_empty: None },
 ];
 
+impl FlagRow {
+    /// Whether a value follows it.
+    pub(super) fn takes_value(&self) -> bool {
+        self.on_empty.is_some()
+    }
+}
+
 /// The names of all flags.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     FLAGS.iter().flat_map(|row| row.names.iter().copied())

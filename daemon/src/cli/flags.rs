@@ -15,12 +15,13 @@ use super::{
     invocation::OnEof,
 };
 
-/// The values of `--mode`; `--stdio` is `--mode rpc`, and `--print` without a mode is `--mode text`.
+/// The values of `--mode`; `--stdio` is `--mode rpc`, `acp` is `--mode acp`, and `--print` without a mode is `--mode text`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ModeFlag {
     Text,
     Json,
     Rpc,
+    Acp,
 }
 
 impl ModeFlag {
@@ -31,7 +32,8 @@ impl ModeFlag {
             "text" => Ok(Self::Text),
             "json" => Ok(Self::Json),
             "rpc" => Ok(Self::Rpc),
-            other => Err(format!("Error: Invalid mode \"{other}\". Valid values: text, json, rpc")),
+            "acp" => Ok(Self::Acp),
+            other => Err(format!("Error: Invalid mode \"{other}\". Valid values: text, json, rpc, acp")),
         }
     }
 }
@@ -352,7 +354,7 @@ impl Flags {
 
 fn lacks_value(flag: &str) -> String {
     match flag {
-        "--mode" => "Error: --mode requires text, json, or rpc".into(),
+        "--mode" => "Error: --mode requires text, json, rpc, or acp".into(),
         _ => format!("Error: {flag} needs a value. `agentd --help` lists the flags."),
     }
 }

@@ -7,6 +7,7 @@ agentd - the coding-agent daemon: sessions, tools and models behind JSON Lines
 Usage: agentd [serve] [--socket <path>] [--compat pi]     many sessions and clients, on a local socket
        agentd --stdio [flags]                             one session on stdin and stdout (--mode rpc is the same)
        agentd --stdio --shared [flags]                    the same, with a session of the daemon, which others can join
+       agentd acp [--shared] [flags]                      the sessions of an editor, by the Agent Client Protocol (docs/editors.md)
        agentd -p [flags] [@file...] [message...]          answers the messages, and ends (--mode text is the same)
        agentd --mode json [flags] [@file...] [message...] the same, showing the session's events
 
@@ -15,6 +16,7 @@ the background; `agentctl prompt \"...\"` has a prompt answered there.
 
 Way of working
       --stdio, --mode rpc       serve one session on stdin and stdout
+      --mode acp                the same as acp: serve an editor on stdin and stdout
   -p, --print, --mode text      print the text of the last answer; what is piped in and @files come before the first message,
                                 each further message is a prompt of its own
       --mode json               print the session's header and its events as JSON Lines
@@ -80,7 +82,7 @@ Daemon
       --replay-timing           replayed answers take their time
   -v, --version                 print the version
   -h, --help                    print this
---on-eof, --ready and --shared are for --stdio, --cumulative-updates for --stdio and --mode json, and so are the flags above
+--on-eof and --ready are for --stdio, --shared for --stdio and acp, --cumulative-updates for --stdio and --mode json, and so are the flags above
 Daemon, which -p takes too.
 
 Accepted for clients of pi, without effect: --extension <path> (says so), --theme <path>, --use-theme <name>,

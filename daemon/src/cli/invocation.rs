@@ -13,6 +13,8 @@ pub enum Invocation {
     OneShot(Box<OneShotOptions>),
     /// Serve one session of the user's daemon on stdin and stdout.
     Bridge(Box<BridgeOptions>),
+    /// Serve an editor on stdin and stdout by the Agent Client Protocol.
+    Acp(Box<AcpOptions>),
     /// Serve many sessions and clients on a local socket.
     Serve(Box<ServeOptions>),
     /// Print the version and end.
@@ -123,6 +125,27 @@ impl fmt::Debug for BridgeOptions {
     }
 }
 
+/// The options of `agentd acp` (`--mode acp`).
+pub struct AcpOptions {
+    /// The options of sessions where their flags and the editor do not say otherwise.
+    pub base: SessionOptions,
+    /// The flags of the command line for each session.
+    pub session_args: Vec<String>,
+    /// Whether the sessions are those of the user's daemon.
+    pub shared: bool,
+    /// Warnings for stderr, printed first.
+    pub warnings: Vec<String>,
+}
+
+/// Without the arguments: a key can be among them.
+impl fmt::Debug for AcpOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { base, session_args: _, shared, warnings } = self;
+        let mut shown = f.debug_struct("AcpOptions");
+        shown.field("base", base).field("shared", shared).field("warnings", warnings).finish_non_exhaustive()
+    }
+}
+
 /// The options of `agentd serve`.
 #[derive(Debug)]
 pub struct ServeOptions {
@@ -153,6 +176,8 @@ pub enum Mode {
     Serve,
     /// One session on stdin and stdout.
     Stdio,
+    /// The sessions of an editor, on stdin and stdout.
+    Acp,
     /// The prompts of the command line; then the program ends.
     OneShot(OneShotFormat),
 }

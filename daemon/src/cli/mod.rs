@@ -5,6 +5,7 @@
 //! with `---`, an optional value of `--list-models` that ends at the next `@file`, and empty values that count as not given only where
 //! `--compat pi` stands anywhere on the line. One table (`flag_table`) lists every flag; tests hold parser, table and help together.
 
+mod acp;
 mod flag_table;
 mod flags;
 mod help;
@@ -20,7 +21,8 @@ pub use self::{
     flag_table::field_of,
     help::HELP,
     invocation::{
-        BridgeOptions, Invocation, Mode, OnEof, OneShotFormat, OneShotOptions, ServeOptions, StdioOptions,
+        AcpOptions, BridgeOptions, Invocation, Mode, OnEof, OneShotFormat, OneShotOptions, ServeOptions,
+        StdioOptions,
     },
 };
 
@@ -39,7 +41,12 @@ pub fn parse(
 ) -> Result<Invocation, String> {
     let mut flags = Flags::of_program(program);
     let serve = args.first().is_some_and(|first| first == "serve");
-    flags.read(&args[usize::from(serve)..])?;
+    let acp = args.first().is_some_and(|first| first == "acp");
+    let words = &args[usize::from(serve || acp)..];
+    flags.read(words)?;
+    if acp {
+        flags.mode = Some(ModeFlag::Acp);
+    }
     if flags.help {
         return Ok(Invocation::Help);
     }
@@ -67,7 +74,7 @@ pub fn parse(
     }
     let mode = flags.mode(serve)?;
     if flags.shared && mode == Mode::Serve {
-        return Err("Error: --shared is for --stdio: `agentd --stdio --shared` serves stdin and stdout with a session \
+        return Err("Error: --shared is for --stdio and acp: `agentd --stdio --shared` serves stdin and stdout with a session \
                     of the daemon."
             .into());
     }
@@ -78,6 +85,10 @@ pub fn parse(
         Mode::OneShot(format) => {
             let options = flags.into_one_shot(format, cwd, environment)?;
             return Ok(Invocation::OneShot(Box::new(options)));
+        }
+        Mode::Acp => {
+            let options = flags.into_acp(words, cwd, environment)?;
+            return Ok(Invocation::Acp(Box::new(options)));
         }
         Mode::Stdio => {}
     }
@@ -121,7 +132,8 @@ pub fn parse_session(args: &[String], cwd: &Path, environment: Environment) -> R
     };
     if is_one_shot {
         return Err(
-            "Error: -p and --mode text or json are no flags of a session: prompts come as commands.".into()
+            "Error: -p and --mode text, json or acp are no flags of a session: prompts come as commands."
+                .into(),
         );
     }
     flags.into_stdio(cwd, environment)

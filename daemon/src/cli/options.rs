@@ -29,6 +29,7 @@ impl Flags {
     pub(super) fn mode(&self, serve: bool) -> Result<Mode, String> {
         let asked = match (self.mode, self.print) {
             (Some(ModeFlag::Rpc), _) => Some(Mode::Stdio),
+            (Some(ModeFlag::Acp), _) => Some(Mode::Acp),
             (Some(ModeFlag::Json), _) => Some(Mode::OneShot(OneShotFormat::Json)),
             (Some(ModeFlag::Text), _) | (None, true) => Some(Mode::OneShot(OneShotFormat::Text)),
             (None, false) => None,
@@ -163,7 +164,11 @@ impl Flags {
         Ok(ServeOptions { base: self.into_session(cwd, environment)?, agent_dir, socket, detached })
     }
 
-    fn into_session(self, cwd: &Path, mut environment: Environment) -> Result<SessionOptions, String> {
+    pub(super) fn into_session(
+        self,
+        cwd: &Path,
+        mut environment: Environment,
+    ) -> Result<SessionOptions, String> {
         if self.offline {
             // pi's own variable, which programs of the session inherit.
             environment.set("PI_OFFLINE", "1");

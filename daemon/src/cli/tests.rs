@@ -82,7 +82,7 @@ fn mistakes_are_named() {
     check(&["--stdio", "--model"], "--model needs a value");
     check(&["--stdio", "--bogus"], "Unknown option: --bogus");
     check(&["--stdio", "-z"], "Unknown option: -z");
-    check(&["--mode", "x"], "Invalid mode \"x\". Valid values: text, json, rpc");
+    check(&["--mode", "x"], "Invalid mode \"x\". Valid values: text, json, rpc, acp");
     check(&["--stdio", "--provider", "p"], "--provider requires --model (for example: --provider p");
     check(&["--stdio", "--api-key", "k"], "--api-key requires a model");
     check(&["--stdio", "@a.txt"], "@file arguments are not supported in RPC mode");

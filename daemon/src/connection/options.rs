@@ -41,10 +41,10 @@ pub struct Connection {
 
 /// The other end of a connection.
 pub enum Origin {
-    /// The host that started this process for itself: its session exists from the start, and nothing outlives the host.
+    /// The host that started this process for itself: nothing outlives the host.
     Host {
-        /// The session.
-        session: Arc<SessionSlot>,
+        /// The session that it starts with; `None` for a host that opens its sessions itself.
+        session: Option<Arc<SessionSlot>>,
         /// Whether the end of the input aborts unfinished work or waits for it.
         on_eof: OnEof,
         /// Whether updates carry the answer so far (`--cumulative-updates`).

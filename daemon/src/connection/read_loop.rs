@@ -22,7 +22,7 @@ use super::{
 use crate::{admin, cli::OnEof, limits::LINES_A_TURN};
 
 impl Dispatcher {
-    /// Follows the session that a host's connection starts with.
+    /// Follows the session that a host's connection starts with, if it starts with one.
     pub(super) async fn begin(&mut self) {
         if let Origin::Host { session, cumulative, answers, .. } = &self.connection.origin {
             self.client.is_alone = !answers;
@@ -30,8 +30,10 @@ impl Dispatcher {
                 self.client.view.is_cumulative = true;
                 self.tell_writer(WriterCommand::View(self.client.view)).await;
             }
-            let (session, feed) = (Arc::clone(session), session.feed().attach());
-            self.follow(session, feed, None).await;
+            if let Some(session) = session.clone() {
+                let feed = session.feed().attach();
+                self.follow(session, feed, None).await;
+            }
         }
     }
 

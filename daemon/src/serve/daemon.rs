@@ -125,6 +125,7 @@ async fn serve(
         limits.max_commands,
         &memory,
         telemetry.observers(),
+        None,
     )?;
     let mut listener = Listener::new(listener).map_err(failed("listen"))?;
     let mut monitor = SocketMonitor::watch(claim.as_ref());

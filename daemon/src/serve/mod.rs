@@ -1,5 +1,6 @@
-//! Serving: the four ways in which the program serves sessions, until an orderly end.
+//! Serving: the five ways in which the program serves sessions, until an orderly end.
 
+mod acp;
 mod bridge;
 mod daemon;
 mod one_shot;
@@ -8,4 +9,4 @@ mod retry_locked_open;
 mod runtime;
 mod stdio;
 
-pub use self::{bridge::bridge, daemon::daemon, one_shot::one_shot, stdio::stdio};
+pub use self::{acp::acp, bridge::bridge, daemon::daemon, one_shot::one_shot, stdio::stdio};

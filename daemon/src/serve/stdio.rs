@@ -57,6 +57,7 @@ async fn serve(options: StdioOptions, telemetry: &DaemonTelemetry) -> Result<Exi
             limits.max_commands,
             &memory,
             telemetry.observers(),
+            None,
         )?
     };
     let daemon = DaemonContext::new(SessionRegistry::new(limits.session, limits.resources, services));
@@ -86,7 +87,7 @@ async fn serve(options: StdioOptions, telemetry: &DaemonTelemetry) -> Result<Exi
     let connection = Connection {
         daemon: Arc::clone(&daemon),
         origin: Origin::Host {
-            session: opened.session,
+            session: Some(opened.session),
             on_eof: options.on_eof,
             cumulative: options.cumulative,
             answers: true,

@@ -56,6 +56,11 @@ impl Output {
         places.next().map(|place| place.send(batch)).is_some()
     }
 
+    /// Waits for room for a batch; `None` when writing has failed. Cancel safe.
+    pub async fn room(&self) -> Option<mpsc::Permit<'_, Vec<u8>>> {
+        self.batches.reserve().await.ok()
+    }
+
     /// Waits until writing fails. Cancel safe.
     pub async fn broken(&mut self) {
         if self.failed.is_none() {
@@ -131,6 +136,12 @@ impl InProcessClient {
             Some(lines) => lines.send(Line::Text(line)).await.is_ok(),
             None => false,
         }
+    }
+
+    /// Where lines can be sent beside [`Self::next`]; `None` after the client has hung up. The input of the connection ends when all
+    /// of these are dropped, too.
+    pub fn sender(&self) -> Option<mpsc::Sender<Line>> {
+        self.lines.clone()
     }
 
     /// Ends the input of the connection.

@@ -119,6 +119,10 @@ impl Default for Limits {
 
 /// The values that the tools of one session are made from.
 pub struct ToolContext {
+    /// The session's id.
+    pub session_id: String,
+    /// The session's folder.
+    pub cwd: PathBuf,
     /// The session's processes.
     pub processes: ProcessGroup,
     /// The host to work on instead of this machine, and a group for the processes that hold the connection to it.

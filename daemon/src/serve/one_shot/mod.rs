@@ -81,6 +81,7 @@ async fn serve(
             daemon_limits.max_commands,
             &daemon_limits.memory(),
             telemetry.observers(),
+            None,
         )?
     };
     let daemon = DaemonContext::new(SessionRegistry::new(limits, daemon_limits.resources, services));
@@ -111,7 +112,7 @@ async fn serve(
     let connection = Connection {
         daemon: Arc::clone(&daemon),
         origin: Origin::Host {
-            session: opened.session,
+            session: Some(opened.session),
             on_eof: OnEof::Abort,
             cumulative: options.cumulative,
             answers: false,

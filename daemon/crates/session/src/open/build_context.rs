@@ -125,6 +125,8 @@ pub(super) fn build_context(
         Arc::new(move |name| selection.is_active(name, &defaults))
     };
     let Toolbox { tools, shell, gate } = (services.tools)(ToolContext {
+        session_id: session_id.clone(),
+        cwd: cwd.clone(),
         processes: processes.clone(),
         ssh: options.ssh.clone().map(|target| (target, services.launcher.group())),
         shell_path,

@@ -1,6 +1,6 @@
 //! The files and shells that tools work on, on any machine.
 //!
-//! A [`FileHost`] provides files: those of this machine ([`LocalHost`], and [`GuardedHost`] for sessions), of memory
+//! A [`FileHost`] provides files: those of this machine ([`LocalHost`], and [`GuardedHost`] for sessions), with an editor in front of them ([`EditorHost`]), of memory
 //! ([`MemoryHost`], for tests), or of another machine ([`SshHost`]). It gives each call of a tool its own
 //! [`FileSystem`], which stops when the call is aborted. Commands run in a [`Shell`](agentd_process::Shell).
 //!
@@ -10,6 +10,7 @@
 //! commands. [`SshHost`] is one object that is both file host and shell: scripts that never change, by the user's own `ssh`, under the
 //! guard like every command (`docs/decisions/010-other-hosts-by-scripts.md`).
 
+mod editor;
 mod file_system;
 mod guarded;
 mod local;
@@ -20,6 +21,7 @@ mod ssh;
 mod unreachable;
 mod write_error;
 
+pub use editor::{EditorFiles, EditorHost};
 pub use file_system::{
     FileFacts, FileHost, FileKind, FileSnapshot, FileStamp, FileSystem, FolderEntry, OpenFile, TakeFile,
 };

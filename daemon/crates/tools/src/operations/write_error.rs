@@ -26,6 +26,14 @@ pub enum WriteError {
     /// The file changed after it was read.
     #[error("{0} was changed by something else meanwhile")]
     Changed(PathBuf),
+    /// The editor that writes the file refused.
+    #[error("Cannot write {}: the editor did not write it: {reason}", path.display())]
+    Editor {
+        /// The file.
+        path: PathBuf,
+        /// The editor's words.
+        reason: String,
+    },
     /// The system refused.
     #[error("{}", errno::describe(source, call, path))]
     System {

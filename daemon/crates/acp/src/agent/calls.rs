@@ -1,0 +1,334 @@
+//! Lines in, and lines to both sides: who gets a request, an answer or an event.
+
+use agentd_protocol::{
+    daemon::ClientInfo,
+    error::{ErrorCode, Failure},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{json, value::RawValue};
+
+use super::state::{Agent, AgentOptions, DaemonCall, Effects, Session};
+use crate::{
+    requests::CancelRequestParams,
+    rpc::{
+        AUTH_REQUIRED, INTERNAL_ERROR, INVALID_PARAMS, Incoming, METHOD_NOT_FOUND, RESOURCE_NOT_FOUND,
+        RequestId, RpcError, params, parse, quoted, write_error, write_result,
+    },
+    updates::{Update, write_update},
+};
+
+/// A response of the daemon.
+#[derive(Deserialize)]
+pub(super) struct Reply<'a> {
+    id: u64,
+    success: bool,
+    #[serde(borrow, default)]
+    data: Option<&'a RawValue>,
+    #[serde(default)]
+    error: Option<String>,
+    #[serde(default)]
+    code: Option<ErrorCode>,
+    #[serde(default)]
+    hint: Option<String>,
+}
+
+/// The data of a response, or why there is none.
+pub(super) type Answer<'a> = Result<Option<&'a RawValue>, Failure>;
+
+impl Agent {
+    /// An agent that begins to speak to the daemon.
+    #[must_use]
+    pub fn start(options: AgentOptions, effects: &mut Effects) -> Self {
+        let client = ClientInfo { name: "agentd acp".into(), version: Some(options.version.clone()) };
+        let mut agent = Self {
+            options,
+            client: crate::requests::ClientCapabilities::default(),
+            sessions: std::collections::HashMap::new(),
+            daemon_calls: std::collections::HashMap::new(),
+            client_calls: std::collections::HashMap::new(),
+            last_daemon_call: 0,
+            last_client_call: 0,
+        };
+        agent.introduce(client, effects);
+        agent
+    }
+
+    /// Takes a line of the editor.
+    pub fn client_line(&mut self, line: &str, effects: &mut Effects) {
+        match parse(line) {
+            Ok(Incoming::Request { id, method, params }) => {
+                if let Err(error) = self.request(&id, &method, params, effects) {
+                    write_error(Some(&id), &error, &mut effects.to_client);
+                }
+            }
+            Ok(Incoming::Notification { method, params }) => self.notification(&method, params, effects),
+            Ok(Incoming::Response { id, result }) => {
+                if let Some(call) = self.client_calls.remove(&id) {
+                    self.answered(call, &result, effects);
+                }
+            }
+            Ok(Incoming::Stray) => {}
+            Err((id, error)) => write_error(id.as_ref(), &error, &mut effects.to_client),
+        }
+    }
+
+    /// Takes the news that the editor's line was not kept: it was longer than `limit` bytes.
+    pub fn line_too_long(&mut self, limit: usize, effects: &mut Effects) {
+        let text = format!("Invalid request: the line is longer than the limit of {limit} bytes");
+        write_error(None, &RpcError::new(crate::rpc::INVALID_REQUEST, text), &mut effects.to_client);
+    }
+
+    /// Takes the news that the editor's line was not kept, and why.
+    pub fn line_refused(&mut self, failure: &Failure, effects: &mut Effects) {
+        let error = RpcError::new(crate::rpc::INVALID_REQUEST, with_hint(failure));
+        write_error(None, &error, &mut effects.to_client);
+    }
+
+    /// Begins a request; what is answered later is kept with its id.
+    fn request(
+        &mut self,
+        id: &RequestId,
+        method: &str,
+        given: Option<&RawValue>,
+        effects: &mut Effects,
+    ) -> Result<(), RpcError> {
+        match method {
+            "initialize" => self.initialize(id, params(given)?, effects),
+            "authenticate" => self.authenticate(id, &params(given)?, effects)?,
+            "session/new" => self.new_session(id, params(given)?, effects)?,
+            "session/load" => self.load_session(id, params(given)?, effects)?,
+            "session/resume" => self.resume_session(id, params(given)?, effects)?,
+            "session/fork" => self.fork_session(id, params(given)?, effects)?,
+            "session/list" => self.list_sessions(id, params(given)?, effects),
+            "session/close" => self.close_session(id, &params(given)?, effects)?,
+            "session/delete" => self.delete_session(id, &params(given)?, effects),
+            "session/prompt" => self.prompt(id, params(given)?, effects)?,
+            "session/set_mode" => self.set_mode(id, params(given)?, effects)?,
+            "session/set_config_option" => self.set_option(id, params(given)?, effects)?,
+            other => {
+                let text = format!("Method not found: {}", quoted(other));
+                return Err(RpcError::new(METHOD_NOT_FOUND, text));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a notification. One that is not known or cannot be read has no effect, as JSON-RPC says.
+    fn notification(&mut self, method: &str, given: Option<&RawValue>, effects: &mut Effects) {
+        match method {
+            "session/cancel" => {
+                if let Ok(params) = params::<crate::requests::SessionParams>(given) {
+                    self.cancel(&params.session_id, effects);
+                }
+            }
+            "$/cancel_request" => {
+                if let Ok(params) = params::<CancelRequestParams>(given) {
+                    self.cancel_request(params.request_id.get(), effects);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes a line of the daemon.
+    pub fn daemon_line(&mut self, line: &str, effects: &mut Effects) {
+        #[derive(Deserialize)]
+        struct Head<'a> {
+            #[serde(rename = "type")]
+            kind: &'a str,
+            #[serde(rename = "sessionId", default)]
+            session: Option<String>,
+            #[serde(default)]
+            seq: u64,
+        }
+        let Ok(Head { kind, session, seq }) = serde_json::from_str::<Head<'_>>(line) else { return };
+        if kind != "response" {
+            if let Some(session) = session {
+                self.event(&session, kind, seq, line, effects);
+            }
+            return;
+        }
+        let Ok(reply) = serde_json::from_str::<Reply<'_>>(line) else {
+            return self.refused_connection(line, effects);
+        };
+        let Some(call) = self.daemon_calls.remove(&reply.id) else { return };
+        let answer = if reply.success {
+            Ok(reply.data)
+        } else {
+            let code = reply.code.unwrap_or(ErrorCode::Internal);
+            let error = reply.error.unwrap_or_else(|| "agentd refused, and did not say why".to_owned());
+            Err(Failure { error, code, hint: reply.hint })
+        };
+        self.replied(call, answer, effects);
+    }
+
+    /// A response without an id of ours: the daemon takes no more clients.
+    fn refused_connection(&mut self, line: &str, effects: &mut Effects) {
+        if let Ok(failure) = serde_json::from_str::<Failure>(line)
+            && failure.code == ErrorCode::LimitReached
+        {
+            effects.unusable = Some(with_hint(&failure));
+        }
+    }
+
+    fn replied(&mut self, call: DaemonCall, answer: Answer<'_>, effects: &mut Effects) {
+        match call {
+            DaemonCall::Hello => {
+                if let Err(failure) = answer {
+                    effects.unusable = Some(with_hint(&failure));
+                }
+            }
+            DaemonCall::Quiet => {}
+            DaemonCall::Open(open) => self.opened(*open, answer, effects),
+            DaemonCall::Models { session } => self.models_known(&session, answer, effects),
+            DaemonCall::Levels { session, then } => self.levels_known(&session, then, answer, effects),
+            DaemonCall::Commands { session } => self.commands_known(&session, answer, effects),
+            DaemonCall::Entries { session } => self.entries_known(&session, answer, effects),
+            DaemonCall::Stats { session, ends_turn } => {
+                self.stats_known(&session, answer, effects);
+                if ends_turn {
+                    self.end_turn(&session, effects);
+                }
+            }
+            DaemonCall::Prompt { session } => self.prompt_taken(&session, answer, effects),
+            DaemonCall::Close { session, request, delete } => {
+                self.closed(&session, request, delete, answer, effects);
+            }
+            DaemonCall::Delete { request } => self.deleted(&request, answer, effects),
+            DaemonCall::List { request } => self.listed(&request, answer, effects),
+            DaemonCall::SetMode { session, request, is_option, wanted } => {
+                self.mode_set(&session, &request, is_option, &wanted, answer, effects);
+            }
+            DaemonCall::SetModel { session, request } => self.model_set(&session, request, answer, effects),
+            DaemonCall::SetLevel { session, request } => self.level_set(&session, &request, answer, effects),
+            DaemonCall::Reattach { session } => self.reattached(&session, answer, effects),
+            DaemonCall::UsableModels { request } => self.authenticated(&request, answer, effects),
+        }
+    }
+
+    /// Sends a command to the daemon.
+    pub(super) fn ask(
+        &mut self,
+        call: DaemonCall,
+        command: &str,
+        session: Option<&str>,
+        params: &impl Serialize,
+        effects: &mut Effects,
+    ) {
+        #[derive(Serialize)]
+        struct Command<'a, T> {
+            id: u64,
+            #[serde(rename = "type")]
+            kind: &'a str,
+            #[serde(rename = "sessionId", skip_serializing_if = "Option::is_none")]
+            session: Option<&'a str>,
+            #[serde(flatten)]
+            params: &'a T,
+        }
+        self.last_daemon_call += 1;
+        let id = self.last_daemon_call;
+        // The parameters are our own types, which JSON can represent.
+        if let Ok(line) = serde_json::to_string(&Command { id, kind: command, session, params }) {
+            self.daemon_calls.insert(id, call);
+            effects.to_daemon.push_back(line);
+        }
+    }
+
+    /// The session of a request.
+    pub(super) fn session(&mut self, id: &str) -> Result<&mut Session, RpcError> {
+        self.sessions.get_mut(id).ok_or_else(|| unknown_session(id))
+    }
+
+    /// The editor has left. Prompts end, but for those of a shared daemon, whose sessions go on.
+    pub fn client_gone(&mut self, effects: &mut Effects) {
+        if self.options.shared {
+            return;
+        }
+        let sessions: Vec<String> = self.sessions.keys().cloned().collect();
+        for session in sessions {
+            self.cancel(&session, effects);
+        }
+    }
+
+    /// Whether the daemon has answered everything, and no prompt is worked on that ends with the editor.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        let has_turn = || self.sessions.values().any(|session| session.turn.is_some());
+        self.daemon_calls.is_empty() && (self.options.shared || !has_turn())
+    }
+
+    /// Ends everything that the editor waits for: the daemon is gone.
+    pub fn daemon_gone(&mut self, effects: &mut Effects) {
+        let error = RpcError::new(INTERNAL_ERROR, "The connection to agentd is lost");
+        let mut fail = |request: &RequestId| write_error(Some(request), &error, &mut effects.to_client);
+        for session in self.sessions.values() {
+            session.opening.iter().for_each(|opening| fail(&opening.request));
+            session.turn.iter().for_each(|turn| fail(&turn.request));
+            session.waiting.iter().for_each(|(request, _)| fail(request));
+        }
+        for call in self.daemon_calls.values() {
+            match call {
+                DaemonCall::Open(open) => fail(&open.request),
+                DaemonCall::Levels { then: Some(request), .. }
+                | DaemonCall::Close { request: Some(request), .. }
+                | DaemonCall::Delete { request }
+                | DaemonCall::List { request }
+                | DaemonCall::SetMode { request, .. }
+                | DaemonCall::SetModel { request, .. }
+                | DaemonCall::SetLevel { request, .. }
+                | DaemonCall::UsableModels { request } => fail(request),
+                _ => {}
+            }
+        }
+        self.sessions.clear();
+        self.daemon_calls.clear();
+    }
+}
+
+/// Answers a request.
+pub(super) fn done(request: &RequestId, result: &impl Serialize, effects: &mut Effects) {
+    write_result(request, result, &mut effects.to_client);
+}
+
+/// Answers a request with an error.
+pub(super) fn failed(request: &RequestId, error: &RpcError, effects: &mut Effects) {
+    write_error(Some(request), error, &mut effects.to_client);
+}
+
+/// Sends an update.
+pub(super) fn tell(session: &str, update: &Update, effects: &mut Effects) {
+    write_update(session, update, &mut effects.to_client);
+}
+
+/// The error for a session that the editor has not opened, or that does not exist.
+pub(super) fn unknown_session(id: &str) -> RpcError {
+    let text = format!("There is no session \"{}\"", quoted(id));
+    RpcError::new(RESOURCE_NOT_FOUND, text)
+        .data(json!({"hint": "session/new makes one, session/load opens a stored one"}))
+}
+
+/// A failure of the daemon in the words of JSON-RPC.
+pub(super) fn rpc_error(failure: &Failure) -> RpcError {
+    let code = match failure.code {
+        ErrorCode::SessionNotFound => RESOURCE_NOT_FOUND,
+        ErrorCode::NoModel | ErrorCode::NoCredentials => AUTH_REQUIRED,
+        ErrorCode::InvalidField => INVALID_PARAMS,
+        _ => INTERNAL_ERROR,
+    };
+    RpcError::new(code, with_hint(failure)).data(json!({"code": failure.code}))
+}
+
+/// The failure, and what to do about it.
+fn with_hint(failure: &Failure) -> String {
+    match &failure.hint {
+        Some(hint) => format!("{} {hint}", failure.error),
+        None => failure.error.clone(),
+    }
+}
+
+/// Reads the data of a response.
+pub(super) fn data<T: serde::de::DeserializeOwned>(answer: Answer<'_>) -> Result<T, RpcError> {
+    let data = answer.map_err(|failure| rpc_error(&failure))?;
+    serde_json::from_str(data.map_or("null", RawValue::get))
+        .map_err(|error| RpcError::new(INTERNAL_ERROR, format!("agentd's answer cannot be read: {error}")))
+}

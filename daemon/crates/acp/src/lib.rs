@@ -1,0 +1,21 @@
+//! The Agent Client Protocol (ACP), version 1: what editors speak to coding agents.
+//!
+//! [`Agent`] is a client of the daemon and the agent of an editor. It takes lines of both, and gives lines for both: requests of the
+//! editor become commands of our own protocol, and events of sessions become updates. It does no I/O, waits for nothing and knows no
+//! clock, so that it serves a daemon in this process and one behind a socket alike.
+//!
+//! Decisions are pure functions ([`prompts`](mod@prompts), `tool_calls`, `options`, `history`, `questions`, `patch`); the files below
+//! `agent` keep what is under way.
+
+mod agent;
+mod history;
+mod options;
+mod patch;
+mod prompts;
+mod questions;
+mod requests;
+mod rpc;
+mod tool_calls;
+mod updates;
+
+pub use self::agent::{Agent, AgentOptions, Effects, FileRead};

@@ -1,0 +1,17 @@
+//! The options of the protocol, from those of the command line.
+
+use agentd_acp::AgentOptions;
+
+use crate::cli::AcpOptions;
+
+/// What the protocol has to know of the command line.
+pub(super) fn agent_options(options: &AcpOptions) -> AgentOptions {
+    AgentOptions {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        session_args: options.session_args.clone(),
+        env: None,
+        home: options.base.environment.non_empty("HOME").map(Into::into),
+        shared: options.shared,
+        local_files: options.base.ssh.is_none(),
+    }
+}

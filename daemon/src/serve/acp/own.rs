@@ -1,0 +1,113 @@
+//! An editor with a daemon of its own, in this process: nothing outlives the editor.
+
+use std::{process::ExitCode, sync::Arc};
+
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    super::{
+        output_sweeper::{FirstSweep, sweep_in_background},
+        runtime::{Signals, check_file_limit},
+    },
+    agent_options::agent_options,
+    daemon_link::DaemonLink,
+    editor_texts::EditorTexts,
+    relay::{Editor, RelayEnd, relay},
+};
+use crate::{
+    cli::{AcpOptions, OnEof},
+    compose,
+    connection::{self, Connection, Origin},
+    daemon_limits::DaemonLimits,
+    hub::{DaemonContext, SessionRegistry, ShutdownSwitch},
+    limits::{STDIO_SIGNAL_GRACE, TELEMETRY_FLUSH},
+    telemetry::DaemonTelemetry,
+    transport::{LineBudget, Output, in_process_pair, read_lines},
+};
+
+/// Serves, with telemetry until the end where it is on.
+pub(super) async fn own(options: AcpOptions) -> Result<ExitCode, String> {
+    let base = &options.base;
+    let telemetry = DaemonTelemetry::start(&base.environment, base.compat, &base.cwd);
+    let ended = serve(options, &telemetry).await;
+    telemetry.shut_down(TELEMETRY_FLUSH).await;
+    ended
+}
+
+async fn serve(options: AcpOptions, telemetry: &DaemonTelemetry) -> Result<ExitCode, String> {
+    check_file_limit()?;
+    let mut signals =
+        Signals::of_a_host().map_err(|error| format!("Error: cannot watch signals: {error}"))?;
+    let base = &options.base;
+    let limits = DaemonLimits::load(&base.environment, base.compat, &base.cwd).private();
+    let memory = limits.memory();
+    let (texts, wanted_texts) = EditorTexts::new();
+    let texts = Arc::new(texts);
+    let services = compose::services(
+        &base.environment,
+        base.compat,
+        &base.cwd,
+        limits.max_commands,
+        &memory,
+        telemetry.observers(),
+        Some(Arc::clone(&texts) as _),
+    )?;
+    let daemon = DaemonContext::new(SessionRegistry::new(limits.session, limits.resources, services));
+    telemetry.watch(&daemon);
+    let registry = &daemon.sessions;
+    let place = (&base.environment, base.compat, &*base.cwd);
+    let _sweeping = sweep_in_background(limits.outputs, registry.outputs(), place, FirstSweep::Later);
+    let budget = LineBudget::new(memory, limits.line_idle).client();
+    let pipes = read_lines(std::io::stdin(), limits.max_line_bytes, budget)
+        .and_then(|lines| Ok((lines, Output::start(std::io::stdout())?)));
+    let (lines, output) = pipes.map_err(|error| format!("Error: cannot start a thread: {error}"))?;
+    let editor = Editor { lines, output, max_line_bytes: limits.max_line_bytes };
+    let (client, commands, events) = in_process_pair();
+    let agent = agent_options(&options);
+    let connection = Connection {
+        daemon: Arc::clone(&daemon),
+        origin: Origin::Host {
+            session: None,
+            on_eof: OnEof::Abort,
+            cumulative: false,
+            answers: true,
+            hears_the_end: true,
+        },
+        options: options.base,
+        // The editor ends this process by the end of the input; no other client can.
+        shutdown: ShutdownSwitch::default(),
+        shutdown_deadline: limits.shutdown_deadline,
+        max_line_bytes: limits.max_line_bytes,
+        limits: limits.client,
+        reserved: None,
+    };
+    let (ending, signalled) = (CancellationToken::new(), CancellationToken::new());
+    let count = daemon.connections.count_connection();
+    let serving = connection::serve(connection, count, commands, events, ending.clone());
+    let moving =
+        relay(agent, editor, DaemonLink::own(client), Some((texts, wanted_texts)), signalled.clone());
+    let both = async { tokio::join!(moving, serving) };
+    tokio::pin!(both);
+    let (end, code) = tokio::select! {
+        (end, _) = &mut both => (Some(end), ExitCode::SUCCESS),
+        code = signals.next() => {
+            signalled.cancel();
+            tokio::select! {
+                ended = tokio::time::timeout(STDIO_SIGNAL_GRACE, &mut both) => {
+                    (ended.ok().map(|(end, _)| end), ExitCode::from(code))
+                }
+                // A second signal ends the process at once.
+                _ = signals.next() => (None, ExitCode::from(code)),
+            }
+        }
+    };
+    ending.cancel();
+    // The sessions store the end of what was aborted.
+    let _ = tokio::time::timeout(STDIO_SIGNAL_GRACE, registry.close_all()).await;
+    match end {
+        Some(RelayEnd::Output) => Err("Error: cannot write to stdout".to_owned()),
+        Some(RelayEnd::Daemon) => Err("Error: the sessions ended before the editor's input".to_owned()),
+        Some(RelayEnd::Unusable(reason)) => Err(format!("Error: {reason}")),
+        Some(RelayEnd::Input) | None => Ok(code),
+    }
+}
