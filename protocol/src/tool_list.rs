@@ -33,6 +33,9 @@ pub struct ToolInfo {
     /// Its client, for `source` `client`: the name from `hello`, else the client's number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
+    /// Its server, for `source` `mcp`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
     /// Its line in the list of tools of the system prompt; without one it is not in that list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snippet: Option<String>,
@@ -57,6 +60,8 @@ pub enum ToolSource {
     Builtin,
     /// A client that is connected (`register_tools`).
     Client,
+    /// An MCP server of `mcp.json`.
+    Mcp,
 }
 
 /// Whether calls of a tool may run beside others.
@@ -108,4 +113,7 @@ pub struct ToolState {
     /// Its client, for `source` `client`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
+    /// Its server, for `source` `mcp`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
 }

@@ -114,6 +114,10 @@ fn row(tool: &ToolInfo) -> [String; 3] {
         (ToolSource::Builtin, _) => "built in".to_owned(),
         (ToolSource::Client, Some(client)) => one_line(client),
         (ToolSource::Client, None) => "a client".to_owned(),
+        (ToolSource::Mcp, _) => match &tool.server {
+            Some(server) => format!("MCP server {}", one_line(server)),
+            None => "an MCP server".to_owned(),
+        },
     };
     // The whole description is for the model, and long.
     let does = tool.snippet.as_deref().unwrap_or(&tool.description);
@@ -133,6 +137,7 @@ mod tests {
             active,
             source: ToolSource::Builtin,
             client: None,
+            server: None,
             snippet: None,
             guidelines: Vec::new(),
             execution: agentd_protocol::tool_list::ToolExecution::Parallel,

@@ -1,8 +1,9 @@
 //! The clients of a session, kept while the session itself is not in memory.
 
 use crate::{
-    client_tools::{ClientCalls, ClientToolRegistry, ToolProvider},
+    client_tools::{ClientCalls, RequestRoute, ToolProvider},
     event_log::{Feed, FeedLimits, SubscriberId},
+    tool_registry::ToolRegistry,
     ui::{Presence, PresenceGuard, UiAbilities},
 };
 
@@ -11,7 +12,8 @@ use crate::{
 #[derive(Clone)]
 pub struct SessionClients {
     feed: Feed,
-    tools: ClientToolRegistry,
+    tools: ToolRegistry,
+    requests: RequestRoute,
     presence: Presence,
 }
 
@@ -19,7 +21,12 @@ impl SessionClients {
     /// No clients yet; events follow on event `last_seq`.
     pub(crate) fn starting_after(last_seq: u64, limits: FeedLimits) -> Self {
         let feed = Feed::starting_after(last_seq, limits);
-        Self { feed, tools: ClientToolRegistry::default(), presence: Presence::default() }
+        Self {
+            feed,
+            tools: ToolRegistry::default(),
+            requests: RequestRoute::default(),
+            presence: Presence::default(),
+        }
     }
 
     /// The session's events and answers.
@@ -44,11 +51,17 @@ impl SessionClients {
         client: String,
         calls: &ClientCalls,
     ) -> ToolProvider {
-        ToolProvider::new(&self.tools, &self.feed, session_id, subscriber, client, calls)
+        ToolProvider::new(&self.tools, &self.requests, &self.feed, session_id, subscriber, client, calls)
     }
 
-    pub(crate) fn tools(&self) -> &ClientToolRegistry {
+    /// All tools of the session.
+    pub(crate) fn tools(&self) -> &ToolRegistry {
         &self.tools
+    }
+
+    /// The way of client tools' requests to the session.
+    pub(crate) fn tool_requests(&self) -> &RequestRoute {
+        &self.requests
     }
 
     pub(crate) fn presence(&self) -> &Presence {

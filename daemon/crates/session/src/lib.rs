@@ -34,6 +34,7 @@ mod session_tools;
 mod summary;
 mod system_prompt;
 mod temporary_folder;
+mod tool_registry;
 mod transcript;
 mod trust;
 mod ui;

@@ -1,10 +1,11 @@
 //! The tools of a session: those that agentd gives it, those of its clients, and which of them the model can call.
 //!
-//! Built-in tools belong to the session's context; client tools are in a registry that outlives the loaded session. The actor makes one set
-//! of the active tools, and keeps the same value until something changes. A run asks for it at the beginning of every turn; when the set
+//! All tools are in one registry, which outlives the loaded session; built-in tools are replaced there with the session's context, which
+//! also has the flags and settings that select tools. The actor makes one set of the active tools, and keeps the same value until something
+//! changes. A run asks for it at the beginning of every turn; when the set
 //! has changed, a system message that says so comes first, and the turn works with exactly the declared tools.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use agentd_agent::{ExecutionMode, Tool, ToolSet};
 use agentd_protocol::{
@@ -18,42 +19,29 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    client_tools::{CallableClientTool, ClientToolRegistry, ClientToolRequest},
-    message_sender::MessageSender,
     options::ToolSelection,
+    tool_registry::{RegisteredTool, ToolOwner, ToolRegistry},
 };
 
 /// The tools of a session.
 pub(crate) struct SessionTools {
-    /// The tools of clients.
-    registry: ClientToolRegistry,
-    /// Sends the requests of client tools to the session.
-    requests: MessageSender<ClientToolRequest>,
-    /// Which of the built-in ones somebody chose; other names in it mean nothing.
+    registry: ToolRegistry,
+    /// Which of them somebody chose, those of clients excepted; names of no tool in it mean nothing.
     chosen: ToolChoice,
     /// The active tools, and the registry version that they are for.
     current: Option<(u64, Arc<ToolSet>)>,
 }
 
-/// A tool of a session, and what is known about it.
-struct Listed {
-    tool: Arc<dyn Tool>,
-    active: bool,
-    /// Of a client's tool: who provides it, and how long it may take.
-    client: Option<(String, Option<Duration>)>,
-}
-
 impl SessionTools {
-    pub(crate) fn new(
-        registry: ClientToolRegistry,
-        requests: MessageSender<ClientToolRequest>,
-        chosen: ToolChoice,
-    ) -> Self {
-        Self { registry, requests, chosen, current: None }
+    /// Registers the session's built-in tools.
+    pub(crate) fn new(registry: ToolRegistry, own: &OwnTools, chosen: ToolChoice) -> Self {
+        let mut tools = Self { registry, chosen, current: None };
+        tools.replace_own(own);
+        tools
     }
 
-    /// The tools of clients.
-    pub(crate) fn client_tools(&self) -> &ClientToolRegistry {
+    /// All tools, selected or not.
+    pub(crate) fn registry(&self) -> &ToolRegistry {
         &self.registry
     }
 
@@ -62,8 +50,9 @@ impl SessionTools {
         &self.chosen
     }
 
-    /// The built-in tools are others now, or are chosen differently.
-    pub(crate) fn forget(&mut self) {
+    /// The built-in tools are others now, or are selected differently.
+    pub(crate) fn replace_own(&mut self, own: &OwnTools) {
+        self.registry.replace(ToolSource::Builtin, own.iter().map(OwnTool::registered));
         self.current = None;
     }
 
@@ -88,11 +77,12 @@ impl SessionTools {
 
     /// All tools in short.
     pub(crate) fn states(&self, own: &OwnTools) -> Vec<ToolState> {
-        let state = |Listed { tool, active, client }: Listed| ToolState {
-            name: tool.spec().name.clone(),
-            active,
-            source: source(client.as_ref()),
-            client: client.map(|(client, _)| client),
+        let state = |registered: RegisteredTool| ToolState {
+            name: registered.name().to_owned(),
+            active: registered.active,
+            source: registered.owner.source(),
+            client: registered.owner.client().map(str::to_owned),
+            server: registered.owner.server().map(str::to_owned),
         };
         self.listed(own).1.into_iter().map(state).collect()
     }
@@ -154,39 +144,37 @@ impl SessionTools {
         }
         let of_own = own.selected(selection, defaults);
         let is_active = |tool: &ToolState| match tool.source {
-            ToolSource::Client => {
+            ToolSource::Client | ToolSource::Mcp => {
                 selection.permits_of_client(&tool.name) && (tool.active || selection.names(&tool.name))
             }
-            _ => of_own.contains(&tool.name.as_str()),
+            ToolSource::Builtin => of_own.contains(&tool.name.as_str()),
         };
         Ok(states.iter().filter(|tool| is_active(tool)).map(|tool| tool.name.clone()).collect())
     }
 
     /// Makes exactly these tools active.
     pub(crate) fn choose(&mut self, names: Vec<String>) {
-        self.registry.activate(&names);
+        self.registry.activate_of_clients(&names);
         self.chosen = Some(names.into());
-        self.forget();
+        self.current = None;
     }
 
-    /// All tools, those of clients last, and the version of the registry.
-    fn listed(&self, own: &OwnTools) -> (u64, Vec<Listed>) {
-        let is_active = |name: &str, by_default: bool| match &self.chosen {
-            Some(chosen) => chosen.iter().any(|chosen| chosen == name),
-            None => by_default,
-        };
-        let own = own.iter().map(|own| Listed {
-            active: is_active(own.name(), own.by_default),
-            tool: Arc::clone(&own.tool),
-            client: None,
-        });
+    /// All tools that the session may have, with whether they are active, and the version of the registry.
+    fn listed(&self, own: &OwnTools) -> (u64, Vec<RegisteredTool>) {
         let (version, registered) = self.registry.registered();
-        let provided = registered.into_iter().map(|registered| Listed {
-            active: registered.active,
-            client: Some((registered.tool.provider().client().to_owned(), registered.tool.timeout())),
-            tool: Arc::new(CallableClientTool { tool: registered.tool, requests: self.requests.clone() }),
+        let permitted = registered.into_iter().filter(|registered| match registered.owner {
+            // They were checked when they came.
+            ToolOwner::Builtin | ToolOwner::Client { .. } => true,
+            ToolOwner::Mcp { .. } => own.permits_of_others(registered.name()),
         });
-        (version, own.chain(provided).collect())
+        let listed = permitted.map(|registered| {
+            let active = match (&registered.owner, &self.chosen) {
+                (ToolOwner::Client { .. }, _) | (_, None) => registered.active,
+                (_, Some(chosen)) => chosen.iter().any(|chosen| chosen == registered.name()),
+            };
+            RegisteredTool { active, ..registered }
+        });
+        (version, listed.collect())
     }
 }
 
@@ -195,28 +183,24 @@ pub(crate) fn named(names: &[String]) -> String {
     if names.is_empty() { "no tools".to_owned() } else { names.join(", ") }
 }
 
-fn source(client: Option<&(String, Option<Duration>)>) -> ToolSource {
-    if client.is_some() { ToolSource::Client } else { ToolSource::Builtin }
-}
-
-fn info(Listed { tool, active, client }: Listed) -> ToolInfo {
+fn info(RegisteredTool { tool, owner, active }: RegisteredTool) -> ToolInfo {
     let spec = tool.spec();
-    let timeout = client.as_ref().and_then(|(_, timeout)| *timeout);
     ToolInfo {
         name: spec.name.clone(),
         label: tool.label().unwrap_or(&spec.name).to_owned(),
         description: spec.description.clone(),
         parameters: spec.parameters.clone(),
         active,
-        source: source(client.as_ref()),
-        client: client.map(|(client, _)| client),
+        source: owner.source(),
+        client: owner.client().map(str::to_owned),
+        server: owner.server().map(str::to_owned),
         snippet: tool.snippet().map(str::to_owned),
         guidelines: tool.guidelines().into_iter().map(str::to_owned).collect(),
         execution: match tool.execution() {
             ExecutionMode::Parallel => ToolExecution::Parallel,
             ExecutionMode::Sequential => ToolExecution::Sequential,
         },
-        timeout_ms: timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
+        timeout_ms: owner.timeout().map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
         constrained_sampling: spec.constrained_sampling.clone(),
     }
 }
@@ -239,6 +223,11 @@ pub(crate) struct OwnTool {
 impl OwnTool {
     pub(crate) fn name(&self) -> &str {
         &self.tool.spec().name
+    }
+
+    /// The tool as the registry holds it.
+    fn registered(&self) -> RegisteredTool {
+        RegisteredTool { tool: Arc::clone(&self.tool), owner: ToolOwner::Builtin, active: self.by_default }
     }
 }
 
@@ -279,8 +268,8 @@ impl OwnTools {
         self.names.iter().any(|known| known == name)
     }
 
-    /// Whether a client may provide a tool of that name.
-    pub(crate) fn permits_of_client(&self, name: &str) -> bool {
+    /// Whether a client or a server may provide a tool of that name.
+    pub(crate) fn permits_of_others(&self, name: &str) -> bool {
         self.selection.permits_of_client(name)
     }
 }

@@ -65,7 +65,7 @@ impl Actor {
                 }
                 _ = from_tasks.recv_many(&mut taken, RUN_MESSAGES_AT_ONCE) => {}
                 Some(_) = self.tasks.join_next() => {}
-                () = self.tools.client_tools().changed() => self.tell_tools(),
+                () = self.tools.registry().changed() => self.tell_tools(),
                 () = self.queues.due() => self.queues.publish_untold(&self.feed),
                 process = background.next_end() => self.on_process_end(&process),
                 // Reset only when it has fired: that is cheaper than at every event.

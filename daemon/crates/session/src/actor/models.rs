@@ -177,7 +177,7 @@ impl Actor {
             context.removed_model = Some(current.model.name());
         }
         self.context = Arc::new(context);
-        self.tools.forget();
+        self.tools.replace_own(&self.context.tools);
         self.tell_tools();
         self.chooser.set_scope(scope);
         let Some(model) = now else { return };

@@ -152,11 +152,8 @@ async fn start(
         gone: gone.clone(),
         intake: services.limits.intake,
     };
-    let tools = SessionTools::new(
-        clients.tools().clone(),
-        MessageSender::new(&to_actor, RunMessage::ToolRequest),
-        tools,
-    );
+    clients.tool_requests().lead_to(MessageSender::new(&to_actor, RunMessage::ToolRequest));
+    let tools = SessionTools::new(clients.tools().clone(), &context.tools, tools);
     let (told, of_session) = (OpenEvents::default(), clients.feed().clone());
     let mut actor = Actor {
         models_file: ModelsFile::new(context.models_stamp),

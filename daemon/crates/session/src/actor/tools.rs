@@ -11,11 +11,12 @@ use agentd_protocol::{
 
 use super::session_actor::Actor;
 use crate::{
-    client_tools::{CallLimits, ClientToolSpec, MAX_TOOLS, ProvidingClient},
+    client_tools::{CallLimits, MAX_TOOLS, ProvidedTool, ProvidingClient},
     event_log::Audience,
     messages::ToolsMessage,
     reply::{Reply, encode},
     session_tools::{choice_entry, chosen_on, named},
+    tool_registry::ToolOwner,
 };
 
 impl Actor {
@@ -67,9 +68,9 @@ impl Actor {
     }
 
     fn register(&mut self, provider: &Arc<ProvidingClient>, tools: Vec<ClientTool>) -> Result<(), Failure> {
-        let (_, registered) = self.tools.client_tools().registered();
+        let (_, registered) = self.tools.registry().registered();
         let own = &self.context.tools;
-        let mut count = registered.len();
+        let mut count = registered.iter().filter(|registered| registered.owner.is_client()).count();
         for tool in &tools {
             let name = &tool.name;
             let taken = |by: &str| {
@@ -79,21 +80,23 @@ impl Actor {
             if own.is_built_in(name) {
                 return Err(taken("a built-in tool"));
             }
-            if !own.permits_of_client(name) {
+            if !own.permits_of_others(name) {
                 let has =
                     named(&self.tools.states(own).into_iter().map(|tool| tool.name).collect::<Vec<_>>());
                 let text = format!("This session may not have the tool \"{name}\"; it has {has}.");
                 let hint = "It was opened with --tools, --exclude-tools or --no-tools, or the setting excludeTools says so.";
                 return Err(Failure::new(ErrorCode::Forbidden, text).hint(hint));
             }
-            match registered.iter().find(|registered| registered.tool.name() == name) {
-                Some(registered) if registered.tool.provider().is(provider) => {}
-                Some(registered) => {
-                    return Err(taken(&format!(
-                        "a tool of another client ({})",
-                        registered.tool.provider().client()
-                    )));
+            let namesake = registered.iter().find(|registered| registered.name() == name);
+            match namesake.map(|registered| &registered.owner) {
+                Some(ToolOwner::Client { provider: id, .. }) if *id == provider.id() => {}
+                Some(ToolOwner::Client { client, .. }) => {
+                    return Err(taken(&format!("a tool of another client ({client})")));
                 }
+                Some(ToolOwner::Mcp { server, .. }) => {
+                    return Err(taken(&format!("a tool of the MCP server {server}")));
+                }
+                Some(ToolOwner::Builtin) => return Err(taken("a built-in tool")),
                 None => count += 1,
             }
         }
@@ -104,8 +107,8 @@ impl Actor {
         }
         let limits = CallLimits::of(&self.context.settings);
         self.tools
-            .client_tools()
-            .register(tools.into_iter().map(|tool| ClientToolSpec::new(provider, tool, limits)));
+            .registry()
+            .register(tools.into_iter().map(|tool| ProvidedTool::registered(provider, tool, limits)));
         self.tell_tools();
         Ok(())
     }
@@ -113,7 +116,7 @@ impl Actor {
     /// Tells the subscribers of the tools, unless they know.
     pub(super) fn tell_tools(&self) {
         let tools = self.tools.states(&self.context.tools);
-        if !self.tools.client_tools().tell(&tools) {
+        if !self.tools.registry().tell(&tools) {
             return;
         }
         match encode(&Event::from(ToolsChanged { tools })) {

@@ -68,7 +68,7 @@ impl Actor {
             Ok(Err(error)) => tracing::error!(%error, "the project's permissions do not count"),
             Err(error) => tracing::error!(%error, "the project's permissions do not count"),
         }
-        self.tools.forget();
+        self.tools.replace_own(&self.context.tools);
         self.tell_tools();
         self.queues.set_modes(modes);
         self.chooser.set_scope(scope);

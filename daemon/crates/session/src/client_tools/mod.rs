@@ -1,7 +1,7 @@
 //! Tools that clients provide.
 //!
 //! A connection is a [`ToolProvider`] in each session that it provides tools for. The tools are in the session's
-//! [`ClientToolRegistry`], which outlives the session's stay in memory, and leave with their provider. A call goes to the client
+//! [`ToolRegistry`](crate::tool_registry::ToolRegistry), which outlives the session's stay in memory, and leave with their provider. A call goes to the client
 //! as a line of its own among the session's events ([`FeedItem::Addressed`](crate::FeedItem::Addressed)). The client's answer
 //! comes back through [`ClientCalls`]: a connection has one for all its sessions.
 //!
@@ -12,12 +12,11 @@
 
 mod calls;
 mod check;
-mod registry;
+mod provider;
 mod tool;
 
-pub use self::{calls::ClientCalls, check::check_client_tools, registry::ToolProvider};
+pub use self::{calls::ClientCalls, check::check_client_tools, provider::ToolProvider};
 pub(crate) use self::{
     check::MAX_TOOLS,
-    registry::ClientToolRegistry,
-    tool::{CallLimits, CallableClientTool, ClientToolRequest, ClientToolSpec, ProvidingClient},
+    tool::{CallLimits, ClientToolRequest, ProvidedTool, ProvidingClient, RequestRoute},
 };

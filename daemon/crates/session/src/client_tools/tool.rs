@@ -22,6 +22,7 @@ use crate::{
     event_log::{Feed, SubscriberId},
     message_sender::MessageSender,
     reply::encode,
+    tool_registry::{RegisteredTool, ToolOwner},
 };
 
 /// The default time for a call.
@@ -65,18 +66,36 @@ pub(crate) struct ProvidingClient {
     pub(super) session_id: String,
     pub(super) calls: ClientCalls,
     pub(super) feed: Feed,
+    /// The way to the session, for requests.
+    pub(super) requests: RequestRoute,
     /// The connection, as a subscriber of the session.
     pub(super) subscriber: Mutex<SubscriberId>,
 }
 
-impl ProvidingClient {
-    /// Whether these are the tools of that provider.
-    pub(crate) fn is(&self, other: &Self) -> bool {
-        self.id == other.id
+/// The way of requests to the session, which sends each behind the events before it. It leads to the session that is in memory, and
+/// outlives it. Cheap to clone.
+#[derive(Clone, Default)]
+pub(crate) struct RequestRoute(Arc<Mutex<Option<MessageSender<ClientToolRequest>>>>);
+
+impl RequestRoute {
+    /// Requests go to the session that was just loaded.
+    pub(crate) fn lead_to(&self, session: MessageSender<ClientToolRequest>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(session);
     }
 
-    pub(crate) fn client(&self) -> &str {
-        &self.client
+    /// Sends a request. Without a session it is dropped.
+    async fn send(&self, request: ClientToolRequest) {
+        let session = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(session) = session {
+            session.send(request).await;
+        }
+    }
+}
+
+impl ProvidingClient {
+    /// Its number.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
     }
 
     /// Sends the client a line of its own, after everything that the session has said so far.
@@ -95,7 +114,7 @@ impl ProvidingClient {
 }
 
 /// A tool that a client provides.
-pub(crate) struct ClientToolSpec {
+pub(crate) struct ProvidedTool {
     provider: Arc<ProvidingClient>,
     spec: ToolSpec,
     label: Option<String>,
@@ -106,8 +125,23 @@ pub(crate) struct ClientToolSpec {
     max_result_bytes: usize,
 }
 
-impl ClientToolSpec {
-    pub(crate) fn new(provider: &Arc<ProvidingClient>, tool: ClientTool, limits: CallLimits) -> Self {
+impl ProvidedTool {
+    /// The tool as the registry holds it: active.
+    pub(crate) fn registered(
+        provider: &Arc<ProvidingClient>,
+        tool: ClientTool,
+        limits: CallLimits,
+    ) -> RegisteredTool {
+        let tool = Self::new(provider, tool, limits);
+        let owner = ToolOwner::Client {
+            provider: provider.id,
+            client: provider.client.clone(),
+            timeout: tool.timeout,
+        };
+        RegisteredTool { tool: Arc::new(tool), owner, active: true }
+    }
+
+    fn new(provider: &Arc<ProvidingClient>, tool: ClientTool, limits: CallLimits) -> Self {
         let ClientTool { name, description, parameters, label, snippet, guidelines, execution, timeout_ms } =
             tool;
         Self {
@@ -122,29 +156,9 @@ impl ClientToolSpec {
         }
     }
 
-    pub(crate) fn name(&self) -> &str {
+    fn name(&self) -> &str {
         &self.spec.name
     }
-
-    pub(super) fn provider_id(&self) -> u64 {
-        self.provider.id
-    }
-
-    /// The client that provides it.
-    pub(crate) fn provider(&self) -> &ProvidingClient {
-        &self.provider
-    }
-
-    /// The time for a call.
-    pub(crate) fn timeout(&self) -> Option<Duration> {
-        self.timeout
-    }
-}
-
-/// A client's tool in a session that is in memory.
-pub(crate) struct CallableClientTool {
-    pub(crate) tool: Arc<ClientToolSpec>,
-    pub(crate) requests: MessageSender<ClientToolRequest>,
 }
 
 /// A request on its way to the client, behind what the run has said before.
@@ -162,9 +176,9 @@ impl ClientToolRequest {
     }
 }
 
-impl CallableClientTool {
+impl ProvidedTool {
     async fn call(&self, invocation: Invocation) -> Result<ToolResult, ToolError> {
-        let (tool, provider) = (&*self.tool, &self.tool.provider);
+        let (tool, provider) = (self, &self.provider);
         let Invocation { call_id, arguments, cancel, progress, .. } = invocation;
         let (id, answer) = provider.calls.open(provider.id, tool.name(), tool.max_result_bytes, progress);
         let request = Event::from(ToolRequest {
@@ -178,7 +192,7 @@ impl CallableClientTool {
         let request = ClientToolRequest { provider: Arc::clone(provider), id: id.clone(), line };
         let asked = async {
             // A session that is gone drops the request, and with the run ends the call.
-            self.requests.send(request).await;
+            provider.requests.send(request).await;
             answer.await
         };
         let too_late = async {
@@ -211,7 +225,7 @@ impl CallableClientTool {
 
     /// Nobody waits for the answer any more; a client that knows of the call is told so.
     fn take_back(&self, request_id: String, over: Over, reason: ToolCancelReason) {
-        let provider = &self.tool.provider;
+        let provider = &self.provider;
         if provider.calls.give_up(&request_id, over) {
             let session_id = provider.session_id.clone();
             provider.tell(&Event::from(ToolCancel { request_id, session_id, reason }));
@@ -219,25 +233,25 @@ impl CallableClientTool {
     }
 }
 
-impl Tool for CallableClientTool {
+impl Tool for ProvidedTool {
     fn spec(&self) -> &ToolSpec {
-        &self.tool.spec
+        &self.spec
     }
 
     fn label(&self) -> Option<&str> {
-        self.tool.label.as_deref()
+        self.label.as_deref()
     }
 
     fn snippet(&self) -> Option<&str> {
-        self.tool.snippet.as_deref()
+        self.snippet.as_deref()
     }
 
     fn guidelines(&self) -> Vec<&str> {
-        self.tool.guidelines.iter().map(String::as_str).collect()
+        self.guidelines.iter().map(String::as_str).collect()
     }
 
     fn execution(&self) -> ExecutionMode {
-        match self.tool.execution {
+        match self.execution {
             ToolExecution::Parallel => ExecutionMode::Parallel,
             ToolExecution::Sequential => ExecutionMode::Sequential,
         }
