@@ -5,6 +5,7 @@ mod daemon;
 mod empty_values;
 mod guard_rails;
 mod help;
+mod mcp;
 mod models;
 mod policy;
 mod prompt;
@@ -25,6 +26,7 @@ pub(crate) use self::{
     empty_values::refusal as empty_value_refusal,
     guard_rails::GuardRailOptions,
     help::with_help,
+    mcp::{Mcp, McpListOptions, McpTestOptions},
     models::{Auth, AuthStatusOptions, LoginOptions, LogoutOptions, ModelsOptions},
     policy::{Policy, PolicyCheckOptions, PolicyTestOptions},
     prompt::{PromptOptions, RpcOptions},
@@ -172,6 +174,10 @@ pub(crate) enum Command {
     /// Say what the permissions make of a command, without running it
     #[command(subcommand)]
     Policy(Policy),
+
+    /// Show the MCP servers whose tools sessions have
+    #[command(subcommand)]
+    Mcp(Mcp),
 
     /// Write the configuration for something that is installed already
     #[command(subcommand)]

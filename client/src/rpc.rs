@@ -5,11 +5,11 @@ use std::borrow::Cow;
 pub(crate) use agentd_rpc::{
     Abort, AbortScoped, AttachSession, Call, CallError, CleanOutputs, Client, CloneSession, CloseSession,
     DeleteSession, Diagnose, DiffCheckpoint, EventLine, ExplainSetting, FollowUp, Fork, GetArtifact,
-    GetAuthStatus, GetAvailableModels, GetDaemonStatus, GetDiagnostics, GetEntries, GetMessages, GetState,
-    GetTools, Hello, IncomingEvents, ListArtifacts, ListModels, ListProcesses, ListSessions, Login,
-    LoginFinish, LoginStart, Logout, OpenSession, PermissionResponse, Prompt, RegisterTools,
-    RestoreCheckpoint, SetActiveTools, SetModel, SetPermissions, SetSessionName, SetupLocal, Shutdown, Steer,
-    ToolResponse, UpdateModels, WatchSessions,
+    GetAuthStatus, GetAvailableModels, GetDaemonStatus, GetDiagnostics, GetEntries, GetMcpServers,
+    GetMessages, GetState, GetTools, Hello, IncomingEvents, ListArtifacts, ListModels, ListProcesses,
+    ListSessions, Login, LoginFinish, LoginStart, Logout, OpenSession, PermissionResponse, Prompt,
+    ReconnectMcpServer, RegisterTools, RestoreCheckpoint, SetActiveTools, SetModel, SetPermissions,
+    SetSessionName, SetupLocal, Shutdown, Steer, ToolResponse, UpdateModels, WatchSessions,
 };
 
 use crate::exit::{Exit, Fault};

@@ -84,6 +84,7 @@ fn shared(
         memory,
         outputs: OutputMeter::default(),
         sandbox_support: SupportCache::default(),
+        mcp_servers: agentd_mcp::SharedServers::default(),
         undo: agentd_checkpoints::UndoServices::default(),
         tools: Box::new(move |context| tools(context, &changes, editor.as_ref())),
     }

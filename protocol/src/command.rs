@@ -33,6 +33,7 @@ use crate::{
     },
     doctor::{Diagnosis, LocalSetup, SetupLocalParams},
     explain::{ExplainSettingParams, SettingExplanation},
+    mcp::{McpServers, ReconnectMcpServerParams, SetMcpServerParams},
     model::Model,
     model_list::{CatalogueUpdate, ListModelsParams, ModelList, UpdateModelsParams},
     permissions::{PermissionResponseParams, SetPermissionsParams},
@@ -143,6 +144,12 @@ commands! {
     GetTools = "get_tools": NoParams => ToolList | Session, Observe, VisibleSession, no_work;
     /// Chooses the tools that the model can call, from the next turn on.
     SetActiveTools = "set_active_tools": SetActiveToolsParams => ActiveTools | Session, Control, OpenedSession, no_work;
+    /// The MCP servers of the session, and their states.
+    GetMcpServers = "get_mcp_servers": NoParams => McpServers | Session, Observe, VisibleSession, no_work;
+    /// Switches an MCP server of the session on or off, or exposes its tools otherwise, until the session is closed.
+    SetMcpServer = "set_mcp_server": SetMcpServerParams => McpServers | Session, Control, OpenedSession, no_work;
+    /// Ends the connection to an MCP server and makes another one; answered when it is there, or has failed.
+    ReconnectMcpServer = "reconnect_mcp_server": ReconnectMcpServerParams => McpServers | Session, Control, OpenedSession, no_work;
     /// Provides tools: the model can call them from the next turn on, and each call arrives as `tool_request`. They are removed
     /// when the connection ends. Only after `hello`.
     RegisterTools = "register_tools": RegisterToolsParams => RegisteredTools | ClientTool, Control, OpenedSession, no_work;

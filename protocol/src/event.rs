@@ -14,6 +14,7 @@ use crate::{
     budget::BudgetReached,
     client_tools::{ToolCancel, ToolRequest},
     daemon::{Lagged, SessionActivity, SessionChanged, SessionClosed, SessionOpened},
+    mcp::McpServersChange,
     permissions::PermissionsChanged,
     tool_list::ToolsChanged,
     ui::{ExtensionUiRequest, UiRequestResolved},
@@ -134,6 +135,8 @@ events! {
     ProcessEnd = "process_end",
     /// A tool call changed files, and what it changed is kept; only after `hello`.
     CheckpointCreated = "checkpoint_created",
+    /// The MCP servers of the session, their states or their tools have changed; only after `hello`.
+    McpServersChange = "mcp_servers_change",
     /// Another model replaces one whose answer failed; only after `hello`.
     ModelFallback = "model_fallback",
     /// A call was refused, or the user was asked about it; only in sessions with permissions.

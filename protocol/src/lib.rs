@@ -29,6 +29,7 @@ pub mod fuzz;
 pub mod image_kind;
 mod json;
 pub mod lines;
+pub mod mcp;
 pub mod message;
 pub mod model;
 pub mod model_list;

@@ -164,6 +164,8 @@ pub enum DiagnosticKind {
     Session,
     /// A tool, or a name of one.
     Tools,
+    /// `mcp.json`, or a server of it.
+    Mcp,
     /// A flag of the command line, or an argument of `open_session`.
     Flag,
 }

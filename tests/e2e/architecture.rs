@@ -152,6 +152,12 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
         "tools never learn of sessions or connections",
     ),
     (
+        "agentd-mcp",
+        &["agentd-protocol", "agentd-agent", "agentd-config", "agentd-http", "agentd-process"],
+        &["clap", "rustix"],
+        "the client of MCP servers never learns of sessions: it gives them tools",
+    ),
+    (
         "agentd-files",
         &[],
         &["tokio", "reqwest", "clap"],
@@ -215,6 +221,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
             "agentd-memory",
             "agentd-budget",
             "agentd-auth",
+            "agentd-mcp",
             "agentd-policy",
             "agentd-process",
             "agentd-safe-open",
@@ -242,6 +249,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
             "agentd-images",
             "agentd-memory",
             "agentd-auth",
+            "agentd-mcp",
             "agentd-policy",
             "agentd-process",
             "agentd-tools",

@@ -71,6 +71,8 @@ mod limits;
 mod live_flags;
 mod logins;
 mod many_clients;
+mod mcp;
+mod mcp_http;
 mod models_file;
 mod pages;
 mod permission_requests;

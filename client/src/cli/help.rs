@@ -11,7 +11,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Files and changes", &["diff", "undo", "redo", "artifact", "clean"]),
     ("Models and keys", &["models", "login", "logout", "auth"]),
     ("Daemon", &["up", "down", "status", "logs", "service", "watch", "top", "ps"]),
-    ("Tools and permissions", &["tools", "policy"]),
+    ("Tools and permissions", &["tools", "mcp", "policy"]),
     ("Setup", &["doctor", "setup", "config", "completions", "man", "version"]),
 ];
 

@@ -23,6 +23,7 @@ pub(crate) mod fsck;
 mod last_session;
 pub(crate) mod logs;
 pub(crate) mod man;
+pub(crate) mod mcp;
 pub(crate) mod models;
 pub(crate) mod name;
 mod only_at_work;

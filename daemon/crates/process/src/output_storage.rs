@@ -1,7 +1,7 @@
 //! Where long outputs go, and a count of what is written there.
 
 use std::{
-    io,
+    io::{self, Write as _},
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -73,6 +73,20 @@ impl OutputStorage {
             }
             StorageFolder::Session(folder) => folder.create(),
         }
+    }
+}
+
+impl OutputStorage {
+    /// Keeps a content that is whole already, at most as much of it as of any output; where it is found. Blocks.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn store(&self, content: &[u8]) -> io::Result<PathBuf> {
+        let CreatedFile { mut file, path, .. } = self.create()?;
+        let kept = usize::try_from(self.limit).map_or(content, |limit| &content[..content.len().min(limit)]);
+        file.write_all(kept)?;
+        self.meter.add(kept.len() as u64);
+        Ok(path)
     }
 }
 

@@ -61,6 +61,12 @@ impl Process {
         self.input.take()
     }
 
+    /// Takes the command's output, to be read elsewhere; `None` if it was taken before. What is left is an output at its end.
+    #[must_use]
+    pub fn take_output(&mut self) -> Option<OutputPipe> {
+        self.output.take()
+    }
+
     /// Resizes the command's terminal, and notifies its foreground processes.
     ///
     /// # Errors

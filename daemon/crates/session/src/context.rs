@@ -25,6 +25,7 @@ use agentd_config::{
     settings::{SettingChange, save},
 };
 use agentd_images::Images;
+use agentd_mcp::McpSession;
 use agentd_process::{ArtifactFolder, BackgroundProcesses, OutputStorage, ProcessGroup, Shell};
 use agentd_protocol::{
     error::{ErrorCode, Failure},
@@ -69,6 +70,8 @@ pub(crate) struct SessionContext {
     pub(crate) permissions: Arc<PermissionGate>,
     /// The sandbox of commands and file tools, if there is one.
     pub(crate) sandbox: Option<Arc<SessionSandbox>>,
+    /// The MCP servers; `None` where mcp.json has none.
+    pub(crate) mcp: Option<Arc<McpSession>>,
     /// Keeps what tool calls change; `None` while undo is off.
     pub(crate) undo: Option<Arc<SessionCheckpoints>>,
     /// Whether tools and commands work on another host.

@@ -10,6 +10,7 @@ use agentd_config::resources::{
     ContextQuery, ResourceQuery, appended_prompt_file, context_files, load_resources, load_skills,
     system_prompt_file, text_or_file,
 };
+use agentd_mcp::SEARCH_TOOL;
 use agentd_protocol::{
     error::{ErrorCode, Failure},
     resources::{Diagnostic, DiagnosticKind, DiagnosticLevel},
@@ -73,7 +74,10 @@ impl SessionContext {
             name: skill.name,
             description: skill.description,
         });
+        let searches = active.contains(&SEARCH_TOOL);
+        let mcp_servers = self.mcp.as_ref().filter(|_| searches).and_then(|mcp| mcp.prompt_section());
         Ok(PromptParts {
+            mcp_servers,
             custom,
             appended,
             context_files: context,

@@ -8,6 +8,7 @@ use agentd_auth::Auth;
 use agentd_checkpoints::{SessionCheckpoints, UndoServices};
 use agentd_config::models::{DEMO_PROVIDER, SharedModels};
 use agentd_images::Images;
+use agentd_mcp::SharedServers;
 use agentd_memory::MemoryAccount;
 use agentd_process::{
     ArtifactFolder, BackgroundProcesses, Launcher, OutputMeter, OutputStorage, ProcessGroup, Shell,
@@ -46,6 +47,8 @@ pub struct Services {
     pub outputs: OutputMeter,
     /// What this system offers for sandboxes.
     pub sandbox_support: SupportCache,
+    /// MCP servers that sessions share.
+    pub mcp_servers: SharedServers,
     /// What sessions with undo share.
     pub undo: UndoServices,
     /// Makes the observers of sessions, where telemetry is on.

@@ -169,6 +169,7 @@ impl SessionTools {
         });
         let listed = permitted.map(|registered| {
             let active = match (&registered.owner, &self.chosen) {
+                (ToolOwner::Mcp { is_loaded: true, .. }, _) => true,
                 (ToolOwner::Client { .. }, _) | (_, None) => registered.active,
                 (_, Some(chosen)) => chosen.iter().any(|chosen| chosen == registered.name()),
             };

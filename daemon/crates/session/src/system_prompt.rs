@@ -17,6 +17,8 @@ pub(crate) struct PromptParts<'a> {
     pub(crate) context_files: Vec<(String, String)>,
     /// The skills that the model may choose.
     pub(crate) skills: Vec<SkillNote>,
+    /// The MCP servers whose tools are found by a search, if there are some and it is active.
+    pub(crate) mcp_servers: Option<String>,
     /// Name and one line of each active tool that has one.
     pub(crate) tools: Vec<(&'a str, &'a str)>,
     /// Advice of the active tools, in tool order.
@@ -61,6 +63,9 @@ pub(crate) fn sections(parts: &PromptParts<'_>) -> Map<String, Value> {
     let reads = parts.active.iter().any(|name| matches!(*name, "read" | "bash"));
     if reads && !parts.skills.is_empty() {
         add("skills", skills(&parts.skills));
+    }
+    if let Some(servers) = &parts.mcp_servers {
+        add("mcp_servers", servers.clone());
     }
     add("cwd", parts.cwd.replace('\\', "/"));
     sections
@@ -212,12 +217,23 @@ mod tests {
                 description: "<it's> & \"that\"".into(),
                 location: "/s/a-b/SKILL.md".into(),
             }],
+            mcp_servers: Some("Servers.".into()),
             ..parts()
         };
         let sections = sections(&full);
         assert_eq!(
             names(&sections),
-            ["preamble", "tools", "rules", "docs", "addendum", "project_context", "skills", "cwd"]
+            [
+                "preamble",
+                "tools",
+                "rules",
+                "docs",
+                "addendum",
+                "project_context",
+                "skills",
+                "mcp_servers",
+                "cwd"
+            ]
         );
         assert_eq!(sections["addendum"], "<addendum>\none\n\ntwo\n</addendum>");
         assert_eq!(sections["cwd"], "<cwd>\nC:/project\n</cwd>");

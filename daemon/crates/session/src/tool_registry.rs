@@ -64,10 +64,12 @@ pub(crate) enum ToolOwner {
     },
     /// An MCP server.
     Mcp {
-        /// Its name in mcp.json.
-        server: String,
+        /// Its name in mcp.json; `None` for the search among the tools of all servers.
+        server: Option<String>,
         /// The time for a call.
         timeout: Option<Duration>,
+        /// Whether the model has loaded the tool by that search. Then it is active whatever was chosen before.
+        is_loaded: bool,
     },
 }
 
@@ -92,7 +94,7 @@ impl ToolOwner {
     /// The name of the MCP server that provides the tool.
     pub(crate) fn server(&self) -> Option<&str> {
         match self {
-            Self::Mcp { server, .. } => Some(server),
+            Self::Mcp { server, .. } => server.as_deref(),
             Self::Builtin | Self::Client { .. } => None,
         }
     }
@@ -145,6 +147,11 @@ impl ToolRegistry {
             state.version += 1;
             self.0.changed.notify_one();
         }
+    }
+
+    /// Whether there is a tool of that source.
+    pub(crate) fn has(&self, source: ToolSource) -> bool {
+        self.lock().registered.iter().any(|registered| registered.owner.source() == source)
     }
 
     /// Activates exactly the tools of these names, and deactivates the others, as far as clients provide them.
@@ -248,7 +255,7 @@ mod tests {
     }
 
     fn server(name: &str) -> ToolOwner {
-        ToolOwner::Mcp { server: name.into(), timeout: None }
+        ToolOwner::Mcp { server: Some(name.into()), timeout: None, is_loaded: false }
     }
 
     fn names(registry: &ToolRegistry) -> Vec<String> {

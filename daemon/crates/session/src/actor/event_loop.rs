@@ -11,7 +11,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::session_actor::Actor;
+use super::{mcp::changed, session_actor::Actor};
 use crate::{
     event_log::Audience,
     inbox::Inbox,
@@ -66,6 +66,7 @@ impl Actor {
                 _ = from_tasks.recv_many(&mut taken, RUN_MESSAGES_AT_ONCE) => {}
                 Some(_) = self.tasks.join_next() => {}
                 () = self.tools.registry().changed() => self.tell_tools(),
+                () = changed(self.context.mcp.as_ref()) => self.tell_mcp_servers(),
                 () = self.queues.due() => self.queues.publish_untold(&self.feed),
                 process = background.next_end() => self.on_process_end(&process),
                 // Reset only when it has fired: that is cheaper than at every event.

@@ -28,6 +28,9 @@ impl Actor {
     ) {
         self.closing = true;
         self.run.cancel();
+        if let Some(mcp) = &self.context.mcp {
+            mcp.give_up_connecting();
+        }
         self.compacting.cancel();
         self.user_bash.abort_all();
         self.give_up_dialogs();

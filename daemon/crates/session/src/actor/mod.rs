@@ -15,6 +15,7 @@ mod crash;
 mod event_loop;
 mod explain;
 mod lifecycle;
+mod mcp;
 mod models;
 mod outputs;
 mod permissions;

@@ -39,6 +39,9 @@ impl Actor {
     pub(super) async fn use_tools(&mut self, names: Vec<String>) -> Result<(), Failure> {
         if names != self.tools.active(&self.context.tools) {
             self.journal.append(&choice_entry(Some(&names))).await?;
+            if let Some(mcp) = &self.context.mcp {
+                mcp.keep_loaded(&names);
+            }
             self.tools.choose(names);
             self.tell_tools();
         }
@@ -93,8 +96,11 @@ impl Actor {
                 Some(ToolOwner::Client { client, .. }) => {
                     return Err(taken(&format!("a tool of another client ({client})")));
                 }
-                Some(ToolOwner::Mcp { server, .. }) => {
+                Some(ToolOwner::Mcp { server: Some(server), .. }) => {
                     return Err(taken(&format!("a tool of the MCP server {server}")));
+                }
+                Some(ToolOwner::Mcp { server: None, .. }) => {
+                    return Err(taken("the search among the tools of MCP servers"));
                 }
                 Some(ToolOwner::Builtin) => return Err(taken("a built-in tool")),
                 None => count += 1,

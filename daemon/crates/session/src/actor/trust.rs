@@ -60,7 +60,9 @@ impl Actor {
         }
         self.interrupt_mode = context.settings.interrupt_mode.unwrap_or_default();
         self.models_file.seen(context.models_stamp);
+        let mcp = self.context.mcp.clone();
         self.context = Arc::new(context);
+        self.start_mcp(mcp.as_ref());
         let gate = Arc::clone(&self.context.permissions);
         match tokio::task::spawn_blocking(move || gate.go_on_with(permissions)).await {
             Ok(Ok(())) => {}

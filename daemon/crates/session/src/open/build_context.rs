@@ -21,6 +21,7 @@ use agentd_config::{
     settings::http_idle_timeout,
     temp_dir,
 };
+use agentd_mcp::{McpConfig, McpSession, ServerContext};
 use agentd_process::{ArtifactFolder, BackgroundProcesses, OutputStorage, ProcessGroup, ProcessLimits};
 use agentd_protocol::{
     resources::{Diagnostic, DiagnosticKind},
@@ -60,6 +61,10 @@ pub(super) struct CarriedOver {
     pub(super) observer: Option<Arc<dyn SessionObserver>>,
     pub(super) permissions: Arc<PermissionGate>,
     pub(super) sandbox: Option<Arc<SessionSandbox>>,
+    /// The MCP servers of before, if there were some.
+    pub(super) mcp: Option<Arc<McpSession>>,
+    /// What mcp.json says, where it was read anew.
+    pub(super) mcp_config: Option<McpConfig>,
     /// What keeps its changes: opened with the session, if undo is on.
     pub(super) undo: Option<Arc<SessionCheckpoints>>,
 }
@@ -98,6 +103,8 @@ pub(super) fn build_context(
         observer,
         permissions,
         sandbox,
+        mcp,
+        mcp_config,
         undo,
     } = carried_over;
     let child_environment = services.child_environments.intern(child_environment(&ChildSources {
@@ -113,6 +120,26 @@ pub(super) fn build_context(
         None => OutputStorage::from(&*temp_dir(&options.environment)),
     };
     let outputs = outputs.limited(services.limits.output_bytes, services.outputs.clone());
+    let network = Arc::new(network(&settings, &options.environment, agent_dir.path()));
+    let mcp = mcp_config.map_or_else(
+        || mcp.clone(),
+        |config| {
+            // Servers whose configuration is as it was stay as they are.
+            if let Some(mcp) = mcp.as_ref().filter(|mcp| *mcp.config() == config) {
+                return Some(Arc::clone(mcp));
+            }
+            let context = ServerContext {
+                cwd: cwd.clone(),
+                variables: options.environment.clone(),
+                child_environment: Arc::clone(&child_environment),
+                launcher: services.launcher.clone(),
+                tasks: services.tasks.clone(),
+                http: Arc::clone(services.mcp_servers.http()),
+                network: Arc::clone(&network),
+            };
+            McpSession::new(config, &context, outputs.clone(), &services.mcp_servers)
+        },
+    );
     let temp_dir = temp_dir(&options.environment);
     let shell_path =
         settings.shell_path.as_deref().map(|path| resolve_path(path, &cwd, &options.environment));
@@ -148,7 +175,6 @@ pub(super) fn build_context(
         undo: undo.clone(),
     });
     found.extend(unknown_tools(&options.tools, &tools));
-    let network = network(&settings, &options.environment, agent_dir.path());
     let fallbacks = FallbackChain::new(
         options.fallback_models.as_deref().or(settings.fallback_models.as_deref()).unwrap_or_default(),
     );
@@ -169,6 +195,7 @@ pub(super) fn build_context(
         gate: gate.after_permissions(Arc::clone(&permissions) as _),
         permissions,
         sandbox,
+        mcp,
         undo,
         is_elsewhere: options.ssh.is_some(),
         shell_prefix: settings.shell_command_prefix.clone(),
@@ -190,7 +217,7 @@ pub(super) fn build_context(
         },
         idle_timeout: http_idle_timeout(&settings),
         deadlines: deadlines(&settings),
-        network: Arc::new(network),
+        network,
         images,
         block_images: settings.images.as_ref().and_then(|images| images.block_images).unwrap_or(false),
         cache_retention: match options.environment.get("PI_CACHE_RETENTION") {

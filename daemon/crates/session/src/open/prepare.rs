@@ -14,6 +14,7 @@ use agentd_config::{
     resources::ResourceLists,
     settings::{LoadedSettings, load_as_given, place_of},
 };
+use agentd_mcp::McpConfig;
 use agentd_process::{ArtifactFolder, BackgroundProcesses};
 use agentd_protocol::{
     resources::{Diagnostic, DiagnosticKind},
@@ -200,6 +201,9 @@ fn prepare_from(
         agent_dir: agent_dir.path().to_owned(),
     };
     let undo = open_undo(services, options, &settings, facts, &mut diagnostics);
+    // A file that came since the project was found to have nothing to trust counts from the next opening.
+    let is_trusted = trust.trusted && trust.basis != TrustBasis::NothingToTrust;
+    let mcp_config = McpConfig::load(&agent_dir, is_trusted.then_some(&folders), &mut diagnostics);
     let carried_over = CarriedOver {
         services: Arc::clone(services),
         session_id: session.tree.header().id().to_owned(),
@@ -216,6 +220,8 @@ fn prepare_from(
         observer: services.observers.as_ref().map(|observers| observers.session(session.tree.header().id())),
         permissions: Arc::new(permissions.with_sandbox(sandbox.is_some())),
         sandbox,
+        mcp: None,
+        mcp_config: Some(mcp_config),
         undo,
     };
     let trust_is_open = is_open(&trust);

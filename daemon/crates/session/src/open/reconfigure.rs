@@ -7,6 +7,7 @@ use agentd_config::{
     models::{ModelRegistry, ModelScope, ModelsStamp, ScopedModel, UsableModels, resolve_scope},
     settings::{LoadedSettings, load_as_given, place_of},
 };
+use agentd_mcp::McpConfig;
 use agentd_protocol::{
     resources::{Diagnostic, DiagnosticKind},
     session::QueueMode,
@@ -86,6 +87,8 @@ pub(crate) fn reconfigure(
         observer: context.observer.clone(),
         permissions: Arc::clone(&context.permissions),
         sandbox: context.sandbox.clone(),
+        mcp: context.mcp.clone(),
+        mcp_config: Some(McpConfig::load(&context.agent_dir, Some(&folders), &mut found)),
         undo: context.undo.clone(),
     };
     let trusted = Some(Arc::new(files.clone()));
@@ -153,6 +156,8 @@ pub(crate) fn with_models(
         observer: context.observer.clone(),
         permissions: Arc::clone(&context.permissions),
         sandbox: context.sandbox.clone(),
+        mcp: context.mcp.clone(),
+        mcp_config: None,
         undo: context.undo.clone(),
     };
     let project = Project {

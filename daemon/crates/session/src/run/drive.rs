@@ -70,6 +70,14 @@ async fn prepared(
     host.find_model(cancel).await?;
     host.check_budget().await?;
     host.compact_before_prompt().await.map_err(gone)?;
+    if let Some(mcp) = &context.mcp {
+        // Their tools are declared with the prompt, or with a later turn.
+        let ready = unless(cancel, async {
+            mcp.ready().await;
+            Ok(())
+        });
+        serve_in_flight_queries(host, ready, nothing_in_flight).await.map_err(gone)??;
+    }
     let snapshot = host.snapshot().await.map_err(gone)?;
     host.intents.choose(&snapshot.choice);
     let prompt = match beginning {

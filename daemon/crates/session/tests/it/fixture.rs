@@ -255,6 +255,7 @@ fn services(
         outputs: agentd_process::OutputMeter::default(),
         memory: agentd_memory::MemoryAccount::default(),
         sandbox_support: agentd_session::SupportCache::default(),
+        mcp_servers: agentd_mcp::SharedServers::default(),
         undo: agentd_checkpoints::UndoServices::default(),
         epoch: "epoch".into(),
         limits,

@@ -1,0 +1,204 @@
+//! `mcp.json`: which servers there are.
+//!
+//! The user's file stands in the agent directory, the project's in `.agentd` or `.pi` of the working directory, and counts only in a trusted
+//! project. An entry that is wrong is reported with its file and left out; the others count.
+
+mod entry;
+mod server_config;
+
+use std::{collections::BTreeMap, path::Path};
+
+use agentd_config::{AgentDir, ProjectFolders, read_json, read_project_json};
+use agentd_protocol::resources::{Diagnostic, DiagnosticKind};
+use serde_json::Value;
+
+use self::entry::{Entry, parse};
+pub use self::server_config::{Endpoint, ServerConfig};
+
+/// The name of the file.
+pub const MCP_FILE: &str = "mcp.json";
+
+/// The servers of a session, as the files have them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct McpConfig {
+    /// By name.
+    pub servers: Vec<ServerConfig>,
+}
+
+impl McpConfig {
+    /// Reads the user's file and, where `project` is given, that of a trusted project. Blocks.
+    #[must_use]
+    pub fn load(agent_dir: &AgentDir, project: Option<&ProjectFolders>, found: &mut Vec<Diagnostic>) -> Self {
+        let mut layers = Vec::new();
+        let user = agent_dir.path().join(MCP_FILE);
+        layers.extend(entries_of(read_json(&user).map(|file| file.map(|file| file.value)), &user, found));
+        let of_project = project.and_then(|folders| folders.find(MCP_FILE));
+        let project = of_project.map(|path| {
+            let file = read_project_json(&path).map(|file| file.map(|file| file.value));
+            entries_of(file, &path, found).unwrap_or_default()
+        });
+        Self::merged(layers.into_iter().flatten().collect(), project.unwrap_or_default(), found)
+    }
+
+    /// The entries of the project replace those of the user, or change some of their fields.
+    fn merged(user: Vec<Entry>, project: Vec<Entry>, found: &mut Vec<Diagnostic>) -> Self {
+        let mut servers: BTreeMap<String, ServerConfig> = BTreeMap::new();
+        for entry in user.into_iter().chain(project) {
+            let problem = match entry {
+                Entry::Server(config) => match servers.keys().find(|name| is_namesake(name, &config.name)) {
+                    Some(other) => Some((
+                        config.path,
+                        format!(
+                            "the server \"{}\" has the same tool names as \"{other}\": rename one",
+                            config.name
+                        ),
+                    )),
+                    None => {
+                        servers.insert(config.name.clone(), *config);
+                        None
+                    }
+                },
+                Entry::Override(change) => match servers.get_mut(&change.name) {
+                    Some(server) => {
+                        server.enabled = change.enabled.unwrap_or(server.enabled);
+                        server.exposure = change.exposure.unwrap_or(server.exposure);
+                        server.tool_exposure =
+                            change.tool_exposure.unwrap_or_else(|| server.tool_exposure.clone());
+                        None
+                    }
+                    None => Some((
+                        change.path,
+                        format!(
+                            "the server \"{}\" has neither \"command\" nor \"url\", and the user's mcp.json has no server of \
+                             that name to change",
+                            change.name
+                        ),
+                    )),
+                },
+            };
+            if let Some((path, problem)) = problem {
+                found.push(Diagnostic::warning(DiagnosticKind::Mcp, problem).at(path));
+            }
+        }
+        Self { servers: servers.into_values().collect() }
+    }
+}
+
+/// The entries of a file. What is wrong with it goes to `found`.
+fn entries_of(
+    file: Result<Option<Value>, agentd_config::JsonFileError>,
+    path: &Path,
+    found: &mut Vec<Diagnostic>,
+) -> Option<Vec<Entry>> {
+    let value = match file {
+        Ok(value) => value?,
+        Err(error) => {
+            found.push(error.diagnostic(DiagnosticKind::Mcp));
+            return None;
+        }
+    };
+    let servers = match value.get("mcpServers") {
+        None => return None,
+        Some(Value::Object(servers)) => servers,
+        Some(_) => {
+            let text = "\"mcpServers\" must be an object of servers by their names";
+            found.push(Diagnostic::warning(DiagnosticKind::Mcp, text).at(path));
+            return None;
+        }
+    };
+    let entries = servers.iter().filter_map(|(name, entry)| match parse(name, entry, path) {
+        Ok((entry, warnings)) => {
+            let warnings = warnings.into_iter().map(|text| {
+                Diagnostic::warning(DiagnosticKind::Mcp, format!("server \"{name}\": {text}")).at(path)
+            });
+            found.extend(warnings);
+            Some(entry)
+        }
+        Err(problem) => {
+            let text = format!("server \"{name}\" is left out: {problem}");
+            found.push(Diagnostic::warning(DiagnosticKind::Mcp, text).at(path));
+            None
+        }
+    });
+    Some(entries.collect())
+}
+
+/// Whether two servers' tools would have the same names.
+fn is_namesake(one: &str, other: &str) -> bool {
+    one != other && one.replace('-', "_") == other.replace('-', "_")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use agentd_protocol::mcp::McpExposure;
+    use serde_json::json;
+
+    use super::*;
+
+    fn of(user: &Value, project: &Value) -> (McpConfig, Vec<String>) {
+        let mut found = Vec::new();
+        let mut entries = |file: &Value, path: &str| {
+            let file = json!({"mcpServers": file, "autoEnableCodemode": true});
+            entries_of(Ok(Some(file)), Path::new(path), &mut found).unwrap_or_default()
+        };
+        let (user, project) = (entries(user, "/u/mcp.json"), entries(project, "/p/mcp.json"));
+        let config = McpConfig::merged(user, project, &mut found);
+        (config, found.iter().map(ToString::to_string).collect())
+    }
+
+    fn names(config: &McpConfig) -> Vec<(&str, &Path)> {
+        config.servers.iter().map(|server| (server.name.as_str(), server.path.as_path())).collect()
+    }
+
+    #[test]
+    fn a_project_replaces_servers_or_changes_their_exposure() {
+        let user = json!({
+            "b": {"command": "b", "toolExposure": {"*": "hidden"}},
+            "a": {"command": "a"},
+            "c": {"url": "https://c.example/mcp"}
+        });
+        let project = json!({
+            "a": {"command": "other", "timeout": 5},
+            "b": {"enabled": false, "exposure": "direct"},
+            "d": {"exposure": "direct"}
+        });
+        let (config, found) = of(&user, &project);
+        let (u, p) = (Path::new("/u/mcp.json"), Path::new("/p/mcp.json"));
+        assert_eq!(names(&config), [("a", p), ("b", u), ("c", u)]);
+        assert_eq!(config.servers[0].timeout, Duration::from_secs(5));
+        assert_eq!((config.servers[1].enabled, config.servers[1].exposure), (false, McpExposure::Direct));
+        assert_eq!(config.servers[1].exposure_of("x"), McpExposure::Hidden, "kept");
+        assert_eq!(found.len(), 1);
+        assert!(found[0].contains("/p/mcp.json") && found[0].contains("\"d\""), "{found:?}");
+    }
+
+    #[test]
+    fn names_that_give_the_same_tools_are_refused() {
+        let (config, found) = of(&json!({"a-b": {"command": "x"}, "a_b": {"command": "y"}}), &json!({}));
+        assert_eq!(config.servers.len(), 1);
+        assert!(found[0].contains("\"a_b\"") && found[0].contains("rename one"), "{found:?}");
+    }
+
+    #[test]
+    fn exact_names_come_before_patterns() {
+        let exposure = json!({"get_*": "hidden", "*": "deferred", "get_time": "direct"});
+        let (config, _) = of(&json!({"a": {"command": "x", "toolExposure": exposure}}), &json!({}));
+        let of = |tool: &str| config.servers[0].exposure_of(tool);
+        assert_eq!(of("get_time"), McpExposure::Direct);
+        assert_eq!(of("get_place"), McpExposure::Hidden);
+        assert_eq!(of("other"), McpExposure::Deferred);
+        assert!(config.servers[0].is_direct() && !config.servers[0].is_hidden());
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_used_is_said_so() {
+        for (file, says) in [(json!({"mcpServers": []}), "must be an object"), (json!({}), "")] {
+            let mut found = Vec::new();
+            assert!(entries_of(Ok(Some(file)), Path::new("/f"), &mut found).is_none());
+            assert_eq!(found.is_empty(), says.is_empty());
+            assert!(found.iter().all(|it| it.to_string().contains(says)));
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! A tool as its server describes it. Pure.
+
+use agentd_protocol::tool::ToolSpec;
+use serde_json::{Map, Value, json};
+
+/// The longest description that models are given, in bytes. A server may write more, which would cost tokens in every request.
+const MAX_DESCRIPTION: usize = 16 << 10;
+
+/// A tool of a server.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ToolDefinition {
+    /// The server's own name for it.
+    pub(crate) name: String,
+    /// The name for people.
+    pub(crate) title: Option<String>,
+    /// Its description for the model.
+    pub(crate) description: String,
+    /// JSON Schema of the arguments, as the server sent it, of type `object`.
+    pub(crate) input_schema: Value,
+}
+
+impl ToolDefinition {
+    /// Reads a tool of an answer to `tools/list`.
+    ///
+    /// # Errors
+    /// Why it cannot be used; the server's other tools can.
+    pub(crate) fn read(tool: &Value) -> Result<Self, String> {
+        let text = |key: &str| tool.get(key).and_then(Value::as_str).map(str::to_owned);
+        let name = text("name").filter(|name| !name.is_empty()).ok_or("a tool without a name")?;
+        let title =
+            text("title").or_else(|| Some(tool.get("annotations")?.get("title")?.as_str()?.to_owned()));
+        let input_schema = match tool.get("inputSchema") {
+            None | Some(Value::Null) => object_schema(Map::new()),
+            Some(Value::Object(schema)) => object_schema(schema.clone()),
+            Some(_) => return Err(format!("the tool \"{name}\": its inputSchema is no object")),
+        };
+        if input_schema["type"] != "object" {
+            return Err(format!("the tool \"{name}\": its inputSchema is not of type \"object\""));
+        }
+        let description = text("description").unwrap_or_default();
+        let description = agentd_protocol::text_bounds::head(&description, MAX_DESCRIPTION).to_owned();
+        Ok(Self { name, title: title.filter(|title| !title.trim().is_empty()), description, input_schema })
+    }
+
+    /// The tool as models see it.
+    pub(crate) fn spec(&self, name: String) -> ToolSpec {
+        ToolSpec {
+            name,
+            description: self.description.clone(),
+            parameters: self.input_schema.clone(),
+            constrained_sampling: None,
+        }
+    }
+}
+
+/// A schema with what providers need; all other keywords stay as the server sent them.
+fn object_schema(mut schema: Map<String, Value>) -> Value {
+    schema.entry("type").or_insert_with(|| json!("object"));
+    schema.entry("properties").or_insert_with(|| json!({}));
+    Value::Object(schema)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schemas_keep_their_keywords() {
+        let schema = json!({"$anchor": "a", "if": {"x": 1}, "allOf": [{"$ref": "#/$defs/b"}]});
+        let tool = ToolDefinition::read(&json!({"name": "t", "inputSchema": schema})).unwrap();
+        assert_eq!(
+            tool.input_schema,
+            json!({"$anchor": "a", "if": {"x": 1}, "allOf": [{"$ref": "#/$defs/b"}], "type": "object", "properties": {}})
+        );
+        let bare = ToolDefinition::read(&json!({"name": "t", "annotations": {"title": "T"}})).unwrap();
+        assert_eq!(bare.input_schema, json!({"type": "object", "properties": {}}));
+        assert_eq!((bare.title.as_deref(), bare.description.as_str()), (Some("T"), ""));
+    }
+
+    #[test]
+    fn what_cannot_be_called_is_refused_alone() {
+        for (tool, says) in [
+            (json!({}), "without a name"),
+            (json!({"name": ""}), "without a name"),
+            (json!({"name": "t", "inputSchema": true}), "no object"),
+            (json!({"name": "t", "inputSchema": {"type": "array"}}), "not of type"),
+            (json!(3), "without a name"),
+        ] {
+            let why = ToolDefinition::read(&tool).unwrap_err();
+            assert!(why.contains(says), "{why}");
+        }
+    }
+}

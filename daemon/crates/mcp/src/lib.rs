@@ -1,0 +1,34 @@
+//! The client of MCP servers (Model Context Protocol): what `mcp.json` says, and for each session its servers and their tools.
+//!
+//! From the inside out: `message` is JSON-RPC, `peer` a connection's requests, `stdio` and `http` are its transports, `server` a server that is
+//! connected, called and connected again, [`McpSession`] the servers of a session. The session gets tools that are `dyn Tool`, like all
+//! others, and never sees the protocol.
+//!
+//! A server is somebody else's program. It may hang, flood, lie or end at any time: every wait has a limit, every buffer a bound, and what
+//! goes wrong is the result of its own calls.
+
+mod config;
+mod definition;
+mod http;
+mod launch;
+mod line_reader;
+mod message;
+mod names;
+mod peer;
+mod resource_tools;
+mod result;
+mod search;
+mod search_tool;
+mod server;
+mod session;
+mod shared;
+mod sse;
+mod stdio;
+mod tool;
+mod transport;
+
+pub use config::{Endpoint, MCP_FILE, McpConfig, ServerConfig};
+pub use launch::ServerContext;
+pub use search_tool::SEARCH_TOOL;
+pub use session::{McpSession, ServerTool, ToolSink};
+pub use shared::SharedServers;

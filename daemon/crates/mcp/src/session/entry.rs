@@ -1,0 +1,133 @@
+//! A server of a session: what the session has changed of it, and how it is shown.
+
+use std::sync::Arc;
+
+use agentd_protocol::{
+    mcp::{McpExposure, McpServerInfo, McpServerState},
+    text_bounds,
+};
+
+use crate::{
+    names::{NameTable, namespace},
+    search_tool::SEARCH_TOOL,
+    server::ServerLease,
+};
+
+/// The longest line of a server in the system prompt, in bytes.
+const MAX_PROMPT_LINE: usize = 250;
+
+/// A server, and what the session has changed of it.
+pub(super) struct SessionServer {
+    pub(super) server: Arc<ServerLease>,
+    pub(super) enabled: bool,
+    /// Takes the place of what the entry says.
+    pub(super) exposure: Option<McpExposure>,
+}
+
+impl SessionServer {
+    pub(super) fn exposure_of(&self, tool: &str) -> McpExposure {
+        self.exposure.unwrap_or_else(|| self.server.config().exposure_of(tool))
+    }
+
+    /// Whether there is a reason to connect it.
+    pub(super) fn is_wanted(&self) -> bool {
+        let is_hidden = match self.exposure {
+            Some(exposure) => exposure == McpExposure::Hidden,
+            None => self.server.config().is_hidden(),
+        };
+        self.enabled && !is_hidden
+    }
+
+    pub(super) fn is_direct(&self) -> bool {
+        self.is_wanted()
+            && match self.exposure {
+                Some(exposure) => exposure == McpExposure::Direct,
+                None => self.server.config().is_direct(),
+            }
+    }
+
+    /// Whether some tools are found by the search alone.
+    pub(super) fn is_deferred(&self) -> bool {
+        self.is_wanted()
+            && match self.exposure {
+                Some(exposure) => exposure == McpExposure::Deferred,
+                None => self.server.config().is_deferred(),
+            }
+    }
+
+    /// Whether it has resources that the model may read.
+    pub(super) fn has_resources(&self) -> bool {
+        self.is_wanted() && self.server.has_resources()
+    }
+
+    /// Whether it is being connected, or about to be.
+    pub(super) fn is_connecting(&self) -> bool {
+        // One that is disconnected without an error has not begun to be connected.
+        let view = self.server.view();
+        view.state == McpServerState::Connecting
+            || (view.state == McpServerState::Disconnected && view.error.is_none())
+    }
+
+    /// Its line in the system prompt.
+    pub(super) fn prompt_line(&self) -> String {
+        let config = self.server.config();
+        let facts = self.server.view().facts;
+        let about = config.description.clone().or_else(|| facts.and_then(|facts| facts.instructions));
+        let about = about.unwrap_or_default();
+        let first = about.trim().lines().next().unwrap_or_default();
+        let line = format!("- {}: {first}", namespace(&config.name));
+        text_bounds::head(line.trim_end_matches([':', ' ']), MAX_PROMPT_LINE).to_owned()
+    }
+
+    fn state(&self) -> McpServerState {
+        if self.enabled { self.server.view().state } else { McpServerState::Disabled }
+    }
+}
+
+/// The server as clients see it.
+pub(super) fn info(it: &SessionServer, names: &mut NameTable) -> McpServerInfo {
+    let (config, view) = (it.server.config(), it.server.view());
+    let definitions = it.server.tools();
+    let shown: Vec<(&str, &str)> = definitions
+        .iter()
+        .filter(|tool| it.enabled && it.exposure_of(&tool.name) != McpExposure::Hidden)
+        .map(|tool| (config.name.as_str(), tool.name.as_str()))
+        .collect();
+    let facts = view.facts;
+    McpServerInfo {
+        name: config.name.clone(),
+        path: config.path.display().to_string(),
+        transport: config.transport(),
+        state: it.state(),
+        enabled: it.enabled,
+        exposure: it.exposure.unwrap_or(config.exposure),
+        shared: config.shared,
+        error: view.error.filter(|_| it.enabled),
+        tools: names.name(&shown),
+        server_name: facts.as_ref().and_then(|facts| facts.name.clone()),
+        server_version: facts.as_ref().and_then(|facts| facts.version.clone()),
+        protocol_version: facts.map(|facts| facts.revision),
+        pid: view.pid,
+    }
+}
+
+/// The longest section of the system prompt about servers, in bytes.
+const MAX_PROMPT_SECTION: usize = 4096;
+
+/// The section of the system prompt about servers whose tools are found by the search.
+pub(super) fn prompt_section(lines: &[String]) -> String {
+    let mut text = format!("Tools of these MCP servers can be loaded with {SEARCH_TOOL}:");
+    let mut left_out = 0;
+    for line in lines {
+        if left_out > 0 || text.len() + line.len() > MAX_PROMPT_SECTION {
+            left_out += 1;
+        } else {
+            text.push('\n');
+            text.push_str(line);
+        }
+    }
+    if left_out > 0 {
+        text.push_str(&format!("\n(and {left_out} more)"));
+    }
+    text
+}

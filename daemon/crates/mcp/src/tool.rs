@@ -1,0 +1,56 @@
+//! A tool of a server, as the loop calls it.
+
+use std::sync::Weak;
+
+use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
+use agentd_process::OutputStorage;
+use agentd_protocol::tool::ToolSpec;
+
+use crate::{definition::ToolDefinition, server::McpServer};
+
+/// A tool of a server.
+pub(crate) struct McpTool {
+    /// Weak: the registry may keep a tool longer than the session its server.
+    pub(crate) server: Weak<McpServer>,
+    pub(crate) spec: ToolSpec,
+    /// The server's own name for it.
+    pub(crate) name: String,
+    pub(crate) title: Option<String>,
+    pub(crate) storage: OutputStorage,
+}
+
+impl McpTool {
+    pub(crate) fn new(
+        server: Weak<McpServer>,
+        definition: &ToolDefinition,
+        name: String,
+        storage: &OutputStorage,
+    ) -> Self {
+        Self {
+            server,
+            spec: definition.spec(name),
+            name: definition.name.clone(),
+            title: definition.title.clone(),
+            storage: storage.clone(),
+        }
+    }
+}
+
+impl Tool for McpTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn label(&self) -> Option<&str> {
+        self.title.as_deref()
+    }
+
+    fn execute(&self, invocation: Invocation) -> ToolFuture<'_> {
+        Box::pin(async move {
+            let Some(server) = self.server.upgrade() else {
+                return Err(ToolError(format!("The MCP server of the tool {} is closed.", self.spec.name)));
+            };
+            server.call(&self.name, invocation, &self.storage).await
+        })
+    }
+}

@@ -1,0 +1,121 @@
+//! MCP servers of a session: which there are, and in which state.
+
+use serde::{Deserialize, Serialize};
+
+/// The answer to `get_mcp_servers`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct McpServers {
+    /// The servers of `mcp.json`, by name.
+    pub servers: Vec<McpServerInfo>,
+}
+
+/// An MCP server of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct McpServerInfo {
+    /// Its name in `mcp.json`.
+    pub name: String,
+    /// The file that it stands in, absolute.
+    pub path: String,
+    /// How it is reached.
+    pub transport: McpTransport,
+    /// Its state.
+    pub state: McpServerState,
+    /// Whether the session uses it.
+    pub enabled: bool,
+    /// How the model gets to its tools, where `toolExposure` says nothing else of one.
+    pub exposure: McpExposure,
+    /// Whether sessions with the same configuration share it.
+    pub shared: bool,
+    /// Why it is in this state, where that is not what it should be. Never a secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The names of its tools as the model calls them, hidden ones excepted.
+    pub tools: Vec<String>,
+    /// What the server calls itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_name: Option<String>,
+    /// Its version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_version: Option<String>,
+    /// The revision of MCP that it speaks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol_version: Option<String>,
+    /// The process id of a server that agentd has started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<i32>,
+}
+
+/// How a server is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum McpTransport {
+    /// A process that agentd starts, by its standard input and output.
+    Stdio,
+    /// Streamable HTTP.
+    Http,
+}
+
+/// The state of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum McpServerState {
+    /// The session does not use it.
+    Disabled,
+    /// It is being connected.
+    Connecting,
+    /// It is there.
+    Connected,
+    /// The connection has ended; the next call makes another one.
+    Disconnected,
+    /// It could not be connected; the next call tries again after a pause.
+    Failed,
+}
+
+/// How the model gets to a server's tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum McpExposure {
+    /// They are declared to the model.
+    Direct,
+    /// They are declared once `tool_search` has found them.
+    #[default]
+    Deferred,
+    /// They are not there.
+    Hidden,
+}
+
+/// The fields of `set_mcp_server`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SetMcpServerParams {
+    /// The server.
+    pub name: String,
+    /// Whether the session uses it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+    /// How the model gets to its tools. Replaces `toolExposure`, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exposure: Option<McpExposure>,
+}
+
+/// The fields of `reconnect_mcp_server`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ReconnectMcpServerParams {
+    /// The server.
+    pub name: String,
+}
+
+/// The MCP servers of the session, their states or their tools have changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct McpServersChange {
+    /// All servers, as `get_mcp_servers` lists them.
+    pub servers: Vec<McpServerInfo>,
+}
