@@ -260,7 +260,9 @@ fn main() {
         }
     }
     server.note("end of input");
-    while stays {
-        thread::park();
+    if stays {
+        loop {
+            thread::park();
+        }
     }
 }
