@@ -57,7 +57,7 @@ pub(crate) fn tool_result(mut answer: Value, spill: &Spill<'_>) -> Result<ToolRe
     }
     let is_error = members.get("isError") == Some(&Value::Bool(true));
     let file = shorten(&mut content, spill);
-    if is_error && !content.iter().any(|block| has_something(block)) {
+    if is_error && !content.iter().any(has_something) {
         content =
             vec![ContentBlock::text(format!("MCP tool {}/{} returned an error", spill.server, spill.tool))];
     }
