@@ -297,3 +297,42 @@ fn versions_of_all_that_works_together_are_told() {
     assert_eq!((&json["agentctl"], &json["agentd"]["version"]), (&json!(version), &json!(version)));
     assert_eq!((&json["daemon"]["pid"], &json["protocol"]), (&json!(service.id()), &json!(1)));
 }
+
+/// Whether a newer one is there is asked of the repository that is named, or that cargo noted, and of nothing unless it is wanted.
+#[test]
+fn a_newer_version_is_looked_for_when_asked() {
+    let home = Home::new();
+    let git = |args: &[&str]| {
+        let output = home.command("git").current_dir(home.project()).args(args).output().unwrap();
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    git(&["init", "-q"]);
+    git(&["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "x"]);
+    let url = format!("file://{}", home.project().display());
+    let check = format!("--check={url}");
+    let unnamed = ctl::run(&home, &["version", "--check"]);
+    assert_eq!(unnamed.code, 1, "{unnamed:?}");
+    assert_says(
+        &unnamed.stderr,
+        &["nothing says where this program came from", "agentctl version --check=URL"],
+    );
+    git(&["tag", &format!("v{}", env!("CARGO_PKG_VERSION"))]);
+    let newest = ctl::run(&home, &["version", &check]);
+    assert_eq!(newest.code, 0, "{newest:?}");
+    git(&["tag", "v999.0.0"]);
+    let newer = ctl::run(&home, &["version", "--json", &check]);
+    let json: Value = serde_json::from_str(&newer.stdout).unwrap();
+    assert_eq!(
+        (&json["newest"]["isNewer"], &json["newest"]["newestRelease"]),
+        (&json!(true), &json!("999.0.0"))
+    );
+    let newer = ctl::run(&home, &["version", &check]);
+    assert_says(&newer.stdout, &["newest    999.0.0 is there; cargo install --locked --git file:///"]);
+    let missing = ctl::run(&home, &["version", "--check=file:///nonexistent/me:secret@x"]);
+    assert_eq!(missing.code, 1, "{missing:?}");
+    assert_says(&missing.stderr, &["agentctl: git cannot ask file:///nonexistent/", "does not"]);
+    let other = ctl::run(&home, &["version", "--check=ext::sh -c date"]);
+    assert_eq!(other.code, 1, "{other:?}");
+    assert_says(&other.stderr, &["not allowed"]);
+}

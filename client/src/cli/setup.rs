@@ -195,14 +195,22 @@ pub(crate) struct ManOptions {
 Examples:
   agentctl version
   agentctl version --json
+  agentctl version --check                         whether a newer one is there
+  agentctl version --check=https://host/agentd.git
 
-Asks nothing of the network. `agentctl --version` prints the version of agentctl alone.
+Without --check nothing is asked of the network. With it git asks the repository that `cargo install --git` took the program from,
+or the one that you name, for its releases (tags such as v1.2.3) and its last commit. `agentctl --version` prints the version of
+agentctl alone.
 
 Exit codes:
   0    done
+  1    the repository is not known, or git cannot ask it
   3    agentd is missing, or does not say its version")]
 pub(crate) struct VersionOptions {
     /// Print the versions as JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// Ask the repository of the program whether it has a newer one
+    #[arg(long, value_name = "URL", num_args = 0..=1, require_equals = true)]
+    pub(crate) check: Option<Option<String>>,
 }

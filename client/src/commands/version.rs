@@ -1,11 +1,14 @@
 //! `agentctl version`: the versions of the programs that work together.
 
+mod newest;
+
 use std::{path::Path, process::Command};
 
 use agentd_connect::find_agentd;
 use agentd_protocol::daemon::PROTOCOL;
 use serde::Serialize;
 
+use self::newest::Newest;
 use super::daemon_call::block_on;
 use crate::{
     cli::VersionOptions,
@@ -30,6 +33,9 @@ struct Versions {
     #[serde(skip_serializing_if = "Option::is_none")]
     daemon: Option<DaemonVersion>,
     protocol: u32,
+    /// What the repository has, where that was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    newest: Option<Newest>,
 }
 
 #[derive(Debug, Serialize)]
@@ -67,11 +73,18 @@ fn show(options: &VersionOptions) -> Result<Exit, Fault> {
     };
     let daemon =
         status.map(|status| DaemonVersion { version: status.daemon.version, pid: status.daemon.pid });
-    let versions =
-        Versions { agentctl: env!("CARGO_PKG_VERSION"), commit: COMMIT, agentd, daemon, protocol: PROTOCOL };
+    let (newest, unasked) = match &options.check {
+        Some(named) => match block_on(newest::look(named.as_deref(), COMMIT)) {
+            Ok(newest) => (Some(newest), None),
+            Err(fault) => (None, Some(fault)),
+        },
+        None => (None, None),
+    };
+    let agentctl = env!("CARGO_PKG_VERSION");
+    let versions = Versions { agentctl, commit: COMMIT, agentd, daemon, protocol: PROTOCOL, newest };
     let printed =
         if options.json { output::print_json(&versions)? } else { output::print(&text(&versions))? };
-    match missing.or(unreachable) {
+    match missing.or(unreachable).or(unasked) {
         Some(fault) => Err(fault),
         None => Ok(printed),
     }
@@ -103,8 +116,9 @@ fn text(versions: &Versions) -> String {
         || "not running".to_owned(),
         |daemon| format!("{}  pid {}", one_line(&daemon.version), daemon.pid),
     );
+    let newest = versions.newest.as_ref().map(newest::text).unwrap_or_default();
     format!(
-        "agentctl  {}{commit}\nagentd    {agentd}\ndaemon    {daemon}\nprotocol  {}\n",
+        "agentctl  {}{commit}\nagentd    {agentd}\ndaemon    {daemon}\nprotocol  {}\n{newest}",
         versions.agentctl, versions.protocol
     )
 }
@@ -123,6 +137,7 @@ mod tests {
             agentd: Some(program),
             daemon: Some(daemon),
             protocol: 1,
+            newest: None,
         };
         assert_eq!(
             text(&all),
