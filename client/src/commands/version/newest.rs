@@ -91,7 +91,7 @@ fn noted(list: &str) -> Option<Origin> {
     Some(Origin { url: url.to_owned(), branch, commit })
 }
 
-/// The references of the repository: lines of a commit, a tab and a name.
+/// The branches and tags of the repository: lines of a commit, a tab and a name.
 async fn list(origin: &Origin) -> Result<String, String> {
     let head = origin.branch.as_ref().map_or_else(|| "HEAD".to_owned(), |name| format!("refs/heads/{name}"));
     let asked = Command::new("git")
@@ -118,15 +118,15 @@ async fn list(origin: &Origin) -> Result<String, String> {
 }
 
 fn compare(origin: &Origin, listed: &str, version: &str) -> Newest {
-    let references = || listed.lines().filter_map(|line| line.split_once('\t'));
-    let newest = references()
+    let listed = || listed.lines().filter_map(|line| line.split_once('\t'));
+    let newest = listed()
         .filter_map(|(_, name)| {
             let version = name.strip_prefix("refs/tags/v")?.trim_end_matches("^{}");
             Some((numbers(version)?, version.to_owned()))
         })
         .max();
     let newest_commit =
-        references().find(|(_, name)| !name.starts_with("refs/tags/")).map(|(commit, _)| commit.to_owned());
+        listed().find(|(_, name)| !name.starts_with("refs/tags/")).map(|(commit, _)| commit.to_owned());
     let by_release = newest.as_ref().and_then(|(found, _)| Some(*found > numbers(version)?));
     let by_commit = match (&origin.commit, &newest_commit) {
         // Builds note commits by their beginning.
