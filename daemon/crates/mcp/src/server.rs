@@ -280,7 +280,14 @@ impl McpServer {
                     Ok(connection)
                 }
                 Err(error) => {
-                    tracing::warn!(server = self.config.name, error, "an MCP server could not be connected");
+                    // The end of the session is no fault of the server.
+                    if !self.closing.is_cancelled() {
+                        tracing::warn!(
+                            server = self.config.name,
+                            error,
+                            "an MCP server could not be connected"
+                        );
+                    }
                     state.failures += 1;
                     state.last_failure = Some(Instant::now());
                     state.error = Some(error.clone());
