@@ -13,7 +13,7 @@ use agentd_protocol::resources::{Diagnostic, DiagnosticKind};
 use serde_json::Value;
 
 use self::entry::{Entry, parse};
-pub use self::server_config::{Endpoint, ServerConfig};
+pub use self::server_config::{Endpoint, RevisionChoice, ServerConfig};
 
 /// The name of the file.
 pub const MCP_FILE: &str = "mcp.json";

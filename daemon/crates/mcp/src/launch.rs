@@ -187,6 +187,7 @@ mod tests {
             exposure: McpExposure::Direct,
             tool_exposure: Vec::new(),
             timeout: Duration::from_secs(1),
+            revision: crate::config::RevisionChoice::WithInitialize,
             shared: false,
             roots: true,
             description: None,

@@ -9,6 +9,8 @@
 
 mod config;
 mod definition;
+mod elicitation;
+mod header_arguments;
 mod http;
 mod launch;
 mod line_reader;
@@ -17,6 +19,7 @@ mod names;
 mod peer;
 mod resource_tools;
 mod result;
+mod revision;
 mod search;
 mod search_tool;
 mod server;
@@ -27,7 +30,8 @@ mod stdio;
 mod tool;
 mod transport;
 
-pub use config::{Endpoint, MCP_FILE, McpConfig, ServerConfig};
+pub use config::{Endpoint, MCP_FILE, McpConfig, RevisionChoice, ServerConfig};
+pub use elicitation::{UserAnswer, UserInput};
 pub use launch::ServerContext;
 pub use search_tool::SEARCH_TOOL;
 pub use session::{McpSession, ServerTool, ToolSink};
