@@ -73,6 +73,8 @@ mod logins;
 mod many_clients;
 mod mcp;
 mod mcp_http;
+mod mcp_questions;
+mod mcp_stateless;
 mod models_file;
 mod pages;
 mod permission_requests;
