@@ -72,6 +72,8 @@ pub enum McpServerState {
     Connected,
     /// The connection has ended; the next call makes another one.
     Disconnected,
+    /// It wants the user to sign in: `mcp_login_start`.
+    NeedsAuth,
     /// It could not be connected; the next call tries again after a pause.
     Failed,
 }

@@ -11,7 +11,7 @@ use agentd_http::deepest_cause;
 use bytes::Bytes;
 use reqwest::{
     Client, RequestBuilder, Response, StatusCode, Url,
-    header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue},
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue},
 };
 use serde_json::Value;
 use tokio::{
@@ -22,6 +22,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     message::{self, OutgoingHead},
+    oauth::{AfterRefusal, Authorization, Challenge, RequestCourse},
     peer::{Peer, PeerHandler, RequestError},
     sse::SseReader,
     transport::Transport,
@@ -68,6 +69,8 @@ pub(crate) struct HttpEndpoint {
     pub(crate) client: Client,
     pub(crate) url: Url,
     pub(crate) headers: HeaderMap,
+    /// Gives each request its token, where no header does.
+    pub(crate) authorization: Option<Arc<Authorization>>,
 }
 
 /// What all tasks of a connection share.
@@ -150,13 +153,50 @@ impl Shared {
         request.headers(headers)
     }
 
-    async fn post(&self, body: Bytes) -> Result<Response, reqwest::Error> {
-        let request = self.headed(self.endpoint.client.post(self.endpoint.url.clone()));
-        request.header(CONTENT_TYPE, "application/json").body(body).send().await
+    /// Sends a request with its token, and again while another token is worth it: a request that was refused did not run.
+    async fn send(&self, request: impl Fn() -> RequestBuilder + Send) -> Result<Response, RequestError> {
+        let failed = |error: reqwest::Error| RequestError::Http(deepest_cause(&error));
+        let Some(authorization) = &self.endpoint.authorization else {
+            return self.headed(request()).send().await.map_err(failed);
+        };
+        let mut course = RequestCourse::default();
+        loop {
+            let token = authorization.token().await.map_err(RequestError::Unauthorized)?;
+            let mut headed = self.headed(request());
+            if let Some(token) = &token {
+                let value = HeaderValue::try_from(format!("Bearer {}", token.expose()));
+                let mut value =
+                    value.map_err(|_| RequestError::Unauthorized("its token cannot be sent".to_owned()))?;
+                value.set_sensitive(true);
+                headed = headed.header(AUTHORIZATION, value);
+            }
+            let response = headed.send().await.map_err(failed)?;
+            let status = response.status();
+            if !matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+                authorization.accepted();
+                return Ok(response);
+            }
+            let challenge = Challenge::of(response.headers());
+            match authorization.refused(&mut course, status, challenge, token.as_ref()).await {
+                AfterRefusal::Repeat => {}
+                AfterRefusal::SignIn(text) | AfterRefusal::Fail(text) => {
+                    return Err(RequestError::Unauthorized(text));
+                }
+                AfterRefusal::Other => return Ok(response),
+            }
+        }
+    }
+
+    async fn post(&self, body: Bytes) -> Result<Response, RequestError> {
+        let post = || {
+            let request = self.endpoint.client.post(self.endpoint.url.clone());
+            request.header(CONTENT_TYPE, "application/json").body(body.clone())
+        };
+        self.send(post).await
     }
 
     async fn notify(&self, body: Bytes) -> Result<(), String> {
-        let response = self.post(body).await.map_err(|error| deepest_cause(&error))?;
+        let response = self.post(body).await.map_err(|error| error.to_string())?;
         if response.status().is_success() { Ok(()) } else { Err(refusal(response).await) }
     }
 
@@ -201,11 +241,11 @@ impl Shared {
             let answer = self.post(body.clone()).await;
             let is_transient = match &answer {
                 Ok(response) => is_transient(response.status()),
-                Err(_) => true,
+                Err(error) => !matches!(error, RequestError::Unauthorized(_)),
             };
             match pauses.next().filter(|_| is_transient) {
                 Some(pause) => sleep(*pause).await,
-                None => return answer.map_err(|error| RequestError::Http(deepest_cause(&error))),
+                None => return answer,
             }
         }
     }
@@ -283,12 +323,13 @@ impl Shared {
         }
     }
 
-    async fn get(&self, last_event: Option<&str>) -> Result<Response, reqwest::Error> {
-        let mut request = self.headed(self.endpoint.client.get(self.endpoint.url.clone()));
-        if let Some(last) = last_event.and_then(|last| HeaderValue::from_str(last).ok()) {
-            request = request.header(LAST_EVENT, last);
-        }
-        request.send().await
+    async fn get(&self, last_event: Option<&str>) -> Result<Response, RequestError> {
+        let last = last_event.and_then(|last| HeaderValue::from_str(last).ok());
+        let get = || {
+            let request = self.endpoint.client.get(self.endpoint.url.clone());
+            last.iter().fold(request, |request, last| request.header(LAST_EVENT, last))
+        };
+        self.send(get).await
     }
 
     /// Ends the session at the server.
@@ -296,9 +337,9 @@ impl Shared {
         if self.established().session.is_none() {
             return;
         }
-        let request = self.headed(self.endpoint.client.delete(self.endpoint.url.clone()));
+        let goodbye = self.send(|| self.endpoint.client.delete(self.endpoint.url.clone()));
         // A server that does not answer forgets the session by itself.
-        let _ = timeout(GOODBYE_WAIT, request.send()).await;
+        let _ = timeout(GOODBYE_WAIT, goodbye).await;
     }
 
     /// Passes messages on. The first result with a revision is that of `initialize`.

@@ -47,6 +47,9 @@ pub(crate) enum RequestError {
     /// The server could not be reached, or answered otherwise than it should.
     #[error("{0}")]
     Http(String),
+    /// The server refused the request for lack of a good token, and did not run it.
+    #[error("{0}")]
+    Unauthorized(String),
     /// The server has ended the session, and did not run the request.
     #[error("the server has ended the session")]
     SessionExpired,

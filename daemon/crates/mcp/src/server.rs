@@ -23,6 +23,7 @@ use crate::{
     config::ServerConfig,
     definition::ToolDefinition,
     launch::ServerContext,
+    oauth::Authorization,
     peer::{Peer, PeerHandler},
 };
 
@@ -48,6 +49,8 @@ pub(crate) trait ServerWatcher: Send + Sync {
 pub(crate) struct McpServer {
     config: ServerConfig,
     context: ServerContext,
+    /// Of a server that is reached by HTTP, where no header of its entry does it.
+    authorization: Option<Arc<Authorization>>,
     state: Mutex<State>,
     /// Held while a connection is made.
     connecting: Arc<tokio::sync::Mutex<()>>,
@@ -61,7 +64,8 @@ pub(crate) struct ServerLease(Arc<McpServer>);
 impl ServerLease {
     pub(crate) fn new(config: ServerConfig, context: ServerContext) -> Arc<Self> {
         let (state, connecting, closing) = (Mutex::default(), Arc::default(), CancellationToken::new());
-        Arc::new(Self(Arc::new(McpServer { config, context, state, connecting, closing })))
+        let authorization = context.authorization(&config);
+        Arc::new(Self(Arc::new(McpServer { config, context, authorization, state, connecting, closing })))
     }
 }
 
@@ -164,17 +168,53 @@ impl McpServer {
     pub(crate) fn view(&self) -> ServerView {
         let state = self.lock();
         let live = state.connection.as_ref().filter(|connection| connection.peer.closed().is_none());
-        let shown = match (live, &state.error) {
-            (Some(_), _) => McpServerState::Connected,
-            _ if state.is_connecting => McpServerState::Connecting,
-            _ if state.failures > 0 => McpServerState::Failed,
-            _ => McpServerState::Disconnected,
+        let sign_in = self.needed_sign_in().filter(|_| !state.is_connecting);
+        let shown = match live {
+            _ if sign_in.is_some() => McpServerState::NeedsAuth,
+            Some(_) => McpServerState::Connected,
+            None if state.is_connecting => McpServerState::Connecting,
+            None if state.failures > 0 => McpServerState::Failed,
+            None => McpServerState::Disconnected,
         };
+        let error = state.error.clone().filter(|_| live.is_none() && !state.is_connecting);
         ServerView {
-            error: state.error.clone().filter(|_| live.is_none() && !state.is_connecting),
+            error: sign_in.or(error),
             facts: live.map(|connection| connection.facts.clone()),
             pid: live.and_then(|connection| connection.pid),
             state: shown,
+        }
+    }
+
+    /// The authorization of its requests.
+    pub(crate) fn authorization(&self) -> Option<&Arc<Authorization>> {
+        self.authorization.as_ref()
+    }
+
+    /// Why the user must sign in, while that is so.
+    pub(super) fn needed_sign_in(&self) -> Option<String> {
+        self.authorization.as_ref()?.needed_sign_in()
+    }
+
+    /// Whether the user must sign in.
+    pub(crate) fn lacks_sign_in(&self) -> bool {
+        self.needed_sign_in().is_some()
+    }
+
+    /// Waits for an attempt to connect, unless it is connected or has said that it wants a sign-in.
+    pub(crate) async fn ensure_tried(self: &Arc<Self>) {
+        if !self.lacks_sign_in() {
+            // The state says what came of it.
+            let _ = self.connection(None, Attempt::Now).await;
+        }
+    }
+
+    /// Connects again where a sign-in was missing and the file of tokens has changed: the user has signed in elsewhere.
+    pub(crate) async fn connect_after_sign_in(self: &Arc<Self>) {
+        if let Some(authorization) = &self.authorization
+            && authorization.needed_sign_in().is_some()
+            && authorization.has_news().await
+        {
+            let _ = self.connection(None, Attempt::Now).await;
         }
     }
 
@@ -244,7 +284,10 @@ impl McpServer {
     /// Fails while the pause after a failure lasts.
     fn check_pause(&self) -> Result<(), String> {
         let state = self.lock();
-        let Some(last) = state.last_failure else { return Ok(()) };
+        // The user may have signed in meanwhile.
+        let Some(last) = state.last_failure.filter(|_| self.needed_sign_in().is_none()) else {
+            return Ok(());
+        };
         let left = pause(state.failures).saturating_sub(last.elapsed());
         if left.is_zero() {
             return Ok(());
@@ -262,10 +305,10 @@ impl McpServer {
             roots: self.config.roots.then(|| self.context.roots()),
             server: self.config.name.clone(),
         });
-        let connecting = connect(&self.config, &self.context, handler);
+        let connecting = connect(&self.config, &self.context, self.authorization.clone(), handler);
         let connected = self.closing.run_until_cancelled(connecting).await;
         let connected = connected.unwrap_or_else(|| Err("its session is closed".to_owned()));
-        let connected = connected.map_err(|error| clean(&error));
+        let connected = connected.map_err(|error| clean(&self.needed_sign_in().unwrap_or(error)));
         let outcome = {
             let mut state = self.lock();
             state.is_connecting = false;

@@ -9,10 +9,10 @@ use std::{
 use agentd_protocol::mcp::McpExposure;
 use serde_json::{Map, Value};
 
-use super::server_config::{DEFAULT_TIMEOUT, Endpoint, ServerConfig};
-
-/// Keys of pi that have no effect here.
-const WITHOUT_EFFECT: [&str; 2] = ["auth", "oauth"];
+use super::{
+    server_config::{DEFAULT_TIMEOUT, Endpoint, ServerConfig},
+    sign_in::sign_in,
+};
 
 /// A timeout from here on is probably meant in milliseconds.
 const PROBABLY_MILLISECONDS: f64 = 1000.0;
@@ -60,7 +60,6 @@ pub(super) fn parse(name: &str, entry: &Value, path: &Path) -> Result<(Entry, Ve
         let (name, path) = (name.to_owned(), path.to_owned());
         return Ok((Entry::Override(Override { name, path, enabled, exposure, tool_exposure }), warnings));
     }
-    warnings.extend(fields.without_effect());
     let endpoint = fields.endpoint()?;
     let shared_by_default = matches!(endpoint, Endpoint::Http { .. });
     let shared = fields.boolean("shared")?.unwrap_or(shared_by_default);
@@ -152,7 +151,9 @@ impl Fields<'_> {
         if !url.starts_with("https://") && !url.starts_with("http://") {
             return Err("\"url\" must begin with https:// or http://".to_owned());
         }
-        Ok(Endpoint::Http { url, headers: self.texts("headers")? })
+        let headers = self.texts("headers")?;
+        let sign_in = sign_in(self.0, &url, &headers)?;
+        Ok(Endpoint::Http { url, headers, sign_in })
     }
 
     fn timeout(&self, warnings: &mut Vec<String>) -> Result<Duration, String> {
@@ -182,12 +183,6 @@ impl Fields<'_> {
             Ok((tool.clone(), exposure(text, "toolExposure", warnings)?))
         };
         object.iter().map(one).collect::<Result<_, String>>().map(Some)
-    }
-
-    /// Warnings of keys that pi has and agentd does not use.
-    fn without_effect(&self) -> impl Iterator<Item = String> {
-        let there = WITHOUT_EFFECT.into_iter().filter(|key| self.0.contains_key(*key));
-        there.map(|key| format!("\"{key}\" has no effect: agentd does not sign in to MCP servers"))
     }
 }
 
@@ -264,7 +259,6 @@ mod tests {
         for (entry, says) in [
             (json!({"command": "a", "timeout": 30000}), "is in seconds"),
             (json!({"command": "a", "exposure": "codemode"}), "counts as \"deferred\""),
-            (json!({"url": "https://b", "oauth": {}}), "\"oauth\" has no effect"),
         ] {
             let (_, warnings) = server(&entry).unwrap();
             assert!(warnings.iter().any(|text| text.contains(says)), "{says:?} is missing in {warnings:?}");

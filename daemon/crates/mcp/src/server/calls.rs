@@ -35,6 +35,7 @@ impl McpServer {
             let connection = match self.connection(Some(&cancel), Attempt::AfterPause).await {
                 Ok(connection) => connection,
                 Err(None) => return Err(ToolError(ABORTED.to_owned())),
+                Err(Some(error)) if self.needed_sign_in().is_some() => return Err(ToolError(error)),
                 Err(Some(error)) => {
                     let server = &self.config.name;
                     return Err(ToolError(format!("The MCP server \"{server}\" is not there: {error}")));
@@ -55,9 +56,13 @@ impl McpServer {
                 break answer;
             }
         };
+        if matches!(answer, Err(RequestError::Unauthorized(_))) {
+            self.tell(false);
+        }
         let answer = answer.map_err(|error| {
             ToolError(match error {
                 RequestError::Cancelled => ABORTED.to_owned(),
+                RequestError::Unauthorized(text) => clean(&text),
                 RequestError::Closed(reason) => {
                     format!("MCP tool {name} failed: {}. The call may have run.", clean(&reason))
                 }

@@ -10,6 +10,7 @@ use crate::{
     definition::ToolDefinition,
     http,
     launch::ServerContext,
+    oauth::Authorization,
     peer::{Peer, PeerHandler, RequestError, RequestTerms},
     stdio,
     transport::Transport,
@@ -66,6 +67,7 @@ impl Drop for Connection {
 pub(crate) async fn connect(
     config: &ServerConfig,
     context: &ServerContext,
+    authorization: Option<Arc<Authorization>>,
     handler: Arc<dyn PeerHandler>,
 ) -> Result<(Connection, Vec<ToolDefinition>), String> {
     let transport = match &config.endpoint {
@@ -73,7 +75,9 @@ pub(crate) async fn connect(
             let command = context.command(config)?;
             stdio::start(command, &context.launcher, &context.tasks, handler).await?
         }
-        Endpoint::Http { .. } => http::start(context.endpoint(config)?, &context.tasks, handler),
+        Endpoint::Http { .. } => {
+            http::start(context.endpoint(config, authorization)?, &context.tasks, handler)
+        }
     };
     let Transport { peer, pid, over, gone } = transport;
     // Whatever fails from here on ends the server.
