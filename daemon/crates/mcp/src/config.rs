@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use self::entry::{Entry, parse};
 pub use self::{
-    server_config::{Endpoint, ServerConfig},
+    server_config::{Endpoint, RevisionChoice, ServerConfig},
     sign_in::{ClientRegistration, Grant, IdentityProvider, OAuthConfig, SignIn},
 };
 

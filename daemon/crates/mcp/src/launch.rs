@@ -231,6 +231,7 @@ mod tests {
             exposure: McpExposure::Direct,
             tool_exposure: Vec::new(),
             timeout: Duration::from_secs(1),
+            revision: crate::config::RevisionChoice::WithInitialize,
             shared: false,
             roots: true,
             description: None,

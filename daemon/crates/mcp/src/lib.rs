@@ -9,6 +9,8 @@
 
 mod config;
 mod definition;
+mod elicitation;
+mod header_arguments;
 mod http;
 mod launch;
 mod line_reader;
@@ -18,6 +20,7 @@ mod oauth;
 mod peer;
 mod resource_tools;
 mod result;
+mod revision;
 mod search;
 mod search_tool;
 mod server;
@@ -29,9 +32,10 @@ mod tool;
 mod transport;
 
 pub use config::{
-    ClientRegistration, Endpoint, Grant, IdentityProvider, MCP_FILE, McpConfig, OAuthConfig, ServerConfig,
-    SignIn,
+    ClientRegistration, Endpoint, Grant, IdentityProvider, MCP_FILE, McpConfig, OAuthConfig, RevisionChoice,
+    ServerConfig, SignIn,
 };
+pub use elicitation::{UserAnswer, UserInput};
 pub use launch::ServerContext;
 pub use oauth::OAuthError;
 pub use search_tool::SEARCH_TOOL;

@@ -4,7 +4,11 @@
 //! for a pause that doubles; calls before its end fail at once and say why. Calls are never repeated: nobody knows whether they have run.
 
 mod calls;
+mod follow;
 mod handshake;
+mod lists;
+mod rounds;
+mod subscription;
 
 use std::{
     ops::Deref,
@@ -18,13 +22,14 @@ use serde_json::Value;
 use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use self::handshake::{Connection, ServerFacts, connect, list_tools};
+use self::{
+    follow::{follow, stale},
+    handshake::{Connection, ServerFacts, connect},
+    lists::ToolList,
+};
 use crate::{
-    config::ServerConfig,
-    definition::ToolDefinition,
-    launch::ServerContext,
-    oauth::Authorization,
-    peer::{Peer, PeerHandler},
+    config::ServerConfig, definition::ToolDefinition, elicitation::UserInput, launch::ServerContext,
+    oauth::Authorization, peer::PeerHandler,
 };
 
 /// The pause after the first failure; each further one doubles it.
@@ -33,9 +38,6 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// The least time between two readings of a server's list of tools, however often it says that the list has changed.
-const LIST_PAUSE: Duration = Duration::from_secs(1);
-
 /// The longest error of a server that is passed on, in bytes.
 const MAX_ERROR: usize = 4000;
 
@@ -43,6 +45,9 @@ const MAX_ERROR: usize = 4000;
 pub(crate) trait ServerWatcher: Send + Sync {
     /// The state has changed, and with `tools` the tools, too.
     fn changed(&self, tools: bool);
+
+    /// The user of the session that watches.
+    fn user(&self) -> Option<Arc<dyn UserInput>>;
 }
 
 /// A server with its connection.
@@ -93,6 +98,10 @@ struct State {
     has_resources: bool,
     is_connecting: bool,
     tools: Arc<[ToolDefinition]>,
+    /// When the list of tools is to be read again, where the server says how long it counts and nothing when it changes.
+    stale: Option<Instant>,
+    /// Wakes the reading of tools.
+    tools_changed: Arc<Notify>,
     /// Why the last attempt failed, or the last connection ended.
     error: Option<String>,
     /// Failed attempts since the last connection.
@@ -119,6 +128,10 @@ struct Events {
 }
 
 impl PeerHandler for Events {
+    fn server(&self) -> &str {
+        &self.server
+    }
+
     fn notification(&self, method: &str, params: &Value) {
         match method {
             "notifications/tools/list_changed" => self.tools_changed.notify_one(),
@@ -313,13 +326,15 @@ impl McpServer {
             let mut state = self.lock();
             state.is_connecting = false;
             match connected {
-                Ok((connection, tools)) => {
+                Ok((connection, list)) => {
                     let connection = Arc::new(connection);
                     state.connections += 1;
                     state.has_resources = connection.facts.has_resources;
                     state.connection = Some(Arc::clone(&connection));
                     (state.failures, state.last_failure, state.error) = (0, None, None);
-                    state.tools = tools.into();
+                    state.tools_changed = tools_changed;
+                    state.stale = stale(&connection, &list);
+                    state.tools = list.tools.into();
                     Ok(connection)
                 }
                 Err(error) => {
@@ -339,9 +354,16 @@ impl McpServer {
             }
         };
         if let Ok(connection) = &outcome {
-            let number = self.lock().connections;
-            let (peer, over) = (connection.peer.clone(), connection.over.clone());
-            self.context.tasks.spawn(follow(Arc::downgrade(self), (number, peer, over), tools_changed));
+            let (number, tools_changed) = {
+                let state = self.lock();
+                (state.connections, Arc::clone(&state.tools_changed))
+            };
+            self.context.tasks.spawn(follow(
+                Arc::downgrade(self),
+                Arc::downgrade(connection),
+                number,
+                tools_changed,
+            ));
         }
         self.tell(outcome.is_ok());
         outcome
@@ -353,16 +375,32 @@ impl McpServer {
     }
 
     /// Takes note of another list of tools.
-    fn set_tools(&self, tools: Vec<ToolDefinition>) {
+    fn set_tools(&self, list: ToolList, stale: Option<Instant>) {
         let is_new = {
             let mut state = self.lock();
-            let is_new = *state.tools != *tools;
-            state.tools = tools.into();
+            let is_new = *state.tools != *list.tools;
+            state.tools = list.tools.into();
+            state.stale = stale;
             is_new
         };
         if is_new {
             self.tell(true);
         }
+    }
+
+    /// Has the tools read again, in the background, where their list no longer counts.
+    pub(super) fn renew_tools(&self) {
+        let mut state = self.lock();
+        if state.stale.is_some_and(|stale| stale <= Instant::now()) {
+            state.stale = None;
+            state.tools_changed.notify_one();
+        }
+    }
+
+    /// The user of the one session that has the server; `None` where there are several, or none.
+    pub(super) fn only_user(&self) -> Option<Arc<dyn UserInput>> {
+        let watchers: Vec<_> = self.lock().watchers.iter().filter_map(Weak::upgrade).collect();
+        if let [watcher] = &watchers[..] { watcher.user() } else { None }
     }
 
     fn tell(&self, tools: bool) {
@@ -383,41 +421,6 @@ pub(super) enum Attempt {
     Now,
     /// Not in the pause after a failure.
     AfterPause,
-}
-
-/// Reads the tools again when the server says that they have changed, and notes the end of the connection. Does not keep it: the
-/// connection ends with its server.
-async fn follow(
-    server: Weak<McpServer>,
-    (number, peer, over): (u64, Peer, CancellationToken),
-    tools_changed: Arc<Notify>,
-) {
-    let reading = async {
-        loop {
-            tools_changed.notified().await;
-            let Some(timeout) = server.upgrade().map(|server| server.config.set_up_timeout()) else { return };
-            match list_tools(&peer, timeout).await {
-                Ok(tools) => {
-                    let Some(server) = server.upgrade() else { return };
-                    server.set_tools(tools);
-                }
-                Err(error) => {
-                    tracing::warn!(error = clean(&error), "the tools of an MCP server could not be listed")
-                }
-            }
-            tokio::time::sleep(LIST_PAUSE).await;
-        }
-    };
-    over.run_until_cancelled(reading).await;
-    let Some(server) = server.upgrade() else { return };
-    {
-        let mut state = server.lock();
-        if state.connections == number && state.connection.is_some() {
-            state.error = peer.closed().map(|reason| clean(&reason));
-            state.connection = None;
-        }
-    }
-    server.tell(false);
 }
 
 fn pause(failures: u32) -> Duration {

@@ -26,6 +26,7 @@ use self::{
 use crate::{
     config::McpConfig,
     definition::ToolDefinition,
+    elicitation::UserInput,
     launch::ServerContext,
     names::NameTable,
     resource_tools::{ResourceServers, resource_tools},
@@ -70,6 +71,8 @@ struct Inner {
     /// Itself, for the search.
     this: Weak<Inner>,
     sink: OnceLock<ToolSink>,
+    /// Answers what the servers ask.
+    user: OnceLock<Arc<dyn UserInput>>,
     /// When the session was started.
     started: OnceLock<Instant>,
     /// Keeps one call for the session.
@@ -85,6 +88,10 @@ impl ServerWatcher for Inner {
         }
         self.changed.notify_one();
         self.changes.send_modify(|count| *count += 1);
+    }
+
+    fn user(&self) -> Option<Arc<dyn UserInput>> {
+        self.user.get().cloned()
     }
 }
 
@@ -117,6 +124,7 @@ impl McpSession {
             servers: Mutex::new(servers),
             names: Mutex::default(),
             sink: OnceLock::new(),
+            user: OnceLock::new(),
             started: OnceLock::new(),
             changed: Notify::new(),
             changes: watch::Sender::new(0),
@@ -137,8 +145,15 @@ impl McpSession {
     }
 
     /// Connects the servers in the background; their tools go to `sink`. `loaded` are the names of tools that the model had before, in a
-    /// session that goes on. The first call counts. Must be called within the runtime.
-    pub fn start(&self, loaded: impl IntoIterator<Item = String>, sink: ToolSink) {
+    /// session that goes on; `user` answers what servers ask. The first call counts. Must be called within the runtime.
+    pub fn start(
+        &self,
+        loaded: impl IntoIterator<Item = String>,
+        user: Option<Arc<dyn UserInput>>,
+        sink: ToolSink,
+    ) {
+        // First: tools of a shared server may be there at once.
+        user.map(|user| self.0.user.set(user));
         if self.0.sink.set(sink).is_err() {
             return;
         }
@@ -316,7 +331,12 @@ impl Inner {
         for NamedTool { name, server, definition, exposure } in self.named_tools(&servers) {
             let config = server.server.config();
             let is_loaded = loaded.contains(&name);
-            let tool = McpTool::new(Arc::downgrade(&**server.server), &definition, name, &self.storage);
+            let tool = McpTool::new(
+                Arc::downgrade(&**server.server),
+                &definition,
+                name,
+                (&self.storage, self.user.get().cloned()),
+            );
             tools.push(ServerTool {
                 tool: Arc::new(tool),
                 server: Some(config.name.clone()),

@@ -10,9 +10,10 @@ use agentd_protocol::mcp::McpExposure;
 use serde_json::{Map, Value};
 
 use super::{
-    server_config::{DEFAULT_TIMEOUT, Endpoint, ServerConfig},
+    server_config::{DEFAULT_TIMEOUT, Endpoint, RevisionChoice, ServerConfig},
     sign_in::sign_in,
 };
+use crate::revision::STATELESS;
 
 /// A timeout from here on is probably meant in milliseconds.
 const PROBABLY_MILLISECONDS: f64 = 1000.0;
@@ -62,6 +63,7 @@ pub(super) fn parse(name: &str, entry: &Value, path: &Path) -> Result<(Entry, Ve
     }
     let endpoint = fields.endpoint()?;
     let shared_by_default = matches!(endpoint, Endpoint::Http { .. });
+    let revision = fields.revision(&endpoint)?;
     let shared = fields.boolean("shared")?.unwrap_or(shared_by_default);
     let config = ServerConfig {
         name: name.to_owned(),
@@ -71,6 +73,7 @@ pub(super) fn parse(name: &str, entry: &Value, path: &Path) -> Result<(Entry, Ve
         exposure: exposure.unwrap_or_default(),
         tool_exposure: tool_exposure.unwrap_or_default(),
         timeout: fields.timeout(&mut warnings)?,
+        revision,
         shared,
         // Which folder would a server be told that works for several sessions?
         roots: fields.boolean("roots")?.unwrap_or(true) && !shared,
@@ -156,6 +159,16 @@ impl Fields<'_> {
         Ok(Endpoint::Http { url, headers, sign_in })
     }
 
+    /// A program is not asked for the stateless revision by default: one that does not know it may end, or never answer.
+    fn revision(&self, endpoint: &Endpoint) -> Result<RevisionChoice, String> {
+        match (self.text("protocol")?.as_deref(), endpoint) {
+            (Some("auto"), _) | (None, Endpoint::Http { .. }) => Ok(RevisionChoice::Auto),
+            (Some("legacy"), _) | (None, Endpoint::Stdio { .. }) => Ok(RevisionChoice::WithInitialize),
+            (Some(STATELESS), _) => Ok(RevisionChoice::Stateless),
+            (Some(_), _) => Err(format!("\"protocol\" must be \"auto\", \"legacy\" or \"{STATELESS}\"")),
+        }
+    }
+
     fn timeout(&self, warnings: &mut Vec<String>) -> Result<Duration, String> {
         let Some(value) = self.0.get("timeout") else { return Ok(DEFAULT_TIMEOUT) };
         let seconds = value.as_f64().filter(|seconds| *seconds > 0.0);
@@ -225,6 +238,10 @@ mod tests {
         let (config, _) =
             server(&json!({"url": "https://x.example/mcp", "type": "streamable-http"})).unwrap();
         assert!(config.shared && !config.roots);
+        assert_eq!(config.revision, RevisionChoice::Auto);
+        let revision = |entry: Value| server(&entry).unwrap().0.revision;
+        assert_eq!(revision(json!({"command": "x"})), RevisionChoice::WithInitialize);
+        assert_eq!(revision(json!({"command": "x", "protocol": "2026-07-28"})), RevisionChoice::Stateless);
     }
 
     #[test]
@@ -246,6 +263,7 @@ mod tests {
             (json!({"command": "a", "toolExposure": ["hush"]}), "\"toolExposure\" must be"),
             (json!({"command": "a", "enabled": "hush"}), "true or false"),
             (json!({"enabled": true, "timeout": 3}), "not \"timeout\""),
+            (json!({"command": "a", "protocol": "hush"}), "\"protocol\" must be"),
         ] {
             let problem = server(&entry).unwrap_err();
             assert!(problem.contains(says), "{says:?} is missing in {problem}");

@@ -29,12 +29,25 @@ pub struct ServerConfig {
     pub tool_exposure: Vec<(String, McpExposure)>,
     /// The time for a call.
     pub timeout: Duration,
+    /// Which revisions of MCP it may speak.
+    pub revision: RevisionChoice,
     /// Whether sessions with the same configuration share it.
     pub shared: bool,
     /// Whether it is told the working directory.
     pub roots: bool,
     /// Its purpose, for the model.
     pub description: Option<String>,
+}
+
+/// Which revisions of MCP a server is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RevisionChoice {
+    /// The stateless one, and where the server does not know it, those with `initialize`.
+    Auto,
+    /// Those with `initialize`.
+    WithInitialize,
+    /// The stateless one (2026-07-28).
+    Stateless,
 }
 
 /// How a server is reached.

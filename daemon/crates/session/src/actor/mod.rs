@@ -17,6 +17,7 @@ mod explain;
 mod lifecycle;
 mod mcp;
 mod mcp_sign_in;
+mod mcp_user;
 mod models;
 mod outputs;
 mod permissions;
