@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::{
     challenge::Challenge,
     error::OAuthError,
-    metadata::{ResourceMetadata, ServerMetadata, issuer_addresses, resource_addresses},
+    metadata::{ExpectedIssuer, ResourceMetadata, ServerMetadata, issuer_addresses, resource_addresses},
 };
 
 /// How endpoints are asked: the daemon's clients, by the session's network.
@@ -72,13 +72,13 @@ pub(crate) async fn discover(http: &OAuthHttp, start: SearchStart<'_>) -> Result
     }
     let resource = find_resource(http, server, named).await?;
     let found = match metadata_url {
-        Some(configured) => ServerMetadata::read(&http.get(configured).await?, None)?,
+        Some(configured) => ServerMetadata::read(&http.get(configured).await?, ExpectedIssuer::Any)?,
         None => match resource.as_ref().map(|resource| resource.authorization_servers.first()) {
-            Some(Some(issuer)) => find_server(http, issuer).await?,
+            Some(Some(issuer)) => find_server(http, ExpectedIssuer::Exactly(issuer)).await?,
             // Before there was metadata of resources, a server was its own authorization server.
             Some(None) | None => {
                 let origin = server.origin().ascii_serialization();
-                match find_server(http, &origin).await {
+                match find_server(http, ExpectedIssuer::At(&origin)).await {
                     Err(OAuthError::NoMetadata { .. }) if resource.is_none() && is_challenged => {
                         ServerMetadata::fallback(server)
                     }
@@ -124,13 +124,14 @@ async fn find_resource(
     Ok(None)
 }
 
-async fn find_server(http: &OAuthHttp, issuer: &str) -> Result<ServerMetadata, OAuthError> {
+async fn find_server(http: &OAuthHttp, expected: ExpectedIssuer<'_>) -> Result<ServerMetadata, OAuthError> {
+    let issuer = expected.text();
     let wrong = || OAuthError::Metadata { of: issuer.to_owned(), why: "the issuer is no URL" };
     let url = Url::parse(issuer).map_err(|_| wrong())?;
     let mut last = None;
     for address in issuer_addresses(&url) {
         match http.get(address.as_str()).await {
-            Ok(document) => return ServerMetadata::read(&document, Some(issuer)),
+            Ok(document) => return ServerMetadata::read(&document, expected),
             Err(error) if is_absent(&error) => last = Some(error),
             Err(error) => return Err(error.into()),
         }

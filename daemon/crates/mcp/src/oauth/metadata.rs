@@ -48,6 +48,38 @@ pub(crate) fn covers(resource: &str, server: &Url) -> bool {
     resource.origin().is_tuple() && resource.origin() == server.origin() && is_inside
 }
 
+/// The issuer that metadata must be of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum ExpectedIssuer<'a> {
+    /// The one that was asked; a slash at the end does not count.
+    Exactly(&'a str),
+    /// One at this origin: a server of the revision 2025-03-26 is its own authorization server, and its issuer may have a path.
+    At(&'a str),
+    /// Any: the user configured the address of the metadata.
+    Any,
+}
+
+impl ExpectedIssuer<'_> {
+    fn is(self, issuer: &str) -> bool {
+        let without_slash = |text: &str| text.strip_suffix('/').unwrap_or(text).to_owned();
+        match self {
+            Self::Exactly(expected) => without_slash(expected) == without_slash(issuer),
+            Self::At(origin) => {
+                Url::parse(issuer).is_ok_and(|issuer| issuer.origin().ascii_serialization() == origin)
+            }
+            Self::Any => true,
+        }
+    }
+
+    /// The issuer or origin; empty where any will do.
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Self::Exactly(text) | Self::At(text) => text,
+            Self::Any => "",
+        }
+    }
+}
+
 /// The metadata of an authorization server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ServerMetadata {
@@ -72,17 +104,18 @@ pub(crate) struct ServerMetadata {
 }
 
 impl ServerMetadata {
-    /// Reads metadata. `expected` is the issuer that was asked; `None` where the user configured the address of the metadata.
+    /// Reads metadata.
     ///
     /// # Errors
     /// It is of another server.
-    pub(crate) fn read(document: &Map<String, Value>, expected: Option<&str>) -> Result<Self, OAuthError> {
+    pub(crate) fn read(
+        document: &Map<String, Value>,
+        expected: ExpectedIssuer<'_>,
+    ) -> Result<Self, OAuthError> {
         let issuer = text(document, "issuer").unwrap_or_default();
-        let without_slash = |text: &str| text.strip_suffix('/').unwrap_or(text).to_owned();
-        if let Some(expected) = expected
-            && without_slash(expected) != without_slash(&issuer)
-        {
-            return Err(OAuthError::IssuerMismatch { issuer, expected: expected.to_owned() });
+        if !expected.is(&issuer) {
+            let expected = expected.text().to_owned();
+            return Err(OAuthError::IssuerMismatch { issuer, expected });
         }
         let is = |name: &str| document.get(name) == Some(&Value::Bool(true));
         Ok(Self {
@@ -223,13 +256,17 @@ mod tests {
         assert!(ResourceMetadata::read(&Map::new(), &server).is_err());
 
         let of = document(json!({"issuer": "https://a/", "client_id_metadata_document_supported": true}));
-        let read = ServerMetadata::read(&of, Some("https://a")).unwrap();
+        let read = ServerMetadata::read(&of, ExpectedIssuer::Exactly("https://a")).unwrap();
         assert!(read.takes_client_documents && !read.names_itself);
         assert_eq!(read.issuer, "https://a/", "as it is published");
-        let error = ServerMetadata::read(&of, Some("https://b")).unwrap_err();
+        let error = ServerMetadata::read(&of, ExpectedIssuer::Exactly("https://b")).unwrap_err();
         assert!(matches!(error, OAuthError::IssuerMismatch { .. }), "{error}");
-        assert!(ServerMetadata::read(&Map::new(), Some("https://b")).is_err());
-        assert!(ServerMetadata::read(&of, None).is_ok());
+        assert!(ServerMetadata::read(&Map::new(), ExpectedIssuer::Exactly("https://b")).is_err());
+        assert!(ServerMetadata::read(&of, ExpectedIssuer::Any).is_ok());
+        let with_path = document(json!({"issuer": "https://a/oauth"}));
+        assert!(ServerMetadata::read(&with_path, ExpectedIssuer::At("https://a")).is_ok());
+        assert!(ServerMetadata::read(&with_path, ExpectedIssuer::At("https://b")).is_err());
+        assert!(ServerMetadata::read(&with_path, ExpectedIssuer::Exactly("https://a")).is_err());
     }
 
     proptest! {
@@ -245,7 +282,7 @@ mod tests {
             if let Ok(read) = ResourceMetadata::read(&document, &server) {
                 prop_assert!(covers(&read.resource, &server));
             }
-            if let Ok(read) = ServerMetadata::read(&document, Some("https://a.example")) {
+            if let Ok(read) = ServerMetadata::read(&document, ExpectedIssuer::Exactly("https://a.example")) {
                 prop_assert_eq!(read.issuer.trim_end_matches('/'), "https://a.example");
             }
         }
