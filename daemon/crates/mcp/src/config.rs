@@ -4,6 +4,7 @@
 //! project. An entry that is wrong is reported with its file and left out; the others count.
 
 mod entry;
+mod oauth_config;
 mod server_config;
 mod sign_in;
 
@@ -15,8 +16,8 @@ use serde_json::Value;
 
 use self::entry::{Entry, parse};
 pub use self::{
+    oauth_config::{ClientRegistration, Grant, IdentityProvider, OAuthConfig, SignIn},
     server_config::{Endpoint, RevisionChoice, ServerConfig},
-    sign_in::{ClientRegistration, Grant, IdentityProvider, OAuthConfig, SignIn},
 };
 
 /// The name of the file.

@@ -7,7 +7,7 @@ use agentd_protocol::{
     settings::matches_pattern,
 };
 
-use super::sign_in::SignIn;
+use super::oauth_config::SignIn;
 
 /// The time for a call where the entry says nothing.
 pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
