@@ -251,6 +251,7 @@ fn a_server_can_get_the_token_of_a_login() {
     model.push(Reply::stream(sse::calls(&[("c1", "mcp__web__echo", json!({}))])));
     model.push(Reply::stream(sse::answer("Ok.")));
     let events = Value::from(client.prompt("Go.")).to_string();
-    assert_says(&events, &["could not be authorized", "agentctl login p"]);
+    assert_says(&events, &["requires sign-in: run agentctl login p (", "there is none"]);
     assert!(!events.contains("hush"), "{events}");
+    wait_for(&mut client, "needs-auth");
 }

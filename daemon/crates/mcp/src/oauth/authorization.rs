@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use agentd_auth::{Auth, Secret};
+use agentd_auth::{Auth, AuthError, RenewError, Secret};
 use reqwest::Url;
 use tokio_util::task::TaskTracker;
 
@@ -119,7 +119,7 @@ impl Authorization {
         let config = match &self.parts.source {
             TokenSource::Login(provider, auth) => {
                 let token = login_token(provider, auth.as_ref(), None).await;
-                return token.map(Some).map_err(|problem| self.describe(&problem));
+                return token.map(Some).map_err(|problem| self.without_login(&problem));
             }
             TokenSource::OAuth(config) => config,
         };
@@ -318,17 +318,31 @@ impl Authorization {
     }
 }
 
+/// Why there is no token of a login.
+struct NoLoginToken {
+    text: String,
+    /// Whether there may be one later, without the user.
+    may_pass: bool,
+}
+
 /// The token of the user's login with a provider.
 ///
 /// # Errors
-/// The text says why there is none.
+/// [`NoLoginToken`].
 async fn login_token(
     provider: &str,
     auth: Option<&Auth>,
     refused: Option<&Secret>,
-) -> Result<Secret, String> {
-    let Some(auth) = auth else { return Err(format!("there is no login with {provider}")) };
-    let token = auth.token_of_login(provider, refused).await;
-    // The first paragraph is for models; what is behind it says what to do.
-    token.map_err(|error| error.to_string().replace("\n\n", " "))
+) -> Result<Secret, NoLoginToken> {
+    let Some(auth) = auth else {
+        let text = format!("there is no login with {provider}");
+        return Err(NoLoginToken { text, may_pass: false });
+    };
+    auth.token_of_login(provider, refused).await.map_err(|error| match &error {
+        AuthError::Login { problem, .. } => NoLoginToken {
+            text: problem.to_string(),
+            may_pass: matches!(&**problem, RenewError::Endpoint(error) if error.may_pass()),
+        },
+        error => NoLoginToken { text: error.to_string(), may_pass: true },
+    })
 }

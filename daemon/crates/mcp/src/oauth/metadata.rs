@@ -117,6 +117,12 @@ impl ServerMetadata {
             let expected = expected.text().to_owned();
             return Err(OAuthError::IssuerMismatch { issuer, expected });
         }
+        if issuer.is_empty() {
+            return Err(OAuthError::Metadata {
+                of: "the authorization server".to_owned(),
+                why: "it has no \"issuer\"",
+            });
+        }
         let is = |name: &str| document.get(name) == Some(&Value::Bool(true));
         Ok(Self {
             issuer,
@@ -263,6 +269,7 @@ mod tests {
         assert!(matches!(error, OAuthError::IssuerMismatch { .. }), "{error}");
         assert!(ServerMetadata::read(&Map::new(), ExpectedIssuer::Exactly("https://b")).is_err());
         assert!(ServerMetadata::read(&of, ExpectedIssuer::Any).is_ok());
+        assert!(ServerMetadata::read(&Map::new(), ExpectedIssuer::Any).is_err());
         let with_path = document(json!({"issuer": "https://a/oauth"}));
         assert!(ServerMetadata::read(&with_path, ExpectedIssuer::At("https://a")).is_ok());
         assert!(ServerMetadata::read(&with_path, ExpectedIssuer::At("https://b")).is_err());

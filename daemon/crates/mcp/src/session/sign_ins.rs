@@ -47,7 +47,7 @@ impl McpSession {
         name: &str,
         life: Option<Duration>,
     ) -> Result<StartedSignIn, OAuthError> {
-        let server = self.0.server(name)?;
+        let (server, is_wanted) = self.0.server(name)?;
         let Some(authorization) = server.authorization() else {
             let text = format!(
                 "\"{name}\" has no sign-in: it is a program, or its entry has an Authorization header"
@@ -56,6 +56,9 @@ impl McpSession {
         };
         // The server's own refusal says best where to sign in.
         server.ensure_tried().await;
+        if !is_wanted {
+            server.close().await;
+        }
         let life = life.unwrap_or(USUAL_LIFE).clamp(Duration::from_secs(1), LONGEST_LIFE);
         self.0.sign_ins().retain(|_, other| other.server != name);
         let open = Arc::new(authorization.begin_sign_in(life).await?);
@@ -91,7 +94,10 @@ impl McpSession {
         };
         self.0.sign_ins().remove(id);
         finished?;
-        self.0.server(&name)?.reconnect().await;
+        let (server, is_wanted) = self.0.server(&name)?;
+        if is_wanted {
+            server.reconnect().await;
+        }
         Ok(())
     }
 
@@ -153,10 +159,11 @@ impl McpSession {
 }
 
 impl Inner {
-    fn server(&self, name: &str) -> Result<Arc<McpServer>, OAuthError> {
+    /// A server, and whether the session uses it.
+    fn server(&self, name: &str) -> Result<(Arc<McpServer>, bool), OAuthError> {
         let servers = self.lock();
         match servers.get(name) {
-            Some(found) => Ok(Arc::clone(&**found.server)),
+            Some(found) => Ok((Arc::clone(&**found.server), found.is_wanted())),
             None => Err(OAuthError::NoServer(self.unknown(&servers, name))),
         }
     }

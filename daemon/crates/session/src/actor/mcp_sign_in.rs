@@ -98,6 +98,9 @@ fn not_started(error: &OAuthError) -> Failure {
         OAuthError::IssuerMismatch { .. } => Some(
             "Where the server has moved to another authorization server: `agentctl mcp logout` forgets the old one.",
         ),
+        OAuthError::NotAsked | OAuthError::Endpoint(_) => {
+            Some("A server without a sign-in can be given a token in \"headers\" of its entry.")
+        }
         _ => None,
     };
     failed(error, hint)

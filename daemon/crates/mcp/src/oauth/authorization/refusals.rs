@@ -5,7 +5,9 @@ use std::sync::Arc;
 use agentd_auth::{Auth, Secret};
 use reqwest::StatusCode;
 
-use super::{AfterRefusal, Authorization, MAX_REPEATS, RequestCourse, TokenSource, login_token};
+use super::{
+    AfterRefusal, Authorization, MAX_REPEATS, NoLoginToken, RequestCourse, TokenSource, login_token,
+};
 use crate::{
     config::Grant,
     oauth::{
@@ -70,8 +72,9 @@ impl Authorization {
         }
         match login_token(provider, auth, sent).await {
             Ok(token) if Some(&token) != sent => AfterRefusal::Repeat,
-            Ok(_) => self.need_sign_in(None),
-            Err(problem) => self.need_sign_in(Some(&problem)),
+            Ok(_) => self.need_sign_in(),
+            Err(problem) if problem.may_pass => AfterRefusal::Fail(self.without_login(&problem)),
+            Err(problem) => AfterRefusal::SignIn(self.without_login(&problem)),
         }
     }
 
@@ -120,18 +123,18 @@ impl Authorization {
             Ok(tokens) => tokens,
             Err(error) => return AfterRefusal::Fail(self.fails(&error)),
         };
-        let Some(tokens) = tokens else { return self.need_sign_in(None) };
+        let Some(tokens) = tokens else { return self.need_sign_in() };
         // The user has signed in elsewhere, or another process has renewed.
         if Some(&tokens.access) != sent && !tokens.is_over() {
             return AfterRefusal::Repeat;
         }
         if std::mem::replace(&mut course.has_renewed, true) {
-            return self.need_sign_in(None);
+            return self.need_sign_in();
         }
         match self.renew(tokens.access).await {
             Ok(_) => AfterRefusal::Repeat,
             Err(error) if error.may_pass() => AfterRefusal::Fail(self.fails(&error)),
-            Err(_) => self.need_sign_in(None),
+            Err(_) => self.need_sign_in(),
         }
     }
 
@@ -170,20 +173,32 @@ impl Authorization {
         ))
     }
 
-    fn need_sign_in(&self, why: Option<&str>) -> AfterRefusal {
+    /// Notes that the user must sign in.
+    fn need_sign_in(&self) -> AfterRefusal {
+        AfterRefusal::SignIn(self.note_sign_in(None))
+    }
+
+    /// Notes that the user must sign in, and why: the text for requests.
+    fn note_sign_in(&self, why: Option<&str>) -> String {
         let name = &self.parts.name;
-        let text = match (&self.parts.source, why) {
-            (TokenSource::Login(provider, _), Some(why)) => {
-                format!("MCP server \"{name}\" requires sign-in: run agentctl login {provider} ({why})")
+        let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
+        let text = match &self.parts.source {
+            TokenSource::Login(provider, _) => {
+                format!("MCP server \"{name}\" requires sign-in: run agentctl login {provider}{why}")
             }
-            (TokenSource::Login(provider, _), None) => {
-                format!("MCP server \"{name}\" requires sign-in: run agentctl login {provider}")
-            }
-            (TokenSource::OAuth(_), _) => {
-                format!("MCP server \"{name}\" requires sign-in: run agentctl mcp login {name}")
+            TokenSource::OAuth(_) => {
+                format!("MCP server \"{name}\" requires sign-in: run agentctl mcp login {name}{why}")
             }
         };
         self.lock().sign_in = Some(text.clone());
-        AfterRefusal::SignIn(text)
+        text
+    }
+
+    /// What a request says for which there is no token of a login. Where only the user can help, that is noted.
+    pub(super) fn without_login(&self, problem: &NoLoginToken) -> String {
+        if problem.may_pass {
+            return self.describe(&problem.text);
+        }
+        self.note_sign_in(Some(&problem.text))
     }
 }
