@@ -25,7 +25,10 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub(crate) use self::answers::is_transient;
-use self::answers::{limited, read_all, refusal};
+use self::{
+    answers::{limited, read_all, refusal},
+    stateless_headers::REVISION,
+};
 use crate::{
     message::{self, Outgoing},
     oauth::Authorization,
@@ -38,9 +41,6 @@ const ACCEPTED: &str = "application/json, text/event-stream";
 
 /// The header with the name of the session.
 const SESSION: &str = "mcp-session-id";
-
-/// The header with the revision.
-const REVISION: &str = "mcp-protocol-version";
 
 /// Requests of one connection at a time; more wait.
 const AT_ONCE: usize = 32;

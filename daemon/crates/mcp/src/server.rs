@@ -24,7 +24,6 @@ use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use self::{
-    follow::{follow, stale},
     handshake::{Connection, ServerFacts, connect},
     lists::ToolList,
 };
@@ -301,7 +300,7 @@ impl McpServer {
                     state.connection = Some(Arc::clone(&connection));
                     (state.failures, state.last_failure, state.error) = (0, None, None);
                     state.tools_changed = tools_changed;
-                    state.stale = stale(&connection, &list);
+                    state.stale = connection.stale(&list);
                     state.tools = list.tools.into();
                     Ok(connection)
                 }
@@ -326,7 +325,7 @@ impl McpServer {
                 let state = self.lock();
                 (state.connections, Arc::clone(&state.tools_changed))
             };
-            self.context.tasks.spawn(follow(
+            self.context.tasks.spawn(Self::follow(
                 Arc::downgrade(self),
                 Arc::downgrade(connection),
                 number,

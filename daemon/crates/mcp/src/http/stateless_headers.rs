@@ -5,6 +5,9 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::{message::RepeatedInHeaders, revision::STATELESS};
 
+/// The header with the revision.
+pub(super) const REVISION: &str = "mcp-protocol-version";
+
 /// The header with the method.
 const METHOD: &str = "mcp-method";
 
@@ -16,7 +19,7 @@ const ARGUMENT: &str = "mcp-param-";
 
 /// Adds the headers of a request. An argument whose header cannot be named is left out.
 pub(super) fn add(headers: &mut HeaderMap, method: &'static str, repeated: &RepeatedInHeaders) {
-    headers.insert(super::REVISION, HeaderValue::from_static(STATELESS));
+    headers.insert(REVISION, HeaderValue::from_static(STATELESS));
     headers.insert(METHOD, HeaderValue::from_static(method));
     if let Some(subject) = repeated.subject.as_deref().and_then(value) {
         headers.insert(SUBJECT, subject);

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::lists::{ToolList, list_tools};
@@ -19,6 +20,9 @@ use crate::{
 
 /// Time for a program to say whether it knows the stateless revision. One that does not may never answer.
 const DISCOVER_WAIT: Duration = Duration::from_secs(10);
+
+/// The least time for which a list of tools counts as new, whatever the server says.
+const LEAST_LIFE: Duration = Duration::from_secs(60);
 
 /// What a server says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +50,13 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
+    /// When a list of tools is to be read again: after the time that the server names, at least a minute from now, unless the server says
+    /// itself when it has changed.
+    pub(super) fn stale(&self, list: &ToolList) -> Option<Instant> {
+        let life = list.life.filter(|_| !self.facts.tells_tools)?;
+        Some(Instant::now() + life.max(LEAST_LIFE))
+    }
+
     /// Ends it: returns when nothing of the server is left.
     pub(crate) async fn close(&self) {
         self.over.cancel();
