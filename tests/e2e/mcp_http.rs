@@ -21,7 +21,7 @@ fn result(request: &Request, result: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": request.body["id"], "result": result})
 }
 
-fn as_json(message: &Value) -> Reply {
+pub(crate) fn as_json(message: &Value) -> Reply {
     Reply::status(200, "application/json", message.to_string())
 }
 
@@ -30,19 +30,19 @@ fn event(id: Option<&str>, message: &Value) -> String {
     format!("{id}data: {message}\n\n")
 }
 
-fn initialized(request: &Request) -> Value {
+pub(crate) fn initialized(request: &Request) -> Value {
     result(
         request,
         json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "web", "version": "2"}}),
     )
 }
 
-fn tools(request: &Request, names: &[&str]) -> Value {
+pub(crate) fn tools(request: &Request, names: &[&str]) -> Value {
     let tools: Vec<Value> = names.iter().map(|name| json!({"name": name, "description": name})).collect();
     result(request, json!({"tools": tools}))
 }
 
-fn said(request: &Request, words: &str) -> Value {
+pub(crate) fn said(request: &Request, words: &str) -> Value {
     result(request, json!({"content": [{"type": "text", "text": words}]}))
 }
 

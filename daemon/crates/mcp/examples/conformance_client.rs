@@ -5,6 +5,9 @@
 
 #![allow(clippy::print_stderr, reason = "the runner shows it where a scenario fails")]
 
+#[path = "conformance_client/sign_in.rs"]
+mod sign_in;
+
 use std::{
     collections::BTreeMap,
     env,
@@ -40,6 +43,9 @@ impl UserInput for Agreeing {
     }
 }
 
+/// How often a call is made that wants another sign-in each time.
+const MAX_CALLS: usize = 3;
+
 #[tokio::main]
 async fn main() -> ExitCode {
     match run().await {
@@ -58,7 +64,7 @@ async fn run() -> Result<(), Box<dyn Error>> {
         .ok_or("usage: conformance_client URL")?;
     let scenario = env::var("MCP_CONFORMANCE_SCENARIO").unwrap_or_default();
     let home = tempfile::tempdir()?;
-    let (session, tasks) = open(&url, home.path())?;
+    let (session, tasks) = open(&url, home.path(), &scenario)?;
     let tools: Arc<Mutex<Vec<ServerTool>>> = Arc::default();
     let sink = {
         let tools = Arc::clone(&tools);
@@ -66,17 +72,27 @@ async fn run() -> Result<(), Box<dyn Error>> {
     };
     session.start([], Some(Arc::new(Agreeing)), Box::new(sink));
     session.ready().await;
+    sign_in::sign_in_where_wanted(&session).await;
     for server in session.list() {
         eprintln!("{}: {:?} {}", server.name, server.state, server.error.unwrap_or_default());
     }
     for (name, arguments) in calls(&scenario, &tools) {
-        let tool = {
-            let tools = tools.lock().unwrap_or_else(PoisonError::into_inner);
-            let wanted = tools.iter().find(|it| it.tool.spec().name == format!("mcp__test__{name}"));
-            wanted.map(|it| Arc::clone(&it.tool)).ok_or_else(|| format!("the server has no tool {name}"))?
-        };
-        let outcome = tool.execute(invocation(arguments, home.path())).await;
-        eprintln!("{name}: {outcome:?}");
+        for _ in 0..MAX_CALLS {
+            let tool = {
+                let tools = tools.lock().unwrap_or_else(PoisonError::into_inner);
+                let wanted = tools.iter().find(|it| it.tool.spec().name == format!("mcp__test__{name}"));
+                wanted
+                    .map(|it| Arc::clone(&it.tool))
+                    .ok_or_else(|| format!("the server has no tool {name}"))?
+            };
+            let outcome = tool.execute(invocation(arguments.clone(), home.path())).await;
+            eprintln!("{name}: {outcome:?}");
+            // A call that wants a sign-in did not run.
+            if !outcome.is_err_and(|error| error.0.contains("requires sign-in")) {
+                break;
+            }
+            sign_in::sign_in(&session).await?;
+        }
     }
     drop(session);
     tasks.close();
@@ -85,8 +101,9 @@ async fn run() -> Result<(), Box<dyn Error>> {
 }
 
 /// A session with one server.
-fn open(url: &str, home: &Path) -> Result<(Arc<McpSession>, TaskTracker), Box<dyn Error>> {
-    let entry = json!({"url": url, "exposure": "direct", "roots": true});
+fn open(url: &str, home: &Path, scenario: &str) -> Result<(Arc<McpSession>, TaskTracker), Box<dyn Error>> {
+    let oauth = sign_in::oauth(scenario);
+    let entry = json!({"url": url, "exposure": "direct", "roots": true, "oauth": oauth});
     std::fs::write(home.join("mcp.json"), json!({"mcpServers": {"test": entry}}).to_string())?;
     let mut found = Vec::new();
     let config = McpConfig::load(&AgentDir::at(home), None, &mut found);
@@ -103,6 +120,8 @@ fn open(url: &str, home: &Path) -> Result<(Arc<McpSession>, TaskTracker), Box<dy
         tasks: tasks.clone(),
         http: Arc::clone(shared.http()),
         network: Arc::new(Network::default()),
+        agent_dir: AgentDir::at(home),
+        auth: None,
     };
     let session = McpSession::new(config, &context, OutputStorage::from(home), &shared);
     Ok((session.ok_or("mcp.json has no server")?, tasks))

@@ -4,6 +4,7 @@
 //! request says in headers what it is, and is given up by closing its connection.
 
 mod answers;
+mod authorized;
 mod stateless_headers;
 mod streams;
 
@@ -12,7 +13,6 @@ use std::{
     time::Duration,
 };
 
-use agentd_http::deepest_cause;
 use reqwest::{
     Client, RequestBuilder, Response, StatusCode, Url,
     header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue},
@@ -31,6 +31,7 @@ use self::{
 };
 use crate::{
     message::{self, Outgoing},
+    oauth::Authorization,
     peer::{Peer, PeerHandler, PeerTransport, RequestError},
     transport::Transport,
 };
@@ -64,6 +65,8 @@ pub(crate) struct HttpEndpoint {
     pub(crate) client: Client,
     pub(crate) url: Url,
     pub(crate) headers: HeaderMap,
+    /// Gives each request its token, where no header does.
+    pub(crate) authorization: Option<Arc<Authorization>>,
 }
 
 /// What all tasks of a connection share.
@@ -162,9 +165,11 @@ impl Connection {
     }
 
     async fn post(&self, message: &Outgoing) -> Result<Response, RequestError> {
-        let request = self.headed(self.endpoint.client.post(self.endpoint.url.clone()), Some(message));
-        let request = request.header(CONTENT_TYPE, "application/json").body(message.line.clone());
-        request.send().await.map_err(|error| RequestError::Http(deepest_cause(&error)))
+        let post = || {
+            let request = self.endpoint.client.post(self.endpoint.url.clone());
+            request.header(CONTENT_TYPE, "application/json").body(message.line.clone())
+        };
+        self.send(post, Some(message)).await
     }
 
     async fn notify(&self, message: &Outgoing) -> Result<(), RequestError> {
@@ -216,7 +221,7 @@ impl Connection {
             let answer = self.post(message).await;
             let is_transient = match &answer {
                 Ok(response) => is_transient(response.status()),
-                Err(_) => true,
+                Err(error) => !matches!(error, RequestError::Unauthorized(_)),
             };
             match pauses.next().filter(|_| is_transient) {
                 Some(pause) => sleep(*pause).await,
@@ -230,9 +235,9 @@ impl Connection {
         if self.established().session.is_none() {
             return;
         }
-        let request = self.headed(self.endpoint.client.delete(self.endpoint.url.clone()), None);
+        let goodbye = self.send(|| self.endpoint.client.delete(self.endpoint.url.clone()), None);
         // A server that does not answer forgets the session by itself.
-        let _ = timeout(GOODBYE_WAIT, request.send()).await;
+        let _ = timeout(GOODBYE_WAIT, goodbye).await;
     }
 
     /// Passes messages on. The first result with a revision is that of `initialize`.

@@ -16,6 +16,7 @@ mod launch;
 mod line_reader;
 mod message;
 mod names;
+mod oauth;
 mod peer;
 mod resource_tools;
 mod result;
@@ -30,9 +31,13 @@ mod stdio;
 mod tool;
 mod transport;
 
-pub use config::{Endpoint, MCP_FILE, McpConfig, RevisionChoice, ServerConfig};
+pub use config::{
+    ClientRegistration, Endpoint, Grant, IdentityProvider, MCP_FILE, McpConfig, OAuthConfig, RevisionChoice,
+    ServerConfig, SignIn,
+};
 pub use elicitation::{UserAnswer, UserInput};
 pub use launch::ServerContext;
+pub use oauth::OAuthError;
 pub use search_tool::SEARCH_TOOL;
-pub use session::{McpSession, ServerTool, ToolSink};
+pub use session::{McpSession, ServerTool, StartedSignIn, ToolSink, sign_out};
 pub use shared::SharedServers;

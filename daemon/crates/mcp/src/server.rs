@@ -8,6 +8,7 @@ mod follow;
 mod handshake;
 mod lists;
 mod rounds;
+mod sign_in;
 mod subscription;
 
 use std::{
@@ -28,7 +29,7 @@ use self::{
 };
 use crate::{
     config::ServerConfig, definition::ToolDefinition, elicitation::UserInput, launch::ServerContext,
-    peer::PeerHandler,
+    oauth::Authorization, peer::PeerHandler,
 };
 
 /// The pause after the first failure; each further one doubles it.
@@ -53,6 +54,8 @@ pub(crate) trait ServerWatcher: Send + Sync {
 pub(crate) struct McpServer {
     config: ServerConfig,
     context: ServerContext,
+    /// Of a server that is reached by HTTP, where no header of its entry does it.
+    authorization: Option<Arc<Authorization>>,
     state: Mutex<State>,
     /// Held while a connection is made.
     connecting: Arc<tokio::sync::Mutex<()>>,
@@ -66,7 +69,8 @@ pub(crate) struct ServerLease(Arc<McpServer>);
 impl ServerLease {
     pub(crate) fn new(config: ServerConfig, context: ServerContext) -> Arc<Self> {
         let (state, connecting, closing) = (Mutex::default(), Arc::default(), CancellationToken::new());
-        Arc::new(Self(Arc::new(McpServer { config, context, state, connecting, closing })))
+        let authorization = context.authorization(&config);
+        Arc::new(Self(Arc::new(McpServer { config, context, authorization, state, connecting, closing })))
     }
 }
 
@@ -177,14 +181,17 @@ impl McpServer {
     pub(crate) fn view(&self) -> ServerView {
         let state = self.lock();
         let live = state.connection.as_ref().filter(|connection| connection.peer.closed().is_none());
-        let shown = match (live, &state.error) {
-            (Some(_), _) => McpServerState::Connected,
-            _ if state.is_connecting => McpServerState::Connecting,
-            _ if state.failures > 0 => McpServerState::Failed,
-            _ => McpServerState::Disconnected,
+        let sign_in = self.needed_sign_in().filter(|_| !state.is_connecting);
+        let shown = match live {
+            _ if sign_in.is_some() => McpServerState::NeedsAuth,
+            Some(_) => McpServerState::Connected,
+            None if state.is_connecting => McpServerState::Connecting,
+            None if state.failures > 0 => McpServerState::Failed,
+            None => McpServerState::Disconnected,
         };
+        let error = state.error.clone().filter(|_| live.is_none() && !state.is_connecting);
         ServerView {
-            error: state.error.clone().filter(|_| live.is_none() && !state.is_connecting),
+            error: sign_in.or(error),
             facts: live.map(|connection| connection.facts.clone()),
             pid: live.and_then(|connection| connection.pid),
             state: shown,
@@ -257,7 +264,10 @@ impl McpServer {
     /// Fails while the pause after a failure lasts.
     fn check_pause(&self) -> Result<(), String> {
         let state = self.lock();
-        let Some(last) = state.last_failure else { return Ok(()) };
+        // The user may have signed in meanwhile.
+        let Some(last) = state.last_failure.filter(|_| self.needed_sign_in().is_none()) else {
+            return Ok(());
+        };
         let left = pause(state.failures).saturating_sub(last.elapsed());
         if left.is_zero() {
             return Ok(());
@@ -275,10 +285,10 @@ impl McpServer {
             roots: self.config.roots.then(|| self.context.roots()),
             server: self.config.name.clone(),
         });
-        let connecting = connect(&self.config, &self.context, handler);
+        let connecting = connect(&self.config, &self.context, self.authorization.clone(), handler);
         let connected = self.closing.run_until_cancelled(connecting).await;
         let connected = connected.unwrap_or_else(|| Err("its session is closed".to_owned()));
-        let connected = connected.map_err(|error| clean(&error));
+        let connected = connected.map_err(|error| clean(&self.needed_sign_in().unwrap_or(error)));
         let outcome = {
             let mut state = self.lock();
             state.is_connecting = false;

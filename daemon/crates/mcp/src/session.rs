@@ -2,6 +2,7 @@
 
 mod deferred;
 mod entry;
+mod sign_ins;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,7 +18,11 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use self::entry::{SessionServer, info, prompt_section};
+pub use self::sign_ins::{StartedSignIn, sign_out};
+use self::{
+    entry::{SessionServer, info, prompt_section},
+    sign_ins::SessionSignIn,
+};
 use crate::{
     config::McpConfig,
     definition::ToolDefinition,
@@ -61,6 +66,8 @@ struct Inner {
     names: Mutex<NameTable>,
     /// The names of deferred tools that the model has loaded.
     loaded: Mutex<BTreeSet<String>>,
+    /// Sign-ins that wait for the user, by their ids.
+    sign_ins: Mutex<BTreeMap<String, SessionSignIn>>,
     /// Itself, for the search.
     this: Weak<Inner>,
     sink: OnceLock<ToolSink>,
@@ -112,6 +119,7 @@ impl McpSession {
         let inner = Arc::new_cyclic(|this| Inner {
             this: Weak::clone(this),
             loaded: Mutex::default(),
+            sign_ins: Mutex::default(),
             storage,
             servers: Mutex::new(servers),
             names: Mutex::default(),
@@ -162,6 +170,7 @@ impl McpSession {
 
     /// Waits until servers with tools for the model are there or have failed, at most 10 seconds from the start. Cancel safe.
     pub async fn ready(&self) {
+        self.connect_after_sign_ins().await;
         // Tools that the model has loaded are declared already.
         let has_loaded = !self.0.loaded().is_empty();
         self.0.until_settled(|it| it.is_direct() || (has_loaded && it.is_deferred())).await;
@@ -243,6 +252,7 @@ impl McpSession {
     /// Gives up to connect servers that no other session shares, for a session that is being closed. Connections that are there end when
     /// this is dropped.
     pub fn give_up_connecting(&self) {
+        self.cancel_sign_ins();
         let servers = self.0.lock();
         servers
             .values()
@@ -351,6 +361,11 @@ impl Inner {
     fn names(&self) -> MutexGuard<'_, NameTable> {
         // No method panics halfway.
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn sign_ins(&self) -> MutexGuard<'_, BTreeMap<String, SessionSignIn>> {
+        // No method panics halfway.
+        self.sign_ins.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn loaded(&self) -> MutexGuard<'_, BTreeSet<String>> {

@@ -9,12 +9,11 @@ use std::{
 use agentd_protocol::mcp::McpExposure;
 use serde_json::{Map, Value};
 
-use super::server_config::{DEFAULT_TIMEOUT, Endpoint, RevisionChoice, ServerConfig};
-
+use super::{
+    server_config::{DEFAULT_TIMEOUT, Endpoint, RevisionChoice, ServerConfig},
+    sign_in::sign_in,
+};
 use crate::revision::STATELESS;
-
-/// Keys of pi that have no effect here.
-const WITHOUT_EFFECT: [&str; 2] = ["auth", "oauth"];
 
 /// A timeout from here on is probably meant in milliseconds.
 const PROBABLY_MILLISECONDS: f64 = 1000.0;
@@ -62,7 +61,6 @@ pub(super) fn parse(name: &str, entry: &Value, path: &Path) -> Result<(Entry, Ve
         let (name, path) = (name.to_owned(), path.to_owned());
         return Ok((Entry::Override(Override { name, path, enabled, exposure, tool_exposure }), warnings));
     }
-    warnings.extend(fields.without_effect());
     let endpoint = fields.endpoint()?;
     let shared_by_default = matches!(endpoint, Endpoint::Http { .. });
     let revision = fields.revision(&endpoint)?;
@@ -156,7 +154,9 @@ impl Fields<'_> {
         if !url.starts_with("https://") && !url.starts_with("http://") {
             return Err("\"url\" must begin with https:// or http://".to_owned());
         }
-        Ok(Endpoint::Http { url, headers: self.texts("headers")? })
+        let headers = self.texts("headers")?;
+        let sign_in = sign_in(self.0, &url, &headers)?;
+        Ok(Endpoint::Http { url, headers, sign_in })
     }
 
     /// A program is not asked for the stateless revision by default: one that does not know it may end, or never answer.
@@ -196,12 +196,6 @@ impl Fields<'_> {
             Ok((tool.clone(), exposure(text, "toolExposure", warnings)?))
         };
         object.iter().map(one).collect::<Result<_, String>>().map(Some)
-    }
-
-    /// Warnings of keys that pi has and agentd does not use.
-    fn without_effect(&self) -> impl Iterator<Item = String> {
-        let there = WITHOUT_EFFECT.into_iter().filter(|key| self.0.contains_key(*key));
-        there.map(|key| format!("\"{key}\" has no effect: agentd does not sign in to MCP servers"))
     }
 }
 
@@ -283,7 +277,6 @@ mod tests {
         for (entry, says) in [
             (json!({"command": "a", "timeout": 30000}), "is in seconds"),
             (json!({"command": "a", "exposure": "codemode"}), "counts as \"deferred\""),
-            (json!({"url": "https://b", "oauth": {}}), "\"oauth\" has no effect"),
         ] {
             let (_, warnings) = server(&entry).unwrap();
             assert!(warnings.iter().any(|text| text.contains(says)), "{says:?} is missing in {warnings:?}");

@@ -7,6 +7,8 @@ use agentd_protocol::{
     settings::matches_pattern,
 };
 
+use super::oauth_config::SignIn;
+
 /// The time for a call where the entry says nothing.
 pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -68,6 +70,8 @@ pub enum Endpoint {
         url: String,
         /// Headers of each request.
         headers: BTreeMap<String, String>,
+        /// How the requests are authorized beside the headers.
+        sign_in: SignIn,
     },
 }
 
@@ -79,6 +83,12 @@ impl ServerConfig {
             Endpoint::Stdio { .. } => McpTransport::Stdio,
             Endpoint::Http { .. } => McpTransport::Http,
         }
+    }
+
+    /// Whether its requests carry the token of one of the user's logins.
+    #[must_use]
+    pub(crate) fn uses_login(&self) -> bool {
+        matches!(&self.endpoint, Endpoint::Http { sign_in: SignIn::Login(_), .. })
     }
 
     /// The time for each request while it is connected: a server that is downloaded first may take longer than its calls.

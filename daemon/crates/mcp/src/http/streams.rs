@@ -1,6 +1,5 @@
 //! Streams of events: the answer to a request, and what a server sends by itself.
 
-use agentd_http::deepest_cause;
 use reqwest::{Response, header::HeaderValue};
 use tokio::{sync::oneshot, time::sleep};
 
@@ -104,10 +103,11 @@ impl Connection {
     }
 
     async fn get(&self, last_event: Option<&str>) -> Result<Response, RequestError> {
-        let mut request = self.headed(self.endpoint.client.get(self.endpoint.url.clone()), None);
-        if let Some(last) = last_event.and_then(|last| HeaderValue::from_str(last).ok()) {
-            request = request.header(LAST_EVENT, last);
-        }
-        request.send().await.map_err(|error| RequestError::Http(deepest_cause(&error)))
+        let last = last_event.and_then(|last| HeaderValue::from_str(last).ok());
+        let get = || {
+            let request = self.endpoint.client.get(self.endpoint.url.clone());
+            last.iter().fold(request, |request, last| request.header(LAST_EVENT, last))
+        };
+        self.send(get, None).await
     }
 }

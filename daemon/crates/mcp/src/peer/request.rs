@@ -35,6 +35,9 @@ pub(crate) enum RequestError {
     /// The server answered otherwise than its revision of MCP says.
     #[error("{0}")]
     Invalid(String),
+    /// The server refused the request for lack of a good token, and did not run it.
+    #[error("{0}")]
+    Unauthorized(String),
     /// The server has ended the session, and did not run the request.
     #[error("the server has ended the session")]
     SessionExpired,

@@ -42,6 +42,7 @@ impl McpServer {
             let connection = match self.connection(Some(&cancel), Attempt::AfterPause).await {
                 Ok(connection) => connection,
                 Err(None) => return Err(ToolError(ABORTED.to_owned())),
+                Err(Some(error)) if self.needed_sign_in().is_some() => return Err(ToolError(error)),
                 Err(Some(error)) => {
                     let server = &self.config.name;
                     return Err(ToolError(format!("The MCP server \"{server}\" is not there: {error}")));
@@ -69,6 +70,9 @@ impl McpServer {
                 break answer;
             }
         };
+        if matches!(answer, Err(RequestError::Unauthorized(_))) {
+            self.tell(false);
+        }
         if let Err(RequestError::Server(error)) = &answer
             && error.code == PAGE_REQUIRED
             && let Some(text) = self.show_pages(&name, error, user.as_deref(), &cancel).await
@@ -78,6 +82,7 @@ impl McpServer {
         let answer = answer.map_err(|error| {
             ToolError(match error {
                 RequestError::Cancelled => ABORTED.to_owned(),
+                RequestError::Unauthorized(text) => clean(&text),
                 RequestError::Closed(reason) => {
                     format!("MCP tool {name} failed: {}. The call may have run.", clean(&reason))
                 }

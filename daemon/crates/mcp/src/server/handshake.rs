@@ -11,6 +11,7 @@ use crate::{
     config::{Endpoint, RevisionChoice, ServerConfig},
     http,
     launch::ServerContext,
+    oauth::Authorization,
     peer::{Peer, PeerHandler, RequestError, RequestTerms},
     revision::{self, REVISIONS, STATELESS, Verdict, verdict},
     stdio,
@@ -76,9 +77,10 @@ impl Drop for Connection {
 pub(crate) async fn connect(
     config: &ServerConfig,
     context: &ServerContext,
+    authorization: Option<Arc<Authorization>>,
     handler: Arc<dyn PeerHandler>,
 ) -> Result<(Connection, ToolList), String> {
-    let mut started = start(config, context, Arc::clone(&handler)).await?;
+    let mut started = start(config, context, authorization.clone(), Arc::clone(&handler)).await?;
     let facts = match config.revision {
         RevisionChoice::WithInitialize => initialize(&started.transport.peer, config).await?,
         choice => match discover(&started.transport.peer, config).await {
@@ -90,7 +92,7 @@ pub(crate) async fn connect(
                 }
                 if is_spent {
                     started.end().await;
-                    started = start(config, context, handler).await?;
+                    started = start(config, context, authorization, handler).await?;
                 }
                 initialize(&started.transport.peer, config).await?
             }
@@ -129,6 +131,7 @@ impl Started {
 async fn start(
     config: &ServerConfig,
     context: &ServerContext,
+    authorization: Option<Arc<Authorization>>,
     handler: Arc<dyn PeerHandler>,
 ) -> Result<Started, String> {
     let transport = match &config.endpoint {
@@ -136,7 +139,9 @@ async fn start(
             let command = context.command(config)?;
             stdio::start(command, &context.launcher, &context.tasks, handler).await?
         }
-        Endpoint::Http { .. } => http::start(context.endpoint(config)?, &context.tasks, handler),
+        Endpoint::Http { .. } => {
+            http::start(context.endpoint(config, authorization)?, &context.tasks, handler)
+        }
     };
     let ended = transport.over.clone().drop_guard();
     Ok(Started { transport, ended })

@@ -95,7 +95,7 @@ impl Actor {
         self.answer_later(changed, reply);
     }
 
-    fn changeable_mcp(&self) -> Result<Arc<McpSession>, Failure> {
+    pub(super) fn changeable_mcp(&self) -> Result<Arc<McpSession>, Failure> {
         self.context.mcp.clone().ok_or_else(|| {
             Failure::new(ErrorCode::NotFound, "This session has no MCP servers.")
                 .hint("mcp.json of the agent directory or of a trusted project names them.")
