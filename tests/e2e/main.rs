@@ -73,6 +73,16 @@ mod logins;
 mod many_clients;
 mod mcp;
 mod mcp_http;
+/// agentd as an MCP server: `agentd mcp serve` with an agent that holds every line against the official schemas.
+mod mcp_serve {
+    mod agent;
+    mod prompts;
+    mod protocol;
+    mod questions;
+    mod sessions;
+    mod shared;
+    mod stateless;
+}
 mod models_file;
 mod pages;
 mod permission_requests;
