@@ -194,7 +194,7 @@ fn an_abort_ends_the_prompt_with_what_there_is() {
     let mut agent = Agent::ready(&home, &[], &json!({}));
     let session = agent.tool("prompt", &json!({"prompt": "a"}))["sessionId"].clone();
     let id = agent.begin("prompt", &json!({"prompt": "Long work.", "sessionId": session}));
-    server.wait_for_requests(2);
+    let _ = server.wait_for_requests(2);
     assert_eq!(agent.tool("list_sessions", &json!({}))["sessions"][0]["isWorking"], true);
     let receipt = agent.begin("abort", &json!({"sessionId": session}));
     let (first, second) = (agent.next().unwrap(), agent.next().unwrap());

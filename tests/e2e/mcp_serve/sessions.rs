@@ -61,6 +61,27 @@ fn a_stored_session_is_read_by_another_process() {
     assert_eq!(server.requests().len(), 1);
 }
 
+/// Another session would begin in the place of the file: the caller hears that its own is gone.
+#[test]
+fn a_session_whose_file_is_gone_is_none() {
+    let server = MockServer::start([Reply::stream(sse::answer("Hello."))]);
+    let home = Home::with_model(&server);
+    let mut agent = Agent::ready(&home, &[], &json!({}));
+    let session = agent.tool("prompt", &json!({"prompt": "Hi."}))["sessionId"].clone();
+    agent.close();
+    let mut agent = Agent::ready(&home, &[], &json!({}));
+    assert_eq!(agent.tool("list_sessions", &json!({}))["sessions"][0]["sessionId"], session);
+    std::fs::remove_file(&home.session_files()[0]).unwrap();
+    for (tool, given) in [
+        ("prompt", json!({"prompt": "a", "sessionId": session})),
+        ("read_session", json!({"sessionId": session})),
+    ] {
+        let text = agent.failure(tool, &given);
+        assert!(text.contains("There is no session"), "{text}");
+    }
+    assert_eq!(server.requests().len(), 1);
+}
+
 #[test]
 fn sessions_are_listed_in_pages_and_searched() {
     let server = MockServer::always(Reply::stream(sse::answer("Yes.")));

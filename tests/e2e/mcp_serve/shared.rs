@@ -17,7 +17,7 @@ fn a_shared_session_is_one_of_the_daemon_and_goes_on_without_the_agent() {
     assert_eq!(data["answer"], "Hello.");
     let session = data["sessionId"].clone();
     agent.begin("prompt", &json!({"prompt": "Long work.", "sessionId": session}));
-    server.wait_for_requests(2);
+    let _ = server.wait_for_requests(2);
     let (_, took, status) = agent.close();
     assert!(took.as_millis() < 2000 && status.success(), "{took:?} {status}");
     let mut client = service.client();

@@ -194,7 +194,7 @@ fn a_client_that_comes_back_late_gets_the_result() {
     let mut agent = Agent::stateless(&home, &[]);
     let result = prompt(&mut agent, &forms());
     let question = key(&result);
-    server.wait_for_requests(2);
+    let _ = server.wait_for_requests(2);
     let reply = come_back(&mut agent, &result["requestState"], &json!({question: yes()}), &forms());
     assert_eq!(reply["result"]["structuredContent"]["answer"], "Done.", "{reply}");
     assert_eq!(reply["result"]["structuredContent"]["denied"][0]["tool"], "bash");

@@ -3,6 +3,7 @@
 mod callers;
 mod calls;
 mod events;
+mod finding;
 mod handshake;
 #[cfg(test)]
 mod laws;

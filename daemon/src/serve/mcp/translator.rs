@@ -92,3 +92,51 @@ impl Translator for McpTranslator {
         self.server.heartbeat(&mut self.effects);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A translator whose client waits for a prompt, and hears of its progress.
+    fn at_work() -> McpTranslator {
+        let mut translator = McpTranslator::new(ServerOptions::default());
+        translator.host_line(
+            r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}"#,
+        );
+        translator.host_line(
+            r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"prompt","arguments":{"prompt":"a"},"_meta":{"progressToken":"t"}}}"#,
+        );
+        let open = translator.to_daemon().iter().find(|line| line.contains("open_session")).unwrap().clone();
+        let id = serde_json::from_str::<serde_json::Value>(&open).unwrap()["id"].clone();
+        translator.daemon_line(&format!(
+            r#"{{"id":{id},"type":"response","command":"open_session","success":true,"data":{{"model":{{"id":"m","name":"M","api":"a","provider":"p"}},"thinkingLevel":"off","isStreaming":false,"isCompacting":false,"steeringMode":"all","followUpMode":"all","sessionId":"s","cwd":"/p","autoCompactionEnabled":true,"messageCount":0,"pendingMessageCount":0,"epoch":"e","seq":0}}}}"#
+        ));
+        translator.to_host().clear();
+        translator
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_caller_hears_of_work_that_takes_long() {
+        let mut translator = at_work();
+        for number in 1..3 {
+            let before = Instant::now();
+            translator.start_work();
+            // Lines that come meanwhile do not put it off.
+            translator.start_work();
+            let news = translator.news().await;
+            assert!(before.elapsed() >= MCP_HEARTBEAT && before.elapsed() < MCP_HEARTBEAT * 2);
+            translator.take_news(news);
+            let told = String::from_utf8(std::mem::take(translator.to_host())).unwrap();
+            assert!(told.contains(&format!(r#""progressToken":"t","progress":{number},"#)), "{told}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_is_told_anything_where_nothing_is_worked_on() {
+        let mut translator = McpTranslator::new(ServerOptions::default());
+        translator.start_work();
+        assert!(tokio::time::timeout(Duration::from_secs(3600), translator.news()).await.is_err());
+    }
+}

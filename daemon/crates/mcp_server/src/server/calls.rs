@@ -41,6 +41,7 @@ impl Server {
             unclaimed: VecDeque::new(),
             daemon_calls: DaemonCalls::default(),
             asked: HashMap::new(),
+            places: HashMap::new(),
             listening: Vec::new(),
             last_question: 0,
             last_work: 0,
@@ -223,6 +224,7 @@ impl Server {
                 }
             }
             DaemonCall::Quiet => {}
+            DaemonCall::Find { session, errand } => self.found(session, errand, answer, effects),
             DaemonCall::Open(opening) => self.opened(*opening, answer, effects),
             DaemonCall::Prompt { session } => self.prompt_taken(&session, answer, effects),
             DaemonCall::Attach { session } => self.attached(&session, answer, effects),

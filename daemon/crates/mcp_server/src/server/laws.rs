@@ -23,6 +23,7 @@ const LINES: &[&str] = &[
     r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"l"}}"#,
     r#"{"jsonrpc":"2.0","id":1,"result":{"action":"accept","content":{"decision":"once"}}}"#,
     r#"{"id":2,"type":"response","command":"open_session","success":true,"data":{"model":{"id":"m","name":"M","api":"a","provider":"p","contextWindow":100},"thinkingLevel":"off","isStreaming":false,"isCompacting":false,"steeringMode":"all","followUpMode":"all","sessionId":"s","cwd":"/p","autoCompactionEnabled":true,"messageCount":0,"pendingMessageCount":0,"epoch":"e","seq":0}}"#,
+    r#"{"id":2,"type":"response","command":"list_sessions","success":true,"data":{"sessions":[{"id":"s","path":"/f","cwd":"/p","created":"","modified":"","messageCount":1,"firstMessage":"a","live":false,"isStreaming":false,"clients":0}]}}"#,
     r#"{"id":3,"type":"response","command":"prompt","success":true,"data":{"disposition":"started"}}"#,
     r#"{"id":3,"type":"response","command":"prompt","success":false,"error":"no","code":"busy"}"#,
     r#"{"id":4,"type":"response","command":"get_entries","success":false,"error":"no","code":"session_not_found"}"#,
@@ -58,8 +59,8 @@ proptest! {
         for (number, (swapped, line)) in lines.iter().enumerate() {
             let is_of_client = line.starts_with("{\"jsonrpc\"") != (*swapped && number % 7 == 0);
             if is_of_client {
-                let id = serde_json::from_str::<Value>(line).ok().filter(|line| line["method"].is_string());
-                *asked.entry(id.map(|line| line["id"].to_string()).unwrap_or_default()).or_default() += 1;
+                let line_id = serde_json::from_str::<Value>(line).ok().map(|line| line["id"].to_string());
+                *asked.entry(line_id.unwrap_or_default()).or_default() += 1;
                 server.client_line(line, &mut effects);
             } else {
                 server.daemon_line(line, &mut effects);

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use super::{
     callers::data,
-    prompting::unknown_session,
-    state::{Caller, DaemonCall, Effects, Server},
+    finding::{is_asked_for, unknown_session},
+    state::{Caller, DaemonCall, Effects, Errand, Place, Server},
 };
 use crate::{
     arguments::{ListArguments, ReadArguments},
@@ -53,20 +53,24 @@ impl Server {
             },
             // It is stored, perhaps.
             Err(failure) if failure.code == ErrorCode::SessionNotFound && may_open => {
-                let mut args = self.options.session_args.clone();
-                args.extend(["--session".to_owned(), session.clone()]);
-                let params = OpenSessionParams {
-                    cwd: self.options.cwd.display().to_string(),
-                    args,
-                    env: self.options.env.clone(),
-                    attach: Some(false),
-                    ..OpenSessionParams::default()
-                };
-                let call = DaemonCall::OpenToRead { caller, session, wanted };
-                self.ask(call, "open_session", None, &params, effects);
+                self.find(session, Errand::Read { caller, wanted }, effects);
             }
             Err(failure) => self.command_failed(&caller, &failure, effects),
         }
+    }
+
+    /// Opens a session without following it.
+    pub(super) fn open_to_read(
+        &mut self,
+        caller: Caller,
+        session: String,
+        place: Place,
+        wanted: Wanted,
+        effects: &mut Effects,
+    ) {
+        let params = OpenSessionParams { attach: Some(false), ..self.opening_at(&session, place) };
+        let call = DaemonCall::OpenToRead { caller, session, wanted };
+        self.ask(call, "open_session", None, &params, effects);
     }
 
     pub(super) fn opened_to_read(
@@ -78,14 +82,10 @@ impl Server {
         effects: &mut Effects,
     ) {
         match data::<OpenedSession>(answer) {
-            Ok(opened) if opened.state.session_id == session => {
+            Ok(opened) if is_asked_for(&session, &opened.state) => {
                 self.ask_entries(caller, session, wanted, false, effects);
             }
-            // The beginning of an id has led to another session, which stays as it is.
             Ok(_) => self.tool_failed(&caller, &unknown_session(&session), effects),
-            Err(failure) if failure.code == ErrorCode::SessionNotFound => {
-                self.tool_failed(&caller, &unknown_session(&session), effects);
-            }
             Err(failure) => self.command_failed(&caller, &failure, effects),
         }
     }

@@ -14,7 +14,8 @@ use agentd_translator::{Answer, rpc::quoted};
 
 use super::{
     callers::{HOW_TO_GET_A_MODEL, data},
-    state::{Caller, DaemonCall, Effects, Opening, Server, Work},
+    finding::{is_asked_for, unknown_session},
+    state::{Caller, DaemonCall, Effects, Errand, Opening, Place, Server, Work},
 };
 use crate::{arguments::PromptArguments, results::Outcome};
 
@@ -32,28 +33,51 @@ impl Server {
             return self.tool_failed(&caller, &busy(id), effects);
         }
         self.take_questions(&caller, effects);
-        let mut args = self.options.session_args.clone();
-        if let Some(id) = &arguments.session_id {
-            args.extend(["--session".to_owned(), id.clone()]);
+        let session = arguments.session_id.clone();
+        let opening = Opening { caller: Some(caller), arguments };
+        match session {
+            Some(id) => self.find(id, Errand::Prompt(Box::new(opening)), effects),
+            None => self.open(opening, None, effects),
         }
-        let own = || self.options.cwd.display().to_string();
+    }
+
+    /// Opens the session of a prompt: one that exists, or a new one.
+    pub(super) fn open(&mut self, opening: Opening, place: Option<Place>, effects: &mut Effects) {
+        let Opening { caller, arguments } = &opening;
+        let at = match (place, &arguments.session_id) {
+            (Some(place), Some(id)) => {
+                if let (Some(cwd), Some(caller)) = (&arguments.cwd, caller)
+                    && *cwd != place.cwd
+                {
+                    let text = format!(
+                        "cwd: the session {id} works in {}; leave cwd out, or begin a new session",
+                        place.cwd
+                    );
+                    return self.tool_failed(caller, &text, effects);
+                }
+                self.opening_at(id, place)
+            }
+            _ => OpenSessionParams {
+                cwd: arguments.cwd.clone().unwrap_or_else(|| self.options.cwd.display().to_string()),
+                args: self.options.session_args.clone(),
+                env: self.options.env.clone(),
+                ..OpenSessionParams::default()
+            },
+        };
         let params = OpenSessionParams {
-            cwd: arguments.cwd.clone().unwrap_or_else(own),
-            args,
-            env: self.options.env.clone(),
             model: arguments.model.clone(),
             thinking_level: arguments.thinking_level,
             name: arguments.name.clone(),
             if_idle: Some(true),
-            ..OpenSessionParams::default()
+            ..at
         };
-        let opening = Opening { caller: Some(caller), arguments };
         self.ask(DaemonCall::Open(Box::new(opening)), "open_session", None, &params, effects);
     }
 
     fn is_opening(&self, id: &str) -> bool {
         self.daemon_calls.iter().any(|call| match call {
             DaemonCall::Open(opening) => opening.arguments.session_id.as_deref() == Some(id),
+            DaemonCall::Find { session, errand: Errand::Prompt(_) } => session == id,
             _ => false,
         })
     }
@@ -75,13 +99,12 @@ impl Server {
             }
         };
         let id = opened.state.session_id.clone();
-        let Some(caller) = caller else { return self.give_back(&id, effects) };
-        let cwd = opened.state.cwd.as_deref().unwrap_or_default();
-        let problem = if arguments.session_id.as_ref().is_some_and(|asked| *asked != id) {
-            // The beginning of an id has led to another session.
+        let has_existed =
+            arguments.session_id.as_ref().is_some_and(|asked| is_asked_for(asked, &opened.state));
+        let Some(caller) = caller else { return self.give_back(&id, has_existed, effects) };
+        let problem = if arguments.session_id.is_some() && !has_existed {
+            self.places.remove(arguments.session_id.as_deref().unwrap_or_default());
             Some(unknown_session(arguments.session_id.as_deref().unwrap_or_default()))
-        } else if arguments.session_id.is_some() && arguments.cwd.as_ref().is_some_and(|asked| asked != cwd) {
-            Some(format!("cwd: the session {id} works in {cwd}; leave cwd out, or begin a new session"))
         } else if opened.state.model.provider == NO_MODEL {
             Some(format!("agentd has no model that it can use. {HOW_TO_GET_A_MODEL}"))
         } else if self.is_leaving && !self.options.shared {
@@ -93,10 +116,11 @@ impl Server {
         };
         if let Some(problem) = problem {
             if !self.working.contains_key(&id) {
-                self.give_back(&id, effects);
+                self.give_back(&id, has_existed, effects);
             }
             return self.tool_failed(&caller, &problem, effects);
         }
+        self.remember(&opened.state);
         self.last_work += 1;
         let work = Work {
             state: format!("{id}:{}", self.last_work),
@@ -188,7 +212,7 @@ impl Server {
             return self.stop(&id, effects);
         }
         for call in self.daemon_calls.iter_mut() {
-            if let DaemonCall::Open(opening) = call
+            if let DaemonCall::Open(opening) | DaemonCall::Find { errand: Errand::Prompt(opening), .. } = call
                 && is_of(&opening.caller)
             {
                 opening.caller = None;
@@ -227,9 +251,9 @@ impl Server {
         self.ask(DaemonCall::Quiet, "detach_session", None, &params, effects);
     }
 
-    /// Leaves a session that the caller does not get: it is ended where it is ours alone.
-    fn give_back(&mut self, id: &str, effects: &mut Effects) {
-        if self.options.shared {
+    /// Leaves a session that the caller does not get. A new one is ended where it is ours alone; one that existed stays as it was.
+    fn give_back(&mut self, id: &str, has_existed: bool, effects: &mut Effects) {
+        if self.options.shared || has_existed {
             return self.leave(id, effects);
         }
         let params = CloseSessionParams { session_id: id.to_owned(), mode: EndMode::Abort };
@@ -243,8 +267,4 @@ fn busy(id: &str) -> String {
          another `prompt` is taken when that one is answered.",
         quoted(id)
     )
-}
-
-pub(super) fn unknown_session(id: &str) -> String {
-    format!("There is no session \"{}\". `list_sessions` lists those that there are.", quoted(id))
 }

@@ -54,6 +54,8 @@ pub struct Server {
     pub(super) daemon_calls: DaemonCalls<DaemonCall>,
     /// Our questions that the client has not answered, by the ids of their requests.
     pub(super) asked: HashMap<u64, Asked>,
+    /// Where the sessions are that this client has had, by their ids.
+    pub(super) places: HashMap<String, Place>,
     /// The open `subscriptions/listen` requests.
     pub(super) listening: Vec<RequestId>,
     pub(super) last_question: u64,
@@ -124,10 +126,43 @@ pub(super) struct Opening {
     pub(super) arguments: PromptArguments,
 }
 
+/// Where a session is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Its file; `None` for one in memory.
+    pub(super) path: Option<String>,
+    /// The folder that it works in.
+    pub(super) cwd: String,
+}
+
+/// What a session is looked for.
+#[derive(Debug)]
+pub(super) enum Errand {
+    /// A prompt goes on in it.
+    Prompt(Box<Opening>),
+    /// It is read.
+    Read { caller: Caller, wanted: Wanted },
+}
+
+impl Errand {
+    /// Who waits for it.
+    pub(super) fn caller(&self) -> Option<&Caller> {
+        match self {
+            Self::Prompt(opening) => opening.caller.as_ref(),
+            Self::Read { caller, .. } => Some(caller),
+        }
+    }
+}
+
 /// A command of ours that the daemon has not answered.
 #[derive(Debug)]
 pub(super) enum DaemonCall {
     Hello,
+    /// A page of the list in which a session is looked for.
+    Find {
+        session: String,
+        errand: Errand,
+    },
     /// Opening the session of a prompt.
     Open(Box<Opening>),
     Prompt {
@@ -175,6 +210,7 @@ impl DaemonCall {
     /// Who waits for the answer.
     pub(super) fn caller(&self) -> Option<&Caller> {
         match self {
+            Self::Find { errand, .. } => errand.caller(),
             Self::Open(opening) => opening.caller.as_ref(),
             Self::SteerLook { caller, .. }
             | Self::Steer { caller, .. }
