@@ -76,6 +76,8 @@ fn a_line_of_20_mib_costs_itself_alone() {
     let mut agent = Agent::ready(&home, &[], &json!({}));
     agent.line(&"x".repeat(20 << 20));
     assert_eq!(agent.next().unwrap()["error"]["code"], -32700);
+    let text = agent.failure("prompt", &json!({"prompt": "x".repeat(20 << 20)}));
+    assert!(text.contains("prompt: it is longer than 8 MiB"), "{text}");
     assert_eq!(agent.call("ping", json!({})), json!({}));
     drop(agent);
     home.settings(&json!({"daemon": {"maxLineBytes": 1 << 20}}));

@@ -19,6 +19,9 @@ pub(crate) const MAX_PAGE_SESSIONS: u32 = 100;
 /// The sessions of a page where the caller does not say.
 const DEFAULT_PAGE_SESSIONS: u32 = 20;
 
+/// The longest text for a model, in bytes. A line to the daemon with it stays below the limit of lines, however it is escaped.
+const MAX_TEXT_BYTES: usize = 8 << 20;
+
 /// A call of one of our tools.
 #[derive(Debug, PartialEq)]
 pub(crate) enum ToolCall {
@@ -159,7 +162,13 @@ fn prompt(call: PromptArguments) -> Result<ToolCall, String> {
 }
 
 fn not_blank(name: &str, text: &str) -> Result<(), String> {
-    if text.trim().is_empty() { Err(format!("{name}: it is empty")) } else { Ok(()) }
+    if text.trim().is_empty() {
+        return Err(format!("{name}: it is empty"));
+    }
+    if text.len() > MAX_TEXT_BYTES {
+        return Err(format!("{name}: it is longer than {} MiB", MAX_TEXT_BYTES >> 20));
+    }
+    Ok(())
 }
 
 /// A beginning of an id, or a path, would mean a session in commands of ours, too. A flag is none.
@@ -241,6 +250,8 @@ mod tests {
                 "{arguments}"
             );
         }
+        let long = refusal("prompt", json!({"prompt": "a".repeat(MAX_TEXT_BYTES + 1)}));
+        assert_eq!(long, "Invalid arguments: prompt: it is longer than 8 MiB");
         let unknown = refusal("prompt", json!({"prompt": "a", "session": "s"}));
         assert!(unknown.contains("unknown field `session`"), "{unknown}");
         let scope = refusal("abort", json!({"sessionId": "s", "scope": "everything"}));
