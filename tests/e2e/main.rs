@@ -73,6 +73,8 @@ mod logins;
 mod many_clients;
 mod mcp;
 mod mcp_http;
+mod mcp_oauth_server;
+mod mcp_questions;
 /// agentd as an MCP server: `agentd mcp serve` with an agent that holds every line against the official schemas.
 mod mcp_serve {
     mod agent;
@@ -83,6 +85,9 @@ mod mcp_serve {
     mod shared;
     mod stateless;
 }
+mod mcp_sign_in;
+mod mcp_sign_in_faults;
+mod mcp_stateless;
 mod models_file;
 mod pages;
 mod permission_requests;

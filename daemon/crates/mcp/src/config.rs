@@ -4,7 +4,9 @@
 //! project. An entry that is wrong is reported with its file and left out; the others count.
 
 mod entry;
+mod oauth_config;
 mod server_config;
+mod sign_in;
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -13,7 +15,10 @@ use agentd_protocol::resources::{Diagnostic, DiagnosticKind};
 use serde_json::Value;
 
 use self::entry::{Entry, parse};
-pub use self::server_config::{Endpoint, ServerConfig};
+pub use self::{
+    oauth_config::{ClientRegistration, Grant, IdentityProvider, OAuthConfig, SignIn},
+    server_config::{Endpoint, RevisionChoice, ServerConfig},
+};
 
 /// The name of the file.
 pub const MCP_FILE: &str = "mcp.json";
@@ -43,8 +48,17 @@ impl McpConfig {
     /// The entries of the project replace those of the user, or change some of their fields.
     fn merged(user: Vec<Entry>, project: Vec<Entry>, found: &mut Vec<Diagnostic>) -> Self {
         let mut servers: BTreeMap<String, ServerConfig> = BTreeMap::new();
-        for entry in user.into_iter().chain(project) {
+        let user = user.into_iter().map(|entry| (entry, true));
+        for (entry, is_of_user) in user.chain(project.into_iter().map(|entry| (entry, false))) {
             let problem = match entry {
+                // The token of an account of the user: no project may say where it goes.
+                Entry::Server(config) if !is_of_user && config.uses_login() => Some((
+                    config.path,
+                    format!(
+                        "the server \"{}\" is left out: \"auth\" counts in the user's mcp.json only",
+                        config.name
+                    ),
+                )),
                 Entry::Server(config) => match servers.keys().find(|name| is_namesake(name, &config.name)) {
                     Some(other) => Some((
                         config.path,
@@ -172,6 +186,16 @@ mod tests {
         assert_eq!(config.servers[1].exposure_of("x"), McpExposure::Hidden, "kept");
         assert_eq!(found.len(), 1);
         assert!(found[0].contains("/p/mcp.json") && found[0].contains("\"d\""), "{found:?}");
+    }
+
+    #[test]
+    fn a_project_cannot_send_the_tokens_of_logins() {
+        let entry = json!({"a": {"url": "https://a.example/mcp", "auth": {"provider": "p"}}});
+        let (config, found) = of(&entry, &json!({}));
+        assert!(config.servers[0].uses_login() && found.is_empty());
+        let (config, found) = of(&json!({}), &entry);
+        assert!(config.servers.is_empty());
+        assert!(found[0].contains("/p/mcp.json") && found[0].contains("user's mcp.json only"), "{found:?}");
     }
 
     #[test]

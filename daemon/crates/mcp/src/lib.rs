@@ -9,14 +9,18 @@
 
 mod config;
 mod definition;
+mod elicitation;
+mod header_arguments;
 mod http;
 mod launch;
 mod line_reader;
 mod message;
 mod names;
+mod oauth;
 mod peer;
 mod resource_tools;
 mod result;
+mod revision;
 mod search;
 mod search_tool;
 mod server;
@@ -27,8 +31,13 @@ mod stdio;
 mod tool;
 mod transport;
 
-pub use config::{Endpoint, MCP_FILE, McpConfig, ServerConfig};
+pub use config::{
+    ClientRegistration, Endpoint, Grant, IdentityProvider, MCP_FILE, McpConfig, OAuthConfig, RevisionChoice,
+    ServerConfig, SignIn,
+};
+pub use elicitation::{UserAnswer, UserInput};
 pub use launch::ServerContext;
+pub use oauth::OAuthError;
 pub use search_tool::SEARCH_TOOL;
-pub use session::{McpSession, ServerTool, ToolSink};
+pub use session::{McpSession, ServerTool, StartedSignIn, ToolSink, sign_out};
 pub use shared::SharedServers;

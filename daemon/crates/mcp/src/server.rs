@@ -4,7 +4,12 @@
 //! for a pause that doubles; calls before its end fail at once and say why. Calls are never repeated: nobody knows whether they have run.
 
 mod calls;
+mod follow;
 mod handshake;
+mod lists;
+mod rounds;
+mod sign_in;
+mod subscription;
 
 use std::{
     ops::Deref,
@@ -18,12 +23,13 @@ use serde_json::Value;
 use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use self::handshake::{Connection, ServerFacts, connect, list_tools};
+use self::{
+    handshake::{Connection, ServerFacts, connect},
+    lists::ToolList,
+};
 use crate::{
-    config::ServerConfig,
-    definition::ToolDefinition,
-    launch::ServerContext,
-    peer::{Peer, PeerHandler},
+    config::ServerConfig, definition::ToolDefinition, elicitation::UserInput, launch::ServerContext,
+    oauth::Authorization, peer::PeerHandler,
 };
 
 /// The pause after the first failure; each further one doubles it.
@@ -32,9 +38,6 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// The least time between two readings of a server's list of tools, however often it says that the list has changed.
-const LIST_PAUSE: Duration = Duration::from_secs(1);
-
 /// The longest error of a server that is passed on, in bytes.
 const MAX_ERROR: usize = 4000;
 
@@ -42,12 +45,17 @@ const MAX_ERROR: usize = 4000;
 pub(crate) trait ServerWatcher: Send + Sync {
     /// The state has changed, and with `tools` the tools, too.
     fn changed(&self, tools: bool);
+
+    /// The user of the session that watches.
+    fn user(&self) -> Option<Arc<dyn UserInput>>;
 }
 
 /// A server with its connection.
 pub(crate) struct McpServer {
     config: ServerConfig,
     context: ServerContext,
+    /// Of a server that is reached by HTTP, where no header of its entry does it.
+    authorization: Option<Arc<Authorization>>,
     state: Mutex<State>,
     /// Held while a connection is made.
     connecting: Arc<tokio::sync::Mutex<()>>,
@@ -61,7 +69,8 @@ pub(crate) struct ServerLease(Arc<McpServer>);
 impl ServerLease {
     pub(crate) fn new(config: ServerConfig, context: ServerContext) -> Arc<Self> {
         let (state, connecting, closing) = (Mutex::default(), Arc::default(), CancellationToken::new());
-        Arc::new(Self(Arc::new(McpServer { config, context, state, connecting, closing })))
+        let authorization = context.authorization(&config);
+        Arc::new(Self(Arc::new(McpServer { config, context, authorization, state, connecting, closing })))
     }
 }
 
@@ -89,6 +98,10 @@ struct State {
     has_resources: bool,
     is_connecting: bool,
     tools: Arc<[ToolDefinition]>,
+    /// When the list of tools is to be read again, where the server says how long it counts and nothing when it changes.
+    stale: Option<Instant>,
+    /// Wakes the reading of tools.
+    tools_changed: Arc<Notify>,
     /// Why the last attempt failed, or the last connection ended.
     error: Option<String>,
     /// Failed attempts since the last connection.
@@ -115,6 +128,10 @@ struct Events {
 }
 
 impl PeerHandler for Events {
+    fn server(&self) -> &str {
+        &self.server
+    }
+
     fn notification(&self, method: &str, params: &Value) {
         match method {
             "notifications/tools/list_changed" => self.tools_changed.notify_one(),
@@ -164,14 +181,17 @@ impl McpServer {
     pub(crate) fn view(&self) -> ServerView {
         let state = self.lock();
         let live = state.connection.as_ref().filter(|connection| connection.peer.closed().is_none());
-        let shown = match (live, &state.error) {
-            (Some(_), _) => McpServerState::Connected,
-            _ if state.is_connecting => McpServerState::Connecting,
-            _ if state.failures > 0 => McpServerState::Failed,
-            _ => McpServerState::Disconnected,
+        let sign_in = self.needed_sign_in().filter(|_| !state.is_connecting);
+        let shown = match live {
+            _ if sign_in.is_some() => McpServerState::NeedsAuth,
+            Some(_) => McpServerState::Connected,
+            None if state.is_connecting => McpServerState::Connecting,
+            None if state.failures > 0 => McpServerState::Failed,
+            None => McpServerState::Disconnected,
         };
+        let error = state.error.clone().filter(|_| live.is_none() && !state.is_connecting);
         ServerView {
-            error: state.error.clone().filter(|_| live.is_none() && !state.is_connecting),
+            error: sign_in.or(error),
             facts: live.map(|connection| connection.facts.clone()),
             pid: live.and_then(|connection| connection.pid),
             state: shown,
@@ -244,7 +264,10 @@ impl McpServer {
     /// Fails while the pause after a failure lasts.
     fn check_pause(&self) -> Result<(), String> {
         let state = self.lock();
-        let Some(last) = state.last_failure else { return Ok(()) };
+        // The user may have signed in meanwhile.
+        let Some(last) = state.last_failure.filter(|_| self.needed_sign_in().is_none()) else {
+            return Ok(());
+        };
         let left = pause(state.failures).saturating_sub(last.elapsed());
         if left.is_zero() {
             return Ok(());
@@ -262,21 +285,23 @@ impl McpServer {
             roots: self.config.roots.then(|| self.context.roots()),
             server: self.config.name.clone(),
         });
-        let connecting = connect(&self.config, &self.context, handler);
+        let connecting = connect(&self.config, &self.context, self.authorization.clone(), handler);
         let connected = self.closing.run_until_cancelled(connecting).await;
         let connected = connected.unwrap_or_else(|| Err("its session is closed".to_owned()));
-        let connected = connected.map_err(|error| clean(&error));
+        let connected = connected.map_err(|error| clean(&self.needed_sign_in().unwrap_or(error)));
         let outcome = {
             let mut state = self.lock();
             state.is_connecting = false;
             match connected {
-                Ok((connection, tools)) => {
+                Ok((connection, list)) => {
                     let connection = Arc::new(connection);
                     state.connections += 1;
                     state.has_resources = connection.facts.has_resources;
                     state.connection = Some(Arc::clone(&connection));
                     (state.failures, state.last_failure, state.error) = (0, None, None);
-                    state.tools = tools.into();
+                    state.tools_changed = tools_changed;
+                    state.stale = connection.stale(&list);
+                    state.tools = list.tools.into();
                     Ok(connection)
                 }
                 Err(error) => {
@@ -296,9 +321,16 @@ impl McpServer {
             }
         };
         if let Ok(connection) = &outcome {
-            let number = self.lock().connections;
-            let (peer, over) = (connection.peer.clone(), connection.over.clone());
-            self.context.tasks.spawn(follow(Arc::downgrade(self), (number, peer, over), tools_changed));
+            let (number, tools_changed) = {
+                let state = self.lock();
+                (state.connections, Arc::clone(&state.tools_changed))
+            };
+            self.context.tasks.spawn(Self::follow(
+                Arc::downgrade(self),
+                Arc::downgrade(connection),
+                number,
+                tools_changed,
+            ));
         }
         self.tell(outcome.is_ok());
         outcome
@@ -310,16 +342,32 @@ impl McpServer {
     }
 
     /// Takes note of another list of tools.
-    fn set_tools(&self, tools: Vec<ToolDefinition>) {
+    fn set_tools(&self, list: ToolList, stale: Option<Instant>) {
         let is_new = {
             let mut state = self.lock();
-            let is_new = *state.tools != *tools;
-            state.tools = tools.into();
+            let is_new = *state.tools != *list.tools;
+            state.tools = list.tools.into();
+            state.stale = stale;
             is_new
         };
         if is_new {
             self.tell(true);
         }
+    }
+
+    /// Has the tools read again, in the background, where their list no longer counts.
+    pub(super) fn renew_tools(&self) {
+        let mut state = self.lock();
+        if state.stale.is_some_and(|stale| stale <= Instant::now()) {
+            state.stale = None;
+            state.tools_changed.notify_one();
+        }
+    }
+
+    /// The user of the one session that has the server; `None` where there are several, or none.
+    pub(super) fn only_user(&self) -> Option<Arc<dyn UserInput>> {
+        let watchers: Vec<_> = self.lock().watchers.iter().filter_map(Weak::upgrade).collect();
+        if let [watcher] = &watchers[..] { watcher.user() } else { None }
     }
 
     fn tell(&self, tools: bool) {
@@ -340,41 +388,6 @@ pub(super) enum Attempt {
     Now,
     /// Not in the pause after a failure.
     AfterPause,
-}
-
-/// Reads the tools again when the server says that they have changed, and notes the end of the connection. Does not keep it: the
-/// connection ends with its server.
-async fn follow(
-    server: Weak<McpServer>,
-    (number, peer, over): (u64, Peer, CancellationToken),
-    tools_changed: Arc<Notify>,
-) {
-    let reading = async {
-        loop {
-            tools_changed.notified().await;
-            let Some(timeout) = server.upgrade().map(|server| server.config.set_up_timeout()) else { return };
-            match list_tools(&peer, timeout).await {
-                Ok(tools) => {
-                    let Some(server) = server.upgrade() else { return };
-                    server.set_tools(tools);
-                }
-                Err(error) => {
-                    tracing::warn!(error = clean(&error), "the tools of an MCP server could not be listed")
-                }
-            }
-            tokio::time::sleep(LIST_PAUSE).await;
-        }
-    };
-    over.run_until_cancelled(reading).await;
-    let Some(server) = server.upgrade() else { return };
-    {
-        let mut state = server.lock();
-        if state.connections == number && state.connection.is_some() {
-            state.error = peer.closed().map(|reason| clean(&reason));
-            state.connection = None;
-        }
-    }
-    server.tell(false);
 }
 
 fn pause(failures: u32) -> Duration {

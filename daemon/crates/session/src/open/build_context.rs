@@ -136,6 +136,8 @@ pub(super) fn build_context(
                 tasks: services.tasks.clone(),
                 http: Arc::clone(services.mcp_servers.http()),
                 network: Arc::clone(&network),
+                agent_dir: agent_dir.clone(),
+                auth: Some(auth.clone()),
             };
             McpSession::new(config, &context, outputs.clone(), &services.mcp_servers)
         },

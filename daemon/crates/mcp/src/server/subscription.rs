@@ -1,0 +1,44 @@
+//! Hearing of changes of a stateless server: a request that it answers when it stops telling of them.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::sleep;
+
+use crate::peer::{Peer, RequestTerms};
+
+/// How long one subscription is waited for: longer than any connection.
+const LIFE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// The pause before the next subscription; each that ends sooner than the last pause doubles it.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+
+/// The longest pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// Subscriptions in a row that end at once, after which the server is taken to have none.
+const MAX_FAILURES: u32 = 8;
+
+/// Subscribes to changes of the list of tools for as long as this is polled, and tells `missed` when some may have been missed. Ends when the
+/// server does not seem to have subscriptions.
+pub(super) async fn listen(peer: Peer, missed: impl Fn()) {
+    let (mut pause, mut failures) = (FIRST_PAUSE, 0);
+    loop {
+        let begun = tokio::time::Instant::now();
+        let params = json!({"notifications": {"toolsListChanged": true}});
+        let ended = peer.request("subscriptions/listen", params, RequestTerms::within(LIFE)).await;
+        if begun.elapsed() > pause {
+            (pause, failures) = (FIRST_PAUSE, 0);
+        } else {
+            failures += 1;
+        }
+        if failures >= MAX_FAILURES || peer.closed().is_some() {
+            let error = ended.err().map(|error| super::clean(&error.to_string()));
+            tracing::debug!(error, "an MCP server does not tell of changes");
+            return;
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+        missed();
+    }
+}
