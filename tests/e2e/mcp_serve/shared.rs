@@ -1,6 +1,7 @@
 //! `agentd mcp serve --shared`: sessions of the user's daemon.
 
 use agentd_e2e::{Home, MockServer, Reply, Service, ctl, sse};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::agent::Agent;
@@ -60,4 +61,40 @@ fn the_daemon_is_started_where_none_runs() {
     let said = ctl::run(&home, &["sessions", "--live", "--json"]);
     let list: Value = serde_json::from_str(&said.stdout).unwrap();
     assert!(list.to_string().contains(data["sessionId"].as_str().unwrap()), "{list}");
+}
+
+#[test]
+fn a_session_that_is_closed_by_another_client_ends_the_prompt() {
+    let server =
+        MockServer::start([Reply::stream(sse::answer("Hello.")), Reply::stream(sse::text("I begin")).hang()]);
+    let home = Home::with_model(&server);
+    let service = Service::start(&home, &[]);
+    let mut agent = Agent::ready(&home, &["--shared"], &json!({}));
+    let session = agent.tool("prompt", &json!({"prompt": "Hi."}))["sessionId"].clone();
+    let id = agent.begin("prompt", &json!({"prompt": "Long work.", "sessionId": session}));
+    let _ = server.wait_for_requests(2);
+    let mut client = service.client();
+    client.done(json!({"type": "hello", "protocol": 1, "capabilities": {"sessions": true}}));
+    client.done(json!({"type": "close_session", "sessionId": session, "mode": "abort"}));
+    let result = agent.reply(id)["result"].clone();
+    assert_eq!((&result["isError"], &result["structuredContent"]["sessionId"]), (&json!(true), &session));
+    // It is stored, and goes on.
+    server.push(Reply::stream(sse::answer("Again.")));
+    assert_eq!(agent.tool("prompt", &json!({"prompt": "Go on.", "sessionId": session}))["answer"], "Again.");
+}
+
+#[test]
+fn calls_of_a_daemon_that_is_killed_are_answered() {
+    let server = MockServer::start([Reply::stream(sse::text("I begin")).hang()]);
+    let home = Home::with_model(&server);
+    let service = Service::start(&home, &[]);
+    let mut agent = Agent::ready(&home, &["--shared"], &json!({}));
+    let id = agent.begin("prompt", &json!({"prompt": "Long work."}));
+    let _ = server.wait_for_requests(1);
+    service.signal(Signal::KILL);
+    let reply = agent.reply(id);
+    assert_eq!(reply["error"]["code"], -32603, "{reply}");
+    assert!(reply["error"]["message"].as_str().unwrap().contains("connection to agentd is lost"), "{reply}");
+    let (_, _, status) = agent.close();
+    assert_eq!(status.code(), Some(3));
 }
