@@ -58,19 +58,23 @@ pub const LONG_BATCH_BYTES: usize = 512 << 10;
 /// An unfinished line that has not grown for this long gives its memory to another client's line.
 pub const STALLED_LINE: Duration = Duration::from_secs(1);
 
-// The Agent Client Protocol.
+// Hosts that speak a protocol of others: editors, and agents.
 
-/// Commands for the daemon that wait before the editor's input is not read on.
-pub const WAITING_ACP_COMMANDS: usize = 64;
+/// Commands for the daemon that wait before the host's input is not read on.
+pub const WAITING_TRANSLATED_COMMANDS: usize = 64;
 
-/// Bytes for the editor that wait to be written before the daemon's lines are not read on.
-pub const WAITING_ACP_BYTES: usize = 256 << 10;
+/// Bytes for the host that wait to be written before the daemon's lines are not read on.
+pub const WAITING_HOST_BYTES: usize = 256 << 10;
 
 /// The longest text of a file that is told as the old one of a change, in bytes.
 pub const MAX_ACP_OLD_TEXT: u64 = 1 << 20;
 
-/// The time after the end of the editor's input for runs to end and the last answers to be written. Editors wait 2 s.
-pub const ACP_EOF_GRACE: Duration = Duration::from_millis(1500);
+/// The time after the end of the host's input for runs to end and the last answers to be written. Editors wait 2 s.
+pub const HOST_EOF_GRACE: Duration = Duration::from_millis(1500);
+
+/// The time between two notifications about the progress of a tool call of which there is nothing else to tell. Clients give up after
+/// 60 s without any.
+pub const MCP_HEARTBEAT: Duration = Duration::from_secs(15);
 
 // Sessions.
 

@@ -4,7 +4,7 @@ use std::{io::Write, path::Path, process::ExitCode};
 
 use agentd::{
     bug_report,
-    cli::{self, Invocation},
+    cli::{self, HostProtocol, Invocation},
     export, fsck, list_models, logging, policy_check, serve, usage,
 };
 use agentd_config::{AgentDir, Environment};
@@ -115,7 +115,7 @@ fn check_agent_dir(
         Invocation::Stdio(options) => options.session.compat,
         Invocation::OneShot(options) => options.session.compat,
         Invocation::Bridge(options) => options.compat,
-        Invocation::Acp(options) => options.base.compat,
+        Invocation::Host(_, options) => options.base.compat,
         Invocation::Serve(options) => options.base.compat,
     };
     // Code that needs an agent directory reports that there is none.
@@ -171,7 +171,8 @@ fn run(invocation: Invocation, environment: &Environment, cwd: &Path) -> ExitCod
         Invocation::Stdio(options) => serve::stdio(*options),
         Invocation::OneShot(options) => serve::one_shot(*options),
         Invocation::Bridge(options) => serve::bridge(*options),
-        Invocation::Acp(options) => serve::acp(*options),
+        Invocation::Host(HostProtocol::Acp, options) => serve::acp(*options),
+        Invocation::Host(HostProtocol::Mcp, options) => serve::mcp(*options),
         Invocation::Serve(options) => serve::daemon(*options),
     }
 }

@@ -24,10 +24,22 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
         "the way to the daemon knows neither command line nor daemon",
     ),
     (
-        "agentd-acp",
+        "agentd-translator",
         &["agentd-protocol"],
         &["tokio", "reqwest", "rustix", "clap"],
+        "what translators share is lines in and lines out, as they are",
+    ),
+    (
+        "agentd-acp",
+        &["agentd-protocol", "agentd-translator"],
+        &["tokio", "reqwest", "rustix", "clap"],
         "an editor's protocol is lines in and lines out: who moves them is known elsewhere",
+    ),
+    (
+        "agentd-mcp-server",
+        &["agentd-protocol", "agentd-translator"],
+        &["tokio", "reqwest", "rustix", "clap"],
+        "an agent's protocol is lines in and lines out: who moves them is known elsewhere",
     ),
     (
         "agentd-images",
@@ -258,6 +270,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
             "agentd-memory",
             "agentd-auth",
             "agentd-mcp",
+            "agentd-mcp-server",
             "agentd-policy",
             "agentd-process",
             "agentd-tools",

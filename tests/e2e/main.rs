@@ -75,6 +75,16 @@ mod mcp;
 mod mcp_http;
 mod mcp_oauth_server;
 mod mcp_questions;
+/// agentd as an MCP server: `agentd mcp serve` with an agent that holds every line against the official schemas.
+mod mcp_serve {
+    mod agent;
+    mod prompts;
+    mod protocol;
+    mod questions;
+    mod sessions;
+    mod shared;
+    mod stateless;
+}
 mod mcp_sign_in;
 mod mcp_sign_in_faults;
 mod mcp_stateless;

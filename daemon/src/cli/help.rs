@@ -8,6 +8,7 @@ Usage: agentd [serve] [--socket <path>] [--compat pi]     many sessions and clie
        agentd --stdio [flags]                             one session on stdin and stdout (--mode rpc is the same)
        agentd --stdio --shared [flags]                    the same, with a session of the daemon, which others can join
        agentd acp [--shared] [flags]                      the sessions of an editor, by the Agent Client Protocol (docs/editors.md)
+       agentd mcp serve [--shared] [flags]                an MCP server: other agents hand work to sessions (docs/mcp-server.md)
        agentd -p [flags] [@file...] [message...]          answers the messages, and ends (--mode text is the same)
        agentd --mode json [flags] [@file...] [message...] the same, showing the session's events
 
@@ -82,7 +83,7 @@ Daemon
       --replay-timing           replayed answers take their time
   -v, --version                 print the version
   -h, --help                    print this
---on-eof and --ready are for --stdio, --shared for --stdio and acp, --cumulative-updates for --stdio and --mode json, and so are the flags above
+--on-eof and --ready are for --stdio, --shared for --stdio, acp and mcp serve, --cumulative-updates for --stdio and --mode json, and so are the flags above
 Daemon, which -p takes too.
 
 Accepted for clients of pi, without effect: --extension <path> (says so), --theme <path>, --use-theme <name>,

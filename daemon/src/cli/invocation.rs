@@ -13,8 +13,8 @@ pub enum Invocation {
     OneShot(Box<OneShotOptions>),
     /// Serve one session of the user's daemon on stdin and stdout.
     Bridge(Box<BridgeOptions>),
-    /// Serve an editor on stdin and stdout by the Agent Client Protocol.
-    Acp(Box<AcpOptions>),
+    /// Serve a host on stdin and stdout by a protocol of others.
+    Host(HostProtocol, Box<HostOptions>),
     /// Serve many sessions and clients on a local socket.
     Serve(Box<ServeOptions>),
     /// Print the version and end.
@@ -125,9 +125,18 @@ impl fmt::Debug for BridgeOptions {
     }
 }
 
-/// The options of `agentd acp` (`--mode acp`).
-pub struct AcpOptions {
-    /// The options of sessions where their flags and the editor do not say otherwise.
+/// A protocol of others that hosts speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostProtocol {
+    /// The Agent Client Protocol of editors (`agentd acp`, `--mode acp`).
+    Acp,
+    /// The Model Context Protocol: agentd is the server (`agentd mcp serve`).
+    Mcp,
+}
+
+/// The options of `agentd acp` (`--mode acp`) and `agentd mcp serve`.
+pub struct HostOptions {
+    /// The options of sessions where their flags and the host do not say otherwise.
     pub base: SessionOptions,
     /// The flags of the command line for each session.
     pub session_args: Vec<String>,
@@ -138,10 +147,10 @@ pub struct AcpOptions {
 }
 
 /// Without the arguments: a key can be among them.
-impl fmt::Debug for AcpOptions {
+impl fmt::Debug for HostOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { base, session_args: _, shared, warnings } = self;
-        let mut shown = f.debug_struct("AcpOptions");
+        let mut shown = f.debug_struct("HostOptions");
         shown.field("base", base).field("shared", shared).field("warnings", warnings).finish_non_exhaustive()
     }
 }
@@ -176,8 +185,8 @@ pub enum Mode {
     Serve,
     /// One session on stdin and stdout.
     Stdio,
-    /// The sessions of an editor, on stdin and stdout.
-    Acp,
+    /// The sessions of a host that speaks a protocol of others, on stdin and stdout.
+    Host(HostProtocol),
     /// The prompts of the command line; then the program ends.
     OneShot(OneShotFormat),
 }

@@ -5,10 +5,10 @@
 //! with `---`, an optional value of `--list-models` that ends at the next `@file`, and empty values that count as not given only where
 //! `--compat pi` stands anywhere on the line. One table (`flag_table`) lists every flag; tests hold parser, table and help together.
 
-mod acp;
 mod flag_table;
 mod flags;
 mod help;
+mod host;
 mod invocation;
 mod options;
 
@@ -21,8 +21,8 @@ pub use self::{
     flag_table::field_of,
     help::HELP,
     invocation::{
-        AcpOptions, BridgeOptions, Invocation, Mode, OnEof, OneShotFormat, OneShotOptions, ServeOptions,
-        StdioOptions,
+        BridgeOptions, HostOptions, HostProtocol, Invocation, Mode, OnEof, OneShotFormat, OneShotOptions,
+        ServeOptions, StdioOptions,
     },
 };
 
@@ -42,7 +42,14 @@ pub fn parse(
     let mut flags = Flags::of_program(program);
     let serve = args.first().is_some_and(|first| first == "serve");
     let acp = args.first().is_some_and(|first| first == "acp");
-    let words = &args[usize::from(serve || acp)..];
+    let mcp = args.first().is_some_and(|first| first == "mcp");
+    let is_mcp_server = mcp && args.get(1).is_some_and(|second| second == "serve");
+    if mcp && !is_mcp_server && !args.iter().any(|arg| arg == "--help" || arg == "-h") {
+        return Err("Error: `agentd mcp serve` is an MCP server on stdin and stdout; MCP servers for sessions are managed by \
+                    `agentctl mcp`."
+            .into());
+    }
+    let words = &args[usize::from(serve || acp || mcp) + usize::from(is_mcp_server)..];
     flags.read(words)?;
     if acp {
         flags.mode = Some(ModeFlag::Acp);
@@ -72,9 +79,9 @@ pub fn parse(
     if flags.usage {
         return Ok(Invocation::Usage { compat: flags.compat });
     }
-    let mode = flags.mode(serve)?;
+    let mode = if is_mcp_server { flags.mcp_mode()? } else { flags.mode(serve)? };
     if flags.shared && mode == Mode::Serve {
-        return Err("Error: --shared is for --stdio and acp: `agentd --stdio --shared` serves stdin and stdout with a session \
+        return Err("Error: --shared is for --stdio, acp and mcp serve: `agentd --stdio --shared` serves stdin and stdout with a session \
                     of the daemon."
             .into());
     }
@@ -86,9 +93,9 @@ pub fn parse(
             let options = flags.into_one_shot(format, cwd, environment)?;
             return Ok(Invocation::OneShot(Box::new(options)));
         }
-        Mode::Acp => {
-            let options = flags.into_acp(words, cwd, environment)?;
-            return Ok(Invocation::Acp(Box::new(options)));
+        Mode::Host(protocol) => {
+            let options = flags.into_host(protocol, words, cwd, environment)?;
+            return Ok(Invocation::Host(protocol, Box::new(options)));
         }
         Mode::Stdio => {}
     }

@@ -17,7 +17,7 @@ use serde::Deserialize;
 
 use super::{
     flags::{Flags, ModeFlag},
-    invocation::{Mode, OneShotFormat, OneShotOptions, ServeOptions, StdioOptions},
+    invocation::{HostProtocol, Mode, OneShotFormat, OneShotOptions, ServeOptions, StdioOptions},
 };
 
 impl Flags {
@@ -29,7 +29,7 @@ impl Flags {
     pub(super) fn mode(&self, serve: bool) -> Result<Mode, String> {
         let asked = match (self.mode, self.print) {
             (Some(ModeFlag::Rpc), _) => Some(Mode::Stdio),
-            (Some(ModeFlag::Acp), _) => Some(Mode::Acp),
+            (Some(ModeFlag::Acp), _) => Some(Mode::Host(HostProtocol::Acp)),
             (Some(ModeFlag::Json), _) => Some(Mode::OneShot(OneShotFormat::Json)),
             (Some(ModeFlag::Text), _) | (None, true) => Some(Mode::OneShot(OneShotFormat::Text)),
             (None, false) => None,
@@ -48,6 +48,19 @@ impl Flags {
             }
             None => Ok(Mode::Serve),
         }
+    }
+
+    /// The mode of work of `agentd mcp serve`.
+    ///
+    /// # Errors
+    /// When a flag asks for another mode.
+    pub(super) fn mcp_mode(&self) -> Result<Mode, String> {
+        if self.mode.is_some() || self.print {
+            return Err(
+                "Error: `mcp serve` is a mode of its own: --stdio, --mode and -p do not go with it.".into()
+            );
+        }
+        Ok(Mode::Host(HostProtocol::Mcp))
     }
 
     /// Checks the flags of a session for contradictions.

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use agentd_protocol::{
-    Json,
     command::Entries,
-    entry::{EntryBody, EntryHead, SessionEntry},
+    entry::EntryBody,
     message::{AssistantMessage, ContentBlock, Message, MessageContent, ToolResultMessage},
     tool::ToolResult,
 };
+use agentd_translator::branch;
 
 use crate::{
     tool_calls::{Folders, changes, content, kind, locations, raw_output, title},
@@ -43,29 +43,6 @@ pub(crate) fn updates(entries: &Entries, folders: &Folders, compactions: bool) -
         }
     }
     updates
-}
-
-/// The entries from the root to the leaf, with their ids. Entries of kinds that this version does not know are left out.
-fn branch(entries: &Entries) -> Vec<(String, &EntryBody)> {
-    let heads: Vec<Option<EntryHead>> =
-        entries.entries.iter().map(|entry| serde_json::from_str(entry.text()).ok()).collect();
-    let by_id: HashMap<&str, usize> = (heads.iter().enumerate())
-        .filter_map(|(place, head)| head.as_ref().map(|head| (head.id.as_str(), place)))
-        .collect();
-    let mut places = Vec::new();
-    let mut next = entries.leaf_id.as_deref();
-    // A circle in a damaged file ends after as many steps as there are entries.
-    while let Some(place) = next.and_then(|id| by_id.get(id)).filter(|_| places.len() < heads.len()) {
-        places.push(*place);
-        next = heads[*place].as_ref().and_then(|head| head.parent_id.as_deref());
-    }
-    let entry =
-        |place: &usize| entries.entries.get(*place).and_then(|entry: &Json<SessionEntry>| entry.get());
-    places
-        .iter()
-        .rev()
-        .filter_map(|place| entry(place).map(|entry| (entry.id.clone(), &entry.body)))
-        .collect()
 }
 
 fn of_user(user: &MessageContent, id: &str, updates: &mut Vec<Update>) {
@@ -138,6 +115,7 @@ fn of_answer(
 
 #[cfg(test)]
 mod tests {
+    use agentd_protocol::{Json, entry::SessionEntry};
     use serde_json::{Value, json};
 
     use super::*;

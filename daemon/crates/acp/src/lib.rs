@@ -14,8 +14,9 @@ mod patch;
 mod prompts;
 mod questions;
 mod requests;
-mod rpc;
 mod tool_calls;
 mod updates;
+
+use agentd_translator::rpc;
 
 pub use self::agent::{Agent, AgentOptions, Effects, FileRead};

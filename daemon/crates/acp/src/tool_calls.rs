@@ -3,15 +3,13 @@
 use std::path::{Component, PathBuf};
 
 use agentd_protocol::{message::ContentBlock, tool::ToolResult};
+pub(crate) use agentd_translator::shortened;
 use serde_json::{Map, Value};
 
 use crate::{
     patch::hunks,
     updates::{Content, Location, ToolContent, ToolKind},
 };
-
-/// The longest title, in characters.
-const TITLE_CHARS: usize = 80;
 
 /// The arguments of a call.
 pub(crate) type Arguments = Map<String, Value>;
@@ -97,15 +95,6 @@ fn lines_read(arguments: &Arguments) -> String {
         (Some(first), None) => format!(" (from {first})"),
         (None, Some(count)) => format!(" (1–{count})"),
         (None, None) => String::new(),
-    }
-}
-
-/// The text on one line of at most [`TITLE_CHARS`] characters.
-pub(crate) fn shortened(text: &str) -> String {
-    let line = text.trim().lines().next().unwrap_or_default();
-    match line.char_indices().nth(TITLE_CHARS) {
-        None => line.to_owned(),
-        Some(_) => line.chars().take(TITLE_CHARS - 1).chain(['…']).collect(),
     }
 }
 

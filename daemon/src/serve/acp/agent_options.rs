@@ -2,10 +2,10 @@
 
 use agentd_acp::AgentOptions;
 
-use crate::cli::AcpOptions;
+use crate::cli::HostOptions;
 
 /// What the protocol has to know of the command line.
-pub(super) fn agent_options(options: &AcpOptions) -> AgentOptions {
+pub(super) fn agent_options(options: &HostOptions) -> AgentOptions {
     AgentOptions {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         session_args: options.session_args.clone(),

@@ -1,25 +1,35 @@
 //! `agentd acp`: the sessions of an editor on stdin and stdout, by the Agent Client Protocol. The protocol itself is in `agentd-acp`;
-//! here lines are moved between the editor and a daemon, which is in this process or, with `--shared`, the user's.
+//! its lines are moved by the relay.
 
 mod agent_options;
-mod daemon_link;
 mod editor_texts;
 mod old_text;
-mod own;
-mod relay;
-mod shared;
+mod translator;
 
-use std::process::ExitCode;
+use std::{process::ExitCode, sync::Arc};
 
-use self::{own::own, shared::shared};
-use super::runtime::run;
-use crate::{cli::AcpOptions, logging::complain};
+use agentd_acp::AgentOptions;
+use agentd_connect::environment;
+
+use self::{agent_options::agent_options, editor_texts::EditorTexts, translator::AcpTranslator};
+use super::{relay, runtime::run};
+use crate::{cli::HostOptions, logging::complain};
 
 /// Serves until the input ends or a signal comes.
 #[must_use]
-pub fn acp(options: AcpOptions) -> ExitCode {
+pub fn acp(options: HostOptions) -> ExitCode {
     for warning in &options.warnings {
         complain(warning);
     }
-    if options.shared { shared(options) } else { run(own(options)) }
+    let agent = agent_options(&options);
+    if options.shared {
+        let agent = AgentOptions { env: Some(environment()), ..agent };
+        return relay::shared(&options, AcpTranslator::new(agent, None));
+    }
+    run(async {
+        let (texts, wanted_texts) = EditorTexts::new();
+        let texts = Arc::new(texts);
+        let translator = AcpTranslator::new(agent, Some((Arc::clone(&texts), wanted_texts)));
+        relay::own(options, Some(texts), translator).await
+    })
 }

@@ -4,7 +4,8 @@ use agentd_protocol::{
     daemon::ClientInfo,
     error::{ErrorCode, Failure},
 };
-use serde::{Deserialize, Serialize};
+use agentd_translator::{DaemonCalls, DaemonLine, with_hint};
+use serde::Serialize;
 use serde_json::{json, value::RawValue};
 
 use super::state::{Agent, AgentOptions, DaemonCall, Effects, Session};
@@ -17,23 +18,8 @@ use crate::{
     updates::{Update, write_update},
 };
 
-/// A response of the daemon.
-#[derive(Deserialize)]
-pub(super) struct Reply<'a> {
-    id: u64,
-    success: bool,
-    #[serde(borrow, default)]
-    data: Option<&'a RawValue>,
-    #[serde(default)]
-    error: Option<String>,
-    #[serde(default)]
-    code: Option<ErrorCode>,
-    #[serde(default)]
-    hint: Option<String>,
-}
-
 /// The data of a response, or why there is none.
-pub(super) type Answer<'a> = Result<Option<&'a RawValue>, Failure>;
+pub(super) use agentd_translator::Answer;
 
 impl Agent {
     /// An agent that begins to speak to the daemon.
@@ -44,9 +30,8 @@ impl Agent {
             options,
             client: crate::requests::ClientCapabilities::default(),
             sessions: std::collections::HashMap::new(),
-            daemon_calls: std::collections::HashMap::new(),
+            daemon_calls: DaemonCalls::default(),
             client_calls: std::collections::HashMap::new(),
-            last_daemon_call: 0,
             last_client_call: 0,
         };
         agent.introduce(client, effects);
@@ -132,42 +117,11 @@ impl Agent {
 
     /// Takes a line of the daemon.
     pub fn daemon_line(&mut self, line: &str, effects: &mut Effects) {
-        #[derive(Deserialize)]
-        struct Head<'a> {
-            #[serde(rename = "type")]
-            kind: &'a str,
-            #[serde(rename = "sessionId", default)]
-            session: Option<String>,
-            #[serde(default)]
-            seq: u64,
-        }
-        let Ok(Head { kind, session, seq }) = serde_json::from_str::<Head<'_>>(line) else { return };
-        if kind != "response" {
-            if let Some(session) = session {
-                self.event(&session, kind, seq, line, effects);
-            }
-            return;
-        }
-        let Ok(reply) = serde_json::from_str::<Reply<'_>>(line) else {
-            return self.refused_connection(line, effects);
-        };
-        let Some(call) = self.daemon_calls.remove(&reply.id) else { return };
-        let answer = if reply.success {
-            Ok(reply.data)
-        } else {
-            let code = reply.code.unwrap_or(ErrorCode::Internal);
-            let error = reply.error.unwrap_or_else(|| "agentd refused, and did not say why".to_owned());
-            Err(Failure { error, code, hint: reply.hint })
-        };
-        self.replied(call, answer, effects);
-    }
-
-    /// A response without an id of ours: the daemon takes no more clients.
-    fn refused_connection(&mut self, line: &str, effects: &mut Effects) {
-        if let Ok(failure) = serde_json::from_str::<Failure>(line)
-            && failure.code == ErrorCode::LimitReached
-        {
-            effects.unusable = Some(with_hint(&failure));
+        match self.daemon_calls.read(line) {
+            DaemonLine::Event { session, kind, seq } => self.event(&session, kind, seq, line, effects),
+            DaemonLine::Answer(call, answer) => self.replied(call, answer, effects),
+            DaemonLine::Unusable(reason) => effects.unusable = Some(reason),
+            DaemonLine::Other => {}
         }
     }
 
@@ -215,23 +169,7 @@ impl Agent {
         params: &impl Serialize,
         effects: &mut Effects,
     ) {
-        #[derive(Serialize)]
-        struct Command<'a, T> {
-            id: u64,
-            #[serde(rename = "type")]
-            kind: &'a str,
-            #[serde(rename = "sessionId", skip_serializing_if = "Option::is_none")]
-            session: Option<&'a str>,
-            #[serde(flatten)]
-            params: &'a T,
-        }
-        self.last_daemon_call += 1;
-        let id = self.last_daemon_call;
-        // The parameters are our own types, which JSON can represent.
-        if let Ok(line) = serde_json::to_string(&Command { id, kind: command, session, params }) {
-            self.daemon_calls.insert(id, call);
-            effects.to_daemon.push_back(line);
-        }
+        self.daemon_calls.ask(call, command, session, params, &mut effects.to_daemon);
     }
 
     /// The session of a request.
@@ -266,7 +204,7 @@ impl Agent {
             session.turn.iter().for_each(|turn| fail(&turn.request));
             session.waiting.iter().for_each(|(request, _)| fail(request));
         }
-        for call in self.daemon_calls.values() {
+        for call in self.daemon_calls.iter() {
             match call {
                 DaemonCall::Open(open) => fail(&open.request),
                 DaemonCall::Levels { then: Some(request), .. }
@@ -281,7 +219,7 @@ impl Agent {
             }
         }
         self.sessions.clear();
-        self.daemon_calls.clear();
+        self.daemon_calls = DaemonCalls::default();
     }
 }
 
@@ -316,14 +254,6 @@ pub(super) fn rpc_error(failure: &Failure) -> RpcError {
         _ => INTERNAL_ERROR,
     };
     RpcError::new(code, with_hint(failure)).data(json!({"code": failure.code}))
-}
-
-/// The failure, and what to do about it.
-fn with_hint(failure: &Failure) -> String {
-    match &failure.hint {
-        Some(hint) => format!("{} {hint}", failure.error),
-        None => failure.error.clone(),
-    }
 }
 
 /// Reads the data of a response.

@@ -217,7 +217,7 @@ impl Agent {
         let Some(session) = self.sessions.get_mut(id) else { return };
         for (place, remark) in std::mem::take(&mut session.remarks).into_iter().enumerate() {
             let content = Content::text(format!("{remark}\n\n"));
-            let message_id = Some(format!("remark-{}-{place}", self.last_daemon_call));
+            let message_id = Some(format!("remark-{}-{place}", self.daemon_calls.last()));
             tell(id, &Update::AgentMessageChunk { content, message_id }, effects);
         }
     }

@@ -133,7 +133,7 @@ impl Agent {
                 }
                 let Some(session) = self.sessions.get_mut(id) else { return };
                 if session.turn.is_some() {
-                    let message_id = Some(format!("notice-{}", self.last_daemon_call));
+                    let message_id = Some(format!("notice-{}", self.daemon_calls.last()));
                     let content = Content::text(format!("{message}\n\n"));
                     tell(id, &Update::AgentMessageChunk { content, message_id }, effects);
                 } else {

@@ -14,6 +14,7 @@ use agentd_protocol::{
     session::SessionState,
     ui::{ExtensionUiRequest, UiMethod},
 };
+use agentd_translator::DaemonCalls;
 
 use crate::{
     options::Options,
@@ -72,11 +73,10 @@ pub struct Agent {
     pub(super) options: AgentOptions,
     pub(super) client: ClientCapabilities,
     pub(super) sessions: HashMap<String, Session>,
-    /// Our commands that the daemon has not answered, by their ids.
-    pub(super) daemon_calls: HashMap<u64, DaemonCall>,
+    /// Our commands that the daemon has not answered.
+    pub(super) daemon_calls: DaemonCalls<DaemonCall>,
     /// Our requests that the editor has not answered, by their ids.
     pub(super) client_calls: HashMap<u64, ClientCall>,
-    pub(super) last_daemon_call: u64,
     pub(super) last_client_call: u64,
 }
 

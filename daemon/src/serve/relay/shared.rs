@@ -1,21 +1,20 @@
-//! An editor with sessions of the user's daemon, which is started if none runs. Its sessions go on when the editor leaves.
+//! A host with sessions of the user's daemon, which is started if none runs. Its sessions go on when the host leaves.
 
 use std::{ffi::OsString, process::ExitCode};
 
-use agentd_acp::AgentOptions;
-use agentd_connect::{ConnectError, ConnectErrorKind, Endpoint, LaunchOptions, ReachedDaemon, environment};
+use agentd_connect::{ConnectError, ConnectErrorKind, Endpoint, LaunchOptions, ReachedDaemon};
 use agentd_memory::MemoryAccount;
 use agentd_protocol::lines::DEFAULT_MAX_LINE_BYTES;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     super::runtime::{FAILED, Signals, fail},
-    agent_options::agent_options,
     daemon_link::DaemonLink,
-    relay::{Editor, RelayEnd, relay},
+    move_lines::{HostPipes, RelayEnd, move_lines},
+    translator::Translator,
 };
 use crate::{
-    cli::AcpOptions,
+    cli::HostOptions,
     transport::{LineBudget, Output, read_lines},
 };
 
@@ -23,19 +22,19 @@ use crate::{
 const UNREACHABLE: u8 = 3;
 
 /// Serves until the input ends or a signal comes.
-pub(super) fn shared(options: AcpOptions) -> ExitCode {
+pub(in crate::serve) fn shared(options: &HostOptions, translator: impl Translator) -> ExitCode {
     // One thread suffices: it waits, and moves lines.
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return fail(&format!("Error: cannot start the runtime: {error}"), FAILED),
     };
-    let code = runtime.block_on(serve(options));
+    let code = runtime.block_on(serve(options, translator));
     // Does not wait for the thread that reads stdin.
     runtime.shutdown_background();
     code
 }
 
-async fn serve(options: AcpOptions) -> ExitCode {
+async fn serve(options: &HostOptions, translator: impl Translator) -> ExitCode {
     let mut signals = match Signals::of_a_host() {
         Ok(signals) => signals,
         Err(error) => return fail(&format!("Error: cannot watch signals: {error}"), FAILED),
@@ -51,7 +50,7 @@ async fn serve(options: AcpOptions) -> ExitCode {
             return fail(&format!("Error: {error}"), code);
         }
     };
-    // The daemon limits what it sends, and the editor's lines are limited one by one.
+    // The daemon limits what it sends, and the host's lines are limited one by one.
     let budget = || LineBudget::new(MemoryAccount::default(), None).client();
     let pipes = read_lines(std::io::stdin(), DEFAULT_MAX_LINE_BYTES, budget())
         .and_then(|lines| Ok((lines, Output::start(std::io::stdout())?)));
@@ -59,10 +58,9 @@ async fn serve(options: AcpOptions) -> ExitCode {
         Ok(pipes) => pipes,
         Err(error) => return fail(&format!("Error: cannot start a thread: {error}"), FAILED),
     };
-    let editor = Editor { lines, output, max_line_bytes: DEFAULT_MAX_LINE_BYTES };
-    let agent = AgentOptions { env: Some(environment()), ..agent_options(&options) };
+    let host = HostPipes { lines, output, max_line_bytes: DEFAULT_MAX_LINE_BYTES };
     let signalled = CancellationToken::new();
-    let moving = relay(agent, editor, DaemonLink::shared(stream, budget()), None, signalled.clone());
+    let moving = move_lines(translator, host, DaemonLink::shared(stream, budget()), signalled.clone());
     tokio::pin!(moving);
     let (end, code) = tokio::select! {
         end = &mut moving => (end, ExitCode::SUCCESS),

@@ -1,31 +1,36 @@
-//! The flags of `agentd acp`, and those of its sessions among them.
+//! The flags of `agentd acp` and `agentd mcp serve`, and those of their sessions among them.
 
 use std::path::Path;
 
 use agentd_config::Environment;
 
-use super::{flag_table::FLAGS, flags::Flags, invocation::AcpOptions};
+use super::{
+    flag_table::FLAGS,
+    flags::Flags,
+    invocation::{HostOptions, HostProtocol},
+};
 
 impl Flags {
-    /// `args` are the words of the command line without `acp`.
-    pub(super) fn into_acp(
+    /// `args` are the words of the command line without the subcommand.
+    pub(super) fn into_host(
         mut self,
+        protocol: HostProtocol,
         args: &[String],
         cwd: &Path,
         environment: Environment,
-    ) -> Result<AcpOptions, String> {
-        self.check_acp()?;
+    ) -> Result<HostOptions, String> {
+        self.check_host(protocol)?;
         if self.shared {
             self.check_own_process()?;
         }
         self.check_session()?;
         let (shared, warnings) = (self.shared, std::mem::take(&mut self.warnings));
         let base = self.into_session(cwd, environment)?;
-        Ok(AcpOptions { base, session_args: session_args(args), shared, warnings })
+        Ok(HostOptions { base, session_args: session_args(args), shared, warnings })
     }
 
-    /// Refuses flags that name a session: the editor says which one it wants.
-    fn check_acp(&self) -> Result<(), String> {
+    /// Refuses flags that name a session: the host says which one it wants.
+    fn check_host(&self, protocol: HostProtocol) -> Result<(), String> {
         let about_one = [
             ("--continue", self.continue_last),
             ("--session", self.session.is_some()),
@@ -41,10 +46,16 @@ impl Flags {
         let words =
             || self.messages.first().cloned().or_else(|| self.files.first().map(|it| format!("@{it}")));
         match given.or_else(words) {
-            Some(given) => Err(format!(
-                "Error: {given} does not go with `agentd acp`: the editor opens the sessions and sends the prompts. Flags of \
-                 the model, the tools and the guard rails count for all of them."
-            )),
+            Some(given) => {
+                let (command, host) = match protocol {
+                    HostProtocol::Acp => ("agentd acp", "the editor"),
+                    HostProtocol::Mcp => ("agentd mcp serve", "the MCP client"),
+                };
+                Err(format!(
+                    "Error: {given} does not go with `{command}`: {host} opens the sessions and sends the prompts. Flags of \
+                     the model, the tools and the guard rails count for all of them."
+                ))
+            }
             None => Ok(()),
         }
     }

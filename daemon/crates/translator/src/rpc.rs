@@ -6,50 +6,68 @@ use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use serde_json::{Value, value::RawValue};
 
 /// The line is no JSON.
-pub(crate) const PARSE_ERROR: i32 = -32700;
+pub const PARSE_ERROR: i32 = -32700;
 /// The JSON is no request.
-pub(crate) const INVALID_REQUEST: i32 = -32600;
+pub const INVALID_REQUEST: i32 = -32600;
 /// There is no such method.
-pub(crate) const METHOD_NOT_FOUND: i32 = -32601;
+pub const METHOD_NOT_FOUND: i32 = -32601;
 /// A parameter is missing or cannot be used.
-pub(crate) const INVALID_PARAMS: i32 = -32602;
+pub const INVALID_PARAMS: i32 = -32602;
 /// Anything else.
-pub(crate) const INTERNAL_ERROR: i32 = -32603;
+pub const INTERNAL_ERROR: i32 = -32603;
 /// There is no model that can be used before the user logs in.
-pub(crate) const AUTH_REQUIRED: i32 = -32000;
+pub const AUTH_REQUIRED: i32 = -32000;
 /// There is no such session.
-pub(crate) const RESOURCE_NOT_FOUND: i32 = -32002;
+pub const RESOURCE_NOT_FOUND: i32 = -32002;
 
 /// The longest quotation of a line or a name in an error, in bytes.
 const MOST_QUOTED: usize = 300;
 
 /// The id of a client's request: a number, a text or `null`, written back as it came.
 #[derive(Debug, Clone)]
-pub(crate) struct RequestId(Box<RawValue>);
+pub struct RequestId(Box<RawValue>);
 
 impl RequestId {
     /// The id in JSON.
-    pub(crate) fn text(&self) -> &str {
+    #[must_use]
+    pub fn text(&self) -> &str {
         self.0.get()
     }
 }
 
 /// A message of the client.
 #[derive(Debug)]
-pub(crate) enum Incoming<'a> {
+pub enum Incoming<'a> {
     /// A request, which gets one answer.
-    Request { id: RequestId, method: Cow<'a, str>, params: Option<&'a RawValue> },
+    Request {
+        /// Its id.
+        id: RequestId,
+        /// The method.
+        method: Cow<'a, str>,
+        /// Its parameters.
+        params: Option<&'a RawValue>,
+    },
     /// A notification, which gets none.
-    Notification { method: Cow<'a, str>, params: Option<&'a RawValue> },
+    Notification {
+        /// The method.
+        method: Cow<'a, str>,
+        /// Its parameters.
+        params: Option<&'a RawValue>,
+    },
     /// The answer to a request of ours; an error answers with its text.
-    Response { id: u64, result: Result<&'a RawValue, String> },
+    Response {
+        /// The id of our request.
+        id: u64,
+        /// The result, or the error's text.
+        result: Result<&'a RawValue, String>,
+    },
     /// An answer that belongs to no request of ours.
     Stray,
 }
 
 /// The failure of a request.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct RpcError {
+pub struct RpcError {
     code: i32,
     message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,22 +75,26 @@ pub(crate) struct RpcError {
 }
 
 impl RpcError {
-    pub(crate) fn new(code: i32, message: impl Into<String>) -> Self {
+    /// An error without data.
+    pub fn new(code: i32, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
     }
 
     /// Adds what programs can read.
-    pub(crate) fn data(mut self, data: Value) -> Self {
+    #[must_use]
+    pub fn data(mut self, data: Value) -> Self {
         self.data = Some(data);
         self
     }
 
     /// Whether the error has this code.
-    pub(crate) fn is(&self, code: i32) -> bool {
+    #[must_use]
+    pub fn is(&self, code: i32) -> bool {
         self.code == code
     }
 
-    pub(crate) fn invalid_params(message: impl Into<String>) -> Self {
+    /// An error of a parameter.
+    pub fn invalid_params(message: impl Into<String>) -> Self {
         Self::new(INVALID_PARAMS, message)
     }
 }
@@ -81,7 +103,7 @@ impl RpcError {
 ///
 /// # Errors
 /// The error to answer with, and the id as far as it could be read.
-pub(crate) fn parse(line: &str) -> Result<Incoming<'_>, (Option<RequestId>, RpcError)> {
+pub fn parse(line: &str) -> Result<Incoming<'_>, (Option<RequestId>, RpcError)> {
     #[derive(Deserialize)]
     struct Envelope<'a> {
         #[serde(borrow, default)]
@@ -148,7 +170,8 @@ fn error_text(error: &RawValue) -> String {
 }
 
 /// The beginning of a text that others chose.
-pub(crate) fn quoted(text: &str) -> &str {
+#[must_use]
+pub fn quoted(text: &str) -> &str {
     let mut end = text.len().min(MOST_QUOTED);
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -160,19 +183,27 @@ pub(crate) fn quoted(text: &str) -> &str {
 ///
 /// # Errors
 /// Names the parameter.
-pub(crate) fn params<T: DeserializeOwned>(params: Option<&RawValue>) -> Result<T, RpcError> {
-    let mut deserializer = serde_json::Deserializer::from_str(params.map_or("{}", RawValue::get));
+pub fn params<T: DeserializeOwned>(params: Option<&RawValue>) -> Result<T, RpcError> {
+    fields(params).map_err(|text| RpcError::invalid_params(format!("Invalid params: {text}")))
+}
+
+/// Reads an object of named fields. An absent one reads as `{}`.
+///
+/// # Errors
+/// Names the field, and says what is wrong with it.
+pub fn fields<T: DeserializeOwned>(object: Option<&RawValue>) -> Result<T, String> {
+    let mut deserializer = serde_json::Deserializer::from_str(object.map_or("{}", RawValue::get));
     serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let path = error.path().to_string();
         let text = error.into_inner().to_string();
         let text = text.rsplit_once(" at line ").map_or(text.as_str(), |(text, _)| text);
         let text = if path == "." { text.to_owned() } else { format!("{path}: {text}") };
-        RpcError::invalid_params(format!("Invalid params: {}", quoted(&text)))
+        quoted(&text).to_owned()
     })
 }
 
 /// Appends the answer to a request.
-pub(crate) fn write_result(id: &RequestId, result: &impl Serialize, out: &mut Vec<u8>) {
+pub fn write_result(id: &RequestId, result: &impl Serialize, out: &mut Vec<u8>) {
     #[derive(Serialize)]
     struct Answer<'a, T> {
         jsonrpc: &'static str,
@@ -183,7 +214,7 @@ pub(crate) fn write_result(id: &RequestId, result: &impl Serialize, out: &mut Ve
 }
 
 /// Appends the failure of a request; without an id, of a line that could not be read.
-pub(crate) fn write_error(id: Option<&RequestId>, error: &RpcError, out: &mut Vec<u8>) {
+pub fn write_error(id: Option<&RequestId>, error: &RpcError, out: &mut Vec<u8>) {
     #[derive(Serialize)]
     struct Answer<'a> {
         jsonrpc: &'static str,
@@ -194,7 +225,7 @@ pub(crate) fn write_error(id: Option<&RequestId>, error: &RpcError, out: &mut Ve
 }
 
 /// Appends a request of ours.
-pub(crate) fn write_request(id: u64, method: &str, params: &impl Serialize, out: &mut Vec<u8>) {
+pub fn write_request(id: u64, method: &str, params: &impl Serialize, out: &mut Vec<u8>) {
     #[derive(Serialize)]
     struct Request<'a, T> {
         jsonrpc: &'static str,
@@ -206,7 +237,7 @@ pub(crate) fn write_request(id: u64, method: &str, params: &impl Serialize, out:
 }
 
 /// Appends a notification of ours.
-pub(crate) fn write_notification(method: &str, params: &impl Serialize, out: &mut Vec<u8>) {
+pub fn write_notification(method: &str, params: &impl Serialize, out: &mut Vec<u8>) {
     #[derive(Serialize)]
     struct Notification<'a, T> {
         jsonrpc: &'static str,
@@ -217,7 +248,7 @@ pub(crate) fn write_notification(method: &str, params: &impl Serialize, out: &mu
 }
 
 /// Appends one line. What is written are our own types, which have no keys that are not text, so that writing them cannot fail.
-fn write(message: &impl Serialize, out: &mut Vec<u8>) {
+pub fn write(message: &impl Serialize, out: &mut Vec<u8>) {
     let start = out.len();
     match serde_json::to_writer(&mut *out, message) {
         Ok(()) => out.push(b'\n'),

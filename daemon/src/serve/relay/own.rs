@@ -1,7 +1,8 @@
-//! An editor with a daemon of its own, in this process: nothing outlives the editor.
+//! A host with a daemon of its own, in this process: nothing outlives the host.
 
 use std::{process::ExitCode, sync::Arc};
 
+use agentd_tools::operations::EditorFiles;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -9,13 +10,12 @@ use super::{
         output_sweeper::{FirstSweep, sweep_in_background},
         runtime::{Signals, check_file_limit},
     },
-    agent_options::agent_options,
     daemon_link::DaemonLink,
-    editor_texts::EditorTexts,
-    relay::{Editor, RelayEnd, relay},
+    move_lines::{HostPipes, RelayEnd, move_lines},
+    translator::Translator,
 };
 use crate::{
-    cli::{AcpOptions, OnEof},
+    cli::{HostOptions, OnEof},
     compose,
     connection::{self, Connection, Origin},
     daemon_limits::DaemonLimits,
@@ -25,24 +25,31 @@ use crate::{
     transport::{LineBudget, Output, in_process_pair, read_lines},
 };
 
-/// Serves, with telemetry until the end where it is on.
-pub(super) async fn own(options: AcpOptions) -> Result<ExitCode, String> {
+/// Serves, with telemetry until the end where it is on. `files` are the host's, for the tools of its sessions.
+pub(in crate::serve) async fn own(
+    options: HostOptions,
+    files: Option<Arc<dyn EditorFiles>>,
+    translator: impl Translator,
+) -> Result<ExitCode, String> {
     let base = &options.base;
     let telemetry = DaemonTelemetry::start(&base.environment, base.compat, &base.cwd);
-    let ended = serve(options, &telemetry).await;
+    let ended = serve(options, files, translator, &telemetry).await;
     telemetry.shut_down(TELEMETRY_FLUSH).await;
     ended
 }
 
-async fn serve(options: AcpOptions, telemetry: &DaemonTelemetry) -> Result<ExitCode, String> {
+async fn serve(
+    options: HostOptions,
+    files: Option<Arc<dyn EditorFiles>>,
+    translator: impl Translator,
+    telemetry: &DaemonTelemetry,
+) -> Result<ExitCode, String> {
     check_file_limit()?;
     let mut signals =
         Signals::of_a_host().map_err(|error| format!("Error: cannot watch signals: {error}"))?;
     let base = &options.base;
     let limits = DaemonLimits::load(&base.environment, base.compat, &base.cwd).private();
     let memory = limits.memory();
-    let (texts, wanted_texts) = EditorTexts::new();
-    let texts = Arc::new(texts);
     let services = compose::services(
         &base.environment,
         base.compat,
@@ -50,7 +57,7 @@ async fn serve(options: AcpOptions, telemetry: &DaemonTelemetry) -> Result<ExitC
         limits.max_commands,
         &memory,
         telemetry.observers(),
-        Some(Arc::clone(&texts) as _),
+        files,
     )?;
     let daemon = DaemonContext::new(SessionRegistry::new(limits.session, limits.resources, services));
     telemetry.watch(&daemon);
@@ -61,9 +68,8 @@ async fn serve(options: AcpOptions, telemetry: &DaemonTelemetry) -> Result<ExitC
     let pipes = read_lines(std::io::stdin(), limits.max_line_bytes, budget)
         .and_then(|lines| Ok((lines, Output::start(std::io::stdout())?)));
     let (lines, output) = pipes.map_err(|error| format!("Error: cannot start a thread: {error}"))?;
-    let editor = Editor { lines, output, max_line_bytes: limits.max_line_bytes };
+    let host = HostPipes { lines, output, max_line_bytes: limits.max_line_bytes };
     let (client, commands, events) = in_process_pair();
-    let agent = agent_options(&options);
     let connection = Connection {
         daemon: Arc::clone(&daemon),
         origin: Origin::Host {
@@ -74,7 +80,7 @@ async fn serve(options: AcpOptions, telemetry: &DaemonTelemetry) -> Result<ExitC
             hears_the_end: true,
         },
         options: options.base,
-        // The editor ends this process by the end of the input; no other client can.
+        // The host ends this process by the end of the input; no other client can.
         shutdown: ShutdownSwitch::default(),
         shutdown_deadline: limits.shutdown_deadline,
         max_line_bytes: limits.max_line_bytes,
@@ -84,8 +90,7 @@ async fn serve(options: AcpOptions, telemetry: &DaemonTelemetry) -> Result<ExitC
     let (ending, signalled) = (CancellationToken::new(), CancellationToken::new());
     let count = daemon.connections.count_connection();
     let serving = connection::serve(connection, count, commands, events, ending.clone());
-    let moving =
-        relay(agent, editor, DaemonLink::own(client), Some((texts, wanted_texts)), signalled.clone());
+    let moving = move_lines(translator, host, DaemonLink::own(client), signalled.clone());
     let both = async { tokio::join!(moving, serving) };
     tokio::pin!(both);
     let (end, code) = tokio::select! {
@@ -106,7 +111,7 @@ async fn serve(options: AcpOptions, telemetry: &DaemonTelemetry) -> Result<ExitC
     let _ = tokio::time::timeout(STDIO_SIGNAL_GRACE, registry.close_all()).await;
     match end {
         Some(RelayEnd::Output) => Err("Error: cannot write to stdout".to_owned()),
-        Some(RelayEnd::Daemon) => Err("Error: the sessions ended before the editor's input".to_owned()),
+        Some(RelayEnd::Daemon) => Err("Error: the sessions ended before the host's input".to_owned()),
         Some(RelayEnd::Unusable(reason)) => Err(format!("Error: {reason}")),
         Some(RelayEnd::Input) | None => Ok(code),
     }
