@@ -3,6 +3,8 @@
 use std::{
     collections::BTreeSet,
     fs,
+    io::{BufRead, BufReader, Write},
+    net::TcpStream,
     sync::{Arc, Mutex, MutexGuard},
 };
 
@@ -230,9 +232,18 @@ pub(crate) fn begin<W: LineTransport>(client: &mut agentd_e2e::Conversation<W>) 
 
 /// Where the authorization server sends the browser to.
 pub(crate) fn sent_to(started: &Value) -> String {
-    let answer = visit(started["url"].as_str().expect("an address"));
-    let location = answer.lines().find_map(|line| line.strip_prefix("Location: "));
-    location.unwrap_or_else(|| panic!("no redirect: {answer}")).to_owned()
+    let url = started["url"].as_str().expect("an address");
+    let (address, path) =
+        url.strip_prefix("http://").and_then(|rest| rest.split_once('/')).expect("an address with a path");
+    let mut stream = TcpStream::connect(address).expect("the authorization server");
+    stream
+        .write_all(format!("GET /{path} HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes())
+        .expect("a request");
+    // The connection stays open for further requests.
+    let lines = BufReader::new(stream).lines().map(|line| line.expect("a line"));
+    let head: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
+    let location = head.iter().find_map(|line| line.strip_prefix("Location: "));
+    location.unwrap_or_else(|| panic!("no redirect: {head:?}")).to_owned()
 }
 
 /// Signs in as a user does, with a browser; the servers afterwards.

@@ -187,7 +187,8 @@ fn agentctl_signs_in_and_out() {
     let out = ctl::run(&home, &["mcp", "logout", "web"]);
     assert_eq!(out.code, 0, "{out:?}");
     assert_says(&out.stdout, &["The sign-in to web was removed from ", "mcp-auth.json"]);
-    assert_eq!(fs::read_to_string(home.agent_dir().join("mcp-auth.json")).expect("the file").trim(), "{}");
+    let file = fs::read_to_string(home.agent_dir().join("mcp-auth.json")).expect("the file");
+    assert_eq!(serde_json::from_str::<Value>(&file).expect("JSON"), json!({}));
     let out = ctl::run(&home, &["mcp", "logout", "web"]);
     assert_eq!(out.code, 1, "{out:?}");
     assert_says(&out.stderr, &["Nothing is stored for the MCP server \"web\""]);

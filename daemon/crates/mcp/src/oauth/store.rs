@@ -241,6 +241,16 @@ impl SignInStore {
     }
 }
 
+/// Removes what is stored of the servers with this name; how many there were.
+///
+/// # Errors
+/// [`OAuthError::Store`].
+pub async fn sign_out(agent_dir: &AgentDir, name: &str) -> Result<usize, OAuthError> {
+    let (store, name) = (SignInStore::of(agent_dir), name.to_owned());
+    let removing = tokio::task::spawn_blocking(move || store.remove_all(&name));
+    removing.await.map_err(|_| OAuthError::Cancelled)?
+}
+
 /// The key of a server's entry.
 pub(crate) fn key_of(name: &str, url: &str) -> String {
     format!("{}|{url}", namespace(name))

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::{sync::Notify, time::Instant};
+use tokio::sync::Notify;
 
 use super::{McpServer, clean, handshake::Connection, lists::list_tools, subscription};
 use crate::config::Endpoint;
