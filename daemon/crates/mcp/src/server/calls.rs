@@ -89,9 +89,10 @@ impl McpServer {
                 error => format!("MCP tool {name} failed: {}", clean(&error.to_string())),
             })
         })?;
+        let reads_resources = self.has_resources();
         let (server, tool, storage) = (self.config.name.clone(), tool.to_owned(), storage.clone());
         let made = tokio::task::spawn_blocking(move || {
-            tool_result(answer, &Spill { storage: &storage, server: &server, tool: &tool })
+            tool_result(answer, &Spill { storage: &storage, server: &server, tool: &tool, reads_resources })
         });
         made.await.unwrap_or_else(|error| Err(error.to_string())).map_err(ToolError)
     }
