@@ -210,7 +210,8 @@ fn signing_out_ends_the_connection_and_a_sign_in_can_be_cancelled() {
     let cancel = json!({"type": "mcp_login_cancel", "loginId": started["loginId"]});
     assert_eq!(client.done(cancel.clone())["cancelled"], true);
     let done = client.until("the end", |line| line["id"] == "f");
-    assert_eq!((&done["success"], &done["code"]), (&json!(false), &json!("aborted")));
+    // The command that cancels may come first.
+    assert!(done["success"] == false && (done["code"] == "aborted" || done["code"] == "not_found"), "{done}");
     assert_eq!(client.done(cancel)["cancelled"], false);
     // A session that ends with a sign-in under way does not wait for the user.
     let started = begin(&mut client);
