@@ -40,6 +40,8 @@ pub(crate) struct World {
     pub(crate) pkce: Value,
     /// Where the MCP server sends requests with a token, in place of answering them.
     pub(crate) moved_to: Option<String>,
+    /// Refuses calls, and repeats the token.
+    pub(crate) repeats: bool,
     /// What the authorization server was asked.
     pub(crate) asked: Vec<Request>,
     /// What the MCP server was asked.
@@ -74,6 +76,7 @@ impl Servers {
             iss: None,
             pkce: json!(["S256"]),
             moved_to: None,
+            repeats: false,
             asked: Vec::new(),
             called: Vec::new(),
         }));
@@ -203,6 +206,7 @@ impl World {
         match request.body["method"].as_str() {
             Some("initialize") => as_json(&initialized(request)),
             Some("tools/list") => as_json(&tools(request, &["echo"])),
+            Some("tools/call") if self.repeats => Reply::status(500, "text/plain", token.unwrap_or_default()),
             Some("tools/call") => match self.call_scope {
                 Some(scope) => {
                     let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\"");
