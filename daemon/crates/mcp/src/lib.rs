@@ -37,7 +37,7 @@ pub use config::{
 };
 pub use elicitation::{UserAnswer, UserInput};
 pub use launch::ServerContext;
-pub use oauth::{OAuthError, StartedSignIn, sign_out};
+pub use oauth::{OAuthError, StartedSignIn, sign_out, stored_secrets};
 pub use search_tool::SEARCH_TOOL;
 pub use session::{McpSession, ServerTool, ToolSink};
 pub use shared::SharedServers;

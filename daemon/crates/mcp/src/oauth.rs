@@ -29,4 +29,8 @@ pub(crate) use self::{
     store::SignInStore,
     values::{FilledIn, ValueResolver},
 };
-pub use self::{error::OAuthError, sign_in::StartedSignIn, store::sign_out};
+pub use self::{
+    error::OAuthError,
+    sign_in::StartedSignIn,
+    store::{sign_out, stored_secrets},
+};
