@@ -142,6 +142,15 @@ fn is_namesake(one: &str, other: &str) -> bool {
     one != other && one.replace('-', "_") == other.replace('-', "_")
 }
 
+/// Reads an entry, for the laws.
+///
+/// # Errors
+/// Why it cannot be used.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn fuzz_entry(name: &str, entry: &Value, path: &Path) -> Result<(), String> {
+    parse(name, entry, path).map(|_| ())
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;

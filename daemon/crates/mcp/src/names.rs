@@ -52,6 +52,18 @@ pub(crate) fn namespace(server: &str) -> String {
     format!("{NAME_START}{}", server.replace('-', "_"))
 }
 
+/// Whether a name is that of a tool of a server, and not of one for all of them.
+pub(crate) fn is_of_one_server(name: &str) -> bool {
+    name.starts_with(NAME_START)
+}
+
+/// Whether a name may be that of a tool of a server; a long one is cut.
+pub(crate) fn may_name(server: &str, name: &str) -> bool {
+    let begins = format!("{}__", namespace(server));
+    let length = begins.len().min(BEFORE_HASH);
+    name.get(..length).is_some() && name.get(..length) == begins.get(..length)
+}
+
 fn plain(server: &str, tool: &str) -> String {
     let letter = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
     format!("{NAME_START}{server}__{tool}").chars().map(letter).collect()
@@ -71,6 +83,17 @@ mod tests {
 
     fn names(tools: &[(&str, &str)]) -> Vec<String> {
         NameTable::default().name(tools)
+    }
+
+    #[test]
+    fn names_tell_their_servers() {
+        let long = "a".repeat(80);
+        for (server, tool) in [("s", "t"), ("s-1", "t"), (long.as_str(), "t"), ("s", long.as_str())] {
+            assert!(may_name(server, &names(&[(server, tool)])[0]), "{server}");
+        }
+        for name in ["mcp__other__t", "mcp__s", "read", "", "mcp__s_1__t"] {
+            assert!(!may_name("s", name), "{name}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use agentd_auth::Secret;
 use agentd_config::AgentDir;
 use tokio::time::timeout;
 
-use super::{Inner, McpSession, READY_WAIT};
+use super::{Inner, McpSession, READY_WAIT, entry::SessionServer};
 use crate::{
     oauth::{OAuthError, OpenSignIn, ServerSignIn, StartedSignIn, sign_out},
     server::McpServer,
@@ -101,14 +101,15 @@ impl McpSession {
         let count = sign_out(agent_dir, name).await?;
         let found = {
             let servers = self.0.lock();
-            servers.get(name).map(|found| (Arc::clone(&**found.server), found.is_wanted()))
+            let is_in_use = |found: &SessionServer| found.is_wanted() && !found.is_idle();
+            servers.get(name).map(|found| (Arc::clone(&**found.server), is_in_use(found)))
         };
-        if let Some((server, is_wanted)) = found {
+        if let Some((server, is_in_use)) = found {
             server.close().await;
             if let Some(authorization) = server.authorization() {
                 authorization.forget();
             }
-            if is_wanted {
+            if is_in_use {
                 server.connect_soon();
             }
         }
