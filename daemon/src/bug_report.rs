@@ -10,6 +10,7 @@ use agentd_config::{
     AgentDir, Environment, JsonDocument, JsonFileError, NoAgentDir, ProjectFolders, read_json,
     read_project_json,
 };
+use agentd_mcp::stored_secrets;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -46,7 +47,8 @@ pub fn run(environment: &Environment, compat: bool, cwd: &Path) -> Result<(), Bu
     let project = ProjectFolders::of(cwd, &agent_dir).find("settings.json");
     files.extend(project.clone());
     let paths: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
-    let known = UserSecrets::gather(&agent_dir.auth_file(), &paths, environment);
+    let known =
+        UserSecrets::gather(&agent_dir.auth_file(), &paths, environment).and(stored_secrets(&agent_dir));
     let out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
     // A project's link to a file elsewhere is not copied. The secrets of all copied files were gathered above.
     let read = |path: &Path| match &project {

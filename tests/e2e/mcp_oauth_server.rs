@@ -3,6 +3,8 @@
 use std::{
     collections::BTreeSet,
     fs,
+    io::{BufRead, BufReader, Write},
+    net::TcpStream,
     sync::{Arc, Mutex, MutexGuard},
 };
 
@@ -38,6 +40,8 @@ pub(crate) struct World {
     pub(crate) pkce: Value,
     /// Where the MCP server sends requests with a token, in place of answering them.
     pub(crate) moved_to: Option<String>,
+    /// Refuses calls, and repeats the token.
+    pub(crate) repeats: bool,
     /// What the authorization server was asked.
     pub(crate) asked: Vec<Request>,
     /// What the MCP server was asked.
@@ -72,6 +76,7 @@ impl Servers {
             iss: None,
             pkce: json!(["S256"]),
             moved_to: None,
+            repeats: false,
             asked: Vec::new(),
             called: Vec::new(),
         }));
@@ -201,6 +206,7 @@ impl World {
         match request.body["method"].as_str() {
             Some("initialize") => as_json(&initialized(request)),
             Some("tools/list") => as_json(&tools(request, &["echo"])),
+            Some("tools/call") if self.repeats => Reply::status(500, "text/plain", token.unwrap_or_default()),
             Some("tools/call") => match self.call_scope {
                 Some(scope) => {
                     let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\"");
@@ -230,9 +236,18 @@ pub(crate) fn begin<W: LineTransport>(client: &mut agentd_e2e::Conversation<W>) 
 
 /// Where the authorization server sends the browser to.
 pub(crate) fn sent_to(started: &Value) -> String {
-    let answer = visit(started["url"].as_str().expect("an address"));
-    let location = answer.lines().find_map(|line| line.strip_prefix("Location: "));
-    location.unwrap_or_else(|| panic!("no redirect: {answer}")).to_owned()
+    let url = started["url"].as_str().expect("an address");
+    let (address, path) =
+        url.strip_prefix("http://").and_then(|rest| rest.split_once('/')).expect("an address with a path");
+    let mut stream = TcpStream::connect(address).expect("the authorization server");
+    stream
+        .write_all(format!("GET /{path} HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes())
+        .expect("a request");
+    // The connection stays open for further requests.
+    let lines = BufReader::new(stream).lines().map(|line| line.expect("a line"));
+    let head: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
+    let location = head.iter().find_map(|line| line.strip_prefix("Location: "));
+    location.unwrap_or_else(|| panic!("no redirect: {head:?}")).to_owned()
 }
 
 /// Signs in as a user does, with a browser; the servers afterwards.

@@ -187,7 +187,8 @@ fn agentctl_signs_in_and_out() {
     let out = ctl::run(&home, &["mcp", "logout", "web"]);
     assert_eq!(out.code, 0, "{out:?}");
     assert_says(&out.stdout, &["The sign-in to web was removed from ", "mcp-auth.json"]);
-    assert_eq!(fs::read_to_string(home.agent_dir().join("mcp-auth.json")).expect("the file").trim(), "{}");
+    let file = fs::read_to_string(home.agent_dir().join("mcp-auth.json")).expect("the file");
+    assert_eq!(serde_json::from_str::<Value>(&file).expect("JSON"), json!({}));
     let out = ctl::run(&home, &["mcp", "logout", "web"]);
     assert_eq!(out.code, 1, "{out:?}");
     assert_says(&out.stderr, &["Nothing is stored for the MCP server \"web\""]);
@@ -209,7 +210,8 @@ fn signing_out_ends_the_connection_and_a_sign_in_can_be_cancelled() {
     let cancel = json!({"type": "mcp_login_cancel", "loginId": started["loginId"]});
     assert_eq!(client.done(cancel.clone())["cancelled"], true);
     let done = client.until("the end", |line| line["id"] == "f");
-    assert_eq!((&done["success"], &done["code"]), (&json!(false), &json!("aborted")));
+    // The command that cancels may come first.
+    assert!(done["success"] == false && (done["code"] == "aborted" || done["code"] == "not_found"), "{done}");
     assert_eq!(client.done(cancel)["cancelled"], false);
     // A session that ends with a sign-in under way does not wait for the user.
     let started = begin(&mut client);

@@ -1,11 +1,17 @@
 //! Sign-ins to MCP servers that go wrong: each is a clear error, and no token goes where it does not belong.
 
-use agentd_e2e::{MockServer, Reply};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use agentd_e2e::{Daemon, MockServer, Reply, ctl};
 use serde_json::json;
 
 use crate::{
+    client_tools::hello,
     logins::visit,
-    mcp::{call, wait_for},
+    mcp::{call, servers, wait_for},
     mcp_oauth_server::{Servers, begin, daemon, sent_to, sign_in, stored},
     support::{assert_says, text},
 };
@@ -124,6 +130,70 @@ fn an_authorization_server_that_changes_gets_neither_the_client_nor_its_secret()
     assert!(other.grants("authorization_code").is_empty() && other.asked("/authorize").is_empty());
 }
 
+/// Everything below a folder but the files that hold tokens on purpose.
+fn files(folder: &Path, found: &mut Vec<(PathBuf, String)>) {
+    for entry in fs::read_dir(folder).expect("a folder").flatten() {
+        let path = entry.path();
+        let about = entry.file_type().expect("a kind of file");
+        if about.is_dir() {
+            files(&path, found);
+        } else if about.is_file() && entry.file_name() != "mcp-auth.json" {
+            found.push((
+                path.clone(),
+                String::from_utf8_lossy(&fs::read(&path).expect("a file")).into_owned(),
+            ));
+        }
+    }
+}
+
+#[test]
+fn no_token_code_or_secret_is_in_logs_events_answers_or_files() {
+    let web = Servers::start();
+    let model = MockServer::start([]);
+    let oauth = json!({"clientId": "me", "clientSecret": "${WEB_SECRET}"});
+    let home = web.home(&model, json!({ "oauth": oauth }));
+    let mut client = Daemon::start_with(&home, &[], |command| {
+        command.env("WEB_SECRET", "hush-client-secret").env("AGENTD_LOG", "trace");
+    });
+    hello(&mut client, "test");
+    wait_for(&mut client, "needs-auth");
+    let mut shown = vec![sign_in(&mut client).to_string()];
+    // A report of a fault may hold what a server once said.
+    let report =
+        ctl::feed(ctl::agentd(&home, &["--bug-report"]), "{\"said\":\"hush-access-1 hush-refresh-1\"}\n");
+    assert_says(&report.stdout, &["[redacted] [redacted]"]);
+    shown.push(report.stdout);
+    let exchanged =
+        web.grants("authorization_code")[0].header("authorization").expect("the client").to_owned();
+    web.world().repeats = true;
+    let repeated = call(&mut client, &model, "mcp__web__echo", json!({})).to_string();
+    assert_says(&repeated, &["500", "[redacted]"]);
+    shown.push(repeated);
+    web.world().good.clear();
+    web.world().refuses = Some((400, "hush-refresh-1"));
+    shown.push(call(&mut client, &model, "mcp__web__echo", json!({})).to_string());
+    shown.push(json!(servers(&mut client)).to_string());
+    shown.push(
+        client
+            .refused(
+                json!({"type": "mcp_login_finish", "loginId": "x", "code": "http://x/?code=hush-code-1"}),
+            )
+            .to_string(),
+    );
+    let ended = client.close();
+    assert!(ended.stderr.contains("TRACE"), "the log proves nothing: {}", ended.stderr);
+    shown.extend([ended.stderr, format!("{:?}", ended.rest)]);
+    let mut found = Vec::new();
+    files(home.root(), &mut found);
+    for (place, text) in found {
+        assert!(!text.contains("hush-"), "{}: {text}", place.display());
+    }
+    let pair = exchanged.strip_prefix("Basic ").expect("HTTP Basic");
+    for text in shown {
+        assert!(!text.contains("hush-") && !text.contains(pair), "{text}");
+    }
+}
+
 #[test]
 fn a_file_of_tokens_that_is_broken_is_said_and_left_alone() {
     let web = Servers::start();
@@ -135,5 +205,5 @@ fn a_file_of_tokens_that_is_broken_is_said_and_left_alone() {
     let error = failed[0]["error"].as_str().expect("an error");
     assert_says(error, &["could not be authorized", "mcp-auth.json"]);
     assert!(!error.contains("hush"), "{error}");
-    assert_eq!(std::fs::read_to_string(home.agent_dir().join("mcp-auth.json")).expect("the file"), "{hush");
+    assert_eq!(fs::read_to_string(home.agent_dir().join("mcp-auth.json")).expect("the file"), "{hush");
 }

@@ -57,6 +57,13 @@ impl UserSecrets {
         Self { redactor: Redactor::default().and_nested(secrets.into_iter().map(Secret::new), DEPTH) }
     }
 
+    /// Takes these out, too.
+    #[must_use]
+    pub fn and(self, secrets: impl IntoIterator<Item = Secret>) -> Self {
+        let long_enough = secrets.into_iter().filter(|secret| secret.expose().len() >= MIN_BYTES);
+        Self { redactor: self.redactor.and_nested(long_enough, DEPTH) }
+    }
+
     /// The text without secrets. JSON stays JSON.
     #[must_use]
     pub fn redact(&self, text: &str) -> String {

@@ -235,9 +235,9 @@ impl Connection {
         if self.established().session.is_none() {
             return;
         }
-        let goodbye = self.send(|| self.endpoint.client.delete(self.endpoint.url.clone()), None);
+        let goodbye = self.with_known_token(self.endpoint.client.delete(self.endpoint.url.clone()));
         // A server that does not answer forgets the session by itself.
-        let _ = timeout(GOODBYE_WAIT, goodbye).await;
+        let _ = timeout(GOODBYE_WAIT, goodbye.send()).await;
     }
 
     /// Passes messages on. The first result with a revision is that of `initialize`.

@@ -40,7 +40,7 @@ pub use config::{
 };
 pub use elicitation::{UserAnswer, UserInput};
 pub use launch::ServerContext;
-pub use oauth::OAuthError;
+pub use oauth::{OAuthError, StartedSignIn, sign_out, stored_secrets};
 pub use search_tool::SEARCH_TOOL;
-pub use session::{McpSession, ServerTool, StartedSignIn, ToolSink, sign_out};
+pub use session::{McpSession, ServerTool, ToolSink};
 pub use shared::SharedServers;

@@ -21,14 +21,18 @@ mod token_auth;
 mod token_request;
 mod values;
 
-pub use self::error::OAuthError;
 pub(crate) use self::{
     authorization::{AfterRefusal, Authorization, AuthorizationParts, RequestCourse, TokenSource},
     challenge::Challenge,
     discovery::OAuthHttp,
-    sign_in::OpenSignIn,
+    sign_in::{OpenSignIn, ServerSignIn},
     store::SignInStore,
     values::{FilledIn, ValueResolver},
+};
+pub use self::{
+    error::OAuthError,
+    sign_in::StartedSignIn,
+    store::{sign_out, stored_secrets},
 };
 
 /// Reads metadata of a server and of an authorization server, for the laws.

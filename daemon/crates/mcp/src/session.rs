@@ -18,17 +18,14 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-pub use self::sign_ins::{StartedSignIn, sign_out};
-use self::{
-    entry::{SessionServer, info, prompt_section},
-    sign_ins::SessionSignIn,
-};
+use self::entry::{SessionServer, info, prompt_section};
 use crate::{
     config::McpConfig,
     definition::ToolDefinition,
     elicitation::UserInput,
     launch::ServerContext,
     names::NameTable,
+    oauth::ServerSignIn,
     resource_tools::{ResourceServers, resource_tools},
     search_tool::SearchTool,
     server::{McpServer, ServerLease, ServerWatcher},
@@ -67,7 +64,7 @@ struct Inner {
     /// The names of deferred tools that the model has loaded.
     loaded: Mutex<BTreeSet<String>>,
     /// Sign-ins that wait for the user, by their ids.
-    sign_ins: Mutex<BTreeMap<String, SessionSignIn>>,
+    sign_ins: Mutex<BTreeMap<String, ServerSignIn>>,
     /// Itself, for the search.
     this: Weak<Inner>,
     sink: OnceLock<ToolSink>,
@@ -370,7 +367,7 @@ impl Inner {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn sign_ins(&self) -> MutexGuard<'_, BTreeMap<String, SessionSignIn>> {
+    fn sign_ins(&self) -> MutexGuard<'_, BTreeMap<String, ServerSignIn>> {
         // No method panics halfway.
         self.sign_ins.lock().unwrap_or_else(PoisonError::into_inner)
     }

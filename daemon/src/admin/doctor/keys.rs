@@ -134,6 +134,7 @@ pub(super) fn file(agent_dir: &AgentDir) -> Vec<Check> {
         }
     };
     checks.extend(open_to_others(&path));
+    checks.extend(open_to_others(&agent_dir.mcp_auth_file()));
     checks
 }
 

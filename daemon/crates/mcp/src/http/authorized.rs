@@ -1,6 +1,6 @@
 //! Requests with the tokens of a server's authorization.
 
-use agentd_http::deepest_cause;
+use agentd_http::{Secret, deepest_cause};
 use reqwest::{
     RequestBuilder, Response, StatusCode,
     header::{AUTHORIZATION, HeaderValue},
@@ -30,10 +30,9 @@ impl Connection {
             let token = authorization.token().await.map_err(RequestError::Unauthorized)?;
             let mut headed = self.headed(request(), message);
             if let Some(token) = &token {
-                let value = HeaderValue::try_from(format!("Bearer {}", token.expose()));
-                let mut value =
-                    value.map_err(|_| RequestError::Unauthorized("its token cannot be sent".to_owned()))?;
-                value.set_sensitive(true);
+                let value = bearer(token);
+                let value =
+                    value.ok_or_else(|| RequestError::Unauthorized("its token cannot be sent".to_owned()))?;
                 headed = headed.header(AUTHORIZATION, value);
             }
             let response = headed.send().await.map_err(failed)?;
@@ -52,4 +51,22 @@ impl Connection {
             }
         }
     }
+
+    /// A request with all headers and the token of the requests before, for a connection that ends: no new one is worth the time.
+    pub(super) fn with_known_token(&self, request: RequestBuilder) -> RequestBuilder {
+        let headed = self.headed(request, None);
+        let token =
+            self.endpoint.authorization.as_ref().and_then(|authorization| authorization.known_token());
+        token
+            .and_then(|token| bearer(&token))
+            .into_iter()
+            .fold(headed, |headed, value| headed.header(AUTHORIZATION, value))
+    }
+}
+
+/// The header for a token; `None` for one that no header can hold.
+fn bearer(token: &Secret) -> Option<HeaderValue> {
+    let mut value = HeaderValue::try_from(format!("Bearer {}", token.expose())).ok()?;
+    value.set_sensitive(true);
+    Some(value)
 }

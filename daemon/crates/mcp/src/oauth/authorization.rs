@@ -111,6 +111,13 @@ impl Authorization {
         self.lock().stamp != stamp
     }
 
+    /// The token of the requests before, as far as it is in memory.
+    pub(crate) fn known_token(&self) -> Option<Secret> {
+        let state = self.lock();
+        let stored = state.stored.as_ref().and_then(|stored| stored.tokens.as_ref());
+        stored.or(state.machine.as_ref()).map(|tokens| tokens.access.clone())
+    }
+
     /// The token for the next request, renewed when it is about to end; `None` where there is none.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! A sign-in by browser, from the first address to the stored tokens.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use agentd_auth::{
     Secret,
@@ -45,6 +45,25 @@ pub(crate) struct SignInRequest {
     pub(crate) listen_host: Option<String>,
     /// The time that the user has.
     pub(crate) life: Duration,
+}
+
+/// A sign-in that waits for the user, as a client shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StartedSignIn {
+    /// Names it.
+    pub id: String,
+    /// The address for the user to open.
+    pub url: String,
+    /// The address that the browser comes back to.
+    pub redirect_uri: String,
+    /// The time that the user has.
+    pub life: Duration,
+}
+
+/// A sign-in and its server.
+pub(crate) struct ServerSignIn {
+    pub(crate) server: String,
+    pub(crate) open: Arc<OpenSignIn>,
 }
 
 /// What comes of a sign-in; `None` until then.

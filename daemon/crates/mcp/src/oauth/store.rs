@@ -129,11 +129,14 @@ impl StoredSignIn {
             "wantedScope": self.wanted_scope}))
     }
 
+    fn secrets(&self) -> impl Iterator<Item = &Secret> {
+        let tokens = self.tokens.iter().flat_map(|tokens| [Some(&tokens.access), tokens.refresh.as_ref()]);
+        tokens.chain(self.client.iter().map(|client| client.secret.as_ref())).flatten()
+    }
+
     /// Takes all secrets out of what is shown from here on.
     fn register(&self) {
-        let tokens = self.tokens.iter().flat_map(|tokens| [Some(&tokens.access), tokens.refresh.as_ref()]);
-        let client = self.client.iter().map(|client| client.secret.as_ref());
-        tokens.chain(client).flatten().for_each(|secret| register_secret(secret.expose()));
+        self.secrets().for_each(|secret| register_secret(secret.expose()));
     }
 }
 
@@ -241,6 +244,25 @@ impl SignInStore {
     }
 }
 
+/// Removes what is stored of the servers with this name; how many there were.
+///
+/// # Errors
+/// [`OAuthError::Store`].
+pub async fn sign_out(agent_dir: &AgentDir, name: &str) -> Result<usize, OAuthError> {
+    let (store, name) = (SignInStore::of(agent_dir), name.to_owned());
+    let removing = tokio::task::spawn_blocking(move || store.remove_all(&name));
+    removing.await.map_err(|_| OAuthError::Cancelled)?
+}
+
+/// The tokens and client secrets of all servers, as far as the file can be read. Blocks on the file system.
+#[must_use]
+pub fn stored_secrets(agent_dir: &AgentDir) -> Vec<Secret> {
+    let document = read_json(&agent_dir.mcp_auth_file()).ok().flatten();
+    let entries = document.iter().filter_map(|document| document.value.as_object()).flat_map(Map::values);
+    let signed_in: Vec<StoredSignIn> = entries.filter_map(StoredSignIn::read).collect();
+    signed_in.iter().flat_map(StoredSignIn::secrets).cloned().collect()
+}
+
 /// The key of a server's entry.
 pub(crate) fn key_of(name: &str, url: &str) -> String {
     format!("{}|{url}", namespace(name))
@@ -291,6 +313,10 @@ mod tests {
         let mode = fs::metadata(&store.path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         assert!(!format!("{:?}", sign_in("hush-access-1")).contains("hush"));
+
+        let secrets = stored_secrets(&AgentDir::at(folder.path()));
+        assert_eq!(secrets.len(), 9);
+        assert!(secrets.iter().all(|secret| secret.expose().starts_with("hush-")));
 
         store.update(&one, |before| Some(StoredSignIn { tokens: None, ..before.unwrap() })).unwrap();
         let changed = store.read(&one).unwrap().unwrap();

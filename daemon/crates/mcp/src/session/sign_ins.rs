@@ -6,9 +6,9 @@ use agentd_auth::Secret;
 use agentd_config::AgentDir;
 use tokio::time::timeout;
 
-use super::{Inner, McpSession, READY_WAIT};
+use super::{Inner, McpSession, READY_WAIT, entry::SessionServer};
 use crate::{
-    oauth::{OAuthError, OpenSignIn, SignInStore},
+    oauth::{OAuthError, OpenSignIn, ServerSignIn, StartedSignIn, sign_out},
     server::McpServer,
 };
 
@@ -17,25 +17,6 @@ const USUAL_LIFE: Duration = Duration::from_secs(10 * 60);
 
 /// The most time that the user can have.
 const LONGEST_LIFE: Duration = Duration::from_secs(60 * 60);
-
-/// A sign-in that waits for the user.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StartedSignIn {
-    /// Names it.
-    pub id: String,
-    /// The address for the user to open.
-    pub url: String,
-    /// The address that the browser comes back to.
-    pub redirect_uri: String,
-    /// The time that the user has.
-    pub life: Duration,
-}
-
-/// A sign-in of this session.
-pub(super) struct SessionSignIn {
-    server: String,
-    open: Arc<OpenSignIn>,
-}
 
 impl McpSession {
     /// Begins to sign in to a server; a sign-in to the same server that is under way is cancelled. It ends with the session.
@@ -68,7 +49,7 @@ impl McpSession {
             redirect_uri: open.redirect_uri.clone(),
             life,
         };
-        self.0.sign_ins().insert(open.id.clone(), SessionSignIn { server: name.to_owned(), open });
+        self.0.sign_ins().insert(open.id.clone(), ServerSignIn { server: name.to_owned(), open });
         Ok(started)
     }
 
@@ -120,14 +101,15 @@ impl McpSession {
         let count = sign_out(agent_dir, name).await?;
         let found = {
             let servers = self.0.lock();
-            servers.get(name).map(|found| (Arc::clone(&**found.server), found.is_wanted()))
+            let is_in_use = |found: &SessionServer| found.is_wanted() && !found.is_idle();
+            servers.get(name).map(|found| (Arc::clone(&**found.server), is_in_use(found)))
         };
-        if let Some((server, is_wanted)) = found {
+        if let Some((server, is_in_use)) = found {
             server.close().await;
             if let Some(authorization) = server.authorization() {
                 authorization.forget();
             }
-            if is_wanted {
+            if is_in_use {
                 server.connect_soon();
             }
         }
@@ -167,14 +149,4 @@ impl Inner {
             None => Err(OAuthError::NoServer(self.unknown(&servers, name))),
         }
     }
-}
-
-/// Removes what is stored of the servers with this name; how many there were.
-///
-/// # Errors
-/// [`OAuthError::Store`].
-pub async fn sign_out(agent_dir: &AgentDir, name: &str) -> Result<usize, OAuthError> {
-    let (store, name) = (SignInStore::of(agent_dir), name.to_owned());
-    let removing = tokio::task::spawn_blocking(move || store.remove_all(&name));
-    removing.await.map_err(|_| OAuthError::Cancelled)?
 }
