@@ -298,6 +298,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
             "agentd-store",
             "agentd-config",
             "agentd-auth",
+            "agentd-mcp",
             "agentd-export-html",
         ],
         &["tokio", "reqwest", "clap"],
