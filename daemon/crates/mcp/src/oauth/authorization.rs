@@ -353,3 +353,6 @@ async fn login_token(
         error => NoLoginToken { text: error.to_string(), may_pass: true },
     })
 }
+
+#[cfg(test)]
+mod tests;
