@@ -73,6 +73,7 @@ mod logins;
 mod many_clients;
 mod mcp;
 mod mcp_http;
+mod mcp_setup;
 mod models_file;
 mod pages;
 mod permission_requests;

@@ -102,7 +102,7 @@ fn state(server: &McpServerInfo) -> &'static str {
 /// A line for each server, and for each mistake.
 fn report(found: &Found) -> String {
     if found.servers.is_empty() && found.diagnostics.is_empty() {
-        return "No MCP servers. mcp.json of the agent directory names them.\n".to_owned();
+        return "No MCP servers. `agentctl mcp add` adds one to mcp.json.\n".to_owned();
     }
     let width = found.servers.iter().map(|server| server.name.len()).max().unwrap_or_default();
     let line = |server: &McpServerInfo| {

@@ -200,6 +200,7 @@ impl Flags {
             tools: self.tools,
             ssh: self.ssh,
             no_context_files: self.no_context_files,
+            no_mcp: self.no_mcp,
             resources: self.resources,
             sandbox: self.sandbox,
             undo: self.undo,

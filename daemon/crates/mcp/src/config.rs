@@ -3,6 +3,7 @@
 //! The user's file stands in the agent directory, the project's in `.agentd` or `.pi` of the working directory, and counts only in a trusted
 //! project. An entry that is wrong is reported with its file and left out; the others count.
 
+mod edit;
 mod entry;
 mod server_config;
 
@@ -12,11 +13,14 @@ use agentd_config::{AgentDir, ProjectFolders, read_json, read_project_json};
 use agentd_protocol::resources::{Diagnostic, DiagnosticKind};
 use serde_json::Value;
 
-use self::entry::{Entry, parse};
-pub use self::server_config::{Endpoint, ServerConfig};
-
-/// The name of the file.
-pub const MCP_FILE: &str = "mcp.json";
+pub use self::{
+    edit::{EditedConfig, McpEditError, edit_mcp_config},
+    server_config::{Endpoint, MCP_FILE, ServerConfig},
+};
+use self::{
+    entry::{Entry, parse},
+    server_config::is_namesake,
+};
 
 /// The servers of a session, as the files have them.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -121,11 +125,6 @@ fn entries_of(
         }
     });
     Some(entries.collect())
-}
-
-/// Whether two servers' tools would have the same names.
-fn is_namesake(one: &str, other: &str) -> bool {
-    one != other && one.replace('-', "_") == other.replace('-', "_")
 }
 
 #[cfg(test)]

@@ -19,6 +19,8 @@ use tokio_util::task::TaskTracker;
 use crate::{
     config::{Endpoint, ServerConfig},
     http::HttpEndpoint,
+    server_log::ServerLog,
+    values::filled_in,
 };
 
 /// The surroundings of a server.
@@ -38,21 +40,23 @@ pub struct ServerContext {
     pub http: Arc<HttpClients>,
     /// Proxies and certificates.
     pub network: Arc<Network>,
+    /// What servers say.
+    pub log: ServerLog,
 }
 
 impl ServerContext {
-    /// The command of a server that is started.
+    /// The command of a server that is started. Runs the commands of its values.
     ///
     /// # Errors
-    /// A variable that is not set.
-    pub(crate) fn command(&self, config: &ServerConfig) -> Result<CommandSpec, String> {
+    /// A variable that is not set, or a command of a value that fails.
+    pub(crate) async fn command(&self, config: &ServerConfig) -> Result<CommandSpec, String> {
         let Endpoint::Stdio { command, args, env, cwd } = &config.endpoint else {
             return Err("it is not a program".to_owned());
         };
         let expanded = |text: &String| expand_tilde(text, &self.variables).into_os_string();
         let mut environment = self.child_environment.to_vec();
         for (name, value) in env {
-            environment.push((name.into(), self.filled_in(name, value)?.into()));
+            environment.push((name.into(), filled_in(name, value, &self.variables).await?.into()));
         }
         let cwd = cwd
             .as_deref()
@@ -74,18 +78,18 @@ impl ServerContext {
         })
     }
 
-    /// The address of a server that is reached by HTTP.
+    /// The address of a server that is reached by HTTP. Runs the commands of its values.
     ///
     /// # Errors
-    /// A variable that is not set, a header that cannot be sent, or a network that cannot be used.
-    pub(crate) fn endpoint(&self, config: &ServerConfig) -> Result<HttpEndpoint, String> {
+    /// A variable that is not set, a command of a value that fails, a header that cannot be sent, or a network that cannot be used.
+    pub(crate) async fn endpoint(&self, config: &ServerConfig) -> Result<HttpEndpoint, String> {
         let Endpoint::Http { url, headers } = &config.endpoint else {
             return Err("it has no URL".to_owned());
         };
         let parsed = Url::parse(url).map_err(|error| format!("its URL cannot be used: {error}"))?;
         let mut filled = HeaderMap::new();
         for (name, value) in headers {
-            let text = self.filled_in(name, value)?;
+            let text = filled_in(name, value, &self.variables).await?;
             // Servers quote a token without the word before it.
             if let Some((_, token)) = text.split_once(' ').filter(|_| Redactor::hides(name)) {
                 register_secret(token);
@@ -103,29 +107,6 @@ impl ServerContext {
         }
         let client = self.http.get_by(&parsed, &self.network).map_err(|error| error.to_string())?;
         Ok(HttpEndpoint { client, url: parsed, headers: filled })
-    }
-
-    /// A value with every `${NAME}` filled in. What comes from a variable, or has a telling name, is a secret from here on.
-    fn filled_in(&self, name: &str, value: &str) -> Result<String, String> {
-        let mut filled = String::new();
-        let mut rest = value;
-        while let Some((before, after)) = rest.split_once("${") {
-            let Some((variable, behind)) = after.split_once('}') else {
-                return Err(format!("\"{name}\": \"${{\" without \"}}\""));
-            };
-            let found = self.variables.get(variable).ok_or_else(|| {
-                format!("\"{name}\": the variable {variable} is not set: set it where agentd is started")
-            })?;
-            register_secret(found);
-            filled.push_str(before);
-            filled.push_str(found);
-            rest = behind;
-        }
-        filled.push_str(rest);
-        if Redactor::hides(name) {
-            register_secret(&filled);
-        }
-        Ok(filled)
     }
 
     /// The answer to `roots/list`: the working directory.
@@ -168,6 +149,7 @@ mod tests {
             tasks: TaskTracker::new(),
             http: Arc::new(HttpClients::new(Network::default())),
             network: Arc::default(),
+            log: ServerLog::at("/nowhere/mcp.log".into()),
         }
     }
 
@@ -193,9 +175,9 @@ mod tests {
         }
     }
 
-    #[test]
-    fn commands_are_filled_in() {
-        let command = context().command(&config("npx", &[("A", "<${K}${K}>"), ("B", "$K")])).unwrap();
+    #[tokio::test]
+    async fn commands_are_filled_in() {
+        let command = context().command(&config("npx", &[("A", "<${K}${K}>"), ("B", "$K")])).await.unwrap();
         assert_eq!((command.program.to_str(), command.cwd.to_str()), (Some("npx"), Some("/w d")));
         assert_eq!(command.args, ["/h/x", "y"]);
         let env: Vec<(&str, &str)> = command
@@ -205,16 +187,16 @@ mod tests {
             .collect();
         assert_eq!(env, [("PATH", "/bin"), ("A", "<value-of-kvalue-of-k>"), ("B", "$K")]);
         for (command, program) in [("./s", "/w d/./s"), ("~/s", "/h/s"), ("/s", "/s")] {
-            let spec = context().command(&config(command, &[])).unwrap();
+            let spec = context().command(&config(command, &[])).await.unwrap();
             assert_eq!(spec.program.to_str(), Some(program));
         }
     }
 
-    #[test]
-    fn a_variable_that_is_not_set_is_named() {
-        let problem = context().command(&config("x", &[("A", "${NOT_SET}")])).unwrap_err();
+    #[tokio::test]
+    async fn a_variable_that_is_not_set_is_named() {
+        let problem = context().command(&config("x", &[("A", "${NOT_SET}")])).await.unwrap_err();
         assert!(problem.contains("\"A\"") && problem.contains("NOT_SET"), "{problem}");
-        assert!(context().command(&config("x", &[("A", "${K")])).is_err());
+        assert!(context().command(&config("x", &[("A", "${K")])).await.is_err());
     }
 
     #[test]

@@ -10,6 +10,7 @@
 mod config;
 mod definition;
 mod http;
+mod inspect;
 mod launch;
 mod line_reader;
 mod message;
@@ -20,15 +21,19 @@ mod result;
 mod search;
 mod search_tool;
 mod server;
+mod server_log;
 mod session;
 mod shared;
 mod sse;
 mod stdio;
 mod tool;
 mod transport;
+mod values;
 
-pub use config::{Endpoint, MCP_FILE, McpConfig, ServerConfig};
+pub use config::{EditedConfig, Endpoint, MCP_FILE, McpConfig, McpEditError, ServerConfig, edit_mcp_config};
+pub use inspect::obstacles;
 pub use launch::ServerContext;
 pub use search_tool::SEARCH_TOOL;
+pub use server_log::{MCP_LOG, ServerLog};
 pub use session::{McpSession, ServerTool, ToolSink};
 pub use shared::SharedServers;

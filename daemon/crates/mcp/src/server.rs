@@ -24,6 +24,7 @@ use crate::{
     definition::ToolDefinition,
     launch::ServerContext,
     peer::{Peer, PeerHandler},
+    server_log::ServerLogSource,
 };
 
 /// The pause after the first failure; each further one doubles it.
@@ -111,20 +112,20 @@ struct Events {
     tools_changed: Arc<Notify>,
     /// The answer to `roots/list`.
     roots: Option<Value>,
-    server: String,
+    log: ServerLogSource,
 }
 
 impl PeerHandler for Events {
     fn notification(&self, method: &str, params: &Value) {
         match method {
             "notifications/tools/list_changed" => self.tools_changed.notify_one(),
-            "notifications/message" => {
-                let text = params.get("data").map(Value::to_string).unwrap_or_default();
-                let text = text_bounds::head(&text, MAX_ERROR);
-                tracing::debug!(server = self.server, message = %scrub(text), "an MCP server says");
-            }
+            "notifications/message" => self.log.message(params),
             _ => {}
         }
+    }
+
+    fn errors(&self, text: &str) {
+        self.log.errors(text);
     }
 
     fn roots(&self) -> Option<Value> {
@@ -260,7 +261,7 @@ impl McpServer {
         let handler = Arc::new(Events {
             tools_changed: Arc::clone(&tools_changed),
             roots: self.config.roots.then(|| self.context.roots()),
-            server: self.config.name.clone(),
+            log: self.context.log.of_server(&self.config.name),
         });
         let connecting = connect(&self.config, &self.context, handler);
         let connected = self.closing.run_until_cancelled(connecting).await;

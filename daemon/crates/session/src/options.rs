@@ -51,6 +51,8 @@ pub struct SessionOptions {
     pub ssh: Option<SshTarget>,
     /// `--no-context-files`.
     pub no_context_files: bool,
+    /// `--no-mcp`: no MCP server is read or connected.
+    pub no_mcp: bool,
     /// `--skill`, `--prompt-template` and what leaves the others out.
     pub resources: ResourceFlags,
     /// `--permissions` and `--permission-rules`.

@@ -10,6 +10,7 @@ use agentd_protocol::mcp::McpExposure;
 use serde_json::{Map, Value};
 
 use super::server_config::{DEFAULT_TIMEOUT, Endpoint, ServerConfig};
+use crate::values::command_of;
 
 /// Keys of pi that have no effect here.
 const WITHOUT_EFFECT: [&str; 2] = ["auth", "oauth"];
@@ -106,10 +107,8 @@ impl Fields<'_> {
         let object = value.as_object().ok_or_else(wrong)?;
         let text = |(name, value): (&String, &Value)| {
             let value = value.as_str().ok_or_else(wrong)?;
-            if value.starts_with('!') {
-                return Err(format!(
-                    "\"{key}.{name}\" is a command; agentd does not run commands for values: use ${{NAME}}"
-                ));
+            if command_of(value).is_some_and(|command| command.trim().is_empty()) {
+                return Err(format!("\"{key}.{name}\" has no command after the !"));
             }
             Ok((name.clone(), value.to_owned()))
         };
@@ -243,7 +242,7 @@ mod tests {
             (json!({"type": "pipe", "command": "hush"}), "\"type\" must be"),
             (json!({"command": "a", "args": ["hush", 1]}), "\"args\" must be a list"),
             (json!({"command": "a", "env": {"K": 1}}), "\"env\" must be an object of texts"),
-            (json!({"command": "a", "env": {"K": "!pass hush"}}), "\"env.K\" is a command"),
+            (json!({"command": "a", "env": {"K": "! "}}), "\"env.K\" has no command"),
             (json!({"url": "ftp://hush"}), "https:// or http://"),
             (json!({"command": "a", "timeout": 0}), "\"timeout\" must be"),
             (json!({"command": "a", "timeout": "hush"}), "\"timeout\" must be"),

@@ -7,6 +7,9 @@ use agentd_protocol::{
     settings::matches_pattern,
 };
 
+/// The name of the file.
+pub const MCP_FILE: &str = "mcp.json";
+
 /// The time for a call where the entry says nothing.
 pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -56,6 +59,11 @@ pub enum Endpoint {
         /// Headers of each request.
         headers: BTreeMap<String, String>,
     },
+}
+
+/// Whether two servers' tools would have the same names.
+pub(super) fn is_namesake(one: &str, other: &str) -> bool {
+    one != other && one.replace('-', "_") == other.replace('-', "_")
 }
 
 impl ServerConfig {

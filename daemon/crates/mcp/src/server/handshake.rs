@@ -70,10 +70,10 @@ pub(crate) async fn connect(
 ) -> Result<(Connection, Vec<ToolDefinition>), String> {
     let transport = match &config.endpoint {
         Endpoint::Stdio { .. } => {
-            let command = context.command(config)?;
+            let command = context.command(config).await?;
             stdio::start(command, &context.launcher, &context.tasks, handler).await?
         }
-        Endpoint::Http { .. } => http::start(context.endpoint(config)?, &context.tasks, handler),
+        Endpoint::Http { .. } => http::start(context.endpoint(config).await?, &context.tasks, handler),
     };
     let Transport { peer, pid, over, gone } = transport;
     // Whatever fails from here on ends the server.

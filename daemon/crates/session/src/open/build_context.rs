@@ -136,6 +136,7 @@ pub(super) fn build_context(
                 tasks: services.tasks.clone(),
                 http: Arc::clone(services.mcp_servers.http()),
                 network: Arc::clone(&network),
+                log: services.mcp_servers.log(agent_dir.path()),
             };
             McpSession::new(config, &context, outputs.clone(), &services.mcp_servers)
         },
