@@ -12,6 +12,7 @@ mod acp {
     mod options;
     mod protocol;
     mod questions;
+    mod servers;
     mod sessions;
     mod shared;
     mod tools;
@@ -73,6 +74,7 @@ mod logins;
 mod many_clients;
 mod mcp;
 mod mcp_http;
+mod mcp_prompts;
 mod mcp_setup;
 mod models_file;
 mod pages;

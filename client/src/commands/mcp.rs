@@ -141,6 +141,7 @@ fn details(server: &McpServerInfo) -> String {
         add("error", error);
     }
     server.tools.iter().for_each(|tool| add("tool", tool));
+    server.prompts.iter().for_each(|prompt| add("prompt", prompt));
     text
 }
 
@@ -161,6 +162,7 @@ mod tests {
             shared: false,
             error: error.map(str::to_owned),
             tools: vec!["mcp__a__b".into()],
+            prompts: vec!["p".into()],
             server_name: Some("test".into()),
             server_version: None,
             protocol_version: Some("2025-11-25".into()),
@@ -183,7 +185,7 @@ mod tests {
         );
         assert_eq!(
             details(&found.servers[0]),
-            "a: connected\n  file      /a/mcp.json\n  transport a program\n  server    test\n  revision  2025-11-25\n  tool      mcp__a__b\n"
+            "a: connected\n  file      /a/mcp.json\n  transport a program\n  server    test\n  revision  2025-11-25\n  tool      mcp__a__b\n  prompt    p\n"
         );
     }
 }

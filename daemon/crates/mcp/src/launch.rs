@@ -56,7 +56,7 @@ impl ServerContext {
         let expanded = |text: &String| expand_tilde(text, &self.variables).into_os_string();
         let mut environment = self.child_environment.to_vec();
         for (name, value) in env {
-            environment.push((name.into(), filled_in(name, value, &self.variables).await?.into()));
+            environment.push((name.into(), self.value(config, name, value).await?.into()));
         }
         let cwd = cwd
             .as_deref()
@@ -89,7 +89,7 @@ impl ServerContext {
         let parsed = Url::parse(url).map_err(|error| format!("its URL cannot be used: {error}"))?;
         let mut filled = HeaderMap::new();
         for (name, value) in headers {
-            let text = filled_in(name, value, &self.variables).await?;
+            let text = self.value(config, name, value).await?;
             // Servers quote a token without the word before it.
             if let Some((_, token)) = text.split_once(' ').filter(|_| Redactor::hides(name)) {
                 register_secret(token);
@@ -107,6 +107,15 @@ impl ServerContext {
         }
         let client = self.http.get_by(&parsed, &self.network).map_err(|error| error.to_string())?;
         Ok(HttpEndpoint { client, url: parsed, headers: filled })
+    }
+
+    /// A value of `env` or `headers`, filled in.
+    async fn value(&self, config: &ServerConfig, name: &str, value: &str) -> Result<String, String> {
+        if config.is_literal {
+            register_secret(value);
+            return Ok(value.to_owned());
+        }
+        filled_in(name, value, &self.variables).await
     }
 
     /// The answer to `roots/list`: the working directory.
@@ -172,6 +181,7 @@ mod tests {
             shared: false,
             roots: true,
             description: None,
+            is_literal: false,
         }
     }
 
@@ -190,6 +200,14 @@ mod tests {
             let spec = context().command(&config(command, &[])).await.unwrap();
             assert_eq!(spec.program.to_str(), Some(program));
         }
+    }
+
+    #[tokio::test]
+    async fn values_that_a_client_gives_are_taken_as_they_are() {
+        let config = ServerConfig { is_literal: true, ..config("x", &[("A", "${K}"), ("B", "!echo x")]) };
+        let command = context().command(&config).await.unwrap();
+        let values: Vec<&str> = command.env.iter().map(|(_, value)| value.to_str().unwrap()).collect();
+        assert_eq!(values, ["/bin", "${K}", "!echo x"]);
     }
 
     #[tokio::test]

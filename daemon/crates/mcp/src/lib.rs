@@ -16,6 +16,7 @@ mod line_reader;
 mod message;
 mod names;
 mod peer;
+mod prompt;
 mod resource_tools;
 mod result;
 mod search;
@@ -30,9 +31,13 @@ mod tool;
 mod transport;
 mod values;
 
-pub use config::{EditedConfig, Endpoint, MCP_FILE, McpConfig, McpEditError, ServerConfig, edit_mcp_config};
+pub use config::{
+    EditedConfig, Endpoint, MCP_FILE, McpConfig, McpEditError, ServerConfig, edit_mcp_config, given_servers,
+};
 pub use inspect::obstacles;
 pub use launch::ServerContext;
+pub use prompt::{PromptCommand, PromptError, PromptText};
+pub use resource_tools::RESOURCE_URL;
 pub use search_tool::SEARCH_TOOL;
 pub use server_log::{MCP_LOG, ServerLog};
 pub use session::{McpSession, ServerTool, ToolSink};

@@ -52,6 +52,11 @@ pub(crate) fn namespace(server: &str) -> String {
     format!("{NAME_START}{}", server.replace('-', "_"))
 }
 
+/// Whether a name is one of a namespace.
+pub(crate) fn part_of_namespace(name: &str, namespace: &str) -> bool {
+    name.strip_prefix(namespace).is_some_and(|rest| rest.starts_with("__"))
+}
+
 fn plain(server: &str, tool: &str) -> String {
     let letter = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
     format!("{NAME_START}{server}__{tool}").chars().map(letter).collect()

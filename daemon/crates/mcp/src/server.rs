@@ -5,6 +5,7 @@
 
 mod calls;
 mod handshake;
+mod prompts;
 
 use std::{
     ops::Deref,
@@ -24,6 +25,7 @@ use crate::{
     definition::ToolDefinition,
     launch::ServerContext,
     peer::{Peer, PeerHandler},
+    prompt::PromptList,
     server_log::ServerLogSource,
 };
 
@@ -50,6 +52,7 @@ pub(crate) struct McpServer {
     config: ServerConfig,
     context: ServerContext,
     state: Mutex<State>,
+    prompts: PromptList,
     /// Held while a connection is made.
     connecting: Arc<tokio::sync::Mutex<()>>,
     /// Fires when no session has the server any more.
@@ -62,7 +65,8 @@ pub(crate) struct ServerLease(Arc<McpServer>);
 impl ServerLease {
     pub(crate) fn new(config: ServerConfig, context: ServerContext) -> Arc<Self> {
         let (state, connecting, closing) = (Mutex::default(), Arc::default(), CancellationToken::new());
-        Arc::new(Self(Arc::new(McpServer { config, context, state, connecting, closing })))
+        let prompts = PromptList::default();
+        Arc::new(Self(Arc::new(McpServer { config, context, state, prompts, connecting, closing })))
     }
 }
 
@@ -110,6 +114,8 @@ pub(crate) struct ServerView {
 struct Events {
     /// Wakes the reading of tools.
     tools_changed: Arc<Notify>,
+    /// Wakes the reading of prompts.
+    prompts_changed: Arc<Notify>,
     /// The answer to `roots/list`.
     roots: Option<Value>,
     log: ServerLogSource,
@@ -119,6 +125,7 @@ impl PeerHandler for Events {
     fn notification(&self, method: &str, params: &Value) {
         match method {
             "notifications/tools/list_changed" => self.tools_changed.notify_one(),
+            "notifications/prompts/list_changed" => self.prompts_changed.notify_one(),
             "notifications/message" => self.log.message(params),
             _ => {}
         }
@@ -257,9 +264,10 @@ impl McpServer {
     async fn make_connection(self: &Arc<Self>) -> Result<Arc<Connection>, String> {
         self.lock().is_connecting = true;
         self.tell(false);
-        let tools_changed = Arc::new(Notify::new());
+        let (tools_changed, prompts_changed) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let handler = Arc::new(Events {
             tools_changed: Arc::clone(&tools_changed),
+            prompts_changed: Arc::clone(&prompts_changed),
             roots: self.config.roots.then(|| self.context.roots()),
             log: self.context.log.of_server(&self.config.name),
         });
@@ -299,6 +307,11 @@ impl McpServer {
         if let Ok(connection) = &outcome {
             let number = self.lock().connections;
             let (peer, over) = (connection.peer.clone(), connection.over.clone());
+            if connection.facts.has_prompts {
+                let prompts =
+                    Self::follow_prompts(Arc::downgrade(self), peer.clone(), over.clone(), prompts_changed);
+                self.context.tasks.spawn(prompts);
+            }
             self.context.tasks.spawn(follow(Arc::downgrade(self), (number, peer, over), tools_changed));
         }
         self.tell(outcome.is_ok());

@@ -2,6 +2,8 @@
 
 mod deferred;
 mod entry;
+mod prompts;
+mod resources;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -58,6 +60,8 @@ struct Inner {
     storage: OutputStorage,
     servers: Mutex<BTreeMap<String, SessionServer>>,
     names: Mutex<NameTable>,
+    /// The names of prompts, which are apart from those of tools.
+    prompt_names: Mutex<NameTable>,
     /// The names of deferred tools that the model has loaded.
     loaded: Mutex<BTreeSet<String>>,
     /// Itself, for the search.
@@ -108,6 +112,7 @@ impl McpSession {
             storage,
             servers: Mutex::new(servers),
             names: Mutex::default(),
+            prompt_names: Mutex::default(),
             sink: OnceLock::new(),
             started: OnceLock::new(),
             changed: Notify::new(),
@@ -331,6 +336,11 @@ impl Inner {
     fn names(&self) -> MutexGuard<'_, NameTable> {
         // No method panics halfway.
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn prompt_names(&self) -> MutexGuard<'_, NameTable> {
+        // No method panics halfway.
+        self.prompt_names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn loaded(&self) -> MutexGuard<'_, BTreeSet<String>> {

@@ -77,6 +77,7 @@ pub(super) fn parse(name: &str, entry: &Value, path: &Path) -> Result<(Entry, Ve
         // Which folder would a server be told that works for several sessions?
         roots: fields.boolean("roots")?.unwrap_or(true) && !shared,
         description: fields.text("description")?,
+        is_literal: false,
     };
     Ok((Entry::Server(Box::new(config)), warnings))
 }

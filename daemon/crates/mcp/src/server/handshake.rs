@@ -34,6 +34,8 @@ pub(crate) struct ServerFacts {
     pub(crate) instructions: Option<String>,
     /// Whether it has resources.
     pub(crate) has_resources: bool,
+    /// Whether it has prompts.
+    pub(crate) has_prompts: bool,
 }
 
 /// A connection that is there.
@@ -109,6 +111,7 @@ async fn initialize(peer: &Peer, config: &ServerConfig) -> Result<(ServerFacts, 
         revision,
         instructions: text(answer.get("instructions")),
         has_resources: has("resources"),
+        has_prompts: has("prompts"),
     };
     Ok((facts, has("tools")))
 }

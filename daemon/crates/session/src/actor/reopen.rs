@@ -59,7 +59,8 @@ impl Actor {
         let name = asked.name.as_deref().map(checked_name).transpose()?.map(str::to_owned);
         let tools = self.asked_tools(&asked.tools)?;
         let asked = Arc::new(asked);
-        let AskedChoice { model, level, warnings } = self.asked_choice(&asked).await?;
+        let AskedChoice { model, level, mut warnings } = self.asked_choice(&asked).await?;
+        warnings.extend(self.servers_not_added(&asked));
         let differs = self.differences(&asked, model.as_deref()).await?;
         if !differs.is_empty() {
             return Err(ReopenError::Differs(differs));
@@ -78,6 +79,20 @@ impl Actor {
             self.use_tools(tools).await?;
         }
         Ok(warnings)
+    }
+
+    /// Says which of the client's MCP servers an open session does not get.
+    fn servers_not_added(&self, asked: &SessionOptions) -> Option<String> {
+        let has = &self.trust.options().mcp_servers;
+        let missing: Vec<&str> = asked
+            .mcp_servers
+            .iter()
+            .filter(|server| !has.contains(server))
+            .map(|server| server.name.as_str())
+            .collect();
+        let names = missing.join(", ");
+        (!missing.is_empty())
+            .then(|| format!("The session is open already, and so these MCP servers were not added: {names}"))
     }
 
     fn is_current(&self, model: &Model) -> bool {
@@ -195,6 +210,8 @@ fn differences(
         preferred: _,
         // It is kept for what this client starts.
         environment: _,
+        // The client is told of those that the session does not have.
+        mcp_servers: _,
         // The daemon's.
         compat: _,
     } = asked;

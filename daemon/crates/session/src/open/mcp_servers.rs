@@ -6,7 +6,7 @@ use agentd_protocol::resources::Diagnostic;
 
 use crate::options::SessionOptions;
 
-/// What the user's `mcp.json` and that of a trusted project say, unless the session is to have no servers. Blocks.
+/// What the user's `mcp.json` and that of a trusted project say, and the servers of the client, unless the session is to have no servers. Blocks.
 pub(super) fn mcp_config(
     options: &SessionOptions,
     agent_dir: &AgentDir,
@@ -16,5 +16,5 @@ pub(super) fn mcp_config(
     if options.no_mcp {
         return McpConfig::default();
     }
-    McpConfig::load(agent_dir, trusted, found)
+    McpConfig::load(agent_dir, trusted, found).with_given(&options.mcp_servers)
 }
