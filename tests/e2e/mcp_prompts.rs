@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::{
     client_tools::hello,
     mcp::{call, configure, direct, wait_for},
-    support::{assert_says, complaint, text},
+    support::{assert_says, complaint, ended, text},
 };
 
 fn start(servers: Value) -> (MockServer, Home, Daemon) {
@@ -70,9 +70,10 @@ fn prompts_of_servers_are_commands() {
     let asked = last_message(&model).to_string();
     assert!(asked.contains("Review with") && asked.contains("a b.rs") && asked.contains("speed"), "{asked}");
     model.push(Reply::stream(sse::answer("Ok.")));
-    daemon.prompt("/mcp__test__show");
-    let shown = last_message(&model);
-    assert_says(&shown.to_string(), &["Look at this.", "what was noted", "image/png"]);
+    let events = daemon.prompt("/mcp__test__show");
+    assert_says(&last_message(&model).to_string(), &["Look at this.", "what was noted"]);
+    let message = ended(&events, "user")[0].to_string();
+    assert_says(&message, &["Look at this.", "\"image/png\""]);
 
     // What does not work is told, and nothing is sent to the model.
     let before = model.requests().len();
