@@ -27,7 +27,7 @@ pub(crate) use self::{
     empty_values::refusal as empty_value_refusal,
     guard_rails::GuardRailOptions,
     help::with_help,
-    mcp::{Mcp, McpListOptions, McpTestOptions},
+    mcp::{Mcp, McpListOptions, McpLoginOptions, McpLogoutOptions, McpTestOptions},
     mcp_edit::{McpAddOptions, McpDisableOptions, McpEnableOptions, McpEntryOptions, McpRemoveOptions},
     models::{Auth, AuthStatusOptions, LoginOptions, LogoutOptions, ModelsOptions},
     policy::{Policy, PolicyCheckOptions, PolicyTestOptions},

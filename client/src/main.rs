@@ -104,6 +104,8 @@ fn main() -> ExitCode {
         cli::Command::Mcp(cli::Mcp::Disable(options)) => commands::mcp_edit::disable(&options),
         cli::Command::Mcp(cli::Mcp::List(options)) => commands::mcp::list(&options),
         cli::Command::Mcp(cli::Mcp::Test(options)) => commands::mcp::test(&options),
+        cli::Command::Mcp(cli::Mcp::Login(options)) => commands::mcp_login::login(&options),
+        cli::Command::Mcp(cli::Mcp::Logout(options)) => commands::mcp_login::logout(&options),
         cli::Command::Policy(cli::Policy::Check(options)) => commands::policy::check(&options),
         cli::Command::Policy(cli::Policy::Test(options)) => commands::policy::test(&options),
         cli::Command::Setup(cli::Setup::Local(options)) => commands::setup::local(&options),

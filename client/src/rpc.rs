@@ -7,9 +7,10 @@ pub(crate) use agentd_rpc::{
     DeleteSession, Diagnose, DiffCheckpoint, EventLine, ExplainSetting, FollowUp, Fork, GetArtifact,
     GetAuthStatus, GetAvailableModels, GetDaemonStatus, GetDiagnostics, GetEntries, GetMcpServers,
     GetMessages, GetState, GetTools, Hello, IncomingEvents, ListArtifacts, ListModels, ListProcesses,
-    ListSessions, Login, LoginFinish, LoginStart, Logout, OpenSession, PermissionResponse, Prompt,
-    ReconnectMcpServer, RegisterTools, RestoreCheckpoint, SetActiveTools, SetModel, SetPermissions,
-    SetSessionName, SetupLocal, Shutdown, Steer, ToolResponse, UpdateModels, WatchSessions,
+    ListSessions, Login, LoginFinish, LoginStart, Logout, McpLoginFinish, McpLoginStart, McpLogout,
+    OpenSession, PermissionResponse, Prompt, ReconnectMcpServer, RegisterTools, RestoreCheckpoint,
+    SetActiveTools, SetModel, SetPermissions, SetSessionName, SetupLocal, Shutdown, Steer, ToolResponse,
+    UpdateModels, WatchSessions,
 };
 
 use crate::exit::{Exit, Fault};

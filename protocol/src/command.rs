@@ -33,7 +33,10 @@ use crate::{
     },
     doctor::{Diagnosis, LocalSetup, SetupLocalParams},
     explain::{ExplainSettingParams, SettingExplanation},
-    mcp::{McpServers, ReconnectMcpServerParams, SetMcpServerParams},
+    mcp::{
+        McpLoginCancelParams, McpLoginCancelled, McpLoginFinishParams, McpLoginStartParams, McpLoginStarted,
+        McpLogout, McpLogoutParams, McpServers, ReconnectMcpServerParams, SetMcpServerParams,
+    },
     model::Model,
     model_list::{CatalogueUpdate, ListModelsParams, ModelList, UpdateModelsParams},
     permissions::{PermissionResponseParams, SetPermissionsParams},
@@ -150,6 +153,15 @@ commands! {
     SetMcpServer = "set_mcp_server": SetMcpServerParams => McpServers | Session, Control, OpenedSession, no_work;
     /// Ends the connection to an MCP server and makes another one; answered when it is there, or has failed.
     ReconnectMcpServer = "reconnect_mcp_server": ReconnectMcpServerParams => McpServers | Session, Control, OpenedSession, no_work;
+    /// Begins to sign in to an MCP server: the answer says what to do in a browser. One sign-in to a server is in progress at a time; it
+    /// ends with the session.
+    McpLoginStart = "mcp_login_start": McpLoginStartParams => McpLoginStarted | Session, Control, Never, no_work;
+    /// Waits until a sign-in is complete and stored, and the server connected.
+    McpLoginFinish = "mcp_login_finish": McpLoginFinishParams => McpServers | Session, Control, Never, no_work;
+    /// Cancels a sign-in to an MCP server.
+    McpLoginCancel = "mcp_login_cancel": McpLoginCancelParams => McpLoginCancelled | Session, Control, Never, no_work;
+    /// Removes what is stored of the sign-ins to an MCP server.
+    McpLogout = "mcp_logout": McpLogoutParams => McpLogout | Session, Control, Never, no_work;
     /// Provides tools: the model can call them from the next turn on, and each call arrives as `tool_request`. They are removed
     /// when the connection ends. Only after `hello`.
     RegisterTools = "register_tools": RegisterToolsParams => RegisteredTools | ClientTool, Control, OpenedSession, no_work;

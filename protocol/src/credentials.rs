@@ -227,11 +227,16 @@ fn read_secret<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Secret, D::
     secret(Value::deserialize(deserializer)?)
 }
 
-fn write_optional_secret<S: Serializer>(secret: &Option<Secret>, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn write_optional_secret<S: Serializer>(
+    secret: &Option<Secret>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     serializer.serialize_some(&secret.as_ref().map(Secret::expose))
 }
 
-fn read_optional_secret<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Secret>, D::Error> {
+pub(crate) fn read_optional_secret<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Secret>, D::Error> {
     match Value::deserialize(deserializer)? {
         Value::Null => Ok(None),
         value => secret(value).map(Some),

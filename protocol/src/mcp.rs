@@ -5,6 +5,11 @@ use std::{collections::BTreeMap, fmt};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::{
+    credentials::{read_optional_secret, write_optional_secret},
+    secret::Secret,
+};
+
 /// The answer to `get_mcp_servers`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -91,6 +96,8 @@ pub enum McpServerState {
     Connected,
     /// The connection has ended; the next call makes another one.
     Disconnected,
+    /// It wants the user to sign in: `mcp_login_start`.
+    NeedsAuth,
     /// It could not be connected; the next call tries again after a pause.
     Failed,
 }
@@ -129,6 +136,89 @@ pub struct SetMcpServerParams {
 pub struct ReconnectMcpServerParams {
     /// The server.
     pub name: String,
+}
+
+/// The fields of `mcp_login_start`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct McpLoginStartParams {
+    /// The server.
+    pub name: String,
+    /// The time that the user has, in seconds; default 600, at most 3600.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<u64>,
+}
+
+/// The answer to `mcp_login_start`: what the user does now, while `mcp_login_finish` waits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct McpLoginStarted {
+    /// Names the sign-in.
+    pub login_id: String,
+    /// The server.
+    pub name: String,
+    /// The address for the user to open in a browser: `http` or `https`.
+    pub url: String,
+    /// Where the browser comes back to, on the daemon's machine. From another machine it cannot: then the user pastes the address that the
+    /// browser ended at (`mcp_login_finish` with `code`).
+    pub redirect_uri: String,
+    /// The time limit of the sign-in in seconds.
+    pub expires_in_seconds: u64,
+}
+
+/// The fields of `mcp_login_finish`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct McpLoginFinishParams {
+    /// The sign-in.
+    pub login_id: String,
+    /// The whole address that the browser ended at, as the user pasted it. A useless one is refused, and the sign-in continues.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "write_optional_secret",
+        deserialize_with = "read_optional_secret"
+    )]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub code: Option<Secret>,
+}
+
+/// The fields of `mcp_login_cancel`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct McpLoginCancelParams {
+    /// The sign-in.
+    pub login_id: String,
+}
+
+/// The answer to `mcp_login_cancel`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct McpLoginCancelled {
+    /// Whether there was such a sign-in.
+    pub cancelled: bool,
+}
+
+/// The fields of `mcp_logout`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct McpLogoutParams {
+    /// The server. It need not stand in `mcp.json` any more.
+    pub name: String,
+}
+
+/// The answer to `mcp_logout`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct McpLogout {
+    /// The server.
+    pub name: String,
+    /// The path of `mcp-auth.json`.
+    pub file: String,
 }
 
 /// The MCP servers of the session, their states or their tools have changed.

@@ -153,7 +153,15 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
     ),
     (
         "agentd-mcp",
-        &["agentd-protocol", "agentd-agent", "agentd-config", "agentd-http", "agentd-process"],
+        &[
+            "agentd-protocol",
+            "agentd-agent",
+            "agentd-auth",
+            "agentd-config",
+            "agentd-http",
+            "agentd-process",
+            "agentd-safe-open",
+        ],
         &["clap", "rustix"],
         "the client of MCP servers never learns of sessions: it gives them tools",
     ),

@@ -52,7 +52,7 @@ fn bearers(server: &MockServer) -> Vec<String> {
 }
 
 /// Requests an address as a browser does.
-fn visit(url: &str) -> String {
+pub(crate) fn visit(url: &str) -> String {
     let rest = url.strip_prefix("http://127.0.0.1:").unwrap();
     let (port, target) = rest.split_once('/').unwrap();
     let mut stream = TcpStream::connect(("127.0.0.1", port.parse().unwrap())).unwrap();
@@ -62,7 +62,7 @@ fn visit(url: &str) -> String {
     answer
 }
 
-fn member(url: &str, name: &str) -> String {
+pub(crate) fn member(url: &str, name: &str) -> String {
     let found = url.split(['?', '&']).find_map(|pair| pair.strip_prefix(&format!("{name}=")));
     found.unwrap().to_owned()
 }

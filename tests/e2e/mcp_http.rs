@@ -21,7 +21,7 @@ fn result(request: &Request, result: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": request.body["id"], "result": result})
 }
 
-fn as_json(message: &Value) -> Reply {
+pub(crate) fn as_json(message: &Value) -> Reply {
     Reply::status(200, "application/json", message.to_string())
 }
 
@@ -30,19 +30,19 @@ fn event(id: Option<&str>, message: &Value) -> String {
     format!("{id}data: {message}\n\n")
 }
 
-fn initialized(request: &Request) -> Value {
+pub(crate) fn initialized(request: &Request) -> Value {
     result(
         request,
         json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "web", "version": "2"}}),
     )
 }
 
-fn tools(request: &Request, names: &[&str]) -> Value {
+pub(crate) fn tools(request: &Request, names: &[&str]) -> Value {
     let tools: Vec<Value> = names.iter().map(|name| json!({"name": name, "description": name})).collect();
     result(request, json!({"tools": tools}))
 }
 
-fn said(request: &Request, words: &str) -> Value {
+pub(crate) fn said(request: &Request, words: &str) -> Value {
     result(request, json!({"content": [{"type": "text", "text": words}]}))
 }
 
@@ -56,6 +56,7 @@ fn start(answer: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> (MockSer
             _ if request.target.starts_with("GET ") || request.target.starts_with("DELETE ") => {
                 answer(request)
             }
+            Some("server/discover") => refuse(404),
             Some("initialize") => as_json(&initialized(request)).header("Mcp-Session-Id", "session-1"),
             Some("notifications/initialized" | "notifications/cancelled") => {
                 Reply::status(202, "text/plain", "")
@@ -119,9 +120,9 @@ fn streams_bring_progress_and_answers_and_are_resumed() {
             return match request.header("last-event-id") {
                 None => refuse(405),
                 Some("e2") => {
-                    // The call is the third request, after initialize and tools/list.
+                    // The call is the fourth request, after server/discover, initialize and tools/list.
                     let content = json!([{"type": "text", "text": "resumed"}]);
-                    let answer = json!({"jsonrpc": "2.0", "id": 3, "result": {"content": content}});
+                    let answer = json!({"jsonrpc": "2.0", "id": 4, "result": {"content": content}});
                     Reply::stream(event(None, &answer))
                 }
                 Some(other) => panic!("resumed behind {other}"),

@@ -135,6 +135,12 @@ impl Ctl {
         self.wait_for(Stream::Err, text);
     }
 
+    /// What has come on stderr while something was waited for.
+    #[must_use]
+    pub fn stderr(&self) -> String {
+        String::from_utf8_lossy(&self.stderr).into_owned()
+    }
+
     /// Writes a line to stdin, which has to be piped.
     pub fn type_line(&mut self, line: &str) {
         let stdin = self.stdin.as_mut().expect("a piped stdin");

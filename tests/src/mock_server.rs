@@ -25,6 +25,8 @@ pub struct Request {
     pub headers: Vec<(String, String)>,
     /// The body; `null` when it is no JSON.
     pub body: Value,
+    /// The body as it came.
+    pub text: String,
 }
 
 impl Request {
@@ -32,6 +34,13 @@ impl Request {
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// A field of the query, or of a body in the form of one, as it was encoded.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&str> {
+        let query = self.target.split_once('?').map_or(self.text.as_str(), |(_, query)| query);
+        query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
     }
 
     /// The messages of a chat request.
@@ -404,5 +413,6 @@ fn read_request(reader: &mut BufReader<TcpStream>) -> io::Result<Option<Request>
     let length = length.and_then(|(_, value)| value.parse().ok()).unwrap_or(0);
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
-    Ok(Some(Request { target, headers, body: serde_json::from_slice(&body).unwrap_or(Value::Null) }))
+    let text = String::from_utf8_lossy(&body).into_owned();
+    Ok(Some(Request { target, headers, body: serde_json::from_slice(&body).unwrap_or(Value::Null), text }))
 }

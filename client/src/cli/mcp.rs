@@ -24,6 +24,12 @@ pub(crate) enum Mcp {
 
     /// Connect one of them, and show what it says of itself and its tools
     Test(McpTestOptions),
+
+    /// Sign in to one of them in a browser
+    Login(McpLoginOptions),
+
+    /// Forget the sign-in to one of them
+    Logout(McpLogoutOptions),
 }
 
 const LIST_HELP: &str = "\
@@ -74,4 +80,58 @@ pub(crate) struct McpTestOptions {
     /// Use the servers of the project as if it were trusted
     #[arg(long)]
     pub(crate) approve: bool,
+}
+
+const LOGIN_HELP: &str = "\
+Examples:
+  agentctl mcp login tracker
+  agentctl mcp login tracker --no-browser --timeout 120
+
+Prints the address of the sign-in, and waits until the browser comes back. Where the browser is on another machine, paste the address that it
+ends at. The tokens are stored in mcp-auth.json of the agent directory; sessions that are open use them from their next request on.
+
+Exit codes:
+  0    signed in, and the server is there
+  1    not signed in, or the server is not there all the same
+  2    the command line cannot be used
+  3    agentd is missing or broke down";
+
+/// The flags of `agentctl mcp login`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = LOGIN_HELP)]
+pub(crate) struct McpLoginOptions {
+    /// The server's name in mcp.json
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+
+    /// Give up after so many seconds; default 600, at most 3600
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub(crate) timeout: Option<u64>,
+
+    /// Do not open a browser
+    #[arg(long)]
+    pub(crate) no_browser: bool,
+
+    /// Use the servers of the project as if it were trusted
+    #[arg(long)]
+    pub(crate) approve: bool,
+}
+
+const LOGOUT_HELP: &str = "\
+Examples:
+  agentctl mcp logout tracker
+
+Exit codes:
+  0    the sign-in was removed from mcp-auth.json
+  1    there is none, or the file cannot be written
+  2    the command line cannot be used
+  3    agentd is missing or broke down";
+
+/// The flags of `agentctl mcp logout`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = LOGOUT_HELP)]
+pub(crate) struct McpLogoutOptions {
+    /// The server's name; it need not stand in mcp.json any more
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
 }

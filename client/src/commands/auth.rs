@@ -210,13 +210,13 @@ fn show(started: &LoginStarted, opens: bool) {
 }
 
 /// Whether a browser window would be visible.
-fn has_screen() -> bool {
+pub(super) fn has_screen() -> bool {
     let is_set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
     cfg!(target_os = "macos") || is_set("DISPLAY") || is_set("WAYLAND_DISPLAY")
 }
 
 /// Opens a browser. When that fails, the address is on the screen.
-fn open(url: &str) {
+pub(super) fn open(url: &str) {
     // agentd sends no other addresses, but a program that opens files must never get one.
     if !url.starts_with("https://") && !url.starts_with("http://") {
         return;
@@ -259,7 +259,7 @@ async fn wait(
 }
 
 /// The lines of stdin that are not empty, read on a thread that may block forever.
-fn pasted_lines() -> mpsc::Receiver<Secret> {
+pub(super) fn pasted_lines() -> mpsc::Receiver<Secret> {
     let (sender, lines) = mpsc::channel(1);
     std::thread::spawn(move || {
         let mut stdin = io::stdin().lock();

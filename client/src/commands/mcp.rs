@@ -95,6 +95,7 @@ fn state(server: &McpServerInfo) -> &'static str {
         McpServerState::Connecting => "connecting",
         McpServerState::Connected => "connected",
         McpServerState::Disconnected => "disconnected",
+        McpServerState::NeedsAuth => "needs-auth",
         McpServerState::Failed => "failed",
     }
 }

@@ -25,6 +25,7 @@ pub(crate) mod logs;
 pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod mcp_edit;
+pub(crate) mod mcp_login;
 pub(crate) mod models;
 pub(crate) mod name;
 mod only_at_work;

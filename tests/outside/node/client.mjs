@@ -33,6 +33,10 @@ export function connect(home, args = [], env = {}) {
       child.stdin.write(`${JSON.stringify({ id, ...command })}\n`);
       return response;
     },
+    /// Sends a line that is not answered.
+    say(line) {
+      child.stdin.write(`${JSON.stringify(line)}\n`);
+    },
     /// Sends a command that has to succeed, and gives back its data.
     async done(command) {
       const response = await client.send(command);

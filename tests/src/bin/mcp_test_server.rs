@@ -1,7 +1,7 @@
 //! An MCP server for tests, on its standard streams. Its tools do what servers do, and what they should not.
 //!
-//! `mcp_test_server [--log FILE] [--resources] [--prompts] [--stay] [--broken] [--revision R]`: `--log` notes each received line, `--resources` and `--prompts` offer some, `--stay` goes on after the end of the
-//! input, `--broken` ends at once with an error, `--revision` is the answer to `initialize`.
+//! `mcp_test_server [--log FILE] [--resources] [--prompts] [--stay] [--broken] [--revision R] [--stateless] [--unknown]`: `--log` notes each received line, `--resources` and `--prompts` offer some, `--stay` goes on after the end of the
+//! input, `--broken` ends at once with an error, `--revision` is the answer to `initialize`, `--stateless` knows the revision without it alone, and `--unknown` ends on the first request of that revision.
 
 use std::{
     collections::HashMap,
@@ -29,6 +29,10 @@ struct Server {
     /// Whether the prompt `later` is there.
     has_later_prompt: bool,
     revision: String,
+    is_stateless: bool,
+    ends_on_unknown: bool,
+    /// The request for news of a stateless client.
+    subscription: Value,
     log: Option<Arc<Mutex<File>>>,
 }
 
@@ -77,6 +81,8 @@ impl Server {
             "flood",
             "log",
             "add_prompt",
+            "ask",
+            "page",
         ];
         let mut tools: Vec<Value> = names.iter().map(|name| tool(name, json!({}))).collect();
         tools.push(tool("echo", text));
@@ -99,6 +105,29 @@ impl Server {
     fn receive(&mut self, message: &Value) {
         let id = message["id"].clone();
         match message["method"].as_str() {
+            Some("server/discover") if self.ends_on_unknown => std::process::exit(4),
+            Some("server/discover") if self.is_stateless => {
+                let result = json!({
+                    "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {"listChanged": true}},
+                    "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "test", "version": "1.2.3"}},
+                    "instructions": "Use it in tests.", "ttlMs": 0, "cacheScope": "private",
+                });
+                answer(&id, result);
+            }
+            Some("subscriptions/listen") => {
+                let meta = json!({"io.modelcontextprotocol/subscriptionId": id});
+                send(
+                    &json!({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": {"_meta": meta}}),
+                );
+                self.subscription = id;
+            }
+            Some("initialize" | "server/discover")
+                if self.is_stateless || message["method"] == "server/discover" =>
+            {
+                send(
+                    &json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "unknown method"}}),
+                );
+            }
             Some("initialize") => {
                 // Some servers speak first.
                 send(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
@@ -215,6 +244,13 @@ impl Server {
                 send(&json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": progress}));
                 answer(id, says("done"));
             }
+            "ask" => self.ask(id, params),
+            "page" => {
+                let page = json!({"mode": "url", "elicitationId": "p", "message": "Sign in there.", "url": "https://pages.example/in"});
+                let error =
+                    json!({"code": -32042, "message": "a page first", "data": {"elicitations": [page]}});
+                send(&json!({"jsonrpc": "2.0", "id": id, "error": error}));
+            }
             "hang" => self.note("hanging"),
             "late" => {
                 let (id, millis) = (id.clone(), arguments["millis"].as_u64().unwrap_or_default());
@@ -252,7 +288,12 @@ impl Server {
             }
             "add_tool" => {
                 self.has_later = true;
-                send(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
+                let mut news = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+                if self.is_stateless {
+                    news["params"] =
+                        json!({"_meta": {"io.modelcontextprotocol/subscriptionId": self.subscription}});
+                }
+                send(&news);
                 answer(id, says("added"));
             }
             "roots" => {
@@ -293,6 +334,34 @@ impl Server {
     }
 }
 
+impl Server {
+    /// Asks the user for a name, and says what came of it.
+    fn ask(&mut self, id: &Value, params: &Value) {
+        let schema = json!({"type": "object", "required": ["name"], "properties": {
+            "name": {"type": "string", "title": "Name"}, "age": {"type": "integer", "default": 30}}});
+        let question = json!({"mode": "form", "message": "Who is it?", "requestedSchema": schema});
+        if !self.is_stateless {
+            self.asked.insert(7, id.clone());
+            return send(
+                &json!({"jsonrpc": "2.0", "id": 7, "method": "elicitation/create", "params": question}),
+            );
+        }
+        match params.get("inputResponses") {
+            None => {
+                let requests = json!({"who": {"method": "elicitation/create", "params": question}});
+                let result = json!({"resultType": "input_required", "inputRequests": requests, "requestState": "state-1"});
+                answer(id, result);
+            }
+            Some(responses) => {
+                let text = format!("{} {}", params["requestState"], responses["who"]);
+                let mut result = says(&text);
+                result["resultType"] = json!("complete");
+                answer(id, result);
+            }
+        }
+    }
+}
+
 fn main() {
     let mut server = Server {
         asked: HashMap::new(),
@@ -301,6 +370,9 @@ fn main() {
         has_prompts: false,
         has_later_prompt: false,
         revision: "2025-11-25".to_owned(),
+        is_stateless: false,
+        ends_on_unknown: false,
+        subscription: Value::Null,
         log: None,
     };
     let mut stays = false;
@@ -313,6 +385,8 @@ fn main() {
                 server.log = file.ok().map(|file| Arc::new(Mutex::new(file)));
             }
             "--revision" => server.revision = args.next().unwrap_or_default(),
+            "--stateless" => server.is_stateless = true,
+            "--unknown" => server.ends_on_unknown = true,
             "--resources" => server.has_resources = true,
             "--prompts" => server.has_prompts = true,
             "--stay" => stays = true,

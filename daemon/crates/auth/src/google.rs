@@ -6,21 +6,14 @@ use std::{
 };
 
 use agentd_config::Environment;
-use agentd_http::{Account, HttpClients, register_secret};
+use agentd_http::{Account, HttpClients};
 use agentd_protocol::oauth_setting::TokenFormat;
 use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenError, OpenProblem, OpenRules};
-use base64::{
-    Engine,
-    engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
-};
-use ring::{
-    rand::SystemRandom,
-    signature::{RSA_PKCS1_SHA256, RsaKeyPair},
-};
 use serde_json::{Map, Value, json};
 
 use crate::{
     Secret,
+    jwt::{JwtAlgorithm, JwtError, sign_jwt},
     oauth::{EndpointError, EndpointRequest, RequestKind, ask, expires, now_ms},
     tokens::{ShortToken, TokenCache},
 };
@@ -266,22 +259,15 @@ fn short(answer: &Map<String, Value>) -> Result<ShortToken, GoogleError> {
 
 /// An assertion that proves possession of a service account's key (RFC 7523).
 fn assertion(email: &str, key: &str, file: &Map<String, Value>, audience: &str) -> Result<String, String> {
-    let wrong = "its \"private_key\" is no RSA key in PKCS #8 form";
-    let lines = key.lines().map(str::trim).filter(|line| !line.starts_with("-----"));
-    let encoded: String = lines.inspect(|line| register_secret(line)).collect();
-    register_secret(&encoded);
-    let der = STANDARD.decode(&encoded).map_err(|_| wrong)?;
-    let pair = RsaKeyPair::from_pkcs8(&der).map_err(|_| wrong)?;
     let now = now_ms() / 1000;
-    let header = json!({"alg": "RS256", "typ": "JWT", "kid": file.get("private_key_id")});
     let claims =
         json!({"iss": email, "scope": SCOPE, "aud": audience, "iat": now, "exp": now + ASSERTION_LIFE_S});
-    let part = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
-    let signed = format!("{}.{}", part(header), part(claims));
-    let mut signature = vec![0; pair.public().modulus_len()];
-    pair.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), signed.as_bytes(), &mut signature)
-        .map_err(|_| "its \"private_key\" cannot sign")?;
-    Ok(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature)))
+    let key_id = file.get("private_key_id").and_then(Value::as_str);
+    let claims = claims.as_object().cloned().unwrap_or_default();
+    sign_jwt(key, JwtAlgorithm::Rs256, key_id, &claims).map_err(|error| match error {
+        JwtError::Key(_) => "its \"private_key\" is no RSA key in PKCS #8 form".to_owned(),
+        JwtError::Signature => "its \"private_key\" cannot sign".to_owned(),
+    })
 }
 
 #[cfg(test)]

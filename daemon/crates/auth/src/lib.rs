@@ -15,6 +15,7 @@ mod federation;
 #[doc(hidden)]
 pub mod fuzz;
 mod google;
+mod jwt;
 mod oauth;
 mod passed_variables;
 mod provider_keys;
@@ -26,6 +27,18 @@ mod tokens;
 mod user_secrets;
 mod value;
 
+/// The parts of a login by browser, for logins that find their endpoints by themselves (MCP servers).
+pub mod browser_login {
+    pub use crate::oauth::{
+        Callback, CallbackOutcome, ExpectedCallback, Pkce, random_text, read_pasted, wait_for_callback,
+    };
+}
+
+/// Asking the endpoints that give tokens.
+pub mod endpoint {
+    pub use crate::oauth::{EndpointError, EndpointRequest, RequestKind, address, ask_by, query};
+}
+
 pub use agentd_http::{register_secret, scrub, scrub_diagnostic, scrub_failure};
 pub use agentd_protocol::secret::Secret;
 pub use auth::{Auth, AuthServices, AuthSources};
@@ -35,6 +48,7 @@ pub use edit::NewKey;
 pub use error::AuthError;
 pub use federation::FederationError;
 pub use google::GoogleError;
+pub use jwt::{JwtAlgorithm, JwtError, sign_jwt};
 pub use oauth::{EndpointError, FinishedLogin, LoginError, Logins, RenewError, StartedLogin, StoredLogin};
 pub use passed_variables::PassedVariables;
 pub use provider_keys::{advice_for as variables_for, providers as providers_with_variables};

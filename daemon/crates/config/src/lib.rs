@@ -33,6 +33,7 @@ pub use paths::{
     AgentDir, NoAgentDir, ProjectFolders, SessionDir, expand_tilde, is_of_project, resolve_path, session_dir,
     temp_dir,
 };
+pub use private_file::FileLock;
 pub use private_object::{MemberChange, PrivateObject, PrivateObjectError};
 pub use text_file::{MAX_TEXT_BYTES, TextFileError};
 use trust::project_skill_folders;

@@ -68,6 +68,12 @@ impl AgentDir {
         self.0.join("auth.json")
     }
 
+    /// Tokens of MCP servers.
+    #[must_use]
+    pub fn mcp_auth_file(&self) -> PathBuf {
+        self.0.join("mcp-auth.json")
+    }
+
     /// The file with the trusted projects.
     #[must_use]
     pub fn trust_file(&self) -> PathBuf {

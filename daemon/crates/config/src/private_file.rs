@@ -35,6 +35,20 @@ pub(crate) fn create_dir(path: &Path) -> io::Result<()> {
 #[derive(Debug)]
 pub(crate) struct Lock(File);
 
+/// A lock between processes for work of its own, held until it is dropped or its process ends.
+#[derive(Debug)]
+pub struct FileLock(#[expect(dead_code, reason = "held, and never looked at")] Lock);
+
+impl FileLock {
+    /// Waits for the lock file at `path`, which is made when it is not there. Blocks.
+    ///
+    /// # Errors
+    /// [`ErrorKind::TimedOut`] when another process has it for all of the time; else the system's.
+    pub fn take(path: &Path, timeout: Duration) -> io::Result<Self> {
+        lock_until(path, Instant::now() + timeout).map(Self)
+    }
+}
+
 impl Lock {
     /// The note of the last holder or of this one; `None` without one.
     pub(crate) fn note(&self) -> Option<String> {

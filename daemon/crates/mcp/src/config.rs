@@ -5,7 +5,9 @@
 
 mod edit;
 mod entry;
+mod oauth_config;
 mod server_config;
+mod sign_in;
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -18,7 +20,8 @@ use serde_json::Value;
 
 pub use self::{
     edit::{EditedConfig, McpEditError, edit_mcp_config},
-    server_config::{Endpoint, MCP_FILE, ServerConfig},
+    oauth_config::{ClientRegistration, Grant, IdentityProvider, OAuthConfig, SignIn},
+    server_config::{Endpoint, MCP_FILE, RevisionChoice, ServerConfig},
 };
 use self::{
     entry::{Entry, parse},
@@ -62,8 +65,17 @@ impl McpConfig {
     /// The entries of the project replace those of the user, or change some of their fields.
     fn merged(user: Vec<Entry>, project: Vec<Entry>, found: &mut Vec<Diagnostic>) -> Self {
         let mut servers: BTreeMap<String, ServerConfig> = BTreeMap::new();
-        for entry in user.into_iter().chain(project) {
+        let user = user.into_iter().map(|entry| (entry, true));
+        for (entry, is_of_user) in user.chain(project.into_iter().map(|entry| (entry, false))) {
             let problem = match entry {
+                // The token of an account of the user: no project may say where it goes.
+                Entry::Server(config) if !is_of_user && config.uses_login() => Some((
+                    config.path,
+                    format!(
+                        "the server \"{}\" is left out: \"auth\" counts in the user's mcp.json only",
+                        config.name
+                    ),
+                )),
                 Entry::Server(config) => match servers.keys().find(|name| is_namesake(name, &config.name)) {
                     Some(other) => Some((
                         config.path,
@@ -120,6 +132,9 @@ pub fn given_servers(servers: &GivenMcpServers) -> Result<Vec<ServerConfig>, Str
                 "server \"{name}\": it has the same tool names as \"{}\": rename one",
                 other.name
             ));
+        }
+        if server.uses_login() {
+            return Err(format!("server \"{name}\": \"auth\" counts in the user's mcp.json only"));
         }
         server.is_literal = true;
         // Its values are those of one session.
@@ -230,12 +245,23 @@ mod tests {
         for (servers, says) in [
             (json!({"a b": {"command": "hush"}}), "letters"),
             (json!({"a": {}}), "neither"),
+            (json!({"a": {"url": "https://hush", "auth": {"provider": "p"}}}), "user's mcp.json only"),
             (json!({"a": {"url": "https://hush", "type": "sse"}}), "/mcp"),
             (json!({"a-b": {"command": "x"}, "a_b": {"command": "y"}}), "rename one"),
         ] {
             let problem = given(servers).unwrap_err();
             assert!(problem.contains(says) && !problem.contains("hush"), "{problem}");
         }
+    }
+
+    #[test]
+    fn a_project_cannot_send_the_tokens_of_logins() {
+        let entry = json!({"a": {"url": "https://a.example/mcp", "auth": {"provider": "p"}}});
+        let (config, found) = of(&entry, &json!({}));
+        assert!(config.servers[0].uses_login() && found.is_empty());
+        let (config, found) = of(&json!({}), &entry);
+        assert!(config.servers.is_empty());
+        assert!(found[0].contains("/p/mcp.json") && found[0].contains("user's mcp.json only"), "{found:?}");
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use agentd_protocol::tool::ToolSpec;
 use serde_json::{Map, Value, json};
 
+use crate::header_arguments::{self, HeaderArgument};
+
 /// The longest description that models are given, in bytes. A server may write more, which would cost tokens in every request.
 const MAX_DESCRIPTION: usize = 16 << 10;
 
@@ -17,14 +19,16 @@ pub(crate) struct ToolDefinition {
     pub(crate) description: String,
     /// JSON Schema of the arguments, as the server sent it, of type `object`.
     pub(crate) input_schema: Value,
+    /// Arguments that HTTP repeats in headers; in the stateless revision alone.
+    pub(crate) header_arguments: Vec<HeaderArgument>,
 }
 
 impl ToolDefinition {
-    /// Reads a tool of an answer to `tools/list`.
+    /// Reads a tool of an answer to `tools/list`. `with_headers`: the server is one of the stateless revision, reached by HTTP.
     ///
     /// # Errors
     /// Why it cannot be used; the server's other tools can.
-    pub(crate) fn read(tool: &Value) -> Result<Self, String> {
+    pub(crate) fn read(tool: &Value, with_headers: bool) -> Result<Self, String> {
         let text = |key: &str| tool.get(key).and_then(Value::as_str).map(str::to_owned);
         let name = text("name").filter(|name| !name.is_empty()).ok_or("a tool without a name")?;
         let title =
@@ -39,7 +43,14 @@ impl ToolDefinition {
         }
         let description = text("description").unwrap_or_default();
         let description = agentd_protocol::text_bounds::head(&description, MAX_DESCRIPTION).to_owned();
-        Ok(Self { name, title: title.filter(|title| !title.trim().is_empty()), description, input_schema })
+        let header_arguments = match with_headers {
+            true => {
+                header_arguments::read(&input_schema).map_err(|why| format!("the tool \"{name}\": {why}"))?
+            }
+            false => Vec::new(),
+        };
+        let title = title.filter(|title| !title.trim().is_empty());
+        Ok(Self { name, title, description, input_schema, header_arguments })
     }
 
     /// The tool as models see it.
@@ -67,12 +78,12 @@ mod tests {
     #[test]
     fn schemas_keep_their_keywords() {
         let schema = json!({"$anchor": "a", "if": {"x": 1}, "allOf": [{"$ref": "#/$defs/b"}]});
-        let tool = ToolDefinition::read(&json!({"name": "t", "inputSchema": schema})).unwrap();
+        let tool = ToolDefinition::read(&json!({"name": "t", "inputSchema": schema}), true).unwrap();
         assert_eq!(
             tool.input_schema,
             json!({"$anchor": "a", "if": {"x": 1}, "allOf": [{"$ref": "#/$defs/b"}], "type": "object", "properties": {}})
         );
-        let bare = ToolDefinition::read(&json!({"name": "t", "annotations": {"title": "T"}})).unwrap();
+        let bare = ToolDefinition::read(&json!({"name": "t", "annotations": {"title": "T"}}), true).unwrap();
         assert_eq!(bare.input_schema, json!({"type": "object", "properties": {}}));
         assert_eq!((bare.title.as_deref(), bare.description.as_str()), (Some("T"), ""));
     }
@@ -85,8 +96,12 @@ mod tests {
             (json!({"name": "t", "inputSchema": true}), "no object"),
             (json!({"name": "t", "inputSchema": {"type": "array"}}), "not of type"),
             (json!(3), "without a name"),
+            (
+                json!({"name": "t", "inputSchema": {"properties": {"a": {"type": "string", "x-mcp-header": ""}}}}),
+                "no name of a header",
+            ),
         ] {
-            let why = ToolDefinition::read(&tool).unwrap_err();
+            let why = ToolDefinition::read(&tool, true).unwrap_err();
             assert!(why.contains(says), "{why}");
         }
     }

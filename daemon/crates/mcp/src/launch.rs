@@ -6,7 +6,8 @@ use std::{
     sync::Arc,
 };
 
-use agentd_config::{Environment, expand_tilde, resolve_path};
+use agentd_auth::Auth;
+use agentd_config::{AgentDir, Environment, expand_tilde, resolve_path};
 use agentd_http::{HttpClients, Network, Redactor, register_secret};
 use agentd_process::{CommandSpec, CommandStreams, Launcher};
 use reqwest::{
@@ -17,8 +18,11 @@ use serde_json::{Value, json};
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    config::{Endpoint, ServerConfig},
+    config::{Endpoint, ServerConfig, SignIn},
     http::HttpEndpoint,
+    oauth::{
+        Authorization, AuthorizationParts, FilledIn, OAuthHttp, SignInStore, TokenSource, ValueResolver,
+    },
     server_log::ServerLog,
     values::filled_in,
 };
@@ -40,6 +44,10 @@ pub struct ServerContext {
     pub http: Arc<HttpClients>,
     /// Proxies and certificates.
     pub network: Arc<Network>,
+    /// Holds the tokens of servers (`mcp-auth.json`).
+    pub agent_dir: AgentDir,
+    /// The user's logins, for servers that take the token of one.
+    pub auth: Option<Auth>,
     /// What servers say.
     pub log: ServerLog,
 }
@@ -82,8 +90,12 @@ impl ServerContext {
     ///
     /// # Errors
     /// A variable that is not set, a command of a value that fails, a header that cannot be sent, or a network that cannot be used.
-    pub(crate) async fn endpoint(&self, config: &ServerConfig) -> Result<HttpEndpoint, String> {
-        let Endpoint::Http { url, headers } = &config.endpoint else {
+    pub(crate) async fn endpoint(
+        &self,
+        config: &ServerConfig,
+        authorization: Option<Arc<Authorization>>,
+    ) -> Result<HttpEndpoint, String> {
+        let Endpoint::Http { url, headers, .. } = &config.endpoint else {
             return Err("it has no URL".to_owned());
         };
         let parsed = Url::parse(url).map_err(|error| format!("its URL cannot be used: {error}"))?;
@@ -106,7 +118,42 @@ impl ServerContext {
             filled.insert(header, text);
         }
         let client = self.http.get_by(&parsed, &self.network).map_err(|error| error.to_string())?;
-        Ok(HttpEndpoint { client, url: parsed, headers: filled })
+        Ok(HttpEndpoint { client, url: parsed, headers: filled, authorization })
+    }
+
+    /// The authorization of a server's requests; `None` for a program, and where a header of the entry does it.
+    pub(crate) fn authorization(&self, config: &ServerConfig) -> Option<Arc<Authorization>> {
+        let Endpoint::Http { url, sign_in, .. } = &config.endpoint else { return None };
+        let source = match sign_in {
+            SignIn::Header => return None,
+            SignIn::OAuth(oauth) => TokenSource::OAuth(oauth.clone()),
+            SignIn::Login(provider) => TokenSource::Login(provider.clone(), self.auth.clone()),
+        };
+        let (is_literal, variables, paths) = (config.is_literal, self.variables.clone(), self.clone());
+        let values = ValueResolver {
+            fill_in: Arc::new(move |name, value| {
+                let (name, value, variables) = (name.to_owned(), value.clone(), variables.clone());
+                let filled: FilledIn = Box::pin(async move {
+                    if is_literal {
+                        return Ok(value.expose().to_owned());
+                    }
+                    filled_in(&name, value.expose(), &variables).await
+                });
+                filled
+            }),
+            path: Arc::new(move |text| resolve_path(text, &paths.cwd, &paths.variables)),
+        };
+        Some(Authorization::new(AuthorizationParts {
+            name: config.name.clone(),
+            // One that is no URL is said when it is connected.
+            url: Url::parse(url).ok()?,
+            source,
+            http: OAuthHttp { clients: Arc::clone(&self.http), network: Arc::clone(&self.network) },
+            store: SignInStore::of(&self.agent_dir),
+            values,
+            listen_host: self.variables.non_empty("PI_OAUTH_CALLBACK_HOST").map(str::to_owned),
+            tasks: self.tasks.clone(),
+        }))
     }
 
     /// A value of `env` or `headers`, filled in.
@@ -158,6 +205,8 @@ mod tests {
             tasks: TaskTracker::new(),
             http: Arc::new(HttpClients::new(Network::default())),
             network: Arc::default(),
+            agent_dir: AgentDir::at("/agent"),
+            auth: None,
             log: ServerLog::at("/nowhere/mcp.log".into()),
         }
     }
@@ -178,6 +227,7 @@ mod tests {
             exposure: McpExposure::Direct,
             tool_exposure: Vec::new(),
             timeout: Duration::from_secs(1),
+            revision: crate::config::RevisionChoice::WithInitialize,
             shared: false,
             roots: true,
             description: None,

@@ -9,16 +9,20 @@
 
 mod config;
 mod definition;
+mod elicitation;
+mod header_arguments;
 mod http;
 mod inspect;
 mod launch;
 mod line_reader;
 mod message;
 mod names;
+mod oauth;
 mod peer;
 mod prompt;
 mod resource_tools;
 mod result;
+mod revision;
 mod search;
 mod search_tool;
 mod server;
@@ -32,13 +36,16 @@ mod transport;
 mod values;
 
 pub use config::{
-    EditedConfig, Endpoint, MCP_FILE, McpConfig, McpEditError, ServerConfig, edit_mcp_config, given_servers,
+    ClientRegistration, EditedConfig, Endpoint, Grant, IdentityProvider, MCP_FILE, McpConfig, McpEditError,
+    OAuthConfig, RevisionChoice, ServerConfig, SignIn, edit_mcp_config, given_servers,
 };
+pub use elicitation::{UserAnswer, UserInput};
 pub use inspect::obstacles;
 pub use launch::ServerContext;
+pub use oauth::OAuthError;
 pub use prompt::{PromptCommand, PromptError, PromptText};
 pub use resource_tools::RESOURCE_URL;
 pub use search_tool::SEARCH_TOOL;
 pub use server_log::{MCP_LOG, ServerLog};
-pub use session::{McpSession, ServerTool, ToolSink};
+pub use session::{McpSession, ServerTool, StartedSignIn, ToolSink, sign_out};
 pub use shared::SharedServers;

@@ -1,11 +1,17 @@
 //! The messages of JSON-RPC 2.0, as MCP uses them. Pure.
 
 use bytes::Bytes;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// JSON-RPC's code for a method that does not exist.
 pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
+
+/// JSON-RPC's code for parameters that cannot be used.
+pub(crate) const INVALID_PARAMS: i64 = -32602;
+
+/// JSON-RPC's code for what went wrong inside.
+pub(crate) const INTERNAL_ERROR: i64 = -32603;
 
 /// A message of a server.
 #[derive(Debug, PartialEq)]
@@ -23,6 +29,8 @@ pub(crate) enum Incoming {
         id: Value,
         /// The method.
         method: String,
+        /// Its parameters.
+        params: Value,
     },
     /// A notification.
     Notification {
@@ -40,6 +48,8 @@ pub(crate) struct ServerError {
     pub(crate) code: i64,
     /// The text.
     pub(crate) message: String,
+    /// What the code says more.
+    pub(crate) data: Value,
 }
 
 #[derive(Deserialize)]
@@ -60,6 +70,8 @@ struct RawError {
     code: Value,
     #[serde(default)]
     message: Value,
+    #[serde(default)]
+    data: Value,
 }
 
 /// A member that is there, `null` too.
@@ -75,14 +87,15 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Incoming, String> {
     let raw: RawMessage = serde_json::from_slice(bytes)
         .map_err(|error| format!("not a JSON-RPC message (column {})", error.column()))?;
     Ok(match (raw.method, raw.id) {
-        (Some(method), Some(id)) => Incoming::Request { id, method },
+        (Some(method), Some(id)) => Incoming::Request { id, method, params: raw.params },
         (Some(method), None) => Incoming::Notification { method, params: raw.params },
         (None, Some(id)) => {
             let outcome = match (raw.error, raw.result) {
                 (Some(error), _) => Err(error.into()),
                 (None, Some(result)) => Ok(result),
                 (None, None) => {
-                    Err(ServerError { code: 0, message: "the response has neither result nor error".into() })
+                    let message = "the response has neither result nor error".to_owned();
+                    Err(ServerError { code: 0, message, data: Value::Null })
                 }
             };
             Incoming::Response { id: id.as_u64(), outcome }
@@ -98,60 +111,87 @@ impl From<RawError> for ServerError {
             Value::Null => String::new(),
             other => other.to_string(),
         };
-        Self { code: raw.code.as_i64().unwrap_or_default(), message }
+        Self { code: raw.code.as_i64().unwrap_or_default(), message, data: raw.data }
     }
 }
 
-/// What a transport has to know of a message of ours.
-#[derive(Debug, Default, Deserialize)]
-pub(crate) struct OutgoingHead {
-    /// The id of a request; `None` for notifications and for answers.
-    #[serde(default)]
-    pub(crate) id: Option<u64>,
-    /// The method; `None` for answers.
-    #[serde(default)]
-    pub(crate) method: Option<String>,
+/// The error in the body of an HTTP answer that refuses a request; `None` where the body is something else. Its id says nothing: servers
+/// that cannot read a request do not know it.
+pub(crate) fn refusal(body: &[u8]) -> Option<ServerError> {
+    #[derive(Deserialize)]
+    struct Refusal {
+        jsonrpc: String,
+        error: RawError,
+    }
+    let refusal: Refusal = serde_json::from_slice(body).ok()?;
+    (refusal.jsonrpc == "2.0").then(|| refusal.error.into())
 }
 
-/// Reads the head of a message of ours.
-pub(crate) fn outgoing_head(bytes: &[u8]) -> OutgoingHead {
-    // Ids of the server's requests, which need not be numbers, stand in answers alone, and nobody asks for them.
-    let head: OutgoingHead = serde_json::from_slice(bytes).unwrap_or_default();
-    OutgoingHead { id: head.id.filter(|_| head.method.is_some()), ..head }
+/// A message of ours, with what a transport has to know of it.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    /// The message as one line.
+    pub(crate) line: Bytes,
+    /// The id of a request; `None` for notifications and for answers.
+    pub(crate) id: Option<u64>,
+    /// The method; `None` for answers.
+    pub(crate) method: Option<&'static str>,
+    /// What HTTP repeats in headers; in the stateless revision alone.
+    pub(crate) repeated: Option<RepeatedInHeaders>,
+}
+
+/// The parts of a request of the stateless revision that HTTP repeats in headers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RepeatedInHeaders {
+    /// What the request is about: the name of a tool or of a prompt, the URI of a resource.
+    pub(crate) subject: Option<String>,
+    /// Arguments of a call, each with the end of its header's name.
+    pub(crate) arguments: Vec<(String, String)>,
+}
+
+#[derive(Serialize)]
+struct CallLine<'a> {
+    jsonrpc: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<u64>,
+    method: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    params: Option<&'a Value>,
 }
 
 /// A request.
-pub(crate) fn request(id: u64, method: &str, params: Option<&Value>) -> Bytes {
-    let mut message = json!({"jsonrpc": "2.0", "id": id, "method": method});
-    if let Some(params) = params {
-        message["params"] = params.clone();
-    }
-    line(&message)
+pub(crate) fn request(
+    id: u64,
+    method: &'static str,
+    params: &Value,
+    repeated: Option<RepeatedInHeaders>,
+) -> Outgoing {
+    let message = CallLine { jsonrpc: "2.0", id: Some(id), method, params: Some(params) };
+    Outgoing { line: line(&message), id: Some(id), method: Some(method), repeated }
 }
 
 /// A notification.
-pub(crate) fn notification(method: &str, params: Option<&Value>) -> Bytes {
-    let mut message = json!({"jsonrpc": "2.0", "method": method});
-    if let Some(params) = params {
-        message["params"] = params.clone();
-    }
-    line(&message)
+pub(crate) fn notification(method: &'static str, params: Option<&Value>) -> Outgoing {
+    let message = CallLine { jsonrpc: "2.0", id: None, method, params };
+    Outgoing { line: line(&message), id: None, method: Some(method), repeated: None }
 }
 
 /// The answer to a request of the server.
-pub(crate) fn response(id: &Value, outcome: Result<Value, (i64, &str)>) -> Bytes {
-    line(&match outcome {
+pub(crate) fn response(id: &Value, outcome: Result<Value, (i64, &str)>) -> Outgoing {
+    let message = match outcome {
         Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
         Err((code, message)) => {
             json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
         }
-    })
+    };
+    Outgoing { line: line(&message), id: None, method: None, repeated: None }
 }
 
 /// A message as one line. JSON has no raw line ends.
-fn line(message: &Value) -> Bytes {
-    let mut text = message.to_string();
-    text.push('\n');
+fn line(message: &impl Serialize) -> Bytes {
+    // Maps of JSON values have no keys that are not texts, and a vector takes all bytes: this cannot fail.
+    let mut text = serde_json::to_vec(message).unwrap_or_default();
+    text.push(b'\n');
     text.into()
 }
 
@@ -160,25 +200,45 @@ mod tests {
     use super::*;
 
     #[test]
-    fn heads_of_our_messages() {
-        let head = outgoing_head(&request(7, "tools/call", Some(&json!({"id": 3}))));
-        assert_eq!((head.id, head.method.as_deref()), (Some(7), Some("tools/call")));
-        assert_eq!(outgoing_head(&notification("n", None)).id, None);
-        assert_eq!(outgoing_head(&response(&json!(3), Ok(json!({})))).id, None);
-        assert_eq!(outgoing_head(&response(&json!("a"), Ok(json!({})))).id, None);
+    fn messages_are_lines() {
+        let text = |message: Outgoing| String::from_utf8(message.line.to_vec()).unwrap();
+        let call = request(7, "tools/call", &json!({"id": 3}), None);
+        assert_eq!((call.id, call.method), (Some(7), Some("tools/call")));
+        assert_eq!(
+            text(call),
+            "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"tools/call\",\"params\":{\"id\":3}}\n"
+        );
+        assert_eq!(text(notification("n", None)), "{\"jsonrpc\":\"2.0\",\"method\":\"n\"}\n");
+        let answer = response(&json!("a"), Err((-1, "a\nb")));
+        assert_eq!((answer.id, answer.method), (None, None));
+        assert_eq!(
+            text(answer),
+            "{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"error\":{\"code\":-1,\"message\":\"a\\nb\"}}\n"
+        );
+    }
+
+    #[test]
+    fn refusals_are_read_whatever_their_id() {
+        let body = br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32022,"message":"no","data":{"supported":["x"]}}}"#;
+        let error = refusal(body).unwrap();
+        assert_eq!((error.code, &error.data["supported"][0]), (-32022, &json!("x")));
+        for body in [&b""[..], b"<html>", br#"{"error":"x"}"#, br#"{"jsonrpc":"2.0","id":1,"result":{}}"#] {
+            assert_eq!(refusal(body), None);
+        }
     }
 
     #[test]
     fn messages_are_told_apart_by_their_members() {
         let of = |message: Value| read(message.to_string().as_bytes());
-        let error = |code, message: &str| Err(ServerError { code, message: message.into() });
+        let error =
+            |code, message: &str| Err(ServerError { code, message: message.into(), data: Value::Null });
         for (message, expected) in [
             (
                 json!({"jsonrpc": "2.0", "id": 3, "result": null}),
                 Incoming::Response { id: Some(3), outcome: Ok(Value::Null) },
             ),
             (
-                json!({"id": 3, "error": {"code": -1, "message": "no", "data": {}}, "result": 1}),
+                json!({"id": 3, "error": {"code": -1, "message": "no"}, "result": 1}),
                 Incoming::Response { id: Some(3), outcome: error(-1, "no") },
             ),
             (
@@ -193,7 +253,10 @@ mod tests {
                     outcome: error(0, "the response has neither result nor error"),
                 },
             ),
-            (json!({"id": 0, "method": "ping"}), Incoming::Request { id: json!(0), method: "ping".into() }),
+            (
+                json!({"id": 0, "method": "ping"}),
+                Incoming::Request { id: json!(0), method: "ping".into(), params: Value::Null },
+            ),
             (
                 json!({"method": "n", "params": {"x": 1}}),
                 Incoming::Notification { method: "n".into(), params: json!({"x": 1}) },

@@ -4,24 +4,34 @@
 //! does, it holds up nothing but its own calls: nothing here waits for it while a message of it is read, and what it asks of us beyond
 //! what it takes is dropped.
 
+mod questions;
+mod request;
+
 use std::{
     collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
-use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::{
     sync::{Notify, mpsc, oneshot},
     time::{Instant, sleep},
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::{
+    sync::{CancellationToken, DropGuard},
+    task::TaskTracker,
+};
 
-use crate::message::{self, Incoming, METHOD_NOT_FOUND, ServerError};
+pub(crate) use self::request::{ProgressReport, RequestError, RequestTerms};
+use crate::{
+    elicitation::UserInput,
+    message::{self, Incoming, Outgoing, RepeatedInHeaders},
+    revision,
+};
 
 /// Messages that wait for the server to read them.
 pub(crate) const OUTGOING: usize = 64;
@@ -29,50 +39,11 @@ pub(crate) const OUTGOING: usize = 64;
 /// The least time between two reports of a call's progress: clients see them all, however often a server sends them.
 const PROGRESS_PAUSE: Duration = Duration::from_millis(100);
 
-/// Why a request has no result.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub(crate) enum RequestError {
-    /// The server answered with an error.
-    #[error("{} (code {})", .0.message, .0.code)]
-    Server(ServerError),
-    /// The server did not answer in time.
-    #[error("it did not answer within {} seconds", .0.as_secs_f64())]
-    TimedOut(Duration),
-    /// The answer was too long.
-    #[error("its answer was longer than {limit} bytes")]
-    TooLong {
-        /// The limit.
-        limit: usize,
-    },
-    /// The server could not be reached, or answered otherwise than it should.
-    #[error("{0}")]
-    Http(String),
-    /// The server has ended the session, and did not run the request.
-    #[error("the server has ended the session")]
-    SessionExpired,
-    /// The caller gave the request up.
-    #[error("the request was given up")]
-    Cancelled,
-    /// The connection ended first.
-    #[error("{0}")]
-    Closed(Arc<str>),
-}
-
-/// How long a request may take, and who may end it.
-pub(crate) struct RequestTerms<'a> {
-    /// The time until the answer; each report of progress begins it anew.
-    pub(crate) timeout: Duration,
-    /// Gives the request up.
-    pub(crate) cancel: Option<&'a CancellationToken>,
-    /// Hears of progress, if the server is to report it.
-    pub(crate) progress: Option<ProgressReport>,
-}
-
-/// Takes the text of a call's progress.
-pub(crate) type ProgressReport = Box<dyn Fn(String) + Send + Sync>;
-
 /// Takes what a server sends by itself. Called while messages are read: must never wait.
 pub(crate) trait PeerHandler: Send + Sync {
+    /// The name of the server, for questions to the user.
+    fn server(&self) -> &str;
+
     /// A notification that belongs to no request.
     fn notification(&self, method: &str, params: &Value);
 
@@ -90,8 +61,22 @@ pub(crate) struct Peer(Arc<PeerState>);
 struct PeerState {
     next_id: AtomicU64,
     open: Mutex<OpenRequests>,
-    outgoing: mpsc::Sender<Bytes>,
+    outgoing: mpsc::Sender<Outgoing>,
     handler: Arc<dyn PeerHandler>,
+    /// Whether requests are those of the stateless revision.
+    is_stateless: AtomicBool,
+    /// As [`PeerTransport`] has it.
+    tells_cancellation: bool,
+    /// Owns the tasks that answer the server's questions.
+    tasks: TaskTracker,
+}
+
+/// How a transport is used.
+pub(crate) struct PeerTransport {
+    /// Whether a request of the stateless revision is given up by a notification. By HTTP, its connection is closed instead.
+    pub(crate) tells_cancellation: bool,
+    /// Owns the tasks that answer the server's questions.
+    pub(crate) tasks: TaskTracker,
 }
 
 #[derive(Default)]
@@ -99,6 +84,10 @@ struct OpenRequests {
     requests: HashMap<u64, OpenRequest>,
     /// Why the connection has ended, once it has.
     closed: Option<Arc<str>>,
+    /// Fires then.
+    end: CancellationToken,
+    /// Questions of the server that the user is asked.
+    questions: usize,
 }
 
 struct OpenRequest {
@@ -110,6 +99,12 @@ struct OpenRequest {
     reported: Option<Instant>,
     /// Fires when nobody waits for the answer any more.
     ended: CancellationToken,
+    user: Option<Arc<dyn UserInput>>,
+    /// Questions about the request that the user is asked.
+    questions: usize,
+    /// Takes these questions back, however the request ends.
+    over: CancellationToken,
+    _over: DropGuard,
 }
 
 /// Takes an open request back when its caller leaves.
@@ -128,10 +123,32 @@ impl Drop for OpenGuard<'_> {
 
 impl Peer {
     /// A peer, and the messages that are to be sent.
-    pub(crate) fn new(handler: Arc<dyn PeerHandler>) -> (Self, mpsc::Receiver<Bytes>) {
+    pub(crate) fn new(
+        handler: Arc<dyn PeerHandler>,
+        transport: PeerTransport,
+    ) -> (Self, mpsc::Receiver<Outgoing>) {
+        let PeerTransport { tells_cancellation, tasks } = transport;
         let (outgoing, messages) = mpsc::channel(OUTGOING);
-        let open = Mutex::default();
-        (Self(Arc::new(PeerState { next_id: AtomicU64::new(1), open, outgoing, handler })), messages)
+        let state = PeerState {
+            next_id: AtomicU64::new(1),
+            open: Mutex::default(),
+            outgoing,
+            handler,
+            is_stateless: AtomicBool::new(false),
+            tells_cancellation,
+            tasks,
+        };
+        (Self(Arc::new(state)), messages)
+    }
+
+    /// Makes requests those of the stateless revision, or of those with `initialize`, from now on.
+    pub(crate) fn set_stateless(&self, is_stateless: bool) {
+        self.0.is_stateless.store(is_stateless, Ordering::Relaxed);
+    }
+
+    /// Whether requests are those of the stateless revision.
+    pub(crate) fn is_stateless(&self) -> bool {
+        self.0.is_stateless.load(Ordering::Relaxed)
     }
 
     /// Sends a request and waits for its result. A request that ends without an answer is taken back from the server, except for
@@ -141,16 +158,23 @@ impl Peer {
     /// [`RequestError`].
     pub(crate) async fn request(
         &self,
-        method: &str,
+        method: &'static str,
         mut params: Value,
         terms: RequestTerms<'_>,
     ) -> Result<Value, RequestError> {
-        let RequestTerms { timeout, cancel, progress } = terms;
+        let RequestTerms { timeout, cancel, progress, user, header_arguments } = terms;
         let id = self.0.next_id.fetch_add(1, Ordering::Relaxed);
         if progress.is_some() {
             params["_meta"]["progressToken"] = json!(id);
         }
-        let line = message::request(id, method, Some(&params));
+        let repeated = self.is_stateless().then(|| {
+            let has_user = user.as_ref().is_some_and(|user| user.is_there());
+            revision::introduce(&mut params, self.0.handler.roots().is_some(), has_user);
+            let subject = params.get("name").or_else(|| params.get("uri")).and_then(Value::as_str);
+            RepeatedInHeaders { subject: subject.map(str::to_owned), arguments: header_arguments }
+        });
+        let is_stateless = repeated.is_some();
+        let message = message::request(id, method, &params, repeated);
         drop(params);
         let (answer, answered) = oneshot::channel();
         let heard = Arc::new(Notify::new());
@@ -159,13 +183,24 @@ impl Peer {
             if let Some(reason) = &open.closed {
                 return Err(RequestError::Closed(Arc::clone(reason)));
             }
-            let (heard, ended) = (Arc::clone(&heard), CancellationToken::new());
-            open.requests.insert(id, OpenRequest { answer, heard, progress, reported: None, ended });
+            let (ended, over) = (CancellationToken::new(), CancellationToken::new());
+            let request = OpenRequest {
+                answer,
+                heard: Arc::clone(&heard),
+                progress,
+                reported: None,
+                ended,
+                user,
+                questions: 0,
+                _over: over.clone().drop_guard(),
+                over,
+            };
+            open.requests.insert(id, request);
         }
         let _guard = OpenGuard { peer: self, id };
         let asked = async {
             // A server that does not read keeps its own callers waiting. Without a writer the answer's sender is dropped, below.
-            let _ = self.0.outgoing.send(line).await;
+            let _ = self.0.outgoing.send(message).await;
             answered.await
         };
         let cancelled = async {
@@ -187,9 +222,16 @@ impl Peer {
                     late.as_mut().reset(Instant::now() + timeout);
                     continue;
                 }
-                () = &mut late => RequestError::TimedOut(timeout),
+                () = &mut late => {
+                    // The time of the user is not the server's.
+                    if self.is_asked_about(id) {
+                        late.as_mut().reset(Instant::now() + timeout);
+                        continue;
+                    }
+                    RequestError::TimedOut(timeout)
+                }
             };
-            if method != "initialize" {
+            if method != "initialize" && (!is_stateless || self.0.tells_cancellation) {
                 let reason = if error == RequestError::Cancelled { "aborted" } else { "timed out" };
                 self.notify("notifications/cancelled", Some(&json!({"requestId": id, "reason": reason})));
             }
@@ -198,12 +240,12 @@ impl Peer {
     }
 
     /// Sends a notification; a server that has not read the messages before does not get it.
-    pub(crate) fn notify(&self, method: &str, params: Option<&Value>) {
+    pub(crate) fn notify(&self, method: &'static str, params: Option<&Value>) {
         self.send_now(message::notification(method, params));
     }
 
-    /// Takes a message of the server.
-    pub(crate) fn receive(&self, incoming: Incoming) {
+    /// Takes a message of the server; where it came as part of the answer to a request, with that request.
+    pub(crate) fn receive(&self, incoming: Incoming, about: Option<u64>) {
         match incoming {
             Incoming::Response { id, outcome } => {
                 let open = id.and_then(|id| self.lock().requests.remove(&id));
@@ -213,15 +255,7 @@ impl Peer {
                     None => tracing::debug!(?id, "an MCP server answered a request that is not open"),
                 }
             }
-            Incoming::Request { id, method } => {
-                let roots = || self.0.handler.roots();
-                let outcome = match method.as_str() {
-                    "ping" => Ok(json!({})),
-                    "roots/list" => roots().ok_or((METHOD_NOT_FOUND, "this client has no roots")),
-                    _ => Err((METHOD_NOT_FOUND, "this client does not have this method")),
-                };
-                self.send_now(message::response(&id, outcome));
-            }
+            Incoming::Request { id, method, params } => self.answer(id, &method, params, about),
             Incoming::Notification { method, params } if method == "notifications/progress" => {
                 self.on_progress(&params);
             }
@@ -252,6 +286,7 @@ impl Peer {
     pub(crate) fn close(&self, reason: &str) {
         let mut open = self.lock();
         let reason = Arc::clone(open.closed.get_or_insert_with(|| reason.into()));
+        open.end.cancel();
         for (_, request) in open.requests.drain() {
             // The caller may have left.
             let _ = request.answer.send(Err(RequestError::Closed(Arc::clone(&reason))));
@@ -261,6 +296,12 @@ impl Peer {
     /// Why the connection has ended, if it has.
     pub(crate) fn closed(&self) -> Option<Arc<str>> {
         self.lock().closed.clone()
+    }
+
+    /// Waits for the end of the connection.
+    async fn until_closed(&self) {
+        let end = self.lock().end.clone();
+        end.cancelled().await;
     }
 
     fn closed_reason(&self) -> Arc<str> {
@@ -280,8 +321,8 @@ impl Peer {
         }
     }
 
-    fn send_now(&self, line: Bytes) {
-        if self.0.outgoing.try_send(line).is_err() {
+    fn send_now(&self, message: Outgoing) {
+        if self.0.outgoing.try_send(message).is_err() {
             tracing::debug!("an MCP server does not read; a message to it was dropped");
         }
     }

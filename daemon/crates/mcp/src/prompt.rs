@@ -286,7 +286,7 @@ mod tests {
     fn messages_become_one_message() {
         let folder = tempfile::tempdir().unwrap();
         let storage = folder.path().into();
-        let spill = Spill { storage: &storage, server: "s", tool: "p" };
+        let spill = Spill { storage: &storage, server: "s", tool: "p", reads_resources: false };
         let image = json!({"type": "image", "data": "aGk=", "mimeType": "image/png"});
         let answer = json!({"messages": [
             {"role": "user", "content": {"type": "text", "text": "Look at this."}},

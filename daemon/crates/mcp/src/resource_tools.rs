@@ -137,7 +137,8 @@ impl ResourceTool {
             contents.into_iter().map(|resource| json!({"type": "resource", "resource": resource})).collect();
         let (name, storage) = (server.config().name.clone(), self.storage.clone());
         let made = tokio::task::spawn_blocking(move || {
-            let spill = Spill { storage: &storage, server: &name, tool: "read_mcp_resource" };
+            let spill =
+                Spill { storage: &storage, server: &name, tool: "read_mcp_resource", reads_resources: true };
             tool_result(json!({"content": blocks}), &spill)
         });
         made.await.unwrap_or_else(|error| Err(error.to_string())).map_err(ToolError)

@@ -31,6 +31,8 @@ pub(crate) struct Spill<'a> {
     pub(crate) server: &'a str,
     /// The tool or prompt, by the server's name.
     pub(crate) tool: &'a str,
+    /// Whether the model can read the server's resources.
+    pub(crate) reads_resources: bool,
 }
 
 /// Turns the answer to `tools/call` into a result. Writes files; blocks.
@@ -98,7 +100,7 @@ pub(crate) fn read_block(block: &Value, spill: &Spill<'_>) -> ContentBlock {
         "text" => ContentBlock::text(text("text")),
         "image" if !text("data").is_empty() => image(text("data"), text("mimeType")),
         "audio" => ContentBlock::text(format!("[audio {} omitted]", text("mimeType"))),
-        "resource_link" => ContentBlock::text(resource_link(block)),
+        "resource_link" => ContentBlock::text(resource_link(block, spill)),
         "resource" => resource(block.get("resource").unwrap_or(&Value::Null), spill),
         kind => ContentBlock::text(format!("[content of the unknown kind \"{kind}\" omitted]")),
     }
@@ -108,7 +110,7 @@ fn image(data: &str, mime_type: &str) -> ContentBlock {
     ContentBlock::Image(ImageContent { data: data.to_owned(), mime_type: mime_type.to_owned() })
 }
 
-fn resource_link(block: &Value) -> String {
+fn resource_link(block: &Value, spill: &Spill<'_>) -> String {
     let text = |key: &str| block.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
     let mut line = format!("[Resource {}", text("uri").unwrap_or("without a URI"));
     if let Some(name) = text("title").or(text("name")) {
@@ -121,6 +123,9 @@ fn resource_link(block: &Value) -> String {
     }
     if let Some(description) = text("description") {
         line.push_str(&format!(": {description}"));
+    }
+    if spill.reads_resources {
+        line.push_str(&format!(". Read it with read_mcp_resource (server \"{}\")", spill.server));
     }
     line.push(']');
     line
@@ -195,7 +200,10 @@ mod tests {
 
     fn result(answer: Value) -> Result<ToolResult, String> {
         let folder = tempfile::tempdir().unwrap();
-        tool_result(answer, &Spill { storage: &folder.path().into(), server: "s", tool: "t" })
+        tool_result(
+            answer,
+            &Spill { storage: &folder.path().into(), server: "s", tool: "t", reads_resources: true },
+        )
     }
 
     fn texts(result: &ToolResult) -> Vec<&str> {
@@ -224,7 +232,7 @@ mod tests {
                 "hello",
                 "(image)",
                 "[audio audio/wav omitted]",
-                "[Resource x:1 \"T\" (text/plain, 3 bytes): D]",
+                "[Resource x:1 \"T\" (text/plain, 3 bytes): D. Read it with read_mcp_resource (server \"s\")]",
                 "inside",
                 "{}",
                 "(image)",
@@ -258,7 +266,7 @@ mod tests {
     fn what_is_too_long_is_in_a_file() {
         let folder = tempfile::tempdir().unwrap();
         let storage = OutputStorage::from(folder.path());
-        let spill = Spill { storage: &storage, server: "s", tool: "t" };
+        let spill = Spill { storage: &storage, server: "s", tool: "t", reads_resources: false };
         let long = "é\n".repeat(9_000);
         let answer = json!({"content": [
             {"type": "text", "text": long}, {"type": "image", "data": "aGk=", "mimeType": "image/png"}

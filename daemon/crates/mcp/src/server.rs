@@ -4,8 +4,13 @@
 //! for a pause that doubles; calls before its end fail at once and say why. Calls are never repeated: nobody knows whether they have run.
 
 mod calls;
+mod follow;
 mod handshake;
+mod lists;
 mod prompts;
+mod rounds;
+mod sign_in;
+mod subscription;
 
 use std::{
     ops::Deref,
@@ -19,14 +24,13 @@ use serde_json::Value;
 use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use self::handshake::{Connection, ServerFacts, connect, list_tools};
+use self::{
+    handshake::{Connection, ServerFacts, connect},
+    lists::ToolList,
+};
 use crate::{
-    config::ServerConfig,
-    definition::ToolDefinition,
-    launch::ServerContext,
-    peer::{Peer, PeerHandler},
-    prompt::PromptList,
-    server_log::ServerLogSource,
+    config::ServerConfig, definition::ToolDefinition, elicitation::UserInput, launch::ServerContext,
+    oauth::Authorization, peer::PeerHandler, prompt::PromptList, server_log::ServerLogSource,
 };
 
 /// The pause after the first failure; each further one doubles it.
@@ -35,9 +39,6 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// The least time between two readings of a server's list of tools, however often it says that the list has changed.
-const LIST_PAUSE: Duration = Duration::from_secs(1);
-
 /// The longest error of a server that is passed on, in bytes.
 const MAX_ERROR: usize = 4000;
 
@@ -45,12 +46,17 @@ const MAX_ERROR: usize = 4000;
 pub(crate) trait ServerWatcher: Send + Sync {
     /// The state has changed, and with `tools` the tools, too.
     fn changed(&self, tools: bool);
+
+    /// The user of the session that watches.
+    fn user(&self) -> Option<Arc<dyn UserInput>>;
 }
 
 /// A server with its connection.
 pub(crate) struct McpServer {
     config: ServerConfig,
     context: ServerContext,
+    /// Of a server that is reached by HTTP, where no header of its entry does it.
+    authorization: Option<Arc<Authorization>>,
     state: Mutex<State>,
     prompts: PromptList,
     /// Held while a connection is made.
@@ -65,8 +71,9 @@ pub(crate) struct ServerLease(Arc<McpServer>);
 impl ServerLease {
     pub(crate) fn new(config: ServerConfig, context: ServerContext) -> Arc<Self> {
         let (state, connecting, closing) = (Mutex::default(), Arc::default(), CancellationToken::new());
-        let prompts = PromptList::default();
-        Arc::new(Self(Arc::new(McpServer { config, context, state, prompts, connecting, closing })))
+        let (authorization, prompts) = (context.authorization(&config), PromptList::default());
+        let server = McpServer { config, context, authorization, state, prompts, connecting, closing };
+        Arc::new(Self(Arc::new(server)))
     }
 }
 
@@ -94,6 +101,10 @@ struct State {
     has_resources: bool,
     is_connecting: bool,
     tools: Arc<[ToolDefinition]>,
+    /// When the list of tools is to be read again, where the server says how long it counts and nothing when it changes.
+    stale: Option<Instant>,
+    /// Wakes the reading of tools.
+    tools_changed: Arc<Notify>,
     /// Why the last attempt failed, or the last connection ended.
     error: Option<String>,
     /// Failed attempts since the last connection.
@@ -118,10 +129,15 @@ struct Events {
     prompts_changed: Arc<Notify>,
     /// The answer to `roots/list`.
     roots: Option<Value>,
+    server: String,
     log: ServerLogSource,
 }
 
 impl PeerHandler for Events {
+    fn server(&self) -> &str {
+        &self.server
+    }
+
     fn notification(&self, method: &str, params: &Value) {
         match method {
             "notifications/tools/list_changed" => self.tools_changed.notify_one(),
@@ -172,14 +188,17 @@ impl McpServer {
     pub(crate) fn view(&self) -> ServerView {
         let state = self.lock();
         let live = state.connection.as_ref().filter(|connection| connection.peer.closed().is_none());
-        let shown = match (live, &state.error) {
-            (Some(_), _) => McpServerState::Connected,
-            _ if state.is_connecting => McpServerState::Connecting,
-            _ if state.failures > 0 => McpServerState::Failed,
-            _ => McpServerState::Disconnected,
+        let sign_in = self.needed_sign_in().filter(|_| !state.is_connecting);
+        let shown = match live {
+            _ if sign_in.is_some() => McpServerState::NeedsAuth,
+            Some(_) => McpServerState::Connected,
+            None if state.is_connecting => McpServerState::Connecting,
+            None if state.failures > 0 => McpServerState::Failed,
+            None => McpServerState::Disconnected,
         };
+        let error = state.error.clone().filter(|_| live.is_none() && !state.is_connecting);
         ServerView {
-            error: state.error.clone().filter(|_| live.is_none() && !state.is_connecting),
+            error: sign_in.or(error),
             facts: live.map(|connection| connection.facts.clone()),
             pid: live.and_then(|connection| connection.pid),
             state: shown,
@@ -252,7 +271,10 @@ impl McpServer {
     /// Fails while the pause after a failure lasts.
     fn check_pause(&self) -> Result<(), String> {
         let state = self.lock();
-        let Some(last) = state.last_failure else { return Ok(()) };
+        // The user may have signed in meanwhile.
+        let Some(last) = state.last_failure.filter(|_| self.needed_sign_in().is_none()) else {
+            return Ok(());
+        };
         let left = pause(state.failures).saturating_sub(last.elapsed());
         if left.is_zero() {
             return Ok(());
@@ -269,23 +291,26 @@ impl McpServer {
             tools_changed: Arc::clone(&tools_changed),
             prompts_changed: Arc::clone(&prompts_changed),
             roots: self.config.roots.then(|| self.context.roots()),
+            server: self.config.name.clone(),
             log: self.context.log.of_server(&self.config.name),
         });
-        let connecting = connect(&self.config, &self.context, handler);
+        let connecting = connect(&self.config, &self.context, self.authorization.clone(), handler);
         let connected = self.closing.run_until_cancelled(connecting).await;
         let connected = connected.unwrap_or_else(|| Err("its session is closed".to_owned()));
-        let connected = connected.map_err(|error| clean(&error));
+        let connected = connected.map_err(|error| clean(&self.needed_sign_in().unwrap_or(error)));
         let outcome = {
             let mut state = self.lock();
             state.is_connecting = false;
             match connected {
-                Ok((connection, tools)) => {
+                Ok((connection, list)) => {
                     let connection = Arc::new(connection);
                     state.connections += 1;
                     state.has_resources = connection.facts.has_resources;
                     state.connection = Some(Arc::clone(&connection));
                     (state.failures, state.last_failure, state.error) = (0, None, None);
-                    state.tools = tools.into();
+                    state.tools_changed = tools_changed;
+                    state.stale = connection.stale(&list);
+                    state.tools = list.tools.into();
                     Ok(connection)
                 }
                 Err(error) => {
@@ -305,14 +330,17 @@ impl McpServer {
             }
         };
         if let Ok(connection) = &outcome {
-            let number = self.lock().connections;
-            let (peer, over) = (connection.peer.clone(), connection.over.clone());
+            let (number, tools_changed) = {
+                let state = self.lock();
+                (state.connections, Arc::clone(&state.tools_changed))
+            };
+            let weak = (Arc::downgrade(self), Arc::downgrade(connection));
             if connection.facts.has_prompts {
-                let prompts =
-                    Self::follow_prompts(Arc::downgrade(self), peer.clone(), over.clone(), prompts_changed);
+                let (peer, over) = (connection.peer.clone(), connection.over.clone());
+                let prompts = Self::follow_prompts(Arc::downgrade(self), peer, over, prompts_changed.clone());
                 self.context.tasks.spawn(prompts);
             }
-            self.context.tasks.spawn(follow(Arc::downgrade(self), (number, peer, over), tools_changed));
+            self.context.tasks.spawn(Self::follow(weak, number, (tools_changed, prompts_changed)));
         }
         self.tell(outcome.is_ok());
         outcome
@@ -324,16 +352,32 @@ impl McpServer {
     }
 
     /// Takes note of another list of tools.
-    fn set_tools(&self, tools: Vec<ToolDefinition>) {
+    fn set_tools(&self, list: ToolList, stale: Option<Instant>) {
         let is_new = {
             let mut state = self.lock();
-            let is_new = *state.tools != *tools;
-            state.tools = tools.into();
+            let is_new = *state.tools != *list.tools;
+            state.tools = list.tools.into();
+            state.stale = stale;
             is_new
         };
         if is_new {
             self.tell(true);
         }
+    }
+
+    /// Has the tools read again, in the background, where their list no longer counts.
+    pub(super) fn renew_tools(&self) {
+        let mut state = self.lock();
+        if state.stale.is_some_and(|stale| stale <= Instant::now()) {
+            state.stale = None;
+            state.tools_changed.notify_one();
+        }
+    }
+
+    /// The user of the one session that has the server; `None` where there are several, or none.
+    pub(super) fn only_user(&self) -> Option<Arc<dyn UserInput>> {
+        let watchers: Vec<_> = self.lock().watchers.iter().filter_map(Weak::upgrade).collect();
+        if let [watcher] = &watchers[..] { watcher.user() } else { None }
     }
 
     fn tell(&self, tools: bool) {
@@ -354,41 +398,6 @@ pub(super) enum Attempt {
     Now,
     /// Not in the pause after a failure.
     AfterPause,
-}
-
-/// Reads the tools again when the server says that they have changed, and notes the end of the connection. Does not keep it: the
-/// connection ends with its server.
-async fn follow(
-    server: Weak<McpServer>,
-    (number, peer, over): (u64, Peer, CancellationToken),
-    tools_changed: Arc<Notify>,
-) {
-    let reading = async {
-        loop {
-            tools_changed.notified().await;
-            let Some(timeout) = server.upgrade().map(|server| server.config.set_up_timeout()) else { return };
-            match list_tools(&peer, timeout).await {
-                Ok(tools) => {
-                    let Some(server) = server.upgrade() else { return };
-                    server.set_tools(tools);
-                }
-                Err(error) => {
-                    tracing::warn!(error = clean(&error), "the tools of an MCP server could not be listed")
-                }
-            }
-            tokio::time::sleep(LIST_PAUSE).await;
-        }
-    };
-    over.run_until_cancelled(reading).await;
-    let Some(server) = server.upgrade() else { return };
-    {
-        let mut state = server.lock();
-        if state.connections == number && state.connection.is_some() {
-            state.error = peer.closed().map(|reason| clean(&reason));
-            state.connection = None;
-        }
-    }
-    server.tell(false);
 }
 
 fn pause(failures: u32) -> Duration {

@@ -4,6 +4,7 @@ mod deferred;
 mod entry;
 mod prompts;
 mod resources;
+mod sign_ins;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,10 +20,15 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use self::entry::{SessionServer, info, prompt_section};
+pub use self::sign_ins::{StartedSignIn, sign_out};
+use self::{
+    entry::{SessionServer, info, prompt_section},
+    sign_ins::SessionSignIn,
+};
 use crate::{
     config::McpConfig,
     definition::ToolDefinition,
+    elicitation::UserInput,
     launch::ServerContext,
     names::NameTable,
     resource_tools::{ResourceServers, resource_tools},
@@ -64,9 +70,13 @@ struct Inner {
     prompt_names: Mutex<NameTable>,
     /// The names of deferred tools that the model has loaded.
     loaded: Mutex<BTreeSet<String>>,
+    /// Sign-ins that wait for the user, by their ids.
+    sign_ins: Mutex<BTreeMap<String, SessionSignIn>>,
     /// Itself, for the search.
     this: Weak<Inner>,
     sink: OnceLock<ToolSink>,
+    /// Answers what the servers ask.
+    user: OnceLock<Arc<dyn UserInput>>,
     /// When the session was started.
     started: OnceLock<Instant>,
     /// Keeps one call for the session.
@@ -82,6 +92,10 @@ impl ServerWatcher for Inner {
         }
         self.changed.notify_one();
         self.changes.send_modify(|count| *count += 1);
+    }
+
+    fn user(&self) -> Option<Arc<dyn UserInput>> {
+        self.user.get().cloned()
     }
 }
 
@@ -109,11 +123,13 @@ impl McpSession {
         let inner = Arc::new_cyclic(|this| Inner {
             this: Weak::clone(this),
             loaded: Mutex::default(),
+            sign_ins: Mutex::default(),
             storage,
             servers: Mutex::new(servers),
             names: Mutex::default(),
             prompt_names: Mutex::default(),
             sink: OnceLock::new(),
+            user: OnceLock::new(),
             started: OnceLock::new(),
             changed: Notify::new(),
             changes: watch::Sender::new(0),
@@ -134,8 +150,15 @@ impl McpSession {
     }
 
     /// Connects the servers in the background; their tools go to `sink`. `loaded` are the names of tools that the model had before, in a
-    /// session that goes on. The first call counts. Must be called within the runtime.
-    pub fn start(&self, loaded: impl IntoIterator<Item = String>, sink: ToolSink) {
+    /// session that goes on; `user` answers what servers ask. The first call counts. Must be called within the runtime.
+    pub fn start(
+        &self,
+        loaded: impl IntoIterator<Item = String>,
+        user: Option<Arc<dyn UserInput>>,
+        sink: ToolSink,
+    ) {
+        // First: tools of a shared server may be there at once.
+        user.map(|user| self.0.user.set(user));
         if self.0.sink.set(sink).is_err() {
             return;
         }
@@ -152,6 +175,7 @@ impl McpSession {
 
     /// Waits until servers with tools for the model are there or have failed, at most 10 seconds from the start. Cancel safe.
     pub async fn ready(&self) {
+        self.connect_after_sign_ins().await;
         // Tools that the model has loaded are declared already.
         let has_loaded = !self.0.loaded().is_empty();
         self.0.until_settled(|it| it.is_direct() || (has_loaded && it.is_deferred())).await;
@@ -233,6 +257,7 @@ impl McpSession {
     /// Gives up to connect servers that no other session shares, for a session that is being closed. Connections that are there end when
     /// this is dropped.
     pub fn give_up_connecting(&self) {
+        self.cancel_sign_ins();
         let servers = self.0.lock();
         servers
             .values()
@@ -311,7 +336,12 @@ impl Inner {
         for NamedTool { name, server, definition, exposure } in self.named_tools(&servers) {
             let config = server.server.config();
             let is_loaded = loaded.contains(&name);
-            let tool = McpTool::new(Arc::downgrade(&**server.server), &definition, name, &self.storage);
+            let tool = McpTool::new(
+                Arc::downgrade(&**server.server),
+                &definition,
+                name,
+                (&self.storage, self.user.get().cloned()),
+            );
             tools.push(ServerTool {
                 tool: Arc::new(tool),
                 server: Some(config.name.clone()),
@@ -341,6 +371,11 @@ impl Inner {
     fn prompt_names(&self) -> MutexGuard<'_, NameTable> {
         // No method panics halfway.
         self.prompt_names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn sign_ins(&self) -> MutexGuard<'_, BTreeMap<String, SessionSignIn>> {
+        // No method panics halfway.
+        self.sign_ins.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn loaded(&self) -> MutexGuard<'_, BTreeSet<String>> {

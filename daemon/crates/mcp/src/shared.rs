@@ -49,6 +49,7 @@ impl SharedServers {
                 && theirs.cwd == context.cwd
                 && theirs.variables == context.variables
                 && theirs.network == context.network
+                && theirs.agent_dir == context.agent_dir
                 && theirs.child_environment == context.child_environment
         };
         if let Some(server) = servers.iter().filter_map(Weak::upgrade).find(is_same) {

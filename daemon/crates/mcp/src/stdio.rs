@@ -12,7 +12,6 @@ use agentd_process::{
     CommandSpec, InputPipe, Launcher, OutputPipe, Process, ProcessGroup, ProcessLimits, Utf8Stream,
 };
 use agentd_protocol::text_bounds;
-use bytes::Bytes;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     sync::mpsc,
@@ -22,8 +21,8 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     line_reader::{LineReader, MAX_LINE_BYTES, NextLine},
-    message,
-    peer::{Peer, PeerHandler, RequestError},
+    message::{self, Outgoing},
+    peer::{Peer, PeerHandler, PeerTransport, RequestError},
     transport::Transport,
 };
 
@@ -87,7 +86,8 @@ pub(crate) async fn start(
     else {
         return Err("its standard streams are not there".to_owned());
     };
-    let (peer, messages) = Peer::new(Arc::clone(&handler));
+    let transport = PeerTransport { tells_cancellation: true, tasks: tasks.clone() };
+    let (peer, messages) = Peer::new(Arc::clone(&handler), transport);
     let (over, gone) = (CancellationToken::new(), CancellationToken::new());
     // Fire at the end of the output, and of the errors.
     let (read, said) = (CancellationToken::new(), CancellationToken::new());
@@ -149,10 +149,14 @@ async fn watch(
 }
 
 /// Writes what is to be sent, and closes the server's input at the end.
-async fn write_messages(mut messages: mpsc::Receiver<Bytes>, mut input: InputPipe, over: CancellationToken) {
+async fn write_messages(
+    mut messages: mpsc::Receiver<Outgoing>,
+    mut input: InputPipe,
+    over: CancellationToken,
+) {
     let writing = async {
-        while let Some(line) = messages.recv().await {
-            if let Err(error) = input.write_all(&line).await {
+        while let Some(message) = messages.recv().await {
+            if let Err(error) = input.write_all(&message.line).await {
                 // A server that has ended is noticed by its end.
                 tracing::debug!(%error, "cannot write to an MCP server");
                 break;
@@ -198,7 +202,7 @@ async fn receive(line: Vec<u8>, peer: &Peer) {
         reading.await.unwrap_or_else(|error| Err(error.to_string()))
     };
     match read {
-        Ok(incoming) => peer.receive(incoming),
+        Ok(incoming) => peer.receive(incoming, None),
         Err(why) => tracing::debug!(why, "a line of an MCP server was passed over"),
     }
 }

@@ -1,12 +1,12 @@
 //! A tool of a server, as the loop calls it.
 
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 
 use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
 use agentd_process::OutputStorage;
 use agentd_protocol::tool::ToolSpec;
 
-use crate::{definition::ToolDefinition, server::McpServer};
+use crate::{definition::ToolDefinition, elicitation::UserInput, server::McpServer};
 
 /// A tool of a server.
 pub(crate) struct McpTool {
@@ -17,6 +17,8 @@ pub(crate) struct McpTool {
     pub(crate) name: String,
     pub(crate) title: Option<String>,
     pub(crate) storage: OutputStorage,
+    /// Answers what the server asks during a call.
+    pub(crate) user: Option<Arc<dyn UserInput>>,
 }
 
 impl McpTool {
@@ -24,7 +26,7 @@ impl McpTool {
         server: Weak<McpServer>,
         definition: &ToolDefinition,
         name: String,
-        storage: &OutputStorage,
+        (storage, user): (&OutputStorage, Option<Arc<dyn UserInput>>),
     ) -> Self {
         Self {
             server,
@@ -32,6 +34,7 @@ impl McpTool {
             name: definition.name.clone(),
             title: definition.title.clone(),
             storage: storage.clone(),
+            user,
         }
     }
 }
@@ -50,7 +53,7 @@ impl Tool for McpTool {
             let Some(server) = self.server.upgrade() else {
                 return Err(ToolError(format!("The MCP server of the tool {} is closed.", self.spec.name)));
             };
-            server.call(&self.name, invocation, &self.storage).await
+            server.call(&self.name, invocation, self.user.clone(), &self.storage).await
         })
     }
 }

@@ -5,7 +5,11 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-use ring::signature::{KeyPair, RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey};
+use base64::{
+    Engine,
+    engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
+};
+use ring::signature::{KeyPair, RSA_PKCS1_2048_8192_SHA256, RsaKeyPair, UnparsedPublicKey};
 
 use super::*;
 use crate::oauth::testing::TokenServer;

@@ -22,28 +22,40 @@ const TIME_LIMIT: Duration = Duration::from_secs(10);
 /// Browsers open connections ahead. One more than these takes the place of the oldest that has not said what it wants.
 const MAX_CONNECTIONS: usize = 16;
 
-/// The result that the provider sends with the browser.
+/// What the authorization server sends with the browser.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Callback {
+pub struct Callback {
+    /// The code, or the refusal.
+    pub outcome: CallbackOutcome,
+    /// The server that says so (`iss`, RFC 9207), where it names itself.
+    pub issuer: Option<String>,
+}
+
+/// The result of a browser login.
+#[derive(Debug, PartialEq, Eq)]
+pub enum CallbackOutcome {
     /// A code, to be exchanged.
     Code(Secret),
-    /// It said no, in these words.
+    /// The server refused, in these words.
     Denied(String),
 }
 
 /// The path and state that a browser must bring.
 #[derive(Debug, Clone)]
-pub(super) struct ExpectedCallback {
+pub struct ExpectedCallback {
     /// The path that belongs to the login.
-    pub(super) path: String,
+    pub path: String,
     /// The value of `state`; `None` where the path says it.
-    pub(super) state: Option<String>,
+    pub state: Option<String>,
 }
 
 /// Waits until the browser comes back. Other requests are refused without effect, and incomplete ones block no other request.
 ///
+/// # Errors
+/// The port cannot be listened at any more.
+///
 /// Cancel safety: dropping the future closes the port with all connections.
-pub(super) async fn wait(listener: TcpListener, expected: ExpectedCallback) -> io::Result<Callback> {
+pub async fn wait_for_callback(listener: TcpListener, expected: ExpectedCallback) -> io::Result<Callback> {
     let mut visits = JoinSet::new();
     // The oldest first.
     let mut reading: VecDeque<oneshot::Sender<()>> = VecDeque::new();
@@ -101,11 +113,11 @@ async fn visit(
     let line = String::from_utf8_lossy(&head);
     let target = line.lines().next().and_then(|line| line.strip_prefix("GET ")?.split(' ').next());
     let found = target.map_or(Err("404 Not Found"), |target| read_target(target, expected));
-    let (status, title, text) = match &found {
-        Ok(Callback::Code(_)) => {
+    let (status, title, text) = match found.as_ref().map(|callback| &callback.outcome) {
+        Ok(CallbackOutcome::Code(_)) => {
             ("200 OK", "Logged in", "agentd has what it needs. You can close this page.")
         }
-        Ok(Callback::Denied(_)) => {
+        Ok(CallbackOutcome::Denied(_)) => {
             ("200 OK", "Not logged in", "The provider refused. The terminal says why.")
         }
         Err(status) => (*status, "Not logged in", "This is not the page that the login is waiting for."),
@@ -158,21 +170,22 @@ pub(super) fn read_target(target: &str, expected: &ExpectedCallback) -> Result<C
     if expected.state.is_some() && member("state") != expected.state.as_deref() {
         return Err("400 Bad Request");
     }
-    match (member("code"), member("error")) {
+    let outcome = match (member("code"), member("error")) {
         (_, Some(error)) => {
             let more = member("error_description").map(|more| format!(": {more}")).unwrap_or_default();
-            Ok(Callback::Denied(shown(&format!("{error}{more}"), &[])))
+            CallbackOutcome::Denied(shown(&format!("{error}{more}"), &[]))
         }
-        (Some(code), None) => Ok(Callback::Code(Secret::new(code))),
-        (None, None) => Err("400 Bad Request"),
-    }
+        (Some(code), None) => CallbackOutcome::Code(Secret::new(code)),
+        (None, None) => return Err("400 Bad Request"),
+    };
+    Ok(Callback { outcome, issuer: member("iss").map(str::to_owned) })
 }
 
 /// Reads what a user pasted: the address that the browser ended at, `code#state`, or the code itself.
 ///
 /// # Errors
 /// Says what is wrong with it, and quotes nothing.
-pub(super) fn read_pasted(text: &str, expected: &ExpectedCallback) -> Result<Callback, &'static str> {
+pub fn read_pasted(text: &str, expected: &ExpectedCallback) -> Result<Callback, &'static str> {
     let text = text.trim();
     if let Some((address, query)) = text.split_once('?') {
         let query = query.split('#').next().unwrap_or_default();
@@ -189,7 +202,7 @@ pub(super) fn read_pasted(text: &str, expected: &ExpectedCallback) -> Result<Cal
     if code.is_empty() || !code.bytes().all(|byte| byte.is_ascii_graphic()) || code.contains("://") {
         return Err("it is no code, and no address with one in it");
     }
-    Ok(Callback::Code(Secret::new(code)))
+    Ok(Callback { outcome: CallbackOutcome::Code(Secret::new(code)), issuer: None })
 }
 
 fn members(query: &str) -> Vec<(String, String)> {
@@ -209,7 +222,7 @@ mod tests {
     }
 
     fn code(text: &str) -> Callback {
-        Callback::Code(Secret::new(text))
+        Callback { outcome: CallbackOutcome::Code(Secret::new(text)), issuer: None }
     }
 
     #[test]
@@ -220,8 +233,10 @@ mod tests {
         check("/cb?code=a%2Bb&state=st", Ok(code("a+b")));
         check(
             "/cb?state=st&error=access_denied&error_description=no+way",
-            Ok(Callback::Denied("access_denied: no way".into())),
+            Ok(Callback { outcome: CallbackOutcome::Denied("access_denied: no way".into()), issuer: None }),
         );
+        let named = Callback { issuer: Some("https://as.example/".into()), ..code("a") };
+        check("/cb?code=a&state=st&iss=https%3A%2F%2Fas.example%2F", Ok(named));
         check("/cb?code=a&state=other", Err("400 Bad Request"));
         check("/cb?code=a", Err("400 Bad Request"));
         check("/cb?error=x", Err("400 Bad Request"));
@@ -254,7 +269,7 @@ mod tests {
     async fn strangers_change_nothing() {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let waiting = tokio::spawn(wait(listener, expected()));
+        let waiting = tokio::spawn(wait_for_callback(listener, expected()));
         let say = async |text: &'static [u8]| {
             let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
             stream.write_all(text).await.unwrap();
@@ -278,7 +293,7 @@ mod tests {
     async fn half_requests_hold_up_nobody() {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let waiting = tokio::spawn(wait(listener, expected()));
+        let waiting = tokio::spawn(wait_for_callback(listener, expected()));
         let mut halves = Vec::new();
         for _ in 0..MAX_CONNECTIONS * 3 {
             let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();

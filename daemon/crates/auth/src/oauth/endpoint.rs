@@ -1,8 +1,8 @@
 //! Asking the endpoints that give tokens.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use agentd_http::{HttpClients, deepest_cause, is_loopback, register_secret, scrub};
+use agentd_http::{HttpClients, Network, deepest_cause, is_loopback, register_secret, scrub};
 use agentd_protocol::oauth_setting::TokenFormat;
 use reqwest::{
     Method, Url,
@@ -25,21 +25,27 @@ const MAX_SHOWN: usize = 300;
 const MIN_SECRET_BYTES: usize = 6;
 
 /// A request to such an endpoint.
-pub(crate) struct EndpointRequest<'a> {
-    pub(crate) url: &'a str,
-    pub(crate) what: RequestKind<'a>,
+pub struct EndpointRequest<'a> {
+    /// The address: https, or of this machine.
+    pub url: &'a str,
+    /// The method and the body.
+    pub what: RequestKind<'a>,
     /// Sent as a bearer token.
-    pub(crate) bearer: Option<&'a Secret>,
+    pub bearer: Option<&'a Secret>,
     /// More headers.
-    pub(crate) headers: &'a [(&'a str, &'a str)],
+    pub headers: &'a [(&'a str, &'a str)],
 }
 
 /// A request.
-pub(crate) enum RequestKind<'a> {
+pub enum RequestKind<'a> {
+    /// A GET.
     Get,
     /// A GET without TLS, from a server of this machine's network: nothing secret is sent.
     GetNearby,
+    /// A POST of fields.
     Post(TokenFormat, &'a [(&'a str, &'a str)]),
+    /// A POST of a JSON document that holds no secret.
+    PostJson(&'a Value),
 }
 
 /// Why an endpoint gave nothing. No message holds what was sent.
@@ -92,15 +98,26 @@ fn says(error: Option<&str>, description: Option<&str>) -> String {
 
 impl EndpointError {
     /// The error's name, where the server gave one.
-    pub(crate) fn name(&self) -> Option<&str> {
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
         match self {
             Self::Refused { error, .. } => error.as_deref(),
             _ => None,
         }
     }
 
+    /// The status of the answer, where there was one.
+    #[must_use]
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            Self::Refused { status, .. } | Self::Unusable { status, .. } => Some(*status),
+            Self::Address { .. } | Self::Unreachable { .. } => None,
+        }
+    }
+
     /// Returns whether the same request may work later.
-    pub(crate) fn may_pass(&self) -> bool {
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
         match self {
             Self::Unreachable { .. } => true,
             Self::Refused { status, .. } | Self::Unusable { status, .. } => *status == 429 || *status >= 500,
@@ -110,8 +127,16 @@ impl EndpointError {
 }
 
 /// The secret fields of a request.
-const SECRET_FIELDS: [&str; 7] =
-    ["assertion", "client_secret", "code", "code_verifier", "device_code", "refresh_token", "subject_token"];
+const SECRET_FIELDS: [&str; 8] = [
+    "assertion",
+    "client_assertion",
+    "client_secret",
+    "code",
+    "code_verifier",
+    "device_code",
+    "refresh_token",
+    "subject_token",
+];
 
 /// Asks once; the object that comes back. Only loopback addresses are asked without TLS: what is sent are secrets.
 ///
@@ -119,15 +144,31 @@ const SECRET_FIELDS: [&str; 7] =
 /// [`EndpointError`]. Cancel safety: dropping the future closes the connection.
 pub(crate) async fn ask(
     http: &HttpClients,
+    request: EndpointRequest<'_>,
+) -> Result<Map<String, Value>, EndpointError> {
+    ask_by(http, None, request).await
+}
+
+/// [`ask`] by the proxies and certificates of a network; `None` for those of the process.
+///
+/// # Errors
+/// [`EndpointError`]. Cancel safety: dropping the future closes the connection.
+pub async fn ask_by(
+    http: &HttpClients,
+    network: Option<&Arc<Network>>,
     ask: EndpointRequest<'_>,
 ) -> Result<Map<String, Value>, EndpointError> {
     let url = match ask.what {
         RequestKind::GetNearby => nearby(ask.url)?,
-        RequestKind::Get | RequestKind::Post(..) => address(ask.url)?,
+        RequestKind::Get | RequestKind::Post(..) | RequestKind::PostJson(_) => address(ask.url)?,
     };
     let host = host_of(&url);
     let unreachable = |cause: String| EndpointError::Unreachable { host: host.clone(), cause };
-    let client = http.get(&url).map_err(|error| unreachable(error.to_string()))?;
+    let client = match network {
+        Some(network) => http.get_by(&url, network),
+        None => http.get(&url),
+    };
+    let client = client.map_err(|error| unreachable(error.to_string()))?;
     let method = if matches!(ask.what, RequestKind::Get | RequestKind::GetNearby) {
         Method::GET
     } else {
@@ -147,6 +188,10 @@ pub(crate) async fn ask(
     }
     let fields = match ask.what {
         RequestKind::Get | RequestKind::GetNearby => &[],
+        RequestKind::PostJson(document) => {
+            request = request.header(CONTENT_TYPE, "application/json").body(document.to_string());
+            &[]
+        }
         RequestKind::Post(format, fields) => {
             let (kind, body) = body(format, fields);
             request = request.header(CONTENT_TYPE, kind).body(body);
@@ -173,8 +218,9 @@ pub(crate) async fn ask(
         bytes.extend_from_slice(&chunk);
     }
     let value: Option<Value> = serde_json::from_slice(&bytes).ok();
-    let hidden: Vec<&str> =
-        fields.iter().map(|(_, value)| *value).chain(ask.bearer.map(Secret::expose)).collect();
+    let headers = ask.headers.iter().map(|(_, value)| *value);
+    let fields = fields.iter().map(|(_, value)| *value);
+    let hidden: Vec<&str> = fields.chain(headers).chain(ask.bearer.map(Secret::expose)).collect();
     // Some servers refuse with a good status.
     let refused =
         value.as_ref().is_some_and(|value| value.get("error").is_some_and(|error| !error.is_null()));
@@ -189,8 +235,11 @@ pub(crate) async fn ask(
     }
 }
 
-/// Checks an address of an endpoint.
-pub(crate) fn address(text: &str) -> Result<Url, EndpointError> {
+/// Checks the address of an endpoint: https, or of this machine.
+///
+/// # Errors
+/// [`EndpointError::Address`].
+pub fn address(text: &str) -> Result<Url, EndpointError> {
     let wrong = |why| EndpointError::Address { url: shown(text, &[]), why };
     let url = Url::parse(text).map_err(|_| wrong("it is no URL"))?;
     match url.scheme() {
@@ -223,7 +272,8 @@ fn body(format: TokenFormat, fields: &[(&str, &str)]) -> (&'static str, String) 
 }
 
 /// Fields as a query has them.
-pub(crate) fn query(fields: &[(&str, &str)]) -> String {
+#[must_use]
+pub fn query(fields: &[(&str, &str)]) -> String {
     let escaped = |text: &str| {
         let mut out = String::with_capacity(text.len());
         for byte in text.bytes() {

@@ -94,7 +94,7 @@ pub(super) async fn browser(
     let description = &begin.description;
     let authorize_url = address(description.authorize_url.as_deref().unwrap_or_default())?;
     let pkce = Pkce::new().ok_or(LoginError::NoRandom)?;
-    let state = random().ok_or(LoginError::NoRandom)?;
+    let state = random_text().ok_or(LoginError::NoRandom)?;
     let port = description.redirect_port.unwrap_or(0);
     let listener = TcpListener::bind((begin.listen_host.as_str(), port)).await;
     let listen = |error: io::Error| LoginError::Listen {
@@ -169,23 +169,27 @@ pub(super) fn client<'a>(begin: &'a LoginRequest, fields: &'a [(&'a str, &'a str
     }
 }
 
-/// A verifier and its challenge.
-pub(super) struct Pkce {
-    pub(super) verifier: Secret,
-    pub(super) challenge: String,
+/// The proof that the code is exchanged by the program that asked for it (RFC 7636, S256).
+pub struct Pkce {
+    /// Sent with the code.
+    pub verifier: Secret,
+    /// Sent with the browser.
+    pub challenge: String,
 }
 
 impl Pkce {
     /// A new pair; `None` when the system has no random numbers.
-    pub(super) fn new() -> Option<Self> {
-        let verifier = random()?;
+    #[must_use]
+    pub fn new() -> Option<Self> {
+        let verifier = random_text()?;
         let challenge = challenge(&verifier);
         Some(Self { verifier: Secret::new(verifier), challenge })
     }
 }
 
-/// 256 random bits in letters, digits, `-` and `_`.
-pub(super) fn random() -> Option<String> {
+/// 256 random bits in letters, digits, `-` and `_`; `None` when the system has no random numbers.
+#[must_use]
+pub fn random_text() -> Option<String> {
     let mut bytes = [0; 32];
     SystemRandom::new().fill(&mut bytes).ok()?;
     Some(URL_SAFE_NO_PAD.encode(bytes))
@@ -203,7 +207,7 @@ mod tests {
     fn the_example_of_the_rfc() {
         let verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
         assert_eq!(challenge(verifier), "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM");
-        assert_ne!(random().unwrap(), random().unwrap());
+        assert_ne!(random_text().unwrap(), random_text().unwrap());
         assert_eq!(Pkce::new().unwrap().verifier.expose().len(), 43);
     }
 }

@@ -1,6 +1,6 @@
 //! The law of what a browser brings back; see `fuzz.rs` of the crate.
 
-use super::callback::{Callback, ExpectedCallback, read_pasted, read_target};
+use super::callback::{CallbackOutcome, ExpectedCallback, read_pasted, read_target};
 
 /// A code is taken only with the state of the login; what the provider says is shown in one bounded line.
 pub(crate) fn login_callbacks(input: &[u8]) {
@@ -8,8 +8,8 @@ pub(crate) fn login_callbacks(input: &[u8]) {
     let expected = ExpectedCallback { path: "/cb".into(), state: Some("st-4711".into()) };
     for (found, is_pasted) in [(read_target(&text, &expected), false), (read_pasted(&text, &expected), true)]
     {
-        match found {
-            Ok(Callback::Code(code)) => {
+        match found.map(|callback| callback.outcome) {
+            Ok(CallbackOutcome::Code(code)) => {
                 assert!(!code.expose().is_empty());
                 // Addresses are read without line breaks and tabs.
                 let plain = text.replace(['\r', '\n', '\t'], "");
@@ -17,7 +17,7 @@ pub(crate) fn login_callbacks(input: &[u8]) {
                 // A code alone can be pasted.
                 assert!(has_state || (is_pasted && !text.contains(['?', '#'])), "{text:?}");
             }
-            Ok(Callback::Denied(why)) => {
+            Ok(CallbackOutcome::Denied(why)) => {
                 assert!(why.len() < 4096 && !why.contains(['\n', '\u{1b}']), "{why:?}");
             }
             Err(status) => assert!(!status.is_empty()),

@@ -20,7 +20,7 @@ use tokio::{
 
 use super::{
     StoredLogin,
-    callback::{self, Callback, ExpectedCallback},
+    callback::{self, Callback, CallbackOutcome, ExpectedCallback},
     description::LoginKind,
     device,
     endpoint::{EndpointRequest, RequestKind, ask, text},
@@ -192,18 +192,18 @@ async fn run(begin: &LoginRequest, way: LoginSteps) -> Result<Map<String, Value>
         LoginSteps::Device(device) => device::wait(&client(begin, &more), &device).await?,
         LoginSteps::Browser { listener, expected, pkce, redirect_uri, mut pasted } => {
             let came = tokio::select! {
-                came = callback::wait(listener, expected.clone()) => came.map_err(|error| LoginError::Listen {
+                came = callback::wait_for_callback(listener, expected.clone()) => came.map_err(|error| LoginError::Listen {
                     address: redirect_uri.clone(),
                     problem: error.to_string(),
                 })?,
                 Some(pasted) = pasted.recv() => pasted,
             };
-            let code = match came {
-                Callback::Code(code) => {
+            let code = match came.outcome {
+                CallbackOutcome::Code(code) => {
                     register_secret(code.expose());
                     code
                 }
-                Callback::Denied(words) => return Err(LoginError::Denied(words)),
+                CallbackOutcome::Denied(words) => return Err(LoginError::Denied(words)),
             };
             let mut fields = vec![("code", code.expose()), ("code_verifier", pkce.verifier.expose())];
             if description.kind == LoginKind::KeyExchange {

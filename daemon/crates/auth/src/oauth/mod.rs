@@ -19,13 +19,14 @@ mod stored;
 #[cfg(test)]
 pub(crate) mod testing;
 
+pub use callback::{Callback, CallbackOutcome, ExpectedCallback, read_pasted, wait_for_callback};
 pub(crate) use copilot::base_url as copilot_base_url;
 pub(crate) use description::Description;
-pub use endpoint::EndpointError;
-pub(crate) use endpoint::{EndpointRequest, RequestKind, ask};
+pub(crate) use endpoint::ask;
+pub use endpoint::{EndpointError, EndpointRequest, RequestKind, address, ask_by, query};
 pub use error::{LoginError, RenewError};
 pub(crate) use flow::LoginRequest;
-pub use flow::StartedLogin;
+pub use flow::{Pkce, StartedLogin, random_text};
 pub use login::{FinishedLogin, Logins};
 pub(crate) use refresh::{expires, no_way, renew};
 pub use stored::StoredLogin;

@@ -120,6 +120,24 @@ impl Auth {
         Ok(self.services().logins.begin(begin).await?)
     }
 
+    /// The token of a stored login, renewed when it is about to end or is the `refused` one: for servers that take a provider's tokens.
+    ///
+    /// # Errors
+    /// [`AuthError`]; among others when there is no login with the provider.
+    pub async fn token_of_login(
+        &self,
+        provider: &str,
+        refused: Option<&Secret>,
+    ) -> Result<Secret, AuthError> {
+        let stored = self.reread().await?;
+        let Some(StoredEntry::OAuth(login)) = stored.get(provider) else {
+            return Err(self.login_ended(provider, RenewError::NoWay("there is none")));
+        };
+        let refused =
+            refused.map(|token| Credentials { api_key: Some(token.clone()), ..Credentials::default() });
+        self.login_token(provider, login, RefusedCredentials(refused.as_ref())).await
+    }
+
     async fn login_token(
         &self,
         provider: &str,

@@ -9,11 +9,11 @@ use std::{
 use agentd_protocol::mcp::McpExposure;
 use serde_json::{Map, Value};
 
-use super::server_config::{DEFAULT_TIMEOUT, Endpoint, ServerConfig};
-use crate::values::command_of;
-
-/// Keys of pi that have no effect here.
-const WITHOUT_EFFECT: [&str; 2] = ["auth", "oauth"];
+use super::{
+    server_config::{DEFAULT_TIMEOUT, Endpoint, RevisionChoice, ServerConfig},
+    sign_in::sign_in,
+};
+use crate::{revision::STATELESS, values::command_of};
 
 /// A timeout from here on is probably meant in milliseconds.
 const PROBABLY_MILLISECONDS: f64 = 1000.0;
@@ -61,9 +61,9 @@ pub(super) fn parse(name: &str, entry: &Value, path: &Path) -> Result<(Entry, Ve
         let (name, path) = (name.to_owned(), path.to_owned());
         return Ok((Entry::Override(Override { name, path, enabled, exposure, tool_exposure }), warnings));
     }
-    warnings.extend(fields.without_effect());
     let endpoint = fields.endpoint()?;
     let shared_by_default = matches!(endpoint, Endpoint::Http { .. });
+    let revision = fields.revision(&endpoint)?;
     let shared = fields.boolean("shared")?.unwrap_or(shared_by_default);
     let config = ServerConfig {
         name: name.to_owned(),
@@ -73,6 +73,7 @@ pub(super) fn parse(name: &str, entry: &Value, path: &Path) -> Result<(Entry, Ve
         exposure: exposure.unwrap_or_default(),
         tool_exposure: tool_exposure.unwrap_or_default(),
         timeout: fields.timeout(&mut warnings)?,
+        revision,
         shared,
         // Which folder would a server be told that works for several sessions?
         roots: fields.boolean("roots")?.unwrap_or(true) && !shared,
@@ -152,7 +153,19 @@ impl Fields<'_> {
         if !url.starts_with("https://") && !url.starts_with("http://") {
             return Err("\"url\" must begin with https:// or http://".to_owned());
         }
-        Ok(Endpoint::Http { url, headers: self.texts("headers")? })
+        let headers = self.texts("headers")?;
+        let sign_in = sign_in(self.0, &url, &headers)?;
+        Ok(Endpoint::Http { url, headers, sign_in })
+    }
+
+    /// A program is not asked for the stateless revision by default: one that does not know it may end, or never answer.
+    fn revision(&self, endpoint: &Endpoint) -> Result<RevisionChoice, String> {
+        match (self.text("protocol")?.as_deref(), endpoint) {
+            (Some("auto"), _) | (None, Endpoint::Http { .. }) => Ok(RevisionChoice::Auto),
+            (Some("legacy"), _) | (None, Endpoint::Stdio { .. }) => Ok(RevisionChoice::WithInitialize),
+            (Some(STATELESS), _) => Ok(RevisionChoice::Stateless),
+            (Some(_), _) => Err(format!("\"protocol\" must be \"auto\", \"legacy\" or \"{STATELESS}\"")),
+        }
     }
 
     fn timeout(&self, warnings: &mut Vec<String>) -> Result<Duration, String> {
@@ -182,12 +195,6 @@ impl Fields<'_> {
             Ok((tool.clone(), exposure(text, "toolExposure", warnings)?))
         };
         object.iter().map(one).collect::<Result<_, String>>().map(Some)
-    }
-
-    /// Warnings of keys that pi has and agentd does not use.
-    fn without_effect(&self) -> impl Iterator<Item = String> {
-        let there = WITHOUT_EFFECT.into_iter().filter(|key| self.0.contains_key(*key));
-        there.map(|key| format!("\"{key}\" has no effect: agentd does not sign in to MCP servers"))
     }
 }
 
@@ -230,6 +237,10 @@ mod tests {
         let (config, _) =
             server(&json!({"url": "https://x.example/mcp", "type": "streamable-http"})).unwrap();
         assert!(config.shared && !config.roots);
+        assert_eq!(config.revision, RevisionChoice::Auto);
+        let revision = |entry: Value| server(&entry).unwrap().0.revision;
+        assert_eq!(revision(json!({"command": "x"})), RevisionChoice::WithInitialize);
+        assert_eq!(revision(json!({"command": "x", "protocol": "2026-07-28"})), RevisionChoice::Stateless);
     }
 
     #[test]
@@ -251,6 +262,7 @@ mod tests {
             (json!({"command": "a", "toolExposure": ["hush"]}), "\"toolExposure\" must be"),
             (json!({"command": "a", "enabled": "hush"}), "true or false"),
             (json!({"enabled": true, "timeout": 3}), "not \"timeout\""),
+            (json!({"command": "a", "protocol": "hush"}), "\"protocol\" must be"),
         ] {
             let problem = server(&entry).unwrap_err();
             assert!(problem.contains(says), "{says:?} is missing in {problem}");
@@ -264,7 +276,6 @@ mod tests {
         for (entry, says) in [
             (json!({"command": "a", "timeout": 30000}), "is in seconds"),
             (json!({"command": "a", "exposure": "codemode"}), "counts as \"deferred\""),
-            (json!({"url": "https://b", "oauth": {}}), "\"oauth\" has no effect"),
         ] {
             let (_, warnings) = server(&entry).unwrap();
             assert!(warnings.iter().any(|text| text.contains(says)), "{says:?} is missing in {warnings:?}");

@@ -7,6 +7,8 @@ use agentd_protocol::{
     settings::matches_pattern,
 };
 
+use super::oauth_config::SignIn;
+
 /// The name of the file.
 pub const MCP_FILE: &str = "mcp.json";
 
@@ -30,6 +32,8 @@ pub struct ServerConfig {
     pub tool_exposure: Vec<(String, McpExposure)>,
     /// The time for a call.
     pub timeout: Duration,
+    /// Which revisions of MCP it may speak.
+    pub revision: RevisionChoice,
     /// Whether sessions with the same configuration share it.
     pub shared: bool,
     /// Whether it is told the working directory.
@@ -38,6 +42,17 @@ pub struct ServerConfig {
     pub description: Option<String>,
     /// Whether the values of `env` and `headers` are what they say, and all of them secrets.
     pub is_literal: bool,
+}
+
+/// Which revisions of MCP a server is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RevisionChoice {
+    /// The stateless one, and where the server does not know it, those with `initialize`.
+    Auto,
+    /// Those with `initialize`.
+    WithInitialize,
+    /// The stateless one (2026-07-28).
+    Stateless,
 }
 
 /// How a server is reached.
@@ -60,6 +75,8 @@ pub enum Endpoint {
         url: String,
         /// Headers of each request.
         headers: BTreeMap<String, String>,
+        /// How the requests are authorized beside the headers.
+        sign_in: SignIn,
     },
 }
 
@@ -99,6 +116,12 @@ impl ServerConfig {
             Endpoint::Stdio { .. } => McpTransport::Stdio,
             Endpoint::Http { .. } => McpTransport::Http,
         }
+    }
+
+    /// Whether its requests carry the token of one of the user's logins.
+    #[must_use]
+    pub(crate) fn uses_login(&self) -> bool {
+        matches!(&self.endpoint, Endpoint::Http { sign_in: SignIn::Login(_), .. })
     }
 
     /// The time for each request while it is connected: a server that is downloaded first may take longer than its calls.

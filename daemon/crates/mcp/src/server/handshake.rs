@@ -1,28 +1,28 @@
-//! Making a connection: the transport, `initialize`, the first list of tools.
+//! Making a connection: the transport, which revision the server speaks, the first list of tools.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::lists::{ToolList, list_tools};
 use crate::{
-    config::{Endpoint, ServerConfig},
-    definition::ToolDefinition,
+    config::{Endpoint, RevisionChoice, ServerConfig},
     http,
     launch::ServerContext,
+    oauth::Authorization,
     peer::{Peer, PeerHandler, RequestError, RequestTerms},
+    revision::{self, REVISIONS, STATELESS, Verdict, verdict},
     stdio,
     transport::Transport,
 };
 
-/// The revisions of MCP that agentd speaks, the newest first.
-const REVISIONS: [&str; 5] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05", "2024-10-07"];
+/// Time for a program to say whether it knows the stateless revision. One that does not may never answer.
+const DISCOVER_WAIT: Duration = Duration::from_secs(10);
 
-/// Pages of a list: a server that has more is at fault.
-const MAX_PAGES: usize = 1000;
-
-/// Tools of a server. Each costs memory, and tokens where it is declared.
-const MAX_TOOLS: usize = 2000;
+/// The least time for which a list of tools counts as new, whatever the server says.
+const LEAST_LIFE: Duration = Duration::from_secs(60);
 
 /// What a server says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,8 +34,14 @@ pub(crate) struct ServerFacts {
     pub(crate) instructions: Option<String>,
     /// Whether it has resources.
     pub(crate) has_resources: bool,
+    /// Whether it has tools.
+    pub(crate) has_tools: bool,
+    /// Whether it says when the list of its tools changes.
+    pub(crate) tells_tools: bool,
     /// Whether it has prompts.
     pub(crate) has_prompts: bool,
+    /// Whether it says when the list of its prompts changes.
+    pub(crate) tells_prompts: bool,
 }
 
 /// A connection that is there.
@@ -48,6 +54,13 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
+    /// When a list of tools is to be read again: after the time that the server names, at least a minute from now, unless the server says
+    /// itself when it has changed.
+    pub(super) fn stale(&self, list: &ToolList) -> Option<Instant> {
+        let life = list.life.filter(|_| !self.facts.tells_tools)?;
+        Some(Instant::now() + life.max(LEAST_LIFE))
+    }
+
     /// Ends it: returns when nothing of the server is left.
     pub(crate) async fn close(&self) {
         self.over.cancel();
@@ -68,89 +81,162 @@ impl Drop for Connection {
 pub(crate) async fn connect(
     config: &ServerConfig,
     context: &ServerContext,
+    authorization: Option<Arc<Authorization>>,
     handler: Arc<dyn PeerHandler>,
-) -> Result<(Connection, Vec<ToolDefinition>), String> {
+) -> Result<(Connection, ToolList), String> {
+    let mut started = start(config, context, authorization.clone(), Arc::clone(&handler)).await?;
+    let facts = match config.revision {
+        RevisionChoice::WithInitialize => initialize(&started.transport.peer, config).await?,
+        choice => match discover(&started.transport.peer, config).await {
+            Ok(facts) => facts,
+            Err(Undiscovered::Failed(error)) => return Err(error),
+            Err(Undiscovered::Unknown { why, is_spent }) => {
+                if choice == RevisionChoice::Stateless {
+                    return Err(format!("it does not speak the revision {STATELESS} of MCP: {why}"));
+                }
+                if is_spent {
+                    started.end().await;
+                    started = start(config, context, authorization, handler).await?;
+                }
+                initialize(&started.transport.peer, config).await?
+            }
+        },
+    };
+    let peer = &started.transport.peer;
+    let with_headers = peer.is_stateless() && matches!(config.endpoint, Endpoint::Http { .. });
+    let tools = if facts.has_tools {
+        list_tools(peer, config.set_up_timeout(), with_headers).await?
+    } else {
+        ToolList::default()
+    };
+    let Transport { peer, pid, over, gone } = started.keep();
+    Ok((Connection { peer, facts, pid, over, gone }, tools))
+}
+
+/// A transport that ends when this is dropped.
+struct Started {
+    transport: Transport,
+    ended: tokio_util::sync::DropGuard,
+}
+
+impl Started {
+    async fn end(self) {
+        let gone = self.transport.gone.clone();
+        drop(self);
+        gone.cancelled().await;
+    }
+
+    fn keep(self) -> Transport {
+        let _ = self.ended.disarm();
+        self.transport
+    }
+}
+
+async fn start(
+    config: &ServerConfig,
+    context: &ServerContext,
+    authorization: Option<Arc<Authorization>>,
+    handler: Arc<dyn PeerHandler>,
+) -> Result<Started, String> {
     let transport = match &config.endpoint {
         Endpoint::Stdio { .. } => {
             let command = context.command(config).await?;
             stdio::start(command, &context.launcher, &context.tasks, handler).await?
         }
-        Endpoint::Http { .. } => http::start(context.endpoint(config).await?, &context.tasks, handler),
+        Endpoint::Http { .. } => {
+            http::start(context.endpoint(config, authorization).await?, &context.tasks, handler)
+        }
     };
-    let Transport { peer, pid, over, gone } = transport;
-    // Whatever fails from here on ends the server.
-    let ended = over.clone().drop_guard();
-    let (facts, has_tools) = initialize(&peer, config).await?;
-    let tools = if has_tools { list_tools(&peer, config.set_up_timeout()).await? } else { Vec::new() };
-    let _ = ended.disarm();
-    Ok((Connection { peer, facts, pid, over, gone }, tools))
+    let ended = transport.over.clone().drop_guard();
+    Ok(Started { transport, ended })
 }
 
-async fn initialize(peer: &Peer, config: &ServerConfig) -> Result<(ServerFacts, bool), String> {
-    let capabilities = if config.roots { json!({"roots": {}}) } else { json!({}) };
+/// Why a server did not say that it speaks the stateless revision.
+enum Undiscovered {
+    /// It does not seem to know it. `is_spent`: nothing more can be asked on this connection.
+    Unknown { why: String, is_spent: bool },
+    /// Nothing is known of it.
+    Failed(String),
+}
+
+/// Asks a server whether it speaks the stateless revision. Its peer sends requests of that revision afterwards, if it does.
+async fn discover(peer: &Peer, config: &ServerConfig) -> Result<ServerFacts, Undiscovered> {
+    let is_program = matches!(config.endpoint, Endpoint::Stdio { .. });
+    let wait = if is_program { DISCOVER_WAIT } else { config.set_up_timeout() };
+    peer.set_stateless(true);
+    let mut is_asked_again = false;
+    let unknown = loop {
+        let outcome = peer.request("server/discover", json!({}), RequestTerms::within(wait)).await;
+        let (judged, why) = match &outcome {
+            Ok(result) => (verdict(Ok(result)), "it lists other revisions".to_owned()),
+            Err(RequestError::Server(error)) => (verdict(Err(error)), error.message.clone()),
+            Err(RequestError::Status { status: 401 | 403, text }) => {
+                return Err(Undiscovered::Failed(text.clone()));
+            }
+            Err(RequestError::Status { status: 400..=499, text }) => (Verdict::WithInitialize, text.clone()),
+            // What is no answer at all says nothing of the revision, except from programs, which may end or wait on what they do not know.
+            Err(error @ (RequestError::TimedOut(_) | RequestError::Closed(_))) if is_program => {
+                break Undiscovered::Unknown { why: error.to_string(), is_spent: true };
+            }
+            Err(error @ RequestError::Invalid(_)) => (Verdict::WithInitialize, error.to_string()),
+            Err(error) => return Err(Undiscovered::Failed(format!("server/discover: {error}"))),
+        };
+        match (judged, outcome) {
+            (Verdict::Stateless, Ok(result)) => return Ok(discovered(&result)),
+            (Verdict::AskAgain, _) if !std::mem::replace(&mut is_asked_again, true) => {}
+            (Verdict::AskAgain, _) => {
+                let text = format!("server/discover: it lists the revision {STATELESS}, and refuses it");
+                return Err(Undiscovered::Failed(text));
+            }
+            _ => break Undiscovered::Unknown { why, is_spent: false },
+        }
+    };
+    peer.set_stateless(false);
+    Err(unknown)
+}
+
+fn discovered(result: &Value) -> ServerFacts {
+    facts(result, revision::server_info(result), STATELESS.to_owned())
+}
+
+async fn initialize(peer: &Peer, config: &ServerConfig) -> Result<ServerFacts, String> {
     let params = json!({
         "protocolVersion": REVISIONS[0],
-        "capabilities": capabilities,
-        "clientInfo": {"name": "agentd", "title": "agentd", "version": env!("CARGO_PKG_VERSION")},
+        // Whether a user is there is not known for the life of the connection: a question to nobody is answered at once.
+        "capabilities": revision::capabilities(config.roots, true),
+        "clientInfo": revision::client_info(),
     });
-    let answer = ask(peer, "initialize", params, config.set_up_timeout()).await?;
-    let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
-    let revision = text(answer.get("protocolVersion")).unwrap_or_default();
+    let terms = RequestTerms::within(config.set_up_timeout());
+    let answer = peer.request("initialize", params, terms).await.map_err(|error| match error {
+        RequestError::Closed(reason) => reason.to_string(),
+        error => format!("initialize: {error}"),
+    })?;
+    let revision = answer.get("protocolVersion").and_then(Value::as_str).unwrap_or_default().to_owned();
     if !REVISIONS.contains(&revision.as_str()) {
         let known = REVISIONS.join(", ");
-        return Err(format!("it speaks the revision \"{revision}\" of MCP; agentd speaks {known}"));
+        return Err(format!(
+            "it speaks the revision \"{revision}\" of MCP; agentd speaks {STATELESS}, {known}"
+        ));
     }
     // Before anything else.
     peer.notify("notifications/initialized", None);
-    let has =
-        |kind: &str| answer.get("capabilities").and_then(|it| it.get(kind)).is_some_and(|it| !it.is_null());
-    let info = answer.get("serverInfo");
-    let facts = ServerFacts {
+    Ok(facts(&answer, answer.get("serverInfo"), revision))
+}
+
+/// What a server says of itself, in the answer to its first request.
+fn facts(answer: &Value, info: Option<&Value>, revision: String) -> ServerFacts {
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+    let of = |kind: &str| answer.get("capabilities")?.get(kind).filter(|it| !it.is_null());
+    let tells = |kind: &str| of(kind).and_then(|it| it.get("listChanged")) == Some(&Value::Bool(true));
+    ServerFacts {
         name: text(info.and_then(|info| info.get("name"))),
         version: text(info.and_then(|info| info.get("version"))),
         revision,
         instructions: text(answer.get("instructions")),
-        has_resources: has("resources"),
-        has_prompts: has("prompts"),
-    };
-    Ok((facts, has("tools")))
-}
-
-/// All tools of a server, page by page. Those that cannot be used are left out.
-///
-/// # Errors
-/// Why they could not be listed.
-pub(crate) async fn list_tools(peer: &Peer, timeout: Duration) -> Result<Vec<ToolDefinition>, String> {
-    let (mut tools, mut names, mut cursors) = (Vec::new(), HashSet::new(), HashSet::new());
-    let mut params = json!({});
-    for _ in 0..MAX_PAGES {
-        let page = ask(peer, "tools/list", params, timeout).await?;
-        for tool in page.get("tools").and_then(Value::as_array).into_iter().flatten() {
-            match ToolDefinition::read(tool) {
-                Ok(tool) if names.insert(tool.name.clone()) => tools.push(tool),
-                Ok(tool) => tracing::warn!(tool = tool.name, "an MCP server lists a tool twice"),
-                Err(why) => tracing::warn!(why, "a tool of an MCP server is left out"),
-            }
-            if tools.len() > MAX_TOOLS {
-                return Err(format!("it lists more than {MAX_TOOLS} tools"));
-            }
-        }
-        let Some(cursor) = page.get("nextCursor").and_then(Value::as_str).filter(|cursor| !cursor.is_empty())
-        else {
-            return Ok(tools);
-        };
-        if !cursors.insert(cursor.to_owned()) {
-            return Err("its list of tools comes back to a page that it had before".to_owned());
-        }
-        params = json!({"cursor": cursor});
+        has_resources: of("resources").is_some(),
+        has_tools: of("tools").is_some(),
+        tells_tools: tells("tools"),
+        has_prompts: of("prompts").is_some(),
+        tells_prompts: tells("prompts"),
     }
-    Err(format!("its list of tools has more than {MAX_PAGES} pages"))
-}
-
-async fn ask(peer: &Peer, method: &str, params: Value, timeout: Duration) -> Result<Value, String> {
-    let terms = RequestTerms { timeout, cancel: None, progress: None };
-    peer.request(method, params, terms).await.map_err(|error| match error {
-        RequestError::Closed(reason) => reason.to_string(),
-        error => format!("{method}: {error}"),
-    })
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::{Attempt, LIST_PAUSE, McpServer, clean};
+use super::{Attempt, McpServer, clean, follow::LIST_PAUSE};
 use crate::{
     peer::{Peer, RequestError, RequestTerms},
     prompt::PromptDefinition,
@@ -90,7 +90,7 @@ async fn list_prompts(peer: &Peer, timeout: Duration) -> Result<Vec<PromptDefini
     let (mut prompts, mut names, mut cursors) = (Vec::new(), HashSet::new(), HashSet::new());
     let mut params = json!({});
     for _ in 0..MAX_PAGES {
-        let terms = RequestTerms { timeout, cancel: None, progress: None };
+        let terms = RequestTerms::within(timeout);
         let page = peer.request("prompts/list", params, terms).await.map_err(|error| match error {
             RequestError::Closed(reason) => reason.to_string(),
             error => format!("prompts/list: {error}"),

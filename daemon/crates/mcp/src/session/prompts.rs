@@ -69,9 +69,14 @@ impl McpSession {
             params["arguments"] = Value::Object(arguments);
         }
         let answer = server.ask("prompts/get", params, Some(cancel)).await.map_err(failed)?;
-        let storage = self.0.storage.clone();
+        let (storage, reads_resources) = (self.0.storage.clone(), server.has_resources());
         let made = tokio::task::spawn_blocking(move || {
-            let spill = Spill { storage: &storage, server: &server.config().name, tool: &prompt.name };
+            let spill = Spill {
+                storage: &storage,
+                server: &server.config().name,
+                tool: &prompt.name,
+                reads_resources,
+            };
             message_of(&answer, &spill)
         });
         let made = made.await.unwrap_or_else(|error| Err(error.to_string()));

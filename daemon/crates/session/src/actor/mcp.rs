@@ -12,10 +12,11 @@ use agentd_protocol::{
     tool_list::ToolSource,
 };
 
-use super::session_actor::Actor;
+use super::{mcp_user::McpUser, session_actor::Actor};
 use crate::{
     reply::Reply,
     tool_registry::{RegisteredTool, ToolOwner, ToolRegistry},
+    ui::Ui,
 };
 
 /// A tool as the registry holds it.
@@ -24,13 +25,14 @@ fn registered(tool: ServerTool) -> RegisteredTool {
     RegisteredTool { tool, owner: ToolOwner::Mcp { server, timeout, is_loaded }, active: is_direct }
 }
 
-/// Connects the servers; their tools go to `registry`. Those of `loaded` stay declared to the model.
-fn start(mcp: &McpSession, loaded: Vec<ToolSpec>, registry: &ToolRegistry) {
+/// Connects the servers; their tools go to `registry`, their questions to the user. Tools of `loaded` stay declared to the model.
+fn start(mcp: &McpSession, loaded: Vec<ToolSpec>, registry: &ToolRegistry, ui: Ui) {
     let registry = registry.clone();
     let sink = move |tools: Vec<ServerTool>| {
         registry.replace(ToolSource::Mcp, tools.into_iter().map(registered));
     };
-    mcp.start(loaded.into_iter().map(|tool| tool.name), Box::new(sink));
+    let user = Arc::new(McpUser::new(ui));
+    mcp.start(loaded.into_iter().map(|tool| tool.name), Some(user), Box::new(sink));
 }
 
 /// Waits for a change of a server; for ever where there are none.
@@ -54,7 +56,7 @@ impl Actor {
             Some(mcp) => {
                 // What the branch declares was loaded before.
                 let declared = system_state(self.journal.messages()).tools;
-                start(mcp, declared, self.tools.registry());
+                start(mcp, declared, self.tools.registry(), self.ui());
             }
             // The registry outlives a session's stay in memory, and so would their tools.
             None if self.tools.registry().has(ToolSource::Mcp) => {
@@ -93,7 +95,7 @@ impl Actor {
         self.answer_later(changed, reply);
     }
 
-    fn changeable_mcp(&self) -> Result<Arc<McpSession>, Failure> {
+    pub(super) fn changeable_mcp(&self) -> Result<Arc<McpSession>, Failure> {
         self.context.mcp.clone().ok_or_else(|| {
             Failure::new(ErrorCode::NotFound, "This session has no MCP servers.")
                 .hint("mcp.json of the agent directory or of a trusted project names them.")

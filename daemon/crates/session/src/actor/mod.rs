@@ -16,6 +16,8 @@ mod event_loop;
 mod explain;
 mod lifecycle;
 mod mcp;
+mod mcp_sign_in;
+mod mcp_user;
 mod models;
 mod outputs;
 mod permissions;

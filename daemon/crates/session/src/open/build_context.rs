@@ -138,6 +138,8 @@ pub(super) fn build_context(
                 http: Arc::clone(services.mcp_servers.http()),
                 network: Arc::clone(&network),
                 log: services.mcp_servers.log(agent_dir.path()),
+                agent_dir: agent_dir.clone(),
+                auth: Some(auth.clone()),
             };
             McpSession::new(config, &context, outputs.clone(), &services.mcp_servers)
         },
