@@ -1,7 +1,7 @@
 //! The laws of all crates, by name.
 
 /// The laws of each crate that has some.
-const LAWS: [&[(&str, fn(&[u8]))]; 12] = [
+const LAWS: [&[(&str, fn(&[u8]))]; 13] = [
     agentd_protocol::fuzz::LAWS,
     agentd_ai::fuzz::LAWS,
     agentd_http::fuzz::LAWS,
@@ -14,6 +14,7 @@ const LAWS: [&[(&str, fn(&[u8]))]; 12] = [
     agentd_process::fuzz::LAWS,
     agentd_tools::fuzz::LAWS,
     agentd_agent::fuzz::LAWS,
+    agentd_mcp::fuzz::LAWS,
 ];
 
 /// Holds the law `name` against an input.

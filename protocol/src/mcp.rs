@@ -90,6 +90,8 @@ pub enum McpTransport {
 pub enum McpServerState {
     /// The session does not use it.
     Disabled,
+    /// Nothing of it was needed yet: the first search for tools connects it.
+    Idle,
     /// It is being connected.
     Connecting,
     /// It is there.

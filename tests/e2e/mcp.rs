@@ -335,6 +335,12 @@ fn servers_are_switched_and_reconnected() {
 fn deferred_tools_are_found_and_loaded() {
     let described = with(direct(&[]), json!({"exposure": "deferred", "description": "Says things again"}));
     let (model, home, mut daemon) = start(json!({"test": described}));
+    let unused = servers(&mut daemon)[0].clone();
+    assert_eq!(
+        (&unused["state"], &unused["pid"]),
+        (&json!("idle"), &Value::Null),
+        "nothing is started unasked"
+    );
     let found = call(&mut daemon, &model, "tool_search", json!({"query": "echo", "limit": 1}));
     assert_says(&text(&found), &["1 tool was loaded", "- mcp__test__echo: Does echo."]);
     assert_eq!(found["details"], json!({"tools": ["mcp__test__echo"]}));

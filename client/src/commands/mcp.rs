@@ -92,6 +92,7 @@ fn is_hidden(server: &McpServerInfo) -> bool {
 fn state(server: &McpServerInfo) -> &'static str {
     match server.state {
         McpServerState::Disabled => "disabled",
+        McpServerState::Idle => "idle",
         McpServerState::Connecting => "connecting",
         McpServerState::Connected => "connected",
         McpServerState::Disconnected => "disconnected",

@@ -78,7 +78,9 @@ fn servers_go_to_a_session_of_the_daemon_and_end_with_it() {
     let mut client = service.client();
     client.done(json!({"type": "hello", "protocol": 1, "capabilities": {"sessions": true}}));
     client.done(json!({"type": "attach_session", "sessionId": session}));
-    let there = crate::mcp::wait_for(&mut client, "connected");
+    // Nothing has needed it yet.
+    let there = client.done(json!({"type": "reconnect_mcp_server", "name": "files"}))["servers"].clone();
+    assert_eq!(there[0]["state"], "connected");
     assert_eq!((&there[0]["name"], &there[0]["path"]), (&json!("files"), &json!("")));
     let pid = i32::try_from(there[0]["pid"].as_i64().expect("a process id")).expect("a process id");
     let watched = processes::watch(&[pid]);
@@ -106,12 +108,17 @@ fn prompts_of_servers_are_commands_of_the_editor() {
     let home = Home::with_model(&model);
     let mut editor = Editor::ready(&home, &[], &able());
     let session = open(&mut editor, &home, &json!([program("test", &["--prompts"], "x")]));
+    // The first search connects the server.
+    result_of(&mut editor, &model, &session, "mcp__test__echo", json!({"text": "x"}));
     let review = loop {
-        let update = editor.update("available_commands_update");
-        let commands = update["availableCommands"].as_array().expect("a list").clone();
-        if let Some(found) = commands.into_iter().find(|command| command["name"] == "mcp__test__review") {
+        let updates = editor.updates("available_commands_update");
+        let commands =
+            updates.into_iter().filter_map(|update| update["availableCommands"].as_array()).flatten();
+        let found = commands.into_iter().find(|command| command["name"] == "mcp__test__review").cloned();
+        if let Some(found) = found {
             break found;
         }
+        editor.next().expect("a message");
     };
     assert_eq!(
         (&review["description"], &review["input"]["hint"]),

@@ -47,6 +47,7 @@ fn laws() -> Vec<Law> {
         agentd_process::fuzz::LAWS,
         agentd_tools::fuzz::LAWS,
         agentd_agent::fuzz::LAWS,
+        agentd_mcp::fuzz::LAWS,
     ]
     .concat()
 }

@@ -1,7 +1,8 @@
 //! An MCP server for tests, on its standard streams. Its tools do what servers do, and what they should not.
 //!
-//! `mcp_test_server [--log FILE] [--resources] [--prompts] [--stay] [--broken] [--revision R] [--stateless] [--unknown]`: `--log` notes each received line, `--resources` and `--prompts` offer some, `--stay` goes on after the end of the
-//! input, `--broken` ends at once with an error, `--revision` is the answer to `initialize`, `--stateless` knows the revision without it alone, and `--unknown` ends on the first request of that revision.
+//! `mcp_test_server [--log FILE] [--resources] [--prompts] [--stay] [--broken] [--revision R] [--stateless] [--unknown] [--tools N]`: `--log` notes each received line, `--resources` and `--prompts` offer some, `--stay` goes on after the end of the
+//! input, `--broken` ends at once with an error, `--revision` is the answer to `initialize`, `--stateless` knows the revision without it alone, `--unknown` ends on the first request of that revision, and `--tools` adds so many to
+//! schemas as they are usual.
 
 use std::{
     collections::HashMap,
@@ -31,6 +32,8 @@ struct Server {
     revision: String,
     is_stateless: bool,
     ends_on_unknown: bool,
+    /// Further tools.
+    more_tools: usize,
     /// The request for news of a stateless client.
     subscription: Value,
     log: Option<Arc<Mutex<File>>>,
@@ -62,6 +65,22 @@ fn tool(name: &str, properties: Value) -> Value {
     })
 }
 
+/// A tool whose description and schema have the usual length.
+fn usual(number: usize) -> Value {
+    let field = |about: &str| json!({"type": "string", "description": about});
+    json!({
+        "name": format!("usual_{number}"),
+        "description": "Searches the records of the service by words and filters, and returns the best matches with their ids, \
+                        titles, states and the people that they are assigned to.",
+        "inputSchema": {"type": "object", "required": ["query"], "properties": {
+            "query": field("Words to search for; several are combined by AND"),
+            "project": field("The project's key, such as ABC; without it, all projects are searched"),
+            "state": {"type": "string", "enum": ["open", "in_progress", "closed"], "description": "Only records in this state"},
+            "limit": {"type": "integer", "minimum": 1, "maximum": 100, "description": "The most matches (default 20)"},
+        }},
+    })
+}
+
 impl Server {
     fn tools(&self) -> Vec<Value> {
         let text = json!({"text": {"type": "string"}});
@@ -88,6 +107,7 @@ impl Server {
         tools.push(tool("echo", text));
         tools.push(tool("variable", json!({"name": {"type": "string"}})));
         tools.push(tool("late", json!({"millis": {"type": "integer"}})));
+        tools.extend((0..self.more_tools).map(usual));
         tools.push(json!({"name": "bad", "inputSchema": {"type": "array"}}));
         if self.has_later {
             tools.push(tool("later", json!({})));
@@ -372,6 +392,7 @@ fn main() {
         revision: "2025-11-25".to_owned(),
         is_stateless: false,
         ends_on_unknown: false,
+        more_tools: 0,
         subscription: Value::Null,
         log: None,
     };
@@ -385,6 +406,9 @@ fn main() {
                 server.log = file.ok().map(|file| Arc::new(Mutex::new(file)));
             }
             "--revision" => server.revision = args.next().unwrap_or_default(),
+            "--tools" => {
+                server.more_tools = args.next().and_then(|count| count.parse().ok()).unwrap_or_default()
+            }
             "--stateless" => server.is_stateless = true,
             "--unknown" => server.ends_on_unknown = true,
             "--resources" => server.has_resources = true,

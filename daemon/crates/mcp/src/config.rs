@@ -183,6 +183,15 @@ fn entries_of(
     Some(entries.collect())
 }
 
+/// Reads an entry, for the laws.
+///
+/// # Errors
+/// Why it cannot be used.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn fuzz_entry(name: &str, entry: &Value, path: &Path) -> Result<(), String> {
+    parse(name, entry, path).map(|_| ())
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;

@@ -207,5 +207,16 @@ fn shown(content: &Map<String, Value>) -> String {
     text_bounds::head(&all, 200).to_owned()
 }
 
+/// Reads a form, and an answer for each of its fields, for the laws.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn fuzz_form(schema: Option<&Value>, answer: &str) {
+    for field in read_form(schema).into_iter().flatten() {
+        let parsed = field.parse(answer).ok();
+        assert!(field.default.iter().chain(&parsed).all(|value| field.fits(value)), "{field:?}");
+        assert!(!field.title().is_empty() || field.name.is_empty());
+        let _ = (field.options(), field.placeholder());
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -10,6 +10,9 @@
 mod config;
 mod definition;
 mod elicitation;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzz;
 mod header_arguments;
 mod http;
 mod inspect;

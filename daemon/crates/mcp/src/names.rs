@@ -52,9 +52,16 @@ pub(crate) fn namespace(server: &str) -> String {
     format!("{NAME_START}{}", server.replace('-', "_"))
 }
 
-/// Whether a name is one of a namespace.
-pub(crate) fn part_of_namespace(name: &str, namespace: &str) -> bool {
-    name.strip_prefix(namespace).is_some_and(|rest| rest.starts_with("__"))
+/// Whether a name is that of a tool of a server, and not of one for all of them.
+pub(crate) fn is_of_one_server(name: &str) -> bool {
+    name.starts_with(NAME_START)
+}
+
+/// Whether a name may be that of a tool or prompt of a server; a long one is cut.
+pub(crate) fn may_name(server: &str, name: &str) -> bool {
+    let begins = format!("{}__", namespace(server));
+    let length = begins.len().min(BEFORE_HASH);
+    name.get(..length).is_some() && name.get(..length) == begins.get(..length)
 }
 
 fn plain(server: &str, tool: &str) -> String {
@@ -76,6 +83,17 @@ mod tests {
 
     fn names(tools: &[(&str, &str)]) -> Vec<String> {
         NameTable::default().name(tools)
+    }
+
+    #[test]
+    fn names_tell_their_servers() {
+        let long = "a".repeat(80);
+        for (server, tool) in [("s", "t"), ("s-1", "t"), (long.as_str(), "t"), ("s", long.as_str())] {
+            assert!(may_name(server, &names(&[(server, tool)])[0]), "{server}");
+        }
+        for name in ["mcp__other__t", "mcp__s", "read", "", "mcp__s_1__t"] {
+            assert!(!may_name("s", name), "{name}");
+        }
     }
 
     #[test]

@@ -30,3 +30,16 @@ pub(crate) use self::{
     store::SignInStore,
     values::{FilledIn, ValueResolver},
 };
+
+/// Reads metadata of a server and of an authorization server, for the laws.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn fuzz_metadata(document: &serde_json::Map<String, serde_json::Value>, server: &reqwest::Url) {
+    use self::metadata::{ExpectedIssuer, ResourceMetadata, ServerMetadata, covers};
+    if let Ok(read) = ResourceMetadata::read(document, server) {
+        assert!(covers(&read.resource, server));
+    }
+    let asked = "https://login.example/tenant";
+    if let Ok(read) = ServerMetadata::read(document, ExpectedIssuer::Exactly(asked)) {
+        assert_eq!(read.issuer.trim_end_matches('/'), asked);
+    }
+}

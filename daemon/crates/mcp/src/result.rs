@@ -194,6 +194,16 @@ fn shorten(content: &mut Vec<ContentBlock>, spill: &Spill<'_>) -> Option<PathBuf
     written.ok()
 }
 
+/// Reads a block without anything on disk, for the laws: contents that would go to a file are left out.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn fuzz_block(block: &Value) {
+    let nowhere = std::path::Path::new("/nonexistent/agentd");
+    let storage = OutputStorage::from(nowhere);
+    let spill = Spill { storage: &storage, server: "s", tool: "t", reads_resources: true };
+    let read = read_block(block, &spill);
+    assert!(matches!(read, ContentBlock::Text { .. } | ContentBlock::Image(_)));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

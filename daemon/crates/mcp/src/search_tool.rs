@@ -25,7 +25,7 @@ const SHOWN: usize = 300;
 
 /// Tools that are found before they are declared.
 pub(crate) trait DeferredTools: Send + Sync {
-    /// Waits until servers that are being connected are there or have failed, for a limited time.
+    /// Connects servers that were not needed before, and waits until all are there or have failed, for a limited time.
     fn settled(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 
     /// The tools that are not declared unasked.

@@ -100,6 +100,8 @@ struct State {
     /// Whether the last one said that there are resources.
     has_resources: bool,
     is_connecting: bool,
+    /// Whether a first attempt was asked for; it may not have begun.
+    is_asked_for: bool,
     tools: Arc<[ToolDefinition]>,
     /// When the list of tools is to be read again, where the server says how long it counts and nothing when it changes.
     stale: Option<Instant>,
@@ -194,7 +196,9 @@ impl McpServer {
             Some(_) => McpServerState::Connected,
             None if state.is_connecting => McpServerState::Connecting,
             None if state.failures > 0 => McpServerState::Failed,
-            None => McpServerState::Disconnected,
+            None if state.connections > 0 => McpServerState::Disconnected,
+            None if state.is_asked_for => McpServerState::Connecting,
+            None => McpServerState::Idle,
         };
         let error = state.error.clone().filter(|_| live.is_none() && !state.is_connecting);
         ServerView {
@@ -207,6 +211,7 @@ impl McpServer {
 
     /// Connects in the background, unless it is connected or being connected.
     pub(crate) fn connect_soon(self: &Arc<Self>) {
+        self.lock().is_asked_for = true;
         let server = Arc::clone(self);
         self.context.tasks.spawn(async move {
             // The state says what came of it.

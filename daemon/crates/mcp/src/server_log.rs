@@ -147,7 +147,8 @@ struct SourceState {
 impl ServerLogSource {
     /// A `notifications/message` of the server.
     pub(crate) fn message(&self, params: &Value) {
-        let Some(before) = self.lock().rate.admit(Instant::now()) else { return };
+        let admitted = self.lock().rate.admit(Instant::now());
+        let Some(before) = self.written(admitted) else { return };
         let word =
             |key: &str| params.get(key).and_then(Value::as_str).map(|word| text_bounds::head(word, MAX_WORD));
         let level = word("level").unwrap_or("info");
@@ -173,9 +174,25 @@ impl ServerLogSource {
                 }
                 let admitted = state.rate.admit(Instant::now());
                 drop(state);
-                if let Some(before) = admitted {
+                if let Some(before) = self.written(admitted) {
                     self.write(before, STDERR, said.trim_end());
                 }
+            }
+        }
+    }
+
+    /// The number of lines left out before one that is written; `None` for one that is not. The first of those is noted at once: a flood
+    /// may be the last that a server says.
+    fn written(&self, admitted: Admitted) -> Option<u64> {
+        match admitted {
+            Admitted::Yes { before } => Some(before),
+            Admitted::No { is_first } => {
+                if is_first {
+                    let text =
+                        format!("more than {LINES_A_SECOND} messages in a second: the rest is left out");
+                    self.log.push(line(&self.server, "warning agentd", &text));
+                }
+                None
             }
         }
     }
@@ -215,6 +232,15 @@ impl Drop for ServerLogSource {
     }
 }
 
+/// Whether a line may be written.
+#[derive(Debug, PartialEq, Eq)]
+enum Admitted {
+    /// It may; so many were left out before it.
+    Yes { before: u64 },
+    /// It may not.
+    No { is_first: bool },
+}
+
 /// Counts the lines of a server.
 #[derive(Default)]
 struct LineRate {
@@ -224,17 +250,17 @@ struct LineRate {
 }
 
 impl LineRate {
-    /// Whether a line may be written now; then the number of those that were left out since the last one.
-    fn admit(&mut self, now: Instant) -> Option<u64> {
+    /// Whether a line may be written now.
+    fn admit(&mut self, now: Instant) -> Admitted {
         if self.since.is_none_or(|since| now.duration_since(since) >= SECOND) {
             (self.since, self.lines) = (Some(now), 0);
         }
         if self.lines >= LINES_A_SECOND {
             self.left_out += 1;
-            return None;
+            return Admitted::No { is_first: self.left_out == 1 };
         }
         self.lines += 1;
-        Some(self.take_left_out())
+        Admitted::Yes { before: self.take_left_out() }
     }
 
     fn take_left_out(&mut self) -> u64 {

@@ -38,7 +38,7 @@ use crate::{
     tool::McpTool,
 };
 
-/// How long the first prompt waits for servers with tools that are declared to the model.
+/// How long the first prompt waits for servers with tools that are declared to the model, and a search for those that it connects.
 const READY_WAIT: Duration = Duration::from_secs(10);
 
 /// A tool of a server, for the session's registry.
@@ -149,7 +149,8 @@ impl McpSession {
         &self.0.config
     }
 
-    /// Connects the servers in the background; their tools go to `sink`. `loaded` are the names of tools that the model had before, in a
+    /// Connects servers whose tools the model is told of, in the background; their tools go to `sink`. Others are connected by the first search.
+    /// `loaded` are the names of tools that the model had before, in a
     /// session that goes on; `user` answers what servers ask. The first call counts. Must be called within the runtime.
     pub fn start(
         &self,
@@ -166,19 +167,17 @@ impl McpSession {
         let _ = self.0.started.set(Instant::now());
         // A shared server may be there already.
         self.0.publish();
-        let wanted: Vec<_> = {
-            let servers = self.0.lock();
-            servers.values().filter(|it| it.is_wanted()).map(|it| Arc::clone(&**it.server)).collect()
-        };
-        wanted.iter().for_each(McpServer::connect_soon);
+        let loaded = self.0.loaded().clone();
+        self.0.connect(|it| it.is_needed_at_once(&loaded));
     }
 
     /// Waits until servers with tools for the model are there or have failed, at most 10 seconds from the start. Cancel safe.
     pub async fn ready(&self) {
         self.connect_after_sign_ins().await;
+        let Some(started) = self.0.started.get() else { return };
         // Tools that the model has loaded are declared already.
-        let has_loaded = !self.0.loaded().is_empty();
-        self.0.until_settled(|it| it.is_direct() || (has_loaded && it.is_deferred())).await;
+        let loaded = self.0.loaded().clone();
+        self.0.until_settled(*started + READY_WAIT, |it| it.is_needed_at_once(&loaded)).await;
     }
 
     /// The section of the system prompt about servers whose tools are found by the search; `None` where there are none.
@@ -275,9 +274,17 @@ struct NamedTool<'a> {
 }
 
 impl Inner {
-    /// Waits until no server of a kind is being connected, at most 10 seconds from the start. Cancel safe.
-    async fn until_settled(&self, is_meant: impl Fn(&SessionServer) -> bool + Send) {
-        let Some(started) = self.started.get() else { return };
+    /// Connects the servers of a kind in the background.
+    fn connect(&self, is_meant: impl Fn(&SessionServer) -> bool) {
+        let meant: Vec<_> = {
+            let servers = self.lock();
+            servers.values().filter(|it| is_meant(it)).map(|it| Arc::clone(&**it.server)).collect()
+        };
+        meant.iter().for_each(McpServer::connect_soon);
+    }
+
+    /// Waits until no server of a kind is being connected, at most until `limit`. Cancel safe.
+    async fn until_settled(&self, limit: Instant, is_meant: impl Fn(&SessionServer) -> bool + Send) {
         let mut changes = self.changes.subscribe();
         let waiting = async {
             loop {
@@ -290,7 +297,7 @@ impl Inner {
                 }
             }
         };
-        let _ = timeout_at(*started + READY_WAIT, waiting).await;
+        let _ = timeout_at(limit, waiting).await;
     }
 
     /// The tools of all servers that are not hidden, with their names, by name: the order in which servers are connected must not matter

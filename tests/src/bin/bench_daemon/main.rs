@@ -9,6 +9,7 @@
 
 mod agentctl;
 mod clients;
+mod mcp;
 mod process;
 mod report;
 mod tools;
@@ -32,6 +33,7 @@ const SCENARIOS: &[Scenario] = &[
     ("crowd", "many sessions at work at once", clients::run_crowd),
     ("prompt", "agentctl prompt, as a shell sees it", agentctl::run_prompt),
     ("chat", "the interactive client on a long conversation", agentctl::run_chat),
+    ("mcp", "tools of MCP servers, and servers that nothing needs", mcp::run),
     ("tools", "tool calls, beside other programs", tools::run),
 ];
 

@@ -89,7 +89,7 @@ impl Field {
     }
 
     /// Whether a value is of the kind of the field.
-    fn fits(&self, value: &Value) -> bool {
+    pub(super) fn fits(&self, value: &Value) -> bool {
         let is_one_of =
             |choices: &[Choice], value: &Value| choices.iter().any(|it| *value == it.value.as_str());
         match &self.kind {

@@ -6,8 +6,9 @@ use std::{
 };
 
 use agentd_protocol::{mcp::McpExposure, tool::ToolSpec};
+use tokio::time::Instant;
 
-use super::{Inner, NamedTool, entry::SessionServer};
+use super::{Inner, NamedTool, READY_WAIT, entry::SessionServer};
 use crate::{
     definition::ToolDefinition,
     resource_tools::{ResourceServers, resource_tools},
@@ -18,7 +19,8 @@ use crate::{
 
 impl DeferredTools for Inner {
     fn settled(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        Box::pin(self.until_settled(SessionServer::is_deferred))
+        self.connect(|it| it.is_deferred() && it.is_idle());
+        Box::pin(self.until_settled(Instant::now() + READY_WAIT, SessionServer::is_deferred))
     }
 
     fn documents(&self) -> Vec<Document> {

@@ -1,6 +1,6 @@
 //! A server of a session: what the session has changed of it, and how it is shown.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use agentd_protocol::{
     mcp::{McpExposure, McpServerInfo, McpServerState},
@@ -8,7 +8,7 @@ use agentd_protocol::{
 };
 
 use crate::{
-    names::{NameTable, namespace},
+    names::{NameTable, is_of_one_server, may_name, namespace},
     search_tool::SEARCH_TOOL,
     server::ServerLease,
 };
@@ -62,10 +62,20 @@ impl SessionServer {
 
     /// Whether it is being connected, or about to be.
     pub(super) fn is_connecting(&self) -> bool {
-        // One that is disconnected without an error has not begun to be connected.
-        let view = self.server.view();
-        view.state == McpServerState::Connecting
-            || (view.state == McpServerState::Disconnected && view.error.is_none())
+        self.server.view().state == McpServerState::Connecting
+    }
+
+    /// Whether it waits until something of it is needed.
+    pub(super) fn is_idle(&self) -> bool {
+        self.server.view().state == McpServerState::Idle
+    }
+
+    /// Whether it has to be connected when the session begins: the model is to be told of its tools, or has loaded some.
+    pub(super) fn is_needed_at_once(&self, loaded: &BTreeSet<String>) -> bool {
+        // Tools for resources are those of all servers.
+        let is_of_server =
+            |name: &String| !is_of_one_server(name) || may_name(&self.server.config().name, name);
+        self.is_direct() || (self.is_deferred() && loaded.iter().any(is_of_server))
     }
 
     /// Its line in the system prompt.
@@ -80,7 +90,12 @@ impl SessionServer {
     }
 
     fn state(&self) -> McpServerState {
-        if self.enabled { self.server.view().state } else { McpServerState::Disabled }
+        match self.server.view().state {
+            _ if !self.enabled => McpServerState::Disabled,
+            // Nothing of it will ever be needed.
+            McpServerState::Idle if !self.is_wanted() => McpServerState::Disconnected,
+            state => state,
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Inner, McpSession, entry::SessionServer};
 use crate::{
-    names::{namespace, part_of_namespace},
+    names::may_name,
     prompt::{PromptCommand, PromptDefinition, PromptError, PromptText, message_of},
     result::Spill,
     server::McpServer,
@@ -122,9 +122,7 @@ impl Inner {
     /// The servers that a command may belong to, by the beginning of its name.
     fn servers_of(&self, command: &str) -> Vec<Arc<McpServer>> {
         let servers = self.lock();
-        let is_of = |it: &&SessionServer| {
-            it.is_wanted() && part_of_namespace(command, &namespace(&it.server.config().name))
-        };
+        let is_of = |it: &&SessionServer| it.is_wanted() && may_name(&it.server.config().name, command);
         servers.values().filter(is_of).map(|it| Arc::clone(&**it.server)).collect()
     }
 }
