@@ -6,6 +6,7 @@ mod empty_values;
 mod guard_rails;
 mod help;
 mod mcp;
+mod mcp_edit;
 mod models;
 mod policy;
 mod prompt;
@@ -27,6 +28,7 @@ pub(crate) use self::{
     guard_rails::GuardRailOptions,
     help::with_help,
     mcp::{Mcp, McpListOptions, McpLoginOptions, McpLogoutOptions, McpTestOptions},
+    mcp_edit::{McpAddOptions, McpDisableOptions, McpEnableOptions, McpEntryOptions, McpRemoveOptions},
     models::{Auth, AuthStatusOptions, LoginOptions, LogoutOptions, ModelsOptions},
     policy::{Policy, PolicyCheckOptions, PolicyTestOptions},
     prompt::{PromptOptions, RpcOptions},
@@ -175,7 +177,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Policy(Policy),
 
-    /// Show the MCP servers whose tools sessions have
+    /// Add, remove and try the MCP servers whose tools sessions have
     #[command(subcommand)]
     Mcp(Mcp),
 

@@ -151,7 +151,8 @@ fn tools(context: ToolContext, changes: &FileQueue, editor: Option<&Arc<dyn Edit
             ReadTool::new()
                 .with_home(&context.home)
                 .with_host(Arc::clone(&texts))
-                .with_artifacts(context.artifacts),
+                .with_artifacts(context.artifacts)
+                .with_urls(context.urls),
         ),
         Arc::new(BashTool::new(BashOptions {
             shell: Arc::clone(&shell),

@@ -16,6 +16,7 @@ pub mod hub;
 pub mod limits;
 pub mod list_models;
 pub mod logging;
+pub mod mcp_edit;
 pub mod policy_check;
 pub mod record_replay;
 pub mod serve;

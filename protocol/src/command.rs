@@ -98,7 +98,7 @@ commands! {
     GetMessages = "get_messages": LookParams => Messages | Session, Observe, VisibleSession, no_work;
     /// The entries of the session file, of every branch, in file order.
     GetEntries = "get_entries": GetEntriesParams => Entries | Session, Observe, VisibleSession, no_work;
-    /// The commands that a message can begin with: prompt templates, then skills.
+    /// The commands that a message can begin with: prompt templates, then skills, then prompts of MCP servers.
     GetCommands = "get_commands": NoParams => SlashCommands | Session, Observe, VisibleSession, no_work;
     /// The text of the last answer, if it has any.
     GetLastAssistantText = "get_last_assistant_text": NoParams => LastText | Session, Observe, VisibleSession, no_work;

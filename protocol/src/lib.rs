@@ -30,6 +30,7 @@ pub mod image_kind;
 mod json;
 pub mod lines;
 pub mod mcp;
+pub mod mcp_edit;
 pub mod message;
 pub mod model;
 pub mod model_list;

@@ -1,6 +1,9 @@
 //! MCP servers of a session: which there are, and in which state.
 
+use std::{collections::BTreeMap, fmt};
+
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{
     credentials::{read_optional_secret, write_optional_secret},
@@ -11,7 +14,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct McpServers {
-    /// The servers of `mcp.json`, by name.
+    /// The servers of `mcp.json` and of clients, by name.
     pub servers: Vec<McpServerInfo>,
 }
 
@@ -20,9 +23,9 @@ pub struct McpServers {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct McpServerInfo {
-    /// Its name in `mcp.json`.
+    /// Its name.
     pub name: String,
-    /// The file that it stands in, absolute.
+    /// The file that it stands in, absolute; empty for one that a client gave.
     pub path: String,
     /// How it is reached.
     pub transport: McpTransport,
@@ -39,6 +42,9 @@ pub struct McpServerInfo {
     pub error: Option<String>,
     /// The names of its tools as the model calls them, hidden ones excepted.
     pub tools: Vec<String>,
+    /// The names of its prompts, as the server calls them; `get_commands` has them as commands.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prompts: Vec<String>,
     /// What the server calls itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_name: Option<String>,
@@ -51,6 +57,19 @@ pub struct McpServerInfo {
     /// The process id of a server that agentd has started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<i32>,
+}
+
+/// MCP servers that a client gives a session: entries as in `mcp.json`, by name. Their values are taken as they are: neither `${NAME}` nor
+/// `!command` has a meaning. They are kept in memory only.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct GivenMcpServers(pub BTreeMap<String, Value>);
+
+/// The names alone: values of `env` and `headers` are secrets.
+impl fmt::Debug for GivenMcpServers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
 }
 
 /// How a server is reached.

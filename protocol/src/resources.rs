@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::text_bounds;
 
-/// The answer to `get_commands`: prompt templates, then skills.
+/// The answer to `get_commands`: prompt templates, then skills, then prompts of MCP servers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SlashCommands {
@@ -41,7 +41,7 @@ pub struct SlashCommand {
 pub enum CommandSource {
     /// Code of an extension.
     Extension,
-    /// A prompt template.
+    /// A prompt template, or a prompt of an MCP server.
     Prompt,
     /// A skill.
     Skill,
@@ -52,9 +52,9 @@ pub enum CommandSource {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SourceInfo {
-    /// The file, absolute.
+    /// The file, absolute; for a prompt of an MCP server that of the server's entry.
     pub path: String,
-    /// The way it was found: `auto` in a default folder, `local` by a setting or a flag.
+    /// The way it was found: `auto` in a default folder, `local` by a setting or a flag, `mcp` at an MCP server.
     pub source: String,
     /// Its scope.
     pub scope: SourceScope,

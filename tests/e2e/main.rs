@@ -12,6 +12,7 @@ mod acp {
     mod options;
     mod protocol;
     mod questions;
+    mod servers;
     mod sessions;
     mod shared;
     mod tools;
@@ -74,6 +75,7 @@ mod many_clients;
 mod mcp;
 mod mcp_http;
 mod mcp_oauth_server;
+mod mcp_prompts;
 mod mcp_questions;
 /// agentd as an MCP server: `agentd mcp serve` with an agent that holds every line against the official schemas.
 mod mcp_serve {
@@ -85,6 +87,7 @@ mod mcp_serve {
     mod shared;
     mod stateless;
 }
+mod mcp_setup;
 mod mcp_sign_in;
 mod mcp_sign_in_faults;
 mod mcp_stateless;

@@ -13,7 +13,7 @@ use crate::{
     support::{assert_says, complaint, ended, text},
 };
 
-const SERVER: &str = env!("CARGO_BIN_EXE_mcp_test_server");
+pub(crate) const SERVER: &str = env!("CARGO_BIN_EXE_mcp_test_server");
 
 /// Where a server notes what it gets, below its working directory.
 const LOG: &str = "calls.log";

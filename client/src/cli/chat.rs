@@ -67,6 +67,10 @@ pub(crate) struct ChatOptions {
     #[arg(long, short, value_name = "LIST", allow_hyphen_values = true)]
     pub(crate) tools: Option<String>,
 
+    /// Have no MCP servers in the session (docs/mcp.md)
+    #[arg(long)]
+    pub(crate) no_mcp: bool,
+
     /// What tools may do where no rule says so (docs/permissions.md)
     #[arg(long, value_name = "PRESET", value_parser = PossibleValuesParser::new(PermissionPreset::ALL.map(PermissionPreset::as_str)))]
     pub(crate) permissions: Option<String>,

@@ -2,9 +2,23 @@
 
 use clap::{Args, Subcommand};
 
+use super::mcp_edit::{McpAddOptions, McpDisableOptions, McpEnableOptions, McpRemoveOptions};
+
 /// The verbs of `agentctl mcp`.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Mcp {
+    /// Add a server to mcp.json
+    Add(Box<McpAddOptions>),
+
+    /// Take a server out of mcp.json
+    Remove(McpRemoveOptions),
+
+    /// Have sessions use a server of mcp.json again
+    Enable(McpEnableOptions),
+
+    /// Have sessions not use a server of mcp.json
+    Disable(McpDisableOptions),
+
     /// Connect the MCP servers of mcp.json, and show which are there
     List(McpListOptions),
 

@@ -152,6 +152,10 @@ pub(crate) struct PromptOptions {
     #[arg(long, short, value_name = "LIST", allow_hyphen_values = true)]
     pub(crate) tools: Option<String>,
 
+    /// Have no MCP servers in the session (docs/mcp.md)
+    #[arg(long)]
+    pub(crate) no_mcp: bool,
+
     /// Let tools and commands work on another host, in its home or in DIR (with the user's own ssh)
     #[arg(long, value_name = "HOST[:DIR]")]
     pub(crate) ssh: Option<String>,

@@ -137,7 +137,8 @@ fn flags(options: &ChatOptions) -> Vec<String> {
     ];
     let given = given.into_iter().filter_map(|(name, value)| Some((name, value.clone()?)));
     let more = options.append_system_prompt.iter().map(|text| ("--append-system-prompt", text.clone()));
-    given.chain(more).flat_map(|(name, value)| [name.to_owned(), value]).collect()
+    let alone = options.no_mcp.then(|| "--no-mcp".to_owned());
+    given.chain(more).flat_map(|(name, value)| [name.to_owned(), value]).chain(alone).collect()
 }
 
 /// The flags of agentd that say which session it is.
@@ -193,6 +194,7 @@ mod tests {
             session: Some("a.jsonl".into()),
             name: Some("n".into()),
             append_system_prompt: vec!["x".into(), "y".into()],
+            no_mcp: true,
             ..ChatOptions::default()
         };
         let given = [
@@ -204,6 +206,7 @@ mod tests {
             "x",
             "--append-system-prompt",
             "y",
+            "--no-mcp",
         ];
         assert_eq!(flags(&options), given);
         let folder = Path::new("/project");

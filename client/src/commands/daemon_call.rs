@@ -112,13 +112,16 @@ const CLOSE_GRACE: Duration = Duration::from_secs(2);
 /// How long it may take after a signal, or when its output is closed already.
 const HURRIED_GRACE: Duration = Duration::from_millis(300);
 
-/// Starts `agentd --stdio --no-session` in this folder, makes one call, and ends it. Its stderr goes to ours.
+/// No call of one answer needs the tools of MCP servers, and starting those takes long.
+const WITHOUT_SERVERS: &[&str] = &["--no-mcp"];
+
+/// Starts `agentd --stdio --no-session --no-mcp` in this folder, makes one call, and ends it. Its stderr goes to ours.
 ///
 /// # Errors
 /// A refusal exits with 1 and keeps its hint; an agentd that is missing or breaks down exits with 3. A signal ends the
 /// call without a message.
 pub(crate) fn private<C: Call>(params: &C::Params) -> Result<C::Data, Fault> {
-    call_private::<C>(&[], params, Output::start)
+    call_private::<C>(WITHOUT_SERVERS, params, Output::start)
 }
 
 /// As [`private`], for answers that tell themselves what is wrong with the user's files: agentd's stderr is printed
@@ -127,10 +130,10 @@ pub(crate) fn private<C: Call>(params: &C::Params) -> Result<C::Data, Fault> {
 /// # Errors
 /// As [`private`].
 pub(crate) fn private_quietly<C: Call>(params: &C::Params) -> Result<C::Data, Fault> {
-    private_quietly_with::<C>(&[], params)
+    private_quietly_with::<C>(WITHOUT_SERVERS, params)
 }
 
-/// As [`private_quietly`], with more flags for agentd.
+/// As [`private_quietly`], with other flags for agentd than `--no-mcp`.
 ///
 /// # Errors
 /// As [`private`].

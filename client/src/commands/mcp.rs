@@ -104,7 +104,7 @@ fn state(server: &McpServerInfo) -> &'static str {
 /// A line for each server, and for each mistake.
 fn report(found: &Found) -> String {
     if found.servers.is_empty() && found.diagnostics.is_empty() {
-        return "No MCP servers. mcp.json of the agent directory names them.\n".to_owned();
+        return "No MCP servers. `agentctl mcp add` adds one to mcp.json.\n".to_owned();
     }
     let width = found.servers.iter().map(|server| server.name.len()).max().unwrap_or_default();
     let line = |server: &McpServerInfo| {
@@ -143,6 +143,7 @@ fn details(server: &McpServerInfo) -> String {
         add("error", error);
     }
     server.tools.iter().for_each(|tool| add("tool", tool));
+    server.prompts.iter().for_each(|prompt| add("prompt", prompt));
     text
 }
 
@@ -163,6 +164,7 @@ mod tests {
             shared: false,
             error: error.map(str::to_owned),
             tools: vec!["mcp__a__b".into()],
+            prompts: vec!["p".into()],
             server_name: Some("test".into()),
             server_version: None,
             protocol_version: Some("2025-11-25".into()),
@@ -185,7 +187,7 @@ mod tests {
         );
         assert_eq!(
             details(&found.servers[0]),
-            "a: connected\n  file      /a/mcp.json\n  transport a program\n  server    test\n  revision  2025-11-25\n  tool      mcp__a__b\n"
+            "a: connected\n  file      /a/mcp.json\n  transport a program\n  server    test\n  revision  2025-11-25\n  tool      mcp__a__b\n  prompt    p\n"
         );
     }
 }

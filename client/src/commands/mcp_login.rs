@@ -126,6 +126,7 @@ mod tests {
             shared: true,
             error: None,
             tools: vec!["mcp__s__a".into(), "mcp__s__b".into()],
+            prompts: Vec::new(),
             server_name: None,
             server_version: None,
             protocol_version: None,

@@ -24,6 +24,7 @@ mod last_session;
 pub(crate) mod logs;
 pub(crate) mod man;
 pub(crate) mod mcp;
+pub(crate) mod mcp_edit;
 pub(crate) mod mcp_login;
 pub(crate) mod models;
 pub(crate) mod name;

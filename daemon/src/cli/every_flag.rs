@@ -85,6 +85,7 @@ const EFFECTS: &[EffectRow] = &[
     (&["--ssh", "box:src"], |it| it.session.ssh == "box:src".parse().ok()),
     (&["--no-context-files"], |it| it.session.no_context_files),
     (&["-nc"], |it| it.session.no_context_files),
+    (&["--no-mcp"], |it| it.session.no_mcp),
     (&["--skill", "a", "--skill", "b"], |it| it.session.resources.skills == ["a", "b"]),
     (&["--no-skills"], |it| it.session.resources.no_skills),
     (&["-ns"], |it| it.session.resources.no_skills),
@@ -122,7 +123,6 @@ const EFFECTS: &[EffectRow] = &[
 const WITHOUT_EFFECT: &[&[&str]] = &[
     &["--no-extensions"],
     &["-ne"],
-    &["--no-mcp"],
     &["--theme", "dark"],
     &["--no-themes"],
     &["--use-theme", "dark"],
@@ -147,13 +147,24 @@ const ELSEWHERE: &[&str] = &[
     "--bug-report",
     "--fsck",
     "--policy-check",
+    "--mcp-edit",
     "--usage",
     "--permission-rules",
 ];
 
 /// Flags that the help leaves out: other programs pass them.
-const UNDOCUMENTED: &[&str] =
-    &["--resume", "-r", "-e", "-ne", "--detached", "--bug-report", "--fsck", "--policy-check", "--usage"];
+const UNDOCUMENTED: &[&str] = &[
+    "--resume",
+    "-r",
+    "-e",
+    "-ne",
+    "--detached",
+    "--bug-report",
+    "--fsck",
+    "--policy-check",
+    "--mcp-edit",
+    "--usage",
+];
 
 #[test]
 fn flags_have_their_effect() {

@@ -80,6 +80,7 @@ pub(super) const FLAGS: &[FlagRow] = &[
     FlagRow { names: &["--append-system-prompt"], field: Some("appendSystemPrompt"), on_open: Compared, on_empty: Some(NotGiven) },
     FlagRow { names: &["--ssh"], field: None, on_open: Compared, on_empty: Some(Refused) },
     FlagRow { names: &["--no-context-files", "-nc"], field: None, on_open: Compared, on_empty: None },
+    FlagRow { names: &["--no-mcp"], field: None, on_open: Compared, on_empty: None },
     FlagRow { names: &["--skill"], field: None, on_open: Compared, on_empty: Some(Refused) },
     FlagRow { names: &["--no-skills", "-ns"], field: None, on_open: Compared, on_empty: None },
     FlagRow { names: &["--prompt-template"], field: None, on_open: Compared, on_empty: Some(Refused) },
@@ -115,6 +116,7 @@ pub(super) const FLAGS: &[FlagRow] = &[
     FlagRow { names: &["--bug-report"], field: None, on_open: NotOfSession, on_empty: None },
     FlagRow { names: &["--fsck"], field: None, on_open: NotOfSession, on_empty: None },
     FlagRow { names: &["--policy-check"], field: None, on_open: NotOfSession, on_empty: None },
+    FlagRow { names: &["--mcp-edit"], field: None, on_open: NotOfSession, on_empty: None },
     FlagRow { names: &["--usage"], field: None, on_open: NotOfSession, on_empty: None },
     FlagRow { names: &["--extension", "-e"], field: None, on_open: NotOfSession, on_empty: Some(Value) },
     FlagRow { names: &["--no-extensions", "-ne"], field: None, on_open: NotOfSession, on_empty: None },
@@ -122,7 +124,6 @@ pub(super) const FLAGS: &[FlagRow] = &[
     FlagRow { names: &["--no-themes"], field: None, on_open: NotOfSession, on_empty: None },
     FlagRow { names: &["--use-theme"], field: None, on_open: NotOfSession, on_empty: Some(Value) },
     FlagRow { names: &["--tui-mode"], field: None, on_open: NotOfSession, on_empty: Some(Value) },
-    FlagRow { names: &["--no-mcp"], field: None, on_open: NotOfSession, on_empty: None },
     FlagRow { names: &["--verbose"], field: None, on_open: NotOfSession, on_empty: None },
 ];
 

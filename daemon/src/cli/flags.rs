@@ -61,6 +61,8 @@ pub(super) struct Flags {
     pub(super) fsck: bool,
     /// `--policy-check`: verdicts about calls.
     pub(super) policy_check: bool,
+    /// `--mcp-edit`: a change of mcp.json.
+    pub(super) mcp_edit: bool,
     /// `--usage`: what was spent.
     pub(super) usage: bool,
     pub(super) socket: Option<String>,
@@ -96,6 +98,7 @@ pub(super) struct Flags {
     pub(super) tools: ToolSelection,
     pub(super) ssh: Option<SshTarget>,
     pub(super) no_context_files: bool,
+    pub(super) no_mcp: bool,
     pub(super) resources: ResourceFlags,
     /// `--sandbox` and its like.
     pub(super) sandbox: SandboxOptions,
@@ -206,6 +209,7 @@ impl Flags {
             "--bug-report" => self.bug_report = true,
             "--fsck" => self.fsck = true,
             "--policy-check" => self.policy_check = true,
+            "--mcp-edit" => self.mcp_edit = true,
             "--usage" => self.usage = true,
             "--compat" => match value()?.as_str() {
                 "pi" => self.compat = true,
@@ -283,6 +287,7 @@ impl Flags {
             "-nbt" | "--no-builtin-tools" => self.tools.none = true,
             "--ssh" => self.ssh = Some(ssh_target(&value()?)?),
             "-nc" | "--no-context-files" => self.no_context_files = true,
+            "--no-mcp" => self.no_mcp = true,
             "--skill" => self.resources.skills.push(value()?),
             "-ns" | "--no-skills" => self.resources.no_skills = true,
             "--prompt-template" => self.resources.prompts.push(value()?),
@@ -335,7 +340,7 @@ impl Flags {
             "--theme" | "--use-theme" | "--tui-mode" => {
                 value()?;
             }
-            "-ne" | "--no-extensions" | "--no-themes" | "--no-mcp" | "--verbose" => {}
+            "-ne" | "--no-extensions" | "--no-themes" | "--verbose" => {}
             other => return Err(unknown(other)),
         }
         Ok(())

@@ -50,6 +50,7 @@ Prompt and tools
 -nbt, --no-builtin-tools        the same, but clients may provide tools
       --ssh <host[:dir]>        tools and commands work on another host, in its home or in dir (docs/tools.md)
  -nc, --no-context-files        do not read AGENTS.md and CLAUDE.md files
+      --no-mcp                  no MCP servers (docs/mcp.md)
       --skill <path>            a skill, or a folder of skills; repeatable
  -ns, --no-skills               no skills but those of --skill
       --prompt-template <path>  a prompt template, or a folder of them; repeatable
@@ -87,7 +88,7 @@ Daemon
 Daemon, which -p takes too.
 
 Accepted for clients of pi, without effect: --extension <path> (says so), --theme <path>, --use-theme <name>,
---tui-mode <mode>, --no-extensions, --no-themes, --no-mcp, --verbose; --offline sets PI_OFFLINE=1 for what tools start.
+--tui-mode <mode>, --no-extensions, --no-themes, --verbose; --offline sets PI_OFFLINE=1 for what tools start.
 
 Environment: AGENTD_DIR (default ~/.agentd) holds settings.json, models.json, auth.json and sessions/;
 PI_CODING_AGENT_DIR and PI_CODING_AGENT_SESSION_DIR are honoured; AGENTD_LOG sets what is logged to stderr.

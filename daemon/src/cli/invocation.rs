@@ -51,6 +51,11 @@ pub enum Invocation {
         /// Whether pi's directories come first.
         compat: bool,
     },
+    /// Change an entry of mcp.json: a request on stdin, the result on stdout.
+    McpEdit {
+        /// Whether pi's directories come first.
+        compat: bool,
+    },
     /// Sum up what sessions spent: a request on stdin, the report on stdout.
     Usage {
         /// Whether pi's directories come first.

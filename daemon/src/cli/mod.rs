@@ -76,6 +76,9 @@ pub fn parse(
     if flags.policy_check {
         return Ok(Invocation::PolicyCheck { compat: flags.compat });
     }
+    if flags.mcp_edit {
+        return Ok(Invocation::McpEdit { compat: flags.compat });
+    }
     if flags.usage {
         return Ok(Invocation::Usage { compat: flags.compat });
     }
@@ -124,11 +127,12 @@ pub fn parse_session(args: &[String], cwd: &Path, environment: Environment) -> R
         || flags.bug_report
         || flags.fsck
         || flags.policy_check
+        || flags.mcp_edit
         || flags.usage
     {
         return Err(
-            "Error: --help, --version, --list-models, --export, --bug-report, --fsck, --policy-check and --usage are no flags \
-             of a session."
+            "Error: --help, --version, --list-models, --export, --bug-report, --fsck, --policy-check, --mcp-edit and --usage are no \
+             flags of a session."
                 .into(),
         );
     }

@@ -213,6 +213,8 @@ impl Flags {
             tools: self.tools,
             ssh: self.ssh,
             no_context_files: self.no_context_files,
+            no_mcp: self.no_mcp,
+            mcp_servers: Vec::new(),
             resources: self.resources,
             sandbox: self.sandbox,
             undo: self.undo,

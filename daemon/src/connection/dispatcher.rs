@@ -171,6 +171,10 @@ impl Dispatcher {
             let what = "open a session with --approve: whether a project is trusted is for the user to say.";
             return Err(peer.refusal(what, BY_THE_USER));
         }
+        if !options.mcp_servers.is_empty() {
+            let what = "give a session MCP servers: they run outside of what a command may do.";
+            return Err(peer.refusal(what, "Leave \"mcpServers\" out; those of mcp.json are there."));
+        }
         if let Target::Fork { .. } = options.target {
             return Err(peer.refusal("open a copy of a session (--fork).", OWN_SESSIONS));
         }

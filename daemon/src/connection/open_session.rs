@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use agentd_config::{AgentDir, Environment};
+use agentd_mcp::given_servers;
 use agentd_protocol::{
     daemon::{OpenSessionParams, OpenedSession},
     error::{ErrorCode, Failure},
@@ -186,6 +187,11 @@ impl Dispatcher {
         options.tools.allow = params.tools.or(options.tools.allow.take());
         options.system_prompt = params.system_prompt.or(options.system_prompt.take());
         options.append_system_prompt.extend(params.append_system_prompt);
+        if let Some(servers) = &params.mcp_servers {
+            let given = given_servers(servers);
+            options.mcp_servers =
+                given.map_err(|text| bad(format!("Invalid field \"mcpServers\": {text}")))?;
+        }
         Ok(parsed)
     }
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Json,
+    mcp::GivenMcpServers,
     message::{Message, null_as_default},
     model::ThinkingLevel,
     session::SessionState,
@@ -61,6 +62,9 @@ pub struct OpenSessionParams {
     /// The environment of the session and of its child processes; default the daemon's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub env: Option<BTreeMap<String, String>>,
+    /// MCP servers that the session has besides those of `mcp.json`, for as long as it is open; of two with the same name these count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mcp_servers: Option<GivenMcpServers>,
     /// Whether the connection follows the session from here; default true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attach: Option<bool>,

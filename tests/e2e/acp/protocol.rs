@@ -77,7 +77,7 @@ fn the_handshake_says_what_there_is() {
             capabilities["promptCapabilities"],
             json!({"image": true, "audio": false, "embeddedContext": true})
         );
-        assert_eq!(capabilities["mcpCapabilities"], json!({"http": false, "sse": false}));
+        assert_eq!(capabilities["mcpCapabilities"], json!({"http": true, "sse": false}));
         for method in ["list", "resume", "close", "delete"] {
             assert!(capabilities["sessionCapabilities"][method].is_object(), "{capabilities}");
         }
@@ -144,16 +144,12 @@ fn a_client_that_advertised_nothing_is_spared() {
     ]);
     let home = Home::with_model(&server);
     home.write("a.txt", "a");
+    home.write_agent("mcp.json", r#"{"mcpServers": {"a b": {}}}"#);
     let mut editor = Editor::ready(&home, &[], &json!({}));
-    let servers = json!([{"name": "files", "command": "x", "args": [], "env": []}]);
-    let opened = editor.call("session/new", json!({"cwd": home.project(), "mcpServers": servers}));
+    let opened = editor.call("session/new", json!({"cwd": home.project(), "mcpServers": []}));
     let session = opened["sessionId"].as_str().unwrap().to_owned();
     assert_eq!(editor.turn(&session, "Do it."), "end_turn");
-    assert!(
-        editor.text().contains("connects to no MCP servers: the tools of files are not there"),
-        "{}",
-        editor.text()
-    );
+    assert!(editor.text().contains("server \"a b\" is left out"), "{}", editor.text());
     for message in &editor.seen {
         assert!(message["method"].is_null() || message["method"] == "session/update", "{message}");
         let kind = message["params"]["update"]["sessionUpdate"].as_str().unwrap_or_default();
@@ -164,12 +160,12 @@ fn a_client_that_advertised_nothing_is_spared() {
 #[test]
 fn a_client_that_shows_notices_gets_them_at_once() {
     let (_server, home) = with_answer("Hello.");
+    home.write_agent("mcp.json", r#"{"mcpServers": {"a b": {}}}"#);
     let mut editor = Editor::ready(&home, &[], &able());
-    let servers = json!([{"name": "files", "command": "x", "args": [], "env": []}]);
-    editor.call("session/new", json!({"cwd": home.project(), "mcpServers": servers}));
+    editor.call("session/new", json!({"cwd": home.project(), "mcpServers": []}));
     let notice = editor.update("notice");
     assert_eq!(notice["severity"], "warning");
-    assert!(notice["title"].as_str().unwrap().contains("files"), "{notice}");
+    assert!(notice["title"].as_str().unwrap().contains("a b"), "{notice}");
 }
 
 #[test]

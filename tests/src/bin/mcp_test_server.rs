@@ -1,7 +1,7 @@
 //! An MCP server for tests, on its standard streams. Its tools do what servers do, and what they should not.
 //!
-//! `mcp_test_server [--log FILE] [--resources] [--stay] [--broken] [--revision R] [--stateless] [--unknown] [--tools N]`: `--log` notes each received line, `--resources` offers some, `--stay` goes on after the end of the
-//! input, `--broken` ends at once with an error, `--revision` is the answer to `initialize`, `--stateless` knows the revision without it alone, `--unknown` ends on the first request of that revision, and `--tools` adds so many tools with
+//! `mcp_test_server [--log FILE] [--resources] [--prompts] [--stay] [--broken] [--revision R] [--stateless] [--unknown] [--tools N]`: `--log` notes each received line, `--resources` and `--prompts` offer some, `--stay` goes on after the end of the
+//! input, `--broken` ends at once with an error, `--revision` is the answer to `initialize`, `--stateless` knows the revision without it alone, `--unknown` ends on the first request of that revision, and `--tools` adds so many to
 //! schemas as they are usual.
 
 use std::{
@@ -26,6 +26,9 @@ struct Server {
     /// Whether the tool `later` is there.
     has_later: bool,
     has_resources: bool,
+    has_prompts: bool,
+    /// Whether the prompt `later` is there.
+    has_later_prompt: bool,
     revision: String,
     is_stateless: bool,
     ends_on_unknown: bool,
@@ -95,6 +98,8 @@ impl Server {
             "add_tool",
             "roots",
             "flood",
+            "log",
+            "add_prompt",
             "ask",
             "page",
         ];
@@ -150,6 +155,9 @@ impl Server {
                 if self.has_resources {
                     capabilities["resources"] = json!({});
                 }
+                if self.has_prompts {
+                    capabilities["prompts"] = json!({"listChanged": true});
+                }
                 let result = json!({
                     "protocolVersion": self.revision, "capabilities": capabilities,
                     "serverInfo": {"name": "test", "version": "1.2.3"}, "instructions": "Use it in tests.",
@@ -167,6 +175,14 @@ impl Server {
                 ]);
                 answer(&id, json!({"resources": resources}));
             }
+            Some("resources/read") if message["params"]["uri"] == "test:a b/long?x=1" => {
+                let contents = json!([{"uri": "test:a b/long?x=1", "text": "line\n".repeat(3000)}]);
+                answer(&id, json!({"contents": contents}));
+            }
+            Some("resources/read") if message["params"]["uri"] == "test:picture" => {
+                let contents = json!([{"uri": "test:picture", "mimeType": "image/png", "blob": PIXEL}]);
+                answer(&id, json!({"contents": contents}));
+            }
             Some("resources/read") if message["params"]["uri"] == "test:notes" => {
                 let contents =
                     json!([{"uri": "test:notes", "mimeType": "text/plain", "text": "what was noted"}]);
@@ -181,6 +197,8 @@ impl Server {
                     &json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "unknown method"}}),
                 );
             }
+            Some("prompts/list") => answer(&id, json!({"prompts": self.prompts()})),
+            Some("prompts/get") => self.prompt(&id, &message["params"]),
             Some("tools/call") => self.call(&id, &message["params"]),
             Some(_) => {}
             None => {
@@ -188,6 +206,45 @@ impl Server {
                 if let Some(call) = asked {
                     answer(&call, says(&message["result"].to_string()));
                 }
+            }
+        }
+    }
+
+    fn prompts(&self) -> Vec<Value> {
+        let mut prompts = vec![
+            json!({"name": "review", "description": "Reviews a file.", "arguments": [
+                {"name": "file", "required": true}, {"name": "focus"}
+            ]}),
+            json!({"name": "show"}),
+            json!({"name": "hang"}),
+            json!({"name": "refuse"}),
+        ];
+        if self.has_later_prompt {
+            prompts.push(json!({"name": "later"}));
+        }
+        prompts
+    }
+
+    fn prompt(&self, id: &Value, params: &Value) {
+        let said = |text: &str| json!({"role": "user", "content": {"type": "text", "text": text}});
+        match params["name"].as_str().unwrap_or_default() {
+            "review" => {
+                let text = format!("Review with {}.", params["arguments"]);
+                answer(id, json!({"messages": [said(&text)]}));
+            }
+            "show" => {
+                let image = json!({"type": "image", "data": PIXEL, "mimeType": "image/png"});
+                let resource =
+                    json!({"type": "resource", "resource": {"uri": "test:notes", "text": "what was noted"}});
+                let messages = json!([
+                    said("Look at this."), {"role": "user", "content": image}, {"role": "user", "content": resource}
+                ]);
+                answer(id, json!({"messages": messages}));
+            }
+            "hang" => self.note("hanging"),
+            _ => {
+                let error = json!({"code": -32602, "message": "no such prompt"});
+                send(&json!({"jsonrpc": "2.0", "id": id, "error": error}));
             }
         }
     }
@@ -271,6 +328,19 @@ impl Server {
                 }
                 answer(id, says("flooded"));
             }
+            "add_prompt" => {
+                self.has_later_prompt = true;
+                send(&json!({"jsonrpc": "2.0", "method": "notifications/prompts/list_changed"}));
+                answer(id, says("added"));
+            }
+            "log" => {
+                let secret = env::var("TEST_SECRET").unwrap_or_default();
+                let data = format!("opened with {secret}\nand more");
+                let params = json!({"level": "error", "logger": "db", "data": data});
+                send(&json!({"jsonrpc": "2.0", "method": "notifications/message", "params": params}));
+                let _ = writeln!(io::stderr(), "a word with {secret}");
+                answer(id, says("logged"));
+            }
             "variable" => {
                 let name = arguments["name"].as_str().unwrap_or_default();
                 answer(id, says(&env::var(name).unwrap_or_else(|_| "(not set)".to_owned())));
@@ -317,6 +387,8 @@ fn main() {
         asked: HashMap::new(),
         has_later: false,
         has_resources: false,
+        has_prompts: false,
+        has_later_prompt: false,
         revision: "2025-11-25".to_owned(),
         is_stateless: false,
         ends_on_unknown: false,
@@ -340,6 +412,7 @@ fn main() {
             "--stateless" => server.is_stateless = true,
             "--unknown" => server.ends_on_unknown = true,
             "--resources" => server.has_resources = true,
+            "--prompts" => server.has_prompts = true,
             "--stay" => stays = true,
             "--broken" => {
                 let _ =

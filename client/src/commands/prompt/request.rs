@@ -229,7 +229,12 @@ fn daemon_args(options: &PromptOptions, here: Option<&Path>) -> Vec<String> {
     for text in &options.append_system_prompt {
         flag("--append-system-prompt", Some(text_or_file(text)));
     }
-    for (given, name) in [(options.continue_last, "--continue"), (options.no_session, "--no-session")] {
+    let alone = [
+        (options.continue_last, "--continue"),
+        (options.no_session, "--no-session"),
+        (options.no_mcp, "--no-mcp"),
+    ];
+    for (given, name) in alone {
         if given {
             args.push(name.to_owned());
         }

@@ -9,6 +9,7 @@
 
 mod agent;
 mod history;
+mod mcp_servers;
 mod options;
 mod patch;
 mod prompts;

@@ -6,7 +6,10 @@ use std::path::Path;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use crate::rpc::{RpcError, quoted};
+use crate::{
+    mcp_servers::McpServer,
+    rpc::{RpcError, quoted},
+};
 
 /// The one version of the protocol that is spoken.
 pub(crate) const PROTOCOL_VERSION: u16 = 1;
@@ -96,8 +99,8 @@ pub(crate) struct OpenParams {
     #[serde(default)]
     pub(crate) session_id: Option<String>,
     pub(crate) cwd: String,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(crate) mcp_servers: Vec<McpServer>,
+    #[serde(default)]
+    pub(crate) mcp_servers: Option<Vec<McpServer>>,
 }
 
 impl OpenParams {
@@ -112,13 +115,6 @@ impl OpenParams {
         let text = format!("Invalid params: cwd: expected an absolute path, got \"{}\"", quoted(&self.cwd));
         Err(RpcError::invalid_params(text))
     }
-}
-
-/// An MCP server that the client passes in. Only its name is read: this version connects to none.
-#[derive(Debug, Deserialize)]
-pub(crate) struct McpServer {
-    #[serde(default)]
-    pub(crate) name: String,
 }
 
 /// `session/list`.
@@ -248,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_folder_has_to_be_absolute() {
-        let open = |cwd: &str| OpenParams { session_id: None, cwd: cwd.to_owned(), mcp_servers: Vec::new() };
+        let open = |cwd: &str| OpenParams { session_id: None, cwd: cwd.to_owned(), mcp_servers: None };
         assert!(open("/a").check().is_ok());
         assert!(open("a").check().is_err() && open("").check().is_err());
     }

@@ -108,7 +108,9 @@ pub(crate) fn locations(
     if kind(tool) == ToolKind::Execute || kind(tool) == ToolKind::Other {
         return Vec::new();
     }
-    let Some(path) = arguments.get("path").and_then(Value::as_str) else { return Vec::new() };
+    // A URL is no file.
+    let path = arguments.get("path").and_then(Value::as_str).filter(|path| !path.contains("://"));
+    let Some(path) = path else { return Vec::new() };
     let number = |value: Option<&Value>| value.and_then(Value::as_u64).and_then(|it| it.try_into().ok());
     let line = match tool {
         "read" => number(arguments.get("offset")),

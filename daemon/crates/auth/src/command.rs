@@ -86,7 +86,7 @@ impl fmt::Debug for CommandCache {
 ///
 /// # Errors
 /// [`CommandError`]. Cancel safety: the command is killed with all that it started when this is dropped.
-pub(crate) async fn run(command: &str, environment: &Environment) -> Result<Secret, CommandError> {
+pub async fn run(command: &str, environment: &Environment) -> Result<Secret, CommandError> {
     let start = |error: std::io::Error| CommandError::Start(error.to_string());
     let mut child = Command::new("/bin/sh")
         .arg("-c")

@@ -43,7 +43,7 @@ pub use agentd_http::{register_secret, scrub, scrub_diagnostic, scrub_failure};
 pub use agentd_protocol::secret::Secret;
 pub use auth::{Auth, AuthServices, AuthSources};
 pub use aws::{AwsCache, AwsProblem};
-pub use command::{CommandCache, CommandError};
+pub use command::{CommandCache, CommandError, run as run_command};
 pub use edit::NewKey;
 pub use error::AuthError;
 pub use federation::FederationError;

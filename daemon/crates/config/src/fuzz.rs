@@ -54,7 +54,7 @@ pub fn json_edits(input: &[u8]) {
         put(&mut expected, path, new.clone());
         assert_eq!(parsed(&after), expected, "{path:?} set in {text}: {after}");
     }
-    if let Some(after) = json_edit::remove(&text, "a") {
+    if let Some(after) = json_edit::remove(&text, &["a"]) {
         let mut expected = before.clone();
         expected.shift_remove("a");
         assert_eq!(parsed(&after), expected, "removed from {text}: {after}");

@@ -4,7 +4,8 @@ mod items;
 mod remove;
 mod syntax;
 
-use serde_json::Value;
+use serde::Serialize as _;
+use serde_json::{Serializer, Value, ser::PrettyFormatter};
 
 use self::syntax::{members, skip_blanks, splice};
 pub(crate) use self::{
@@ -18,54 +19,71 @@ use crate::json_comments::strip;
 /// are not there. `None` when the text holds no object or is broken.
 pub(crate) fn set(text: &str, path: &[&str], value: &Value) -> Option<String> {
     let stripped = strip(text);
+    let indent = Indent::of(&stripped);
     if is_blank(&stripped) {
-        let member = render(path, value, 1)?;
+        let member = indent.render(path, value, 1)?;
         let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
         return Some(format!("{text}{gap}{{\n  {member}\n}}\n"));
     }
     let start = skip_blanks(stripped.as_bytes(), 0);
-    set_in(text, &stripped, start, path, value, 1)
+    set_in(text, &stripped, start, path, value, Place { depth: 1, indent: &indent })
 }
 
-/// [`set`] in the object that starts at `start`, which is `depth - 1` objects deep.
+/// The blanks of one level of a file.
+struct Indent(String);
+
+/// How deep an object lies in a file.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    depth: usize,
+    indent: &'a Indent,
+}
+
+/// [`set`] in the object that starts at `start`, whose members are `depth` levels deep.
 fn set_in(
     text: &str,
     stripped: &str,
     start: usize,
     path: &[&str],
     value: &Value,
-    depth: usize,
+    place: Place<'_>,
 ) -> Option<String> {
+    let Place { depth, indent } = place;
     let (key, below) = path.split_first()?;
     let object = members(stripped, start)?;
     // Parsers take the last of two members with the same key.
     if let Some(member) = object.members.iter().rev().find(|member| member.key == *key) {
         if !below.is_empty() && stripped.as_bytes()[member.value.start] == b'{' {
-            return set_in(text, stripped, member.value.start, below, value, depth + 1);
+            let place = Place { depth: depth + 1, indent };
+            return set_in(text, stripped, member.value.start, below, value, place);
         }
-        let new = if below.is_empty() { pretty(value, depth)? } else { object_of(below, value, depth)? };
+        let new = if below.is_empty() {
+            indent.pretty(value, depth)?
+        } else {
+            indent.object_of(below, value, depth)?
+        };
         return Some(splice(text, member.value.clone(), &new));
     }
-    let member = render(path, value, depth)?;
+    let member = indent.render(path, value, depth)?;
     match object.members.last() {
         Some(last) => {
-            let gap = gap_before(stripped, last.start, depth);
+            let gap = gap_before(stripped, last.start, place);
             Some(splice(text, last.value.end..last.value.end, &format!(",{gap}{member}")))
         }
         None => {
-            let (indent, outdent) = ("  ".repeat(depth), "  ".repeat(depth - 1));
+            let (inner, outer) = (indent.0.repeat(depth), indent.0.repeat(depth - 1));
             let inside = &text[start + 1..object.end];
             // A comment alone in the braces stays there.
             let kept =
                 if inside.trim().is_empty() { String::new() } else { format!("{}\n", inside.trim_end()) };
             let lead = if kept.is_empty() { "\n" } else { "" };
-            Some(splice(text, start + 1..object.end, &format!("{kept}{lead}{indent}{member}\n{outdent}")))
+            Some(splice(text, start + 1..object.end, &format!("{kept}{lead}{inner}{member}\n{outer}")))
         }
     }
 }
 
 /// The blanks between a comma and the next member: those before the member at `start`.
-fn gap_before(json: &str, start: usize, depth: usize) -> String {
+fn gap_before(json: &str, start: usize, place: Place<'_>) -> String {
     let before = &json[..start];
     let blanks = &before[before.trim_end_matches([' ', '\t']).len()..];
     if before.trim_end_matches([' ', '\t']).ends_with('\n') {
@@ -75,25 +93,38 @@ fn gap_before(json: &str, start: usize, depth: usize) -> String {
     if before[..before.len() - blanks.len()].ends_with(['{', ',']) {
         " ".into()
     } else {
-        format!("\n{}", "  ".repeat(depth))
+        format!("\n{}", place.indent.0.repeat(place.depth))
     }
 }
 
-/// `"key": value`, the value being what lies below the first key.
-fn render(path: &[&str], value: &Value, depth: usize) -> Option<String> {
-    let (key, below) = path.split_first()?;
-    let value = if below.is_empty() { pretty(value, depth)? } else { object_of(below, value, depth)? };
-    Some(format!("{}: {value}", serde_json::to_string(key).ok()?))
-}
+impl Indent {
+    /// Two blanks, unless the first line that begins with a key has others before it.
+    fn of(stripped: &str) -> Self {
+        let first = stripped.lines().skip(1).find(|line| line.trim_start().starts_with('"'));
+        let blanks = first.map(|line| &line[..line.len() - line.trim_start().len()]);
+        Self(blanks.filter(|blanks| !blanks.is_empty()).unwrap_or("  ").to_owned())
+    }
 
-fn object_of(path: &[&str], value: &Value, depth: usize) -> Option<String> {
-    let member = render(path, value, depth + 1)?;
-    Some(format!("{{\n{}{member}\n{}}}", "  ".repeat(depth + 1), "  ".repeat(depth)))
-}
+    /// `"key": value`, the value being what lies below the first key.
+    fn render(&self, path: &[&str], value: &Value, depth: usize) -> Option<String> {
+        let (key, below) = path.split_first()?;
+        let value =
+            if below.is_empty() { self.pretty(value, depth)? } else { self.object_of(below, value, depth)? };
+        Some(format!("{}: {value}", serde_json::to_string(key).ok()?))
+    }
 
-fn pretty(value: &Value, depth: usize) -> Option<String> {
-    let text = serde_json::to_string_pretty(value).ok()?;
-    Some(text.replace('\n', &format!("\n{}", "  ".repeat(depth))))
+    fn object_of(&self, path: &[&str], value: &Value, depth: usize) -> Option<String> {
+        let member = self.render(path, value, depth + 1)?;
+        Some(format!("{{\n{}{member}\n{}}}", self.0.repeat(depth + 1), self.0.repeat(depth)))
+    }
+
+    fn pretty(&self, value: &Value, depth: usize) -> Option<String> {
+        let mut written = Vec::new();
+        let formatter = PrettyFormatter::with_indent(self.0.as_bytes());
+        value.serialize(&mut Serializer::with_formatter(&mut written, formatter)).ok()?;
+        let text = String::from_utf8(written).ok()?;
+        Some(text.replace('\n', &format!("\n{}", self.0.repeat(depth))))
+    }
 }
 
 #[cfg(test)]
@@ -128,6 +159,22 @@ mod tests {
         check("{\"c\": 5}", &["c", "e"], json!(2), "{\"c\": {\n    \"e\": 2\n  }}");
         check("{\"a\":1,\"a\":2}", &["a"], json!(3), "{\"a\":1,\"a\":3}");
         check("{\"a\\u0062\":1}", &["ab"], json!(3), "{\"a\\u0062\":3}");
+    }
+
+    #[test]
+    fn the_indentation_of_the_file_is_kept() {
+        check(
+            "{\n    \"s\": {\n        \"a\": 1\n    }\n}\n",
+            &["s", "b"],
+            json!({"c": [1]}),
+            "{\n    \"s\": {\n        \"a\": 1,\n        \"b\": {\n            \"c\": [\n                1\n            ]\n        }\n    }\n}\n",
+        );
+        check(
+            "{\n\t\"s\": {}\n}",
+            &["s", "b"],
+            json!({"c": 1}),
+            "{\n\t\"s\": {\n\t\t\"b\": {\n\t\t\t\"c\": 1\n\t\t}\n\t}\n}",
+        );
     }
 
     #[test]

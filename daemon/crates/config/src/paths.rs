@@ -193,6 +193,13 @@ impl ProjectFolders {
         Some(own.join(name)).filter(|path| path.exists())
     }
 
+    /// Where this entry is, as [`Self::find`] has it, or else would be made: in agentd's own folder. `None` where the project has none.
+    #[must_use]
+    pub fn place_of(&self, name: &str) -> Option<PathBuf> {
+        let own = || self.0.iter().find(|folder| folder.ends_with(".agentd")).map(|folder| folder.join(name));
+        self.find(name).or_else(own)
+    }
+
     /// The first existing one of these entries, agentd's before pi's.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<PathBuf> {

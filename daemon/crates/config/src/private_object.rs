@@ -12,7 +12,7 @@ use crate::{
     json_edit::{remove, set},
     json_file::{JsonFileError, parse, read_json},
     private_file::NeighbourLock,
-    private_file::{lock_until, replace_private},
+    private_file::{lock_until, replace, replace_private},
 };
 
 /// One change of the object.
@@ -22,6 +22,8 @@ pub enum MemberChange {
     Set(Vec<String>, Value),
     /// Takes a member of the object out.
     Remove(String),
+    /// Takes the member at a path of keys out, outermost first.
+    RemoveAt(Vec<String>),
 }
 
 /// The path of a file, and the locks of its writers.
@@ -65,14 +67,33 @@ pub enum PrivateObjectError {
 
 impl PrivateObject<'_> {
     /// Changes the object as `plan` says. `plan` sees it as it is now, and no writer that takes one of the locks comes between
-    /// that and the write. Comments, order, number forms and other members stay. The file's mode becomes 0600 with every write;
-    /// a reader sees the file before or after. Returns whether the file was written, and the value that `plan` passes on.
+    /// that and the write. Comments, order, number forms, indentation and other members stay. The file's mode becomes 0600 with every
+    /// write; a reader sees the file before or after. Returns whether the file was written, and the value that `plan` passes on.
     /// Blocks on the file system.
     ///
     /// # Errors
     /// [`PrivateObjectError`], or the error of `plan`; then the file is unchanged.
     pub fn edit<T, E: From<PrivateObjectError>>(
         &self,
+        plan: impl FnOnce(&Map<String, Value>) -> Result<(Vec<MemberChange>, T), E>,
+    ) -> Result<(bool, T), E> {
+        self.edit_with(|text| replace_private(self.path, text), plan)
+    }
+
+    /// [`Self::edit`] of a file that others may share: its mode stays as it is, and a new one is private.
+    ///
+    /// # Errors
+    /// Those of [`Self::edit`].
+    pub fn edit_shared<T, E: From<PrivateObjectError>>(
+        &self,
+        plan: impl FnOnce(&Map<String, Value>) -> Result<(Vec<MemberChange>, T), E>,
+    ) -> Result<(bool, T), E> {
+        self.edit_with(|text| replace(self.path, text), plan)
+    }
+
+    fn edit_with<T, E: From<PrivateObjectError>>(
+        &self,
+        write: impl FnOnce(&str) -> io::Result<()>,
         plan: impl FnOnce(&Map<String, Value>) -> Result<(Vec<MemberChange>, T), E>,
     ) -> Result<(bool, T), E> {
         let deadline = Instant::now() + self.timeout;
@@ -104,7 +125,7 @@ impl PrivateObject<'_> {
         }
         let written = after != before;
         if written {
-            replace_private(self.path, format!("{mark}{after}")).map_err(self.io())?;
+            write(&format!("{mark}{after}")).map_err(self.io())?;
         }
         Ok((written, passed_on))
     }
@@ -126,8 +147,9 @@ impl MemberChange {
     fn apply_to_text(&self, text: &str) -> Option<String> {
         match self {
             Self::Set(path, value) => set(text, &path.iter().map(String::as_str).collect::<Vec<_>>(), value),
-            Self::Remove(_) if text.trim().is_empty() => Some(text.to_owned()),
-            Self::Remove(key) => remove(text, key),
+            Self::Remove(_) | Self::RemoveAt(_) if text.trim().is_empty() => Some(text.to_owned()),
+            Self::Remove(key) => remove(text, &[key]),
+            Self::RemoveAt(path) => remove(text, &path.iter().map(String::as_str).collect::<Vec<_>>()),
         }
     }
 
@@ -135,6 +157,19 @@ impl MemberChange {
         match self {
             Self::Set(path, value) => put(object, path, value),
             Self::Remove(key) => drop(object.remove(key)),
+            Self::RemoveAt(path) => take_out(object, path),
+        }
+    }
+}
+
+fn take_out(object: &mut Map<String, Value>, path: &[String]) {
+    match path {
+        [] => {}
+        [key] => drop(object.remove(key)),
+        [key, below @ ..] => {
+            if let Some(Value::Object(inner)) = object.get_mut(key) {
+                take_out(inner, below);
+            }
         }
     }
 }
@@ -216,6 +251,11 @@ mod tests {
         ));
         assert!(place.change(Duration::ZERO, vec![set_key("a"), MemberChange::Remove("b".into())]).unwrap());
         let after = "\u{FEFF}{ // mine\n  \"a\": {\"key\": \"k\", \"n\": 1.0}\n}\n";
+        assert_eq!(fs::read_to_string(place.file()).unwrap(), after);
+        let deep = MemberChange::RemoveAt(vec!["a".into(), "n".into()]);
+        assert!(place.change(Duration::ZERO, vec![deep.clone()]).unwrap());
+        assert!(!place.change(Duration::ZERO, vec![deep]).unwrap());
+        let after = after.replace(", \"n\": 1.0}", " }");
         assert_eq!(fs::read_to_string(place.file()).unwrap(), after);
         assert!(!place.change(Duration::ZERO, vec![set_key("a"), MemberChange::Remove("b".into())]).unwrap());
     }

@@ -122,6 +122,7 @@ fn open(url: &str, home: &Path, scenario: &str) -> Result<(Arc<McpSession>, Task
         network: Arc::new(Network::default()),
         agent_dir: AgentDir::at(home),
         auth: None,
+        log: shared.log(home),
     };
     let session = McpSession::new(config, &context, OutputStorage::from(home), &shared);
     Ok((session.ok_or("mcp.json has no server")?, tasks))

@@ -3,6 +3,7 @@
 //! The user's file stands in the agent directory, the project's in `.agentd` or `.pi` of the working directory, and counts only in a trusted
 //! project. An entry that is wrong is reported with its file and left out; the others count.
 
+mod edit;
 mod entry;
 mod oauth_config;
 mod server_config;
@@ -11,17 +12,21 @@ mod sign_in;
 use std::{collections::BTreeMap, path::Path};
 
 use agentd_config::{AgentDir, ProjectFolders, read_json, read_project_json};
-use agentd_protocol::resources::{Diagnostic, DiagnosticKind};
+use agentd_protocol::{
+    mcp::GivenMcpServers,
+    resources::{Diagnostic, DiagnosticKind},
+};
 use serde_json::Value;
 
-use self::entry::{Entry, parse};
 pub use self::{
+    edit::{EditedConfig, McpEditError, edit_mcp_config},
     oauth_config::{ClientRegistration, Grant, IdentityProvider, OAuthConfig, SignIn},
-    server_config::{Endpoint, RevisionChoice, ServerConfig},
+    server_config::{Endpoint, MCP_FILE, RevisionChoice, ServerConfig},
 };
-
-/// The name of the file.
-pub const MCP_FILE: &str = "mcp.json";
+use self::{
+    entry::{Entry, parse},
+    server_config::is_namesake,
+};
 
 /// The servers of a session, as the files have them.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -43,6 +48,18 @@ impl McpConfig {
             entries_of(file, &path, found).unwrap_or_default()
         });
         Self::merged(layers.into_iter().flatten().collect(), project.unwrap_or_default(), found)
+    }
+
+    /// These, with servers that a client gives. Of two servers whose tools would have the same names the client's counts.
+    #[must_use]
+    pub fn with_given(mut self, given: &[ServerConfig]) -> Self {
+        let is_free = |server: &ServerConfig| {
+            !given.iter().any(|given| given.name == server.name || is_namesake(&given.name, &server.name))
+        };
+        self.servers.retain(is_free);
+        self.servers.extend(given.iter().cloned());
+        self.servers.sort_by(|one, other| one.name.cmp(&other.name));
+        self
     }
 
     /// The entries of the project replace those of the user, or change some of their fields.
@@ -98,6 +115,35 @@ impl McpConfig {
     }
 }
 
+/// The servers that a client gives: entries as in `mcp.json`, whose values are taken as they are.
+///
+/// # Errors
+/// The first entry that cannot be used, and why. The text quotes no value that could be a secret.
+pub fn given_servers(servers: &GivenMcpServers) -> Result<Vec<ServerConfig>, String> {
+    let mut given: Vec<ServerConfig> = Vec::new();
+    for (name, entry) in &servers.0 {
+        let parsed =
+            parse(name, entry, Path::new("")).map_err(|problem| format!("server \"{name}\": {problem}"))?;
+        let (Entry::Server(mut server), _) = parsed else {
+            return Err(format!("server \"{name}\": it has neither \"command\" nor \"url\""));
+        };
+        if let Some(other) = given.iter().find(|other| is_namesake(name, &other.name)) {
+            return Err(format!(
+                "server \"{name}\": it has the same tool names as \"{}\": rename one",
+                other.name
+            ));
+        }
+        if server.uses_login() {
+            return Err(format!("server \"{name}\": \"auth\" counts in the user's mcp.json only"));
+        }
+        server.is_literal = true;
+        // Its values are those of one session.
+        server.shared = false;
+        given.push(*server);
+    }
+    Ok(given)
+}
+
 /// The entries of a file. What is wrong with it goes to `found`.
 fn entries_of(
     file: Result<Option<Value>, agentd_config::JsonFileError>,
@@ -135,11 +181,6 @@ fn entries_of(
         }
     });
     Some(entries.collect())
-}
-
-/// Whether two servers' tools would have the same names.
-fn is_namesake(one: &str, other: &str) -> bool {
-    one != other && one.replace('-', "_") == other.replace('-', "_")
 }
 
 /// Reads an entry, for the laws.
@@ -195,6 +236,31 @@ mod tests {
         assert_eq!(config.servers[1].exposure_of("x"), McpExposure::Hidden, "kept");
         assert_eq!(found.len(), 1);
         assert!(found[0].contains("/p/mcp.json") && found[0].contains("\"d\""), "{found:?}");
+    }
+
+    #[test]
+    fn servers_of_a_client_count_before_those_of_the_files() {
+        let given = |servers: Value| given_servers(&serde_json::from_value(servers).unwrap());
+        let servers = given(
+            json!({"b": {"url": "https://b.example"}, "a_c": {"command": "!x", "env": {"K": "!${K}"}}}),
+        );
+        let servers = servers.unwrap();
+        assert!(servers.iter().all(|server| server.is_literal && !server.shared));
+        let (config, _) =
+            of(&json!({"b": {"command": "b"}, "a-c": {"command": "c"}, "d": {"command": "d"}}), &json!({}));
+        let config = config.with_given(&servers);
+        let (none, u) = (Path::new(""), Path::new("/u/mcp.json"));
+        assert_eq!(names(&config), [("a_c", none), ("b", none), ("d", u)]);
+        for (servers, says) in [
+            (json!({"a b": {"command": "hush"}}), "letters"),
+            (json!({"a": {}}), "neither"),
+            (json!({"a": {"url": "https://hush", "auth": {"provider": "p"}}}), "user's mcp.json only"),
+            (json!({"a": {"url": "https://hush", "type": "sse"}}), "/mcp"),
+            (json!({"a-b": {"command": "x"}, "a_b": {"command": "y"}}), "rename one"),
+        ] {
+            let problem = given(servers).unwrap_err();
+            assert!(problem.contains(says) && !problem.contains("hush"), "{problem}");
+        }
     }
 
     #[test]

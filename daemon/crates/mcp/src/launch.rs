@@ -23,6 +23,8 @@ use crate::{
     oauth::{
         Authorization, AuthorizationParts, FilledIn, OAuthHttp, SignInStore, TokenSource, ValueResolver,
     },
+    server_log::ServerLog,
+    values::filled_in,
 };
 
 /// The surroundings of a server.
@@ -46,21 +48,23 @@ pub struct ServerContext {
     pub agent_dir: AgentDir,
     /// The user's logins, for servers that take the token of one.
     pub auth: Option<Auth>,
+    /// What servers say.
+    pub log: ServerLog,
 }
 
 impl ServerContext {
-    /// The command of a server that is started.
+    /// The command of a server that is started. Runs the commands of its values.
     ///
     /// # Errors
-    /// A variable that is not set.
-    pub(crate) fn command(&self, config: &ServerConfig) -> Result<CommandSpec, String> {
+    /// A variable that is not set, or a command of a value that fails.
+    pub(crate) async fn command(&self, config: &ServerConfig) -> Result<CommandSpec, String> {
         let Endpoint::Stdio { command, args, env, cwd } = &config.endpoint else {
             return Err("it is not a program".to_owned());
         };
         let expanded = |text: &String| expand_tilde(text, &self.variables).into_os_string();
         let mut environment = self.child_environment.to_vec();
         for (name, value) in env {
-            environment.push((name.into(), self.filled_in(name, value)?.into()));
+            environment.push((name.into(), self.value(config, name, value).await?.into()));
         }
         let cwd = cwd
             .as_deref()
@@ -82,11 +86,11 @@ impl ServerContext {
         })
     }
 
-    /// The address of a server that is reached by HTTP.
+    /// The address of a server that is reached by HTTP. Runs the commands of its values.
     ///
     /// # Errors
-    /// A variable that is not set, a header that cannot be sent, or a network that cannot be used.
-    pub(crate) fn endpoint(
+    /// A variable that is not set, a command of a value that fails, a header that cannot be sent, or a network that cannot be used.
+    pub(crate) async fn endpoint(
         &self,
         config: &ServerConfig,
         authorization: Option<Arc<Authorization>>,
@@ -97,7 +101,7 @@ impl ServerContext {
         let parsed = Url::parse(url).map_err(|error| format!("its URL cannot be used: {error}"))?;
         let mut filled = HeaderMap::new();
         for (name, value) in headers {
-            let text = self.filled_in(name, value)?;
+            let text = self.value(config, name, value).await?;
             // Servers quote a token without the word before it.
             if let Some((_, token)) = text.split_once(' ').filter(|_| Redactor::hides(name)) {
                 register_secret(token);
@@ -125,11 +129,16 @@ impl ServerContext {
             SignIn::OAuth(oauth) => TokenSource::OAuth(oauth.clone()),
             SignIn::Login(provider) => TokenSource::Login(provider.clone(), self.auth.clone()),
         };
-        let (context, paths) = (self.clone(), self.clone());
+        let (is_literal, variables, paths) = (config.is_literal, self.variables.clone(), self.clone());
         let values = ValueResolver {
             fill_in: Arc::new(move |name, value| {
-                let filled = context.filled_in(name, value.expose());
-                let filled: FilledIn = Box::pin(async move { filled });
+                let (name, value, variables) = (name.to_owned(), value.clone(), variables.clone());
+                let filled: FilledIn = Box::pin(async move {
+                    if is_literal {
+                        return Ok(value.expose().to_owned());
+                    }
+                    filled_in(&name, value.expose(), &variables).await
+                });
                 filled
             }),
             path: Arc::new(move |text| resolve_path(text, &paths.cwd, &paths.variables)),
@@ -147,27 +156,13 @@ impl ServerContext {
         }))
     }
 
-    /// A value with every `${NAME}` filled in. What comes from a variable, or has a telling name, is a secret from here on.
-    fn filled_in(&self, name: &str, value: &str) -> Result<String, String> {
-        let mut filled = String::new();
-        let mut rest = value;
-        while let Some((before, after)) = rest.split_once("${") {
-            let Some((variable, behind)) = after.split_once('}') else {
-                return Err(format!("\"{name}\": \"${{\" without \"}}\""));
-            };
-            let found = self.variables.get(variable).ok_or_else(|| {
-                format!("\"{name}\": the variable {variable} is not set: set it where agentd is started")
-            })?;
-            register_secret(found);
-            filled.push_str(before);
-            filled.push_str(found);
-            rest = behind;
+    /// A value of `env` or `headers`, filled in.
+    async fn value(&self, config: &ServerConfig, name: &str, value: &str) -> Result<String, String> {
+        if config.is_literal {
+            register_secret(value);
+            return Ok(value.to_owned());
         }
-        filled.push_str(rest);
-        if Redactor::hides(name) {
-            register_secret(&filled);
-        }
-        Ok(filled)
+        filled_in(name, value, &self.variables).await
     }
 
     /// The answer to `roots/list`: the working directory.
@@ -212,6 +207,7 @@ mod tests {
             network: Arc::default(),
             agent_dir: AgentDir::at("/agent"),
             auth: None,
+            log: ServerLog::at("/nowhere/mcp.log".into()),
         }
     }
 
@@ -235,12 +231,13 @@ mod tests {
             shared: false,
             roots: true,
             description: None,
+            is_literal: false,
         }
     }
 
-    #[test]
-    fn commands_are_filled_in() {
-        let command = context().command(&config("npx", &[("A", "<${K}${K}>"), ("B", "$K")])).unwrap();
+    #[tokio::test]
+    async fn commands_are_filled_in() {
+        let command = context().command(&config("npx", &[("A", "<${K}${K}>"), ("B", "$K")])).await.unwrap();
         assert_eq!((command.program.to_str(), command.cwd.to_str()), (Some("npx"), Some("/w d")));
         assert_eq!(command.args, ["/h/x", "y"]);
         let env: Vec<(&str, &str)> = command
@@ -250,16 +247,24 @@ mod tests {
             .collect();
         assert_eq!(env, [("PATH", "/bin"), ("A", "<value-of-kvalue-of-k>"), ("B", "$K")]);
         for (command, program) in [("./s", "/w d/./s"), ("~/s", "/h/s"), ("/s", "/s")] {
-            let spec = context().command(&config(command, &[])).unwrap();
+            let spec = context().command(&config(command, &[])).await.unwrap();
             assert_eq!(spec.program.to_str(), Some(program));
         }
     }
 
-    #[test]
-    fn a_variable_that_is_not_set_is_named() {
-        let problem = context().command(&config("x", &[("A", "${NOT_SET}")])).unwrap_err();
+    #[tokio::test]
+    async fn values_that_a_client_gives_are_taken_as_they_are() {
+        let config = ServerConfig { is_literal: true, ..config("x", &[("A", "${K}"), ("B", "!echo x")]) };
+        let command = context().command(&config).await.unwrap();
+        let values: Vec<&str> = command.env.iter().map(|(_, value)| value.to_str().unwrap()).collect();
+        assert_eq!(values, ["/bin", "${K}", "!echo x"]);
+    }
+
+    #[tokio::test]
+    async fn a_variable_that_is_not_set_is_named() {
+        let problem = context().command(&config("x", &[("A", "${NOT_SET}")])).await.unwrap_err();
         assert!(problem.contains("\"A\"") && problem.contains("NOT_SET"), "{problem}");
-        assert!(context().command(&config("x", &[("A", "${K")])).is_err());
+        assert!(context().command(&config("x", &[("A", "${K")])).await.is_err());
     }
 
     #[test]

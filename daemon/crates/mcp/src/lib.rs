@@ -15,32 +15,40 @@ mod elicitation;
 pub mod fuzz;
 mod header_arguments;
 mod http;
+mod inspect;
 mod launch;
 mod line_reader;
 mod message;
 mod names;
 mod oauth;
 mod peer;
+mod prompt;
 mod resource_tools;
 mod result;
 mod revision;
 mod search;
 mod search_tool;
 mod server;
+mod server_log;
 mod session;
 mod shared;
 mod sse;
 mod stdio;
 mod tool;
 mod transport;
+mod values;
 
 pub use config::{
-    ClientRegistration, Endpoint, Grant, IdentityProvider, MCP_FILE, McpConfig, OAuthConfig, RevisionChoice,
-    ServerConfig, SignIn,
+    ClientRegistration, EditedConfig, Endpoint, Grant, IdentityProvider, MCP_FILE, McpConfig, McpEditError,
+    OAuthConfig, RevisionChoice, ServerConfig, SignIn, edit_mcp_config, given_servers,
 };
 pub use elicitation::{UserAnswer, UserInput};
+pub use inspect::obstacles;
 pub use launch::ServerContext;
 pub use oauth::{OAuthError, StartedSignIn, sign_out, stored_secrets};
+pub use prompt::{PromptCommand, PromptError, PromptText};
+pub use resource_tools::RESOURCE_URL;
 pub use search_tool::SEARCH_TOOL;
+pub use server_log::{MCP_LOG, ServerLog};
 pub use session::{McpSession, ServerTool, ToolSink};
 pub use shared::SharedServers;

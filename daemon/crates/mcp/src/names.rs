@@ -57,7 +57,7 @@ pub(crate) fn is_of_one_server(name: &str) -> bool {
     name.starts_with(NAME_START)
 }
 
-/// Whether a name may be that of a tool of a server; a long one is cut.
+/// Whether a name may be that of a tool or prompt of a server; a long one is cut.
 pub(crate) fn may_name(server: &str, name: &str) -> bool {
     let begins = format!("{}__", namespace(server));
     let length = begins.len().min(BEFORE_HASH);

@@ -47,6 +47,9 @@ pub(crate) trait PeerHandler: Send + Sync {
     /// A notification that belongs to no request.
     fn notification(&self, method: &str, params: &Value);
 
+    /// Something that the server wrote to its standard error.
+    fn errors(&self, _text: &str) {}
+
     /// The answer to `roots/list`; `None` where roots were not declared.
     fn roots(&self) -> Option<Value>;
 }

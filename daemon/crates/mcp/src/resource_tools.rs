@@ -15,6 +15,9 @@ use crate::{
     server::McpServer,
 };
 
+/// What a URL of a resource begins with; the server's name follows, a slash, and the resource's own URI as it stands.
+pub const RESOURCE_URL: &str = "mcp://";
+
 /// Pages of one server that are listed where no server is named.
 const MAX_PAGES: usize = 100;
 

@@ -29,7 +29,7 @@ pub(crate) struct Spill<'a> {
     pub(crate) storage: &'a OutputStorage,
     /// The server, for names and texts.
     pub(crate) server: &'a str,
-    /// The tool, by the server's name.
+    /// The tool or prompt, by the server's name.
     pub(crate) tool: &'a str,
     /// Whether the model can read the server's resources.
     pub(crate) reads_resources: bool,
@@ -93,7 +93,8 @@ fn content_bytes(value: &Value) -> usize {
     }
 }
 
-fn read_block(block: &Value, spill: &Spill<'_>) -> ContentBlock {
+/// A block of content as the model gets it. Writes files; blocks.
+pub(crate) fn read_block(block: &Value, spill: &Spill<'_>) -> ContentBlock {
     let text = |key: &str| block.get(key).and_then(Value::as_str).unwrap_or_default();
     match text("type") {
         "text" => ContentBlock::text(text("text")),

@@ -7,6 +7,7 @@ mod calls;
 mod follow;
 mod handshake;
 mod lists;
+mod prompts;
 mod rounds;
 mod sign_in;
 mod subscription;
@@ -29,7 +30,7 @@ use self::{
 };
 use crate::{
     config::ServerConfig, definition::ToolDefinition, elicitation::UserInput, launch::ServerContext,
-    oauth::Authorization, peer::PeerHandler,
+    oauth::Authorization, peer::PeerHandler, prompt::PromptList, server_log::ServerLogSource,
 };
 
 /// The pause after the first failure; each further one doubles it.
@@ -57,6 +58,7 @@ pub(crate) struct McpServer {
     /// Of a server that is reached by HTTP, where no header of its entry does it.
     authorization: Option<Arc<Authorization>>,
     state: Mutex<State>,
+    prompts: PromptList,
     /// Held while a connection is made.
     connecting: Arc<tokio::sync::Mutex<()>>,
     /// Fires when no session has the server any more.
@@ -69,8 +71,9 @@ pub(crate) struct ServerLease(Arc<McpServer>);
 impl ServerLease {
     pub(crate) fn new(config: ServerConfig, context: ServerContext) -> Arc<Self> {
         let (state, connecting, closing) = (Mutex::default(), Arc::default(), CancellationToken::new());
-        let authorization = context.authorization(&config);
-        Arc::new(Self(Arc::new(McpServer { config, context, authorization, state, connecting, closing })))
+        let (authorization, prompts) = (context.authorization(&config), PromptList::default());
+        let server = McpServer { config, context, authorization, state, prompts, connecting, closing };
+        Arc::new(Self(Arc::new(server)))
     }
 }
 
@@ -124,9 +127,12 @@ pub(crate) struct ServerView {
 struct Events {
     /// Wakes the reading of tools.
     tools_changed: Arc<Notify>,
+    /// Wakes the reading of prompts.
+    prompts_changed: Arc<Notify>,
     /// The answer to `roots/list`.
     roots: Option<Value>,
     server: String,
+    log: ServerLogSource,
 }
 
 impl PeerHandler for Events {
@@ -137,13 +143,14 @@ impl PeerHandler for Events {
     fn notification(&self, method: &str, params: &Value) {
         match method {
             "notifications/tools/list_changed" => self.tools_changed.notify_one(),
-            "notifications/message" => {
-                let text = params.get("data").map(Value::to_string).unwrap_or_default();
-                let text = text_bounds::head(&text, MAX_ERROR);
-                tracing::debug!(server = self.server, message = %scrub(text), "an MCP server says");
-            }
+            "notifications/prompts/list_changed" => self.prompts_changed.notify_one(),
+            "notifications/message" => self.log.message(params),
             _ => {}
         }
+    }
+
+    fn errors(&self, text: &str) {
+        self.log.errors(text);
     }
 
     fn roots(&self) -> Option<Value> {
@@ -284,11 +291,13 @@ impl McpServer {
     async fn make_connection(self: &Arc<Self>) -> Result<Arc<Connection>, String> {
         self.lock().is_connecting = true;
         self.tell(false);
-        let tools_changed = Arc::new(Notify::new());
+        let (tools_changed, prompts_changed) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let handler = Arc::new(Events {
             tools_changed: Arc::clone(&tools_changed),
+            prompts_changed: Arc::clone(&prompts_changed),
             roots: self.config.roots.then(|| self.context.roots()),
             server: self.config.name.clone(),
+            log: self.context.log.of_server(&self.config.name),
         });
         let connecting = connect(&self.config, &self.context, self.authorization.clone(), handler);
         let connected = self.closing.run_until_cancelled(connecting).await;
@@ -330,12 +339,13 @@ impl McpServer {
                 let state = self.lock();
                 (state.connections, Arc::clone(&state.tools_changed))
             };
-            self.context.tasks.spawn(Self::follow(
-                Arc::downgrade(self),
-                Arc::downgrade(connection),
-                number,
-                tools_changed,
-            ));
+            let weak = (Arc::downgrade(self), Arc::downgrade(connection));
+            if connection.facts.has_prompts {
+                let (peer, over) = (connection.peer.clone(), connection.over.clone());
+                let prompts = Self::follow_prompts(Arc::downgrade(self), peer, over, prompts_changed.clone());
+                self.context.tasks.spawn(prompts);
+            }
+            self.context.tasks.spawn(Self::follow(weak, number, (tools_changed, prompts_changed)));
         }
         self.tell(outcome.is_ok());
         outcome

@@ -2,6 +2,8 @@
 
 mod deferred;
 mod entry;
+mod prompts;
+mod resources;
 mod sign_ins;
 
 use std::{
@@ -61,6 +63,8 @@ struct Inner {
     storage: OutputStorage,
     servers: Mutex<BTreeMap<String, SessionServer>>,
     names: Mutex<NameTable>,
+    /// The names of prompts, which are apart from those of tools.
+    prompt_names: Mutex<NameTable>,
     /// The names of deferred tools that the model has loaded.
     loaded: Mutex<BTreeSet<String>>,
     /// Sign-ins that wait for the user, by their ids.
@@ -120,6 +124,7 @@ impl McpSession {
             storage,
             servers: Mutex::new(servers),
             names: Mutex::default(),
+            prompt_names: Mutex::default(),
             sink: OnceLock::new(),
             user: OnceLock::new(),
             started: OnceLock::new(),
@@ -365,6 +370,11 @@ impl Inner {
     fn names(&self) -> MutexGuard<'_, NameTable> {
         // No method panics halfway.
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn prompt_names(&self) -> MutexGuard<'_, NameTable> {
+        // No method panics halfway.
+        self.prompt_names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn sign_ins(&self) -> MutexGuard<'_, BTreeMap<String, ServerSignIn>> {

@@ -87,13 +87,13 @@ pub(crate) async fn start(
         return Err("its standard streams are not there".to_owned());
     };
     let transport = PeerTransport { tells_cancellation: true, tasks: tasks.clone() };
-    let (peer, messages) = Peer::new(handler, transport);
+    let (peer, messages) = Peer::new(Arc::clone(&handler), transport);
     let (over, gone) = (CancellationToken::new(), CancellationToken::new());
     // Fire at the end of the output, and of the errors.
     let (read, said) = (CancellationToken::new(), CancellationToken::new());
     let tail = ErrorTail::default();
     tasks.spawn(write_messages(messages, input, over.clone()));
-    tasks.spawn(keep_tail(errors, tail.clone(), over.clone(), said.clone()));
+    tasks.spawn(read_errors(errors, (tail.clone(), handler), over.clone(), said.clone()));
     tasks.spawn({
         let (peer, over, read) = (peer.clone(), over.clone(), read.clone());
         async move {
@@ -207,9 +207,9 @@ async fn receive(line: Vec<u8>, peer: &Peer) {
     }
 }
 
-async fn keep_tail(
+async fn read_errors(
     mut errors: OutputPipe,
-    tail: ErrorTail,
+    (tail, handler): (ErrorTail, Arc<dyn PeerHandler>),
     over: CancellationToken,
     said: CancellationToken,
 ) {
@@ -217,7 +217,9 @@ async fn keep_tail(
     let reading = async {
         let (mut text, mut buffer) = (Utf8Stream::default(), vec![0; 4096]);
         while let Ok(count @ 1..) = errors.read(&mut buffer).await {
-            tail.push(&text.push(&buffer[..count]));
+            let text = text.push(&buffer[..count]);
+            tail.push(&text);
+            handler.errors(&text);
         }
     };
     over.run_until_cancelled(reading).await;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use agentd_config::{Environment, resources::ResourceFlags};
+use agentd_mcp::ServerConfig;
 use agentd_protocol::{
     model::ThinkingLevel,
     settings::{
@@ -51,6 +52,10 @@ pub struct SessionOptions {
     pub ssh: Option<SshTarget>,
     /// `--no-context-files`.
     pub no_context_files: bool,
+    /// `--no-mcp`: no MCP server is read or connected.
+    pub no_mcp: bool,
+    /// MCP servers that the client gives the session.
+    pub mcp_servers: Vec<ServerConfig>,
     /// `--skill`, `--prompt-template` and what leaves the others out.
     pub resources: ResourceFlags,
     /// `--permissions` and `--permission-rules`.

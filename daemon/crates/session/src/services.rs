@@ -15,7 +15,7 @@ use agentd_process::{
 };
 use agentd_protocol::settings::BashSettings;
 use agentd_sandbox::SandboxPolicy;
-use agentd_tools::operations::SshTarget;
+use agentd_tools::{UrlReader, operations::SshTarget};
 use tokio_util::task::TaskTracker;
 
 use crate::sandbox::SupportCache;
@@ -134,6 +134,8 @@ pub struct ToolContext {
     pub shell_path: Option<PathBuf>,
     /// The setting `shellCommandPrefix`.
     pub shell_command_prefix: Option<String>,
+    /// Reads URLs that are no files.
+    pub urls: Arc<dyn UrlReader>,
     /// The complete environment of child processes.
     pub environment: ChildEnvironment,
     /// The folder for temporary files.

@@ -43,7 +43,7 @@ pub use limits::{MAX_BYTES, MAX_LINES};
 pub use ls::{Ls, LsTool};
 pub use path::resolve_path_argument;
 pub use processes::process_tools;
-pub use read::ReadTool;
+pub use read::{ReadTool, UrlContent, UrlReader};
 pub use search::{SearchKind, SearchTool};
 pub use truncate::{TextLimits, count_lines, format_size, truncate_head, truncate_tail};
 pub use undo::CommandWatch;

@@ -4,6 +4,7 @@ mod check;
 mod config_files;
 mod folders;
 mod keys;
+mod mcp;
 mod models;
 mod program;
 mod servers;
@@ -68,6 +69,7 @@ fn files(context: &Context, found: Option<&LoadedSetup>) -> Vec<Check> {
             checks.extend(keys::misspelt(found));
             checks.push(models::default_model(found));
             checks.push(folders::sessions(context, found));
+            checks.extend(mcp::check(context, found));
             checks.extend(telemetry::check(context, found));
         }
         None => checks.push(no_agent_dir(context)),

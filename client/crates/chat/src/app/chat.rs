@@ -33,6 +33,8 @@ pub(crate) struct Chat {
     pub(crate) completions: Completions,
     /// Prompt templates and skills of the session.
     pub(crate) commands: Vec<SlashCommand>,
+    /// The prompts of MCP servers, which are commands.
+    pub(crate) server_prompts: Vec<(String, Vec<String>)>,
     pub(crate) panel: Option<Panel>,
     /// Questions of the session, the first one on the screen.
     pub(crate) questions: VecDeque<ExtensionUiRequest>,
@@ -111,6 +113,7 @@ impl Chat {
             history: PromptHistory::default(),
             completions: Completions::default(),
             commands: Vec::new(),
+            server_prompts: Vec::new(),
             panel: None,
             questions: VecDeque::new(),
             question: None,

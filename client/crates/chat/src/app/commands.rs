@@ -53,7 +53,9 @@ pub(super) fn run(chat: &mut Chat, text: &str) -> Option<Vec<Effect>> {
     let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let rest = rest.trim();
     if !OWN.iter().any(|own| own.name == name) {
-        if chat.commands.iter().any(|command| command.name == name) || !is_a_name(name) {
+        // The daemon knows what servers have that are only being connected.
+        let is_of_server = name.starts_with("mcp__");
+        if is_of_server || chat.commands.iter().any(|command| command.name == name) || !is_a_name(name) {
             return None;
         }
         chat.flash =

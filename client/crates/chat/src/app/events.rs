@@ -111,6 +111,14 @@ pub(super) fn event(chat: &mut Chat, event: &Event) -> Vec<Effect> {
         Event::ThinkingLevelChanged(changed) => {
             chat.session.thinking_level = changed.level;
         }
+        Event::McpServersChange(change) => {
+            let prompts: Vec<_> =
+                change.servers.iter().map(|it| (it.name.clone(), it.prompts.clone())).collect();
+            if prompts != chat.server_prompts {
+                chat.server_prompts = prompts;
+                return vec![Effect::Call(Box::new(Call::Commands))];
+            }
+        }
         Event::SessionInfoChanged(changed) => chat.session.session_name.clone_from(&changed.name),
         Event::EntryAppended(appended) => {
             if let Some(EntryBody::ModelChange { provider, model_id }) =

@@ -110,6 +110,8 @@ pub(crate) enum Call {
     Compact(Option<String>),
     Rename(String),
     Stats,
+    /// The commands of the session, which come and go with MCP servers.
+    Commands,
     /// Asked for by `/usage`, to be shown.
     Usage,
     Tree,
@@ -147,6 +149,7 @@ pub(crate) enum Reply {
     Compacted,
     Renamed(String),
     Stats(SessionStats),
+    Commands(Vec<SlashCommand>),
     Usage(SessionStats),
     Tree(Entries),
     Navigated(Box<Navigated>, Vec<Json<SessionMessage>>),

@@ -83,6 +83,7 @@ pub(super) fn reply(chat: &mut Chat, reply: Reply) -> Vec<Effect> {
         Reply::Compacted | Reply::Answered => {}
         Reply::Renamed(name) => chat.flash = Some(format!("The session is named {}.", one_line(&name))),
         Reply::Stats(stats) => chat.stats = Some(stats),
+        Reply::Commands(commands) => chat.commands = commands,
         Reply::Usage(stats) => {
             notice(chat, NoticeLevel::Info, usage(&stats));
             chat.stats = Some(stats);

@@ -91,6 +91,7 @@ async fn answered(client: &Client, session: &str, folder: PathBuf, call: Call) -
             Reply::Renamed(name)
         }
         Call::Stats => Reply::Stats(client.call_in::<rpc::GetSessionStats>(session, &none).await?),
+        Call::Commands => Reply::Commands(client.call_in::<rpc::GetCommands>(session, &none).await?.commands),
         Call::Usage => Reply::Usage(client.call_in::<rpc::GetSessionStats>(session, &none).await?),
         Call::Tree => {
             Reply::Tree(client.call_in::<rpc::GetEntries>(session, &GetEntriesParams::default()).await?)

@@ -337,6 +337,28 @@ fn commands_are_offered_and_run() {
 }
 
 #[test]
+fn prompts_of_servers_are_offered_once_they_are_there() {
+    let mut program = Program::new(60, 14, json!([]));
+    let server = |prompts: Value| {
+        json!({"type": "mcp_servers_change", "servers": [{
+            "name": "files", "path": "/p", "transport": "stdio", "state": "connected", "enabled": true,
+            "exposure": "deferred", "shared": false, "tools": [], "prompts": prompts,
+        }]})
+    };
+    let effects = program.event(server(json!(["explain"])));
+    assert_eq!(calls(&effects), [&Call::Commands]);
+    assert!(program.event(server(json!(["explain"]))).is_empty(), "nothing has changed");
+    let commands = json!([{"name": "mcp__files__explain", "description": "Explains a file", "source": "prompt",
+        "sourceInfo": {"path": "/p", "source": "mcp", "scope": "user", "origin": "top-level"}}]);
+    program.take(Message::Reply(Box::new(Reply::Commands(serde_json::from_value(commands).unwrap()))));
+    program.type_text("/mcp");
+    assert!(program.screen().contains("Explains a file"), "{}", program.screen());
+    // One that is not known yet is for the daemon to judge.
+    program.type_text("__files__other");
+    assert!(matches!(calls(&program.enter())[..], [Call::Prompt(_)]));
+}
+
+#[test]
 fn files_are_offered_for_the_newest_query() {
     let mut program = Program::new(50, 10, json!([]));
     let effects = program.type_text("see @ma");

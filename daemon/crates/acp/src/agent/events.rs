@@ -12,6 +12,7 @@ use agentd_protocol::{
         AgentSettled, AutoRetryStart, CompactionEnd, EntryAppended, MessageEnd, MessageStart, ModelFallback,
         SessionInfoChanged, ThinkingLevelChanged, ToolExecutionEnd, ToolExecutionStart, ToolExecutionUpdate,
     },
+    mcp::McpServersChange,
     message::{AssistantMessage, Message, StopReason},
     permissions::PermissionsChanged,
     ui::{ExtensionUiRequest, UiRequestResolved},
@@ -72,6 +73,9 @@ impl Agent {
             }),
             "thinking_level_changed" => {
                 with(line, |event: ThinkingLevelChanged| self.level_changed(id, event.level, effects));
+            }
+            "mcp_servers_change" => {
+                with(line, |event: McpServersChange| self.servers_changed(id, &event, effects));
             }
             "permissions_changed" => {
                 with(line, |event: PermissionsChanged| {

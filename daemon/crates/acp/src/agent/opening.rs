@@ -3,6 +3,7 @@
 use agentd_protocol::{
     command::{Entries, GetEntriesParams, Levels, Models, NoParams},
     daemon::{OpenSessionParams, OpenedSession},
+    mcp::McpServersChange,
     resources::SlashCommands,
 };
 use serde::Serialize;
@@ -13,7 +14,7 @@ use super::{
     state::{Agent, DaemonCall, Effects, OpenRequest, Opening, Purpose, Session},
 };
 use crate::{
-    history,
+    history, mcp_servers,
     options::ModelChoice,
     requests::OpenParams,
     rpc::{RequestId, RpcError},
@@ -77,6 +78,7 @@ impl Agent {
     ) -> Result<(), RpcError> {
         given.check()?;
         let OpenParams { session_id, cwd, mcp_servers } = given;
+        let mcp_servers = mcp_servers::given(mcp_servers.as_deref().unwrap_or_default())?;
         let mut args = self.options.session_args.clone();
         match (purpose, &session_id) {
             (Purpose::New, _) => {}
@@ -101,13 +103,17 @@ impl Agent {
                 args.extend(["--session".to_owned(), asked.clone()]);
             }
         }
-        let params =
-            OpenSessionParams { cwd, args, env: self.options.env.clone(), ..OpenSessionParams::default() };
+        let params = OpenSessionParams {
+            cwd,
+            args,
+            env: self.options.env.clone(),
+            mcp_servers,
+            ..OpenSessionParams::default()
+        };
         let open = OpenRequest {
             request: id.clone(),
             purpose,
             asked: session_id.filter(|_| purpose != Purpose::Fork),
-            mcp_servers: mcp_servers.into_iter().map(|server| server.name).collect(),
         };
         self.ask(DaemonCall::Open(Box::new(open)), "open_session", None, &params, effects);
         Ok(())
@@ -115,7 +121,7 @@ impl Agent {
 
     /// The daemon has opened a session, or not.
     pub(super) fn opened(&mut self, open: OpenRequest, answer: Answer<'_>, effects: &mut Effects) {
-        let OpenRequest { request, purpose, asked, mcp_servers } = open;
+        let OpenRequest { request, purpose, asked } = open;
         let opened: OpenedSession = match data(answer) {
             Ok(opened) => opened,
             Err(error) => return failed(&request, &error, effects),
@@ -135,12 +141,6 @@ impl Agent {
         }
         session.held = opened.pending_ui;
         session.remarks = opened.warnings;
-        if !mcp_servers.is_empty() {
-            let names = mcp_servers.join(", ");
-            session.remarks.push(format!(
-                "This version of agentd connects to no MCP servers: the tools of {names} are not there."
-            ));
-        }
         session.opening = Some(Opening { request, purpose, missing: 0, entries: None });
         self.sessions.insert(id.clone(), session);
         self.gather(&id, effects);
@@ -245,13 +245,28 @@ impl Agent {
             config_options: session.options.all(),
         };
         done(&request, &opened, effects);
-        let commands = DaemonCall::Commands { session: id.to_owned() };
-        self.ask(commands, "get_commands", Some(id), &NoParams {}, effects);
+        self.ask_for_commands(id, effects);
         if purpose != Purpose::New {
             let stats = DaemonCall::Stats { session: id.to_owned(), ends_turn: false };
             self.ask(stats, "get_session_stats", Some(id), &NoParams {}, effects);
         }
         self.tell_remarks_as_notices(id, effects);
+    }
+
+    fn ask_for_commands(&mut self, id: &str, effects: &mut Effects) {
+        let commands = DaemonCall::Commands { session: id.to_owned() };
+        self.ask(commands, "get_commands", Some(id), &NoParams {}, effects);
+    }
+
+    /// MCP servers have changed. Those that are connected after a session was opened bring further commands.
+    pub(super) fn servers_changed(&mut self, id: &str, event: &McpServersChange, effects: &mut Effects) {
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        let with_prompts = event.servers.iter().filter(|server| !server.prompts.is_empty());
+        let prompts = with_prompts.map(|server| (server.name.clone(), server.prompts.clone())).collect();
+        let before = std::mem::replace(&mut session.server_prompts, prompts);
+        if session.server_prompts != before && session.opening.is_none() {
+            self.ask_for_commands(id, effects);
+        }
     }
 
     pub(super) fn commands_known(&mut self, id: &str, answer: Answer<'_>, effects: &mut Effects) {

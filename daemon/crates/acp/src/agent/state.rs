@@ -101,6 +101,8 @@ pub(super) struct Session {
     pub(super) held: Vec<ExtensionUiRequest>,
     /// What to tell the user at the beginning of the next turn.
     pub(super) remarks: Vec<String>,
+    /// The prompts of its MCP servers, which are commands.
+    pub(super) server_prompts: Vec<(String, Vec<String>)>,
     /// US dollars spent.
     pub(super) cost: f64,
     /// The compaction under way.
@@ -125,8 +127,6 @@ pub(super) struct OpenRequest {
     pub(super) purpose: Purpose,
     /// The session that was asked for.
     pub(super) asked: Option<String>,
-    /// The names of the MCP servers that were passed in.
-    pub(super) mcp_servers: Vec<String>,
 }
 
 /// A session that the daemon has opened, and that is not told yet.
@@ -281,6 +281,7 @@ impl Session {
             streaming_writes: HashMap::new(),
             held: Vec::new(),
             remarks: Vec::new(),
+            server_prompts: Vec::new(),
             cost: 0.0,
             compaction: None,
             is_changing: false,

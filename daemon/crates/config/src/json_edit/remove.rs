@@ -5,15 +5,25 @@ use std::ops::Range;
 use super::syntax::{members, skip_blanks, splice};
 use crate::json_comments::strip;
 
-/// Takes the member `key`, however often it is there, out of the object that `text` holds. `None` when the text holds no
-/// object or is broken.
-pub(crate) fn remove(text: &str, key: &str) -> Option<String> {
+/// Takes the member at `path` (outermost key first), however often it is there, out of the object that `text` holds. `None` when the
+/// text holds no object or is broken.
+pub(crate) fn remove(text: &str, path: &[&str]) -> Option<String> {
+    let (key, above) = path.split_last()?;
     let mut text = text.to_owned();
     loop {
         let stripped = strip(&text);
         let bytes = stripped.as_bytes();
-        let object = members(&stripped, skip_blanks(bytes, 0))?;
-        let Some(place) = object.members.iter().position(|member| member.key == key) else {
+        let mut start = skip_blanks(bytes, 0);
+        for step in above {
+            // Parsers take the last of two members with the same key.
+            let found = members(&stripped, start)?.members.into_iter().rfind(|member| member.key == *step);
+            match found {
+                Some(member) if bytes[member.value.start] == b'{' => start = member.value.start,
+                _ => return Some(text),
+            }
+        }
+        let object = members(&stripped, start)?;
+        let Some(place) = object.members.iter().position(|member| member.key == *key) else {
             return Some(text);
         };
         let member = &object.members[place];
@@ -69,7 +79,7 @@ mod tests {
     use crate::json_file::parse;
 
     fn check(text: &str, expected: &str) {
-        assert_eq!(remove(text, "x").as_deref(), Some(expected), "{text}");
+        assert_eq!(remove(text, &["x"]).as_deref(), Some(expected), "{text}");
     }
 
     #[test]
@@ -92,9 +102,25 @@ mod tests {
     }
 
     #[test]
+    fn a_member_of_an_object_within_goes() {
+        let check = |text: &str, expected: &str| {
+            assert_eq!(remove(text, &["o", "x"]).as_deref(), Some(expected), "{text}");
+        };
+        check(
+            "{\n\t\"o\": {\n\t\t\"x\": 1,\n\t\t\"y\": 2\n\t},\n\t\"x\": 3\n}\n",
+            "{\n\t\"o\": {\n\t\t\"y\": 2\n\t},\n\t\"x\": 3\n}\n",
+        );
+        check("{\"o\":{\"x\":1}}", "{\"o\":{}}");
+        check("{\"o\":{\"x\":1},\"o\":{\"x\":2}}", "{\"o\":{\"x\":1},\"o\":{}}");
+        for untouched in ["{}", "{\"o\":3,\"x\":1}", "{\"o\":{\"y\":{\"x\":1}}}"] {
+            check(untouched, untouched);
+        }
+    }
+
+    #[test]
     fn what_is_no_object_is_refused() {
         for text in ["", "[]", "5", "{", "{\"x\"", "{\"x\":", "{\"x\":1"] {
-            assert_eq!(remove(text, "x"), None, "{text}");
+            assert_eq!(remove(text, &["x"]), None, "{text}");
         }
     }
 
@@ -108,7 +134,7 @@ mod tests {
             if comma && before != json!({}) {
                 text.insert(text.len() - 1, ',');
             }
-            let after = parse(&remove(&text, "x").unwrap()).unwrap();
+            let after = parse(&remove(&text, &["x"]).unwrap()).unwrap();
             let mut expected = before;
             expected.as_object_mut().unwrap().remove("x");
             prop_assert_eq!(after, expected);

@@ -29,5 +29,6 @@ pub use expand::{ExpandError, expand};
 pub use load::{Resources, load_resources, load_skills};
 pub use places::{ListedPaths, ResourceFlags, ResourceLists, ResourceQuery};
 pub use skills::Skill;
+pub use substitute::{is_space, split_arguments};
 pub use system_files::{PromptFile, appended_prompt_file, system_prompt_file, text_or_file};
 pub use templates::PromptTemplate;

@@ -100,7 +100,7 @@ fn number(text: &str) -> Option<(usize, &str)> {
 /// Splits a text at white space. A quote (`"` or `'`) that begins an argument holds it together up to the next one of its
 /// kind, where `\` before such a quote keeps it as text; without a next one it is text, as is a quote anywhere else.
 #[must_use]
-pub(super) fn split_arguments(text: &str) -> Vec<String> {
+pub fn split_arguments(text: &str) -> Vec<String> {
     let mut arguments = Vec::new();
     let mut rest = text.trim_start_matches(is_space);
     while let Some(first) = rest.chars().next() {
@@ -145,7 +145,7 @@ fn quoted(text: &str, quote: char) -> Option<(String, &str)> {
 }
 
 /// White space as JavaScript has it, which is what templates are written for.
-pub(super) fn is_space(letter: char) -> bool {
+pub fn is_space(letter: char) -> bool {
     (letter.is_whitespace() && letter != '\u{85}') || letter == '\u{FEFF}'
 }
 

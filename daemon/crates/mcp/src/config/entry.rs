@@ -13,7 +13,7 @@ use super::{
     server_config::{DEFAULT_TIMEOUT, Endpoint, RevisionChoice, ServerConfig},
     sign_in::sign_in,
 };
-use crate::revision::STATELESS;
+use crate::{revision::STATELESS, values::command_of};
 
 /// A timeout from here on is probably meant in milliseconds.
 const PROBABLY_MILLISECONDS: f64 = 1000.0;
@@ -78,6 +78,7 @@ pub(super) fn parse(name: &str, entry: &Value, path: &Path) -> Result<(Entry, Ve
         // Which folder would a server be told that works for several sessions?
         roots: fields.boolean("roots")?.unwrap_or(true) && !shared,
         description: fields.text("description")?,
+        is_literal: false,
     };
     Ok((Entry::Server(Box::new(config)), warnings))
 }
@@ -108,10 +109,8 @@ impl Fields<'_> {
         let object = value.as_object().ok_or_else(wrong)?;
         let text = |(name, value): (&String, &Value)| {
             let value = value.as_str().ok_or_else(wrong)?;
-            if value.starts_with('!') {
-                return Err(format!(
-                    "\"{key}.{name}\" is a command; agentd does not run commands for values: use ${{NAME}}"
-                ));
+            if command_of(value).is_some_and(|command| command.trim().is_empty()) {
+                return Err(format!("\"{key}.{name}\" has no command after the !"));
             }
             Ok((name.clone(), value.to_owned()))
         };
@@ -255,7 +254,7 @@ mod tests {
             (json!({"type": "pipe", "command": "hush"}), "\"type\" must be"),
             (json!({"command": "a", "args": ["hush", 1]}), "\"args\" must be a list"),
             (json!({"command": "a", "env": {"K": 1}}), "\"env\" must be an object of texts"),
-            (json!({"command": "a", "env": {"K": "!pass hush"}}), "\"env.K\" is a command"),
+            (json!({"command": "a", "env": {"K": "! "}}), "\"env.K\" has no command"),
             (json!({"url": "ftp://hush"}), "https:// or http://"),
             (json!({"command": "a", "timeout": 0}), "\"timeout\" must be"),
             (json!({"command": "a", "timeout": "hush"}), "\"timeout\" must be"),

@@ -1,6 +1,6 @@
 //! What is known of a server before it is connected.
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
 
 use agentd_protocol::{
     mcp::{McpExposure, McpTransport},
@@ -9,11 +9,14 @@ use agentd_protocol::{
 
 use super::oauth_config::SignIn;
 
+/// The name of the file.
+pub const MCP_FILE: &str = "mcp.json";
+
 /// The time for a call where the entry says nothing.
 pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A server, as its entry has it. Values with `${NAME}` are not filled in yet.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct ServerConfig {
     /// Its name.
     pub name: String,
@@ -37,6 +40,8 @@ pub struct ServerConfig {
     pub roots: bool,
     /// Its purpose, for the model.
     pub description: Option<String>,
+    /// Whether the values of `env` and `headers` are what they say, and all of them secrets.
+    pub is_literal: bool,
 }
 
 /// Which revisions of MCP a server is asked for.
@@ -51,7 +56,7 @@ pub enum RevisionChoice {
 }
 
 /// How a server is reached.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub enum Endpoint {
     /// A program to start.
     Stdio {
@@ -73,6 +78,34 @@ pub enum Endpoint {
         /// How the requests are authorized beside the headers.
         sign_in: SignIn,
     },
+}
+
+/// Whether two servers' tools would have the same names.
+pub(super) fn is_namesake(one: &str, other: &str) -> bool {
+    one != other && one.replace('-', "_") == other.replace('-', "_")
+}
+
+/// Without the values, which may be secrets.
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stdio { command, .. } => {
+                f.debug_struct("Stdio").field("command", command).finish_non_exhaustive()
+            }
+            Self::Http { .. } => f.debug_struct("Http").finish_non_exhaustive(),
+        }
+    }
+}
+
+impl fmt::Debug for ServerConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, path, endpoint, .. } = self;
+        f.debug_struct("ServerConfig")
+            .field("name", name)
+            .field("path", path)
+            .field("endpoint", endpoint)
+            .finish_non_exhaustive()
+    }
 }
 
 impl ServerConfig {

@@ -8,6 +8,7 @@ use reqwest::Url;
 use serde_json::{Map, Value};
 
 use super::oauth_config::{ClientRegistration, Grant, IdentityProvider, OAuthConfig, SignIn};
+use crate::values::command_of;
 
 /// Reads the keys of an entry.
 ///
@@ -73,11 +74,8 @@ impl Keys<'_> {
 
     fn value(&self, key: &str) -> Result<Option<ConfigValue>, String> {
         let Some(text) = self.text(key)? else { return Ok(None) };
-        if text.starts_with('!') {
-            return Err(format!(
-                "\"{}.{key}\" is a command; agentd does not run commands for values: use ${{NAME}}",
-                self.path
-            ));
+        if command_of(&text).is_some_and(|command| command.trim().is_empty()) {
+            return Err(format!("\"{}.{key}\" has no command after the !", self.path));
         }
         Ok(Some(ConfigValue::new(text)))
     }
@@ -284,7 +282,7 @@ mod tests {
             (json!({"auth": {"provider": "p"}, "url": "http://hush.example/"}), "must begin with https://"),
             (json!({"oauth": "hush"}), "must be an object"),
             (json!({"oauth": {"clientSecret": "hush"}}), "belongs to a \"clientId\""),
-            (json!({"oauth": {"clientId": "c", "clientSecret": "!hush"}}), "is a command"),
+            (json!({"oauth": {"clientId": "c", "clientSecret": "!"}}), "has no command"),
             (json!({"oauth": {"callbackPort": 0}}), "from 1 to 65535"),
             (json!({"oauth": {"callbackUrl": "http://127.0.0.1/cb?hush=1"}}), "without a query"),
             (json!({"oauth": {"callbackUrl": "https://hush.example/cb"}}), "of this machine"),

@@ -7,25 +7,24 @@ use std::{
 
 use tokio::sync::Notify;
 
-use super::{McpServer, clean, handshake::Connection, lists::list_tools, subscription};
+use super::{McpServer, clean, handshake::Connection, lists::list_tools, subscription, subscription::Topics};
 use crate::config::Endpoint;
 
 /// The least time between two readings of a server's list of tools, however often it says that the list has changed.
-const LIST_PAUSE: Duration = Duration::from_secs(1);
+pub(super) const LIST_PAUSE: Duration = Duration::from_secs(1);
 
 impl McpServer {
     /// Reads the tools again when the server says that they have changed, and notes the end of the connection. Does not keep either: the
     /// connection ends with its server.
     pub(super) async fn follow(
-        server: Weak<McpServer>,
-        connection: Weak<Connection>,
+        (server, connection): (Weak<McpServer>, Weak<Connection>),
         number: u64,
-        tools_changed: Arc<Notify>,
+        (tools_changed, prompts_changed): (Arc<Notify>, Arc<Notify>),
     ) {
-        let Some((peer, over, listens)) = connection
-            .upgrade()
-            .map(|it| (it.peer.clone(), it.over.clone(), it.peer.is_stateless() && it.facts.tells_tools))
-        else {
+        let Some((peer, over, topics)) = connection.upgrade().map(|it| {
+            let topics = Topics { tools: it.facts.tells_tools, prompts: it.facts.tells_prompts };
+            (it.peer.clone(), it.over.clone(), Some(topics).filter(|_| it.peer.is_stateless()))
+        }) else {
             return;
         };
         let reading = async {
@@ -57,8 +56,12 @@ impl McpServer {
             }
         };
         let listening = async {
-            if listens {
-                subscription::listen(peer.clone(), || tools_changed.notify_one()).await;
+            if let Some(topics) = topics.filter(|topics| topics.tools || topics.prompts) {
+                let missed = || {
+                    tools_changed.notify_one();
+                    prompts_changed.notify_one();
+                };
+                subscription::listen(peer.clone(), topics, missed).await;
             }
         };
         over.run_until_cancelled(async { tokio::join!(reading, listening) }).await;

@@ -38,6 +38,10 @@ pub(crate) struct ServerFacts {
     pub(crate) has_tools: bool,
     /// Whether it says when the list of its tools changes.
     pub(crate) tells_tools: bool,
+    /// Whether it has prompts.
+    pub(crate) has_prompts: bool,
+    /// Whether it says when the list of its prompts changes.
+    pub(crate) tells_prompts: bool,
 }
 
 /// A connection that is there.
@@ -136,11 +140,11 @@ async fn start(
 ) -> Result<Started, String> {
     let transport = match &config.endpoint {
         Endpoint::Stdio { .. } => {
-            let command = context.command(config)?;
+            let command = context.command(config).await?;
             stdio::start(command, &context.launcher, &context.tasks, handler).await?
         }
         Endpoint::Http { .. } => {
-            http::start(context.endpoint(config, authorization)?, &context.tasks, handler)
+            http::start(context.endpoint(config, authorization).await?, &context.tasks, handler)
         }
     };
     let ended = transport.over.clone().drop_guard();
@@ -223,6 +227,7 @@ async fn initialize(peer: &Peer, config: &ServerConfig) -> Result<ServerFacts, S
 fn facts(answer: &Value, info: Option<&Value>, revision: String) -> ServerFacts {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
     let of = |kind: &str| answer.get("capabilities")?.get(kind).filter(|it| !it.is_null());
+    let tells = |kind: &str| of(kind).and_then(|it| it.get("listChanged")) == Some(&Value::Bool(true));
     ServerFacts {
         name: text(info.and_then(|info| info.get("name"))),
         version: text(info.and_then(|info| info.get("version"))),
@@ -230,6 +235,8 @@ fn facts(answer: &Value, info: Option<&Value>, revision: String) -> ServerFacts 
         instructions: text(answer.get("instructions")),
         has_resources: of("resources").is_some(),
         has_tools: of("tools").is_some(),
-        tells_tools: of("tools").and_then(|tools| tools.get("listChanged")) == Some(&Value::Bool(true)),
+        tells_tools: tells("tools"),
+        has_prompts: of("prompts").is_some(),
+        tells_prompts: tells("prompts"),
     }
 }

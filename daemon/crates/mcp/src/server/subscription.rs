@@ -19,13 +19,27 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// Subscriptions in a row that end at once, after which the server is taken to have none.
 const MAX_FAILURES: u32 = 8;
 
-/// Subscribes to changes of the list of tools for as long as this is polled, and tells `missed` when some may have been missed. Ends when the
+/// The lists whose changes are told.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Topics {
+    pub(super) tools: bool,
+    pub(super) prompts: bool,
+}
+
+/// Subscribes to changes of lists for as long as this is polled, and tells `missed` when some may have been missed. Ends when the
 /// server does not seem to have subscriptions.
-pub(super) async fn listen(peer: Peer, missed: impl Fn()) {
+pub(super) async fn listen(peer: Peer, topics: Topics, missed: impl Fn()) {
     let (mut pause, mut failures) = (FIRST_PAUSE, 0);
     loop {
         let begun = tokio::time::Instant::now();
-        let params = json!({"notifications": {"toolsListChanged": true}});
+        let mut notifications = json!({});
+        for (name, is_wanted) in [("toolsListChanged", topics.tools), ("promptsListChanged", topics.prompts)]
+        {
+            if is_wanted {
+                notifications[name] = json!(true);
+            }
+        }
+        let params = json!({"notifications": notifications});
         let ended = peer.request("subscriptions/listen", params, RequestTerms::within(LIFE)).await;
         if begun.elapsed() > pause {
             (pause, failures) = (FIRST_PAUSE, 0);

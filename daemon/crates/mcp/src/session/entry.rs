@@ -109,6 +109,7 @@ pub(super) fn info(it: &SessionServer, names: &mut NameTable) -> McpServerInfo {
         .map(|tool| (config.name.as_str(), tool.name.as_str()))
         .collect();
     let facts = view.facts;
+    let prompts = it.server.prompts().iter().map(|prompt| prompt.name.clone()).collect();
     McpServerInfo {
         name: config.name.clone(),
         path: config.path.display().to_string(),
@@ -119,6 +120,7 @@ pub(super) fn info(it: &SessionServer, names: &mut NameTable) -> McpServerInfo {
         shared: config.shared,
         error: view.error.filter(|_| it.enabled),
         tools: names.name(&shown),
+        prompts: if it.is_wanted() { prompts } else { Vec::new() },
         server_name: facts.as_ref().and_then(|facts| facts.name.clone()),
         server_version: facts.as_ref().and_then(|facts| facts.version.clone()),
         protocol_version: facts.map(|facts| facts.revision),

@@ -37,6 +37,7 @@ impl Actor {
     /// Stops the run or the compaction, which never work at the same time. A compaction that waits for the run's end
     /// does not begin.
     fn abort_run(&mut self, aborting: AbortWaiter) {
+        self.server_prompts.give_up();
         self.give_up_compactions();
         let aborting = self.run.abort(aborting);
         if let Some(aborting) = aborting.and_then(|aborting| self.compacting.abort(aborting)) {

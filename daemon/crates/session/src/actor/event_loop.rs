@@ -292,6 +292,7 @@ impl Actor {
             RunMessage::GoOn(yes) => self.on_go_on(yes),
             RunMessage::Deliverable(yes) => self.on_deliverable(yes),
             RunMessage::Trusted(reconfigured) => self.on_trusted(reconfigured).await,
+            RunMessage::Expanded(expanded) => self.on_expanded(*expanded).await,
             RunMessage::Settled => {
                 self.record_unsaid().await;
                 self.on_settled().await;

@@ -31,6 +31,7 @@ impl Actor {
         if let Some(mcp) = &self.context.mcp {
             mcp.give_up_connecting();
         }
+        self.server_prompts.give_up();
         self.compacting.cancel();
         self.user_bash.abort_all();
         self.give_up_dialogs();

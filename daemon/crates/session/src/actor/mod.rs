@@ -25,6 +25,7 @@ mod prompts;
 mod reopen;
 mod requests;
 mod runs;
+mod server_prompts;
 mod session_actor;
 mod start;
 mod state;

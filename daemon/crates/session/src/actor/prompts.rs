@@ -20,6 +20,7 @@ use crate::{
     reply::Reply,
     requests::{CachedAnswer, CommandKind, PendingRequest},
     run::{Prompt, RunBeginning},
+    server_prompts::MessageCommand,
     transcript::store_failure,
 };
 
@@ -32,12 +33,12 @@ impl Actor {
             return self.refuse(request, failure);
         }
         match self.expand(&mut params.message).await {
-            Ok(()) => self.take_prompt(params, request).await,
+            Ok(()) => self.take_message(MessageCommand::Prompt(params), request).await,
             Err(failure) => self.refuse(request, failure),
         }
     }
 
-    /// Stops the run and takes its place: a prompt that waits for the same is refused, so that this one comes next.
+    /// Stops the run and takes its place once the message is there.
     pub(super) async fn abort_and_prompt(&mut self, mut params: PromptParams, reply: Reply) {
         let Some(request) = self.first(params.request_key.take(), CommandKind::Message, reply) else {
             return;
@@ -45,9 +46,14 @@ impl Actor {
         if let Err(failure) = self.check_message(&params.message, &params.images) {
             return self.refuse(request, failure);
         }
-        if let Err(failure) = self.expand(&mut params.message).await {
-            return self.refuse(request, failure);
+        match self.expand(&mut params.message).await {
+            Ok(()) => self.take_message(MessageCommand::AbortAndPrompt(params), request).await,
+            Err(failure) => self.refuse(request, failure),
         }
+    }
+
+    /// Stops the run and takes its place: a prompt that waits for the same is refused, so that this one comes next.
+    pub(super) async fn take_place(&mut self, mut params: PromptParams, request: PendingRequest) {
         params.streaming_behavior = None;
         self.run.cancel();
         for (_, waiting) in self.run.take_waiting() {
@@ -97,14 +103,15 @@ impl Actor {
         self.take_queued(queue_of(to), params.message, params.images, request).await;
     }
 
-    pub(super) async fn queue(&mut self, kind: QueueKind, params: QueueParams, reply: Reply) {
-        let QueueParams { mut message, images, request_key } = params;
-        let Some(request) = self.first(request_key, CommandKind::Message, reply) else { return };
-        if let Err(failure) = self.check_message(&message, &images) {
+    pub(super) async fn queue(&mut self, kind: QueueKind, mut params: QueueParams, reply: Reply) {
+        let Some(request) = self.first(params.request_key.take(), CommandKind::Message, reply) else {
+            return;
+        };
+        if let Err(failure) = self.check_message(&params.message, &params.images) {
             return self.refuse(request, failure);
         }
-        match self.expand(&mut message).await {
-            Ok(()) => self.take_queued(kind, message, images, request).await,
+        match self.expand(&mut params.message).await {
+            Ok(()) => self.take_message(MessageCommand::Queue(kind, params), request).await,
             Err(failure) => self.refuse(request, failure),
         }
     }
@@ -162,7 +169,7 @@ impl Actor {
     }
 
     /// Lets a message wait, once the intent log knows of it.
-    async fn take_queued(
+    pub(super) async fn take_queued(
         &mut self,
         kind: QueueKind,
         text: String,
@@ -220,7 +227,7 @@ impl Actor {
     ///
     /// # Errors
     /// `limit_reached`; `io` where the session's file can only be read.
-    fn check_message(&self, text: &str, images: &[Image]) -> Result<(), Failure> {
+    pub(super) fn check_message(&self, text: &str, images: &[Image]) -> Result<(), Failure> {
         self.journal.check_writable().map_err(|error| store_failure(&error))?;
         let limits = self.context.services.limits.intake;
         limits.check_message(message_bytes(text, images))?;
@@ -264,12 +271,16 @@ impl Actor {
         Ok(())
     }
 
-    /// The skills and prompt templates that a message can begin with.
+    /// The skills, prompt templates and prompts of MCP servers that a message can begin with.
     pub(super) async fn get_commands(&self, reply: Reply) {
         let context = Arc::clone(&self.context);
         let with_skills = context.settings.enable_skill_commands.unwrap_or(true);
         let work = spawn_blocking(move || load_resources(&context.resource_query()).commands(with_skills));
-        let result = work.await.map(|commands| SlashCommands { commands }).map_err(|error| broken(&error));
+        let of_servers = self.server_prompt_commands();
+        let result = work.await.map_err(|error| broken(&error)).map(|mut commands| {
+            commands.extend(of_servers);
+            SlashCommands { commands }
+        });
         reply.result(&self.feed, result);
     }
 }

@@ -59,7 +59,8 @@ impl Actor {
         let name = asked.name.as_deref().map(checked_name).transpose()?.map(str::to_owned);
         let tools = self.asked_tools(&asked.tools)?;
         let asked = Arc::new(asked);
-        let AskedChoice { model, level, warnings } = self.asked_choice(&asked).await?;
+        let AskedChoice { model, level, mut warnings } = self.asked_choice(&asked).await?;
+        warnings.extend(self.servers_not_added(&asked));
         let differs = self.differences(&asked, model.as_deref()).await?;
         if !differs.is_empty() {
             return Err(ReopenError::Differs(differs));
@@ -78,6 +79,20 @@ impl Actor {
             self.use_tools(tools).await?;
         }
         Ok(warnings)
+    }
+
+    /// Says which of the client's MCP servers an open session does not get.
+    fn servers_not_added(&self, asked: &SessionOptions) -> Option<String> {
+        let has = &self.trust.options().mcp_servers;
+        let missing: Vec<&str> = asked
+            .mcp_servers
+            .iter()
+            .filter(|server| !has.contains(server))
+            .map(|server| server.name.as_str())
+            .collect();
+        let names = missing.join(", ");
+        (!missing.is_empty())
+            .then(|| format!("The session is open already, and so these MCP servers were not added: {names}"))
     }
 
     fn is_current(&self, model: &Model) -> bool {
@@ -178,6 +193,7 @@ fn differences(
         append_system_prompt,
         ssh,
         no_context_files,
+        no_mcp,
         resources,
         undo,
         approve,
@@ -194,6 +210,8 @@ fn differences(
         preferred: _,
         // It is kept for what this client starts.
         environment: _,
+        // The client is told of those that the session does not have.
+        mcp_servers: _,
         // The daemon's.
         compat: _,
     } = asked;
@@ -233,6 +251,7 @@ fn differences(
         ),
         ("--ssh", ssh.is_some() && *ssh != has.ssh),
         ("--no-context-files", *no_context_files && !has.no_context_files),
+        ("--no-mcp", *no_mcp && !has.no_mcp && context.mcp.is_some()),
         ("--skill", !resources.skills.is_empty() && resources.skills != has.resources.skills),
         ("--no-skills", resources.no_skills && !has.resources.no_skills),
         ("--prompt-template", !resources.prompts.is_empty() && resources.prompts != has.resources.prompts),

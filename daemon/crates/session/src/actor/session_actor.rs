@@ -29,6 +29,7 @@ use crate::{
     reply::{Reply, encode},
     requests::IdempotencyCache,
     run::{DetachedCalls, OpenEvents, RunMessage, RunSlot},
+    server_prompts::PromptRequests,
     session_tools::SessionTools,
     summary::SummaryCell,
     transcript::Journal,
@@ -90,6 +91,8 @@ pub(crate) struct Actor {
     pub(super) aborting_all: usize,
     /// Writes that the disk did not take.
     pub(super) unflushed: UnflushedWrites,
+    /// Messages that wait for the prompt of an MCP server.
+    pub(super) server_prompts: PromptRequests,
     /// Set once the session takes no new work.
     pub(super) closing: bool,
 }
@@ -138,7 +141,10 @@ impl Actor {
 
     /// Whether nothing works for the session.
     pub(super) fn is_idle(&self) -> bool {
-        !self.run.is_active() && !self.compacting.is_active() && !self.user_bash.is_active()
+        !self.run.is_active()
+            && !self.compacting.is_active()
+            && !self.user_bash.is_active()
+            && !self.server_prompts.is_active()
     }
 
     /// What reaches the session's user.

@@ -20,6 +20,7 @@ use crate::{
     queues::SessionQueues,
     recovery::{HeldMessages, ResumeQuestion},
     run::{DetachedCalls, OpenEvents, RUN_MESSAGES, RunMessage, RunSlot},
+    server_prompts::PromptRequests,
     services::Services,
     session_tools::SessionTools,
     summary::SummaryCell,
@@ -191,6 +192,7 @@ async fn start(
         trust: ProjectTrust::new(options, trust_is_open, was_trusted, trusted_files),
         open_events: told.clone(),
         unflushed,
+        server_prompts: PromptRequests::default(),
         closing: false,
     };
     actor.begin_undo();

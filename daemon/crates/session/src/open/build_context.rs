@@ -33,6 +33,7 @@ use crate::{
     budget::SessionBudget,
     child_environment::{ChildSources, child_environment},
     context::{PromptSources, SessionContext},
+    mcp_resources::McpResources,
     models::{FallbackChain, RetryPolicy},
     options::{SessionOptions, ToolSelection, default_tools},
     permissions::PermissionGate,
@@ -136,6 +137,7 @@ pub(super) fn build_context(
                 tasks: services.tasks.clone(),
                 http: Arc::clone(services.mcp_servers.http()),
                 network: Arc::clone(&network),
+                log: services.mcp_servers.log(agent_dir.path()),
                 agent_dir: agent_dir.clone(),
                 auth: Some(auth.clone()),
             };
@@ -159,6 +161,7 @@ pub(super) fn build_context(
         processes: processes.clone(),
         ssh: options.ssh.clone().map(|target| (target, services.launcher.group())),
         shell_path,
+        urls: McpResources::of(mcp.as_ref()),
         shell_command_prefix: settings.shell_command_prefix.clone(),
         environment: match &sandbox {
             Some(sandbox) => sandbox.environment(&child_environment),

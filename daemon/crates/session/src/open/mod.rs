@@ -3,6 +3,7 @@
 mod build_context;
 mod error;
 mod initial_choice;
+mod mcp_servers;
 mod prepare;
 mod reconfigure;
 mod session_file;

@@ -14,7 +14,6 @@ use agentd_config::{
     resources::ResourceLists,
     settings::{LoadedSettings, load_as_given, place_of},
 };
-use agentd_mcp::McpConfig;
 use agentd_process::{ArtifactFolder, BackgroundProcesses};
 use agentd_protocol::{
     resources::{Diagnostic, DiagnosticKind},
@@ -27,6 +26,7 @@ use super::{
     build_context::{CarriedOver, Project, build_context, open_undo},
     error::OpenError,
     initial_choice::{ChoiceSources, InitialChoice, append, last_background, record_start, restored_choice},
+    mcp_servers::mcp_config,
     session_file::{file_diagnostics, origin, project_file_diagnostic, read_only_diagnostic},
     target::{OpenedTarget, SessionFiles, adopt, open_session, reopen, working_directory},
 };
@@ -203,7 +203,7 @@ fn prepare_from(
     let undo = open_undo(services, options, &settings, facts, &mut diagnostics);
     // A file that came since the project was found to have nothing to trust counts from the next opening.
     let is_trusted = trust.trusted && trust.basis != TrustBasis::NothingToTrust;
-    let mcp_config = McpConfig::load(&agent_dir, is_trusted.then_some(&folders), &mut diagnostics);
+    let mcp_config = mcp_config(options, &agent_dir, is_trusted.then_some(&folders), &mut diagnostics);
     let carried_over = CarriedOver {
         services: Arc::clone(services),
         session_id: session.tree.header().id().to_owned(),

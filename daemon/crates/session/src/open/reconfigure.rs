@@ -7,7 +7,6 @@ use agentd_config::{
     models::{ModelRegistry, ModelScope, ModelsStamp, ScopedModel, UsableModels, resolve_scope},
     settings::{LoadedSettings, load_as_given, place_of},
 };
-use agentd_mcp::McpConfig;
 use agentd_protocol::{
     resources::{Diagnostic, DiagnosticKind},
     session::QueueMode,
@@ -17,6 +16,7 @@ use super::{
     build_context::{CarriedOver, Project, build_context},
     error::OpenError,
     initial_choice::{ChoiceSources, InitialChoice},
+    mcp_servers::mcp_config,
 };
 use crate::{
     context::SessionContext,
@@ -88,7 +88,7 @@ pub(crate) fn reconfigure(
         permissions: Arc::clone(&context.permissions),
         sandbox: context.sandbox.clone(),
         mcp: context.mcp.clone(),
-        mcp_config: Some(McpConfig::load(&context.agent_dir, Some(&folders), &mut found)),
+        mcp_config: Some(mcp_config(options, &context.agent_dir, Some(&folders), &mut found)),
         undo: context.undo.clone(),
     };
     let trusted = Some(Arc::new(files.clone()));

@@ -151,7 +151,7 @@ impl PermissionGate {
         let (policy, tool) = (in_force.policy.clone(), action.tool.to_owned());
         // It looks at links of the paths that are named, and a file system may take its time.
         let judged = tokio::task::spawn_blocking(move || {
-            let verdict = policy.decide(&tool, subject.borrowed());
+            let verdict = policy.decide(subject.judged_as(&tool), subject.borrowed());
             (verdict, subject)
         });
         let (verdict, subject) =

@@ -2,17 +2,30 @@
 
 use std::path::{Path, PathBuf};
 
+use agentd_mcp::RESOURCE_URL;
 use agentd_policy::Subject;
 use agentd_tools::resolve_path_argument;
 use serde_json::Value;
 
 /// What a call does. Owns what it names.
 pub(super) enum CallSubject {
-    Read { path: PathBuf, is_deep: bool },
+    Read {
+        path: PathBuf,
+        is_deep: bool,
+    },
     Write(PathBuf),
-    Command { text: String, folder: PathBuf, variables: Vec<String> },
+    Command {
+        text: String,
+        folder: PathBuf,
+        variables: Vec<String>,
+    },
+    /// A resource of an MCP server, by its URL.
+    Resource(String),
     Other,
 }
+
+/// The tool that reads resources of MCP servers. A URL of one in `read` is judged as a call of it.
+const RESOURCE_TOOL: &str = "read_mcp_resource";
 
 impl CallSubject {
     /// Of a call of `tool` in a session that works in `cwd`. A path that cannot be resolved is left to the tool, which refuses it.
@@ -22,6 +35,9 @@ impl CallSubject {
             resolve_path_argument(text(key).unwrap_or_default(), cwd, home).unwrap_or_else(|_| cwd.to_owned())
         };
         match tool {
+            "read" if text("path").is_some_and(|path| path.starts_with(RESOURCE_URL)) => {
+                Self::Resource(text("path").unwrap_or_default().to_owned())
+            }
             "read" | "ls" => Self::Read { path: path("path"), is_deep: false },
             "grep" | "find" => Self::Read { path: path("path"), is_deep: true },
             "write" | "edit" => Self::Write(path("path")),
@@ -43,8 +59,13 @@ impl CallSubject {
             Self::Read { path, is_deep } => Subject::Read { path, is_deep: *is_deep },
             Self::Write(path) => Subject::Write { path },
             Self::Command { text, folder, variables } => Subject::Command { text, folder, variables },
-            Self::Other => Subject::Other,
+            Self::Resource(_) | Self::Other => Subject::Other,
         }
+    }
+
+    /// The tool whose rules count for a call of `tool`.
+    pub(super) fn judged_as<'a>(&self, tool: &'a str) -> &'a str {
+        if matches!(self, Self::Resource(_)) { RESOURCE_TOOL } else { tool }
     }
 
     /// The subject in a line or more, for the user who is asked.
@@ -52,6 +73,7 @@ impl CallSubject {
         match self {
             Self::Read { path, .. } | Self::Write(path) => format!("{tool}: {}", path.display()),
             Self::Command { text, .. } => format!("$ {text}"),
+            Self::Resource(url) => format!("{tool}: {url}"),
             Self::Other => tool.to_owned(),
         }
     }
@@ -60,7 +82,7 @@ impl CallSubject {
     pub(super) fn path(&self) -> Option<&Path> {
         match self {
             Self::Read { path, .. } | Self::Write(path) => Some(path),
-            Self::Command { .. } | Self::Other => None,
+            Self::Command { .. } | Self::Resource(_) | Self::Other => None,
         }
     }
 
@@ -89,5 +111,16 @@ mod tests {
         assert_eq!(of("grep", json!({"pattern": "x"})), "grep: /w");
         assert_eq!(of("bash", json!({"command": "ls"})), "$ ls");
         assert_eq!(of("mine", json!({"path": "x"})), "mine");
+        assert_eq!(of("read", json!({"path": "mcp://s/x:1"})), "read: mcp://s/x:1");
+    }
+
+    #[test]
+    fn a_resource_is_judged_as_by_its_own_tool() {
+        let of = |path: &str| {
+            let subject = CallSubject::of("read", &json!({"path": path}), Path::new("/w"), Path::new("/h"));
+            (subject.judged_as("read"), matches!(subject.borrowed(), Subject::Other))
+        };
+        assert_eq!(of("mcp://s/x:1"), ("read_mcp_resource", true));
+        assert_eq!(of("./mcp://s/x:1"), ("read", false));
     }
 }

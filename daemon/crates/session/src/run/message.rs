@@ -22,6 +22,7 @@ use crate::{
     open::NewSettings,
     permissions::RecordDecision,
     reply::Reply,
+    server_prompts::ExpandedMessage,
     transcript::{FailedAnswer, Intents},
     ui::UiMessage,
     user_bash::BashEnd,
@@ -101,6 +102,8 @@ pub(crate) enum RunMessage {
     Deliverable(bool),
     /// The user trusts the project: its settings, read.
     Trusted(Box<NewSettings>),
+    /// An MCP server has given the prompt that a message calls, or not.
+    Expanded(Box<ExpandedMessage>),
     /// The run is over.
     Settled,
     /// The run ends because the disk did not take a message.

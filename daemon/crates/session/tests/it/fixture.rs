@@ -305,6 +305,8 @@ fn options(root: &Path) -> SessionOptions {
         ssh: None,
         tools: ToolSelection::default(),
         no_context_files: true,
+        no_mcp: false,
+        mcp_servers: Vec::new(),
         undo: None,
         resources: ResourceFlags { no_skills: true, no_prompts: true, ..ResourceFlags::default() },
         approve: None,

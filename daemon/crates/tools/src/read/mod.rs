@@ -4,5 +4,7 @@ mod image;
 mod open;
 mod scan;
 mod tool;
+mod url;
 
 pub use tool::ReadTool;
+pub use url::{UrlContent, UrlReader};

@@ -7,6 +7,7 @@ use std::{
 };
 
 use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
+use agentd_images::Images;
 use agentd_process::ArtifactFolder;
 use agentd_protocol::image_kind::ImageKind;
 use agentd_protocol::tool::{ConstrainedSampling, ToolResult, ToolSpec, TruncatedBy, Truncation};
@@ -18,6 +19,7 @@ use super::{
     image,
     open::open,
     scan::{Range, Scanned, Selection, scan},
+    url::UrlReader,
 };
 use crate::{
     arguments, blocking, errno,
@@ -33,13 +35,14 @@ pub struct ReadTool {
     home: Home,
     host: Arc<dyn FileHost>,
     artifacts: Option<ArtifactFolder>,
+    urls: Option<Arc<dyn UrlReader>>,
 }
 
 impl ReadTool {
     /// The tool, with the home directory of the process for `~`.
     #[must_use]
     pub fn new() -> Self {
-        Self { home: Home::default(), host: Arc::new(LocalHost), artifacts: None }
+        Self { home: Home::default(), host: Arc::new(LocalHost), artifacts: None, urls: None }
     }
 
     /// Sets the session's home directory, which `~` means in paths.
@@ -65,6 +68,13 @@ impl ReadTool {
     #[must_use]
     pub fn with_artifacts(mut self, artifacts: Option<ArtifactFolder>) -> Self {
         self.artifacts = artifacts;
+        self
+    }
+
+    /// Sets the reader of URLs that are no files.
+    #[must_use]
+    pub fn with_urls(mut self, urls: Arc<dyn UrlReader>) -> Self {
+        self.urls = Some(urls);
         self
     }
 
@@ -138,6 +148,14 @@ impl Tool for ReadTool {
     fn execute(&self, invocation: Invocation) -> ToolFuture<'_> {
         Box::pin(async move {
             let mut arguments: ReadArguments = arguments::parse(invocation.arguments)?;
+            if let Some(urls) = &self.urls
+                && let Some(rest) = arguments.path.strip_prefix(urls.start())
+            {
+                let content = urls.read(rest, &invocation.cancel).await?;
+                let stop = invocation.cancel.clone();
+                let found = blocking::run(move || select(content.as_slice(), &arguments, &stop)).await?;
+                return shown(found, &invocation.cancel, &invocation.images, invocation.sees_images).await;
+            }
             let mut host = Arc::clone(&self.host);
             let path = if let Some(id) = arguments.path.strip_prefix(ARTIFACT) {
                 let path = self.artifact(id).await?;
@@ -151,13 +169,8 @@ impl Tool for ReadTool {
             let Invocation { cancel, images, sees_images, .. } = invocation;
             let stop = cancel.clone();
             let files = host.files(&cancel);
-            match blocking::run(move || read(&*files, &path, &arguments, &stop)).await? {
-                Found::Text(result) => Ok(*result),
-                Found::Image(kind, bytes) => {
-                    let shown = image::show(kind, bytes, &images, sees_images);
-                    cancel.run_until_cancelled(shown).await.ok_or_else(blocking::aborted)
-                }
-            }
+            let found = blocking::run(move || read(&*files, &path, &arguments, &stop)).await?;
+            shown(found, &cancel, &images, sees_images).await
         })
     }
 
@@ -194,6 +207,40 @@ fn read(
             Ok(Found::Image(kind, bytes.ok_or_else(blocking::aborted)?))
         }
         Scanned::Stopped => Err(blocking::aborted()),
+    }
+}
+
+/// What a call wants of a content that is in memory.
+fn select(
+    mut content: &[u8],
+    arguments: &ReadArguments,
+    cancel: &CancellationToken,
+) -> Result<Found, ToolError> {
+    let failed = |error: io::Error| ToolError(format!("Cannot read {}: {error}", arguments.path));
+    let range = range(arguments);
+    match scan(&mut content, range, TextLimits::default(), || cancel.is_cancelled()).map_err(failed)? {
+        Scanned::Text(selection) => show(&selection, range, arguments).map(Box::new).map(Found::Text),
+        Scanned::Image(kind, start) => {
+            let bytes = image::rest(start, content, || cancel.is_cancelled()).map_err(failed)?;
+            Ok(Found::Image(kind, bytes.ok_or_else(blocking::aborted)?))
+        }
+        Scanned::Stopped => Err(blocking::aborted()),
+    }
+}
+
+/// The result of a call: a text as it is, an image made fit for the model.
+async fn shown(
+    found: Found,
+    cancel: &CancellationToken,
+    images: &Images,
+    sees_images: bool,
+) -> Result<ToolResult, ToolError> {
+    match found {
+        Found::Text(result) => Ok(*result),
+        Found::Image(kind, bytes) => {
+            let shown = image::show(kind, bytes, images, sees_images);
+            cancel.run_until_cancelled(shown).await.ok_or_else(blocking::aborted)
+        }
     }
 }
 
