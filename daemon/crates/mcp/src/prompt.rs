@@ -255,7 +255,7 @@ mod tests {
         check("a.rs the error paths", json!({"file": "a.rs", "focus": "the error paths"}));
         check("focus=speed a.rs", json!({"focus": "speed", "file": "a.rs"}));
         check("'my file' x=1", json!({"file": "my file", "focus": "x=1"}));
-        check("file=\"a b\"", json!({"file": "a b"}));
+        check("\"file=a b\"", json!({"file": "a b"}));
         for (typed, says) in [
             ("", "\"file\" is missing; it takes <file> [focus]"),
             ("focus=x", "\"file\" is missing"),
