@@ -47,7 +47,7 @@ pub(crate) struct McpAddOptions {
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<String>,
 
-    /// A header of each request to the URL; repeatable
+    /// A header of each request to the URL, NAME=VALUE or 'NAME: VALUE'; repeatable
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) header: Vec<String>,
 

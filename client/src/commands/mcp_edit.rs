@@ -102,7 +102,7 @@ fn entry(options: &McpAddOptions) -> Result<Map<String, Value>, Fault> {
             if !args.is_empty() {
                 entry.insert("args".into(), json!(args));
             }
-            let env = pairs("--env", env)?;
+            let env = pairs("--env", "=", env)?;
             if !env.is_empty() {
                 entry.insert("env".into(), Value::Object(env));
             }
@@ -115,7 +115,7 @@ fn entry(options: &McpAddOptions) -> Result<Map<String, Value>, Fault> {
                 return wrong("--env and --cwd are for a server with a command: use --header");
             }
             entry.insert("url".into(), json!(url));
-            let mut headers = pairs("--header", header)?;
+            let mut headers = pairs("--header", "=:", header)?;
             if let Some(variable) = bearer_token_env_var {
                 if headers.keys().any(|name| name.eq_ignore_ascii_case("authorization")) {
                     return wrong(
@@ -142,10 +142,12 @@ fn entry(options: &McpAddOptions) -> Result<Map<String, Value>, Fault> {
     Ok(entry)
 }
 
-/// Parses `NAME=VALUE`. A value may be a secret, so errors do not repeat it.
-fn pairs(flag: &str, given: &[String]) -> Result<Map<String, Value>, Fault> {
-    let pair = |text: &String| match text.split_once('=') {
-        Some((name, value)) if !name.trim().is_empty() => Ok((name.trim().to_owned(), json!(value))),
+/// Parses `NAME=VALUE`; a header may be written with a colon, as it is sent. A value may be a secret, so errors do not repeat it.
+fn pairs(flag: &str, separators: &str, given: &[String]) -> Result<Map<String, Value>, Fault> {
+    let pair = |text: &String| match text.split_once(|letter| separators.contains(letter)) {
+        Some((name, value)) if !name.trim().is_empty() => {
+            Ok((name.trim().to_owned(), json!(value.trim_start())))
+        }
         _ => Err(Fault::usage(format!(
             "agentctl: {flag} takes NAME=VALUE, such as {flag} 'NAME=${{VARIABLE}}'"
         ))),
@@ -196,12 +198,14 @@ mod tests {
             "https://x",
             "--header",
             "A=b",
+            "--header",
+            "C: d=e",
             "--bearer-token-env-var",
             "T",
             "--timeout",
             "0.5",
         ]);
-        let headers = json!({"A": "b", "Authorization": "Bearer ${T}"});
+        let headers = json!({"A": "b", "C": "d=e", "Authorization": "Bearer ${T}"});
         assert_eq!(entry.unwrap(), json!({"url": "https://x", "headers": headers, "timeout": 0.5}));
     }
 
