@@ -4,7 +4,7 @@
 //! its tools become commands of our own protocol, and events of sessions become progress and results. It does no I/O, waits for nothing and
 //! knows no clock, so that it serves a daemon in this process and one behind a socket alike.
 //!
-//! Two eras of the protocol are spoken, and each request says by itself which one it is of ([`versions`](crate::versions)): up to 2025-11-25 a
+//! Two eras of the protocol are spoken, and each request says by itself which one it is of (`versions`): up to 2025-11-25 a
 //! client introduces itself once (`initialize`), since 2026-07-28 every request carries what the server has to know.
 //!
 //! Decisions are pure functions (`versions`, `tools`, `arguments`, `questions`, `results`, `transcript`); the files below `server` keep what is under
