@@ -149,7 +149,7 @@ pub(crate) async fn ask(
     ask_by(http, None, request).await
 }
 
-/// [`ask`] by the proxies and certificates of a network; `None` for those of the process.
+/// As `ask`, by the proxies and certificates of a network; `None` for those of the process.
 ///
 /// # Errors
 /// [`EndpointError`]. Cancel safety: dropping the future closes the connection.
