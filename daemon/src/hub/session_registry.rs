@@ -379,6 +379,8 @@ impl SessionRegistry {
         tasks.close();
         self.close_sessions().await;
         tasks.wait().await;
+        // The last words of a server say why it ended.
+        self.lifecycle.services.mcp_servers.logs_flushed().await;
     }
 
     /// # Errors

@@ -9,6 +9,7 @@ use std::{
     io::{self, Write},
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
     path::{Path, PathBuf},
+    pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -18,6 +19,7 @@ use agentd_protocol::{terminal_text::harmless, text_bounds};
 use agentd_safe_open::{LinkPolicy, OpenRules};
 use jiff::Timestamp;
 use serde_json::Value;
+use tokio::sync::Notify;
 
 /// The name of the file.
 pub const MCP_LOG: &str = "mcp.log";
@@ -51,6 +53,8 @@ pub struct ServerLog(Arc<LogState>);
 struct LogState {
     path: PathBuf,
     queue: Mutex<LineQueue>,
+    /// Told when nothing is left to write.
+    idle: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -67,7 +71,7 @@ impl ServerLog {
     /// The log at this path. Nothing is opened before there is something to write.
     #[must_use]
     pub fn at(path: PathBuf) -> Self {
-        Self(Arc::new(LogState { path, queue: Mutex::default() }))
+        Self(Arc::new(LogState { path, queue: Mutex::default(), idle: Notify::new() }))
     }
 
     /// The file.
@@ -97,6 +101,21 @@ impl ServerLog {
         }
     }
 
+    /// Waits until every line so far was written, or could not be. A runtime that ends before that may lose the last ones.
+    ///
+    /// Cancel safety: nothing is lost.
+    pub async fn flushed(&self) {
+        loop {
+            let mut idle = pin!(self.0.idle.notified());
+            // Before the look, so that no notice is missed between the two.
+            idle.as_mut().enable();
+            if !self.lock().is_writing {
+                return;
+            }
+            idle.await;
+        }
+    }
+
     /// Writes until nothing waits. Blocks.
     fn write_queued(&self) {
         let mut has_failed = false;
@@ -105,7 +124,8 @@ impl ServerLog {
                 let mut queue = self.lock();
                 if queue.lines.is_empty() {
                     queue.is_writing = false;
-                    return;
+                    drop(queue);
+                    return self.0.idle.notify_waiters();
                 }
                 queue.bytes = 0;
                 let mut text: String = queue.lines.drain(..).collect();

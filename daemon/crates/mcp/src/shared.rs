@@ -39,6 +39,15 @@ impl SharedServers {
         logs.entry(path.clone()).or_insert_with(|| ServerLog::at(path)).clone()
     }
 
+    /// Waits until what servers said so far is in the logs. For the end of a daemon, once its sessions are closed.
+    pub async fn logs_flushed(&self) {
+        let logs: Vec<ServerLog> =
+            self.logs.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+        for log in logs {
+            log.flushed().await;
+        }
+    }
+
     /// The server of this entry: that of another session whose configuration is the same, else a new one.
     pub(crate) fn get(&self, config: &ServerConfig, context: &ServerContext) -> Arc<ServerLease> {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);

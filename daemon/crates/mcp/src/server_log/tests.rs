@@ -10,9 +10,10 @@ fn logged(work: impl FnOnce(&ServerLog)) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let log = ServerLog::at(folder.path().join("agent").join(MCP_LOG));
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(async { work(&log) });
-    // Waits for the writing.
-    drop(runtime);
+    runtime.block_on(async {
+        work(&log);
+        log.flushed().await;
+    });
     let mode = fs::metadata(log.path()).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode, 0o600);
     let text = fs::read_to_string(log.path()).unwrap();
