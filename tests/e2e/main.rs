@@ -15,6 +15,7 @@ mod acp {
     mod servers;
     mod sessions;
     mod shared;
+    mod terminals;
     mod tools;
     mod turns;
 }

@@ -12,6 +12,7 @@ mod questioning;
 mod sessions;
 mod settings;
 mod state;
+mod terminals;
 mod tools;
 
 pub use self::state::{Agent, AgentOptions, Effects, FileRead};

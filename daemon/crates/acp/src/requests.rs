@@ -54,6 +54,8 @@ pub(crate) struct ClientCapabilities {
     #[serde(default, deserialize_with = "lenient")]
     pub(crate) fs: FileCapabilities,
     #[serde(default, deserialize_with = "lenient")]
+    pub(crate) terminal: bool,
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) session: SessionCapabilities,
     #[serde(default, deserialize_with = "lenient")]
     pub(crate) elicitation: ElicitationCapabilities,

@@ -169,6 +169,8 @@ pub(crate) enum ToolContent {
         old_text: Option<String>,
         new_text: String,
     },
+    /// A terminal of the client's.
+    Terminal { terminal_id: String },
 }
 
 /// A place in a file.

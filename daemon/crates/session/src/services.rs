@@ -146,6 +146,8 @@ pub struct ToolContext {
     pub artifacts: Option<ArtifactFolder>,
     /// The setting `bash`.
     pub bash: Option<BashSettings>,
+    /// The setting `acp.clientTerminal`.
+    pub client_terminal: bool,
     /// The session's background processes.
     pub background: BackgroundProcesses,
     /// Whether a tool is active, by its name.

@@ -179,6 +179,8 @@ impl Agent {
 
     /// The editor has left. Prompts end, but for those of a shared daemon, whose sessions go on.
     pub fn client_gone(&mut self, effects: &mut Effects) {
+        self.client = crate::requests::ClientCapabilities::default();
+        self.give_up_editor(None, "it has left", effects);
         if self.options.shared {
             return;
         }

@@ -143,6 +143,7 @@ impl Agent {
         if let Some(opening) = session.opening.take() {
             failed(&opening.request, &super::calls::unknown_session(id), effects);
         }
-        self.client_calls.retain(|_, call| call.session() != id);
+        self.give_up_editor(Some(id), "the session is closed", effects);
+        self.client_calls.retain(|_, call| call.session() != id || call.question().is_none());
     }
 }

@@ -20,6 +20,7 @@ use crate::{
     options::Options,
     requests::{ClientCapabilities, PromptBlock},
     rpc::RequestId,
+    terminals::{TerminalAnswer, TerminalCall},
     tool_calls::{Arguments, Folders, OldText},
 };
 
@@ -52,6 +53,8 @@ pub struct Effects {
     /// The editor's answers about its files, by the numbers of [`Agent::text_wanted`] and [`Agent::text_written`]: a text for the first,
     /// an empty one for the second, or why there is none.
     pub texts: Vec<(u64, Result<String, String>)>,
+    /// The editor's answers about its terminals, by the numbers of [`Agent::terminal_wanted`].
+    pub terminals: Vec<(u64, Result<TerminalAnswer, String>)>,
     /// The reason why the daemon cannot be used.
     pub unusable: Option<String>,
 }
@@ -169,6 +172,8 @@ pub(super) struct ToolState {
     pub(super) old: Option<OldText>,
     /// Whether it runs.
     pub(super) is_running: bool,
+    /// The editor's terminal that it runs in.
+    pub(super) terminal: Option<String>,
 }
 
 /// The arguments of a `write` call, until its path is known.
@@ -248,6 +253,8 @@ pub(super) enum ClientCall {
     Dialog { session: String, question: String, method: UiMethod, as_form: bool },
     /// A text of the editor.
     Text { session: String, number: u64, is_read: bool },
+    /// Something about a terminal of the editor.
+    Terminal { session: String, number: u64, call: TerminalCall },
 }
 
 impl ClientCall {
@@ -255,15 +262,21 @@ impl ClientCall {
     pub(super) fn question(&self) -> Option<&str> {
         match self {
             Self::Permission { question, .. } | Self::Dialog { question, .. } => Some(question),
-            Self::Text { .. } => None,
+            Self::Text { .. } | Self::Terminal { .. } => None,
         }
+    }
+
+    /// Whether it waits for the end of the command in a terminal.
+    pub(super) fn is_about(&self, terminal: &str) -> bool {
+        matches!(self, Self::Terminal { call: TerminalCall::Exit(of), .. } if of == terminal)
     }
 
     pub(super) fn session(&self) -> &str {
         match self {
-            Self::Permission { session, .. } | Self::Dialog { session, .. } | Self::Text { session, .. } => {
-                session
-            }
+            Self::Permission { session, .. }
+            | Self::Dialog { session, .. }
+            | Self::Text { session, .. }
+            | Self::Terminal { session, .. } => session,
         }
     }
 }

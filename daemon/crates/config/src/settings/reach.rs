@@ -67,6 +67,8 @@ const SETTINGS: &[(&str, SettingReach)] = &[
     ("sandbox", UserOnly),
     ("undo", UserOnly),
     ("bash", Project(Tools)),
+    // Another process starts the commands, in an environment of its own.
+    ("acp", UserOnly),
     ("sessionDir", Project(Place)),
     ("images", Project(Conduct)),
     ("compaction", Project(Conduct)),

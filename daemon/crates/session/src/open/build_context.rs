@@ -171,6 +171,7 @@ pub(super) fn build_context(
         outputs: outputs.clone(),
         artifacts: artifacts.clone(),
         bash: settings.bash.clone(),
+        client_terminal: settings.acp.as_ref().and_then(|acp| acp.client_terminal).unwrap_or(false),
         background: background.clone(),
         is_active,
         home: PathBuf::from(options.environment.non_empty("HOME").unwrap_or("/")),
