@@ -7,6 +7,7 @@ mod handshake;
 #[cfg(test)]
 mod laws;
 mod opening;
+mod others;
 mod prompting;
 mod questioning;
 mod sessions;

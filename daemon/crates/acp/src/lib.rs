@@ -4,13 +4,14 @@
 //! editor become commands of our own protocol, and events of sessions become updates. It does no I/O, waits for nothing and knows no
 //! clock, so that it serves a daemon in this process and one behind a socket alike.
 //!
-//! Decisions are pure functions (`prompts`, `tool_calls`, `options`, `history`, `questions`, `terminals`, `patch`); the files below
+//! Decisions are pure functions (`prompts`, `tool_calls`, `options`, `history`, `questions`, `terminals`, `patch`, `own_message`); the files below
 //! `agent` keep what is under way.
 
 mod agent;
 mod history;
 mod mcp_servers;
 mod options;
+mod own_message;
 mod patch;
 mod prompts;
 mod questions;

@@ -156,6 +156,9 @@ impl Agent {
             DaemonCall::SetModel { session, request } => self.model_set(&session, request, answer, effects),
             DaemonCall::SetLevel { session, request } => self.level_set(&session, &request, answer, effects),
             DaemonCall::Reattach { session } => self.reattached(&session, answer, effects),
+            DaemonCall::Join { session, has_history } => {
+                self.joined(&session, has_history, answer, effects);
+            }
             DaemonCall::UsableModels { request } => self.authenticated(&request, answer, effects),
         }
     }

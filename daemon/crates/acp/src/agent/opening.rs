@@ -146,22 +146,17 @@ impl Agent {
         self.gather(&id, effects);
     }
 
-    /// Asks for everything that the answer to the request has.
+    /// Asks for everything that the answer to the request has, but for the history.
     fn gather(&mut self, id: &str, effects: &mut Effects) {
         let Some(opening) = self.sessions.get_mut(id).and_then(|session| session.opening.as_mut()) else {
             return;
         };
-        let loads = opening.purpose == Purpose::Load;
-        opening.missing = 2 + u8::from(loads);
+        opening.missing = 2;
         let session = || id.to_owned();
         let models = DaemonCall::Models { session: session() };
         self.ask(models, "get_available_models", Some(id), &NoParams {}, effects);
         let levels = DaemonCall::Levels { session: session(), then: None };
         self.ask(levels, "get_available_thinking_levels", Some(id), &NoParams {}, effects);
-        if loads {
-            let entries = DaemonCall::Entries { session: session() };
-            self.ask(entries, "get_entries", Some(id), &GetEntriesParams::default(), effects);
-        }
     }
 
     pub(super) fn models_known(&mut self, id: &str, answer: Answer<'_>, effects: &mut Effects) {
@@ -231,6 +226,12 @@ impl Agent {
         if opening.missing > 0 {
             return;
         }
+        if opening.purpose == Purpose::Load && opening.entries.is_none() {
+            // The last of all: what others do in the session is told by events from there on.
+            opening.missing = 1;
+            let entries = DaemonCall::Entries { session: id.to_owned() };
+            return self.ask(entries, "get_entries", Some(id), &GetEntriesParams::default(), effects);
+        }
         let Some(Opening { request, purpose, entries, .. }) = session.opening.take() else { return };
         if let Some(entries) = &entries {
             let compactions = self.client.session.compaction.is_some();
@@ -245,6 +246,7 @@ impl Agent {
             config_options: session.options.all(),
         };
         done(&request, &opened, effects);
+        self.join_run(id, purpose == Purpose::Load, effects);
         self.ask_for_commands(id, effects);
         if purpose != Purpose::New {
             let stats = DaemonCall::Stats { session: id.to_owned(), ends_turn: false };

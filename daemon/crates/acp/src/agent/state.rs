@@ -18,6 +18,7 @@ use agentd_translator::DaemonCalls;
 
 use crate::{
     options::Options,
+    own_message::OwnMessage,
     requests::{ClientCapabilities, PromptBlock},
     rpc::RequestId,
     terminals::{TerminalAnswer, TerminalCall},
@@ -112,6 +113,10 @@ pub(super) struct Session {
     pub(super) compaction: Option<String>,
     /// Set while a request of the editor changes an option: its answer has all of them.
     pub(super) is_changing: bool,
+    /// Set from the opening in the middle of a run until it is known what was in progress.
+    pub(super) is_joining: bool,
+    /// The last one of the messages that wait in the session, of whatever client.
+    pub(super) last_queued: Option<String>,
 }
 
 /// The purpose of opening a session.
@@ -148,6 +153,8 @@ pub(super) struct Turn {
     pub(super) request: RequestId,
     /// Whether the daemon has taken it.
     pub(super) is_accepted: bool,
+    /// Its message.
+    pub(super) own: OwnMessage,
     pub(super) is_cancelled: bool,
     /// The end of the last answer.
     pub(super) last: Option<AnswerEnd>,
@@ -237,6 +244,11 @@ pub(super) enum DaemonCall {
     Reattach {
         session: String,
     },
+    /// What is in progress in a session that was opened in the middle of a run.
+    Join {
+        session: String,
+        has_history: bool,
+    },
     UsableModels {
         request: RequestId,
     },
@@ -298,6 +310,8 @@ impl Session {
             cost: 0.0,
             compaction: None,
             is_changing: false,
+            is_joining: state.is_streaming,
+            last_queued: None,
         }
     }
 }

@@ -156,7 +156,7 @@ impl Session {
     }
 
     /// Tells the arguments of a call, which may not have been told at all.
-    fn arguments_known(
+    pub(super) fn arguments_known(
         &mut self,
         id: &str,
         call: &str,
