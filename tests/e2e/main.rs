@@ -9,6 +9,7 @@ mod abort;
 mod acp {
     mod editor;
     mod files;
+    mod limits;
     mod options;
     mod protocol;
     mod questions;
