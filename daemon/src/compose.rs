@@ -135,7 +135,7 @@ fn features(context: &ToolContext) -> BashFeatures {
 
 /// The tools of one session, in the order in which models see them.
 ///
-/// With an `editor`, the texts of the session's folder are read and written through it, and the model's commands run in its terminal if
+/// With an `editor`, the texts of the workspace are read and written through it, and the model's commands run in its terminal if
 /// the settings say so: where files and commands are of this machine, and no sandbox has a say about them.
 fn tools(context: ToolContext, changes: &FileQueue, editor: Option<&EditorAccess>) -> Toolbox {
     // Sessions share the queue, so that two changes of one file of this machine are not made at once. A path on another host is
@@ -146,7 +146,8 @@ fn tools(context: ToolContext, changes: &FileQueue, editor: Option<&EditorAccess
     let texts: Arc<dyn FileHost> = match editor {
         Some(editor) => {
             let (host, files) = (Arc::clone(&host), Arc::clone(&editor.files));
-            Arc::new(EditorHost::new(host, files, &context.session_id, &context.cwd))
+            let folders = std::iter::once(&context.cwd).chain(&context.folders).cloned().collect();
+            Arc::new(EditorHost::new(host, files, &context.session_id, folders))
         }
         None => Arc::clone(&host),
     };

@@ -7,6 +7,7 @@
 mod abort;
 /// The Agent Client Protocol: `agentd acp` with an editor that holds every line against the official schema.
 mod acp {
+    mod directories;
     mod editor;
     mod files;
     mod limits;

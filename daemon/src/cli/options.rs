@@ -214,6 +214,7 @@ impl Flags {
             ssh: self.ssh,
             no_context_files: self.no_context_files,
             no_mcp: self.no_mcp,
+            additional_directories: Vec::new(),
             mcp_servers: Vec::new(),
             resources: self.resources,
             sandbox: self.sandbox,

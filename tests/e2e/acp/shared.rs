@@ -1,5 +1,7 @@
 //! `agentd acp --shared`: sessions of the user's daemon.
 
+use std::sync::Arc;
+
 use agentd_e2e::{Gate, Home, MockServer, Reply, Service, SocketClient, ctl, sse};
 use serde_json::{Value, json};
 
@@ -142,6 +144,40 @@ fn an_answer_that_fails_for_another_client_is_a_notice() {
     client.send(&json!({"type": "prompt", "sessionId": session, "message": "Mine."}));
     let notice = editor.update("notice");
     assert!(notice["description"].as_str().unwrap().contains("no such thing"), "{notice}");
+}
+
+/// An editor that does not read is cut off, told of the gap, and gets the answer to its prompt all the same.
+#[test]
+fn an_editor_that_falls_behind_is_told_and_its_turn_ends() {
+    const DELTAS: usize = 80;
+    let gate = Gate::new();
+    let server = MockServer::start([
+        Reply::stream(sse::text("It begins. "))
+            .gate(&gate)
+            .then(sse::text(&"On. ".repeat(12_000)).repeat(DELTAS) + &sse::end("stop", (1, 0, 1))),
+        Reply::stream(sse::answer("Again.")),
+    ]);
+    let home = Home::with_model(&server);
+    home.settings(&json!({"daemon": {"outboxBytes": 65536, "lagGraceMs": 300}}));
+    let service = Service::start(&home, &[]);
+    let mut editor = Editor::ready(&home, &["--shared"], &able());
+    let session = editor.new_session(&home);
+    let mut client = other(&service, &session);
+    let id = editor.prompt(&session, "Write.");
+    editor.update("agent_message_chunk");
+    let reading = Arc::clone(&editor.reading);
+    let held = reading.lock().unwrap();
+    gate.open();
+    client.event("agent_settled");
+    drop(held);
+    assert_eq!(editor.reply(id)["result"]["stopReason"], "end_turn");
+    let lost = |notice: &&Value| {
+        notice["title"].as_str().is_some_and(|title| title.contains("updates of this session are lost"))
+    };
+    assert!(editor.updates("notice").iter().any(lost), "{:?}", editor.updates("notice"));
+    assert!(editor.updates("agent_message_chunk").len() < DELTAS, "nothing was lost");
+    assert_eq!(editor.turn(&session, "Once more."), "end_turn");
+    assert!(editor.text().ends_with("Again."));
 }
 
 #[test]

@@ -54,6 +54,8 @@ pub struct SessionOptions {
     pub no_context_files: bool,
     /// `--no-mcp`: no MCP server is read or connected.
     pub no_mcp: bool,
+    /// Further folders of the workspace, absolute, that the client gives the session.
+    pub additional_directories: Vec<PathBuf>,
     /// MCP servers that the client gives the session.
     pub mcp_servers: Vec<ServerConfig>,
     /// `--skill`, `--prompt-template` and what leaves the others out.

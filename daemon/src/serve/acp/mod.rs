@@ -3,6 +3,7 @@
 
 mod agent_options;
 mod editor_link;
+mod login;
 mod old_text;
 mod translator;
 
@@ -12,6 +13,7 @@ use agentd_acp::AgentOptions;
 use agentd_connect::environment;
 use agentd_tools::operations::EditorAccess;
 
+pub use self::login::log_in;
 use self::{agent_options::agent_options, editor_link::EditorLink, translator::AcpTranslator};
 use super::{relay, runtime::run};
 use crate::{cli::HostOptions, logging::complain};

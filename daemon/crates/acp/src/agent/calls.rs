@@ -148,6 +148,8 @@ impl Agent {
             DaemonCall::Close { session, request, delete } => {
                 self.closed(&session, request, delete, answer, effects);
             }
+            // However that ended: the session is not the editor's.
+            DaemonCall::Refuse { request, error } => failed(&request, &error, effects),
             DaemonCall::Delete { request } => self.deleted(&request, answer, effects),
             DaemonCall::List { request } => self.listed(&request, answer, effects),
             DaemonCall::SetMode { session, request, is_option, wanted } => {
@@ -213,7 +215,8 @@ impl Agent {
             match call {
                 DaemonCall::Open(open) => fail(&open.request),
                 DaemonCall::Levels { then: Some(request), .. }
-                | DaemonCall::Close { request: Some(request), .. }
+                | DaemonCall::Close { request, .. }
+                | DaemonCall::Refuse { request, .. }
                 | DaemonCall::Delete { request }
                 | DaemonCall::List { request }
                 | DaemonCall::SetMode { request, .. }

@@ -77,7 +77,7 @@ impl Agent {
         effects: &mut Effects,
     ) -> Result<(), RpcError> {
         given.check()?;
-        let OpenParams { session_id, cwd, mcp_servers } = given;
+        let OpenParams { session_id, cwd, mcp_servers, additional_directories } = given;
         let mcp_servers = mcp_servers::given(mcp_servers.as_deref().unwrap_or_default())?;
         let mut args = self.options.session_args.clone();
         match (purpose, &session_id) {
@@ -94,6 +94,12 @@ impl Agent {
                         let text = "Invalid request: the session is being opened already";
                         return Err(RpcError::new(crate::rpc::INVALID_REQUEST, text));
                     }
+                    let has = &session.additional_directories;
+                    if additional_directories.as_ref().is_some_and(|folders| folders != has) {
+                        let remark =
+                            "The session is open already, and keeps the additional folders that it has.";
+                        session.remarks.push(remark.to_owned());
+                    }
                     let opening = Opening { request: id.clone(), purpose, missing: 0, entries: None };
                     session.opening = Some(opening);
                     let asked = asked.clone();
@@ -108,11 +114,13 @@ impl Agent {
             args,
             env: self.options.env.clone(),
             mcp_servers,
+            additional_directories: additional_directories.clone().filter(|folders| !folders.is_empty()),
             ..OpenSessionParams::default()
         };
         let open = OpenRequest {
             request: id.clone(),
             purpose,
+            additional_directories: additional_directories.unwrap_or_default(),
             asked: session_id.filter(|_| purpose != Purpose::Fork),
         };
         self.ask(DaemonCall::Open(Box::new(open)), "open_session", None, &params, effects);
@@ -121,7 +129,7 @@ impl Agent {
 
     /// The daemon has opened a session, or not.
     pub(super) fn opened(&mut self, open: OpenRequest, answer: Answer<'_>, effects: &mut Effects) {
-        let OpenRequest { request, purpose, asked } = open;
+        let OpenRequest { request, purpose, asked, additional_directories } = open;
         let opened: OpenedSession = match data(answer) {
             Ok(opened) => opened,
             Err(error) => return failed(&request, &error, effects),
@@ -129,18 +137,18 @@ impl Agent {
         let id = opened.state.session_id.clone();
         if asked.as_ref().is_some_and(|asked| *asked != id) {
             // The beginning of an id has led to another session.
-            self.leave(&id, effects);
-            return failed(&request, &unknown_session(&asked.unwrap_or_default()), effects);
+            let error = unknown_session(&asked.unwrap_or_default());
+            return self.refuse_opened(&id, request, error, effects);
         }
         let cwd = opened.state.cwd.as_deref().unwrap_or_default().into();
         let folders = Folders { cwd, home: self.options.home.clone() };
         let mut session = Session::new(&opened.state, folders);
         if !session.options.has_model() {
-            self.leave(&id, effects);
-            return failed(&request, &not_logged_in(), effects);
+            return self.refuse_opened(&id, request, not_logged_in(), effects);
         }
         session.held = opened.pending_ui;
         session.remarks = opened.warnings;
+        session.additional_directories = additional_directories;
         session.opening = Some(Opening { request, purpose, missing: 0, entries: None });
         self.sessions.insert(id.clone(), session);
         self.gather(&id, effects);
@@ -167,7 +175,7 @@ impl Agent {
                 session.options.models = models.iter().map(ModelChoice::of).collect();
                 self.one_more_known(id, effects);
             }
-            Err(error) => self.not_opened(id, &error, effects),
+            Err(error) => self.not_opened(id, error, effects),
         }
     }
 
@@ -193,7 +201,7 @@ impl Agent {
                 session.is_changing = false;
                 failed(&request, &error, effects);
             }
-            (Err(error), None) => self.not_opened(id, &error, effects),
+            (Err(error), None) => self.not_opened(id, error, effects),
         }
     }
 
@@ -205,16 +213,15 @@ impl Agent {
                 }
                 self.one_more_known(id, effects);
             }
-            Err(error) => self.not_opened(id, &error, effects),
+            Err(error) => self.not_opened(id, error, effects),
         }
     }
 
     /// Answers the request with an error, and leaves the session.
-    fn not_opened(&mut self, id: &str, error: &RpcError, effects: &mut Effects) {
+    fn not_opened(&mut self, id: &str, error: RpcError, effects: &mut Effects) {
         if let Some(opening) = self.sessions.get_mut(id).and_then(|session| session.opening.take()) {
             self.sessions.remove(id);
-            self.leave(id, effects);
-            failed(&opening.request, error, effects);
+            self.refuse_opened(id, opening.request, error, effects);
         }
     }
 

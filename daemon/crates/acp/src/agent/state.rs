@@ -20,7 +20,7 @@ use crate::{
     options::Options,
     own_message::OwnMessage,
     requests::{ClientCapabilities, PromptBlock},
-    rpc::RequestId,
+    rpc::{RequestId, RpcError},
     terminals::{TerminalAnswer, TerminalCall},
     tool_calls::{Arguments, Folders, OldText},
 };
@@ -38,6 +38,8 @@ pub struct AgentOptions {
     pub home: Option<PathBuf>,
     /// Whether the daemon has other clients, and its sessions outlive this one.
     pub shared: bool,
+    /// This program, absolute, for a terminal of the client.
+    pub program: PathBuf,
     /// Whether the files of sessions are those of this machine.
     pub local_files: bool,
 }
@@ -88,6 +90,8 @@ pub struct Agent {
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) folders: Folders,
+    /// The further folders that the editor gave it.
+    pub(super) additional_directories: Vec<String>,
     pub(super) options: Options,
     /// Set until the request that opened it is answered.
     pub(super) opening: Option<Opening>,
@@ -133,6 +137,8 @@ pub(super) enum Purpose {
 pub(super) struct OpenRequest {
     pub(super) request: RequestId,
     pub(super) purpose: Purpose,
+    /// The further folders that it is to have.
+    pub(super) additional_directories: Vec<String>,
     /// The session that was asked for.
     pub(super) asked: Option<String>,
 }
@@ -218,8 +224,13 @@ pub(super) enum DaemonCall {
     },
     Close {
         session: String,
-        request: Option<RequestId>,
+        request: RequestId,
         delete: bool,
+    },
+    /// The end of a session that the editor does not get: then its request is refused.
+    Refuse {
+        request: RequestId,
+        error: RpcError,
     },
     Delete {
         request: RequestId,
@@ -297,6 +308,7 @@ impl Session {
     pub(super) fn new(state: &SessionState, folders: Folders) -> Self {
         Self {
             folders,
+            additional_directories: Vec::new(),
             options: Options::of(state),
             opening: None,
             turn: None,

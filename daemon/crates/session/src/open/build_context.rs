@@ -131,6 +131,7 @@ pub(super) fn build_context(
             }
             let context = ServerContext {
                 cwd: cwd.clone(),
+                folders: options.additional_directories.clone(),
                 variables: options.environment.clone(),
                 child_environment: Arc::clone(&child_environment),
                 launcher: services.launcher.clone(),
@@ -158,6 +159,7 @@ pub(super) fn build_context(
     let Toolbox { tools, shell, gate } = (services.tools)(ToolContext {
         session_id: session_id.clone(),
         cwd: cwd.clone(),
+        folders: options.additional_directories.clone(),
         processes: processes.clone(),
         ssh: options.ssh.clone().map(|target| (target, services.launcher.group())),
         shell_path,
@@ -204,6 +206,7 @@ pub(super) fn build_context(
         mcp,
         undo,
         is_elsewhere: options.ssh.is_some(),
+        folders: options.additional_directories.clone(),
         shell_prefix: settings.shell_command_prefix.clone(),
         models,
         models_stamp,
