@@ -17,7 +17,7 @@ pub type ToolFuture<'a> = Pin<Box<dyn Future<Output = Result<ToolResult, ToolErr
 /// A tool belongs to one session and is shared by its calls, which may run at the same time.
 pub trait Tool: Send + Sync {
     /// The name, the description and the schema of the arguments.
-    fn spec(&self) -> &ToolSpec;
+    fn spec(&self) -> &Arc<ToolSpec>;
 
     /// The name that people see; `None`: the tool's own.
     fn label(&self) -> Option<&str> {
@@ -164,7 +164,7 @@ impl ToolSet {
 
     /// The descriptions of the tools for models.
     #[must_use]
-    pub fn specs(&self) -> Vec<ToolSpec> {
-        self.iter().map(|tool| tool.spec().clone()).collect()
+    pub fn specs(&self) -> Vec<Arc<ToolSpec>> {
+        self.iter().map(|tool| Arc::clone(tool.spec())).collect()
     }
 }

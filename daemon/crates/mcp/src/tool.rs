@@ -12,7 +12,7 @@ use crate::{definition::ToolDefinition, elicitation::UserInput, server::McpServe
 pub(crate) struct McpTool {
     /// Weak: the registry may keep a tool longer than the session its server.
     pub(crate) server: Weak<McpServer>,
-    pub(crate) spec: ToolSpec,
+    pub(crate) spec: Arc<ToolSpec>,
     /// The server's own name for it.
     pub(crate) name: String,
     pub(crate) title: Option<String>,
@@ -30,7 +30,7 @@ impl McpTool {
     ) -> Self {
         Self {
             server,
-            spec: definition.spec(name),
+            spec: Arc::new(definition.spec(name)),
             name: definition.name.clone(),
             title: definition.title.clone(),
             storage: storage.clone(),
@@ -40,7 +40,7 @@ impl McpTool {
 }
 
 impl Tool for McpTool {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
     }
 

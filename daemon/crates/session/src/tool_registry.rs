@@ -228,10 +228,10 @@ mod tests {
 
     use super::*;
 
-    struct Named(ToolSpec);
+    struct Named(Arc<ToolSpec>);
 
     impl Tool for Named {
-        fn spec(&self) -> &ToolSpec {
+        fn spec(&self) -> &Arc<ToolSpec> {
             &self.0
         }
 
@@ -247,7 +247,7 @@ mod tests {
             parameters: Value::Null,
             constrained_sampling: None,
         };
-        RegisteredTool { tool: Arc::new(Named(spec)), owner, active: true }
+        RegisteredTool { tool: Arc::new(Named(Arc::new(spec))), owner, active: true }
     }
 
     fn client(provider: u64) -> ToolOwner {

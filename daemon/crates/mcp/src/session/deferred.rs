@@ -42,7 +42,7 @@ impl DeferredTools for Inner {
             let this: Weak<dyn ResourceServers> = this;
             let names: Vec<&str> = with_resources().map(|it| it.server.config().name.as_str()).collect();
             documents.extend(resource_tools(&this, &self.storage).iter().map(|tool| {
-                let ToolSpec { name, description, parameters, .. } = tool.spec();
+                let ToolSpec { name, description, parameters, .. } = &**tool.spec();
                 Document::new(name, name, description, parameters, &names)
             }));
         }

@@ -116,7 +116,7 @@ impl ProvidingClient {
 /// A tool that a client provides.
 pub(crate) struct ProvidedTool {
     provider: Arc<ProvidingClient>,
-    spec: ToolSpec,
+    spec: Arc<ToolSpec>,
     label: Option<String>,
     snippet: Option<String>,
     guidelines: Vec<String>,
@@ -146,7 +146,7 @@ impl ProvidedTool {
             tool;
         Self {
             provider: Arc::clone(provider),
-            spec: ToolSpec { name, description, parameters, constrained_sampling: None },
+            spec: Arc::new(ToolSpec { name, description, parameters, constrained_sampling: None }),
             label,
             snippet,
             guidelines,
@@ -234,7 +234,7 @@ impl ProvidedTool {
 }
 
 impl Tool for ProvidedTool {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
     }
 

@@ -86,12 +86,12 @@ fn orders() -> Order {
 
 /// A tool whose calls do what the test says, and fail when they are stopped. Those whose ids begin with `deaf` do not hear that.
 struct SteppedTool {
-    spec: ToolSpec,
+    spec: Arc<ToolSpec>,
     orders: Arc<Orders>,
 }
 
 impl Tool for SteppedTool {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
     }
 
@@ -270,7 +270,7 @@ fn services(
             };
             let (group, path, env) = (context.processes, context.shell_path, context.environment);
             Toolbox {
-                tools: vec![Arc::new(SteppedTool { spec, orders: Arc::clone(&orders) })],
+                tools: vec![Arc::new(SteppedTool { spec: Arc::new(spec), orders: Arc::clone(&orders) })],
                 shell: Arc::new(LocalShell { group, path, env, sandbox: None }),
                 gate: gate.clone(),
             }
