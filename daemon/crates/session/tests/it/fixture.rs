@@ -231,6 +231,12 @@ impl Fixture {
         self.orders.give(call, ToolStep::End(text.into()));
     }
 
+    /// The number of the session's tools that are in memory.
+    pub(crate) fn tools_in_memory(&self) -> usize {
+        // One reference is the fixture's, one that of what makes the tools.
+        Arc::strong_count(&self.orders) - 2
+    }
+
     pub(crate) async fn attach(&self) -> Attached {
         soon("a snapshot", self.session.attach(None)).await.expect("a session that lives")
     }
