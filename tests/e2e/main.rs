@@ -73,6 +73,7 @@ mod live_flags;
 mod logins;
 mod many_clients;
 mod mcp;
+mod mcp_cache;
 mod mcp_http;
 mod mcp_oauth_server;
 mod mcp_prompts;

@@ -81,6 +81,7 @@ pub(super) const FLAGS: &[FlagRow] = &[
     FlagRow { names: &["--ssh"], field: None, on_open: Compared, on_empty: Some(Refused) },
     FlagRow { names: &["--no-context-files", "-nc"], field: None, on_open: Compared, on_empty: None },
     FlagRow { names: &["--no-mcp"], field: None, on_open: Compared, on_empty: None },
+    FlagRow { names: &["--mcp-on-demand"], field: None, on_open: Compared, on_empty: None },
     FlagRow { names: &["--skill"], field: None, on_open: Compared, on_empty: Some(Refused) },
     FlagRow { names: &["--no-skills", "-ns"], field: None, on_open: Compared, on_empty: None },
     FlagRow { names: &["--prompt-template"], field: None, on_open: Compared, on_empty: Some(Refused) },

@@ -99,6 +99,7 @@ pub(super) struct Flags {
     pub(super) ssh: Option<SshTarget>,
     pub(super) no_context_files: bool,
     pub(super) no_mcp: bool,
+    pub(super) mcp_on_demand: bool,
     pub(super) resources: ResourceFlags,
     /// `--sandbox` and its like.
     pub(super) sandbox: SandboxOptions,
@@ -288,6 +289,7 @@ impl Flags {
             "--ssh" => self.ssh = Some(ssh_target(&value()?)?),
             "-nc" | "--no-context-files" => self.no_context_files = true,
             "--no-mcp" => self.no_mcp = true,
+            "--mcp-on-demand" => self.mcp_on_demand = true,
             "--skill" => self.resources.skills.push(value()?),
             "-ns" | "--no-skills" => self.resources.no_skills = true,
             "--prompt-template" => self.resources.prompts.push(value()?),

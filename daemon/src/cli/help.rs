@@ -51,6 +51,7 @@ Prompt and tools
       --ssh <host[:dir]>        tools and commands work on another host, in its home or in dir (docs/tools.md)
  -nc, --no-context-files        do not read AGENTS.md and CLAUDE.md files
       --no-mcp                  no MCP servers (docs/mcp.md)
+      --mcp-on-demand           connect MCP servers when something of them is asked for, and no sooner
       --skill <path>            a skill, or a folder of skills; repeatable
  -ns, --no-skills               no skills but those of --skill
       --prompt-template <path>  a prompt template, or a folder of them; repeatable

@@ -214,6 +214,7 @@ impl Flags {
             ssh: self.ssh,
             no_context_files: self.no_context_files,
             no_mcp: self.no_mcp,
+            mcp_on_demand: self.mcp_on_demand,
             mcp_servers: Vec::new(),
             resources: self.resources,
             sandbox: self.sandbox,

@@ -54,6 +54,8 @@ pub struct SessionOptions {
     pub no_context_files: bool,
     /// `--no-mcp`: no MCP server is read or connected.
     pub no_mcp: bool,
+    /// `--mcp-on-demand`: no MCP server is connected before something of it is called, searched or asked for.
+    pub mcp_on_demand: bool,
     /// MCP servers that the client gives the session.
     pub mcp_servers: Vec<ServerConfig>,
     /// `--skill`, `--prompt-template` and what leaves the others out.

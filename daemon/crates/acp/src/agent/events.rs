@@ -15,6 +15,7 @@ use agentd_protocol::{
     mcp::McpServersChange,
     message::{AssistantMessage, Message, StopReason},
     permissions::PermissionsChanged,
+    tool_list::ToolsChanged,
     ui::{ExtensionUiRequest, UiRequestResolved},
 };
 use serde::{Deserialize, de::DeserializeOwned};
@@ -24,6 +25,7 @@ use super::{
     calls::{Answer, data, tell},
     state::{Agent, AnswerEnd, DaemonCall, Effects},
 };
+use crate::server_tools::ServerTools;
 use crate::updates::{CompactionStatus, Content, Severity, Update, write_chunk};
 
 /// An addition to an answer, with its text as it stands in the line.
@@ -76,6 +78,13 @@ impl Agent {
             }
             "mcp_servers_change" => {
                 with(line, |event: McpServersChange| self.servers_changed(id, &event, effects));
+            }
+            "tools_changed" => {
+                with(line, |event: ToolsChanged| {
+                    if let Some(session) = self.sessions.get_mut(id) {
+                        session.server_tools = ServerTools::of_states(event.tools);
+                    }
+                });
             }
             "permissions_changed" => {
                 with(line, |event: PermissionsChanged| {

@@ -11,7 +11,7 @@ use super::{
     state::{Agent, Effects, FileRead, Session, StreamingWrite, ToolState},
 };
 use crate::{
-    tool_calls::{Arguments, OldText, changes, content, kind, locations, raw_output, title},
+    tool_calls::{Arguments, OldText, changes, content, locations, raw_output},
     updates::{ToolCallFields, ToolStatus, Update},
 };
 
@@ -128,9 +128,9 @@ impl Session {
         self.tools.insert(call.to_owned(), state);
         let fields = ToolCallFields {
             tool_call_id: call.to_owned(),
-            title: Some(tool.to_owned()),
+            title: Some(self.server_tools.name(tool)),
             name: Some(tool.to_owned()),
-            kind: Some(kind(tool)),
+            kind: Some(self.server_tools.kind(tool)),
             status: Some(status),
             ..ToolCallFields::default()
         };
@@ -150,9 +150,9 @@ impl Session {
         let is_new = !self.tools.contains_key(call);
         let fields = ToolCallFields {
             tool_call_id: call.to_owned(),
-            title: Some(title(tool, &arguments, &self.folders)),
+            title: Some(self.server_tools.title(tool, &arguments, &self.folders)),
             name: is_new.then(|| tool.to_owned()),
-            kind: Some(kind(tool)),
+            kind: Some(self.server_tools.kind(tool)),
             status: Some(status),
             locations: Some(locations(tool, &arguments, None, &self.folders)),
             raw_input: Some(arguments.clone().into()),

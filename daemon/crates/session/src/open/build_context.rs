@@ -140,8 +140,9 @@ pub(super) fn build_context(
                 log: services.mcp_servers.log(agent_dir.path()),
                 agent_dir: agent_dir.clone(),
                 auth: Some(auth.clone()),
+                memory: services.memory.clone(),
             };
-            McpSession::new(config, &context, outputs.clone(), &services.mcp_servers)
+            McpSession::new(config, &context, outputs.clone(), &services.mcp_servers, options.mcp_on_demand)
         },
     );
     let temp_dir = temp_dir(&options.environment);
