@@ -10,6 +10,7 @@ mod acp {
     mod editor;
     mod files;
     mod options;
+    mod plans;
     mod protocol;
     mod questions;
     mod servers;
@@ -147,6 +148,7 @@ mod support;
 mod switch_session;
 mod telemetry;
 mod terminal_output;
+mod todo;
 mod tools;
 mod top;
 mod tree;

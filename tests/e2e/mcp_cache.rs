@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     client_tools::{hello, offered},
-    mcp::{SERVER, call, configure, direct, servers},
+    mcp::{SERVER, call, configure, direct, servers, wait_for},
     support::{assert_says, text},
 };
 
@@ -85,6 +85,27 @@ fn a_session_begins_with_the_tools_that_a_server_had_before() {
 }
 
 #[test]
+fn a_server_is_asked_again_unasked_when_a_day_has_passed() {
+    let model = MockServer::start([]);
+    let home = Home::with_model(&model);
+    home.write("count", "0");
+    configure(&home, json!({"test": direct(&["--log", LOG, "--tools-in", "count"])}));
+    let mut first = start(&home);
+    declared(&mut first, &model);
+    assert!(first.close().status.success());
+    let folder = fs::read_dir(home.agent_dir().join("mcp-cache")).expect("the folder");
+    let file = folder.flatten().next().expect("a file").path();
+    let mut kept: Value = serde_json::from_str(&fs::read_to_string(&file).expect("the file")).expect("JSON");
+    let day = 24 * 60 * 60 * 1000;
+    kept["savedAt"] = json!(kept["savedAt"].as_u64().expect("a time") - day);
+    fs::write(&file, kept.to_string()).expect("the file");
+    home.write("count", "1");
+    let mut second = start(&home);
+    wait_for(&mut second, "connected");
+    assert!(declared(&mut second, &model).contains(&"mcp__test__usual_0".to_owned()));
+}
+
+#[test]
 fn a_server_that_is_not_there_any_more_is_waited_for_again() {
     let model = MockServer::start([]);
     let home = Home::with_model(&model);
@@ -144,8 +165,8 @@ fn what_a_server_sends_is_charged_to_the_account_of_memory() {
     let model = MockServer::start([]);
     let home = Home::with_model(&model);
     configure(&home, json!({"test": direct(&[])}));
-    // Eight megabytes for all servers together: less than the longest line.
-    home.settings(&json!({"daemon": {"maxMemoryBytes": 64 << 20}}));
+    // Fifteen megabytes for all servers together: less than the longest line.
+    home.settings(&json!({"daemon": {"maxMemoryBytes": 120 << 20}}));
     let mut daemon = start(&home);
     let huge = call(&mut daemon, &model, "mcp__test__huge", json!({}));
     assert_says(

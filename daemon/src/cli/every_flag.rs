@@ -82,6 +82,7 @@ const EFFECTS: &[EffectRow] = &[
     (&["-nt"], |it| it.session.tools.none),
     (&["--no-builtin-tools"], |it| it.session.tools.none),
     (&["-nbt"], |it| it.session.tools.none),
+    (&["--todo"], |it| it.session.todo),
     (&["--ssh", "box:src"], |it| it.session.ssh == "box:src".parse().ok()),
     (&["--no-context-files"], |it| it.session.no_context_files),
     (&["-nc"], |it| it.session.no_context_files),

@@ -211,6 +211,7 @@ impl Flags {
             system_prompt: self.system_prompt,
             append_system_prompt: self.append_system_prompt,
             tools: self.tools,
+            todo: self.todo,
             ssh: self.ssh,
             no_context_files: self.no_context_files,
             no_mcp: self.no_mcp,

@@ -4,7 +4,7 @@
 //! editor become commands of our own protocol, and events of sessions become updates. It does no I/O, waits for nothing and knows no
 //! clock, so that it serves a daemon in this process and one behind a socket alike.
 //!
-//! Decisions are pure functions (`prompts`, `tool_calls`, `options`, `history`, `questions`, `patch`, `server_tools`); the files below
+//! Decisions are pure functions (`prompts`, `tool_calls`, `options`, `history`, `questions`, `patch`, `plan`, `server_tools`); the files below
 //! `agent` keep what is under way.
 
 mod agent;
@@ -12,6 +12,7 @@ mod history;
 mod mcp_servers;
 mod options;
 mod patch;
+mod plan;
 mod prompts;
 mod questions;
 mod requests;

@@ -206,6 +206,14 @@ impl Compiled {
         self.strictest(rules).unwrap_or_else(|| self.preset(exec_preset, &format!("the tool {tool}")))
     }
 
+    /// A call that changes what the session knows of itself, and nothing else: only a rule of the tool keeps it from running.
+    pub(crate) fn own_notes(&self, tool: &str) -> Verdict {
+        let rules = self.rules.iter().filter(|(.., rule)| rule.is_for(tool, None));
+        self.strictest(rules).unwrap_or_else(|| {
+            self.preset(|_| PermissionAction::Allow, "what changes only what the session knows of itself")
+        })
+    }
+
     /// A call that only reads, nobody knows what. The rules of the tool count, and those about reading that make something stricter: no rule
     /// about files allows a tool that is not named. Where files are kept from being read, it is judged like any other tool.
     pub(crate) fn trusted_read(&self, tool: &str) -> Verdict {

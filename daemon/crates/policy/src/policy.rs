@@ -39,6 +39,8 @@ pub enum Subject<'a> {
     },
     /// It changes nothing, as the tool's provider says and the user has said to believe. Nobody knows what it reads.
     TrustedRead,
+    /// It changes nothing but what the session knows of itself, and reads nothing else.
+    OwnNotes,
     /// Anything else.
     Other,
 }
@@ -129,6 +131,7 @@ impl Policy {
                 plain(verdict, suggest::for_write(path, compiled.options()))
             }
             Subject::TrustedRead => plain(compiled.trusted_read(tool), Some(suggest::for_tool(tool))),
+            Subject::OwnNotes => plain(compiled.own_notes(tool), Some(suggest::for_tool(tool))),
             Subject::Other => plain(compiled.call(tool), Some(suggest::for_tool(tool))),
         }
     }
@@ -210,6 +213,16 @@ mod tests {
             let policy = policy(preset, rules);
             assert_eq!(policy.decide(tool, Subject::TrustedRead).action, trusted, "{preset:?} {rules:?}");
             assert_eq!(policy.decide(tool, Subject::Other).action, other, "{preset:?} {rules:?}");
+        }
+    }
+
+    #[test]
+    fn notes_of_the_session_are_free_unless_a_rule_names_them() {
+        for preset in [PermissionPreset::ReadOnly, PermissionPreset::Ask, PermissionPreset::Workspace] {
+            let decided = |rules: &[_]| policy(preset, rules).decide("todo", Subject::OwnNotes).action;
+            assert_eq!(decided(&[]), Allow);
+            assert_eq!(decided(&[("read", None, Deny), ("write", None, Deny)]), Allow);
+            assert_eq!((decided(&[("todo", None, Ask)]), decided(&[("*", None, Deny)])), (Ask, Deny));
         }
     }
 }

@@ -15,6 +15,7 @@ use agentd_protocol::{
     mcp::McpServersChange,
     message::{AssistantMessage, Message, StopReason},
     permissions::PermissionsChanged,
+    todo::{TODO_ENTRY, phases_of},
     tool_list::ToolsChanged,
     ui::{ExtensionUiRequest, UiRequestResolved},
 };
@@ -25,6 +26,7 @@ use super::{
     calls::{Answer, data, tell},
     state::{Agent, AnswerEnd, DaemonCall, Effects},
 };
+use crate::plan::plan;
 use crate::server_tools::ServerTools;
 use crate::updates::{CompactionStatus, Content, Severity, Update, write_chunk};
 
@@ -168,10 +170,16 @@ impl Agent {
     }
 
     fn entry_appended(&mut self, id: &str, event: &EntryAppended, effects: &mut Effects) {
-        if let Some(SessionEntry { body: EntryBody::ModelChange { provider, model_id }, .. }) =
-            event.entry.get()
-        {
-            self.model_changed(id, provider, model_id, effects);
+        match event.entry.get().map(|entry: &SessionEntry| &entry.body) {
+            Some(EntryBody::ModelChange { provider, model_id }) => {
+                self.model_changed(id, provider, model_id, effects);
+            }
+            Some(EntryBody::Custom { custom_type, data: Some(data) }) if custom_type == TODO_ENTRY => {
+                if let Some(phases) = phases_of(data) {
+                    tell(id, &plan(&phases), effects);
+                }
+            }
+            _ => {}
         }
     }
 

@@ -17,6 +17,7 @@ use super::{
 use crate::{
     history, mcp_servers,
     options::ModelChoice,
+    plan::plan,
     requests::OpenParams,
     rpc::{RequestId, RpcError},
     server_tools::ServerTools,
@@ -253,6 +254,7 @@ impl Agent {
                 tell(id, &update, effects);
             }
         }
+        let todos = std::mem::take(&mut session.todos);
         let names_session = matches!(purpose, Purpose::New | Purpose::Fork);
         let opened = Opened {
             session_id: names_session.then_some(id),
@@ -260,6 +262,9 @@ impl Agent {
             config_options: session.options.all(),
         };
         done(&request, &opened, effects);
+        if !todos.is_empty() {
+            tell(id, &plan(&todos), effects);
+        }
         self.ask_for_commands(id, effects);
         if purpose != Purpose::New {
             let stats = DaemonCall::Stats { session: id.to_owned(), ends_turn: false };

@@ -12,6 +12,7 @@ use agentd_protocol::{
     message::StopReason,
     permissions::PermissionOption,
     session::SessionState,
+    todo::TodoPhase,
     ui::{ExtensionUiRequest, UiMethod},
 };
 use agentd_translator::DaemonCalls;
@@ -104,6 +105,8 @@ pub(super) struct Session {
     pub(super) remarks: Vec<String>,
     /// What its MCP servers say of their tools.
     pub(super) server_tools: ServerTools,
+    /// Its list of tasks, until the request that opened it is answered.
+    pub(super) todos: Vec<TodoPhase>,
     /// The prompts of its MCP servers, which are commands.
     pub(super) server_prompts: Vec<(String, Vec<String>)>,
     /// US dollars spent.
@@ -288,6 +291,7 @@ impl Session {
             held: Vec::new(),
             remarks: Vec::new(),
             server_tools: ServerTools::default(),
+            todos: state.todo_phases.clone(),
             server_prompts: Vec::new(),
             cost: 0.0,
             compaction: None,

@@ -3,6 +3,7 @@
 use agentd_protocol::{
     event::{ToolExecutionEnd, ToolExecutionStart, ToolExecutionUpdate},
     message::{AssistantMessage, ToolCall},
+    todo::{TODO_TOOL, phases_of},
 };
 
 use super::{
@@ -11,6 +12,7 @@ use super::{
     state::{Agent, Effects, FileRead, Session, StreamingWrite, ToolState},
 };
 use crate::{
+    plan::plan,
     tool_calls::{Arguments, OldText, changes, content, locations, raw_output},
     updates::{ToolCallFields, ToolStatus, Update},
 };
@@ -96,6 +98,11 @@ impl Agent {
             ..ToolCallFields::default()
         };
         tell(id, &Update::ToolCallUpdate(fields), effects);
+        let phases =
+            result.details.as_ref().filter(|_| tool_name == TODO_TOOL && !is_error).and_then(phases_of);
+        if let Some(phases) = phases {
+            tell(id, &plan(&phases), effects);
+        }
     }
 
     /// Wants the text of the file that a call is about to write.

@@ -57,7 +57,7 @@ impl Actor {
         }
         self.refresh_models().await;
         let name = asked.name.as_deref().map(checked_name).transpose()?.map(str::to_owned);
-        let tools = self.asked_tools(&asked.tools)?;
+        let tools = self.asked_tools(&asked.tools, asked.todo)?;
         let asked = Arc::new(asked);
         let AskedChoice { model, level, mut warnings } = self.asked_choice(&asked).await?;
         warnings.extend(self.servers_not_added(&asked));
@@ -101,11 +101,11 @@ impl Actor {
     }
 
     /// The names of the tools that are to be active; `None` where nothing is asked.
-    fn asked_tools(&self, selection: &ToolSelection) -> Result<Option<Vec<String>>, Failure> {
+    fn asked_tools(&self, selection: &ToolSelection, todo: bool) -> Result<Option<Vec<String>>, Failure> {
         if *selection == ToolSelection::default() {
             return Ok(None);
         }
-        let defaults = default_tools(self.context.settings.default_tools.as_deref());
+        let defaults = default_tools(&self.context.settings, todo);
         self.tools.selected(&self.context.tools, selection, &defaults).map(Some)
     }
 
@@ -201,6 +201,8 @@ fn differences(
         budget,
         permissions,
         sandbox,
+        // It says what a session begins with.
+        todo: _,
         // These are applied.
         name: _,
         provider: _,

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use agentd_agent::hooks::Action;
 use agentd_mcp::RESOURCE_URL;
 use agentd_policy::Subject;
+use agentd_protocol::todo::TODO_TOOL;
 use agentd_tools::resolve_path_argument;
 use serde_json::Value;
 
@@ -24,6 +25,8 @@ pub(super) enum CallSubject {
     Resource(String),
     /// A call that only reads, as the user has said to believe.
     TrustedRead,
+    /// A call that changes what the session knows of itself, and nothing else.
+    OwnNotes,
     Other,
 }
 
@@ -61,6 +64,7 @@ impl CallSubject {
                     .map(|env| env.keys().cloned().collect())
                     .unwrap_or_default(),
             },
+            TODO_TOOL => Self::OwnNotes,
             _ => Self::Other,
         }
     }
@@ -71,6 +75,7 @@ impl CallSubject {
             Self::Write(path) => Subject::Write { path },
             Self::Command { text, folder, variables } => Subject::Command { text, folder, variables },
             Self::TrustedRead => Subject::TrustedRead,
+            Self::OwnNotes => Subject::OwnNotes,
             Self::Resource(_) | Self::Other => Subject::Other,
         }
     }
@@ -86,7 +91,7 @@ impl CallSubject {
             Self::Read { path, .. } | Self::Write(path) => format!("{tool}: {}", path.display()),
             Self::Command { text, .. } => format!("$ {text}"),
             Self::Resource(url) => format!("{tool}: {url}"),
-            Self::TrustedRead | Self::Other => tool.to_owned(),
+            Self::TrustedRead | Self::OwnNotes | Self::Other => tool.to_owned(),
         }
     }
 
@@ -94,7 +99,9 @@ impl CallSubject {
     pub(super) fn path(&self) -> Option<&Path> {
         match self {
             Self::Read { path, .. } | Self::Write(path) => Some(path),
-            Self::Command { .. } | Self::Resource(_) | Self::TrustedRead | Self::Other => None,
+            Self::Command { .. } | Self::Resource(_) | Self::TrustedRead | Self::OwnNotes | Self::Other => {
+                None
+            }
         }
     }
 

@@ -307,6 +307,7 @@ fn options(root: &Path) -> SessionOptions {
         no_context_files: true,
         no_mcp: false,
         mcp_on_demand: false,
+        todo: false,
         mcp_servers: Vec::new(),
         undo: None,
         resources: ResourceFlags { no_skills: true, no_prompts: true, ..ResourceFlags::default() },
