@@ -17,7 +17,7 @@ use agentd_session::{Interner, Services, SupportCache, ToolContext, Toolbox};
 #[cfg(target_os = "linux")]
 use agentd_tools::operations::SandboxedHost;
 use agentd_tools::{
-    BashFeatures, BashOptions, BashTool, EditTool, FileQueue, FindTool, GrepTool, LsTool, ReadTool,
+    BashFeatures, BashOptions, BashTool, EditTool, FileQueue, FindTool, GrepTool, LsTool, ReadTool, TodoTool,
     WriteTool,
     operations::{EditorFiles, EditorHost, FileHost, GuardedHost, SshHost, SshOptions},
     process_tools,
@@ -183,6 +183,7 @@ fn tools(
         Arc::new(FindTool::new().with_home(&context.home).with_host(Arc::clone(&host))),
         Arc::new(LsTool::new().with_home(&context.home).with_host(Arc::clone(&host))),
     ];
+    tools.push(Arc::new(TodoTool::new(context.todos, context.is_stored)));
     tools.extend(of_processes);
     Toolbox { tools, shell, gate: HookGate::default() }
 }

@@ -8,6 +8,7 @@ mod models;
 mod permissions;
 mod sandbox;
 mod telemetry;
+mod todo;
 mod undo;
 
 use std::collections::BTreeMap;
@@ -34,6 +35,7 @@ pub use self::{
     permissions::{PermissionAction, PermissionPreset, PermissionRule, PermissionSettings, TimeoutDecision},
     sandbox::{NamespaceMaker, NetworkAccess, SandboxMode, SandboxSettings},
     telemetry::{TelemetryProtocol, TelemetrySettings},
+    todo::TodoSettings,
     undo::UndoSettings,
 };
 
@@ -139,6 +141,9 @@ pub struct Settings {
     /// Keeping what tool calls change, so that it can be undone. Only read from the user's settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undo: Option<UndoSettings>,
+    /// The tool `todo`, by which the model keeps a list of what is to be done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub todo: Option<TodoSettings>,
     /// The folder of session files; default `sessions/` in the agent directory, a folder for each working directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_dir: Option<String>,

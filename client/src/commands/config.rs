@@ -37,8 +37,9 @@ fn checked(options: &CheckOptions) -> Result<Exit, Fault> {
     Ok(if printed == Exit::Answered && fails { Exit::Failed } else { printed })
 }
 
+/// Flags of a session that is only looked at: nothing of it needs a connection to a server of mcp.json.
 fn trust(approve: bool) -> &'static [&'static str] {
-    if approve { &["--approve"] } else { &[] }
+    if approve { &["--approve", "--mcp-on-demand"] } else { &["--mcp-on-demand"] }
 }
 
 /// A line for each problem, in the form of compilers.

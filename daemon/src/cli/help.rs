@@ -48,9 +48,11 @@ Prompt and tools
  -xt, --exclude-tools <list>    without these tools
  -nt, --no-tools                no tools but those that -t names
 -nbt, --no-builtin-tools        the same, but clients may provide tools
+      --todo                    with the tool todo, unless the setting todo.enabled says no (docs/tools.md)
       --ssh <host[:dir]>        tools and commands work on another host, in its home or in dir (docs/tools.md)
  -nc, --no-context-files        do not read AGENTS.md and CLAUDE.md files
       --no-mcp                  no MCP servers (docs/mcp.md)
+      --mcp-on-demand           connect MCP servers when something of them is asked for, and no sooner
       --skill <path>            a skill, or a folder of skills; repeatable
  -ns, --no-skills               no skills but those of --skill
       --prompt-template <path>  a prompt template, or a folder of them; repeatable

@@ -4,7 +4,7 @@
 //! editor become commands of our own protocol, and events of sessions become updates. It does no I/O, waits for nothing and knows no
 //! clock, so that it serves a daemon in this process and one behind a socket alike.
 //!
-//! Decisions are pure functions (`prompts`, `tool_calls`, `options`, `history`, `questions`, `patch`); the files below
+//! Decisions are pure functions (`prompts`, `tool_calls`, `options`, `history`, `questions`, `patch`, `plan`, `server_tools`); the files below
 //! `agent` keep what is under way.
 
 mod agent;
@@ -12,9 +12,11 @@ mod history;
 mod mcp_servers;
 mod options;
 mod patch;
+mod plan;
 mod prompts;
 mod questions;
 mod requests;
+mod server_tools;
 mod tool_calls;
 mod updates;
 

@@ -66,6 +66,7 @@ const SETTINGS: &[(&str, SettingReach)] = &[
     ("permissions", UserOnly),
     ("sandbox", UserOnly),
     ("undo", UserOnly),
+    ("todo", Project(Tools)),
     ("bash", Project(Tools)),
     ("sessionDir", Project(Place)),
     ("images", Project(Conduct)),

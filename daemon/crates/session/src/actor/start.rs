@@ -198,6 +198,7 @@ async fn start(
         closing: false,
     });
     actor.begin_undo();
+    actor.restore_todos();
     actor.start_mcp(None);
     actor.trust.is_withdrawn = had_trust && trust_is_open;
     actor.connect_permissions();

@@ -312,6 +312,8 @@ fn options(root: &Path) -> SessionOptions {
         tools: ToolSelection::default(),
         no_context_files: true,
         no_mcp: false,
+        mcp_on_demand: false,
+        todo: false,
         mcp_servers: Vec::new(),
         undo: None,
         resources: ResourceFlags { no_skills: true, no_prompts: true, ..ResourceFlags::default() },
