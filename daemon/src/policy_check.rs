@@ -83,6 +83,7 @@ pub fn run(environment: &Environment, compat: bool, cwd: &Path) -> Result<(), Po
             RuleLayer { source: RuleSource::Flags, rules: request.rules },
         ],
         cwd: cwd.clone(),
+        folders: Vec::new(),
         home: home.ok_or(PolicyCheckError::NoHome)?,
     })?;
     let mut out = BufWriter::new(io::stdout().lock());

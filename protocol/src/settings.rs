@@ -4,6 +4,7 @@ mod budgets;
 mod commands;
 mod daemon;
 pub mod defaults;
+mod editors;
 mod models;
 mod permissions;
 mod sandbox;
@@ -28,6 +29,7 @@ pub use self::{
         BashSettings, ChildEnvironmentSettings, Intercept, InterceptRule, ProcessSettings, matches_pattern,
     },
     daemon::{ClientToolSettings, DaemonSettings, LimitSettings, StorageSettings},
+    editors::AcpSettings,
     models::{
         BranchSummarySettings, CompactionOverride, CompactionSettings, DeadlineSettings, ImageSettings,
         ProviderRetrySettings, RetrySettings, StallPolicy, ThinkingBudgetSettings, TimeLimit,
@@ -135,6 +137,9 @@ pub struct Settings {
     /// Features of the tool `bash` beyond its plain form.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bash: Option<BashSettings>,
+    /// Sessions of editors (`agentd acp`). Only read from the user's settings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub acp: Option<AcpSettings>,
     /// What shell commands and file tools may touch. Only read from the user's settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxSettings>,

@@ -7,8 +7,10 @@
 mod abort;
 /// The Agent Client Protocol: `agentd acp` with an editor that holds every line against the official schema.
 mod acp {
+    mod directories;
     mod editor;
     mod files;
+    mod limits;
     mod options;
     mod plans;
     mod protocol;
@@ -16,6 +18,7 @@ mod acp {
     mod servers;
     mod sessions;
     mod shared;
+    mod terminals;
     mod tools;
     mod turns;
 }

@@ -8,6 +8,7 @@ Usage: agentd [serve] [--socket <path>] [--compat pi]     many sessions and clie
        agentd --stdio [flags]                             one session on stdin and stdout (--mode rpc is the same)
        agentd --stdio --shared [flags]                    the same, with a session of the daemon, which others can join
        agentd acp [--shared] [flags]                      the sessions of an editor, by the Agent Client Protocol (docs/editors.md)
+       agentd acp login                                   logs in at this terminal, as editors let their users do (agentctl login)
        agentd mcp serve [--shared] [flags]                an MCP server: other agents hand work to sessions (docs/mcp-server.md)
        agentd -p [flags] [@file...] [message...]          answers the messages, and ends (--mode text is the same)
        agentd --mode json [flags] [@file...] [message...] the same, showing the session's events

@@ -216,6 +216,7 @@ impl Flags {
             no_context_files: self.no_context_files,
             no_mcp: self.no_mcp,
             mcp_on_demand: self.mcp_on_demand,
+            additional_directories: Vec::new(),
             mcp_servers: Vec::new(),
             resources: self.resources,
             sandbox: self.sandbox,

@@ -28,6 +28,21 @@ fn result_of(editor: &mut Editor, model: &MockServer, session: &str, tool: &str,
     request.messages().last().expect("a message")["content"].to_string()
 }
 
+/// `roots/list` is answered with all folders of the workspace.
+#[test]
+fn further_folders_are_roots_of_servers() {
+    let model = MockServer::start([]);
+    let home = Home::with_model(&model);
+    let other = tempfile::tempdir().expect("a folder");
+    let mut editor = Editor::ready(&home, &[], &able());
+    let given = json!({
+        "cwd": home.project(), "mcpServers": [program("mine", &[], "x")], "additionalDirectories": [other.path()],
+    });
+    let session = editor.call("session/new", given)["sessionId"].as_str().expect("an id").to_owned();
+    let said = result_of(&mut editor, &model, &session, "mcp__mine__roots", json!({}));
+    assert!(said.contains("/project") && said.contains(&*other.path().to_string_lossy()), "{said}");
+}
+
 #[test]
 fn servers_of_the_editor_belong_to_their_session() {
     let model = MockServer::start([]);

@@ -51,7 +51,8 @@ pub(crate) fn updates(
     updates
 }
 
-fn of_user(user: &MessageContent, id: &str, updates: &mut Vec<Update>) {
+/// Appends the message of a user.
+pub(crate) fn of_user(user: &MessageContent, id: &str, updates: &mut Vec<Update>) {
     for block in user.blocks().iter() {
         let content = match block {
             ContentBlock::Text { text, .. } if !text.is_empty() => Content::text(text.as_str()),
@@ -64,7 +65,8 @@ fn of_user(user: &MessageContent, id: &str, updates: &mut Vec<Update>) {
     }
 }
 
-fn of_answer(
+/// Appends an answer, with its calls and their `results` by the calls' ids.
+pub(crate) fn of_answer(
     answer: &AssistantMessage,
     id: &str,
     results: &HashMap<&str, &ToolResultMessage>,

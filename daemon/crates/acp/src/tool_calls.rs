@@ -178,6 +178,14 @@ pub(crate) fn content(tool: &str, blocks: &[ContentBlock]) -> Vec<ToolContent> {
     content.map(|content| ToolContent::Content { content }).collect()
 }
 
+/// The result of a call in a terminal, which shows the output itself. Where the command did not end by itself, the result says what
+/// happened.
+pub(crate) fn in_terminal(terminal: String, tool: &str, result: &ToolResult) -> Vec<ToolContent> {
+    let shown = ToolContent::Terminal { terminal_id: terminal };
+    let told = if result.structured_content.is_some() { Vec::new() } else { content(tool, &result.content) };
+    std::iter::once(shown).chain(told).collect()
+}
+
 /// The text as a code block of Markdown, in a fence that does not occur in it.
 fn fenced(text: &str) -> String {
     let mut longest = 0;

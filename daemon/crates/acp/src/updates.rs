@@ -171,6 +171,8 @@ pub(crate) enum ToolContent {
         old_text: Option<String>,
         new_text: String,
     },
+    /// A terminal of the client's.
+    Terminal { terminal_id: String },
 }
 
 /// One thing that is to be done.

@@ -115,6 +115,7 @@ fn open(url: &str, home: &Path, scenario: &str) -> Result<(Arc<McpSession>, Task
     let tasks = TaskTracker::new();
     let context = ServerContext {
         cwd: home.to_owned(),
+        folders: Vec::new(),
         variables: Environment::from_iter(BTreeMap::<String, String>::new()),
         child_environment: Vec::new().into(),
         launcher: Launcher::new(GuardCommand::this_program()),

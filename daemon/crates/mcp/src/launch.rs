@@ -33,6 +33,8 @@ use crate::{
 pub struct ServerContext {
     /// The session's working directory, absolute.
     pub cwd: PathBuf,
+    /// Further folders of the session's workspace, absolute.
+    pub folders: Vec<PathBuf>,
     /// The session's environment, for `${NAME}` and `~`.
     pub variables: Environment,
     /// The environment of child processes.
@@ -169,10 +171,14 @@ impl ServerContext {
         filled_in(name, value, &self.variables).await
     }
 
-    /// The answer to `roots/list`: the working directory.
+    /// The answer to `roots/list`: the working directory, and the further folders of the workspace.
     pub(crate) fn roots(&self) -> Value {
-        let name = self.cwd.file_name().unwrap_or(OsStr::new("/")).to_string_lossy();
-        json!({"roots": [{"uri": file_uri(&self.cwd), "name": name}]})
+        let root = |folder: &PathBuf| {
+            let name = folder.file_name().unwrap_or(OsStr::new("/")).to_string_lossy();
+            json!({"uri": file_uri(folder), "name": name})
+        };
+        let roots: Vec<Value> = std::iter::once(&self.cwd).chain(&self.folders).map(root).collect();
+        json!({"roots": roots})
     }
 }
 
@@ -203,6 +209,7 @@ mod tests {
     fn context() -> ServerContext {
         ServerContext {
             cwd: "/w d".into(),
+            folders: Vec::new(),
             variables: [("HOME", "/h"), ("K", "value-of-k")].into_iter().collect(),
             child_environment: vec![("PATH".into(), "/bin".into())].into(),
             launcher: Launcher::new(GuardCommand::this_program()),

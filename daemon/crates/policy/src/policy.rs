@@ -65,7 +65,7 @@ pub struct PolicyDecision {
 pub struct Policy(Arc<Compiled>);
 
 impl Policy {
-    /// Compiles a policy. Looks up where the session's folder leads.
+    /// Compiles a policy. Looks up where the folders of the workspace lead.
     ///
     /// # Errors
     /// The first rule that cannot be used.

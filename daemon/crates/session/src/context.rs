@@ -79,6 +79,8 @@ pub(crate) struct SessionContext {
     pub(crate) undo: Option<Arc<SessionCheckpoints>>,
     /// Whether tools and commands work on another host.
     pub(crate) is_elsewhere: bool,
+    /// Further folders of the workspace, which the client gave.
+    pub(crate) folders: Vec<PathBuf>,
     /// The setting `shellCommandPrefix`.
     pub(crate) shell_prefix: Option<String>,
     pub(crate) settings: Settings,

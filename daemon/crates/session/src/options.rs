@@ -59,6 +59,8 @@ pub struct SessionOptions {
     pub no_mcp: bool,
     /// `--mcp-on-demand`: no MCP server is connected before something of it is called, searched or asked for.
     pub mcp_on_demand: bool,
+    /// Further folders of the workspace, absolute, that the client gives the session.
+    pub additional_directories: Vec<PathBuf>,
     /// MCP servers that the client gives the session.
     pub mcp_servers: Vec<ServerConfig>,
     /// `--skill`, `--prompt-template` and what leaves the others out.

@@ -126,6 +126,8 @@ pub struct ToolContext {
     pub session_id: String,
     /// The session's folder.
     pub cwd: PathBuf,
+    /// Further folders of its workspace.
+    pub folders: Vec<PathBuf>,
     /// The session's processes.
     pub processes: ProcessGroup,
     /// The host to work on instead of this machine, and a group for the processes that hold the connection to it.
@@ -146,6 +148,8 @@ pub struct ToolContext {
     pub artifacts: Option<ArtifactFolder>,
     /// The setting `bash`.
     pub bash: Option<BashSettings>,
+    /// The setting `acp.clientTerminal`.
+    pub client_terminal: bool,
     /// The session's background processes.
     pub background: BackgroundProcesses,
     /// Whether a tool is active, by its name.

@@ -14,6 +14,7 @@ pub(super) fn agent_options(options: &HostOptions) -> AgentOptions {
         env: None,
         home: options.base.environment.non_empty("HOME").map(Into::into),
         shared: options.shared,
+        program: std::env::current_exe().unwrap_or_else(|_| "agentd".into()),
         local_files: options.base.ssh.is_none(),
     }
 }

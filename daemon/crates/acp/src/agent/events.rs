@@ -1,5 +1,5 @@
-//! Events of sessions as updates. What streams is told only while a prompt of the editor is worked on: other clients of a shared
-//! session have runs of their own.
+//! Events of sessions as updates. What streams is told while a prompt of the editor is worked on; in sessions of a shared daemon always,
+//! since other clients have runs there.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,8 @@ use agentd_protocol::{
     entry::{EntryBody, SessionEntry},
     event::{
         AgentSettled, AutoRetryStart, CompactionEnd, EntryAppended, MessageEnd, MessageStart, ModelFallback,
-        SessionInfoChanged, ThinkingLevelChanged, ToolExecutionEnd, ToolExecutionStart, ToolExecutionUpdate,
+        QueueUpdate, SessionInfoChanged, ThinkingLevelChanged, ToolExecutionEnd, ToolExecutionStart,
+        ToolExecutionUpdate,
     },
     mcp::McpServersChange,
     message::{AssistantMessage, Message, StopReason},
@@ -50,19 +51,24 @@ pub(super) struct Addition<'a> {
 impl Agent {
     /// Takes an event of a session. Events that have no update are left out.
     pub(super) fn event(&mut self, id: &str, kind: &str, seq: u64, line: &str, effects: &mut Effects) {
-        let Some(session) = self.sessions.get(id) else { return };
-        let has_turn = session.turn.is_some();
+        if !self.sessions.contains_key(id) {
+            return;
+        }
+        let streams = self.follows_stream(id);
         match kind {
-            "message_update" if has_turn => self.answer_grew(id, line, effects),
-            "message_start" if has_turn => self.message_began(id, seq, line),
-            "message_end" => self.message_ended(id, line, effects),
-            "tool_execution_start" if has_turn => {
+            "message_update" if streams => self.answer_grew(id, line, effects),
+            "message_start" if streams => self.message_began(id, seq, line),
+            "message_end" => {
+                self.others_message(id, seq, line, effects);
+                self.message_ended(id, line, effects);
+            }
+            "tool_execution_start" if streams => {
                 with(line, |event: ToolExecutionStart| self.call_began(id, event, effects));
             }
-            "tool_execution_update" if has_turn => {
+            "tool_execution_update" if streams => {
                 with(line, |event: ToolExecutionUpdate| self.call_went_on(id, &event, effects));
             }
-            "tool_execution_end" if has_turn => {
+            "tool_execution_end" if streams => {
                 with(line, |event: ToolExecutionEnd| self.call_ended(id, &event, effects));
             }
             "agent_settled" => with(line, |event: AgentSettled| self.settled(id, event.aborted, effects)),
@@ -93,6 +99,7 @@ impl Agent {
                     self.permissions_changed(id, &event.permissions, effects)
                 });
             }
+            "queue_update" => with(line, |event: QueueUpdate| self.queue_changed(id, event)),
             "entry_appended" => with(line, |event: EntryAppended| self.entry_appended(id, &event, effects)),
             "compaction_start" => self.compaction_began(id, seq, effects),
             "compaction_end" => with(line, |event: CompactionEnd| self.compaction_ended(id, event, effects)),
@@ -163,9 +170,15 @@ impl Agent {
         if has_failed {
             session.give_up_calls_of(id, answer, effects);
         }
-        if let Some(turn) = &mut session.turn {
-            turn.last =
-                Some(AnswerEnd { stop_reason: *stop_reason, error: error_message.clone(), code: *code });
+        let end = AnswerEnd { stop_reason: *stop_reason, error: error_message.clone(), code: *code };
+        match &mut session.turn {
+            Some(turn) => turn.last = Some(end),
+            // The answer to a prompt of another client: nothing else tells the editor that it failed.
+            None if self.options.shared && end.stop_reason == StopReason::Error => {
+                let title = "The model did not answer another client".to_owned();
+                self.notice(id, Severity::Warning, title, end.error, effects);
+            }
+            None => {}
         }
     }
 
@@ -273,7 +286,7 @@ impl Agent {
 }
 
 /// Reads an event. One of another form is of another version of the protocol, and is left out.
-fn read<T: DeserializeOwned>(line: &str) -> Option<T> {
+pub(super) fn read<T: DeserializeOwned>(line: &str) -> Option<T> {
     serde_json::from_str(line).ok()
 }
 

@@ -68,6 +68,8 @@ const SETTINGS: &[(&str, SettingReach)] = &[
     ("undo", UserOnly),
     ("todo", Project(Tools)),
     ("bash", Project(Tools)),
+    // Another process starts the commands, in an environment of its own.
+    ("acp", UserOnly),
     ("sessionDir", Project(Place)),
     ("images", Project(Conduct)),
     ("compaction", Project(Conduct)),

@@ -61,6 +61,7 @@ impl Actor {
         let asked = Arc::new(asked);
         let AskedChoice { model, level, mut warnings } = self.asked_choice(&asked).await?;
         warnings.extend(self.servers_not_added(&asked));
+        warnings.extend(self.folders_not_added(&asked));
         let differs = self.differences(&asked, model.as_deref()).await?;
         if !differs.is_empty() {
             return Err(ReopenError::Differs(differs));
@@ -93,6 +94,21 @@ impl Actor {
         let names = missing.join(", ");
         (!missing.is_empty())
             .then(|| format!("The session is open already, and so these MCP servers were not added: {names}"))
+    }
+
+    /// Says which of the client's folders an open session does not get.
+    fn folders_not_added(&self, asked: &SessionOptions) -> Option<String> {
+        let has = &self.trust.options().additional_directories;
+        let missing: Vec<String> = asked
+            .additional_directories
+            .iter()
+            .filter(|folder| !has.contains(folder))
+            .map(|folder| folder.display().to_string())
+            .collect();
+        let names = missing.join(", ");
+        (!missing.is_empty()).then(|| {
+            format!("The session is open already, and so these additional folders were not added: {names}")
+        })
     }
 
     fn is_current(&self, model: &Model) -> bool {
@@ -214,6 +230,7 @@ fn differences(
         // It is kept for what this client starts.
         environment: _,
         // The client is told of those that the session does not have.
+        additional_directories: _,
         mcp_servers: _,
         // The daemon's.
         compat: _,

@@ -134,6 +134,7 @@ pub(super) fn build_context(
             }
             let context = ServerContext {
                 cwd: cwd.clone(),
+                folders: options.additional_directories.clone(),
                 variables: options.environment.clone(),
                 child_environment: Arc::clone(&child_environment),
                 launcher: services.launcher.clone(),
@@ -162,6 +163,7 @@ pub(super) fn build_context(
     let Toolbox { tools, shell, gate } = (services.tools)(ToolContext {
         session_id: session_id.clone(),
         cwd: cwd.clone(),
+        folders: options.additional_directories.clone(),
         processes: processes.clone(),
         ssh: options.ssh.clone().map(|target| (target, services.launcher.group())),
         shell_path,
@@ -175,6 +177,7 @@ pub(super) fn build_context(
         outputs: outputs.clone(),
         artifacts: artifacts.clone(),
         bash: settings.bash.clone(),
+        client_terminal: settings.acp.as_ref().and_then(|acp| acp.client_terminal).unwrap_or(false),
         background: background.clone(),
         is_active,
         home: PathBuf::from(options.environment.non_empty("HOME").unwrap_or("/")),
@@ -210,6 +213,7 @@ pub(super) fn build_context(
         todos,
         undo,
         is_elsewhere: options.ssh.is_some(),
+        folders: options.additional_directories.clone(),
         shell_prefix: settings.shell_command_prefix.clone(),
         models,
         models_stamp,

@@ -60,6 +60,7 @@ pub(crate) fn reconfigure(
         options: &options.permissions,
         project: Some(&folders),
         cwd: &context.cwd,
+        folders: &options.additional_directories,
         is_elsewhere: options.ssh.is_some(),
         environment: &options.environment,
         agent_dir: &context.agent_dir,

@@ -314,6 +314,7 @@ fn options(root: &Path) -> SessionOptions {
         no_mcp: false,
         mcp_on_demand: false,
         todo: false,
+        additional_directories: Vec::new(),
         mcp_servers: Vec::new(),
         undo: None,
         resources: ResourceFlags { no_skills: true, no_prompts: true, ..ResourceFlags::default() },
