@@ -37,6 +37,7 @@ pub mod model_list;
 pub mod models_file;
 pub mod number;
 pub mod oauth_setting;
+pub mod package_request;
 pub mod permissions;
 pub mod policy_check;
 pub mod prompt_records;

@@ -6,6 +6,7 @@ mod daemon;
 pub mod defaults;
 mod editors;
 mod models;
+mod packages;
 mod permissions;
 mod sandbox;
 mod telemetry;
@@ -34,6 +35,7 @@ pub use self::{
         BranchSummarySettings, CompactionOverride, CompactionSettings, DeadlineSettings, ImageSettings,
         ProviderRetrySettings, RetrySettings, StallPolicy, ThinkingBudgetSettings, TimeLimit,
     },
+    packages::{ExtensionHostSettings, PackageFilter, PackageSetting},
     permissions::{PermissionAction, PermissionPreset, PermissionRule, PermissionSettings, TimeoutDecision},
     sandbox::{NamespaceMaker, NetworkAccess, SandboxMode, SandboxSettings},
     telemetry::{TelemetryProtocol, TelemetrySettings},
@@ -110,6 +112,22 @@ pub struct Settings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = [])))]
     pub prompts: Option<Vec<String>>,
+    /// Extensions besides those of the usual folders: files or folders, as `skills`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = [])))]
+    pub extensions: Option<Vec<String>>,
+    /// Packages of extensions, skills, prompt templates and themes. `agentctl install` adds one. Those of the user and of the project
+    /// both count; of one package the project's entry.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = [])))]
+    pub packages: Option<Vec<PackageSetting>>,
+    /// The program that installs npm packages, with its first arguments; default `["npm"]`. pnpm and bun are known by their names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = ["npm"])))]
+    pub npm_command: Option<Vec<String>>,
+    /// The program that runs extensions. Only read from the user's settings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extension_host: Option<ExtensionHostSettings>,
     /// Whether `get_commands` lists skills; default true. `/skill:name` works either way.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = true)))]

@@ -199,6 +199,12 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
         "what changed is kept without knowing who runs tools, or when",
     ),
     (
+        "agentd-packages",
+        &["agentd-protocol", "agentd-config", "agentd-process", "agentd-safe-open"],
+        &["reqwest", "rustix", "clap"],
+        "packages are found and fetched without knowing which session wants them; npm and git have the network",
+    ),
+    (
         "agentd-policy",
         &["agentd-protocol"],
         &["tokio", "reqwest", "clap"],
@@ -244,6 +250,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
             "agentd-budget",
             "agentd-auth",
             "agentd-mcp",
+            "agentd-packages",
             "agentd-policy",
             "agentd-process",
             "agentd-safe-open",
@@ -273,6 +280,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
             "agentd-auth",
             "agentd-mcp",
             "agentd-mcp-server",
+            "agentd-packages",
             "agentd-policy",
             "agentd-process",
             "agentd-tools",

@@ -97,6 +97,7 @@ mod mcp_sign_in;
 mod mcp_sign_in_faults;
 mod mcp_stateless;
 mod models_file;
+mod packages;
 mod pages;
 mod permission_requests;
 mod permission_terminal;

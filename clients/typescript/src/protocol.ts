@@ -534,6 +534,8 @@ export type DiagnosticLevel = "info" | "warning" | "error";
  * - `session`: The session file.
  * - `tools`: A tool, or a name of one.
  * - `mcp`: `mcp.json`, or a server of it.
+ * - `extension`: An extension.
+ * - `package`: A package of resources.
  * - `flag`: A flag of the command line, or an argument of `open_session`.
  */
 export type DiagnosticKind =
@@ -548,6 +550,8 @@ export type DiagnosticKind =
   | "session"
   | "tools"
   | "mcp"
+  | "extension"
+  | "package"
   | "flag";
 /**
  * The source of a value.
@@ -4469,7 +4473,8 @@ export interface SourceInfo {
    */
   path: string;
   /**
-   * The way it was found: `auto` in a default folder, `local` by a setting or a flag, `mcp` at an MCP server.
+   * The way it was found: `auto` in a default folder, `local` by a setting or a flag, `cli` by `--extension`, `mcp` at an MCP server;
+   * for a part of a package the package's source as it is written.
    */
   source: string;
   /**
@@ -4481,7 +4486,8 @@ export interface SourceInfo {
    */
   origin: SourceOrigin;
   /**
-   * The folder of configuration that it was found in; for what a flag names, the folder of the file.
+   * The folder of configuration that it was found in; for what a flag names, the folder of the file; for a part of a package the
+   * package's folder.
    */
   baseDir?: string;
 }

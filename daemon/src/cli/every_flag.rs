@@ -103,8 +103,10 @@ const EFFECTS: &[EffectRow] = &[
     (&["-a"], |it| it.session.approve == Some(true)),
     (&["--no-approve"], |it| it.session.approve == Some(false)),
     (&["-na"], |it| it.session.approve == Some(false)),
-    (&["--extension", "e"], |it| it.warnings[0].contains("--extension e is not loaded")),
-    (&["-e", "e"], |it| it.warnings[0].contains("--extension e is not loaded")),
+    (&["--extension", "e", "--extension", "npm:f"], |it| it.session.resources.extensions == ["e", "npm:f"]),
+    (&["-e", "e"], |it| it.session.resources.extensions == ["e"]),
+    (&["--no-extensions"], |it| it.session.resources.no_extensions),
+    (&["-ne"], |it| it.session.resources.no_extensions),
     (&["--offline"], |it| it.session.environment.get("PI_OFFLINE") == Some("1")),
     (&["--on-eof", "drain"], |it| it.on_eof == OnEof::Drain),
     (&["--ready"], |it| it.ready),
@@ -123,8 +125,6 @@ const EFFECTS: &[EffectRow] = &[
 
 /// Flags for parts of pi that agentd does not have: accepted without effect.
 const WITHOUT_EFFECT: &[&[&str]] = &[
-    &["--no-extensions"],
-    &["-ne"],
     &["--theme", "dark"],
     &["--no-themes"],
     &["--use-theme", "dark"],
@@ -150,6 +150,7 @@ const ELSEWHERE: &[&str] = &[
     "--fsck",
     "--policy-check",
     "--mcp-edit",
+    "--packages",
     "--usage",
     "--permission-rules",
 ];
@@ -158,13 +159,12 @@ const ELSEWHERE: &[&str] = &[
 const UNDOCUMENTED: &[&str] = &[
     "--resume",
     "-r",
-    "-e",
-    "-ne",
     "--detached",
     "--bug-report",
     "--fsck",
     "--policy-check",
     "--mcp-edit",
+    "--packages",
     "--usage",
 ];
 

@@ -63,6 +63,8 @@ pub(super) struct Flags {
     pub(super) policy_check: bool,
     /// `--mcp-edit`: a change of mcp.json.
     pub(super) mcp_edit: bool,
+    /// `--packages`: packages as users manage them.
+    pub(super) packages: bool,
     /// `--usage`: what was spent.
     pub(super) usage: bool,
     pub(super) socket: Option<String>,
@@ -212,6 +214,7 @@ impl Flags {
             "--fsck" => self.fsck = true,
             "--policy-check" => self.policy_check = true,
             "--mcp-edit" => self.mcp_edit = true,
+            "--packages" => self.packages = true,
             "--usage" => self.usage = true,
             "--compat" => match value()?.as_str() {
                 "pi" => self.compat = true,
@@ -334,17 +337,20 @@ impl Flags {
                 });
             }
             "-e" | "--extension" => {
-                let path = value()?;
+                let extension = value()?;
                 self.warnings.push(format!(
-                    "Warning: --extension {path} is not loaded: this version of agentd has no extensions"
+                    "Warning: --extension {extension}: this version of agentd runs no extensions; skills and prompt templates of a \
+                     package count"
                 ));
+                self.resources.extensions.push(extension);
             }
+            "-ne" | "--no-extensions" => self.resources.no_extensions = true,
             "--offline" => self.offline = true,
             // Flags of pi without a meaning here; clients pass them.
             "--theme" | "--use-theme" | "--tui-mode" => {
                 value()?;
             }
-            "-ne" | "--no-extensions" | "--no-themes" | "--verbose" => {}
+            "--no-themes" | "--verbose" => {}
             other => return Err(unknown(other)),
         }
         Ok(())

@@ -4229,7 +4229,8 @@ class SourceInfo(TypedDict):
     """
     source: str
     """
-    The way it was found: `auto` in a default folder, `local` by a setting or a flag, `mcp` at an MCP server.
+    The way it was found: `auto` in a default folder, `local` by a setting or a flag, `cli` by `--extension`, `mcp` at an MCP server;
+    for a part of a package the package's source as it is written.
     """
     scope: SourceScope
     """
@@ -4241,7 +4242,8 @@ class SourceInfo(TypedDict):
     """
     baseDir: NotRequired[str]
     """
-    The folder of configuration that it was found in; for what a flag names, the folder of the file.
+    The folder of configuration that it was found in; for what a flag names, the folder of the file; for a part of a package the
+    package's folder.
     """
 
 
@@ -6010,7 +6012,7 @@ The severity of a diagnostic.
 """
 
 
-DiagnosticKind: TypeAlias = Literal['settings', 'models', 'credentials', 'skill', 'prompt', 'context_file', 'system_prompt', 'trust', 'session', 'tools', 'mcp', 'flag']
+DiagnosticKind: TypeAlias = Literal['settings', 'models', 'credentials', 'skill', 'prompt', 'context_file', 'system_prompt', 'trust', 'session', 'tools', 'mcp', 'extension', 'package', 'flag']
 """
 The subject of a diagnostic.
 - `settings`: A `settings.json`.
@@ -6024,6 +6026,8 @@ The subject of a diagnostic.
 - `session`: The session file.
 - `tools`: A tool, or a name of one.
 - `mcp`: `mcp.json`, or a server of it.
+- `extension`: An extension.
+- `package`: A package of resources.
 - `flag`: A flag of the command line, or an argument of `open_session`.
 """
 

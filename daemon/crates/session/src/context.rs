@@ -135,9 +135,11 @@ pub(crate) struct PromptSources {
     pub(crate) is_of_cwd: bool,
     /// Changes of the project since it was trusted: files, or its folder itself.
     pub(crate) changed: Vec<PathBuf>,
-    /// The settings `skills` and `prompts`.
+    /// The settings `skills`, `prompts`, `extensions` and `packages`.
     pub(crate) lists: ResourceLists,
     pub(crate) flags: ResourceFlags,
+    /// `--no-mcp`.
+    pub(crate) no_mcp: bool,
 }
 
 impl PromptSources {

@@ -22,6 +22,7 @@ mod messages;
 mod models;
 mod open;
 mod options;
+mod packages;
 mod permissions;
 mod prompt_files;
 mod queues;
@@ -45,7 +46,7 @@ mod unload;
 mod user_bash;
 
 pub use actor::{Opened, open, open_after, open_copy, reload};
-pub use child_environment::ChildEnvironment;
+pub use child_environment::{ChildEnvironment, ChildSources, child_environment};
 pub use client_tools::{ClientCalls, ToolProvider, check_client_tools};
 pub use clients::SessionClients;
 pub use event_log::{Audience, Feed, FeedItem, FeedLimits, Subscriber, SubscriberId};

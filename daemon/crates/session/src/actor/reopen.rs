@@ -277,6 +277,8 @@ fn differences(
         ("--no-skills", resources.no_skills && !has.resources.no_skills),
         ("--prompt-template", !resources.prompts.is_empty() && resources.prompts != has.resources.prompts),
         ("--no-prompt-templates", resources.no_prompts && !has.resources.no_prompts),
+        ("--extension", !resources.extensions.is_empty() && resources.extensions != has.resources.extensions),
+        ("--no-extensions", resources.no_extensions && !has.resources.no_extensions),
         ("--permissions", permissions.preset.is_some() && permissions.preset != preset),
         ("--permission-rules", !permissions.rules.is_empty() && permissions.rules != has.permissions.rules),
         ("--sandbox", sandbox.mode.is_some() && sandbox.mode != has.sandbox.mode),

@@ -102,12 +102,13 @@ async fn start(
     let was_trusted = matches!(&beginning, SessionSource::Unloaded(unloaded) if unloaded.trusted);
     let had_trust =
         matches!(&beginning, SessionSource::Unloaded(unloaded) if unloaded.trusted_files.is_some());
+    let is_reloaded = matches!(&beginning, SessionSource::Unloaded(_));
     let prepared = {
         let (services, options) = (Arc::clone(&services), Arc::clone(&options));
         tokio::task::spawn_blocking(move || prepare(&services, &options, beginning)).await??
     };
     let PreparedSession {
-        context,
+        mut context,
         trust_is_open,
         trusted_files,
         journal,
@@ -125,6 +126,9 @@ async fn start(
         has_moved,
         of_resources,
     } = prepared;
+    if !is_reloaded {
+        context.install_packages(&options).await;
+    }
     let diagnostics = context.diagnostics.iter().cloned().chain(of_resources).collect();
     let clients = clients(&context.session_id);
     if was_changed {

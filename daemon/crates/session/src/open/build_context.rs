@@ -230,6 +230,7 @@ pub(super) fn build_context(
             changed: project.changed,
             lists: project.resources,
             flags: options.resources.clone(),
+            no_mcp: options.no_mcp,
         },
         idle_timeout: http_idle_timeout(&settings),
         deadlines: deadlines(&settings),
