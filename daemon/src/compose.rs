@@ -12,11 +12,12 @@ use agentd_config::{
 use agentd_images::Images;
 use agentd_memory::MemoryAccount;
 use agentd_process::{GuardCommand, Launcher, LocalShell, OutputMeter, Shell};
+use agentd_protocol::tool::ToolSpec;
 use agentd_session::{Interner, Services, SupportCache, ToolContext, Toolbox};
 #[cfg(target_os = "linux")]
 use agentd_tools::operations::SandboxedHost;
 use agentd_tools::{
-    BashFeatures, BashOptions, BashTool, EditTool, FileQueue, FindTool, GrepTool, LsTool, ReadTool,
+    BashFeatures, BashOptions, BashTool, EditTool, FileQueue, FindTool, GrepTool, LsTool, ReadTool, TodoTool,
     WriteTool,
     operations::{EditorAccess, EditorHost, EditorShell, FileHost, GuardedHost, SshHost, SshOptions},
     process_tools,
@@ -64,6 +65,7 @@ fn shared(
     editor: Option<EditorAccess>,
 ) -> Services {
     let changes = FileQueue::new();
+    let specs = Interner::default();
     // A replay uses the models of the recording, whatever the configuration says now.
     let models = match &exchanges {
         ExchangeMode::Replayed(player) => SharedModels::fixed(ModelRegistry::only(player.models().to_vec())),
@@ -86,7 +88,7 @@ fn shared(
         sandbox_support: SupportCache::default(),
         mcp_servers: agentd_mcp::SharedServers::default(),
         undo: agentd_checkpoints::UndoServices::default(),
-        tools: Box::new(move |context| tools(context, &changes, editor.as_ref())),
+        tools: Box::new(move |context| tools(context, &changes, &specs, editor.as_ref())),
     }
 }
 
@@ -136,8 +138,14 @@ fn features(context: &ToolContext) -> BashFeatures {
 /// The tools of one session, in the order in which models see them.
 ///
 /// With an `editor`, the texts of the workspace are read and written through it, and the model's commands run in its terminal if
-/// the settings say so: where files and commands are of this machine, and no sandbox has a say about them.
-fn tools(context: ToolContext, changes: &FileQueue, editor: Option<&EditorAccess>) -> Toolbox {
+/// the settings say so: where files and commands are of this machine, and no sandbox has a say about them. Sessions share the tools'
+/// descriptions, those that depend on the session through `specs`.
+fn tools(
+    context: ToolContext,
+    changes: &FileQueue,
+    specs: &Interner<Arc<ToolSpec>>,
+    editor: Option<&EditorAccess>,
+) -> Toolbox {
     // Sessions share the queue, so that two changes of one file of this machine are not made at once. A path on another host is
     // another file.
     let files = if context.ssh.is_some() { FileQueue::new() } else { changes.beside() };
@@ -169,14 +177,17 @@ fn tools(context: ToolContext, changes: &FileQueue, editor: Option<&EditorAccess
                 .with_artifacts(context.artifacts)
                 .with_urls(context.urls),
         ),
-        Arc::new(BashTool::new(BashOptions {
-            shell: commands,
-            command_prefix: context.shell_command_prefix,
-            outputs: context.outputs,
-            home: Some(context.home.clone()),
-            features,
-            undo: context.undo.clone(),
-        })),
+        Arc::new(
+            BashTool::new(BashOptions {
+                shell: commands,
+                command_prefix: context.shell_command_prefix,
+                outputs: context.outputs,
+                home: Some(context.home.clone()),
+                features,
+                undo: context.undo.clone(),
+            })
+            .with_shared_spec(|spec| specs.intern(spec)),
+        ),
         Arc::new(
             EditTool::new(files.clone())
                 .with_home(&context.home)
@@ -188,6 +199,7 @@ fn tools(context: ToolContext, changes: &FileQueue, editor: Option<&EditorAccess
         Arc::new(FindTool::new().with_home(&context.home).with_host(Arc::clone(&host))),
         Arc::new(LsTool::new().with_home(&context.home).with_host(Arc::clone(&host))),
     ];
+    tools.push(Arc::new(TodoTool::new(context.todos, context.is_stored)));
     tools.extend(of_processes);
     Toolbox { tools, shell, gate: HookGate::default() }
 }

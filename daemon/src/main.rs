@@ -5,7 +5,7 @@ use std::{io::Write, path::Path, process::ExitCode};
 use agentd::{
     bug_report,
     cli::{self, HostProtocol, Invocation},
-    export, fsck, list_models, logging, mcp_edit, policy_check, serve, usage,
+    export, fsck, list_models, logging, mcp_edit, packages, policy_check, serve, usage,
 };
 use agentd_config::{AgentDir, Environment};
 use agentd_protocol::terminal_text::harmless;
@@ -115,6 +115,7 @@ fn check_agent_dir(
         | Invocation::Fsck { compat }
         | Invocation::PolicyCheck { compat }
         | Invocation::McpEdit { compat }
+        | Invocation::Packages { compat }
         | Invocation::Usage { compat } => *compat,
         Invocation::Stdio(options) => options.session.compat,
         Invocation::OneShot(options) => options.session.compat,
@@ -169,6 +170,10 @@ fn run(invocation: Invocation, environment: &Environment, cwd: &Path) -> ExitCod
             Err(error) => fail(&format!("Error: {error}")),
         },
         Invocation::McpEdit { compat } => match mcp_edit::run(environment, compat, cwd) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => fail(&format!("Error: {error}")),
+        },
+        Invocation::Packages { compat } => match packages::run(environment, compat, cwd) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => fail(&format!("Error: {error}")),
         },

@@ -61,6 +61,11 @@ pub enum Invocation {
         /// Whether pi's directories come first.
         compat: bool,
     },
+    /// Manage packages: a request on stdin, lines of the answer on stdout.
+    Packages {
+        /// Whether pi's directories come first.
+        compat: bool,
+    },
     /// Sum up what sessions spent: a request on stdin, the report on stdout.
     Usage {
         /// Whether pi's directories come first.

@@ -82,6 +82,9 @@ pub fn parse(
     if flags.mcp_edit {
         return Ok(Invocation::McpEdit { compat: flags.compat });
     }
+    if flags.packages {
+        return Ok(Invocation::Packages { compat: flags.compat });
+    }
     if flags.usage {
         return Ok(Invocation::Usage { compat: flags.compat });
     }
@@ -134,11 +137,12 @@ pub fn parse_session(args: &[String], cwd: &Path, environment: Environment) -> R
         || flags.fsck
         || flags.policy_check
         || flags.mcp_edit
+        || flags.packages
         || flags.usage
     {
         return Err(
-            "Error: --help, --version, --list-models, --export, --bug-report, --fsck, --policy-check, --mcp-edit and --usage are no \
-             flags of a session."
+            "Error: --help, --version, --list-models, --export, --bug-report, --fsck, --policy-check, --mcp-edit, --packages and \
+             --usage are no flags of a session."
                 .into(),
         );
     }

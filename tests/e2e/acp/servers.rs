@@ -144,3 +144,24 @@ fn prompts_of_servers_are_commands_of_the_editor() {
     let request = model.requests().last().expect("a request").clone();
     assert!(request.messages().last().expect("a message").to_string().contains("Review with"));
 }
+
+#[test]
+fn a_tool_has_the_title_and_the_kind_that_its_server_says() {
+    let model = MockServer::start([]);
+    let home = Home::with_model(&model);
+    configure(&home, json!({"test": {"command": SERVER, "exposure": "direct"}}));
+    let mut editor = Editor::ready(&home, &[], &able());
+    let session = open(&mut editor, &home, &json!([]));
+    let calls = [("c1", "mcp__test__echo", json!({"text": "x"})), ("c2", "mcp__test__remove", json!({}))];
+    model.push(Reply::stream(sse::calls(&calls)));
+    model.push(Reply::stream(sse::answer("Ok.")));
+    assert_eq!(editor.turn(&session, "Go."), "end_turn");
+    let shown = |editor: &Editor, call: &str| {
+        let updates = editor.seen.iter().map(|message| &message["params"]["update"]);
+        let of_call = updates.filter(|update| update["toolCallId"] == call);
+        let last = |key: &str| of_call.clone().filter_map(|update| update.get(key)).next_back().cloned();
+        (last("title").expect("a title"), last("kind").expect("a kind"))
+    };
+    assert_eq!(shown(&editor, "c1"), (json!("Say again (test)"), json!("read")));
+    assert_eq!(shown(&editor, "c2"), (json!("mcp__test__remove"), json!("other")));
+}

@@ -9,6 +9,7 @@ use std::{
 use agentd_auth::Auth;
 use agentd_config::{AgentDir, Environment, expand_tilde, resolve_path};
 use agentd_http::{HttpClients, Network, Redactor, register_secret};
+use agentd_memory::MemoryAccount;
 use agentd_process::{CommandSpec, CommandStreams, Launcher};
 use reqwest::{
     Url,
@@ -52,6 +53,8 @@ pub struct ServerContext {
     pub auth: Option<Auth>,
     /// What servers say.
     pub log: ServerLog,
+    /// What servers send is charged to it.
+    pub memory: MemoryAccount,
 }
 
 impl ServerContext {
@@ -120,7 +123,8 @@ impl ServerContext {
             filled.insert(header, text);
         }
         let client = self.http.get_by(&parsed, &self.network).map_err(|error| error.to_string())?;
-        Ok(HttpEndpoint { client, url: parsed, headers: filled, authorization })
+        let memory = self.memory.clone();
+        Ok(HttpEndpoint { client, url: parsed, headers: filled, authorization, memory })
     }
 
     /// The authorization of a server's requests; `None` for a program, and where a header of the entry does it.
@@ -215,6 +219,7 @@ mod tests {
             agent_dir: AgentDir::at("/agent"),
             auth: None,
             log: ServerLog::at("/nowhere/mcp.log".into()),
+            memory: MemoryAccount::default(),
         }
     }
 
@@ -237,6 +242,7 @@ mod tests {
             revision: crate::config::RevisionChoice::WithInitialize,
             shared: false,
             roots: true,
+            trusts_hints: false,
             description: None,
             is_literal: false,
         }

@@ -212,6 +212,31 @@ impl Compiled {
         self.strictest(rules).unwrap_or_else(|| self.preset(exec_preset, &format!("the tool {tool}")))
     }
 
+    /// A call that changes what the session knows of itself, and nothing else: only a rule of the tool keeps it from running.
+    pub(crate) fn own_notes(&self, tool: &str) -> Verdict {
+        let rules = self.rules.iter().filter(|(.., rule)| rule.is_for(tool, None));
+        self.strictest(rules).unwrap_or_else(|| {
+            self.preset(|_| PermissionAction::Allow, "what changes only what the session knows of itself")
+        })
+    }
+
+    /// A call that only reads, nobody knows what. The rules of the tool count, and those about reading that make something stricter: no rule
+    /// about files allows a tool that is not named. Where files are kept from being read, it is judged like any other tool.
+    pub(crate) fn trusted_read(&self, tool: &str) -> Verdict {
+        let is_about_it = |rule: &CompiledRule| {
+            rule.is_for(tool, None)
+                || (rule.action() != PermissionAction::Allow && rule.is_for_all_files(FileAccess::Read))
+        };
+        let verdict = self.strictest(self.rules.iter().filter(|(.., rule)| is_about_it(rule)));
+        verdict.unwrap_or_else(|| {
+            if self.hides_files() {
+                let what = format!("the tool {tool}, since rules keep files from being read");
+                return self.preset(exec_preset, &what);
+            }
+            self.preset(|_| PermissionAction::Allow, "reading")
+        })
+    }
+
     /// Reading or writing a path, given as an absolute one, by a tool.
     pub(crate) fn file(&self, tool: &str, path: &Path, access: FileAccess) -> Verdict {
         let cleaned = clean(path);

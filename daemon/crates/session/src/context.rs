@@ -35,6 +35,7 @@ use agentd_protocol::{
     resources::{Diagnostic, DiagnosticKind, DiagnosticLevel},
     settings::Settings,
 };
+use agentd_tools::TodoList;
 use serde::Serialize;
 
 use crate::{
@@ -72,6 +73,8 @@ pub(crate) struct SessionContext {
     pub(crate) sandbox: Option<Arc<SessionSandbox>>,
     /// The MCP servers; `None` where mcp.json has none.
     pub(crate) mcp: Option<Arc<McpSession>>,
+    /// The list of tasks; kept when the settings are read again.
+    pub(crate) todos: TodoList,
     /// Keeps what tool calls change; `None` while undo is off.
     pub(crate) undo: Option<Arc<SessionCheckpoints>>,
     /// Whether tools and commands work on another host.
@@ -132,9 +135,11 @@ pub(crate) struct PromptSources {
     pub(crate) is_of_cwd: bool,
     /// Changes of the project since it was trusted: files, or its folder itself.
     pub(crate) changed: Vec<PathBuf>,
-    /// The settings `skills` and `prompts`.
+    /// The settings `skills`, `prompts`, `extensions` and `packages`.
     pub(crate) lists: ResourceLists,
     pub(crate) flags: ResourceFlags,
+    /// `--no-mcp`.
+    pub(crate) no_mcp: bool,
 }
 
 impl PromptSources {

@@ -15,7 +15,7 @@ use agentd_process::{
 };
 use agentd_protocol::settings::BashSettings;
 use agentd_sandbox::SandboxPolicy;
-use agentd_tools::{UrlReader, operations::SshTarget};
+use agentd_tools::{TodoList, UrlReader, operations::SshTarget};
 use tokio_util::task::TaskTracker;
 
 use crate::sandbox::SupportCache;
@@ -164,6 +164,10 @@ pub struct ToolContext {
     pub sandbox: Option<Arc<SandboxPolicy>>,
     /// Keeps what tool calls change; `None` while undo is off.
     pub undo: Option<Arc<SessionCheckpoints>>,
+    /// The session's list of tasks.
+    pub todos: TodoList,
+    /// Whether the session has a file.
+    pub is_stored: bool,
 }
 
 impl Services {

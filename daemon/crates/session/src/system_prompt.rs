@@ -1,5 +1,7 @@
 //! The system prompt: named sections, in a fixed order, and the message that brings a transcript up to date with them.
 
+use std::sync::Arc;
+
 use agentd_protocol::{
     message::{MessageContent, SystemMessage, ToolName},
     tool::ToolSpec,
@@ -161,8 +163,8 @@ fn escaped(text: &str) -> String {
 /// `None` when nothing differs.
 #[must_use]
 pub(crate) fn update(
-    declared: (&Map<String, Value>, &[ToolSpec]),
-    wanted: (&Map<String, Value>, &[ToolSpec]),
+    declared: (&Map<String, Value>, &[Arc<ToolSpec>]),
+    wanted: (&Map<String, Value>, &[Arc<ToolSpec>]),
     timestamp: i64,
 ) -> Option<SystemMessage> {
     let mut sections = Map::new();
@@ -174,10 +176,11 @@ pub(crate) fn update(
     for name in declared.0.keys().filter(|name| !wanted.0.contains_key(*name)) {
         sections.insert(name.clone(), Value::Null);
     }
-    let changed = |tool: &ToolSpec, others: &[ToolSpec]| {
+    let changed = |tool: &Arc<ToolSpec>, others: &[Arc<ToolSpec>]| {
         !others.iter().any(|other| other.name == tool.name && other == tool)
     };
-    let added: Vec<ToolSpec> = wanted.1.iter().filter(|tool| changed(tool, declared.1)).cloned().collect();
+    let added: Vec<Arc<ToolSpec>> =
+        wanted.1.iter().filter(|tool| changed(tool, declared.1)).cloned().collect();
     let removed: Vec<ToolName> = declared
         .1
         .iter()
@@ -279,11 +282,13 @@ mod tests {
 
     #[test]
     fn updates_hold_only_what_changed() {
-        let tool = |name: &str, description: &str| ToolSpec {
-            name: name.into(),
-            description: description.into(),
-            parameters: Value::Null,
-            constrained_sampling: None,
+        let tool = |name: &str, description: &str| {
+            Arc::new(ToolSpec {
+                name: name.into(),
+                description: description.into(),
+                parameters: Value::Null,
+                constrained_sampling: None,
+            })
         };
         let before = sections(&parts());
         let tools = [tool("read", "a"), tool("bash", "b")];

@@ -137,6 +137,7 @@ impl Agent {
             DaemonCall::Models { session } => self.models_known(&session, answer, effects),
             DaemonCall::Levels { session, then } => self.levels_known(&session, then, answer, effects),
             DaemonCall::Commands { session } => self.commands_known(&session, answer, effects),
+            DaemonCall::Tools { session } => self.tools_known(&session, answer, effects),
             DaemonCall::Entries { session } => self.entries_known(&session, answer, effects),
             DaemonCall::Stats { session, ends_turn } => {
                 self.stats_known(&session, answer, effects);

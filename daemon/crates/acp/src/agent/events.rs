@@ -16,6 +16,8 @@ use agentd_protocol::{
     mcp::McpServersChange,
     message::{AssistantMessage, Message, StopReason},
     permissions::PermissionsChanged,
+    todo::{TODO_ENTRY, phases_of},
+    tool_list::ToolsChanged,
     ui::{ExtensionUiRequest, UiRequestResolved},
 };
 use serde::{Deserialize, de::DeserializeOwned};
@@ -25,6 +27,8 @@ use super::{
     calls::{Answer, data, tell},
     state::{Agent, AnswerEnd, DaemonCall, Effects},
 };
+use crate::plan::plan;
+use crate::server_tools::ServerTools;
 use crate::updates::{CompactionStatus, Content, Severity, Update, write_chunk};
 
 /// An addition to an answer, with its text as it stands in the line.
@@ -82,6 +86,13 @@ impl Agent {
             }
             "mcp_servers_change" => {
                 with(line, |event: McpServersChange| self.servers_changed(id, &event, effects));
+            }
+            "tools_changed" => {
+                with(line, |event: ToolsChanged| {
+                    if let Some(session) = self.sessions.get_mut(id) {
+                        session.server_tools = ServerTools::of_states(event.tools);
+                    }
+                });
             }
             "permissions_changed" => {
                 with(line, |event: PermissionsChanged| {
@@ -172,10 +183,16 @@ impl Agent {
     }
 
     fn entry_appended(&mut self, id: &str, event: &EntryAppended, effects: &mut Effects) {
-        if let Some(SessionEntry { body: EntryBody::ModelChange { provider, model_id }, .. }) =
-            event.entry.get()
-        {
-            self.model_changed(id, provider, model_id, effects);
+        match event.entry.get().map(|entry: &SessionEntry| &entry.body) {
+            Some(EntryBody::ModelChange { provider, model_id }) => {
+                self.model_changed(id, provider, model_id, effects);
+            }
+            Some(EntryBody::Custom { custom_type, data: Some(data) }) if custom_type == TODO_ENTRY => {
+                if let Some(phases) = phases_of(data) {
+                    tell(id, &plan(&phases), effects);
+                }
+            }
+            _ => {}
         }
     }
 

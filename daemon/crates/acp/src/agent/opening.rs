@@ -5,6 +5,7 @@ use agentd_protocol::{
     daemon::{OpenSessionParams, OpenedSession},
     mcp::McpServersChange,
     resources::SlashCommands,
+    tool_list::ToolList,
 };
 use serde::Serialize;
 
@@ -16,8 +17,10 @@ use super::{
 use crate::{
     history, mcp_servers,
     options::ModelChoice,
+    plan::plan,
     requests::OpenParams,
     rpc::{RequestId, RpcError},
+    server_tools::ServerTools,
     tool_calls::Folders,
     updates::{AvailableCommand, CommandInput, ConfigOption, ModeState, Update},
 };
@@ -159,12 +162,13 @@ impl Agent {
         let Some(opening) = self.sessions.get_mut(id).and_then(|session| session.opening.as_mut()) else {
             return;
         };
-        opening.missing = 2;
+        opening.missing = 3;
         let session = || id.to_owned();
         let models = DaemonCall::Models { session: session() };
         self.ask(models, "get_available_models", Some(id), &NoParams {}, effects);
         let levels = DaemonCall::Levels { session: session(), then: None };
         self.ask(levels, "get_available_thinking_levels", Some(id), &NoParams {}, effects);
+        self.ask(DaemonCall::Tools { session: session() }, "get_tools", Some(id), &NoParams {}, effects);
     }
 
     pub(super) fn models_known(&mut self, id: &str, answer: Answer<'_>, effects: &mut Effects) {
@@ -173,6 +177,18 @@ impl Agent {
         match models {
             Ok(Models { models }) => {
                 session.options.models = models.iter().map(ModelChoice::of).collect();
+                self.one_more_known(id, effects);
+            }
+            Err(error) => self.not_opened(id, error, effects),
+        }
+    }
+
+    pub(super) fn tools_known(&mut self, id: &str, answer: Answer<'_>, effects: &mut Effects) {
+        let tools = data::<ToolList>(answer);
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        match tools {
+            Ok(ToolList { tools }) => {
+                session.server_tools = ServerTools::of_list(tools);
                 self.one_more_known(id, effects);
             }
             Err(error) => self.not_opened(id, error, effects),
@@ -242,10 +258,11 @@ impl Agent {
         let Some(Opening { request, purpose, entries, .. }) = session.opening.take() else { return };
         if let Some(entries) = &entries {
             let compactions = self.client.session.compaction.is_some();
-            for update in history::updates(entries, &session.folders, compactions) {
+            for update in history::updates(entries, &session.folders, &session.server_tools, compactions) {
                 tell(id, &update, effects);
             }
         }
+        let todos = std::mem::take(&mut session.todos);
         let names_session = matches!(purpose, Purpose::New | Purpose::Fork);
         let opened = Opened {
             session_id: names_session.then_some(id),
@@ -253,6 +270,9 @@ impl Agent {
             config_options: session.options.all(),
         };
         done(&request, &opened, effects);
+        if !todos.is_empty() {
+            tell(id, &plan(&todos), effects);
+        }
         self.join_run(id, purpose == Purpose::Load, effects);
         self.ask_for_commands(id, effects);
         if purpose != Purpose::New {

@@ -12,6 +12,7 @@ use agentd_protocol::{
     message::StopReason,
     permissions::PermissionOption,
     session::SessionState,
+    todo::TodoPhase,
     ui::{ExtensionUiRequest, UiMethod},
 };
 use agentd_translator::DaemonCalls;
@@ -21,6 +22,7 @@ use crate::{
     own_message::OwnMessage,
     requests::{ClientCapabilities, PromptBlock},
     rpc::{RequestId, RpcError},
+    server_tools::ServerTools,
     terminals::{TerminalAnswer, TerminalCall},
     tool_calls::{Arguments, Folders, OldText},
 };
@@ -109,6 +111,10 @@ pub(super) struct Session {
     pub(super) held: Vec<ExtensionUiRequest>,
     /// What to tell the user at the beginning of the next turn.
     pub(super) remarks: Vec<String>,
+    /// What its MCP servers say of their tools.
+    pub(super) server_tools: ServerTools,
+    /// Its list of tasks, until the request that opened it is answered.
+    pub(super) todos: Vec<TodoPhase>,
     /// The prompts of its MCP servers, which are commands.
     pub(super) server_prompts: Vec<(String, Vec<String>)>,
     /// US dollars spent.
@@ -209,6 +215,9 @@ pub(super) enum DaemonCall {
         then: Option<RequestId>,
     },
     Commands {
+        session: String,
+    },
+    Tools {
         session: String,
     },
     Entries {
@@ -318,6 +327,8 @@ impl Session {
             streaming_writes: HashMap::new(),
             held: Vec::new(),
             remarks: Vec::new(),
+            server_tools: ServerTools::default(),
+            todos: state.todo_phases.clone(),
             server_prompts: Vec::new(),
             cost: 0.0,
             compaction: None,

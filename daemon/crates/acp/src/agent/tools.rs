@@ -3,6 +3,7 @@
 use agentd_protocol::{
     event::{ToolExecutionEnd, ToolExecutionStart, ToolExecutionUpdate},
     message::{AssistantMessage, ToolCall},
+    todo::{TODO_TOOL, phases_of},
 };
 
 use super::{
@@ -11,7 +12,8 @@ use super::{
     state::{Agent, Effects, FileRead, Session, StreamingWrite, ToolState},
 };
 use crate::{
-    tool_calls::{Arguments, OldText, changes, content, in_terminal, kind, locations, raw_output, title},
+    plan::plan,
+    tool_calls::{Arguments, OldText, changes, content, in_terminal, locations, raw_output},
     updates::{ToolCallFields, ToolStatus, Update},
 };
 
@@ -103,6 +105,11 @@ impl Agent {
             ..ToolCallFields::default()
         };
         tell(id, &Update::ToolCallUpdate(fields), effects);
+        let phases =
+            result.details.as_ref().filter(|_| tool_name == TODO_TOOL && !is_error).and_then(phases_of);
+        if let Some(phases) = phases {
+            tell(id, &plan(&phases), effects);
+        }
     }
 
     /// Wants the text of the file that a call is about to write.
@@ -146,9 +153,9 @@ impl Session {
         self.tools.insert(call.to_owned(), state);
         let fields = ToolCallFields {
             tool_call_id: call.to_owned(),
-            title: Some(title.to_owned()),
+            title: Some(if title == tool { self.server_tools.name(tool) } else { title.to_owned() }),
             name: Some(tool.to_owned()),
-            kind: Some(kind(tool)),
+            kind: Some(self.server_tools.kind(tool)),
             status: Some(status),
             ..ToolCallFields::default()
         };
@@ -168,9 +175,9 @@ impl Session {
         let is_new = !self.tools.contains_key(call);
         let fields = ToolCallFields {
             tool_call_id: call.to_owned(),
-            title: Some(title(tool, &arguments, &self.folders)),
+            title: Some(self.server_tools.title(tool, &arguments, &self.folders)),
             name: is_new.then(|| tool.to_owned()),
-            kind: Some(kind(tool)),
+            kind: Some(self.server_tools.kind(tool)),
             status: Some(status),
             locations: Some(locations(tool, &arguments, None, &self.folders)),
             raw_input: Some(arguments.clone().into()),

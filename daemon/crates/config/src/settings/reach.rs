@@ -57,6 +57,10 @@ const SETTINGS: &[(&str, SettingReach)] = &[
     ("defaultProjectTrust", UserOnly),
     ("skills", Project(Text)),
     ("prompts", Project(Text)),
+    ("extensions", Project(Program)),
+    ("packages", Project(Program)),
+    ("npmCommand", Project(Program)),
+    ("extensionHost", UserOnly),
     ("enableSkillCommands", Project(Conduct)),
     ("shellPath", Project(Program)),
     ("shellCommandPrefix", Project(Program)),
@@ -66,6 +70,7 @@ const SETTINGS: &[(&str, SettingReach)] = &[
     ("permissions", UserOnly),
     ("sandbox", UserOnly),
     ("undo", UserOnly),
+    ("todo", Project(Tools)),
     ("bash", Project(Tools)),
     // Another process starts the commands, in an environment of its own.
     ("acp", UserOnly),

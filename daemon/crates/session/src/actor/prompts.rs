@@ -258,7 +258,7 @@ impl Actor {
         }
         let (context, text) = (Arc::clone(&self.context), std::mem::take(message));
         let work = spawn_blocking(move || {
-            let expanded = expand(&text, &context.resource_query())?;
+            let expanded = context.with_resources(&mut Vec::new(), |query| expand(&text, query))?;
             Ok::<_, ExpandError>(expanded.unwrap_or(text))
         });
         *message = work.await.map_err(|error| broken(&error))?.map_err(|error| {
@@ -275,7 +275,9 @@ impl Actor {
     pub(super) async fn get_commands(&self, reply: Reply) {
         let context = Arc::clone(&self.context);
         let with_skills = context.settings.enable_skill_commands.unwrap_or(true);
-        let work = spawn_blocking(move || load_resources(&context.resource_query()).commands(with_skills));
+        let work = spawn_blocking(move || {
+            context.with_resources(&mut Vec::new(), load_resources).commands(with_skills)
+        });
         let of_servers = self.server_prompt_commands();
         let result = work.await.map_err(|error| broken(&error)).map(|mut commands| {
             commands.extend(of_servers);

@@ -102,12 +102,13 @@ async fn start(
     let was_trusted = matches!(&beginning, SessionSource::Unloaded(unloaded) if unloaded.trusted);
     let had_trust =
         matches!(&beginning, SessionSource::Unloaded(unloaded) if unloaded.trusted_files.is_some());
+    let is_reloaded = matches!(&beginning, SessionSource::Unloaded(_));
     let prepared = {
         let (services, options) = (Arc::clone(&services), Arc::clone(&options));
         tokio::task::spawn_blocking(move || prepare(&services, &options, beginning)).await??
     };
     let PreparedSession {
-        context,
+        mut context,
         trust_is_open,
         trusted_files,
         journal,
@@ -125,6 +126,9 @@ async fn start(
         has_moved,
         of_resources,
     } = prepared;
+    if !is_reloaded {
+        context.install_packages(&options).await;
+    }
     let diagnostics = context.diagnostics.iter().cloned().chain(of_resources).collect();
     let clients = clients(&context.session_id);
     if was_changed {
@@ -153,10 +157,12 @@ async fn start(
         gone: gone.clone(),
         intake: services.limits.intake,
     };
-    clients.tool_requests().lead_to(MessageSender::new(&to_actor, RunMessage::ToolRequest));
+    clients
+        .tool_requests()
+        .lead_to(MessageSender::new(&to_actor, |request| RunMessage::ToolRequest(Box::new(request))));
     let tools = SessionTools::new(clients.tools().clone(), &context.tools, tools);
     let (told, of_session) = (OpenEvents::default(), clients.feed().clone());
-    let mut actor = Actor {
+    let mut actor = Box::new(Actor {
         models_file: ModelsFile::new(context.models_stamp),
         context: Arc::new(context),
         feed: clients.feed().clone(),
@@ -194,8 +200,9 @@ async fn start(
         unflushed,
         server_prompts: PromptRequests::default(),
         closing: false,
-    };
+    });
     actor.begin_undo();
+    actor.restore_todos();
     actor.start_mcp(None);
     actor.trust.is_withdrawn = had_trust && trust_is_open;
     actor.connect_permissions();

@@ -27,6 +27,7 @@ use agentd_protocol::{
     resources::{Diagnostic, DiagnosticKind},
     settings::{ProcessSettings, Settings, StallPolicy, TimeLimit},
 };
+use agentd_tools::TodoList;
 
 use super::target::same_folder;
 use crate::{
@@ -66,6 +67,7 @@ pub(super) struct CarriedOver {
     pub(super) mcp: Option<Arc<McpSession>>,
     /// What mcp.json says, where it was read anew.
     pub(super) mcp_config: Option<McpConfig>,
+    pub(super) todos: TodoList,
     /// What keeps its changes: opened with the session, if undo is on.
     pub(super) undo: Option<Arc<SessionCheckpoints>>,
 }
@@ -106,6 +108,7 @@ pub(super) fn build_context(
         sandbox,
         mcp,
         mcp_config,
+        todos,
         undo,
     } = carried_over;
     let child_environment = services.child_environments.intern(child_environment(&ChildSources {
@@ -141,15 +144,16 @@ pub(super) fn build_context(
                 log: services.mcp_servers.log(agent_dir.path()),
                 agent_dir: agent_dir.clone(),
                 auth: Some(auth.clone()),
+                memory: services.memory.clone(),
             };
-            McpSession::new(config, &context, outputs.clone(), &services.mcp_servers)
+            McpSession::new(config, &context, outputs.clone(), &services.mcp_servers, options.mcp_on_demand)
         },
     );
     let temp_dir = temp_dir(&options.environment);
     let shell_path =
         settings.shell_path.as_deref().map(|path| resolve_path(path, &cwd, &options.environment));
     processes.set_limits(process_limits(settings.processes.unwrap_or_default()));
-    let defaults = default_tools(settings.default_tools.as_deref());
+    let defaults = default_tools(&settings, options.todo);
     let mut selection = options.tools.clone();
     selection.exclude.extend(settings.exclude_tools.iter().flatten().cloned());
     let is_active: Arc<dyn Fn(&str) -> bool + Send + Sync> = {
@@ -181,6 +185,8 @@ pub(super) fn build_context(
         agent_dir_writable: settings.agent_dir_writable.clone().unwrap_or_default(),
         sandbox: sandbox.as_ref().map(|sandbox| Arc::clone(sandbox.policy())),
         undo: undo.clone(),
+        todos: todos.clone(),
+        is_stored: session_file.is_some(),
     });
     found.extend(unknown_tools(&options.tools, &tools));
     let fallbacks = FallbackChain::new(
@@ -204,6 +210,7 @@ pub(super) fn build_context(
         permissions,
         sandbox,
         mcp,
+        todos,
         undo,
         is_elsewhere: options.ssh.is_some(),
         folders: options.additional_directories.clone(),
@@ -223,6 +230,7 @@ pub(super) fn build_context(
             changed: project.changed,
             lists: project.resources,
             flags: options.resources.clone(),
+            no_mcp: options.no_mcp,
         },
         idle_timeout: http_idle_timeout(&settings),
         deadlines: deadlines(&settings),

@@ -21,6 +21,7 @@ use agentd_protocol::{
     settings::Settings,
 };
 use agentd_store::{NewEntry, OpenSession, intent_log::QueuedRecord, network_warning, read_header};
+use agentd_tools::TodoList;
 
 use super::{
     build_context::{CarriedOver, Project, build_context, open_undo},
@@ -224,6 +225,7 @@ fn prepare_from(
         sandbox,
         mcp: None,
         mcp_config: Some(mcp_config),
+        todos: TodoList::default(),
         undo,
     };
     let trust_is_open = is_open(&trust);

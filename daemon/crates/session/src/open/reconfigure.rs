@@ -90,6 +90,7 @@ pub(crate) fn reconfigure(
         sandbox: context.sandbox.clone(),
         mcp: context.mcp.clone(),
         mcp_config: Some(mcp_config(options, &context.agent_dir, Some(&folders), &mut found)),
+        todos: context.todos.clone(),
         undo: context.undo.clone(),
     };
     let trusted = Some(Arc::new(files.clone()));
@@ -159,6 +160,7 @@ pub(crate) fn with_models(
         sandbox: context.sandbox.clone(),
         mcp: context.mcp.clone(),
         mcp_config: None,
+        todos: context.todos.clone(),
         undo: context.undo.clone(),
     };
     let project = Project {
