@@ -10,6 +10,7 @@ mod session_file;
 mod target;
 
 pub use build_context::network;
+pub(crate) use build_context::with_extensions;
 pub use error::OpenError;
 pub(crate) use prepare::{PreparedSession, SessionSource, prepare};
 pub(crate) use reconfigure::{ModelsChange, ModelsFile, NewModels, NewSettings, look_at_models, reconfigure};

@@ -222,6 +222,7 @@ fn prepare_from(
         sandbox,
         mcp: None,
         mcp_config: Some(mcp_config),
+        extensions: None,
         undo,
     };
     let trust_is_open = is_open(&trust);

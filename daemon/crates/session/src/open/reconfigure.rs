@@ -88,6 +88,7 @@ pub(crate) fn reconfigure(
         permissions: Arc::clone(&context.permissions),
         sandbox: context.sandbox.clone(),
         mcp: context.mcp.clone(),
+        extensions: context.extensions.clone(),
         mcp_config: Some(mcp_config(options, &context.agent_dir, Some(&folders), &mut found)),
         undo: context.undo.clone(),
     };
@@ -157,6 +158,7 @@ pub(crate) fn with_models(
         permissions: Arc::clone(&context.permissions),
         sandbox: context.sandbox.clone(),
         mcp: context.mcp.clone(),
+        extensions: context.extensions.clone(),
         mcp_config: None,
         undo: context.undo.clone(),
     };

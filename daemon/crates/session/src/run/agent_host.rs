@@ -39,6 +39,7 @@ fn is_answer(answer: &AssistantMessage) -> bool {
 
 impl Host for RunHost {
     async fn emit(&mut self, event: Event) -> Result<(), HostError> {
+        let event = self.seen_by_extensions(event).await?;
         let line = encode(&event).map_err(|error| HostError::NotStored(error.to_string()))?;
         self.channels.open_events.event(&event);
         match event {
@@ -117,6 +118,7 @@ impl Host for RunHost {
         let ModelInputs { messages, choice, leaf, tools } = self.snapshot().await?;
         // The declared tools, which may have changed since: a change counts from the next turn.
         let tools = self.tools.clone().unwrap_or(tools);
+        let messages = self.context_of_extensions(messages).await?;
         let model = Arc::clone(&choice.model);
         let refused = |message: String| TurnSetupError::Refused {
             message,

@@ -18,10 +18,12 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     client_tools::ClientToolRequest,
     compaction::{CompactionError, CompactionMessage},
+    extensions::SeenInput,
     models::{Choice, Substitute},
     open::NewSettings,
     permissions::RecordDecision,
     reply::Reply,
+    requests::PendingRequest,
     server_prompts::ExpandedMessage,
     transcript::{FailedAnswer, Intents},
     ui::UiMessage,
@@ -104,6 +106,10 @@ pub(crate) enum RunMessage {
     Trusted(Box<NewSettings>),
     /// An MCP server has given the prompt that a message calls, or not.
     Expanded(Box<ExpandedMessage>),
+    /// The extensions have seen a message of the user.
+    InputSeen(Box<SeenInput>),
+    /// A command of an extension has ended.
+    CommandRan(Box<PendingRequest>),
     /// The run is over.
     Settled,
     /// The run ends because the disk did not take a message.
