@@ -204,8 +204,7 @@ impl HostConnection {
     /// A call of the host within one of our requests: its clock stands still until the returned value is dropped.
     pub(crate) fn call_within(&self, request: Option<u64>) -> CallWithin {
         let open = self.lock();
-        let clock =
-            request.and_then(|id| open.requests.get(&id)).map(|request| Arc::clone(&request.clock));
+        let clock = request.and_then(|id| open.requests.get(&id)).map(|request| Arc::clone(&request.clock));
         if let Some(clock) = &clock {
             clock.calls.fetch_add(1, Ordering::Relaxed);
             clock.changed.notify_one();

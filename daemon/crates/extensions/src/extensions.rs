@@ -42,7 +42,8 @@ const RESTART_SPAN: Duration = Duration::from_secs(300);
 const SHUTDOWN_HANDLERS: Duration = Duration::from_secs(10);
 
 /// The text of pi for calls of a session that was replaced (its beginning: extensions compare that).
-const STALE: &str = "This extension ctx is stale after session replacement or reload. Use the ctx of the new session.";
+const STALE: &str =
+    "This extension ctx is stale after session replacement or reload. Use the ctx of the new session.";
 
 /// What extensions are started with.
 pub struct ExtensionsSetup {
@@ -223,7 +224,8 @@ impl SessionExtensions {
         });
         let terms = RequestTerms { limit: Some(Duration::from_secs(5)), ..RequestTerms::default() };
         let answer = self.0.host_of(found.extension).request("command.complete", &fields, terms).await;
-        let list = answer.ok().and_then(|answer| serde_json::from_str::<Option<Vec<Value>>>(answer.get()).ok());
+        let list =
+            answer.ok().and_then(|answer| serde_json::from_str::<Option<Vec<Value>>>(answer.get()).ok());
         list.flatten().unwrap_or_default()
     }
 
@@ -311,18 +313,19 @@ fn placed(setup: &ExtensionsSetup) -> Result<(Vec<Host>, Vec<usize>), LoadError>
     Ok((hosts, placement))
 }
 
-fn native(
-    setup: &ExtensionsSetup,
-    source: &ExtensionSource,
-    command: &[std::ffi::OsString],
-) -> HostProgram {
+fn native(setup: &ExtensionsSetup, source: &ExtensionSource, command: &[std::ffi::OsString]) -> HostProgram {
     let mut command = command.to_vec();
     if let Some(program) = command.first_mut()
         && Path::new(&program).components().count() > 1
     {
         *program = source.base_dir.join(&program).into();
     }
-    HostProgram { command, cwd: setup.facts.cwd.clone().into(), env: setup.env.clone(), own_descriptors: false }
+    HostProgram {
+        command,
+        cwd: setup.facts.cwd.clone().into(),
+        env: setup.env.clone(),
+        own_descriptors: false,
+    }
 }
 
 impl Inner {
@@ -330,7 +333,8 @@ impl Inner {
     async fn load(&self, host: usize, reason: &str, clear_cache: bool) -> Result<(), LoadError> {
         let slot = &self.hosts[host];
         let first = slot.extensions.first().copied().unwrap_or_default();
-        let failed = |extension: usize, reason: String| LoadError { path: self.path(extension).to_owned(), reason };
+        let failed =
+            |extension: usize, reason: String| LoadError { path: self.path(extension).to_owned(), reason };
         let events: Weak<dyn HostEvents> = self.me.clone();
         let epoch = self.epoch();
         let surroundings = (&self.setup.launcher, &self.setup.tasks);
@@ -470,7 +474,9 @@ impl Inner {
     pub(crate) fn explain(&self, error: &RequestError, what: &str) -> String {
         match error {
             RequestError::Failed(failure) => failure.message.clone(),
-            RequestError::Gone(reason) => format!("Extension host exited ({reason}) while running \"{what}\""),
+            RequestError::Gone(reason) => {
+                format!("Extension host exited ({reason}) while running \"{what}\"")
+            }
             RequestError::Late => format!("\"{what}\" did not answer in time"),
         }
     }
@@ -543,7 +549,8 @@ impl HostEvents for Inner {
                 session.call(SessionCall {
                     method: call.method,
                     params: call.params,
-                    extension: extension.map_or_else(|| "<runtime>".to_owned(), |it| self.path(it).to_owned()),
+                    extension: extension
+                        .map_or_else(|| "<runtime>".to_owned(), |it| self.path(it).to_owned()),
                     is_in_command: call.within.is_some(),
                     responder,
                 });

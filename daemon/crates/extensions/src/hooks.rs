@@ -165,7 +165,9 @@ impl SessionExtensions {
                 structured_content: result.structured_content.as_ref(),
                 is_error: failed,
             };
-            let Some(value) = self.0.asked(EventKind::ToolResult, handler, &event).await.and_then(|it| it.value) else {
+            let Some(value) =
+                self.0.asked(EventKind::ToolResult, handler, &event).await.and_then(|it| it.value)
+            else {
                 continue;
             };
             let Value::Object(mut value) = value else { continue };
@@ -200,7 +202,13 @@ impl SessionExtensions {
     }
 
     /// Passes a user's input through the handlers. `streaming`: `steer` or `followUp` while a run is active.
-    pub async fn input(&self, text: &str, images: &[Value], source: &str, streaming: Option<&str>) -> InputVerdict {
+    pub async fn input(
+        &self,
+        text: &str,
+        images: &[Value],
+        source: &str,
+        streaming: Option<&str>,
+    ) -> InputVerdict {
         let (mut now, mut images_now) = (None::<String>, None::<Vec<Value>>);
         for handler in self.0.handlers(EventKind::Input) {
             let mut event = json!({
@@ -213,7 +221,8 @@ impl SessionExtensions {
             if let Some(streaming) = streaming {
                 event["streamingBehavior"] = streaming.into();
             }
-            let Some(value) = self.0.asked(EventKind::Input, handler, &event).await.and_then(|it| it.value) else {
+            let Some(value) = self.0.asked(EventKind::Input, handler, &event).await.and_then(|it| it.value)
+            else {
                 continue;
             };
             match value["action"].as_str() {
@@ -267,9 +276,7 @@ impl SessionExtensions {
         for handler in self.0.handlers(EventKind::MessageEnd) {
             let kind = "message_end";
             let returned = match &changed {
-                Some(message) => {
-                    self.0.asked(EventKind::MessageEnd, handler, &Event { kind, message }).await
-                }
+                Some(message) => self.0.asked(EventKind::MessageEnd, handler, &Event { kind, message }).await,
                 None => self.0.asked(EventKind::MessageEnd, handler, &Event { kind, message }).await,
             };
             let Some(Value::Object(mut value)) = returned.and_then(|it| it.value) else { continue };
@@ -386,7 +393,9 @@ impl Inner {
         let path = self.path(handler.extension);
         let text = match failure {
             HandlerFailure::Threw(message) => message,
-            HandlerFailure::Missing(RequestError::Late) => format!("Extension \"{path}\" did not answer in time"),
+            HandlerFailure::Missing(RequestError::Late) => {
+                format!("Extension \"{path}\" did not answer in time")
+            }
             HandlerFailure::Missing(error) => self.explain(&error, event),
         };
         self.failed(path.to_owned(), event, text);
@@ -394,7 +403,11 @@ impl Inner {
 
     /// An extension returned something that cannot be used.
     fn invalid(&self, kind: EventKind, handler: HandlerRef, error: &serde_json::Error) {
-        self.failed(self.path(handler.extension).to_owned(), kind.name(), format!("its result cannot be used: {error}"));
+        self.failed(
+            self.path(handler.extension).to_owned(),
+            kind.name(),
+            format!("its result cannot be used: {error}"),
+        );
     }
 
     /// Asks handlers of one host, one after the other.

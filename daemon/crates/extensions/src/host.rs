@@ -178,7 +178,9 @@ impl Host {
             Ok(PROTOCOL_VERSION) => Ok(()),
             Ok(other) => {
                 over.cancel();
-                Err(format!("it speaks version {other} of the host protocol, and agentd speaks {PROTOCOL_VERSION}"))
+                Err(format!(
+                    "it speaks version {other} of the host protocol, and agentd speaks {PROTOCOL_VERSION}"
+                ))
             }
             Err(error) => {
                 over.cancel();

@@ -11,6 +11,7 @@ mod event;
 mod extensions;
 mod hooks;
 mod host;
+mod node;
 mod process;
 mod record;
 mod registrations;
@@ -24,6 +25,7 @@ pub use self::{
     extensions::{ExtensionsSetup, LoadError, SessionExtensions},
     hooks::{InputVerdict, RunAdditions, ToolCallVerdict},
     host::HelloFacts,
+    node::{NodeError, find_node, node_program},
     process::HostProgram,
     record::{FlagType, HostFailure, PROTOCOL_VERSION, ToolDefinition},
     session::{CallResponder, ExtensionCommand, ExtensionFailure, ExtensionSession, SessionCall},

@@ -218,11 +218,8 @@ impl Incoming {
         let Head { kind, id, ok, value, error } = whole_head(line)?;
         return match (&*kind, id) {
             ("result", Some(id)) => {
-                let outcome = if ok {
-                    Ok(value.unwrap_or_else(null))
-                } else {
-                    Err(failure(error.unwrap_or_default()))
-                };
+                let outcome =
+                    if ok { Ok(value.unwrap_or_else(null)) } else { Err(failure(error.unwrap_or_default())) };
                 Ok(Self::Result { id, outcome })
             }
             ("cancel", Some(id)) => Ok(Self::Cancel { id }),
@@ -363,17 +360,24 @@ mod tests {
             Ok(Incoming::Result { id, outcome }) => (id, outcome.map(|value| value.get().to_owned())),
             other => panic!("{other:?}"),
         };
-        assert_eq!(read(r#"{"type":"result","id":3,"ok":true,"value":{"a":1}}"#), (3, Ok(r#"{"a":1}"#.into())));
+        assert_eq!(
+            read(r#"{"type":"result","id":3,"ok":true,"value":{"a":1}}"#),
+            (3, Ok(r#"{"a":1}"#.into()))
+        );
         assert_eq!(read(r#"{"type":"result","id":3,"ok":true}"#), (3, Ok("null".into())));
         let failed = read(r#"{"type":"result","id":3,"ok":false,"error":{"message":"m","code":"stale"}}"#).1;
         assert_eq!(failed, Err(HostFailure::new("stale", "m")));
-        assert_eq!(read(r#"{"type":"result","id":3,"ok":false,"error":"text"}"#).1.unwrap_err().message, "text");
+        assert_eq!(
+            read(r#"{"type":"result","id":3,"ok":false,"error":"text"}"#).1.unwrap_err().message,
+            "text"
+        );
     }
 
     #[test]
     fn registrations_name_their_extension() {
         let line = r#"{"type":"register","epoch":2,"ext":"e0","kind":"handler","h":7,"event":"tool_call"}"#;
-        let Ok(Incoming::Registration { epoch: 2, ext, is_taken_back: false, what }) = Incoming::parse(line) else {
+        let Ok(Incoming::Registration { epoch: 2, ext, is_taken_back: false, what }) = Incoming::parse(line)
+        else {
             panic!()
         };
         assert_eq!(ext, "e0");
@@ -394,9 +398,18 @@ mod tests {
     #[test]
     fn lines_are_one_object_each() {
         let text = |line: serde_json::Result<Vec<u8>>| String::from_utf8(line.unwrap()).unwrap();
-        assert_eq!(text(request(1, "ping", &json!({"a": "\n"}))), "{\"id\":1,\"type\":\"ping\",\"a\":\"\\n\"}\n");
-        assert_eq!(text(result(2, &Ok(json!(true)))), "{\"type\":\"result\",\"id\":2,\"ok\":true,\"value\":true}\n");
+        assert_eq!(
+            text(request(1, "ping", &json!({"a": "\n"}))),
+            "{\"id\":1,\"type\":\"ping\",\"a\":\"\\n\"}\n"
+        );
+        assert_eq!(
+            text(result(2, &Ok(json!(true)))),
+            "{\"type\":\"result\",\"id\":2,\"ok\":true,\"value\":true}\n"
+        );
         let failed = text(result(2, &Err(HostFailure::new("stale", "m"))));
-        assert_eq!(failed, "{\"type\":\"result\",\"id\":2,\"ok\":false,\"error\":{\"message\":\"m\",\"code\":\"stale\"}}\n");
+        assert_eq!(
+            failed,
+            "{\"type\":\"result\",\"id\":2,\"ok\":false,\"error\":{\"message\":\"m\",\"code\":\"stale\"}}\n"
+        );
     }
 }

@@ -148,7 +148,8 @@ impl Registrations {
 
     /// The commands by the names under which they are called. Where several extensions have one of a name, all are numbered.
     pub(crate) fn commands(&self) -> Vec<NamedCommand> {
-        let of = || self.of.iter().enumerate().flat_map(|(at, of)| of.commands.iter().map(move |it| (at, it)));
+        let of =
+            || self.of.iter().enumerate().flat_map(|(at, of)| of.commands.iter().map(move |it| (at, it)));
         let mut counts: HashMap<&str, usize> = HashMap::new();
         of().for_each(|(_, command)| *counts.entry(&command.name).or_default() += 1);
         let mut taken: Vec<String> =
@@ -183,7 +184,8 @@ impl Registrations {
                 if let Some(tool) = tool {
                     return Some((later, earlier, format!("Tool \"{}\"", tool.definition.name)));
                 }
-                let flag = of.flags.iter().find(|flag| before.flags.iter().any(|other| other.name == flag.name));
+                let flag =
+                    of.flags.iter().find(|flag| before.flags.iter().any(|other| other.name == flag.name));
                 if let Some(flag) = flag {
                     return Some((later, earlier, format!("Flag \"--{}\"", flag.name)));
                 }
@@ -215,9 +217,13 @@ mod tests {
     #[test]
     fn handlers_are_called_by_extension_then_by_registration() {
         let mut registrations = Registrations::of(2);
-        for (extension, h, event) in
-            [(1, 1, "input"), (0, 2, "input"), (0, 3, "tool_call"), (0, 4, "input"), (1, 5, "session_directory")]
-        {
+        for (extension, h, event) in [
+            (1, 1, "input"),
+            (0, 2, "input"),
+            (0, 3, "tool_call"),
+            (0, 4, "input"),
+            (1, 5, "session_directory"),
+        ] {
             registered(&mut registrations, extension, json!({"kind": "handler", "h": h, "event": event}));
         }
         let order: Vec<u64> = registrations.handlers(EventKind::Input).iter().map(|it| it.h).collect();

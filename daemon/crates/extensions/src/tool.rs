@@ -1,9 +1,6 @@
 //! A tool of an extension, as the loop calls it.
 
-use std::{
-    sync::Weak,
-    time::Duration,
-};
+use std::{sync::Weak, time::Duration};
 
 use agentd_agent::{ExecutionMode, Invocation, Tool, ToolError, ToolFuture};
 use agentd_protocol::tool::{ToolResult, ToolSpec};

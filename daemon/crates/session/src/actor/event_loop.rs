@@ -310,7 +310,13 @@ impl Actor {
             RunMessage::Expanded(expanded) => self.on_expanded(*expanded).await,
             RunMessage::InputSeen(seen) => self.on_input_seen(*seen).await,
             RunMessage::CommandRan(request) => self.accept(*request, Disposition::Handled),
+            RunMessage::Settling { told } => {
+                self.settling = true;
+                self.tell_extensions();
+                let _ = told.send(());
+            }
             RunMessage::Settled => {
+                self.settling = false;
                 self.record_unsaid().await;
                 self.on_settled().await;
             }

@@ -107,7 +107,10 @@ impl Actor {
             Some(InputVerdict::Handled) => self.accept(request, Disposition::Handled),
             Some(InputVerdict::Goes { text, images }) => {
                 let images = images.map(|images| {
-                    images.into_iter().filter_map(|image| serde_json::from_value::<Image>(image).ok()).collect()
+                    images
+                        .into_iter()
+                        .filter_map(|image| serde_json::from_value::<Image>(image).ok())
+                        .collect()
                 });
                 command.replace(text, images);
                 self.take_unseen(command, request).await;
@@ -140,7 +143,8 @@ impl Actor {
             self.take_queued(queue_of(behavior), text, images, nobody()).await;
             return disposition("queued");
         }
-        let params = PromptParams { message: text, images, streaming_behavior: behavior, ..PromptParams::default() };
+        let params =
+            PromptParams { message: text, images, streaming_behavior: behavior, ..PromptParams::default() };
         let command = MessageCommand::Prompt(params);
         let has_listeners =
             self.context.extensions.as_ref().is_some_and(|extensions| extensions.listens(EventKind::Input));
@@ -216,7 +220,12 @@ impl Actor {
 
 /// A request that nobody waits for.
 fn nobody() -> PendingRequest {
-    let reply =
-        Reply { subscriber: SubscriberId::NOBODY, id: None, command: "prompt", environment: None, memory: None };
+    let reply = Reply {
+        subscriber: SubscriberId::NOBODY,
+        id: None,
+        command: "prompt",
+        environment: None,
+        memory: None,
+    };
     PendingRequest { reply, key: None }
 }

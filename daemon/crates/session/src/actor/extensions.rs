@@ -105,6 +105,19 @@ impl Actor {
         self.tools.registry().replace(agentd_protocol::tool_list::ToolSource::Extension, tools);
     }
 
+    /// Tells the handlers of an event that nobody waits for.
+    pub(super) fn notify_extensions(&mut self, kind: EventKind, event: Value) {
+        let Some(extensions) = self.context.extensions.clone() else { return };
+        if !extensions.listens(kind) {
+            return;
+        }
+        self.tell_extensions();
+        let cancel = self.server_prompts.cancel.clone();
+        self.tasks.spawn(async move {
+            cancel.run_until_cancelled(extensions.notify(kind, &event)).await;
+        });
+    }
+
     /// Tells the extensions what is different in the session. Before the next hook, which then knows it.
     pub(super) fn tell_extensions(&mut self) {
         let Some(extensions) = self.context.extensions.clone() else { return };
@@ -124,10 +137,12 @@ impl Actor {
         let choice = self.chooser.in_use();
         let tree = self.journal.tree();
         let run = self.agent_run.map(|id| json!({"id": id, "aborted": self.run.is_cancelled()}));
-        let path = |path: Option<&std::path::Path>| path.map_or(Value::Null, |path| json!(path.display().to_string()));
+        let path = |path: Option<&std::path::Path>| {
+            path.map_or(Value::Null, |path| json!(path.display().to_string()))
+        };
         let file = self.context.session_file.as_deref();
         vec![
-            ("idle", json!(!self.run.is_active() && !self.compacting.is_active())),
+            ("idle", json!((!self.run.is_active() || self.settling) && !self.compacting.is_active())),
             ("run", run.unwrap_or_default()),
             ("pendingCount", json!(self.queues.len())),
             ("model", if choice.model.is_placeholder() { Value::Null } else { json!(&*choice.model) }),
@@ -215,8 +230,13 @@ impl Actor {
     }
 
     async fn activate_for_extension(&mut self, params: &Value) -> CallResult {
-        let wanted: Vec<String> =
-            params["names"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
+        let wanted: Vec<String> = params["names"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect();
         // Unknown names are ignored, as in pi.
         let states = self.tools.states(&self.context.tools).into_iter();
         let names: Vec<String> = states.map(|tool| tool.name).filter(|name| wanted.contains(name)).collect();
@@ -269,7 +289,8 @@ impl Actor {
             let (mut models, mut providers) = (Vec::new(), Map::new());
             for provider in usable.registry.providers() {
                 models.extend(usable.registry.models_of(provider).map(|model| json!(&**model)));
-                let facts = json!({"name": provider, "configured": (usable.has_auth)(provider), "oauth": false});
+                let facts =
+                    json!({"name": provider, "configured": (usable.has_auth)(provider), "oauth": false});
                 providers.insert(provider.to_owned(), facts);
             }
             json!({"models": models, "providers": providers})

@@ -106,6 +106,8 @@ pub(crate) struct Actor {
     pub(super) entries_told: Option<usize>,
     /// The number of the run between `agent_start` and `agent_end`.
     pub(super) agent_run: Option<u64>,
+    /// Whether the run is over but for what extensions are told.
+    pub(super) settling: bool,
     /// The runs so far.
     pub(super) runs: u64,
     /// Messages of extensions that wait.

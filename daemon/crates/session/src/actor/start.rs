@@ -16,7 +16,9 @@ use crate::{
     handle::SessionHandle,
     message_sender::MessageSender,
     messages::{AttachQueue, BranchCopy, INBOX},
-    open::{ModelsFile, OpenError, PreparedSession, SessionSource, prepare, with_extensions},
+    open::{
+        ModelsFile, OpenError, PreparedSession, SessionSource, find_extensions, prepare, with_extensions,
+    },
     options::SessionOptions,
     queues::SessionQueues,
     recovery::{HeldMessages, ResumeQuestion},
@@ -131,8 +133,15 @@ async fn start(
         has_moved,
         of_resources,
     } = prepared;
-    let plan = ExtensionsPlan { sources: Vec::new(), node: None, reason };
-    context.extensions = load_extensions(&context, plan).await?;
+    let (sources, node);
+    (context, (sources, node)) = tokio::task::spawn_blocking(move || {
+        let mut diagnostics = Vec::new();
+        let found = find_extensions(&context, &mut diagnostics);
+        context.diagnostics.extend(diagnostics);
+        (context, found)
+    })
+    .await?;
+    context.extensions = load_extensions(&context, ExtensionsPlan { sources, node, reason }).await?;
     context.gate = with_extensions(context.gate, context.extensions.as_ref());
     let diagnostics = context.diagnostics.iter().cloned().chain(of_resources).collect();
     let clients = clients(&context.session_id);
@@ -207,6 +216,7 @@ async fn start(
         extensions_started: CancellationToken::new(),
         entries_told: None,
         agent_run: None,
+        settling: false,
         runs: 0,
         custom: CustomQueue::default(),
         closing: false,

@@ -42,7 +42,8 @@ impl CustomQueue {
 
     /// The messages of the next delivery from a queue.
     pub(crate) fn next(&self, kind: QueueKind) -> Vec<QueuedMessage> {
-        let of_kind = self.waiting.iter().filter(|(_, delivery, _)| *delivery == CustomDelivery::Queued(kind));
+        let of_kind =
+            self.waiting.iter().filter(|(_, delivery, _)| *delivery == CustomDelivery::Queued(kind));
         let queued = |(ticket, _, message): &(Ticket, CustomDelivery, CustomMessage)| QueuedMessage {
             ticket: *ticket,
             text: String::new(),

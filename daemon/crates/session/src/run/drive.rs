@@ -55,6 +55,9 @@ pub(crate) async fn drive(context: Arc<SessionContext>, beginning: RunBeginning,
     drop(guard);
     observed.refused = refused.as_ref().map(|failure| failure.code);
     drop(observed);
+    if refused.is_none() {
+        host.tell_extensions_settled().await;
+    }
     host.send(refused.map_or(RunMessage::Settled, RunMessage::Refused)).await;
 }
 

@@ -14,7 +14,7 @@ use agentd_protocol::{
 use serde_json::{Value, json, value::to_raw_value};
 use tokio::time::sleep;
 
-use super::host::RunHost;
+use super::{host::RunHost, message::RunMessage};
 use crate::clock::now_ms;
 
 /// Time that handlers have once the run is to stop.
@@ -77,6 +77,25 @@ impl RunHost {
                 Ok(event)
             }
         }
+    }
+
+    /// Tells the handlers that everything is over. The session counts as idle for them; what they begin comes after the last of them.
+    pub(super) async fn tell_extensions_settled(&mut self) {
+        let Some(extensions) = self.context.extensions.clone() else { return };
+        let aborted = self.is_cancelled();
+        if !aborted && extensions.listens(EventKind::AgentBeforeSettle) {
+            let event = json!({"type": "agent_before_settle", "outcome": "completed"});
+            let extensions = extensions.clone();
+            let told = async move { extensions.notify(EventKind::AgentBeforeSettle, &event).await };
+            // A session that is gone has nobody to tell.
+            let _ = self.handled(told).await;
+        }
+        if self.ask(|told| RunMessage::Settling { told }).await.is_err() {
+            return;
+        }
+        let event = json!({"type": "agent_settled", "aborted": aborted});
+        let told = async move { extensions.notify(EventKind::AgentSettled, &event).await };
+        let _ = self.handled(told).await;
     }
 
     /// Waits for handlers; once the run is to stop only for a while. `None` where they were given up.

@@ -110,6 +110,8 @@ pub(crate) enum RunMessage {
     InputSeen(Box<SeenInput>),
     /// A command of an extension has ended.
     CommandRan(Box<PendingRequest>),
+    /// The run is over but for what extensions are told: the session counts as idle for them.
+    Settling { told: oneshot::Sender<()> },
     /// The run is over.
     Settled,
     /// The run ends because the disk did not take a message.

@@ -80,8 +80,7 @@ async fn with_extensions(
     let state = SystemState { sections: wanted.clone(), ..SystemState::default() };
     let options = json!({"sections": wanted, "cwd": context.cwd.display().to_string()});
     let images: Vec<Value> = prompt.images.iter().map(|image| json!(image)).collect();
-    let additions =
-        extensions.before_agent_start((&prompt.text, &images), &state.prompt(), &options).await;
+    let additions = extensions.before_agent_start((&prompt.text, &images), &state.prompt(), &options).await;
     let messages = additions.messages.iter().filter_map(custom_message).collect();
     let wanted = match additions.system_prompt {
         // In the place of all sections.
