@@ -8117,12 +8117,11 @@ var Link = class {
   /** Records that came in during waits, oldest first. */
   inbox = [];
   draining = false;
-  constructor(workerFile, fd, events) {
+  constructor(workerFile, descriptors, events) {
     this.events = events;
     const channel = new MessageChannel();
     this.port = channel.port1;
-    const start = { counters: this.counters.buffer, port: channel.port2 };
-    if (fd !== void 0) start.fd = fd;
+    const start = { counters: this.counters.buffer, port: channel.port2, descriptors };
     const worker = new Worker(workerFile, { workerData: start, transferList: [channel.port2] });
     worker.on("error", (error) => this.events.onViolation(`the connection's thread failed: ${error.message}`));
     this.port.on("message", (message) => this.receive(message));
@@ -11198,9 +11197,7 @@ function withStaleText(error) {
 // src/run.ts
 var EXIT_VIOLATION = 70;
 function runHost(workerFile, factories) {
-  const descriptor = process.env["AGENTD_HOST_FD"];
-  const fd = descriptor === void 0 || descriptor === "" ? void 0 : Number(descriptor);
-  const link = new Link(workerFile, fd, {
+  const link = new Link(workerFile, readDescriptors(process.env["AGENTD_HOST_FD"]), {
     onRecord: (record) => host.receive(record),
     onEnd: () => process.exit(0),
     onViolation: (message) => {
@@ -11212,6 +11209,16 @@ function runHost(workerFile, factories) {
   process.on("exit", () => link.flush());
   process.on("uncaughtException", (error) => host.reportUncaught(error));
   process.on("unhandledRejection", (reason) => host.reportUncaught(reason));
+}
+function readDescriptors(text) {
+  if (text === void 0 || text === "") return { input: 0, output: 1 };
+  const match = /^(\d+)(?:,(\d+))?$/.exec(text);
+  if (match === null) {
+    console.error(`agentd host: AGENTD_HOST_FD must be one or two file descriptors, not "${text}"`);
+    process.exit(EXIT_VIOLATION);
+  }
+  const input = Number(match[1]);
+  return { input, output: match[2] === void 0 ? input : Number(match[2]) };
 }
 
 // src/main.ts

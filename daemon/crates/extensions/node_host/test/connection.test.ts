@@ -29,6 +29,19 @@ test("the greeting names the host and its runtime", async () => {
   await daemon.stop();
 });
 
+test("two pipes serve as the connection", async () => {
+  const daemon = await FakeDaemon.bound({ one: extension("pi.on('x', () => pi.getActiveTools());") }, { transport: "pipes" });
+  assert.deepEqual((await daemon.hook({ type: "x" }))[0]?.["value"], ["read", "bash"]);
+  daemon.disconnect();
+  assert.equal(await daemon.exited, 0);
+});
+
+test("a wrong descriptor is named", async () => {
+  const daemon = FakeDaemon.start({ env: { AGENTD_HOST_FD: "x" } });
+  assert.equal(await daemon.exited, 70);
+  assert.match(daemon.stderr, /AGENTD_HOST_FD must be/);
+});
+
 test("the end of the connection ends the process with code 0", async () => {
   const daemon = await FakeDaemon.greeted();
   daemon.disconnect();
@@ -82,7 +95,7 @@ test("a request of an unknown type is refused, an unknown note is ignored", asyn
 });
 
 test("standard input and output serve as the connection, and prints go to standard error", async () => {
-  const daemon = await FakeDaemon.greeted({ plainStdio: true });
+  const daemon = await FakeDaemon.greeted({ transport: "stdio" });
   const source = extension("console.log('printed'); process.stdout.write('written\\n');");
   const { extensions } = await daemon.load({ print: source });
   assert.deepEqual(extensions.map((one) => one.error), [undefined]);

@@ -17,8 +17,8 @@ export interface StartOptions {
   hello?: Json;
   calls?: Record<string, CallHandler>;
   env?: Record<string, string>;
-  /** Speak over standard input and output. */
-  plainStdio?: boolean;
+  /** How the records travel; a socket by default. */
+  transport?: "socket" | "pipes" | "stdio";
 }
 
 /** The built host; tests run from the folder of the package. */
@@ -66,12 +66,17 @@ export class FakeDaemon {
 
   static start(options: StartOptions = {}): FakeDaemon {
     const env: NodeJS.ProcessEnv = { ...process.env, ...options.env };
-    if (options.plainStdio) {
+    if (options.transport === "pipes") {
+      env["AGENTD_HOST_FD"] = "3,4";
+      const child = spawn(NODE, [HOST_FILE], { env, stdio: ["ignore", "pipe", "pipe", "pipe", "pipe"] });
+      return new FakeDaemon(child, child.stdio[4] as Duplex, child.stdio[3] as Duplex, options);
+    }
+    if (options.transport === "stdio") {
       delete env["AGENTD_HOST_FD"];
       const child = spawn(NODE, [HOST_FILE], { env, stdio: ["pipe", "pipe", "pipe"] });
       return new FakeDaemon(child, child.stdout, child.stdin, options);
     }
-    env["AGENTD_HOST_FD"] = "3";
+    env["AGENTD_HOST_FD"] ??= "3";
     // A `pipe` of Node is one end of a Unix socket pair.
     const child = spawn(NODE, [HOST_FILE], { env, stdio: ["ignore", "pipe", "pipe", "pipe"] });
     const socket = child.stdio[3] as Duplex;
@@ -236,6 +241,7 @@ export class FakeDaemon {
 
   /** Closes the connection, as a daemon that dies does. */
   disconnect(): void {
+    (this.input as Duplex).destroy();
     (this.output as Duplex).destroy();
   }
 
