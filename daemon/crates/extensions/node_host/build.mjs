@@ -90,7 +90,7 @@ async function buildHost() {
 async function buildTests() {
   const out = join(root, "build", "test");
   await rm(out, { recursive: true, force: true });
-  const files = (await readdir(join(root, "test"))).filter((file) => file.endsWith(".test.ts")).sort();
+  const files = (await readdir(join(root, "test"))).filter((file) => file.endsWith(".test.ts") || file === "bench.ts").sort();
   await build({
     ...common,
     entryPoints: files.map((file) => join("test", file)),

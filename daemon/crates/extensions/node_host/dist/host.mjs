@@ -8051,7 +8051,7 @@ function unavailable() {
 }
 
 // src/connection/link.ts
-import { MessageChannel, receiveMessageOnPort, Worker } from "node:worker_threads";
+import { MessageChannel, receiveMessageOnPort, SHARE_ENV, Worker } from "node:worker_threads";
 
 // src/protocol/records.ts
 var PROTOCOL_VERSION = 1;
@@ -8122,7 +8122,7 @@ var Link = class {
     const channel = new MessageChannel();
     this.port = channel.port1;
     const start = { counters: this.counters.buffer, port: channel.port2, descriptors };
-    const worker = new Worker(workerFile, { workerData: start, transferList: [channel.port2] });
+    const worker = new Worker(workerFile, { workerData: start, transferList: [channel.port2], env: SHARE_ENV });
     worker.on("error", (error) => this.events.onViolation(`the connection's thread failed: ${error.message}`));
     this.port.on("message", (message) => this.receive(message));
   }
@@ -9906,8 +9906,11 @@ function createEvents(host, extension) {
     emit(channel, data) {
       extension.assertActive();
       host.bus.emit(channel, data);
-      if (host.hello.features.includes("bus")) {
-        host.note({ generation: extension.generation, ext: extension.id }, "bus.emit", { channel, data });
+      if (!host.hello.features.includes("bus")) return;
+      try {
+        host.note(actorOf(extension), "bus.emit", { channel, data });
+      } catch (error) {
+        console.error(`Event "${channel}" does not reach other hosts: ${messageOf(error)}`);
       }
     },
     on(channel, handler) {
@@ -11106,7 +11109,11 @@ var Host = class {
     const epoch = this.generation?.epoch ?? this.greeting?.epoch;
     if (epoch !== void 0) record["epoch"] = epoch;
     record["ext"] = currentScope()?.ext ?? "<host>";
-    this.out.send(record);
+    try {
+      this.out.send(record);
+    } catch (failure) {
+      console.error("agentd host: an uncaught error could not be reported:", failure);
+    }
   }
   async answer(record, id) {
     const signal = this.requests.begin(id);

@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { after } from "node:test";
 import type { Duplex } from "node:stream";
 
 export type Json = Record<string, unknown>;
@@ -24,6 +25,13 @@ export interface StartOptions {
 /** The built host; tests run from the folder of the package. */
 export const HOST_FILE = join(process.cwd(), "dist", "host.mjs");
 const NODE = process.env["HOST_NODE"] ?? process.execPath;
+
+const living = new Set<FakeDaemon>();
+
+// A failed test leaves its host behind.
+after(async () => {
+  for (const daemon of living) await daemon.stop();
+});
 
 export class RemoteError extends Error {
   constructor(
@@ -61,6 +69,7 @@ export class FakeDaemon {
       for (const check of [...this.printed]) check();
     });
     if (child.stdout !== input) child.stdout?.on("data", (data: Buffer) => (this.stdout += data.toString()));
+    living.add(this);
     this.read();
   }
 
@@ -246,6 +255,7 @@ export class FakeDaemon {
   }
 
   async stop(): Promise<void> {
+    living.delete(this);
     this.disconnect();
     await this.exited;
     rmSync(this.folder, { recursive: true, force: true });
