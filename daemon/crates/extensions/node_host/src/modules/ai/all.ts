@@ -1,1 +1,0 @@
-export * from "./json.ts"; export * from "./streaming_json.ts"; export * from "./transcript.ts"; export * from "./models.ts"; export * from "./uuid.ts"; export * from "./validation.ts";
