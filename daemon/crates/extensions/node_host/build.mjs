@@ -8,9 +8,6 @@ import { fileURLToPath } from "node:url";
 const root = dirname(fileURLToPath(import.meta.url));
 const modules = join(root, "node_modules");
 
-/** Packages whose code is in `dist/`, for LICENSES.txt. */
-const BUNDLED = ["jiti", "typebox"];
-
 /** CommonJS code inside an ES module needs `require`. */
 const banner = {
   js: [
@@ -54,12 +51,23 @@ const minifyPackages = {
   },
 };
 
-async function licenses() {
+/** Packages of which code is in the outputs, by the files that went into them. */
+function bundledPackages(metafile) {
+  const names = new Set();
+  for (const input of Object.keys(metafile.inputs)) {
+    const match = /(?:^|\/)node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(input);
+    if (match) names.add(match[1]);
+  }
+  return [...names].sort();
+}
+
+async function licenses(names) {
   const parts = ["Code of these packages is contained in the files of this folder.\n"];
-  for (const name of BUNDLED) {
+  for (const name of names) {
     const folder = join(modules, name);
     const { version } = JSON.parse(await readFile(join(folder, "package.json"), "utf8"));
     const files = (await readdir(folder)).filter((file) => /^licen[cs]e/i.test(file)).sort();
+    if (files.length === 0) throw new Error(`${name} has no licence file`);
     for (const file of files) {
       const text = (await readFile(join(folder, file), "utf8")).trimEnd();
       parts.push(`${"=".repeat(72)}\n${name} ${version}\n${"=".repeat(72)}\n\n${text}\n`);
@@ -81,7 +89,7 @@ async function buildHost() {
     plugins: [minifyPackages],
   });
   await cp(join(modules, "jiti", "dist", "babel.cjs"), join(dist, "babel.cjs"));
-  await writeFile(join(dist, "LICENSES.txt"), await licenses());
+  await writeFile(join(dist, "LICENSES.txt"), await licenses(bundledPackages(result.metafile)));
   for (const [file, output] of Object.entries(result.metafile.outputs)) {
     console.log(`${basename(file)} ${output.bytes}`);
   }
@@ -90,7 +98,7 @@ async function buildHost() {
 async function buildTests() {
   const out = join(root, "build", "test");
   await rm(out, { recursive: true, force: true });
-  const files = (await readdir(join(root, "test"))).filter((file) => file.endsWith(".test.ts")).sort();
+  const files = (await readdir(join(root, "test"))).filter((file) => file.endsWith(".test.ts") || file === "bench.ts").sort();
   await build({
     ...common,
     entryPoints: files.map((file) => join("test", file)),

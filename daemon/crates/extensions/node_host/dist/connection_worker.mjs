@@ -85,21 +85,20 @@ var start = workerData;
 var counters = new Int32Array(start.counters);
 var port = start.port;
 function open() {
-  if (start.fd !== void 0) {
-    const socket = new Socket({ fd: start.fd, readable: true, writable: true, allowHalfOpen: true });
-    return { input: socket, output: socket };
-  }
-  return { input: openInput(0), output: openOutput(1) };
+  const { input: input2, output: output2 } = start.descriptors;
+  if (input2 !== output2) return { input: openInput(input2), output: openOutput(output2) };
+  const socket = new Socket({ fd: input2, readable: true, writable: true, allowHalfOpen: true });
+  return { input: socket, output: socket };
 }
-function isStreamSocket(fd) {
+function isPipe(fd) {
   const stat = fstatSync(fd);
   return stat.isSocket() || stat.isFIFO();
 }
 function openInput(fd) {
-  return isStreamSocket(fd) ? new Socket({ fd, readable: true, writable: false }) : createReadStream("", { fd });
+  return isPipe(fd) ? new Socket({ fd, readable: true, writable: false }) : createReadStream("", { fd });
 }
 function openOutput(fd) {
-  return isStreamSocket(fd) ? new Socket({ fd, readable: false, writable: true }) : createWriteStream("", { fd });
+  return isPipe(fd) ? new Socket({ fd, readable: false, writable: true }) : createWriteStream("", { fd });
 }
 var { input, output } = open();
 var splitter = new LineSplitter(MAX_GREETING_BYTES);

@@ -1,8 +1,8 @@
 /** The main thread's side of the connection: ordered records in, lines out, and waiting for an answer. */
-import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from "node:worker_threads";
+import { MessageChannel, type MessagePort, receiveMessageOnPort, SHARE_ENV, Worker } from "node:worker_threads";
 import type { DaemonRecord } from "../protocol/records.ts";
 import { isObject } from "../protocol/records.ts";
-import { COUNTER, COUNTERS, type FromWorker, kib, MAX_UNWRITTEN_KIB, type ToWorker, type WorkerStart } from "./shared.ts";
+import { COUNTER, COUNTERS, type Descriptors, type FromWorker, kib, MAX_UNWRITTEN_KIB, type ToWorker, type WorkerStart } from "./shared.ts";
 
 /** Longest time that the end of the process waits for unwritten lines. */
 const FLUSH_MS = 500;
@@ -27,13 +27,12 @@ export class Link {
   private inbox: DaemonRecord[] = [];
   private draining = false;
 
-  constructor(workerFile: URL, fd: number | undefined, events: LinkEvents) {
+  constructor(workerFile: URL, descriptors: Descriptors, events: LinkEvents) {
     this.events = events;
     const channel = new MessageChannel();
     this.port = channel.port1;
-    const start: WorkerStart = { counters: this.counters.buffer as SharedArrayBuffer, port: channel.port2 };
-    if (fd !== undefined) start.fd = fd;
-    const worker = new Worker(workerFile, { workerData: start, transferList: [channel.port2] });
+    const start: WorkerStart = { counters: this.counters.buffer as SharedArrayBuffer, port: channel.port2, descriptors };
+    const worker = new Worker(workerFile, { workerData: start, transferList: [channel.port2], env: SHARE_ENV });
     worker.on("error", (error) => this.events.onViolation(`the connection's thread failed: ${error.message}`));
     this.port.on("message", (message: FromWorker) => this.receive(message));
   }

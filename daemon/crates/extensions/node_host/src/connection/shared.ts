@@ -34,13 +34,19 @@ export function kib(bytes: number): number {
   return (bytes >> 10) + 1;
 }
 
+/** File descriptors of the connection; the same one twice is a socket in both directions. */
+export interface Descriptors {
+  input: number;
+  output: number;
+}
+
 /** What the connection's thread is started with. */
 export interface WorkerStart {
   counters: SharedArrayBuffer;
   /** The way to the main thread. */
   port: MessagePort;
-  /** File descriptor of a socket in both directions; absent: standard input and output. */
-  fd?: number;
+  /** Where the records come from and go to. */
+  descriptors: Descriptors;
 }
 
 /** Messages of the main thread. */

@@ -26,24 +26,23 @@ const counters = new Int32Array(start.counters);
 const port = start.port;
 
 function open(): { input: Readable; output: Writable } {
-  if (start.fd !== undefined) {
-    const socket = new Socket({ fd: start.fd, readable: true, writable: true, allowHalfOpen: true });
-    return { input: socket, output: socket };
-  }
-  return { input: openInput(0), output: openOutput(1) };
+  const { input, output } = start.descriptors;
+  if (input !== output) return { input: openInput(input), output: openOutput(output) };
+  const socket = new Socket({ fd: input, readable: true, writable: true, allowHalfOpen: true });
+  return { input: socket, output: socket };
 }
 
-function isStreamSocket(fd: number): boolean {
+function isPipe(fd: number): boolean {
   const stat = fstatSync(fd);
   return stat.isSocket() || stat.isFIFO();
 }
 
 function openInput(fd: number): Readable {
-  return isStreamSocket(fd) ? new Socket({ fd, readable: true, writable: false }) : createReadStream("", { fd });
+  return isPipe(fd) ? new Socket({ fd, readable: true, writable: false }) : createReadStream("", { fd });
 }
 
 function openOutput(fd: number): Writable {
-  return isStreamSocket(fd) ? new Socket({ fd, readable: false, writable: true }) : createWriteStream("", { fd });
+  return isPipe(fd) ? new Socket({ fd, readable: false, writable: true }) : createWriteStream("", { fd });
 }
 
 const { input, output } = open();

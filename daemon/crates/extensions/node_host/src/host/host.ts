@@ -147,7 +147,12 @@ export class Host implements HostPort {
     const epoch = this.generation?.epoch ?? this.greeting?.epoch;
     if (epoch !== undefined) record["epoch"] = epoch;
     record["ext"] = currentScope()?.ext ?? "<host>";
-    this.out.send(record);
+    try {
+      this.out.send(record);
+    } catch (failure) {
+      // Nothing above this can report it.
+      console.error("agentd host: an uncaught error could not be reported:", failure);
+    }
   }
 
   private async answer(record: DaemonRecord, id: number): Promise<void> {

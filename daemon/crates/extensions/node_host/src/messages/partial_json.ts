@@ -28,7 +28,6 @@ function* candidates(text: string): Generator<string> {
     yield `${cut}"${state.closers}`;
   } else {
     yield text.replace(/[,\s]+$/, "") + state.closers;
-    yield `${text}null${state.closers}`;
   }
   if (state.lastComma >= 0) yield text.slice(0, state.lastComma) + state.lastCommaClosers;
   if (state.lastOpen >= 0) yield text.slice(0, state.lastOpen + 1) + state.lastOpenClosers;
