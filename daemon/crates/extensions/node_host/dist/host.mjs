@@ -27193,6 +27193,23 @@ function shortName(specifier) {
 }
 
 // src/loader/loader.ts
+var Missing = class {
+  constructor(warn) {
+    this.warn = warn;
+  }
+  warn;
+  seen = /* @__PURE__ */ new Set();
+  reported = false;
+  add(text2) {
+    if (this.seen.has(text2)) return;
+    this.seen.add(text2);
+    if (this.reported) this.warn(text2);
+  }
+  report() {
+    this.reported = true;
+    return [...this.seen];
+  }
+};
 var Loader2 = class {
   constructor(host, registrar, options) {
     this.host = host;
@@ -27212,13 +27229,14 @@ var Loader2 = class {
     if (this.cwd !== cwd) this.clear();
     this.cwd = cwd;
     const started = performance.now();
-    const missing = /* @__PURE__ */ new Set();
+    const missing = new Missing((text2) => this.host.note({ generation, ext: source.ext }, "log", { level: "warn", text: text2 }));
     const scope = { ext: source.ext };
     if (within !== void 0) scope.within = within;
     const error = await runInScope(scope, () => this.run(generation, source, missing));
     const report = { ext: source.ext, ok: error === void 0, ms: Math.round((performance.now() - started) * 10) / 10 };
     if (error !== void 0) report.error = error;
-    if (missing.size > 0) report.missing = [...missing];
+    const names = missing.report();
+    if (names.length > 0) report.missing = names;
     return report;
   }
   /** Returns why the extension was not loaded. */
