@@ -62,7 +62,7 @@ export function evaluateCacheWarming(
   const missCost = Math.max(0, writeCost - readCost);
   const continuationProbability = phase === "streaming" ? 1 : CACHE_WARMING_IDLE_CONTINUATION_PROBABILITY;
   const expectedSavings = continuationProbability * missCost - warmCost;
-  const economicsAvailable = promptTokens > 0 && missCost > 0;
+  const economicsAvailable = promptTokens > 0 && (readCost > 0 || writeCost > 0);
   const action = economicsAvailable && expectedSavings >= CACHE_WARMING_MINIMUM_EXPECTED_SAVINGS ? "warm" : "stop";
   return { phase, warmCost, missCost, continuationProbability, expectedSavings, economicsAvailable, action };
 }
