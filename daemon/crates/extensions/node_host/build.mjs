@@ -17,13 +17,14 @@ const banner = {
   ].join("\n"),
 };
 
+// The output is ASCII: V8 reads it faster than text with wider characters.
 const common = {
   absWorkingDir: root,
   bundle: true,
   platform: "node",
   format: "esm",
   target: "node20",
-  charset: "utf8",
+  charset: "ascii",
   legalComments: "none",
   sourcemap: false,
   logLevel: "warning",
@@ -82,7 +83,7 @@ async function buildHost() {
   await mkdir(dist, { recursive: true });
   const result = await build({
     ...common,
-    entryPoints: { host: "src/main.ts", connection_worker: "src/connection/worker.ts" },
+    entryPoints: { host: "src/main.ts", runtime: "src/runtime.ts", connection_worker: "src/connection/worker.ts" },
     outdir: "dist",
     outExtension: { ".js": ".mjs" },
     banner,
