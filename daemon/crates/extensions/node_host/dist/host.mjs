@@ -16347,7 +16347,7 @@ var MARGIN = 0.1;
 var MIN_MARGIN_MS = 1e4;
 var PER_TOKENS = 1e6;
 function getCacheWarmingDelayMs(ttlMs) {
-  const delay = ttlMs - Math.max(ttlMs * MARGIN, MIN_MARGIN_MS);
+  const delay = Math.floor(ttlMs - Math.max(ttlMs * MARGIN, MIN_MARGIN_MS));
   return delay > 0 ? delay : void 0;
 }
 function getPromptCacheTtlMs(model, options) {
@@ -16357,7 +16357,7 @@ function getPromptCacheTtlMs(model, options) {
   return seconds === void 0 ? void 0 : seconds * 1e3;
 }
 function isCacheWarmingReplayable(model, options) {
-  if (model.api !== "anthropic-messages" || !model.reasoning || !options?.reasoning) return true;
+  if (model.api !== "anthropic-messages" || !options?.reasoning) return true;
   return model.compat?.forceAdaptiveThinking === true;
 }
 function getCacheWarmingRequestOptions(options, signal) {
@@ -16365,12 +16365,14 @@ function getCacheWarmingRequestOptions(options, signal) {
 }
 function evaluateCacheWarming(model, promptTokens, phase) {
   const { cost } = model;
-  const warmCost = (promptTokens * cost.cacheRead + cost.output) / PER_TOKENS;
-  const missPrice = Math.max(cost.input, cost.cacheWrite) - cost.cacheRead;
-  const missCost = promptTokens * Math.max(0, missPrice) / PER_TOKENS;
+  const priceOf = (price, tokens) => price / PER_TOKENS * tokens;
+  const readCost = priceOf(cost.cacheRead, promptTokens);
+  const warmCost = readCost + priceOf(cost.output, 1);
+  const writeCost = priceOf(cost.cacheWrite > 0 ? cost.cacheWrite : cost.input, promptTokens);
+  const missCost = Math.max(0, writeCost - readCost);
   const continuationProbability = phase === "streaming" ? 1 : CACHE_WARMING_IDLE_CONTINUATION_PROBABILITY;
   const expectedSavings = continuationProbability * missCost - warmCost;
-  const economicsAvailable = promptTokens > 0 && missCost > 0;
+  const economicsAvailable = promptTokens > 0 && (readCost > 0 || writeCost > 0);
   const action = economicsAvailable && expectedSavings >= CACHE_WARMING_MINIMUM_EXPECTED_SAVINGS ? "warm" : "stop";
   return { phase, warmCost, missCost, continuationProbability, expectedSavings, economicsAvailable, action };
 }
@@ -16585,8 +16587,21 @@ function findEnvKeys(provider, env) {
   const found = (KEY_VARIABLES[provider] ?? []).filter((name) => lookUp(name, env));
   return found.length > 0 ? found : void 0;
 }
+var AUTHENTICATED = "<authenticated>";
+var AWS_CREDENTIALS = [
+  ["AWS_PROFILE"],
+  ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"],
+  ["AWS_BEARER_TOKEN_BEDROCK"],
+  ["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"],
+  ["AWS_CONTAINER_CREDENTIALS_FULL_URI"],
+  ["AWS_WEB_IDENTITY_TOKEN_FILE"]
+];
 function getEnvApiKey(provider, env) {
-  const name = findEnvKeys(provider, env)?.[0];
+  if (provider === "amazon-bedrock") {
+    const found = AWS_CREDENTIALS.some((group) => group.every((name2) => lookUp(name2, env)));
+    return found ? AUTHENTICATED : void 0;
+  }
+  const name = findEnvKeys(provider, env)?.find((variable) => variable !== ANTHROPIC_AUTH_TOKEN_ENV);
   return name === void 0 ? void 0 : lookUp(name, env);
 }
 function defaultProviderAuthContext() {
@@ -16767,7 +16782,7 @@ function isContextOverflow(message, contextWindow) {
   if (message.stopReason === "error") {
     const text2 = message.errorMessage ?? "";
     if (NOT_OVERFLOW.some((pattern) => pattern.test(text2))) return false;
-    return EMPTY_BODY.test(text2) || OVERFLOW.some((pattern) => pattern.test(text2));
+    return message.provider === "cerebras" && EMPTY_BODY.test(text2) || OVERFLOW.some((pattern) => pattern.test(text2));
   }
   if (contextWindow === void 0 || contextWindow <= 0) return false;
   const input = message.usage.input + message.usage.cacheRead;
@@ -18130,7 +18145,6 @@ function validateToolCall(tools, toolCall) {
 // src/modules/ai/index.ts
 var AI_PACKAGE = "@earendil-works/pi-ai";
 var UNAVAILABLE2 = [
-  "AI_TELEMETRY_SCHEMA",
   "createFauxCore",
   "createModels",
   "createProvider",
@@ -18142,6 +18156,7 @@ var UNAVAILABLE2 = [
   "withClientIdentity"
 ];
 var UNAVAILABLE_PROVIDERS = ["builtinModels", "builtinProviders", "radiusProvider"];
+var AI_TELEMETRY_SCHEMA = { version: 1, spans: {}, metrics: {} };
 var API_FACTORIES = {
   anthropicMessagesApi: "anthropic-messages",
   azureOpenAIResponsesApi: "azure-openai-responses",
@@ -18247,6 +18262,7 @@ function createAiModules(services) {
     ...requestExports(new ModelRequests(services)),
     ...imageRegistry(),
     ...catalogue.compat,
+    AI_TELEMETRY_SCHEMA,
     StreamingJsonParser,
     StringEnum,
     ToolCallArgumentsStream,
@@ -18260,7 +18276,7 @@ function createAiModules(services) {
     "/compat": main,
     "/models": {
       ...models_exports,
-      AI_TELEMETRY_SCHEMA: main.AI_TELEMETRY_SCHEMA,
+      AI_TELEMETRY_SCHEMA,
       createModels: main.createModels,
       createProvider: main.createProvider
     },
@@ -18758,16 +18774,6 @@ __export(compaction_exports, {
   shouldCompact: () => shouldCompact
 });
 
-// src/modules/coding_agent/session/context.ts
-var context_exports = {};
-__export(context_exports, {
-  buildContextEntries: () => buildContextEntries,
-  buildSessionContext: () => buildSessionContext,
-  buildSessionProjection: () => buildSessionProjection,
-  getLatestCompactionEntry: () => getLatestCompactionEntry,
-  sessionEntryToContextMessages: () => sessionEntryToContextMessages
-});
-
 // src/session/entries.ts
 function branchOf(byId, leafId) {
   const branch = [];
@@ -18840,6 +18846,11 @@ function projected(entry, edit) {
     return { ...message, content: blocks ? [{ type: "text", text: content }] : content };
   });
 }
+function editedMessages(entries) {
+  const edits = /* @__PURE__ */ new Map();
+  for (const entry of entries) if (entry.type === "context_edit") edits.set(String(entry.targetId), entry);
+  return (entry) => projected(entry, edits.get(entry.id));
+}
 function indexOf(entries) {
   return new Map(entries.map((entry) => [entry.id, entry]));
 }
@@ -18868,12 +18879,11 @@ function settingsOf(path) {
 function buildSessionProjection(entries, leafId, byId) {
   const path = pathTo(entries, leafId, byId);
   const selected = contextEntriesOf(path);
-  const edits = /* @__PURE__ */ new Map();
-  for (const entry of selected) if (entry.type === "context_edit") edits.set(String(entry.targetId), entry);
+  const messagesOf = editedMessages(selected);
   const projection = selected.map((entry, index) => ({
     sourceEntry: entry,
     // Compactions before the last one are within what it kept and say nothing.
-    messages: entry.type === "compaction" && index > 0 ? [] : projected(entry, edits.get(entry.id))
+    messages: entry.type === "compaction" && index > 0 ? [] : messagesOf(entry)
   }));
   return { entries: projection, messages: projection.flatMap(({ messages }) => messages), ...settingsOf(path) };
 }
@@ -18899,10 +18909,16 @@ function calculateContextTokens(usage) {
 function shouldCompact(contextTokens, contextWindow, settings) {
   return settings.enabled && contextTokens > contextWindow - settings.reserveTokens;
 }
-function charactersOf(content) {
+var COUNTED = {
+  assistant: ["text", "thinking", "toolCall"]
+};
+var COUNTED_ELSEWHERE = ["text", "image"];
+function charactersOf(role, content) {
   if (typeof content === "string") return content.length;
   if (!Array.isArray(content)) return 0;
+  const counted = COUNTED[role] ?? COUNTED_ELSEWHERE;
   return content.reduce((sum, block) => {
+    if (!counted.includes(block.type)) return sum;
     switch (block.type) {
       case "text":
         return sum + block.text.length;
@@ -18926,7 +18942,7 @@ function estimateTokens(message) {
     case "compactionSummary":
       return Math.ceil(textLength(message.summary) / CHARACTERS_PER_TOKEN);
     default:
-      return Math.ceil(charactersOf(message.content) / CHARACTERS_PER_TOKEN);
+      return Math.ceil(charactersOf(message.role, message.content) / CHARACTERS_PER_TOKEN);
   }
 }
 function assistantUsage(entry) {
@@ -18944,40 +18960,39 @@ function getLastAssistantUsage(entries) {
 }
 var CUT_ROLES = /* @__PURE__ */ new Set(["user", "assistant", "bashExecution", "custom", "branchSummary", "compactionSummary"]);
 var TURN_START_ROLES = /* @__PURE__ */ new Set(["user", "bashExecution", "custom", "branchSummary"]);
-function roleOf(entry) {
-  return sessionEntryToContextMessages(entry)[0]?.role;
+function roleOf(entry, read) {
+  return entry && read(entry)[0]?.role;
 }
 function findTurnStartIndex(entries, entryIndex, startIndex) {
   for (let index = entryIndex; index >= startIndex; index -= 1) {
-    const entry = entries[index];
-    const role = entry && roleOf(entry);
+    const role = roleOf(entries[index], sessionEntryToContextMessages);
     if (role !== void 0 && TURN_START_ROLES.has(role)) return index;
   }
   return -1;
 }
 function findCutPoint(entries, startIndex, endIndex, keepRecentTokens) {
+  const read = editedMessages(entries);
   const cuts = [];
   for (let index = startIndex; index < endIndex; index += 1) {
-    const role2 = roleOf(entries[index]);
+    const role2 = roleOf(entries[index], read);
     if (role2 !== void 0 && CUT_ROLES.has(role2) && entries[index]?.type !== "compaction") cuts.push(index);
   }
   if (cuts.length === 0) return { firstKeptEntryIndex: startIndex, turnStartIndex: -1, isSplitTurn: false };
   let at2 = cuts[0];
   let tokens = 0;
   for (let index = endIndex - 1; index >= startIndex; index -= 1) {
-    for (const message of sessionEntryToContextMessages(entries[index])) tokens += estimateTokens(message);
+    for (const message of read(entries[index])) tokens += estimateTokens(message);
     if (tokens < keepRecentTokens) continue;
     at2 = cuts.find((cut2) => cut2 >= index) ?? at2;
     break;
   }
   while (at2 > startIndex) {
     const before = entries[at2 - 1];
-    if (before.type === "compaction" || sessionEntryToContextMessages(before).length > 0) break;
+    if (before.type === "compaction" || read(before).length > 0) break;
     at2 -= 1;
   }
-  const first = entries.slice(at2, endIndex).find((entry) => roleOf(entry) !== void 0);
-  const role = first && roleOf(first);
-  const isTurnStart = role === void 0 || TURN_START_ROLES.has(role);
+  const role = roleOf(entries[at2], read);
+  const isTurnStart = role !== void 0 && TURN_START_ROLES.has(role);
   const turnStartIndex = isTurnStart ? -1 : findTurnStartIndex(entries, at2, startIndex);
   return { firstKeptEntryIndex: at2, turnStartIndex, isSplitTurn: turnStartIndex !== -1 };
 }
@@ -19006,11 +19021,12 @@ function prepareBranchEntries(entries, tokenBudget = 0) {
     }
     for (const message of sessionEntryToContextMessages(entry)) collectFileOperations(message, fileOps);
   }
+  const read = editedMessages(entries);
   const messages = [];
   let totalTokens = 0;
   for (const entry of [...entries].reverse()) {
-    const own = sessionEntryToContextMessages(entry).filter(
-      (message) => message.role !== "toolResult" && message.role !== "system"
+    const own = read(entry).filter(
+      ({ role }) => role !== "toolResult" && (entry.type !== "compaction" || role !== "system")
     );
     const tokens = own.reduce((sum, message) => sum + estimateTokens(message), 0);
     if (tokenBudget > 0 && totalTokens + tokens > tokenBudget) break;
@@ -20700,12 +20716,14 @@ function createEventBus() {
 
 // src/modules/coding_agent/frontmatter.ts
 var import_yaml = __toESM(require_dist2(), 1);
-var FENCED = /^---[ \t]*\n(?:([\s\S]*?)\n)?---[ \t]*(?:\n|$)([\s\S]*)$/;
+var FENCE = "---";
 function split(content) {
   const text2 = content.replace(/^\ufeff/, "").replace(/\r\n?/g, "\n");
-  const match = FENCED.exec(text2);
-  if (!match) return { yaml: void 0, body: text2 };
-  return { yaml: match[1] ?? "", body: (match[2] ?? "").trim() };
+  const end = text2.startsWith(FENCE) ? text2.indexOf(`
+${FENCE}`, FENCE.length) : -1;
+  if (end < 0) return { yaml: void 0, body: text2 };
+  const close = end + 1 + FENCE.length;
+  return { yaml: text2.slice(FENCE.length + 1, end), body: text2.slice(close).trim() };
 }
 function parseFrontmatter(content) {
   const { yaml, body } = split(content);
@@ -21023,7 +21041,9 @@ var BY_EXTENSION = {
   proto: "protobuf",
   tf: "hcl",
   hcl: "hcl",
-  dart: "dart"
+  dart: "dart",
+  groovy: "groovy",
+  gradle: "groovy"
 };
 function getLanguageFromPath(filePath) {
   const extension = filePath.split(".").pop()?.toLowerCase();
@@ -21107,7 +21127,7 @@ function serializeMessage(message) {
     const text2 = texts(content, "\n");
     const calls = content.filter((block) => block.type === "toolCall").map(callText);
     return [
-      ...text2 ? [`[Assistant]: ${text2}`] : [],
+      ...content.some((block) => block.type === "text") ? [`[Assistant]: ${text2}`] : [],
       ...calls.length > 0 ? [`[Assistant tool calls]: ${calls.join("; ")}`] : []
     ];
   }
@@ -21978,26 +21998,17 @@ function measure(content, options) {
     }
   };
 }
-function whole(content, { base }) {
-  return {
-    content,
-    truncated: false,
-    truncatedBy: null,
-    outputLines: base.totalLines,
-    outputBytes: base.totalBytes,
-    ...base
-  };
+function resultOf({ base }, content, truncatedBy, outputLines, outputBytes) {
+  const { totalLines, totalBytes, ...rest } = base;
+  const truncated = truncatedBy !== null;
+  return { content, truncated, truncatedBy, totalLines, totalBytes, outputLines, outputBytes, ...rest };
 }
-function cut(kept, truncatedBy, { base }) {
+function whole(content, measured) {
+  return resultOf(measured, content, null, measured.base.totalLines, measured.base.totalBytes);
+}
+function cut(kept, truncatedBy, measured) {
   const content = kept.join("\n");
-  return {
-    content,
-    truncated: true,
-    truncatedBy,
-    outputLines: kept.length,
-    outputBytes: Buffer.byteLength(content),
-    ...base
-  };
+  return resultOf(measured, content, truncatedBy, kept.length, Buffer.byteLength(content));
 }
 function takeLines(lines, maxLines, maxBytes) {
   const kept = [];
@@ -22009,7 +22020,7 @@ function takeLines(lines, maxLines, maxBytes) {
     kept.push(line);
     bytes += size;
   }
-  return { kept, by: kept.length >= maxLines ? "lines" : "bytes" };
+  return { kept, by: "lines" };
 }
 function truncateHead(content, options = {}) {
   const measured = measure(content, options);
@@ -22028,7 +22039,7 @@ function truncateTail(content, options = {}) {
   const { kept, by } = takeLines([...measured.lines].reverse(), maxLines, maxBytes);
   if (kept.length > 0 || by === "lines") return cut(kept.reverse(), by, measured);
   const last = lastBytes(measured.lines.at(-1) ?? "", maxBytes);
-  return { ...cut([last], "bytes", measured), lastLinePartial: true };
+  return { ...cut([last], maxLines <= 1 ? "lines" : "bytes", measured), lastLinePartial: true };
 }
 function lastBytes(text2, maxBytes) {
   const bytes = Buffer.from(text2);
@@ -22045,7 +22056,7 @@ function truncateLine(line, maxChars = GREP_LINE_UNITS) {
 function truncateToVisualLines(text2, maxVisualLines, width, paddingX = 0, keep = "end") {
   const lines = new Text(text2, paddingX, 0).render(width);
   if (lines.length <= maxVisualLines) return { visualLines: lines, skippedCount: 0 };
-  const visualLines = keep === "end" ? lines.slice(lines.length - maxVisualLines) : lines.slice(0, maxVisualLines);
+  const visualLines = keep === "end" ? lines.slice(-maxVisualLines) : lines.slice(0, maxVisualLines);
   return { visualLines, skippedCount: lines.length - maxVisualLines };
 }
 
@@ -22709,7 +22720,7 @@ function applyEdits(content, edits, path) {
 var CONTEXT_LINES = 4;
 function generateUnifiedPatch(path, oldContent, newContent, contextLines = CONTEXT_LINES) {
   const patch = createTwoFilesPatch(path, path, oldContent, newContent, void 0, void 0, { context: contextLines });
-  return patch.replace(/^=+\n/, "").replace(/^(---|\+\+\+) (.*)\t$/gm, "$1 $2");
+  return patch.replace(/^(?:Index: .*\n)?=+\n/, "").replace(/^(---|\+\+\+) (.*)\t$/gm, "$1 $2");
 }
 function partLines(value) {
   const lines = value.split("\n");
@@ -23191,7 +23202,6 @@ function createCodingAgentModule(services) {
     ...unavailableAll(CODING_AGENT_PACKAGE, UNAVAILABLE3),
     ...compaction_exports,
     ...componentExports(theme, themed),
-    ...context_exports,
     ...guards_exports,
     ...imageFunctions(services),
     ...resources_exports,
@@ -23203,6 +23213,9 @@ function createCodingAgentModule(services) {
     Theme,
     VERSION: PI_AI_VERSION,
     VIRTUAL_MODEL_STATE_ENTRY,
+    buildContextEntries,
+    buildSessionContext,
+    buildSessionProjection,
     convertToLlm,
     copyToClipboard,
     createEventBus,
@@ -23215,6 +23228,7 @@ function createCodingAgentModule(services) {
     getDocsPath: () => join8(packageDir(), "docs"),
     getExamplesPath: () => join8(packageDir(), "examples"),
     getLanguageFromPath,
+    getLatestCompactionEntry,
     getMarkdownTheme: () => themed.markdownTheme(),
     getPackageDir: packageDir,
     getPowerShellConfig,
@@ -23233,6 +23247,7 @@ function createCodingAgentModule(services) {
     rawKeyHint: (key2, description) => themed.rawKeyHint(key2, description),
     renderDiff: (diff, options) => themed.renderDiff(diff, options),
     serializeConversation,
+    sessionEntryToContextMessages,
     stripFrontmatter
   };
 }
@@ -25350,7 +25365,7 @@ function unavailable2() {
     const main = names[`${scope}/pi-ai`] ?? [];
     names[`${scope}/pi-ai/compat`] = main;
     names[`${scope}/pi-ai/models`] = main.filter(
-      (name) => ["AI_TELEMETRY_SCHEMA", "createModels", "createProvider"].includes(name)
+      (name) => ["createModels", "createProvider"].includes(name)
     );
   }
   return names;
@@ -27193,6 +27208,23 @@ function shortName(specifier) {
 }
 
 // src/loader/loader.ts
+var Missing = class {
+  constructor(warn) {
+    this.warn = warn;
+  }
+  warn;
+  seen = /* @__PURE__ */ new Set();
+  reported = false;
+  add(text2) {
+    if (this.seen.has(text2)) return;
+    this.seen.add(text2);
+    if (this.reported) this.warn(text2);
+  }
+  report() {
+    this.reported = true;
+    return [...this.seen];
+  }
+};
 var Loader2 = class {
   constructor(host, registrar, options) {
     this.host = host;
@@ -27212,13 +27244,14 @@ var Loader2 = class {
     if (this.cwd !== cwd) this.clear();
     this.cwd = cwd;
     const started = performance.now();
-    const missing = /* @__PURE__ */ new Set();
+    const missing = new Missing((text2) => this.host.note({ generation, ext: source.ext }, "log", { level: "warn", text: text2 }));
     const scope = { ext: source.ext };
     if (within !== void 0) scope.within = within;
     const error = await runInScope(scope, () => this.run(generation, source, missing));
     const report = { ext: source.ext, ok: error === void 0, ms: Math.round((performance.now() - started) * 10) / 10 };
     if (error !== void 0) report.error = error;
-    if (missing.size > 0) report.missing = [...missing];
+    const names = missing.report();
+    if (names.length > 0) report.missing = names;
     return report;
   }
   /** Returns why the extension was not loaded. */
@@ -28225,8 +28258,20 @@ var Host = class {
       get hello() {
         return host.hello;
       },
-      call: (method, params, opts) => host.calls.call(caller(), method, encode(params), opts),
-      callSync: (method, params) => host.calls.callSync(caller(), method, encode(params)),
+      call: async (method, params, opts) => {
+        try {
+          return await host.calls.call(caller(), method, encode(params), opts);
+        } catch (error) {
+          throw withStaleText(error);
+        }
+      },
+      callSync: (method, params) => {
+        try {
+          return host.calls.callSync(caller(), method, encode(params));
+        } catch (error) {
+          throw withStaleText(error);
+        }
+      },
       note: (record) => host.out.send({ epoch: caller().epoch, ext: currentScope()?.ext, ...record }),
       readTopic: (topic) => {
         if (topic === "core") return host.mirror.core;

@@ -225,3 +225,15 @@ test("uncaught errors and rejections are reported with their extension, and the 
   assert.equal(await daemon.request("ping"), null);
   await daemon.stop();
 });
+
+test("exports that are not available are named: at the load, or when they are used later", async () => {
+  const source = `import { createAgentSession, createAgentSessionRuntime } from "@mariozechner/pi-coding-agent";
+    ${extension("void createAgentSession; pi.registerCommand('later', { handler() { createAgentSessionRuntime(); } });")}`;
+  const daemon = await FakeDaemon.greeted();
+  const { extensions } = await daemon.load({ one: source });
+  assert.deepEqual(extensions[0]?.missing, ["createAgentSession of pi-coding-agent used but not available"]);
+  await daemon.bind();
+  await assert.rejects(daemon.command("later", "", "one"), /^Error: createAgentSessionRuntime is not available in agentd$/);
+  assert.deepEqual(daemon.notes("log").map(({ level, text, ext }) => [level, text, ext]), [["warn", "createAgentSessionRuntime of pi-coding-agent used but not available", "one"]]);
+  await daemon.stop();
+});
