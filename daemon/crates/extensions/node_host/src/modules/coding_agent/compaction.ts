@@ -90,16 +90,14 @@ export function getLastAssistantUsage(entries: SessionEntry[]): Usage | undefine
 const CUT_ROLES = new Set(["user", "assistant", "bashExecution", "custom", "branchSummary", "compactionSummary"]);
 const TURN_START_ROLES = new Set(["user", "bashExecution", "custom", "branchSummary"]);
 
-type Reader = (entry: SessionEntry) => AgentMessage[];
-
-function roleOf(entry: SessionEntry | undefined, read: Reader): string | undefined {
-  return entry && read(entry)[0]?.role;
+function roleOf(entry: SessionEntry | undefined): string | undefined {
+  return entry && sessionEntryToContextMessages(entry)[0]?.role;
 }
 
 /** Index of the message that began the turn of an entry, or -1. */
 export function findTurnStartIndex(entries: SessionEntry[], entryIndex: number, startIndex: number): number {
   for (let index = entryIndex; index >= startIndex; index -= 1) {
-    const role = roleOf(entries[index], sessionEntryToContextMessages);
+    const role = roleOf(entries[index]);
     if (role !== undefined && TURN_START_ROLES.has(role)) return index;
   }
   return -1;
@@ -118,28 +116,28 @@ export function findCutPoint(
   endIndex: number,
   keepRecentTokens: number,
 ): CutPointResult {
-  const read = editedMessages(entries);
   const cuts: number[] = [];
   for (let index = startIndex; index < endIndex; index += 1) {
-    const role = roleOf(entries[index], read);
+    const role = roleOf(entries[index]);
     if (role !== undefined && CUT_ROLES.has(role) && entries[index]?.type !== "compaction") cuts.push(index);
   }
   if (cuts.length === 0) return { firstKeptEntryIndex: startIndex, turnStartIndex: -1, isSplitTurn: false };
   let at = cuts[0] as number;
   let tokens = 0;
   for (let index = endIndex - 1; index >= startIndex; index -= 1) {
-    for (const message of read(entries[index] as SessionEntry)) tokens += estimateTokens(message);
-    if (tokens < keepRecentTokens) continue;
-    at = cuts.find((cut) => cut >= index) ?? at;
+    const own = sessionEntryToContextMessages(entries[index] as SessionEntry).reduce((sum, message) => sum + estimateTokens(message), 0);
+    tokens += own;
+    if (own === 0 || tokens < keepRecentTokens) continue;
+    at = cuts.find((cut) => cut >= index) ?? (cuts.at(-1) as number);
     break;
   }
   // Entries that no model reads belong to what follows them.
   while (at > startIndex) {
     const before = entries[at - 1] as SessionEntry;
-    if (before.type === "compaction" || read(before).length > 0) break;
+    if (before.type === "compaction" || roleOf(before) !== undefined) break;
     at -= 1;
   }
-  const role = roleOf(entries[at], read);
+  const role = roleOf(entries[at]);
   const isTurnStart = role !== undefined && TURN_START_ROLES.has(role);
   const turnStartIndex = isTurnStart ? -1 : findTurnStartIndex(entries, at, startIndex);
   return { firstKeptEntryIndex: at, turnStartIndex, isSplitTurn: turnStartIndex !== -1 };
