@@ -100,9 +100,9 @@ var require_jiti = __commonJS({
         function z5(a27, p27 = false) {
           const g17 = a27.length;
           let l28 = 0, y13 = "", v9 = 0, d17 = 16, C15 = 0, S10 = 0, R10 = 0, W4 = 0, $4 = 0;
-          function tt2(E12, ht2) {
+          function tt2(E11, ht2) {
             let dt2 = 0, F8 = 0;
-            for (; dt2 < E12; ) {
+            for (; dt2 < E11; ) {
               let I17 = a27.charCodeAt(l28);
               if (I17 >= 48 && I17 <= 57) F8 = 16 * F8 + I17 - 48;
               else if (I17 >= 65 && I17 <= 70) F8 = 16 * F8 + I17 - 65 + 10;
@@ -112,17 +112,17 @@ var require_jiti = __commonJS({
               }
               l28++, dt2++;
             }
-            return dt2 < E12 && (F8 = -1), F8;
+            return dt2 < E11 && (F8 = -1), F8;
           }
-          function J3(E12) {
-            l28 = E12, y13 = "", v9 = 0, d17 = 16, $4 = 0;
+          function J3(E11) {
+            l28 = E11, y13 = "", v9 = 0, d17 = 16, $4 = 0;
           }
           function Y() {
-            let E12 = l28;
+            let E11 = l28;
             if (a27.charCodeAt(l28) === 48) l28++;
             else for (l28++; l28 < a27.length && ut2(a27.charCodeAt(l28)); ) l28++;
             if (l28 < a27.length && a27.charCodeAt(l28) === 46) {
-              if (l28++, !(l28 < a27.length && ut2(a27.charCodeAt(l28)))) return $4 = 3, a27.substring(E12, l28);
+              if (l28++, !(l28 < a27.length && ut2(a27.charCodeAt(l28)))) return $4 = 3, a27.substring(E11, l28);
               for (l28++; l28 < a27.length && ut2(a27.charCodeAt(l28)); ) l28++;
             }
             let ht2 = l28;
@@ -130,63 +130,63 @@ var require_jiti = __commonJS({
               for (l28++; l28 < a27.length && ut2(a27.charCodeAt(l28)); ) l28++;
               ht2 = l28;
             } else $4 = 3;
-            return a27.substring(E12, ht2);
+            return a27.substring(E11, ht2);
           }
           function Q2() {
-            let E12 = "", ht2 = l28;
+            let E11 = "", ht2 = l28;
             for (; ; ) {
               if (l28 >= g17) {
-                E12 += a27.substring(ht2, l28), $4 = 2;
+                E11 += a27.substring(ht2, l28), $4 = 2;
                 break;
               }
               const dt2 = a27.charCodeAt(l28);
               if (dt2 === 34) {
-                E12 += a27.substring(ht2, l28), l28++;
+                E11 += a27.substring(ht2, l28), l28++;
                 break;
               }
               if (dt2 !== 92) {
                 if (dt2 >= 0 && dt2 <= 31) {
                   if (ot2(dt2)) {
-                    E12 += a27.substring(ht2, l28), $4 = 2;
+                    E11 += a27.substring(ht2, l28), $4 = 2;
                     break;
                   }
                   $4 = 6;
                 }
                 l28++;
               } else {
-                if (E12 += a27.substring(ht2, l28), l28++, l28 >= g17) {
+                if (E11 += a27.substring(ht2, l28), l28++, l28 >= g17) {
                   $4 = 2;
                   break;
                 }
                 switch (a27.charCodeAt(l28++)) {
                   case 34:
-                    E12 += '"';
+                    E11 += '"';
                     break;
                   case 92:
-                    E12 += "\\";
+                    E11 += "\\";
                     break;
                   case 47:
-                    E12 += "/";
+                    E11 += "/";
                     break;
                   case 98:
-                    E12 += "\b";
+                    E11 += "\b";
                     break;
                   case 102:
-                    E12 += "\f";
+                    E11 += "\f";
                     break;
                   case 110:
-                    E12 += `
+                    E11 += `
 `;
                     break;
                   case 114:
-                    E12 += "\r";
+                    E11 += "\r";
                     break;
                   case 116:
-                    E12 += "	";
+                    E11 += "	";
                     break;
                   case 117:
                     const F8 = tt2(4);
-                    F8 >= 0 ? E12 += String.fromCharCode(F8) : $4 = 4;
+                    F8 >= 0 ? E11 += String.fromCharCode(F8) : $4 = 4;
                     break;
                   default:
                     $4 = 5;
@@ -194,20 +194,20 @@ var require_jiti = __commonJS({
                 ht2 = l28;
               }
             }
-            return E12;
+            return E11;
           }
           function rt2() {
             if (y13 = "", $4 = 0, v9 = l28, S10 = C15, W4 = R10, l28 >= g17) return v9 = g17, d17 = 17;
-            let E12 = a27.charCodeAt(l28);
-            if (it2(E12)) {
+            let E11 = a27.charCodeAt(l28);
+            if (it2(E11)) {
               do
-                l28++, y13 += String.fromCharCode(E12), E12 = a27.charCodeAt(l28);
-              while (it2(E12));
+                l28++, y13 += String.fromCharCode(E11), E11 = a27.charCodeAt(l28);
+              while (it2(E11));
               return d17 = 15;
             }
-            if (ot2(E12)) return l28++, y13 += String.fromCharCode(E12), E12 === 13 && a27.charCodeAt(l28) === 10 && (l28++, y13 += `
+            if (ot2(E11)) return l28++, y13 += String.fromCharCode(E11), E11 === 13 && a27.charCodeAt(l28) === 10 && (l28++, y13 += `
 `), C15++, R10 = l28, d17 = 14;
-            switch (E12) {
+            switch (E11) {
               case 123:
                 return l28++, d17 = 1;
               case 125:
@@ -242,9 +242,9 @@ var require_jiti = __commonJS({
                   }
                   return F8 || (l28++, $4 = 1), y13 = a27.substring(ht2, l28), d17 = 13;
                 }
-                return y13 += String.fromCharCode(E12), l28++, d17 = 16;
+                return y13 += String.fromCharCode(E11), l28++, d17 = 16;
               case 45:
-                if (y13 += String.fromCharCode(E12), l28++, l28 === g17 || !ut2(a27.charCodeAt(l28))) return d17 = 16;
+                if (y13 += String.fromCharCode(E11), l28++, l28 === g17 || !ut2(a27.charCodeAt(l28))) return d17 = 16;
               case 48:
               case 49:
               case 50:
@@ -257,7 +257,7 @@ var require_jiti = __commonJS({
               case 57:
                 return y13 += Y(), d17 = 11;
               default:
-                for (; l28 < g17 && kt2(E12); ) l28++, E12 = a27.charCodeAt(l28);
+                for (; l28 < g17 && kt2(E11); ) l28++, E11 = a27.charCodeAt(l28);
                 if (v9 !== l28) {
                   switch (y13 = a27.substring(v9, l28), y13) {
                     case "true":
@@ -269,12 +269,12 @@ var require_jiti = __commonJS({
                   }
                   return d17 = 16;
                 }
-                return y13 += String.fromCharCode(E12), l28++, d17 = 16;
+                return y13 += String.fromCharCode(E11), l28++, d17 = 16;
             }
           }
-          function kt2(E12) {
-            if (it2(E12) || ot2(E12)) return false;
-            switch (E12) {
+          function kt2(E11) {
+            if (it2(E11) || ot2(E11)) return false;
+            switch (E11) {
               case 125:
               case 93:
               case 123:
@@ -288,11 +288,11 @@ var require_jiti = __commonJS({
             return true;
           }
           function Pt() {
-            let E12;
+            let E11;
             do
-              E12 = rt2();
-            while (E12 >= 12 && E12 <= 15);
-            return E12;
+              E11 = rt2();
+            while (E11 >= 12 && E11 <= 15);
+            return E11;
           }
           return k9(tt2, "scanHexDigits"), k9(J3, "setPosition"), k9(Y, "scanNumber"), k9(Q2, "scanString"), k9(rt2, "scanNext"), k9(kt2, "isUnknownContentCharacter"), k9(Pt, "scanNextNonTrivia"), { setPosition: J3, getPosition: k9(() => l28, "getPosition"), scan: p27 ? Pt : rt2, getToken: k9(() => d17, "getToken"), getTokenValue: k9(() => y13, "getTokenValue"), getTokenOffset: k9(() => v9, "getTokenOffset"), getTokenLength: k9(() => l28 - v9, "getTokenLength"), getTokenStartLine: k9(() => S10, "getTokenStartLine"), getTokenStartCharacter: k9(() => v9 - W4, "getTokenStartCharacter"), getTokenError: k9(() => $4, "getTokenError") };
         }
@@ -354,7 +354,7 @@ var require_jiti = __commonJS({
             } : () => true;
           }
           k9(d17, "toNoArgVisit"), k9(C15, "toOneArgVisit"), k9(S10, "toOneArgVisitWithPath"), k9(R10, "toBeginVisit"), k9(W4, "toEndVisit");
-          const $4 = R10(p27.onObjectBegin), tt2 = S10(p27.onObjectProperty), J3 = W4(p27.onObjectEnd), Y = R10(p27.onArrayBegin), Q2 = W4(p27.onArrayEnd), rt2 = S10(p27.onLiteralValue), kt2 = C15(p27.onSeparator), Pt = d17(p27.onComment), E12 = C15(p27.onError), ht2 = g17 && g17.disallowComments, dt2 = g17 && g17.allowTrailingComma;
+          const $4 = R10(p27.onObjectBegin), tt2 = S10(p27.onObjectProperty), J3 = W4(p27.onObjectEnd), Y = R10(p27.onArrayBegin), Q2 = W4(p27.onArrayEnd), rt2 = S10(p27.onLiteralValue), kt2 = C15(p27.onSeparator), Pt = d17(p27.onComment), E11 = C15(p27.onError), ht2 = g17 && g17.disallowComments, dt2 = g17 && g17.allowTrailingComma;
           function F8() {
             for (; ; ) {
               const q9 = l28.scan();
@@ -394,7 +394,7 @@ var require_jiti = __commonJS({
             }
           }
           function I17(q9, nt2 = [], Je2 = []) {
-            if (E12(q9), nt2.length + Je2.length > 0) {
+            if (E11(q9), nt2.length + Je2.length > 0) {
               let le2 = l28.getToken();
               for (; le2 !== 17; ) {
                 if (nt2.indexOf(le2) !== -1) {
@@ -739,10 +739,10 @@ var require_jiti = __commonJS({
           }), J3 = y13 || v9 ? v9 : [je2], Y = J3 ? J3.map((Q2) => {
             let rt2 = S10(Q2);
             Tt.test(rt2) && (rt2 = Mt(rt2, je2));
-            const kt2 = Me2(rt2).replaceAll(String.raw`/\*\*`, `(/${Wt}${jt}${Rt}*)*?`).replaceAll(/(\/)?\\\*/g, (Pt, E12) => {
+            const kt2 = Me2(rt2).replaceAll(String.raw`/\*\*`, `(/${Wt}${jt}${Rt}*)*?`).replaceAll(/(\/)?\\\*/g, (Pt, E11) => {
               const ht2 = `(${jt}|(\\.(?!min\\.js$))?)*`;
-              return E12 ? `/${Wt}${jt}${ht2}` : ht2;
-            }).replaceAll(/(\/)?\\\?/g, (Pt, E12) => E12 ? `/${Wt}${Rt}` : Rt);
+              return E11 ? `/${Wt}${jt}${ht2}` : ht2;
+            }).replaceAll(/(\/)?\\\?/g, (Pt, E11) => E11 ? `/${Wt}${Rt}` : Rt);
             return new RegExp(`^${kt2}$`, $4);
           }) : void 0;
           return (Q2) => {
@@ -952,8 +952,8 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             };
           }
           if (ve2(e19.onComment) && (e19.onComment = /* @__PURE__ */ (function(r9, o19) {
-            return function(c21, h12, f36, x17, m16, b12) {
-              var _7 = { type: c21 ? "Block" : "Line", value: h12, start: f36, end: x17 };
+            return function(c20, h12, f36, x17, m16, b12) {
+              var _7 = { type: c20 ? "Block" : "Line", value: h12, start: f36, end: x17 };
               r9.locations && (_7.loc = new gt2(this, m16, b12)), r9.ranges && (_7.range = [f36, x17]), o19.push(_7);
             };
           })(e19, e19.onComment)), e19.sourceType === "commonjs" && e19.allowAwaitOutsideFunction) throw new Error("Cannot use allowAwaitOutsideFunction with sourceType: commonjs");
@@ -1117,8 +1117,8 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             var r9, o19 = s29 + 5;
             if (this.input.slice(s29, o19) !== "using" || o19 === this.input.length || H4(r9 = this.fullCharCodeAt(o19)) || r9 === 92) return false;
             u21.lastIndex = o19;
-            var c21 = u21.exec(this.input);
-            if (s29 = o19 + c21[0].length, c21 && z5.test(this.input.slice(o19, s29))) return false;
+            var c20 = u21.exec(this.input);
+            if (s29 = o19 + c20[0].length, c20 && z5.test(this.input.slice(o19, s29))) return false;
           }
           var h12 = this.fullCharCodeAt(s29);
           if (!pt2(h12) && h12 !== 92) return false;
@@ -1174,7 +1174,7 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             case n8._import:
               if (this.options.ecmaVersion > 10 && r9 === n8._import) {
                 u21.lastIndex = this.pos;
-                var c21 = u21.exec(this.input), h12 = this.pos + c21[0].length, f36 = this.input.charCodeAt(h12);
+                var c20 = u21.exec(this.input), h12 = this.pos + c20[0].length, f36 = this.input.charCodeAt(h12);
                 if (f36 === 40 || f36 === 46) return this.parseExpressionStatement(o19, this.parseExpression());
               }
               return this.options.allowImportExportEverywhere || (e19 || this.raise(this.start, "'import' and 'export' may only appear at the top level"), this.inModule || this.raise(this.start, "'import' and 'export' may appear only with 'sourceType: module'")), r9 === n8._import ? this.parseImport(o19) : this.parseExport(o19, i25);
@@ -1206,13 +1206,13 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             var s29 = this.startNode(), r9 = i25 ? "let" : this.value;
             return this.next(), this.parseVar(s29, true, r9), this.finishNode(s29, "VariableDeclaration"), this.parseForAfterInit(t14, s29, e19);
           }
-          var o19 = this.isContextual("let"), c21 = false, h12 = this.isUsing(true) ? "using" : this.isAwaitUsing(true) ? "await using" : null;
+          var o19 = this.isContextual("let"), c20 = false, h12 = this.isUsing(true) ? "using" : this.isAwaitUsing(true) ? "await using" : null;
           if (h12) {
             var f36 = this.startNode();
             return this.next(), h12 === "await using" && (this.canAwait || this.raise(this.start, "Await using cannot appear outside of async function"), this.next()), this.parseVar(f36, true, h12), this.finishNode(f36, "VariableDeclaration"), this.parseForAfterInit(t14, f36, e19);
           }
           var x17 = this.containsEsc, m16 = new zt(), b12 = this.start, _7 = e19 > -1 ? this.parseExprSubscripts(m16, "await") : this.parseExpression(true, m16);
-          return this.type === n8._in || (c21 = this.options.ecmaVersion >= 6 && this.isContextual("of")) ? (e19 > -1 ? (this.type === n8._in && this.unexpected(e19), t14.await = true) : c21 && this.options.ecmaVersion >= 8 && (_7.start !== b12 || x17 || _7.type !== "Identifier" || _7.name !== "async" ? this.options.ecmaVersion >= 9 && (t14.await = false) : this.unexpected()), o19 && c21 && this.raise(_7.start, "The left-hand side of a for-of loop may not start with 'let'."), this.toAssignable(_7, false, m16), this.checkLValPattern(_7), this.parseForIn(t14, _7)) : (this.checkExpressionErrors(m16, true), e19 > -1 && this.unexpected(e19), this.parseFor(t14, _7));
+          return this.type === n8._in || (c20 = this.options.ecmaVersion >= 6 && this.isContextual("of")) ? (e19 > -1 ? (this.type === n8._in && this.unexpected(e19), t14.await = true) : c20 && this.options.ecmaVersion >= 8 && (_7.start !== b12 || x17 || _7.type !== "Identifier" || _7.name !== "async" ? this.options.ecmaVersion >= 9 && (t14.await = false) : this.unexpected()), o19 && c20 && this.raise(_7.start, "The left-hand side of a for-of loop may not start with 'let'."), this.toAssignable(_7, false, m16), this.checkLValPattern(_7), this.parseForIn(t14, _7)) : (this.checkExpressionErrors(m16, true), e19 > -1 && this.unexpected(e19), this.parseFor(t14, _7));
         }, w7.parseForAfterInit = function(t14, e19, i25) {
           return (this.type === n8._in || this.options.ecmaVersion >= 6 && this.isContextual("of")) && e19.declarations.length === 1 ? (this.options.ecmaVersion >= 9 && (this.type === n8._in ? i25 > -1 && this.unexpected(i25) : t14.await = i25 > -1), this.parseForIn(t14, e19)) : (i25 > -1 && this.unexpected(i25), this.parseFor(t14, e19));
         }, w7.parseFunctionStatement = function(t14, e19, i25) {
@@ -1252,12 +1252,12 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
           return this.next(), this.finishNode(t14, "EmptyStatement");
         }, w7.parseLabeledStatement = function(t14, e19, i25, s29) {
           for (var r9 = 0, o19 = this.labels; r9 < o19.length; r9 += 1) o19[r9].name === e19 && this.raise(i25.start, "Label '" + e19 + "' is already declared");
-          for (var c21 = this.type.isLoop ? "loop" : this.type === n8._switch ? "switch" : null, h12 = this.labels.length - 1; h12 >= 0; h12--) {
+          for (var c20 = this.type.isLoop ? "loop" : this.type === n8._switch ? "switch" : null, h12 = this.labels.length - 1; h12 >= 0; h12--) {
             var f36 = this.labels[h12];
             if (f36.statementStart !== t14.start) break;
-            f36.statementStart = this.start, f36.kind = c21;
+            f36.statementStart = this.start, f36.kind = c20;
           }
-          return this.labels.push({ name: e19, kind: c21, statementStart: this.start }), t14.body = this.parseStatement(s29 ? s29.indexOf("label") === -1 ? s29 + "label" : s29 : "label"), this.labels.pop(), t14.label = i25, this.finishNode(t14, "LabeledStatement");
+          return this.labels.push({ name: e19, kind: c20, statementStart: this.start }), t14.body = this.parseStatement(s29 ? s29.indexOf("label") === -1 ? s29 + "label" : s29 : "label"), this.labels.pop(), t14.label = i25, this.finishNode(t14, "LabeledStatement");
         }, w7.parseExpressionStatement = function(t14, e19) {
           return t14.expression = e19, this.semicolon(), this.finishNode(t14, "ExpressionStatement");
         }, w7.parseBlock = function(t14, e19, i25) {
@@ -1291,8 +1291,8 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
         }
         w7.parseFunction = function(t14, e19, i25, s29, r9) {
           this.initFunction(t14), (this.options.ecmaVersion >= 9 || this.options.ecmaVersion >= 6 && !s29) && (this.type === n8.star && e19 & Bt && this.unexpected(), t14.generator = this.eat(n8.star)), this.options.ecmaVersion >= 8 && (t14.async = !!s29), e19 & Jt && (t14.id = 4 & e19 && this.type !== n8.name ? null : this.parseIdent(), !t14.id || e19 & Bt || this.checkLValSimple(t14.id, this.strict || t14.generator || t14.async ? this.treatFunctionsAsVar ? 1 : 2 : 3));
-          var o19 = this.yieldPos, c21 = this.awaitPos, h12 = this.awaitIdentPos;
-          return this.yieldPos = 0, this.awaitPos = 0, this.awaitIdentPos = 0, this.enterScope(ce2(t14.async, t14.generator)), e19 & Jt || (t14.id = this.type === n8.name ? this.parseIdent() : null), this.parseFunctionParams(t14), this.parseFunctionBody(t14, i25, false, r9), this.yieldPos = o19, this.awaitPos = c21, this.awaitIdentPos = h12, this.finishNode(t14, e19 & Jt ? "FunctionDeclaration" : "FunctionExpression");
+          var o19 = this.yieldPos, c20 = this.awaitPos, h12 = this.awaitIdentPos;
+          return this.yieldPos = 0, this.awaitPos = 0, this.awaitIdentPos = 0, this.enterScope(ce2(t14.async, t14.generator)), e19 & Jt || (t14.id = this.type === n8.name ? this.parseIdent() : null), this.parseFunctionParams(t14), this.parseFunctionBody(t14, i25, false, r9), this.yieldPos = o19, this.awaitPos = c20, this.awaitIdentPos = h12, this.finishNode(t14, e19 & Jt ? "FunctionDeclaration" : "FunctionExpression");
         }, w7.parseFunctionParams = function(t14) {
           this.expect(n8.parenL), t14.params = this.parseBindingList(n8.parenR, false, this.options.ecmaVersion >= 8), this.checkYieldAwaitInDefaultParams();
         }, w7.parseClass = function(t14, e19) {
@@ -1301,24 +1301,24 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
           this.strict = true, this.parseClassId(t14, e19), this.parseClassSuper(t14);
           var s29 = this.enterClassBody(), r9 = this.startNode(), o19 = false;
           for (r9.body = [], this.expect(n8.braceL); this.type !== n8.braceR; ) {
-            var c21 = this.parseClassElement(t14.superClass !== null);
-            c21 && (r9.body.push(c21), c21.type === "MethodDefinition" && c21.kind === "constructor" ? (o19 && this.raiseRecoverable(c21.start, "Duplicate constructor in the same class"), o19 = true) : c21.key && c21.key.type === "PrivateIdentifier" && Ve2(s29, c21) && this.raiseRecoverable(c21.key.start, "Identifier '#" + c21.key.name + "' has already been declared"));
+            var c20 = this.parseClassElement(t14.superClass !== null);
+            c20 && (r9.body.push(c20), c20.type === "MethodDefinition" && c20.kind === "constructor" ? (o19 && this.raiseRecoverable(c20.start, "Duplicate constructor in the same class"), o19 = true) : c20.key && c20.key.type === "PrivateIdentifier" && Ve2(s29, c20) && this.raiseRecoverable(c20.key.start, "Identifier '#" + c20.key.name + "' has already been declared"));
           }
           return this.strict = i25, this.next(), t14.body = this.finishNode(r9, "ClassBody"), this.exitClassBody(), this.finishNode(t14, e19 ? "ClassDeclaration" : "ClassExpression");
         }, w7.parseClassElement = function(t14) {
           if (this.eat(n8.semi)) return null;
-          var e19 = this.options.ecmaVersion, i25 = this.startNode(), s29 = "", r9 = false, o19 = false, c21 = "method", h12 = false;
+          var e19 = this.options.ecmaVersion, i25 = this.startNode(), s29 = "", r9 = false, o19 = false, c20 = "method", h12 = false;
           if (this.eatContextual("static")) {
             if (e19 >= 13 && this.eat(n8.braceL)) return this.parseClassStaticBlock(i25), i25;
             this.isClassElementNameStart() || this.type === n8.star ? h12 = true : s29 = "static";
           }
           if (i25.static = h12, !s29 && e19 >= 8 && this.eatContextual("async") && (!this.isClassElementNameStart() && this.type !== n8.star || this.canInsertSemicolon() ? s29 = "async" : o19 = true), !s29 && (e19 >= 9 || !o19) && this.eat(n8.star) && (r9 = true), !s29 && !o19 && !r9) {
             var f36 = this.value;
-            (this.eatContextual("get") || this.eatContextual("set")) && (this.isClassElementNameStart() ? c21 = f36 : s29 = f36);
+            (this.eatContextual("get") || this.eatContextual("set")) && (this.isClassElementNameStart() ? c20 = f36 : s29 = f36);
           }
-          if (s29 ? (i25.computed = false, i25.key = this.startNodeAt(this.lastTokStart, this.lastTokStartLoc), i25.key.name = s29, this.finishNode(i25.key, "Identifier")) : this.parseClassElementName(i25), e19 < 13 || this.type === n8.parenL || c21 !== "method" || r9 || o19) {
+          if (s29 ? (i25.computed = false, i25.key = this.startNodeAt(this.lastTokStart, this.lastTokStartLoc), i25.key.name = s29, this.finishNode(i25.key, "Identifier")) : this.parseClassElementName(i25), e19 < 13 || this.type === n8.parenL || c20 !== "method" || r9 || o19) {
             var x17 = !i25.static && $t2(i25, "constructor"), m16 = x17 && t14;
-            x17 && c21 !== "method" && this.raise(i25.key.start, "Constructor can't have get/set modifier"), i25.kind = x17 ? "constructor" : c21, this.parseClassMethod(i25, r9, o19, m16);
+            x17 && c20 !== "method" && this.raise(i25.key.start, "Constructor can't have get/set modifier"), i25.kind = x17 ? "constructor" : c20, this.parseClassMethod(i25, r9, o19, m16);
           } else this.parseClassField(i25);
           return i25;
         }, w7.isClassElementNameStart = function() {
@@ -1350,8 +1350,8 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
         }, w7.exitClassBody = function() {
           var t14 = this.privateNameStack.pop(), e19 = t14.declared, i25 = t14.used;
           if (this.options.checkPrivateFields) for (var s29 = this.privateNameStack.length, r9 = s29 === 0 ? null : this.privateNameStack[s29 - 1], o19 = 0; o19 < i25.length; ++o19) {
-            var c21 = i25[o19];
-            Vt(e19, c21.name) || (r9 ? r9.used.push(c21) : this.raiseRecoverable(c21.start, "Private field '#" + c21.name + "' must be declared in an enclosing class"));
+            var c20 = i25[o19];
+            Vt(e19, c20.name) || (r9 ? r9.used.push(c20) : this.raiseRecoverable(c20.start, "Private field '#" + c20.name + "' must be declared in an enclosing class"));
           }
         }, w7.parseExportAllDeclaration = function(t14, e19) {
           return this.options.ecmaVersion >= 11 && (this.eatContextual("as") ? (t14.exported = this.parseModuleExportName(), this.checkExport(e19, t14.exported, this.lastTokStart)) : t14.exported = null), this.expectContextual("from"), this.type !== n8.string && this.unexpected(), t14.source = this.parseExprAtom(), this.options.ecmaVersion >= 16 && (t14.attributes = this.parseWithClause()), this.semicolon(), this.finishNode(t14, "ExportAllDeclaration");
@@ -1394,8 +1394,8 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             var o19 = r9[s29];
             this.checkPatternExport(t14, o19);
           }
-          else if (i25 === "ArrayPattern") for (var c21 = 0, h12 = e19.elements; c21 < h12.length; c21 += 1) {
-            var f36 = h12[c21];
+          else if (i25 === "ArrayPattern") for (var c20 = 0, h12 = e19.elements; c20 < h12.length; c20 += 1) {
+            var f36 = h12[c20];
             f36 && this.checkPatternExport(t14, f36);
           }
           else i25 === "Property" ? this.checkPatternExport(t14, e19.value) : i25 === "AssignmentPattern" ? this.checkPatternExport(t14, e19.left) : i25 === "RestElement" && this.checkPatternExport(t14, e19.argument);
@@ -1536,8 +1536,8 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
           else {
             if (i25 && this.afterTrailingComma(t14)) break;
             if (this.type === n8.ellipsis) {
-              var c21 = this.parseRestBinding();
-              this.parseBindingListItem(c21), r9.push(c21), this.type === n8.comma && this.raiseRecoverable(this.start, "Comma is not permitted after the rest element"), this.expect(t14);
+              var c20 = this.parseRestBinding();
+              this.parseBindingListItem(c20), r9.push(c20), this.type === n8.comma && this.raiseRecoverable(this.start, "Comma is not permitted after the rest element"), this.expect(t14);
               break;
             }
             r9.push(this.parseAssignableListItem(s29));
@@ -1579,8 +1579,8 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
               }
               break;
             case "ArrayPattern":
-              for (var c21 = 0, h12 = t14.elements; c21 < h12.length; c21 += 1) {
-                var f36 = h12[c21];
+              for (var c20 = 0, h12 = t14.elements; c20 < h12.length; c20 += 1) {
+                var f36 = h12[c20];
                 f36 && this.checkLValInnerPattern(f36, e19, i25);
               }
               break;
@@ -1677,8 +1677,8 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             var o19 = t14.kind;
             if (this.options.ecmaVersion >= 6) s29 === "__proto__" && o19 === "init" && (e19.proto && (i25 ? i25.doubleProto < 0 && (i25.doubleProto = r9.start) : this.raiseRecoverable(r9.start, "Redefinition of __proto__ property")), e19.proto = true);
             else {
-              var c21 = e19[s29 = "$" + s29];
-              c21 ? (o19 === "init" ? this.strict && c21.init || c21.get || c21.set : c21.init || c21[o19]) && this.raiseRecoverable(r9.start, "Redefinition of property") : c21 = e19[s29] = { init: false, get: false, set: false }, c21[o19] = true;
+              var c20 = e19[s29 = "$" + s29];
+              c20 ? (o19 === "init" ? this.strict && c20.init || c20.get || c20.set : c20.init || c20[o19]) && this.raiseRecoverable(r9.start, "Redefinition of property") : c20 = e19[s29] = { init: false, get: false, set: false }, c20[o19] = true;
             }
           }
         }, N8.parseExpression = function(t14, e19) {
@@ -1694,14 +1694,14 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             if (this.inGenerator) return this.parseYield(t14);
             this.exprAllowed = false;
           }
-          var s29 = false, r9 = -1, o19 = -1, c21 = -1;
-          e19 ? (r9 = e19.parenthesizedAssign, o19 = e19.trailingComma, c21 = e19.doubleProto, e19.parenthesizedAssign = e19.trailingComma = -1) : (e19 = new zt(), s29 = true);
+          var s29 = false, r9 = -1, o19 = -1, c20 = -1;
+          e19 ? (r9 = e19.parenthesizedAssign, o19 = e19.trailingComma, c20 = e19.doubleProto, e19.parenthesizedAssign = e19.trailingComma = -1) : (e19 = new zt(), s29 = true);
           var h12 = this.start, f36 = this.startLoc;
           this.type !== n8.parenL && this.type !== n8.name || (this.potentialArrowAt = this.start, this.potentialArrowInForAwait = t14 === "await");
           var x17 = this.parseMaybeConditional(t14, e19);
           if (i25 && (x17 = i25.call(this, x17, h12, f36)), this.type.isAssign) {
             var m16 = this.startNodeAt(h12, f36);
-            return m16.operator = this.value, this.type === n8.eq && (x17 = this.toAssignable(x17, false, e19)), s29 || (e19.parenthesizedAssign = e19.trailingComma = e19.doubleProto = -1), e19.shorthandAssign >= x17.start && (e19.shorthandAssign = -1), this.type === n8.eq ? this.checkLValPattern(x17) : this.checkLValSimple(x17), m16.left = x17, this.next(), m16.right = this.parseMaybeAssign(t14), c21 > -1 && (e19.doubleProto = c21), this.finishNode(m16, "AssignmentExpression");
+            return m16.operator = this.value, this.type === n8.eq && (x17 = this.toAssignable(x17, false, e19)), s29 || (e19.parenthesizedAssign = e19.trailingComma = e19.doubleProto = -1), e19.shorthandAssign >= x17.start && (e19.shorthandAssign = -1), this.type === n8.eq ? this.checkLValPattern(x17) : this.checkLValSimple(x17), m16.left = x17, this.next(), m16.right = this.parseMaybeAssign(t14), c20 > -1 && (e19.doubleProto = c20), this.finishNode(m16, "AssignmentExpression");
           }
           return s29 && this.checkExpressionErrors(e19, true), r9 > -1 && (e19.parenthesizedAssign = r9), o19 > -1 && (e19.trailingComma = o19), x17;
         }, N8.parseMaybeConditional = function(t14, e19) {
@@ -1718,20 +1718,20 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
         }, N8.parseExprOp = function(t14, e19, i25, s29, r9) {
           var o19 = this.type.binop;
           if (o19 != null && (!r9 || this.type !== n8._in) && o19 > s29) {
-            var c21 = this.type === n8.logicalOR || this.type === n8.logicalAND, h12 = this.type === n8.coalesce;
+            var c20 = this.type === n8.logicalOR || this.type === n8.logicalAND, h12 = this.type === n8.coalesce;
             h12 && (o19 = n8.logicalAND.binop);
             var f36 = this.value;
             this.next();
-            var x17 = this.start, m16 = this.startLoc, b12 = this.parseExprOp(this.parseMaybeUnary(null, false, false, r9), x17, m16, o19, r9), _7 = this.buildBinary(e19, i25, t14, b12, f36, c21 || h12);
-            return (c21 && this.type === n8.coalesce || h12 && (this.type === n8.logicalOR || this.type === n8.logicalAND)) && this.raiseRecoverable(this.start, "Logical expressions and coalesce expressions cannot be mixed. Wrap either by parentheses"), this.parseExprOp(_7, e19, i25, s29, r9);
+            var x17 = this.start, m16 = this.startLoc, b12 = this.parseExprOp(this.parseMaybeUnary(null, false, false, r9), x17, m16, o19, r9), _7 = this.buildBinary(e19, i25, t14, b12, f36, c20 || h12);
+            return (c20 && this.type === n8.coalesce || h12 && (this.type === n8.logicalOR || this.type === n8.logicalAND)) && this.raiseRecoverable(this.start, "Logical expressions and coalesce expressions cannot be mixed. Wrap either by parentheses"), this.parseExprOp(_7, e19, i25, s29, r9);
           }
           return t14;
         }, N8.buildBinary = function(t14, e19, i25, s29, r9, o19) {
           s29.type === "PrivateIdentifier" && this.raise(s29.start, "Private identifier can only be left side of binary expression");
-          var c21 = this.startNodeAt(t14, e19);
-          return c21.left = i25, c21.operator = r9, c21.right = s29, this.finishNode(c21, o19 ? "LogicalExpression" : "BinaryExpression");
+          var c20 = this.startNodeAt(t14, e19);
+          return c20.left = i25, c20.operator = r9, c20.right = s29, this.finishNode(c20, o19 ? "LogicalExpression" : "BinaryExpression");
         }, N8.parseMaybeUnary = function(t14, e19, i25, s29) {
-          var r9, o19 = this.start, c21 = this.startLoc;
+          var r9, o19 = this.start, c20 = this.startLoc;
           if (this.isContextual("await") && this.canAwait) r9 = this.parseAwait(s29), e19 = true;
           else if (this.type.prefix) {
             var h12 = this.startNode(), f36 = this.type === n8.incDec;
@@ -1739,21 +1739,21 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
           } else if (e19 || this.type !== n8.privateId) {
             if (r9 = this.parseExprSubscripts(t14, s29), this.checkExpressionErrors(t14)) return r9;
             for (; this.type.postfix && !this.canInsertSemicolon(); ) {
-              var x17 = this.startNodeAt(o19, c21);
+              var x17 = this.startNodeAt(o19, c20);
               x17.operator = this.value, x17.prefix = false, x17.argument = r9, this.checkLValSimple(r9), this.next(), r9 = this.finishNode(x17, "UpdateExpression");
             }
           } else (s29 || this.privateNameStack.length === 0) && this.options.checkPrivateFields && this.unexpected(), r9 = this.parsePrivateIdent(), this.type !== n8._in && this.unexpected();
-          return i25 || !this.eat(n8.starstar) ? r9 : e19 ? void this.unexpected(this.lastTokStart) : this.buildBinary(o19, c21, r9, this.parseMaybeUnary(null, false, false, s29), "**", false);
+          return i25 || !this.eat(n8.starstar) ? r9 : e19 ? void this.unexpected(this.lastTokStart) : this.buildBinary(o19, c20, r9, this.parseMaybeUnary(null, false, false, s29), "**", false);
         }, N8.parseExprSubscripts = function(t14, e19) {
           var i25 = this.start, s29 = this.startLoc, r9 = this.parseExprAtom(t14, e19);
           if (r9.type === "ArrowFunctionExpression" && this.input.slice(this.lastTokStart, this.lastTokEnd) !== ")") return r9;
           var o19 = this.parseSubscripts(r9, i25, s29, false, e19);
           return t14 && o19.type === "MemberExpression" && (t14.parenthesizedAssign >= o19.start && (t14.parenthesizedAssign = -1), t14.parenthesizedBind >= o19.start && (t14.parenthesizedBind = -1), t14.trailingComma >= o19.start && (t14.trailingComma = -1)), o19;
         }, N8.parseSubscripts = function(t14, e19, i25, s29, r9) {
-          for (var o19 = this.options.ecmaVersion >= 8 && t14.type === "Identifier" && t14.name === "async" && this.lastTokEnd === t14.end && !this.canInsertSemicolon() && t14.end - t14.start === 5 && this.potentialArrowAt === t14.start, c21 = false; ; ) {
-            var h12 = this.parseSubscript(t14, e19, i25, s29, o19, c21, r9);
-            if (h12.optional && (c21 = true), h12 === t14 || h12.type === "ArrowFunctionExpression") {
-              if (c21) {
+          for (var o19 = this.options.ecmaVersion >= 8 && t14.type === "Identifier" && t14.name === "async" && this.lastTokEnd === t14.end && !this.canInsertSemicolon() && t14.end - t14.start === 5 && this.potentialArrowAt === t14.start, c20 = false; ; ) {
+            var h12 = this.parseSubscript(t14, e19, i25, s29, o19, c20, r9);
+            if (h12.optional && (c20 = true), h12 === t14 || h12.type === "ArrowFunctionExpression") {
+              if (c20) {
                 var f36 = this.startNodeAt(e19, i25);
                 f36.expression = h12, h12 = this.finishNode(f36, "ChainExpression");
               }
@@ -1765,7 +1765,7 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
           return !this.canInsertSemicolon() && this.eat(n8.arrow);
         }, N8.parseSubscriptAsyncArrow = function(t14, e19, i25, s29) {
           return this.parseArrowExpression(this.startNodeAt(t14, e19), i25, true, s29);
-        }, N8.parseSubscript = function(t14, e19, i25, s29, r9, o19, c21) {
+        }, N8.parseSubscript = function(t14, e19, i25, s29, r9, o19, c20) {
           var h12 = this.options.ecmaVersion >= 11, f36 = h12 && this.eat(n8.questionDot);
           s29 && f36 && this.raise(this.lastTokStart, "Optional chaining cannot appear in the callee of new expressions");
           var x17 = this.eat(n8.bracketL);
@@ -1776,7 +1776,7 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             var b12 = new zt(), _7 = this.yieldPos, T8 = this.awaitPos, G7 = this.awaitIdentPos;
             this.yieldPos = 0, this.awaitPos = 0, this.awaitIdentPos = 0;
             var lt2 = this.parseExprList(n8.parenR, this.options.ecmaVersion >= 8, false, b12);
-            if (r9 && !f36 && this.shouldParseAsyncArrow()) return this.checkPatternErrors(b12, false), this.checkYieldAwaitInDefaultParams(), this.awaitIdentPos > 0 && this.raise(this.awaitIdentPos, "Cannot use 'await' as identifier inside an async function"), this.yieldPos = _7, this.awaitPos = T8, this.awaitIdentPos = G7, this.parseSubscriptAsyncArrow(e19, i25, lt2, c21);
+            if (r9 && !f36 && this.shouldParseAsyncArrow()) return this.checkPatternErrors(b12, false), this.checkYieldAwaitInDefaultParams(), this.awaitIdentPos > 0 && this.raise(this.awaitIdentPos, "Cannot use 'await' as identifier inside an async function"), this.yieldPos = _7, this.awaitPos = T8, this.awaitIdentPos = G7, this.parseSubscriptAsyncArrow(e19, i25, lt2, c20);
             this.checkExpressionErrors(b12, true), this.yieldPos = _7 || this.yieldPos, this.awaitPos = T8 || this.awaitPos, this.awaitIdentPos = G7 || this.awaitIdentPos;
             var U11 = this.startNodeAt(e19, i25);
             U11.callee = t14, U11.arguments = lt2, h12 && (U11.optional = f36), t14 = this.finishNode(U11, "CallExpression");
@@ -1795,11 +1795,11 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             case n8._this:
               return s29 = this.startNode(), this.next(), this.finishNode(s29, "ThisExpression");
             case n8.name:
-              var o19 = this.start, c21 = this.startLoc, h12 = this.containsEsc, f36 = this.parseIdent(false);
-              if (this.options.ecmaVersion >= 8 && !h12 && f36.name === "async" && !this.canInsertSemicolon() && this.eat(n8._function)) return this.overrideContext(et2.f_expr), this.parseFunction(this.startNodeAt(o19, c21), 0, false, true, e19);
+              var o19 = this.start, c20 = this.startLoc, h12 = this.containsEsc, f36 = this.parseIdent(false);
+              if (this.options.ecmaVersion >= 8 && !h12 && f36.name === "async" && !this.canInsertSemicolon() && this.eat(n8._function)) return this.overrideContext(et2.f_expr), this.parseFunction(this.startNodeAt(o19, c20), 0, false, true, e19);
               if (r9 && !this.canInsertSemicolon()) {
-                if (this.eat(n8.arrow)) return this.parseArrowExpression(this.startNodeAt(o19, c21), [f36], false, e19);
-                if (this.options.ecmaVersion >= 8 && f36.name === "async" && this.type === n8.name && !h12 && (!this.potentialArrowInForAwait || this.value !== "of" || this.containsEsc)) return f36 = this.parseIdent(false), !this.canInsertSemicolon() && this.eat(n8.arrow) || this.unexpected(), this.parseArrowExpression(this.startNodeAt(o19, c21), [f36], true, e19);
+                if (this.eat(n8.arrow)) return this.parseArrowExpression(this.startNodeAt(o19, c20), [f36], false, e19);
+                if (this.options.ecmaVersion >= 8 && f36.name === "async" && this.type === n8.name && !h12 && (!this.potentialArrowInForAwait || this.value !== "of" || this.containsEsc)) return f36 = this.parseIdent(false), !this.canInsertSemicolon() && this.eat(n8.arrow) || this.unexpected(), this.parseArrowExpression(this.startNodeAt(o19, c20), [f36], true, e19);
               }
               return f36;
             case n8.regexp:
@@ -1866,21 +1866,21 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
           var i25, s29 = this.start, r9 = this.startLoc, o19 = this.options.ecmaVersion >= 8;
           if (this.options.ecmaVersion >= 6) {
             this.next();
-            var c21, h12 = this.start, f36 = this.startLoc, x17 = [], m16 = true, b12 = false, _7 = new zt(), T8 = this.yieldPos, G7 = this.awaitPos;
+            var c20, h12 = this.start, f36 = this.startLoc, x17 = [], m16 = true, b12 = false, _7 = new zt(), T8 = this.yieldPos, G7 = this.awaitPos;
             for (this.yieldPos = 0, this.awaitPos = 0; this.type !== n8.parenR; ) {
               if (m16 ? m16 = false : this.expect(n8.comma), o19 && this.afterTrailingComma(n8.parenR, true)) {
                 b12 = true;
                 break;
               }
               if (this.type === n8.ellipsis) {
-                c21 = this.start, x17.push(this.parseParenItem(this.parseRestBinding())), this.type === n8.comma && this.raiseRecoverable(this.start, "Comma is not permitted after the rest element");
+                c20 = this.start, x17.push(this.parseParenItem(this.parseRestBinding())), this.type === n8.comma && this.raiseRecoverable(this.start, "Comma is not permitted after the rest element");
                 break;
               }
               x17.push(this.parseMaybeAssign(false, _7, this.parseParenItem));
             }
             var lt2 = this.lastTokEnd, U11 = this.lastTokEndLoc;
             if (this.expect(n8.parenR), t14 && this.shouldParseArrow(x17) && this.eat(n8.arrow)) return this.checkPatternErrors(_7, false), this.checkYieldAwaitInDefaultParams(), this.yieldPos = T8, this.awaitPos = G7, this.parseParenArrowList(s29, r9, x17, e19);
-            x17.length && !b12 || this.unexpected(this.lastTokStart), c21 && this.unexpected(c21), this.checkExpressionErrors(_7, true), this.yieldPos = T8 || this.yieldPos, this.awaitPos = G7 || this.awaitPos, x17.length > 1 ? ((i25 = this.startNodeAt(h12, f36)).expressions = x17, this.finishNodeAt(i25, "SequenceExpression", lt2, U11)) : i25 = x17[0];
+            x17.length && !b12 || this.unexpected(this.lastTokStart), c20 && this.unexpected(c20), this.checkExpressionErrors(_7, true), this.yieldPos = T8 || this.yieldPos, this.awaitPos = G7 || this.awaitPos, x17.length > 1 ? ((i25 = this.startNodeAt(h12, f36)).expressions = x17, this.finishNodeAt(i25, "SequenceExpression", lt2, U11)) : i25 = x17[0];
           } else i25 = this.parseParenExpression();
           if (this.options.preserveParens) {
             var K5 = this.startNodeAt(s29, r9);
@@ -1930,11 +1930,11 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
           }
           return this.finishNode(i25, t14 ? "ObjectPattern" : "ObjectExpression");
         }, N8.parseProperty = function(t14, e19) {
-          var i25, s29, r9, o19, c21 = this.startNode();
-          if (this.options.ecmaVersion >= 9 && this.eat(n8.ellipsis)) return t14 ? (c21.argument = this.parseIdent(false), this.type === n8.comma && this.raiseRecoverable(this.start, "Comma is not permitted after the rest element"), this.finishNode(c21, "RestElement")) : (c21.argument = this.parseMaybeAssign(false, e19), this.type === n8.comma && e19 && e19.trailingComma < 0 && (e19.trailingComma = this.start), this.finishNode(c21, "SpreadElement"));
-          this.options.ecmaVersion >= 6 && (c21.method = false, c21.shorthand = false, (t14 || e19) && (r9 = this.start, o19 = this.startLoc), t14 || (i25 = this.eat(n8.star)));
+          var i25, s29, r9, o19, c20 = this.startNode();
+          if (this.options.ecmaVersion >= 9 && this.eat(n8.ellipsis)) return t14 ? (c20.argument = this.parseIdent(false), this.type === n8.comma && this.raiseRecoverable(this.start, "Comma is not permitted after the rest element"), this.finishNode(c20, "RestElement")) : (c20.argument = this.parseMaybeAssign(false, e19), this.type === n8.comma && e19 && e19.trailingComma < 0 && (e19.trailingComma = this.start), this.finishNode(c20, "SpreadElement"));
+          this.options.ecmaVersion >= 6 && (c20.method = false, c20.shorthand = false, (t14 || e19) && (r9 = this.start, o19 = this.startLoc), t14 || (i25 = this.eat(n8.star)));
           var h12 = this.containsEsc;
-          return this.parsePropertyName(c21), !t14 && !h12 && this.options.ecmaVersion >= 8 && !i25 && this.isAsyncProp(c21) ? (s29 = true, i25 = this.options.ecmaVersion >= 9 && this.eat(n8.star), this.parsePropertyName(c21)) : s29 = false, this.parsePropertyValue(c21, t14, i25, s29, r9, o19, e19, h12), this.finishNode(c21, "Property");
+          return this.parsePropertyName(c20), !t14 && !h12 && this.options.ecmaVersion >= 8 && !i25 && this.isAsyncProp(c20) ? (s29 = true, i25 = this.options.ecmaVersion >= 9 && this.eat(n8.star), this.parsePropertyName(c20)) : s29 = false, this.parsePropertyValue(c20, t14, i25, s29, r9, o19, e19, h12), this.finishNode(c20, "Property");
         }, N8.parseGetterSetter = function(t14) {
           var e19 = t14.key.name;
           this.parsePropertyName(t14), t14.value = this.parseMethod(false), t14.kind = e19;
@@ -1943,8 +1943,8 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             var s29 = t14.value.start;
             t14.kind === "get" ? this.raiseRecoverable(s29, "getter should have no params") : this.raiseRecoverable(s29, "setter should have exactly one param");
           } else t14.kind === "set" && t14.value.params[0].type === "RestElement" && this.raiseRecoverable(t14.value.params[0].start, "Setter cannot use rest params");
-        }, N8.parsePropertyValue = function(t14, e19, i25, s29, r9, o19, c21, h12) {
-          (i25 || s29) && this.type === n8.colon && this.unexpected(), this.eat(n8.colon) ? (t14.value = e19 ? this.parseMaybeDefault(this.start, this.startLoc) : this.parseMaybeAssign(false, c21), t14.kind = "init") : this.options.ecmaVersion >= 6 && this.type === n8.parenL ? (e19 && this.unexpected(), t14.method = true, t14.value = this.parseMethod(i25, s29), t14.kind = "init") : e19 || h12 || !(this.options.ecmaVersion >= 5) || t14.computed || t14.key.type !== "Identifier" || t14.key.name !== "get" && t14.key.name !== "set" || this.type === n8.comma || this.type === n8.braceR || this.type === n8.eq ? this.options.ecmaVersion >= 6 && !t14.computed && t14.key.type === "Identifier" ? ((i25 || s29) && this.unexpected(), this.checkUnreserved(t14.key), t14.key.name !== "await" || this.awaitIdentPos || (this.awaitIdentPos = r9), e19 ? t14.value = this.parseMaybeDefault(r9, o19, this.copyNode(t14.key)) : this.type === n8.eq && c21 ? (c21.shorthandAssign < 0 && (c21.shorthandAssign = this.start), t14.value = this.parseMaybeDefault(r9, o19, this.copyNode(t14.key))) : t14.value = this.copyNode(t14.key), t14.kind = "init", t14.shorthand = true) : this.unexpected() : ((i25 || s29) && this.unexpected(), this.parseGetterSetter(t14));
+        }, N8.parsePropertyValue = function(t14, e19, i25, s29, r9, o19, c20, h12) {
+          (i25 || s29) && this.type === n8.colon && this.unexpected(), this.eat(n8.colon) ? (t14.value = e19 ? this.parseMaybeDefault(this.start, this.startLoc) : this.parseMaybeAssign(false, c20), t14.kind = "init") : this.options.ecmaVersion >= 6 && this.type === n8.parenL ? (e19 && this.unexpected(), t14.method = true, t14.value = this.parseMethod(i25, s29), t14.kind = "init") : e19 || h12 || !(this.options.ecmaVersion >= 5) || t14.computed || t14.key.type !== "Identifier" || t14.key.name !== "get" && t14.key.name !== "set" || this.type === n8.comma || this.type === n8.braceR || this.type === n8.eq ? this.options.ecmaVersion >= 6 && !t14.computed && t14.key.type === "Identifier" ? ((i25 || s29) && this.unexpected(), this.checkUnreserved(t14.key), t14.key.name !== "await" || this.awaitIdentPos || (this.awaitIdentPos = r9), e19 ? t14.value = this.parseMaybeDefault(r9, o19, this.copyNode(t14.key)) : this.type === n8.eq && c20 ? (c20.shorthandAssign < 0 && (c20.shorthandAssign = this.start), t14.value = this.parseMaybeDefault(r9, o19, this.copyNode(t14.key))) : t14.value = this.copyNode(t14.key), t14.kind = "init", t14.shorthand = true) : this.unexpected() : ((i25 || s29) && this.unexpected(), this.parseGetterSetter(t14));
         }, N8.parsePropertyName = function(t14) {
           if (this.options.ecmaVersion >= 6) {
             if (this.eat(n8.bracketL)) return t14.computed = true, t14.key = this.parseMaybeAssign(), this.expect(n8.bracketR), t14.key;
@@ -1954,19 +1954,19 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
         }, N8.initFunction = function(t14) {
           t14.id = null, this.options.ecmaVersion >= 6 && (t14.generator = t14.expression = false), this.options.ecmaVersion >= 8 && (t14.async = false);
         }, N8.parseMethod = function(t14, e19, i25) {
-          var s29 = this.startNode(), r9 = this.yieldPos, o19 = this.awaitPos, c21 = this.awaitIdentPos;
-          return this.initFunction(s29), this.options.ecmaVersion >= 6 && (s29.generator = t14), this.options.ecmaVersion >= 8 && (s29.async = !!e19), this.yieldPos = 0, this.awaitPos = 0, this.awaitIdentPos = 0, this.enterScope(64 | ce2(e19, s29.generator) | (i25 ? 128 : 0)), this.expect(n8.parenL), s29.params = this.parseBindingList(n8.parenR, false, this.options.ecmaVersion >= 8), this.checkYieldAwaitInDefaultParams(), this.parseFunctionBody(s29, false, true, false), this.yieldPos = r9, this.awaitPos = o19, this.awaitIdentPos = c21, this.finishNode(s29, "FunctionExpression");
+          var s29 = this.startNode(), r9 = this.yieldPos, o19 = this.awaitPos, c20 = this.awaitIdentPos;
+          return this.initFunction(s29), this.options.ecmaVersion >= 6 && (s29.generator = t14), this.options.ecmaVersion >= 8 && (s29.async = !!e19), this.yieldPos = 0, this.awaitPos = 0, this.awaitIdentPos = 0, this.enterScope(64 | ce2(e19, s29.generator) | (i25 ? 128 : 0)), this.expect(n8.parenL), s29.params = this.parseBindingList(n8.parenR, false, this.options.ecmaVersion >= 8), this.checkYieldAwaitInDefaultParams(), this.parseFunctionBody(s29, false, true, false), this.yieldPos = r9, this.awaitPos = o19, this.awaitIdentPos = c20, this.finishNode(s29, "FunctionExpression");
         }, N8.parseArrowExpression = function(t14, e19, i25, s29) {
-          var r9 = this.yieldPos, o19 = this.awaitPos, c21 = this.awaitIdentPos;
-          return this.enterScope(16 | ce2(i25, false)), this.initFunction(t14), this.options.ecmaVersion >= 8 && (t14.async = !!i25), this.yieldPos = 0, this.awaitPos = 0, this.awaitIdentPos = 0, t14.params = this.toAssignableList(e19, true), this.parseFunctionBody(t14, true, false, s29), this.yieldPos = r9, this.awaitPos = o19, this.awaitIdentPos = c21, this.finishNode(t14, "ArrowFunctionExpression");
+          var r9 = this.yieldPos, o19 = this.awaitPos, c20 = this.awaitIdentPos;
+          return this.enterScope(16 | ce2(i25, false)), this.initFunction(t14), this.options.ecmaVersion >= 8 && (t14.async = !!i25), this.yieldPos = 0, this.awaitPos = 0, this.awaitIdentPos = 0, t14.params = this.toAssignableList(e19, true), this.parseFunctionBody(t14, true, false, s29), this.yieldPos = r9, this.awaitPos = o19, this.awaitIdentPos = c20, this.finishNode(t14, "ArrowFunctionExpression");
         }, N8.parseFunctionBody = function(t14, e19, i25, s29) {
-          var r9 = e19 && this.type !== n8.braceL, o19 = this.strict, c21 = false;
+          var r9 = e19 && this.type !== n8.braceL, o19 = this.strict, c20 = false;
           if (r9) t14.body = this.parseMaybeAssign(s29), t14.expression = true, this.checkParams(t14, false);
           else {
             var h12 = this.options.ecmaVersion >= 7 && !this.isSimpleParamList(t14.params);
-            o19 && !h12 || (c21 = this.strictDirective(this.end)) && h12 && this.raiseRecoverable(t14.start, "Illegal 'use strict' directive in function with non-simple parameter list");
+            o19 && !h12 || (c20 = this.strictDirective(this.end)) && h12 && this.raiseRecoverable(t14.start, "Illegal 'use strict' directive in function with non-simple parameter list");
             var f36 = this.labels;
-            this.labels = [], c21 && (this.strict = true), this.checkParams(t14, !o19 && !c21 && !e19 && !i25 && this.isSimpleParamList(t14.params)), this.strict && t14.id && this.checkLValSimple(t14.id, 5), t14.body = this.parseBlock(false, void 0, c21 && !o19), t14.expression = false, this.adaptDirectivePrologue(t14.body.body), this.labels = f36;
+            this.labels = [], c20 && (this.strict = true), this.checkParams(t14, !o19 && !c20 && !e19 && !i25 && this.isSimpleParamList(t14.params)), this.strict && t14.id && this.checkLValSimple(t14.id, 5), t14.body = this.parseBlock(false, void 0, c20 && !o19), t14.expression = false, this.adaptDirectivePrologue(t14.body.body), this.labels = f36;
           }
           this.exitScope();
         }, N8.isSimpleParamList = function(t14) {
@@ -1981,8 +1981,8 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
           for (var r9 = [], o19 = true; !this.eat(t14); ) {
             if (o19) o19 = false;
             else if (this.expect(n8.comma), e19 && this.afterTrailingComma(t14)) break;
-            var c21 = void 0;
-            i25 && this.type === n8.comma ? c21 = null : this.type === n8.ellipsis ? (c21 = this.parseSpread(s29), s29 && this.type === n8.comma && s29.trailingComma < 0 && (s29.trailingComma = this.start)) : c21 = this.parseMaybeAssign(false, s29), r9.push(c21);
+            var c20 = void 0;
+            i25 && this.type === n8.comma ? c20 = null : this.type === n8.ellipsis ? (c20 = this.parseSpread(s29), s29 && this.type === n8.comma && s29.trailingComma < 0 && (s29.trailingComma = this.start)) : c20 = this.parseMaybeAssign(false, s29), r9.push(c20);
           }
           return r9;
         }, N8.checkUnreserved = function(t14) {
@@ -2033,8 +2033,8 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
           else if (e19 === 3) {
             var o19 = this.currentScope();
             s29 = this.treatFunctionsAsVar ? o19.lexical.indexOf(t14) > -1 : o19.lexical.indexOf(t14) > -1 || o19.var.indexOf(t14) > -1, o19.functions.push(t14);
-          } else for (var c21 = this.scopeStack.length - 1; c21 >= 0; --c21) {
-            var h12 = this.scopeStack[c21];
+          } else for (var c20 = this.scopeStack.length - 1; c20 >= 0; --c20) {
+            var h12 = this.scopeStack[c20];
             if (h12.lexical.indexOf(t14) > -1 && !(32 & h12.flags && h12.lexical[0] === t14) || !this.treatFunctionsAsVarInScope(h12) && h12.functions.indexOf(t14) > -1) {
               s29 = true;
               break;
@@ -2133,15 +2133,15 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
         }, S10.prototype.eatChars = function(t14, e19) {
           e19 === void 0 && (e19 = false);
           for (var i25 = this.pos, s29 = 0, r9 = t14; s29 < r9.length; s29 += 1) {
-            var o19 = r9[s29], c21 = this.at(i25, e19);
-            if (c21 === -1 || c21 !== o19) return false;
+            var o19 = r9[s29], c20 = this.at(i25, e19);
+            if (c20 === -1 || c20 !== o19) return false;
             i25 = this.nextIndex(i25, e19);
           }
           return this.pos = i25, true;
         }, d17.validateRegExpFlags = function(t14) {
           for (var e19 = t14.validFlags, i25 = t14.flags, s29 = false, r9 = false, o19 = 0; o19 < i25.length; o19++) {
-            var c21 = i25.charAt(o19);
-            e19.indexOf(c21) === -1 && this.raise(t14.start, "Invalid regular expression flag"), i25.indexOf(c21, o19 + 1) > -1 && this.raise(t14.start, "Duplicate regular expression flag"), c21 === "u" && (s29 = true), c21 === "v" && (r9 = true);
+            var c20 = i25.charAt(o19);
+            e19.indexOf(c20) === -1 && this.raise(t14.start, "Invalid regular expression flag"), i25.indexOf(c20, o19 + 1) > -1 && this.raise(t14.start, "Duplicate regular expression flag"), c20 === "u" && (s29 = true), c20 === "v" && (r9 = true);
           }
           this.options.ecmaVersion >= 15 && s29 && r9 && this.raise(t14.start, "Invalid regular expression flag");
         }, d17.validateRegExpPattern = function(t14) {
@@ -2208,11 +2208,11 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
                     i25.indexOf(o19, r9 + 1) > -1 && t14.raise("Duplicate regular expression modifiers");
                   }
                   if (s29) {
-                    var c21 = this.regexp_eatModifiers(t14);
-                    i25 || c21 || t14.current() !== 58 || t14.raise("Invalid regular expression modifiers");
-                    for (var h12 = 0; h12 < c21.length; h12++) {
-                      var f36 = c21.charAt(h12);
-                      (c21.indexOf(f36, h12 + 1) > -1 || i25.indexOf(f36) > -1) && t14.raise("Duplicate regular expression modifiers");
+                    var c20 = this.regexp_eatModifiers(t14);
+                    i25 || c20 || t14.current() !== 58 || t14.raise("Invalid regular expression modifiers");
+                    for (var h12 = 0; h12 < c20.length; h12++) {
+                      var f36 = c20.charAt(h12);
+                      (c20.indexOf(f36, h12 + 1) > -1 || i25.indexOf(f36) > -1) && t14.raise("Duplicate regular expression modifiers");
                     }
                   }
                 }
@@ -2318,12 +2318,12 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             if (this.regexp_eatFixedHexDigits(t14, 4)) {
               var o19 = t14.lastIntValue;
               if (r9 && o19 >= 55296 && o19 <= 56319) {
-                var c21 = t14.pos;
+                var c20 = t14.pos;
                 if (t14.eat(92) && t14.eat(117) && this.regexp_eatFixedHexDigits(t14, 4)) {
                   var h12 = t14.lastIntValue;
                   if (h12 >= 56320 && h12 <= 57343) return t14.lastIntValue = 1024 * (o19 - 55296) + (h12 - 56320) + 65536, true;
                 }
-                t14.pos = c21, t14.lastIntValue = o19;
+                t14.pos = c20, t14.lastIntValue = o19;
               }
               return true;
             }
@@ -2553,40 +2553,40 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
         };
         var Pt = function(t14) {
           this.type = t14.type, this.value = t14.value, this.start = t14.start, this.end = t14.end, t14.options.locations && (this.loc = new gt2(t14, t14.startLoc, t14.endLoc)), t14.options.ranges && (this.range = [t14.start, t14.end]);
-        }, E12 = st2.prototype;
+        }, E11 = st2.prototype;
         function ht2(t14) {
           return typeof BigInt != "function" ? null : BigInt(t14.replace(/_/g, ""));
         }
-        E12.next = function(t14) {
+        E11.next = function(t14) {
           !t14 && this.type.keyword && this.containsEsc && this.raiseRecoverable(this.start, "Escape sequence in keyword " + this.type.keyword), this.options.onToken && this.options.onToken(new Pt(this)), this.lastTokEnd = this.end, this.lastTokStart = this.start, this.lastTokEndLoc = this.endLoc, this.lastTokStartLoc = this.startLoc, this.nextToken();
-        }, E12.getToken = function() {
+        }, E11.getToken = function() {
           return this.next(), new Pt(this);
-        }, typeof Symbol < "u" && (E12[Symbol.iterator] = function() {
+        }, typeof Symbol < "u" && (E11[Symbol.iterator] = function() {
           var t14 = this;
           return { next: function() {
             var e19 = t14.getToken();
             return { done: e19.type === n8.eof, value: e19 };
           } };
-        }), E12.nextToken = function() {
+        }), E11.nextToken = function() {
           var t14 = this.curContext();
           return t14 && t14.preserveSpace || this.skipSpace(), this.start = this.pos, this.options.locations && (this.startLoc = this.curPosition()), this.pos >= this.input.length ? this.finishToken(n8.eof) : t14.override ? t14.override(this) : void this.readToken(this.fullCharCodeAtPos());
-        }, E12.readToken = function(t14) {
+        }, E11.readToken = function(t14) {
           return pt2(t14, this.options.ecmaVersion >= 6) || t14 === 92 ? this.readWord() : this.getTokenFromCode(t14);
-        }, E12.fullCharCodeAt = function(t14) {
+        }, E11.fullCharCodeAt = function(t14) {
           var e19 = this.input.charCodeAt(t14);
           if (e19 <= 55295 || e19 >= 56320) return e19;
           var i25 = this.input.charCodeAt(t14 + 1);
           return i25 <= 56319 || i25 >= 57344 ? e19 : (e19 << 10) + i25 - 56613888;
-        }, E12.fullCharCodeAtPos = function() {
+        }, E11.fullCharCodeAtPos = function() {
           return this.fullCharCodeAt(this.pos);
-        }, E12.skipBlockComment = function() {
+        }, E11.skipBlockComment = function() {
           var t14 = this.options.onComment && this.curPosition(), e19 = this.pos, i25 = this.input.indexOf("*/", this.pos += 2);
           if (i25 === -1 && this.raise(this.pos - 2, "Unterminated comment"), this.pos = i25 + 2, this.options.locations) for (var s29 = void 0, r9 = e19; (s29 = ut2(this.input, r9, this.pos)) > -1; ) ++this.curLine, r9 = this.lineStart = s29;
           this.options.onComment && this.options.onComment(true, this.input.slice(e19 + 2, i25), e19, this.pos, t14, this.curPosition());
-        }, E12.skipLineComment = function(t14) {
+        }, E11.skipLineComment = function(t14) {
           for (var e19 = this.pos, i25 = this.options.onComment && this.curPosition(), s29 = this.input.charCodeAt(this.pos += t14); this.pos < this.input.length && !ot2(s29); ) s29 = this.input.charCodeAt(++this.pos);
           this.options.onComment && this.options.onComment(false, this.input.slice(e19 + t14, this.pos), e19, this.pos, i25, this.curPosition());
-        }, E12.skipSpace = function() {
+        }, E11.skipSpace = function() {
           t: for (; this.pos < this.input.length; ) {
             var t14 = this.input.charCodeAt(this.pos);
             switch (t14) {
@@ -2618,36 +2618,36 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
                 ++this.pos;
             }
           }
-        }, E12.finishToken = function(t14, e19) {
+        }, E11.finishToken = function(t14, e19) {
           this.end = this.pos, this.options.locations && (this.endLoc = this.curPosition());
           var i25 = this.type;
           this.type = t14, this.value = e19, this.updateContext(i25);
-        }, E12.readToken_dot = function() {
+        }, E11.readToken_dot = function() {
           var t14 = this.input.charCodeAt(this.pos + 1);
           if (t14 >= 48 && t14 <= 57) return this.readNumber(true);
           var e19 = this.input.charCodeAt(this.pos + 2);
           return this.options.ecmaVersion >= 6 && t14 === 46 && e19 === 46 ? (this.pos += 3, this.finishToken(n8.ellipsis)) : (++this.pos, this.finishToken(n8.dot));
-        }, E12.readToken_slash = function() {
+        }, E11.readToken_slash = function() {
           var t14 = this.input.charCodeAt(this.pos + 1);
           return this.exprAllowed ? (++this.pos, this.readRegexp()) : t14 === 61 ? this.finishOp(n8.assign, 2) : this.finishOp(n8.slash, 1);
-        }, E12.readToken_mult_modulo_exp = function(t14) {
+        }, E11.readToken_mult_modulo_exp = function(t14) {
           var e19 = this.input.charCodeAt(this.pos + 1), i25 = 1, s29 = t14 === 42 ? n8.star : n8.modulo;
           return this.options.ecmaVersion >= 7 && t14 === 42 && e19 === 42 && (++i25, s29 = n8.starstar, e19 = this.input.charCodeAt(this.pos + 2)), e19 === 61 ? this.finishOp(n8.assign, i25 + 1) : this.finishOp(s29, i25);
-        }, E12.readToken_pipe_amp = function(t14) {
+        }, E11.readToken_pipe_amp = function(t14) {
           var e19 = this.input.charCodeAt(this.pos + 1);
           return e19 === t14 ? this.options.ecmaVersion >= 12 && this.input.charCodeAt(this.pos + 2) === 61 ? this.finishOp(n8.assign, 3) : this.finishOp(t14 === 124 ? n8.logicalOR : n8.logicalAND, 2) : e19 === 61 ? this.finishOp(n8.assign, 2) : this.finishOp(t14 === 124 ? n8.bitwiseOR : n8.bitwiseAND, 1);
-        }, E12.readToken_caret = function() {
+        }, E11.readToken_caret = function() {
           return this.input.charCodeAt(this.pos + 1) === 61 ? this.finishOp(n8.assign, 2) : this.finishOp(n8.bitwiseXOR, 1);
-        }, E12.readToken_plus_min = function(t14) {
+        }, E11.readToken_plus_min = function(t14) {
           var e19 = this.input.charCodeAt(this.pos + 1);
           return e19 === t14 ? e19 !== 45 || this.inModule || this.input.charCodeAt(this.pos + 2) !== 62 || this.lastTokEnd !== 0 && !z5.test(this.input.slice(this.lastTokEnd, this.pos)) ? this.finishOp(n8.incDec, 2) : (this.skipLineComment(3), this.skipSpace(), this.nextToken()) : e19 === 61 ? this.finishOp(n8.assign, 2) : this.finishOp(n8.plusMin, 1);
-        }, E12.readToken_lt_gt = function(t14) {
+        }, E11.readToken_lt_gt = function(t14) {
           var e19 = this.input.charCodeAt(this.pos + 1), i25 = 1;
           return e19 === t14 ? (i25 = t14 === 62 && this.input.charCodeAt(this.pos + 2) === 62 ? 3 : 2, this.input.charCodeAt(this.pos + i25) === 61 ? this.finishOp(n8.assign, i25 + 1) : this.finishOp(n8.bitShift, i25)) : e19 !== 33 || t14 !== 60 || this.inModule || this.input.charCodeAt(this.pos + 2) !== 45 || this.input.charCodeAt(this.pos + 3) !== 45 ? (e19 === 61 && (i25 = 2), this.finishOp(n8.relational, i25)) : (this.skipLineComment(4), this.skipSpace(), this.nextToken());
-        }, E12.readToken_eq_excl = function(t14) {
+        }, E11.readToken_eq_excl = function(t14) {
           var e19 = this.input.charCodeAt(this.pos + 1);
           return e19 === 61 ? this.finishOp(n8.equality, this.input.charCodeAt(this.pos + 2) === 61 ? 3 : 2) : t14 === 61 && e19 === 62 && this.options.ecmaVersion >= 6 ? (this.pos += 2, this.finishToken(n8.arrow)) : this.finishOp(t14 === 61 ? n8.eq : n8.prefix, 1);
-        }, E12.readToken_question = function() {
+        }, E11.readToken_question = function() {
           var t14 = this.options.ecmaVersion;
           if (t14 >= 11) {
             var e19 = this.input.charCodeAt(this.pos + 1);
@@ -2658,11 +2658,11 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             if (e19 === 63) return t14 >= 12 && this.input.charCodeAt(this.pos + 2) === 61 ? this.finishOp(n8.assign, 3) : this.finishOp(n8.coalesce, 2);
           }
           return this.finishOp(n8.question, 1);
-        }, E12.readToken_numberSign = function() {
+        }, E11.readToken_numberSign = function() {
           var t14 = 35;
           if (this.options.ecmaVersion >= 13 && (++this.pos, pt2(t14 = this.fullCharCodeAtPos(), true) || t14 === 92)) return this.finishToken(n8.privateId, this.readWord1());
           this.raise(this.pos, "Unexpected character '" + wt2(t14) + "'");
-        }, E12.getTokenFromCode = function(t14) {
+        }, E11.getTokenFromCode = function(t14) {
           switch (t14) {
             case 46:
               return this.readToken_dot();
@@ -2734,10 +2734,10 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
               return this.readToken_numberSign();
           }
           this.raise(this.pos, "Unexpected character '" + wt2(t14) + "'");
-        }, E12.finishOp = function(t14, e19) {
+        }, E11.finishOp = function(t14, e19) {
           var i25 = this.input.slice(this.pos, this.pos + e19);
           return this.pos += e19, this.finishToken(t14, i25);
-        }, E12.readRegexp = function() {
+        }, E11.readRegexp = function() {
           for (var t14, e19, i25 = this.pos; ; ) {
             this.pos >= this.input.length && this.raise(i25, "Unterminated regular expression");
             var s29 = this.input.charAt(this.pos);
@@ -2752,32 +2752,32 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
           }
           var r9 = this.input.slice(i25, this.pos);
           ++this.pos;
-          var o19 = this.pos, c21 = this.readWord1();
+          var o19 = this.pos, c20 = this.readWord1();
           this.containsEsc && this.unexpected(o19);
           var h12 = this.regexpState || (this.regexpState = new S10(this));
-          h12.reset(i25, r9, c21), this.validateRegExpFlags(h12), this.validateRegExpPattern(h12);
+          h12.reset(i25, r9, c20), this.validateRegExpFlags(h12), this.validateRegExpPattern(h12);
           var f36 = null;
           try {
-            f36 = new RegExp(r9, c21);
+            f36 = new RegExp(r9, c20);
           } catch {
           }
-          return this.finishToken(n8.regexp, { pattern: r9, flags: c21, value: f36 });
-        }, E12.readInt = function(t14, e19, i25) {
-          for (var s29 = this.options.ecmaVersion >= 12 && e19 === void 0, r9 = i25 && this.input.charCodeAt(this.pos) === 48, o19 = this.pos, c21 = 0, h12 = 0, f36 = 0, x17 = e19 ?? 1 / 0; f36 < x17; ++f36, ++this.pos) {
+          return this.finishToken(n8.regexp, { pattern: r9, flags: c20, value: f36 });
+        }, E11.readInt = function(t14, e19, i25) {
+          for (var s29 = this.options.ecmaVersion >= 12 && e19 === void 0, r9 = i25 && this.input.charCodeAt(this.pos) === 48, o19 = this.pos, c20 = 0, h12 = 0, f36 = 0, x17 = e19 ?? 1 / 0; f36 < x17; ++f36, ++this.pos) {
             var m16 = this.input.charCodeAt(this.pos), b12 = void 0;
             if (s29 && m16 === 95) r9 && this.raiseRecoverable(this.pos, "Numeric separator is not allowed in legacy octal numeric literals"), h12 === 95 && this.raiseRecoverable(this.pos, "Numeric separator must be exactly one underscore"), f36 === 0 && this.raiseRecoverable(this.pos, "Numeric separator is not allowed at the first of digits"), h12 = m16;
             else {
               if ((b12 = m16 >= 97 ? m16 - 97 + 10 : m16 >= 65 ? m16 - 65 + 10 : m16 >= 48 && m16 <= 57 ? m16 - 48 : 1 / 0) >= t14) break;
-              h12 = m16, c21 = c21 * t14 + b12;
+              h12 = m16, c20 = c20 * t14 + b12;
             }
           }
-          return s29 && h12 === 95 && this.raiseRecoverable(this.pos - 1, "Numeric separator is not allowed at the last of digits"), this.pos === o19 || e19 != null && this.pos - o19 !== e19 ? null : c21;
-        }, E12.readRadixNumber = function(t14) {
+          return s29 && h12 === 95 && this.raiseRecoverable(this.pos - 1, "Numeric separator is not allowed at the last of digits"), this.pos === o19 || e19 != null && this.pos - o19 !== e19 ? null : c20;
+        }, E11.readRadixNumber = function(t14) {
           var e19 = this.pos;
           this.pos += 2;
           var i25 = this.readInt(t14);
           return i25 == null && this.raise(this.start + 2, "Expected number in radix " + t14), this.options.ecmaVersion >= 11 && this.input.charCodeAt(this.pos) === 110 ? (i25 = ht2(this.input.slice(e19, this.pos)), ++this.pos) : pt2(this.fullCharCodeAtPos()) && this.raise(this.pos, "Identifier directly after number"), this.finishToken(n8.num, i25);
-        }, E12.readNumber = function(t14) {
+        }, E11.readNumber = function(t14) {
           var e19 = this.pos;
           t14 || this.readInt(10, void 0, true) !== null || this.raise(e19, "Invalid number");
           var i25 = this.pos - e19 >= 2 && this.input.charCodeAt(e19) === 48;
@@ -2788,9 +2788,9 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             return ++this.pos, pt2(this.fullCharCodeAtPos()) && this.raise(this.pos, "Identifier directly after number"), this.finishToken(n8.num, r9);
           }
           i25 && /[89]/.test(this.input.slice(e19, this.pos)) && (i25 = false), s29 !== 46 || i25 || (++this.pos, this.readInt(10), s29 = this.input.charCodeAt(this.pos)), s29 !== 69 && s29 !== 101 || i25 || ((s29 = this.input.charCodeAt(++this.pos)) !== 43 && s29 !== 45 || ++this.pos, this.readInt(10) === null && this.raise(e19, "Invalid number")), pt2(this.fullCharCodeAtPos()) && this.raise(this.pos, "Identifier directly after number");
-          var o19, c21 = (o19 = this.input.slice(e19, this.pos), i25 ? parseInt(o19, 8) : parseFloat(o19.replace(/_/g, "")));
-          return this.finishToken(n8.num, c21);
-        }, E12.readCodePoint = function() {
+          var o19, c20 = (o19 = this.input.slice(e19, this.pos), i25 ? parseInt(o19, 8) : parseFloat(o19.replace(/_/g, "")));
+          return this.finishToken(n8.num, c20);
+        }, E11.readCodePoint = function() {
           var t14;
           if (this.input.charCodeAt(this.pos) === 123) {
             this.options.ecmaVersion < 6 && this.unexpected();
@@ -2798,7 +2798,7 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             t14 = this.readHexChar(this.input.indexOf("}", this.pos) - this.pos), ++this.pos, t14 > 1114111 && this.invalidStringToken(e19, "Code point out of bounds");
           } else t14 = this.readHexChar(4);
           return t14;
-        }, E12.readString = function(t14) {
+        }, E11.readString = function(t14) {
           for (var e19 = "", i25 = ++this.pos; ; ) {
             this.pos >= this.input.length && this.raise(this.start, "Unterminated string constant");
             var s29 = this.input.charCodeAt(this.pos);
@@ -2808,7 +2808,7 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
           return e19 += this.input.slice(i25, this.pos++), this.finishToken(n8.string, e19);
         };
         var dt2 = {};
-        E12.tryReadTemplateToken = function() {
+        E11.tryReadTemplateToken = function() {
           this.inTemplateElement = true;
           try {
             this.readTmplToken();
@@ -2817,10 +2817,10 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             this.readInvalidTemplateToken();
           }
           this.inTemplateElement = false;
-        }, E12.invalidStringToken = function(t14, e19) {
+        }, E11.invalidStringToken = function(t14, e19) {
           if (this.inTemplateElement && this.options.ecmaVersion >= 9) throw dt2;
           this.raise(t14, e19);
-        }, E12.readTmplToken = function() {
+        }, E11.readTmplToken = function() {
           for (var t14 = "", e19 = this.pos; ; ) {
             this.pos >= this.input.length && this.raise(this.start, "Unterminated template");
             var i25 = this.input.charCodeAt(this.pos);
@@ -2840,7 +2840,7 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
               this.options.locations && (++this.curLine, this.lineStart = this.pos), e19 = this.pos;
             } else ++this.pos;
           }
-        }, E12.readInvalidTemplateToken = function() {
+        }, E11.readInvalidTemplateToken = function() {
           for (; this.pos < this.input.length; this.pos++) switch (this.input[this.pos]) {
             case "\\":
               ++this.pos;
@@ -2859,7 +2859,7 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
               ++this.curLine, this.lineStart = this.pos + 1;
           }
           this.raise(this.start, "Unterminated template");
-        }, E12.readEscapedChar = function(t14) {
+        }, E11.readEscapedChar = function(t14) {
           var e19 = this.input.charCodeAt(++this.pos);
           switch (++this.pos, e19) {
             case 110:
@@ -2896,10 +2896,10 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
               }
               return ot2(e19) ? (this.options.locations && (this.lineStart = this.pos, ++this.curLine), "") : String.fromCharCode(e19);
           }
-        }, E12.readHexChar = function(t14) {
+        }, E11.readHexChar = function(t14) {
           var e19 = this.pos, i25 = this.readInt(16, t14);
           return i25 === null && this.invalidStringToken(e19, "Bad character escape sequence"), i25;
-        }, E12.readWord1 = function() {
+        }, E11.readWord1 = function() {
           this.containsEsc = false;
           for (var t14 = "", e19 = true, i25 = this.pos, s29 = this.options.ecmaVersion >= 6; this.pos < this.input.length; ) {
             var r9 = this.fullCharCodeAtPos();
@@ -2909,13 +2909,13 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
               this.containsEsc = true, t14 += this.input.slice(i25, this.pos);
               var o19 = this.pos;
               this.input.charCodeAt(++this.pos) !== 117 && this.invalidStringToken(this.pos, "Expecting Unicode escape sequence \\uXXXX"), ++this.pos;
-              var c21 = this.readCodePoint();
-              (e19 ? pt2 : H4)(c21, s29) || this.invalidStringToken(o19, "Invalid Unicode escape"), t14 += wt2(c21), i25 = this.pos;
+              var c20 = this.readCodePoint();
+              (e19 ? pt2 : H4)(c20, s29) || this.invalidStringToken(o19, "Invalid Unicode escape"), t14 += wt2(c20), i25 = this.pos;
             }
             e19 = false;
           }
           return t14 + this.input.slice(i25, this.pos);
-        }, E12.readWord = function() {
+        }, E11.readWord = function() {
           var t14 = this.readWord1(), e19 = n8.name;
           return this.keywords.test(t14) && (e19 = O8[t14]), this.finishToken(e19, t14);
         }, st2.acorn = { Parser: st2, version: "8.16.0", defaultOptions: Ht, Position: Ut, SourceLocation: gt2, getLineInfo: Le2, Node: Rt, TokenType: M7, tokTypes: n8, keywordTypes: O8, TokContext: Ct, tokContexts: et2, isIdentifierChar: H4, isIdentifierStart: pt2, Token: Pt, isNewLine: ot2, lineBreak: z5, lineBreakG: it2, nonASCIIwhitespace: It };
@@ -2931,8 +2931,8 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
           let i25 = t14, s29 = "";
           const r9 = t14.indexOf("#");
           if (r9 !== -1 && (i25 = t14.slice(0, r9), s29 = t14.slice(r9), !i25)) return s29;
-          const [o19, ...c21] = i25.split("?");
-          return o19 + "/" + (c21.length > 0 ? `?${c21.join("?")}` : "") + s29;
+          const [o19, ...c20] = i25.split("?");
+          return o19 + "/" + (c20.length > 0 ? `?${c20.join("?")}` : "") + s29;
         }
         function ze2(t14) {
           return t14 && t14 !== "/";
@@ -2973,14 +2973,14 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
           return e19 = Ti(e19, !i25), i25 && !Qt(e19) ? `/${e19}` : e19.length > 0 ? e19 : ".";
         };
         function Ti(t14, e19) {
-          let i25 = "", s29 = 0, r9 = -1, o19 = 0, c21 = null;
+          let i25 = "", s29 = 0, r9 = -1, o19 = 0, c20 = null;
           for (let h12 = 0; h12 <= t14.length; ++h12) {
-            if (h12 < t14.length) c21 = t14[h12];
+            if (h12 < t14.length) c20 = t14[h12];
             else {
-              if (c21 === "/") break;
-              c21 = "/";
+              if (c20 === "/") break;
+              c20 = "/";
             }
-            if (c21 === "/") {
+            if (c20 === "/") {
               if (!(r9 === h12 - 1 || o19 === 1)) if (o19 === 2) {
                 if (i25.length < 2 || s29 !== 2 || i25[i25.length - 1] !== "." || i25[i25.length - 2] !== ".") {
                   if (i25.length > 2) {
@@ -2996,7 +2996,7 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
                 e19 && (i25 += i25.length > 0 ? "/.." : "..", s29 = 2);
               } else i25.length > 0 ? i25 += `/${t14.slice(r9 + 1, h12)}` : i25 = t14.slice(r9 + 1, h12), s29 = h12 - r9 - 1;
               r9 = h12, o19 = 0;
-            } else c21 === "." && o19 !== -1 ? ++o19 : o19 = -1;
+            } else c20 === "." && o19 !== -1 ? ++o19 : o19 = -1;
           }
           return i25;
         }
@@ -3020,7 +3020,7 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             }
           }
           return e19 && s29.endsWith(e19) ? s29.slice(0, -e19.length) : s29;
-        }, j7 = __require("node:url"), qt = __require("node:assert"), Xt = __require("node:process");
+        }, j6 = __require("node:url"), qt = __require("node:assert"), Xt = __require("node:process");
         var pi = Et("node:path");
         const ws = __require("node:v8"), Ye2 = __require("node:util"), Ri = new Set(F8.builtinModules);
         function ui(t14) {
@@ -3035,7 +3035,7 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
         function St2(t14, e19, i25) {
           return Pi.set(t14, e19), /* @__PURE__ */ (function(s29, r9) {
             return o19;
-            function o19(...c21) {
+            function o19(...c20) {
               const h12 = Error.stackTraceLimit;
               di() && (Error.stackTraceLimit = 0);
               const f36 = new s29();
@@ -3047,7 +3047,7 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
                 let lt2 = 0;
                 for (; G7.exec(T8) !== null; ) lt2++;
                 return qt.ok(lt2 === b12.length, `Code: ${m16}; The provided arguments length (${b12.length}) does not match the required ones (${lt2}).`), b12.length === 0 ? T8 : (b12.unshift(T8), Reflect.apply(Ye2.format, null, b12));
-              })(r9, c21, f36);
+              })(r9, c20, f36);
               return Object.defineProperties(f36, { message: { value: x17, enumerable: false, writable: true, configurable: true }, toString: { value() {
                 return `${this.name} [${r9}]: ${this.message}`;
               }, enumerable: false, writable: true, configurable: true } }), Ts(f36), f36.code = r9, f36;
@@ -3071,13 +3071,13 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             s29 += `"${t14}" ${h12} `;
           }
           s29 += "must be ";
-          const r9 = [], o19 = [], c21 = [];
-          for (const h12 of e19) qt.ok(typeof h12 == "string", "All expected entries have to be of type string"), As.has(h12) ? r9.push(h12.toLowerCase()) : Is.exec(h12) === null ? (qt.ok(h12 !== "object", 'The value "object" should be written as "Object"'), c21.push(h12)) : o19.push(h12);
+          const r9 = [], o19 = [], c20 = [];
+          for (const h12 of e19) qt.ok(typeof h12 == "string", "All expected entries have to be of type string"), As.has(h12) ? r9.push(h12.toLowerCase()) : Is.exec(h12) === null ? (qt.ok(h12 !== "object", 'The value "object" should be written as "Object"'), c20.push(h12)) : o19.push(h12);
           if (o19.length > 0) {
             const h12 = r9.indexOf("object");
             h12 !== -1 && (r9.slice(h12, 1), o19.push("Object"));
           }
-          return r9.length > 0 && (s29 += `${r9.length > 1 ? "one of type" : "of type"} ${fi(r9, "or")}`, (o19.length > 0 || c21.length > 0) && (s29 += " or ")), o19.length > 0 && (s29 += `an instance of ${fi(o19, "or")}`, c21.length > 0 && (s29 += " or ")), c21.length > 0 && (c21.length > 1 ? s29 += `one of ${fi(c21, "or")}` : (c21[0].toLowerCase() !== c21[0] && (s29 += "an "), s29 += `${c21[0]}`)), s29 += `. Received ${(function(h12) {
+          return r9.length > 0 && (s29 += `${r9.length > 1 ? "one of type" : "of type"} ${fi(r9, "or")}`, (o19.length > 0 || c20.length > 0) && (s29 += " or ")), o19.length > 0 && (s29 += `an instance of ${fi(o19, "or")}`, c20.length > 0 && (s29 += " or ")), c20.length > 0 && (c20.length > 1 ? s29 += `one of ${fi(c20, "or")}` : (c20[0].toLowerCase() !== c20[0] && (s29 += "an "), s29 += `${c20[0]}`)), s29 += `. Received ${(function(h12) {
             if (h12 == null) return String(h12);
             if (typeof h12 == "function" && h12.name) return `function ${h12.name}`;
             if (typeof h12 == "object") return h12.constructor && h12.constructor.name ? `an instance of ${h12.constructor.name}` : `${(0, Ye2.inspect)(h12, { depth: -1 })}`;
@@ -3104,32 +3104,32 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
           let r9;
           try {
             r9 = I17.readFileSync(pi.toNamespacedPath(t14), "utf8");
-          } catch (c21) {
-            const h12 = c21;
+          } catch (c20) {
+            const h12 = c20;
             if (h12.code !== "ENOENT") throw h12;
           }
           const o19 = { exists: false, pjsonPath: t14, main: void 0, name: void 0, type: "none", exports: void 0, imports: void 0 };
           if (r9 !== void 0) {
-            let c21;
+            let c20;
             try {
-              c21 = JSON.parse(r9);
+              c20 = JSON.parse(r9);
             } catch (h12) {
-              const f36 = h12, x17 = new Rs(t14, (e19 ? `"${i25}" from ` : "") + (0, j7.fileURLToPath)(e19 || i25), f36.message);
+              const f36 = h12, x17 = new Rs(t14, (e19 ? `"${i25}" from ` : "") + (0, j6.fileURLToPath)(e19 || i25), f36.message);
               throw x17.cause = f36, x17;
             }
-            o19.exists = true, Ae2.call(c21, "name") && typeof c21.name == "string" && (o19.name = c21.name), Ae2.call(c21, "main") && typeof c21.main == "string" && (o19.main = c21.main), Ae2.call(c21, "exports") && (o19.exports = c21.exports), Ae2.call(c21, "imports") && (o19.imports = c21.imports), !Ae2.call(c21, "type") || c21.type !== "commonjs" && c21.type !== "module" || (o19.type = c21.type);
+            o19.exists = true, Ae2.call(c20, "name") && typeof c20.name == "string" && (o19.name = c20.name), Ae2.call(c20, "main") && typeof c20.main == "string" && (o19.main = c20.main), Ae2.call(c20, "exports") && (o19.exports = c20.exports), Ae2.call(c20, "imports") && (o19.imports = c20.imports), !Ae2.call(c20, "type") || c20.type !== "commonjs" && c20.type !== "module" || (o19.type = c20.type);
           }
           return Li.set(t14, o19), o19;
         }
         function mi(t14) {
           let e19 = new URL("package.json", t14);
           for (; !e19.pathname.endsWith("node_modules/package.json"); ) {
-            const i25 = Oi((0, j7.fileURLToPath)(e19), { specifier: t14 });
+            const i25 = Oi((0, j6.fileURLToPath)(e19), { specifier: t14 });
             if (i25.exists) return i25;
             const s29 = e19;
             if (e19 = new URL("../package.json", e19), e19.pathname === s29.pathname) break;
           }
-          return { pjsonPath: (0, j7.fileURLToPath)(e19), exists: false, type: "none" };
+          return { pjsonPath: (0, j6.fileURLToPath)(e19), exists: false, type: "none" };
         }
         function Di(t14) {
           return mi(t14).type;
@@ -3140,8 +3140,8 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             return i25 && /\s*(text|application)\/javascript\s*(;\s*charset=utf-?8\s*)?/i.test(i25) ? "module" : i25 === "application/json" ? "json" : null;
           })(e19);
         }, "file:": function(t14, e19, i25) {
-          const s29 = (function(c21) {
-            const h12 = c21.pathname;
+          const s29 = (function(c20) {
+            const h12 = c20.pathname;
             let f36 = h12.length;
             for (; f36--; ) {
               const x17 = h12.codePointAt(f36);
@@ -3151,17 +3151,17 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             return "";
           })(t14);
           if (s29 === ".js") {
-            const c21 = Di(t14);
-            return c21 !== "none" ? c21 : "commonjs";
+            const c20 = Di(t14);
+            return c20 !== "none" ? c20 : "commonjs";
           }
           if (s29 === "") {
-            const c21 = Di(t14);
-            return c21 === "none" || c21 === "commonjs" ? "commonjs" : "module";
+            const c20 = Di(t14);
+            return c20 === "none" || c20 === "commonjs" ? "commonjs" : "module";
           }
           const r9 = Ls[s29];
           if (r9) return r9;
           if (i25) return;
-          const o19 = (0, j7.fileURLToPath)(t14);
+          const o19 = (0, j6.fileURLToPath)(t14);
           throw new Ps(s29, o19);
         }, "http:": Ui, "https:": Ui, "node:": () => "builtin" };
         function Ui() {
@@ -3171,19 +3171,19 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
           return Ds;
         }
         const Qe2 = RegExp.prototype[Symbol.replace], { ERR_INVALID_MODULE_SPECIFIER: Xe2, ERR_INVALID_PACKAGE_CONFIG: Mi, ERR_INVALID_PACKAGE_TARGET: Us, ERR_MODULE_NOT_FOUND: ji, ERR_PACKAGE_IMPORT_NOT_DEFINED: Ms, ERR_PACKAGE_PATH_NOT_EXPORTED: js, ERR_UNSUPPORTED_DIR_IMPORT: Fs, ERR_UNSUPPORTED_RESOLVE_REQUEST: Fi } = yt, Bi = {}.hasOwnProperty, $i = /(^|\\|\/)((\.|%2e)(\.|%2e)?|(n|%6e|%4e)(o|%6f|%4f)(d|%64|%44)(e|%65|%45)(_|%5f)(m|%6d|%4d)(o|%6f|%4f)(d|%64|%44)(u|%75|%55)(l|%6c|%4c)(e|%65|%45)(s|%73|%53))?(\\|\/|$)/i, Wi2 = /(^|\\|\/)((\.|%2e)(\.|%2e)?|(n|%6e|%4e)(o|%6f|%4f)(d|%64|%44)(e|%65|%45)(_|%5f)(m|%6d|%4d)(o|%6f|%4f)(d|%64|%44)(u|%75|%55)(l|%6c|%4c)(e|%65|%45)(s|%73|%53))(\\|\/|$)/i, Bs = /^\.|%|\\/, Ze2 = /\*/g, $s = /%2f|%5c/i, qi = /* @__PURE__ */ new Set(), Ws = /[/\\]{2}/;
-        function Gi(t14, e19, i25, s29, r9, o19, c21) {
+        function Gi(t14, e19, i25, s29, r9, o19, c20) {
           if (Xt.noDeprecation) return;
-          const h12 = (0, j7.fileURLToPath)(s29), f36 = Ws.exec(c21 ? t14 : e19) !== null;
-          Xt.emitWarning(`Use of deprecated ${f36 ? "double slash" : "leading or trailing slash matching"} resolving "${t14}" for module request "${e19}" ${e19 === i25 ? "" : `matched to "${i25}" `}in the "${r9 ? "imports" : "exports"}" field module resolution of the package at ${h12}${o19 ? ` imported from ${(0, j7.fileURLToPath)(o19)}` : ""}.`, "DeprecationWarning", "DEP0166");
+          const h12 = (0, j6.fileURLToPath)(s29), f36 = Ws.exec(c20 ? t14 : e19) !== null;
+          Xt.emitWarning(`Use of deprecated ${f36 ? "double slash" : "leading or trailing slash matching"} resolving "${t14}" for module request "${e19}" ${e19 === i25 ? "" : `matched to "${i25}" `}in the "${r9 ? "imports" : "exports"}" field module resolution of the package at ${h12}${o19 ? ` imported from ${(0, j6.fileURLToPath)(o19)}` : ""}.`, "DeprecationWarning", "DEP0166");
         }
         function Ki(t14, e19, i25, s29) {
           if (Xt.noDeprecation || (function(f36, x17) {
             const m16 = f36.protocol;
             return Ns.call(Vi2, m16) && Vi2[m16](f36, x17, true) || null;
           })(t14, { parentURL: i25.href }) !== "module") return;
-          const o19 = (0, j7.fileURLToPath)(t14.href), c21 = (0, j7.fileURLToPath)(new URL(".", e19)), h12 = (0, j7.fileURLToPath)(i25);
-          s29 ? pi.resolve(c21, s29) !== o19 && Xt.emitWarning(`Package ${c21} has a "main" field set to "${s29}", excluding the full filename and extension to the resolved file at "${o19.slice(c21.length)}", imported from ${h12}.
- Automatic extension resolution of the "main" field is deprecated for ES modules.`, "DeprecationWarning", "DEP0151") : Xt.emitWarning(`No "main" or "exports" field defined in the package.json for ${c21} resolving the main entry point "${o19.slice(c21.length)}", imported from ${h12}.
+          const o19 = (0, j6.fileURLToPath)(t14.href), c20 = (0, j6.fileURLToPath)(new URL(".", e19)), h12 = (0, j6.fileURLToPath)(i25);
+          s29 ? pi.resolve(c20, s29) !== o19 && Xt.emitWarning(`Package ${c20} has a "main" field set to "${s29}", excluding the full filename and extension to the resolved file at "${o19.slice(c20.length)}", imported from ${h12}.
+ Automatic extension resolution of the "main" field is deprecated for ES modules.`, "DeprecationWarning", "DEP0151") : Xt.emitWarning(`No "main" or "exports" field defined in the package.json for ${c20} resolving the main entry point "${o19.slice(c20.length)}", imported from ${h12}.
 Default "index" lookups for the main are deprecated for ES modules.`, "DeprecationWarning", "DEP0151");
         }
         function Hi(t14) {
@@ -3200,27 +3200,27 @@ Default "index" lookups for the main are deprecated for ES modules.`, "Deprecati
           let s29;
           if (e19.main !== void 0) {
             if (s29 = new URL(e19.main, t14), gi(s29)) return s29;
-            const c21 = [`./${e19.main}.js`, `./${e19.main}.json`, `./${e19.main}.node`, `./${e19.main}/index.js`, `./${e19.main}/index.json`, `./${e19.main}/index.node`];
+            const c20 = [`./${e19.main}.js`, `./${e19.main}.json`, `./${e19.main}.node`, `./${e19.main}/index.js`, `./${e19.main}/index.json`, `./${e19.main}/index.node`];
             let h12 = -1;
-            for (; ++h12 < c21.length && (s29 = new URL(c21[h12], t14), !gi(s29)); ) s29 = void 0;
+            for (; ++h12 < c20.length && (s29 = new URL(c20[h12], t14), !gi(s29)); ) s29 = void 0;
             if (s29) return Ki(s29, t14, i25, e19.main), s29;
           }
           const r9 = ["./index.js", "./index.json", "./index.node"];
           let o19 = -1;
           for (; ++o19 < r9.length && (s29 = new URL(r9[o19], t14), !gi(s29)); ) s29 = void 0;
           if (s29) return Ki(s29, t14, i25, e19.main), s29;
-          throw new ji((0, j7.fileURLToPath)(new URL(".", t14)), (0, j7.fileURLToPath)(i25));
+          throw new ji((0, j6.fileURLToPath)(new URL(".", t14)), (0, j6.fileURLToPath)(i25));
         }
         function xi(t14, e19, i25) {
-          return new js((0, j7.fileURLToPath)(new URL(".", e19)), t14, i25 && (0, j7.fileURLToPath)(i25));
+          return new js((0, j6.fileURLToPath)(new URL(".", e19)), t14, i25 && (0, j6.fileURLToPath)(i25));
         }
         function Te2(t14, e19, i25, s29, r9) {
-          return e19 = typeof e19 == "object" && e19 !== null ? JSON.stringify(e19, null, "") : `${e19}`, new Us((0, j7.fileURLToPath)(new URL(".", i25)), t14, e19, s29, r9 && (0, j7.fileURLToPath)(r9));
+          return e19 = typeof e19 == "object" && e19 !== null ? JSON.stringify(e19, null, "") : `${e19}`, new Us((0, j6.fileURLToPath)(new URL(".", i25)), t14, e19, s29, r9 && (0, j6.fileURLToPath)(r9));
         }
-        function Gs(t14, e19, i25, s29, r9, o19, c21, h12, f36) {
-          if (e19 !== "" && !o19 && t14[t14.length - 1] !== "/") throw Te2(i25, t14, s29, c21, r9);
+        function Gs(t14, e19, i25, s29, r9, o19, c20, h12, f36) {
+          if (e19 !== "" && !o19 && t14[t14.length - 1] !== "/") throw Te2(i25, t14, s29, c20, r9);
           if (!t14.startsWith("./")) {
-            if (c21 && !t14.startsWith("../") && !t14.startsWith("/")) {
+            if (c20 && !t14.startsWith("../") && !t14.startsWith("/")) {
               let _7 = false;
               try {
                 new URL(t14), _7 = true;
@@ -3228,24 +3228,24 @@ Default "index" lookups for the main are deprecated for ES modules.`, "Deprecati
               }
               if (!_7) return Yi2(o19 ? Qe2.call(Ze2, t14, () => e19) : t14 + e19, s29, f36);
             }
-            throw Te2(i25, t14, s29, c21, r9);
+            throw Te2(i25, t14, s29, c20, r9);
           }
           if ($i.exec(t14.slice(2)) !== null) {
-            if (Wi2.exec(t14.slice(2)) !== null) throw Te2(i25, t14, s29, c21, r9);
+            if (Wi2.exec(t14.slice(2)) !== null) throw Te2(i25, t14, s29, c20, r9);
             if (!h12) {
               const _7 = o19 ? i25.replace("*", () => e19) : i25 + e19;
-              Gi(o19 ? Qe2.call(Ze2, t14, () => e19) : t14, _7, i25, s29, c21, r9, true);
+              Gi(o19 ? Qe2.call(Ze2, t14, () => e19) : t14, _7, i25, s29, c20, r9, true);
             }
           }
           const x17 = new URL(t14, s29), m16 = x17.pathname, b12 = new URL(".", s29).pathname;
-          if (!m16.startsWith(b12)) throw Te2(i25, t14, s29, c21, r9);
+          if (!m16.startsWith(b12)) throw Te2(i25, t14, s29, c20, r9);
           if (e19 === "") return x17;
           if ($i.exec(e19) !== null) {
             const _7 = o19 ? i25.replace("*", () => e19) : i25 + e19;
-            Wi2.exec(e19) === null ? h12 || Gi(o19 ? Qe2.call(Ze2, t14, () => e19) : t14, _7, i25, s29, c21, r9, false) : (function(T8, G7, lt2, U11, K5) {
-              const D9 = `request is not a valid match in pattern "${G7}" for the "${U11 ? "imports" : "exports"}" resolution of ${(0, j7.fileURLToPath)(lt2)}`;
-              throw new Xe2(T8, D9, K5 && (0, j7.fileURLToPath)(K5));
-            })(_7, i25, s29, c21, r9);
+            Wi2.exec(e19) === null ? h12 || Gi(o19 ? Qe2.call(Ze2, t14, () => e19) : t14, _7, i25, s29, c20, r9, false) : (function(T8, G7, lt2, U11, K5) {
+              const D9 = `request is not a valid match in pattern "${G7}" for the "${U11 ? "imports" : "exports"}" resolution of ${(0, j6.fileURLToPath)(lt2)}`;
+              throw new Xe2(T8, D9, K5 && (0, j6.fileURLToPath)(K5));
+            })(_7, i25, s29, c20, r9);
           }
           return o19 ? new URL(Qe2.call(Ze2, x17.href, () => e19)) : new URL(e19, x17);
         }
@@ -3253,8 +3253,8 @@ Default "index" lookups for the main are deprecated for ES modules.`, "Deprecati
           const e19 = Number(t14);
           return `${e19}` === t14 && e19 >= 0 && e19 < 4294967295;
         }
-        function pe2(t14, e19, i25, s29, r9, o19, c21, h12, f36) {
-          if (typeof e19 == "string") return Gs(e19, i25, s29, t14, r9, o19, c21, h12, f36);
+        function pe2(t14, e19, i25, s29, r9, o19, c20, h12, f36) {
+          if (typeof e19 == "string") return Gs(e19, i25, s29, t14, r9, o19, c20, h12, f36);
           if (Array.isArray(e19)) {
             const x17 = e19;
             if (x17.length === 0) return null;
@@ -3263,7 +3263,7 @@ Default "index" lookups for the main are deprecated for ES modules.`, "Deprecati
               const _7 = x17[b12];
               let T8;
               try {
-                T8 = pe2(t14, _7, i25, s29, r9, o19, c21, h12, f36);
+                T8 = pe2(t14, _7, i25, s29, r9, o19, c20, h12, f36);
               } catch (G7) {
                 if (m16 = G7, G7.code === "ERR_INVALID_PACKAGE_TARGET") continue;
                 throw G7;
@@ -3279,11 +3279,11 @@ Default "index" lookups for the main are deprecated for ES modules.`, "Deprecati
           if (typeof e19 == "object" && e19 !== null) {
             const x17 = Object.getOwnPropertyNames(e19);
             let m16 = -1;
-            for (; ++m16 < x17.length; ) if (Ks(x17[m16])) throw new Mi((0, j7.fileURLToPath)(t14), r9, '"exports" cannot contain numeric property keys.');
+            for (; ++m16 < x17.length; ) if (Ks(x17[m16])) throw new Mi((0, j6.fileURLToPath)(t14), r9, '"exports" cannot contain numeric property keys.');
             for (m16 = -1; ++m16 < x17.length; ) {
               const b12 = x17[m16];
               if (b12 === "default" || f36 && f36.has(b12)) {
-                const _7 = pe2(t14, e19[b12], i25, s29, r9, o19, c21, h12, f36);
+                const _7 = pe2(t14, e19[b12], i25, s29, r9, o19, c20, h12, f36);
                 if (_7 === void 0) continue;
                 return _7;
               }
@@ -3291,12 +3291,12 @@ Default "index" lookups for the main are deprecated for ES modules.`, "Deprecati
             return null;
           }
           if (e19 === null) return null;
-          throw Te2(s29, e19, t14, c21, r9);
+          throw Te2(s29, e19, t14, c20, r9);
         }
         function Hs(t14, e19, i25) {
           if (Xt.noDeprecation) return;
-          const s29 = (0, j7.fileURLToPath)(e19);
-          qi.has(s29 + "|" + t14) || (qi.add(s29 + "|" + t14), Xt.emitWarning(`Use of deprecated trailing slash pattern mapping "${t14}" in the "exports" field module resolution of the package at ${s29}${i25 ? ` imported from ${(0, j7.fileURLToPath)(i25)}` : ""}. Mapping specifiers ending in "/" is no longer supported.`, "DeprecationWarning", "DEP0155"));
+          const s29 = (0, j6.fileURLToPath)(e19);
+          qi.has(s29 + "|" + t14) || (qi.add(s29 + "|" + t14), Xt.emitWarning(`Use of deprecated trailing slash pattern mapping "${t14}" in the "exports" field module resolution of the package at ${s29}${i25 ? ` imported from ${(0, j6.fileURLToPath)(i25)}` : ""}. Mapping specifiers ending in "/" is no longer supported.`, "DeprecationWarning", "DEP0155"));
         }
         function zi(t14, e19, i25, s29, r9) {
           let o19 = i25.exports;
@@ -3308,7 +3308,7 @@ Default "index" lookups for the main are deprecated for ES modules.`, "Deprecati
             for (; ++U11 < T8.length; ) {
               const K5 = T8[U11], D9 = K5 === "" || K5[0] !== ".";
               if (lt2++ === 0) G7 = D9;
-              else if (G7 !== D9) throw new Mi((0, j7.fileURLToPath)(b12), _7, `"exports" cannot contain some keys starting with '.' and some not. The exports object must either be an object of package subpath keys or an object of main entry condition name keys only.`);
+              else if (G7 !== D9) throw new Mi((0, j6.fileURLToPath)(b12), _7, `"exports" cannot contain some keys starting with '.' and some not. The exports object must either be an object of package subpath keys or an object of main entry condition name keys only.`);
             }
             return G7;
           })(o19, t14, s29) && (o19 = { ".": o19 }), Bi.call(o19, e19) && !e19.includes("*") && !e19.endsWith("/")) {
@@ -3316,7 +3316,7 @@ Default "index" lookups for the main are deprecated for ES modules.`, "Deprecati
             if (m16 == null) throw xi(e19, t14, s29);
             return m16;
           }
-          let c21 = "", h12 = "";
+          let c20 = "", h12 = "";
           const f36 = Object.getOwnPropertyNames(o19);
           let x17 = -1;
           for (; ++x17 < f36.length; ) {
@@ -3324,11 +3324,11 @@ Default "index" lookups for the main are deprecated for ES modules.`, "Deprecati
             if (b12 !== -1 && e19.startsWith(m16.slice(0, b12))) {
               e19.endsWith("/") && Hs(e19, t14, s29);
               const _7 = m16.slice(b12 + 1);
-              e19.length >= m16.length && e19.endsWith(_7) && Ji2(c21, m16) === 1 && m16.lastIndexOf("*") === b12 && (c21 = m16, h12 = e19.slice(b12, e19.length - _7.length));
+              e19.length >= m16.length && e19.endsWith(_7) && Ji2(c20, m16) === 1 && m16.lastIndexOf("*") === b12 && (c20 = m16, h12 = e19.slice(b12, e19.length - _7.length));
             }
           }
-          if (c21) {
-            const m16 = pe2(t14, o19[c21], h12, c21, s29, true, false, e19.endsWith("/"), r9);
+          if (c20) {
+            const m16 = pe2(t14, o19[c20], h12, c20, s29, true, false, e19.endsWith("/"), r9);
             if (m16 == null) throw xi(e19, t14, s29);
             return m16;
           }
@@ -3339,34 +3339,34 @@ Default "index" lookups for the main are deprecated for ES modules.`, "Deprecati
           return r9 > o19 ? -1 : o19 > r9 || i25 === -1 ? 1 : s29 === -1 || t14.length > e19.length ? -1 : e19.length > t14.length ? 1 : 0;
         }
         function zs(t14, e19, i25) {
-          if (t14 === "#" || t14.startsWith("#/") || t14.endsWith("/")) throw new Xe2(t14, "is not a valid internal imports specifier name", (0, j7.fileURLToPath)(e19));
+          if (t14 === "#" || t14.startsWith("#/") || t14.endsWith("/")) throw new Xe2(t14, "is not a valid internal imports specifier name", (0, j6.fileURLToPath)(e19));
           let s29;
           const r9 = mi(e19);
           if (r9.exists) {
-            s29 = (0, j7.pathToFileURL)(r9.pjsonPath);
+            s29 = (0, j6.pathToFileURL)(r9.pjsonPath);
             const o19 = r9.imports;
             if (o19) if (Bi.call(o19, t14) && !t14.includes("*")) {
-              const c21 = pe2(s29, o19[t14], "", t14, e19, false, true, false, i25);
-              if (c21 != null) return c21;
+              const c20 = pe2(s29, o19[t14], "", t14, e19, false, true, false, i25);
+              if (c20 != null) return c20;
             } else {
-              let c21 = "", h12 = "";
+              let c20 = "", h12 = "";
               const f36 = Object.getOwnPropertyNames(o19);
               let x17 = -1;
               for (; ++x17 < f36.length; ) {
                 const m16 = f36[x17], b12 = m16.indexOf("*");
                 if (b12 !== -1 && t14.startsWith(m16.slice(0, -1))) {
                   const _7 = m16.slice(b12 + 1);
-                  t14.length >= m16.length && t14.endsWith(_7) && Ji2(c21, m16) === 1 && m16.lastIndexOf("*") === b12 && (c21 = m16, h12 = t14.slice(b12, t14.length - _7.length));
+                  t14.length >= m16.length && t14.endsWith(_7) && Ji2(c20, m16) === 1 && m16.lastIndexOf("*") === b12 && (c20 = m16, h12 = t14.slice(b12, t14.length - _7.length));
                 }
               }
-              if (c21) {
-                const m16 = pe2(s29, o19[c21], h12, c21, e19, true, true, false, i25);
+              if (c20) {
+                const m16 = pe2(s29, o19[c20], h12, c20, e19, true, true, false, i25);
                 if (m16 != null) return m16;
               }
             }
           }
-          throw (function(o19, c21, h12) {
-            return new Ms(o19, c21 && (0, j7.fileURLToPath)(new URL(".", c21)), (0, j7.fileURLToPath)(h12));
+          throw (function(o19, c20, h12) {
+            return new Ms(o19, c20 && (0, j6.fileURLToPath)(new URL(".", c20)), (0, j6.fileURLToPath)(h12));
           })(t14, s29, e19);
         }
         function Yi2(t14, e19, i25) {
@@ -3375,18 +3375,18 @@ Default "index" lookups for the main are deprecated for ES modules.`, "Deprecati
             let _7 = m16.indexOf("/"), T8 = true, G7 = false;
             m16[0] === "@" && (G7 = true, _7 === -1 || m16.length === 0 ? T8 = false : _7 = m16.indexOf("/", _7 + 1));
             const lt2 = _7 === -1 ? m16 : m16.slice(0, _7);
-            if (Bs.exec(lt2) !== null && (T8 = false), !T8) throw new Xe2(m16, "is not a valid package name", (0, j7.fileURLToPath)(b12));
+            if (Bs.exec(lt2) !== null && (T8 = false), !T8) throw new Xe2(m16, "is not a valid package name", (0, j6.fileURLToPath)(b12));
             return { packageName: lt2, packageSubpath: "." + (_7 === -1 ? "" : m16.slice(_7)), isScoped: G7 };
-          })(t14, e19), c21 = mi(e19);
-          if (c21.exists) {
-            const m16 = (0, j7.pathToFileURL)(c21.pjsonPath);
-            if (c21.name === s29 && c21.exports !== void 0 && c21.exports !== null) return zi(m16, r9, c21, e19, i25);
+          })(t14, e19), c20 = mi(e19);
+          if (c20.exists) {
+            const m16 = (0, j6.pathToFileURL)(c20.pjsonPath);
+            if (c20.name === s29 && c20.exports !== void 0 && c20.exports !== null) return zi(m16, r9, c20, e19, i25);
           }
-          let h12, f36 = new URL("./node_modules/" + s29 + "/package.json", e19), x17 = (0, j7.fileURLToPath)(f36);
+          let h12, f36 = new URL("./node_modules/" + s29 + "/package.json", e19), x17 = (0, j6.fileURLToPath)(f36);
           do {
             const m16 = Hi(x17.slice(0, -13));
             if (!m16 || !m16.isDirectory()) {
-              h12 = x17, f36 = new URL((o19 ? "../../../../node_modules/" : "../../../node_modules/") + s29 + "/package.json", f36), x17 = (0, j7.fileURLToPath)(f36);
+              h12 = x17, f36 = new URL((o19 ? "../../../../node_modules/" : "../../../node_modules/") + s29 + "/package.json", f36), x17 = (0, j6.fileURLToPath)(f36);
               continue;
             }
             const b12 = Oi(x17, { base: e19, specifier: t14 });
@@ -3396,57 +3396,57 @@ Default "index" lookups for the main are deprecated for ES modules.`, "Deprecati
         function Js(t14, e19, i25, s29) {
           i25 === void 0 && (i25 = Vs());
           const r9 = e19.protocol, o19 = r9 === "data:" || r9 === "http:" || r9 === "https:";
-          let c21;
+          let c20;
           if ((function(h12) {
             return h12 !== "" && (h12[0] === "/" || (function(f36) {
               return f36[0] === "." && (f36.length === 1 || f36[1] === "/" || f36[1] === "." && (f36.length === 2 || f36[2] === "/"));
             })(h12));
           })(t14)) try {
-            c21 = new URL(t14, e19);
+            c20 = new URL(t14, e19);
           } catch (h12) {
             const f36 = new Fi(t14, e19);
             throw f36.cause = h12, f36;
           }
-          else if (r9 === "file:" && t14[0] === "#") c21 = zs(t14, e19, i25);
+          else if (r9 === "file:" && t14[0] === "#") c20 = zs(t14, e19, i25);
           else try {
-            c21 = new URL(t14);
+            c20 = new URL(t14);
           } catch (h12) {
             if (o19 && !F8.builtinModules.includes(t14)) {
               const f36 = new Fi(t14, e19);
               throw f36.cause = h12, f36;
             }
-            c21 = Yi2(t14, e19, i25);
+            c20 = Yi2(t14, e19, i25);
           }
-          return qt.ok(c21 !== void 0, "expected to be defined"), c21.protocol !== "file:" ? c21 : (function(h12, f36) {
-            if ($s.exec(h12.pathname) !== null) throw new Xe2(h12.pathname, 'must not include encoded "/" or "\\" characters', (0, j7.fileURLToPath)(f36));
+          return qt.ok(c20 !== void 0, "expected to be defined"), c20.protocol !== "file:" ? c20 : (function(h12, f36) {
+            if ($s.exec(h12.pathname) !== null) throw new Xe2(h12.pathname, 'must not include encoded "/" or "\\" characters', (0, j6.fileURLToPath)(f36));
             let x17;
             try {
-              x17 = (0, j7.fileURLToPath)(h12);
+              x17 = (0, j6.fileURLToPath)(h12);
             } catch (b12) {
               const _7 = b12;
               throw Object.defineProperty(_7, "input", { value: String(h12) }), Object.defineProperty(_7, "module", { value: String(f36) }), _7;
             }
             const m16 = Hi(x17.endsWith("/") ? x17.slice(-1) : x17);
             if (m16 && m16.isDirectory()) {
-              const b12 = new Fs(x17, (0, j7.fileURLToPath)(f36));
+              const b12 = new Fs(x17, (0, j6.fileURLToPath)(f36));
               throw b12.url = String(h12), b12;
             }
             if (!m16 || !m16.isFile()) {
-              const b12 = new ji(x17 || h12.pathname, f36 && (0, j7.fileURLToPath)(f36), true);
+              const b12 = new ji(x17 || h12.pathname, f36 && (0, j6.fileURLToPath)(f36), true);
               throw b12.url = String(h12), b12;
             }
             {
               const b12 = (0, I17.realpathSync)(x17), { search: _7, hash: T8 } = h12;
-              (h12 = (0, j7.pathToFileURL)(b12 + (x17.endsWith(pi.sep) ? "/" : ""))).search = _7, h12.hash = T8;
+              (h12 = (0, j6.pathToFileURL)(b12 + (x17.endsWith(pi.sep) ? "/" : ""))).search = _7, h12.hash = T8;
             }
             return h12;
-          })(c21, e19);
+          })(c20, e19);
         }
         function ue2(t14) {
-          return typeof t14 != "string" || t14.startsWith("file://") ? ui((0, j7.fileURLToPath)(t14)) : ui(t14);
+          return typeof t14 != "string" || t14.startsWith("file://") ? ui((0, j6.fileURLToPath)(t14)) : ui(t14);
         }
         function Zt(t14) {
-          return (0, j7.pathToFileURL)(ue2(t14)).toString();
+          return (0, j6.pathToFileURL)(ue2(t14)).toString();
         }
         const Ys = /* @__PURE__ */ new Set(["node", "import"]), Qs = [".mjs", ".cjs", ".js", ".json"], Xs = /* @__PURE__ */ new Set(["ERR_MODULE_NOT_FOUND", "ERR_UNSUPPORTED_DIR_IMPORT", "MODULE_NOT_FOUND", "ERR_PACKAGE_PATH_NOT_EXPORTED"]);
         function Qi2(t14, e19, i25) {
@@ -3465,27 +3465,27 @@ Default "index" lookups for the main are deprecated for ES modules.`, "Deprecati
           if (Ri.has(t14)) return "node:" + t14;
           if (t14.startsWith("file://") && (t14 = ue2(t14)), Qt(t14)) try {
             if ((0, I17.statSync)(t14).isFile()) return Zt(t14);
-          } catch (c21) {
-            if (c21?.code !== "ENOENT") throw c21;
+          } catch (c20) {
+            if (c20?.code !== "ENOENT") throw c20;
           }
-          const i25 = e19.conditions ? new Set(e19.conditions) : Ys, s29 = (Array.isArray(e19.url) ? e19.url : [e19.url]).filter(Boolean).map((c21) => new URL((function(h12) {
+          const i25 = e19.conditions ? new Set(e19.conditions) : Ys, s29 = (Array.isArray(e19.url) ? e19.url : [e19.url]).filter(Boolean).map((c20) => new URL((function(h12) {
             return typeof h12 != "string" && (h12 = h12.toString()), /(?:node|data|http|https|file):/.test(h12) ? h12 : Ri.has(h12) ? "node:" + h12 : "file://" + encodeURI(ui(h12));
-          })(c21.toString())));
+          })(c20.toString())));
           s29.length === 0 && s29.push(new URL(Zt(process.cwd())));
           const r9 = [...s29];
-          for (const c21 of s29) c21.protocol === "file:" && r9.push(new URL("./", c21), new URL(Yt(c21.pathname, "_index.js"), c21), new URL("node_modules", c21));
+          for (const c20 of s29) c20.protocol === "file:" && r9.push(new URL("./", c20), new URL(Yt(c20.pathname, "_index.js"), c20), new URL("node_modules", c20));
           let o19;
-          for (const c21 of r9) {
-            if (o19 = Qi2(t14, c21, i25), o19) break;
+          for (const c20 of r9) {
+            if (o19 = Qi2(t14, c20, i25), o19) break;
             for (const h12 of ["", "/index"]) {
-              for (const f36 of e19.extensions || Qs) if (o19 = Qi2(Yt(t14, h12) + f36, c21, i25), o19) break;
+              for (const f36 of e19.extensions || Qs) if (o19 = Qi2(Yt(t14, h12) + f36, c20, i25), o19) break;
               if (o19) break;
             }
             if (o19) break;
           }
           if (!o19) {
-            const c21 = new Error(`Cannot find module ${t14} imported from ${r9.join(", ")}`);
-            throw c21.code = "ERR_MODULE_NOT_FOUND", c21;
+            const c20 = new Error(`Cannot find module ${t14} imported from ${r9.join(", ")}`);
+            throw c20.code = "ERR_MODULE_NOT_FOUND", c20;
           }
           return Zt(o19);
         }
@@ -3544,11 +3544,11 @@ Default "index" lookups for the main are deprecated for ES modules.`, "Deprecati
           const i25 = `\x1B[${t14}m`, s29 = `\x1B[${e19}m`;
           return (r9) => {
             const o19 = r9 + "";
-            let c21 = o19.indexOf(s29);
-            if (c21 === -1) return i25 + o19 + s29;
+            let c20 = o19.indexOf(s29);
+            if (c20 === -1) return i25 + o19 + s29;
             let h12 = i25, f36 = 0;
             const x17 = (e19 === 22 ? s29 : "") + i25;
-            for (; c21 !== -1; ) h12 += o19.slice(f36, c21) + x17, f36 = c21 + s29.length, c21 = o19.indexOf(s29, f36);
+            for (; c20 !== -1; ) h12 += o19.slice(f36, c20) + x17, f36 = c20 + s29.length, c20 = o19.indexOf(s29, f36);
             return h12 += o19.slice(f36) + s29, h12;
           };
         }, ns = (V2(0, 0), V2(1, 22), V2(2, 22), V2(3, 23), V2(4, 24), V2(53, 55), V2(7, 27), V2(8, 28), V2(9, 29), V2(30, 39), V2(31, 39)), fe2 = V2(32, 39), ei = V2(33, 39), as = V2(34, 39), _r = (V2(35, 39), V2(36, 39)), Er = (V2(37, 39), V2(90, 39));
@@ -3581,13 +3581,13 @@ Default "index" lookups for the main are deprecated for ES modules.`, "Deprecati
           return t14.opts.interopDefault ? (function(i25) {
             const s29 = typeof i25;
             if (i25 === null || s29 !== "object" && s29 !== "function") return i25;
-            const r9 = i25.default, o19 = typeof r9, c21 = r9 == null, h12 = o19 === "object" || o19 === "function";
-            if (c21 && i25 instanceof Promise) return i25;
+            const r9 = i25.default, o19 = typeof r9, c20 = r9 == null, h12 = o19 === "object" || o19 === "function";
+            if (c20 && i25 instanceof Promise) return i25;
             const f36 = o19 === "function" && s29 !== "function", x17 = h12 && !(r9 instanceof Promise), m16 = /* @__PURE__ */ new Map();
             return new Proxy(i25, { get(b12, _7) {
               if (m16.has(_7)) return m16.get(_7);
               let T8;
-              return _7 === "__esModule" ? T8 = true : _7 === "default" ? T8 = c21 ? i25 : typeof r9?.default == "function" && i25.__esModule ? r9.default : r9 : _7 in b12 ? T8 = b12[_7] : x17 && (T8 = r9[_7], typeof T8 == "function" && (T8 = T8.bind(r9))), m16.set(_7, T8), T8;
+              return _7 === "__esModule" ? T8 = true : _7 === "default" ? T8 = c20 ? i25 : typeof r9?.default == "function" && i25.__esModule ? r9.default : r9 : _7 in b12 ? T8 = b12[_7] : x17 && (T8 = r9[_7], typeof T8 == "function" && (T8 = T8.bind(r9))), m16.set(_7, T8), T8;
             }, apply: f36 ? (b12, _7, T8) => Reflect.apply(r9, _7, T8) : void 0 });
           })(e19) : e19;
         }
@@ -3627,8 +3627,8 @@ Default "index" lookups for the main are deprecated for ES modules.`, "Deprecati
           })(e19, t14.alias));
           let o19 = i25?.parentURL || t14.url;
           os(o19) && (o19 = Nt(o19, "_index.js"));
-          const c21 = (i25?.async ? [i25?.conditions, ["node", "import"], ["node", "require"]] : [i25?.conditions, ["node", "require"], ["node", "import"]]).filter(Boolean);
-          for (const h12 of c21) {
+          const c20 = (i25?.async ? [i25?.conditions, ["node", "import"], ["node", "require"]] : [i25?.conditions, ["node", "require"], ["node", "import"]]).filter(Boolean);
+          for (const h12 of c20) {
             try {
               s29 = er(e19, { url: o19, conditions: h12, extensions: t14.opts.extensions });
             } catch (f36) {
@@ -3655,7 +3655,7 @@ Default "index" lookups for the main are deprecated for ES modules.`, "Deprecati
         function ii(t14, e19, i25) {
           const s29 = t14.parentCache || {};
           if (e19.startsWith("node:")) return ee2(t14, e19, i25.async);
-          if (e19.startsWith("file:")) e19 = (0, j7.fileURLToPath)(e19);
+          if (e19.startsWith("file:")) e19 = (0, j6.fileURLToPath)(e19);
           else if (e19.startsWith("data:")) {
             if (!i25.async) throw new Error("`data:` URLs are only supported in ESM context. Use `import` or `jiti.import` instead.");
             return ct2(t14, "[native]", "[data]", "[import]", e19), ee2(t14, e19, true);
@@ -3691,8 +3691,8 @@ Default "index" lookups for the main are deprecated for ES modules.`, "Deprecati
             const h12 = t14.nativeRequire.cache[r9];
             if (h12?.loaded) return Ft(t14, h12.exports);
           }
-          const c21 = (0, I17.readFileSync)(r9, "utf8");
-          return Ci(t14, c21, { id: e19, filename: r9, ext: o19, cache: s29, async: i25.async });
+          const c20 = (0, I17.readFileSync)(r9, "utf8");
+          return Ci(t14, c20, { id: e19, filename: r9, ext: o19, cache: s29, async: i25.async });
         }
         function ee2(t14, e19, i25) {
           return i25 && t14.nativeImport ? t14.nativeImport((function(s29) {
@@ -3711,14 +3711,14 @@ Default "index" lookups for the main are deprecated for ES modules.`, "Deprecati
             return m16 <= 0 ? x17 : x17.slice(0, m16);
           })(e19.filename)}` + (t14.opts.sourceMaps ? "+map" : "") + (e19.interopDefault ? ".i" : "") + `.${cs(e19.filename)}` + (e19.async ? ".mjs" : ".cjs");
           e19.jsx && e19.filename.endsWith("x") && (r9 += "x");
-          const o19 = t14.opts.fsCache, c21 = Nt(o19, r9);
-          if (!t14.opts.rebuildFsCache && (0, I17.existsSync)(c21)) {
-            const f36 = (0, I17.readFileSync)(c21, "utf8");
-            if (f36.endsWith(s29)) return ct2(t14, "[cache]", "[hit]", e19.filename, "~>", c21), f36;
+          const o19 = t14.opts.fsCache, c20 = Nt(o19, r9);
+          if (!t14.opts.rebuildFsCache && (0, I17.existsSync)(c20)) {
+            const f36 = (0, I17.readFileSync)(c20, "utf8");
+            if (f36.endsWith(s29)) return ct2(t14, "[cache]", "[hit]", e19.filename, "~>", c20), f36;
           }
           ct2(t14, "[cache]", "[miss]", e19.filename);
           const h12 = i25();
-          return h12.includes("__JITI_ERROR__") || ((0, I17.writeFileSync)(c21, h12 + s29, "utf8"), ct2(t14, "[cache]", "[store]", e19.filename, "~>", c21)), h12;
+          return h12.includes("__JITI_ERROR__") || ((0, I17.writeFileSync)(c20, h12 + s29, "utf8"), ct2(t14, "[cache]", "[store]", e19.filename, "~>", c20)), h12;
         }
         function Ir(t14) {
           if (t14.opts.fsCache === true && (t14.opts.fsCache = (function(e19) {
@@ -3750,7 +3750,7 @@ Default "index" lookups for the main are deprecated for ES modules.`, "Deprecati
           return i25.startsWith("#!") && (i25 = "// " + i25), i25;
         }
         function Ci(t14, e19, i25 = {}) {
-          const s29 = i25.id || (i25.filename ? li(i25.filename) : `_jitiEval.${i25.ext || (i25.async ? "mjs" : "js")}`), r9 = i25.filename || me(t14, s29, { async: i25.async }), o19 = i25.ext || hi(r9), c21 = i25.cache || t14.parentCache || {}, h12 = /\.[cm]?tsx?$/.test(o19), f36 = o19 === ".mjs" || o19 === ".js" && (function(D9) {
+          const s29 = i25.id || (i25.filename ? li(i25.filename) : `_jitiEval.${i25.ext || (i25.async ? "mjs" : "js")}`), r9 = i25.filename || me(t14, s29, { async: i25.async }), o19 = i25.ext || hi(r9), c20 = i25.cache || t14.parentCache || {}, h12 = /\.[cm]?tsx?$/.test(o19), f36 = o19 === ".mjs" || o19 === ".js" && (function(D9) {
             for (; D9 && D9 !== "." && D9 !== "/"; ) {
               D9 = Nt(D9, "..");
               try {
@@ -3778,9 +3778,9 @@ Default "index" lookups for the main are deprecated for ES modules.`, "Deprecati
           }
           const _7 = new F8.Module(r9);
           _7.filename = r9, t14.parentModule && (_7.parent = t14.parentModule, Array.isArray(t14.parentModule.children) && !t14.parentModule.children.includes(_7) && t14.parentModule.children.push(_7));
-          const T8 = fs(r9, t14.opts, { parentModule: _7, parentCache: c21, nativeImport: t14.nativeImport, onError: t14.onError, createRequire: t14.createRequire }, true);
+          const T8 = fs(r9, t14.opts, { parentModule: _7, parentCache: c20, nativeImport: t14.nativeImport, onError: t14.onError, createRequire: t14.createRequire }, true);
           let G7;
-          _7.require = T8, _7.path = Ie2(r9), _7.paths = F8.Module._nodeModulePaths(_7.path), c21[r9] = _7, t14.opts.moduleCache && (t14.nativeRequire.cache[r9] = _7);
+          _7.require = T8, _7.path = Ie2(r9), _7.paths = F8.Module._nodeModulePaths(_7.path), c20[r9] = _7, t14.opts.moduleCache && (t14.nativeRequire.cache[r9] = _7);
           const lt2 = (function(D9, ie2) {
             return `(${ie2?.async ? "async " : ""}function (exports, require, module, __filename, __dirname, jitiImport, jitiESMResolve) { ${D9}
 });`;
@@ -3837,14 +3837,14 @@ Default "index" lookups for the main are deprecated for ES modules.`, "Deprecati
           })(e19);
           typeof t14 == "string" && t14.startsWith("file://") && (t14 = ue2(t14));
           const o19 = r9.alias && Object.keys(r9.alias).length > 0 ? ts(r9.alias || {}) : void 0;
-          let c21;
+          let c20;
           if (r9.tsconfigPaths) {
             const { getTsconfig: U11, createPathsMatcher: K5 } = Et("./node_modules/.pnpm/get-tsconfig@4.14.0/node_modules/get-tsconfig/dist/index.cjs"), D9 = U11(typeof r9.tsconfigPaths == "string" ? r9.tsconfigPaths : Ie2(t14));
-            D9 && (c21 = K5(D9));
+            D9 && (c20 = K5(D9));
           }
           const h12 = ["typescript", "jiti", ...r9.nativeModules || []], f36 = new RegExp(`node_modules/(${h12.map((U11) => Xi2(U11)).join("|")})/`), x17 = [...r9.transformModules || []], m16 = new RegExp(`node_modules/(${x17.map((U11) => Xi2(U11)).join("|")})/`);
           t14 || (t14 = process.cwd()), !s29 && os(t14) && (t14 = Nt(t14, "_index.js"));
-          const b12 = Zt(t14), _7 = [...r9.extensions].filter((U11) => U11 !== ".js"), T8 = i25.createRequire(Ar ? t14.replace(/\//g, "\\") : t14), G7 = { filename: t14, url: b12, opts: r9, alias: o19, resolveTsConfigPaths: c21, nativeModules: h12, transformModules: x17, isNativeRe: f36, isTransformRe: m16, additionalExts: _7, nativeRequire: T8, onError: i25.onError, parentModule: i25.parentModule, parentCache: i25.parentCache, nativeImport: i25.nativeImport, createRequire: i25.createRequire };
+          const b12 = Zt(t14), _7 = [...r9.extensions].filter((U11) => U11 !== ".js"), T8 = i25.createRequire(Ar ? t14.replace(/\//g, "\\") : t14), G7 = { filename: t14, url: b12, opts: r9, alias: o19, resolveTsConfigPaths: c20, nativeModules: h12, transformModules: x17, isNativeRe: f36, isTransformRe: m16, additionalExts: _7, nativeRequire: T8, onError: i25.onError, parentModule: i25.parentModule, parentCache: i25.parentCache, nativeImport: i25.nativeImport, createRequire: i25.createRequire };
           return s29 || ct2(G7, "[init]", ...[["version:", or.rE], ["module-cache:", r9.moduleCache], ["fs-cache:", r9.fsCache], ["rebuild-fs-cache:", r9.rebuildFsCache], ["interop-defaults:", r9.interopDefault]].flat()), s29 || Ir(G7), Object.assign(function(U11) {
             return ii(G7, U11, { async: false });
           }, { cache: r9.moduleCache ? T8.cache : /* @__PURE__ */ Object.create(null), extensions: T8.extensions, main: T8.main, options: r9, resolve: Object.assign(function(U11, K5) {
@@ -3911,7 +3911,7 @@ var require_dist = __commonJS({
         throw new PartialJSON(`${i25} at position ${e19}`);
       }, l28 = (i25) => {
         throw new MalformedJSON(`${i25} at position ${e19}`);
-      }, n8 = () => (c21(), e19 >= s29 && a27("Unexpected end of input"), t14[e19] === '"' ? p27() : t14[e19] === "{" ? o19() : t14[e19] === "[" ? N8() : t14.substring(e19, e19 + 4) === "null" || options_1.Allow.NULL & r9 && s29 - e19 < 4 && "null".startsWith(t14.substring(e19)) ? (e19 += 4, null) : t14.substring(e19, e19 + 4) === "true" || options_1.Allow.BOOL & r9 && s29 - e19 < 4 && "true".startsWith(t14.substring(e19)) ? (e19 += 4, true) : t14.substring(e19, e19 + 5) === "false" || options_1.Allow.BOOL & r9 && s29 - e19 < 5 && "false".startsWith(t14.substring(e19)) ? (e19 += 5, false) : t14.substring(e19, e19 + 8) === "Infinity" || options_1.Allow.INFINITY & r9 && s29 - e19 < 8 && "Infinity".startsWith(t14.substring(e19)) ? (e19 += 8, 1 / 0) : t14.substring(e19, e19 + 9) === "-Infinity" || options_1.Allow._INFINITY & r9 && 1 < s29 - e19 && s29 - e19 < 9 && "-Infinity".startsWith(t14.substring(e19)) ? (e19 += 9, -1 / 0) : t14.substring(e19, e19 + 3) === "NaN" || options_1.Allow.NAN & r9 && s29 - e19 < 3 && "NaN".startsWith(t14.substring(e19)) ? (e19 += 3, NaN) : O8()), p27 = () => {
+      }, n8 = () => (c20(), e19 >= s29 && a27("Unexpected end of input"), t14[e19] === '"' ? p27() : t14[e19] === "{" ? o19() : t14[e19] === "[" ? N8() : t14.substring(e19, e19 + 4) === "null" || options_1.Allow.NULL & r9 && s29 - e19 < 4 && "null".startsWith(t14.substring(e19)) ? (e19 += 4, null) : t14.substring(e19, e19 + 4) === "true" || options_1.Allow.BOOL & r9 && s29 - e19 < 4 && "true".startsWith(t14.substring(e19)) ? (e19 += 4, true) : t14.substring(e19, e19 + 5) === "false" || options_1.Allow.BOOL & r9 && s29 - e19 < 5 && "false".startsWith(t14.substring(e19)) ? (e19 += 5, false) : t14.substring(e19, e19 + 8) === "Infinity" || options_1.Allow.INFINITY & r9 && s29 - e19 < 8 && "Infinity".startsWith(t14.substring(e19)) ? (e19 += 8, 1 / 0) : t14.substring(e19, e19 + 9) === "-Infinity" || options_1.Allow._INFINITY & r9 && 1 < s29 - e19 && s29 - e19 < 9 && "-Infinity".startsWith(t14.substring(e19)) ? (e19 += 9, -1 / 0) : t14.substring(e19, e19 + 3) === "NaN" || options_1.Allow.NAN & r9 && s29 - e19 < 3 && "NaN".startsWith(t14.substring(e19)) ? (e19 += 3, NaN) : O8()), p27 = () => {
         const i25 = e19;
         let u21 = false;
         for (e19++; e19 < s29 && (t14[e19] !== '"' || u21 && t14[e19 - 1] === "\\"); ) u21 = t14[e19] === "\\" ? !u21 : false, e19++;
@@ -3927,13 +3927,13 @@ var require_dist = __commonJS({
         }
         a27("Unterminated string literal");
       }, o19 = () => {
-        e19++, c21();
+        e19++, c20();
         const i25 = {};
         try {
           for (; t14[e19] !== "}"; ) {
-            if (c21(), e19 >= s29 && options_1.Allow.OBJ & r9) return i25;
+            if (c20(), e19 >= s29 && options_1.Allow.OBJ & r9) return i25;
             const u21 = p27();
-            c21(), e19++;
+            c20(), e19++;
             try {
               const f36 = n8();
               i25[u21] = f36;
@@ -3941,7 +3941,7 @@ var require_dist = __commonJS({
               if (options_1.Allow.OBJ & r9) return i25;
               throw f36;
             }
-            c21(), t14[e19] === "," && e19++;
+            c20(), t14[e19] === "," && e19++;
           }
         } catch {
           if (options_1.Allow.OBJ & r9) return i25;
@@ -3952,7 +3952,7 @@ var require_dist = __commonJS({
         e19++;
         const i25 = [];
         try {
-          for (; t14[e19] !== "]"; ) i25.push(n8()), c21(), t14[e19] === "," && e19++;
+          for (; t14[e19] !== "]"; ) i25.push(n8()), c20(), t14[e19] === "," && e19++;
         } catch {
           if (options_1.Allow.ARR & r9) return i25;
           a27("Expected ']' at end of array");
@@ -3984,7 +3984,7 @@ var require_dist = __commonJS({
             l28(String(f36));
           }
         }
-      }, c21 = () => {
+      }, c20 = () => {
         for (; e19 < s29 && ` 
 \r	`.includes(t14[e19]); ) e19++;
       };
@@ -3992,4340 +3992,6 @@ var require_dist = __commonJS({
     };
     var parse2 = parseJSON;
     exports.parse = parse2;
-  }
-});
-
-// node_modules/yaml/dist/nodes/identity.js
-var require_identity = __commonJS({
-  "node_modules/yaml/dist/nodes/identity.js"(exports) {
-    "use strict";
-    var ALIAS = /* @__PURE__ */ Symbol.for("yaml.alias");
-    var DOC = /* @__PURE__ */ Symbol.for("yaml.document");
-    var MAP = /* @__PURE__ */ Symbol.for("yaml.map");
-    var PAIR = /* @__PURE__ */ Symbol.for("yaml.pair");
-    var SCALAR = /* @__PURE__ */ Symbol.for("yaml.scalar");
-    var SEQ = /* @__PURE__ */ Symbol.for("yaml.seq");
-    var NODE_TYPE = /* @__PURE__ */ Symbol.for("yaml.node.type");
-    var isAlias = (s29) => !!s29 && typeof s29 == "object" && s29[NODE_TYPE] === ALIAS;
-    var isDocument = (s29) => !!s29 && typeof s29 == "object" && s29[NODE_TYPE] === DOC;
-    var isMap = (s29) => !!s29 && typeof s29 == "object" && s29[NODE_TYPE] === MAP;
-    var isPair = (s29) => !!s29 && typeof s29 == "object" && s29[NODE_TYPE] === PAIR;
-    var isScalar = (s29) => !!s29 && typeof s29 == "object" && s29[NODE_TYPE] === SCALAR;
-    var isSeq = (s29) => !!s29 && typeof s29 == "object" && s29[NODE_TYPE] === SEQ;
-    function isCollection(s29) {
-      if (s29 && typeof s29 == "object") switch (s29[NODE_TYPE]) {
-        case MAP:
-        case SEQ:
-          return true;
-      }
-      return false;
-    }
-    function isNode(s29) {
-      if (s29 && typeof s29 == "object") switch (s29[NODE_TYPE]) {
-        case ALIAS:
-        case MAP:
-        case SCALAR:
-        case SEQ:
-          return true;
-      }
-      return false;
-    }
-    var hasAnchor = (s29) => (isScalar(s29) || isCollection(s29)) && !!s29.anchor;
-    exports.ALIAS = ALIAS, exports.DOC = DOC, exports.MAP = MAP, exports.NODE_TYPE = NODE_TYPE, exports.PAIR = PAIR, exports.SCALAR = SCALAR, exports.SEQ = SEQ, exports.hasAnchor = hasAnchor, exports.isAlias = isAlias, exports.isCollection = isCollection, exports.isDocument = isDocument, exports.isMap = isMap, exports.isNode = isNode, exports.isPair = isPair, exports.isScalar = isScalar, exports.isSeq = isSeq;
-  }
-});
-
-// node_modules/yaml/dist/visit.js
-var require_visit = __commonJS({
-  "node_modules/yaml/dist/visit.js"(exports) {
-    "use strict";
-    var identity = require_identity();
-    var BREAK = /* @__PURE__ */ Symbol("break visit");
-    var SKIP = /* @__PURE__ */ Symbol("skip children");
-    var REMOVE = /* @__PURE__ */ Symbol("remove node");
-    function visit(e19, l28) {
-      const i25 = initVisitor(l28);
-      identity.isDocument(e19) ? visit_(null, e19.contents, i25, Object.freeze([e19])) === REMOVE && (e19.contents = null) : visit_(null, e19, i25, Object.freeze([]));
-    }
-    visit.BREAK = BREAK, visit.SKIP = SKIP, visit.REMOVE = REMOVE;
-    function visit_(e19, l28, i25, c21) {
-      const s29 = callVisitor(e19, l28, i25, c21);
-      if (identity.isNode(s29) || identity.isPair(s29)) return replaceNode(e19, c21, s29), visit_(e19, s29, i25, c21);
-      if (typeof s29 != "symbol") {
-        if (identity.isCollection(l28)) {
-          c21 = Object.freeze(c21.concat(l28));
-          for (let t14 = 0; t14 < l28.items.length; ++t14) {
-            const n8 = visit_(t14, l28.items[t14], i25, c21);
-            if (typeof n8 == "number") t14 = n8 - 1;
-            else {
-              if (n8 === BREAK) return BREAK;
-              n8 === REMOVE && (l28.items.splice(t14, 1), t14 -= 1);
-            }
-          }
-        } else if (identity.isPair(l28)) {
-          c21 = Object.freeze(c21.concat(l28));
-          const t14 = visit_("key", l28.key, i25, c21);
-          if (t14 === BREAK) return BREAK;
-          t14 === REMOVE && (l28.key = null);
-          const n8 = visit_("value", l28.value, i25, c21);
-          if (n8 === BREAK) return BREAK;
-          n8 === REMOVE && (l28.value = null);
-        }
-      }
-      return s29;
-    }
-    async function visitAsync(e19, l28) {
-      const i25 = initVisitor(l28);
-      identity.isDocument(e19) ? await visitAsync_(null, e19.contents, i25, Object.freeze([e19])) === REMOVE && (e19.contents = null) : await visitAsync_(null, e19, i25, Object.freeze([]));
-    }
-    visitAsync.BREAK = BREAK, visitAsync.SKIP = SKIP, visitAsync.REMOVE = REMOVE;
-    async function visitAsync_(e19, l28, i25, c21) {
-      const s29 = await callVisitor(e19, l28, i25, c21);
-      if (identity.isNode(s29) || identity.isPair(s29)) return replaceNode(e19, c21, s29), visitAsync_(e19, s29, i25, c21);
-      if (typeof s29 != "symbol") {
-        if (identity.isCollection(l28)) {
-          c21 = Object.freeze(c21.concat(l28));
-          for (let t14 = 0; t14 < l28.items.length; ++t14) {
-            const n8 = await visitAsync_(t14, l28.items[t14], i25, c21);
-            if (typeof n8 == "number") t14 = n8 - 1;
-            else {
-              if (n8 === BREAK) return BREAK;
-              n8 === REMOVE && (l28.items.splice(t14, 1), t14 -= 1);
-            }
-          }
-        } else if (identity.isPair(l28)) {
-          c21 = Object.freeze(c21.concat(l28));
-          const t14 = await visitAsync_("key", l28.key, i25, c21);
-          if (t14 === BREAK) return BREAK;
-          t14 === REMOVE && (l28.key = null);
-          const n8 = await visitAsync_("value", l28.value, i25, c21);
-          if (n8 === BREAK) return BREAK;
-          n8 === REMOVE && (l28.value = null);
-        }
-      }
-      return s29;
-    }
-    function initVisitor(e19) {
-      return typeof e19 == "object" && (e19.Collection || e19.Node || e19.Value) ? Object.assign({ Alias: e19.Node, Map: e19.Node, Scalar: e19.Node, Seq: e19.Node }, e19.Value && { Map: e19.Value, Scalar: e19.Value, Seq: e19.Value }, e19.Collection && { Map: e19.Collection, Seq: e19.Collection }, e19) : e19;
-    }
-    function callVisitor(e19, l28, i25, c21) {
-      if (typeof i25 == "function") return i25(e19, l28, c21);
-      if (identity.isMap(l28)) return i25.Map?.(e19, l28, c21);
-      if (identity.isSeq(l28)) return i25.Seq?.(e19, l28, c21);
-      if (identity.isPair(l28)) return i25.Pair?.(e19, l28, c21);
-      if (identity.isScalar(l28)) return i25.Scalar?.(e19, l28, c21);
-      if (identity.isAlias(l28)) return i25.Alias?.(e19, l28, c21);
-    }
-    function replaceNode(e19, l28, i25) {
-      const c21 = l28[l28.length - 1];
-      if (identity.isCollection(c21)) c21.items[e19] = i25;
-      else if (identity.isPair(c21)) e19 === "key" ? c21.key = i25 : c21.value = i25;
-      else if (identity.isDocument(c21)) c21.contents = i25;
-      else {
-        const s29 = identity.isAlias(c21) ? "alias" : "scalar";
-        throw new Error(`Cannot replace node with ${s29} parent`);
-      }
-    }
-    exports.visit = visit, exports.visitAsync = visitAsync;
-  }
-});
-
-// node_modules/yaml/dist/doc/directives.js
-var require_directives = __commonJS({
-  "node_modules/yaml/dist/doc/directives.js"(exports) {
-    "use strict";
-    var identity = require_identity();
-    var visit = require_visit();
-    var escapeChars = { "!": "%21", ",": "%2C", "[": "%5B", "]": "%5D", "{": "%7B", "}": "%7D" };
-    var escapeTagName = (r9) => r9.replace(/[!,[\]{}]/g, (t14) => escapeChars[t14]);
-    var Directives = class _Directives {
-      constructor(t14, e19) {
-        this.docStart = null, this.docEnd = false, this.yaml = Object.assign({}, _Directives.defaultYaml, t14), this.tags = Object.assign({}, _Directives.defaultTags, e19);
-      }
-      clone() {
-        const t14 = new _Directives(this.yaml, this.tags);
-        return t14.docStart = this.docStart, t14;
-      }
-      atDocument() {
-        const t14 = new _Directives(this.yaml, this.tags);
-        switch (this.yaml.version) {
-          case "1.1":
-            this.atNextDocument = true;
-            break;
-          case "1.2":
-            this.atNextDocument = false, this.yaml = { explicit: _Directives.defaultYaml.explicit, version: "1.2" }, this.tags = Object.assign({}, _Directives.defaultTags);
-            break;
-        }
-        return t14;
-      }
-      add(t14, e19) {
-        this.atNextDocument && (this.yaml = { explicit: _Directives.defaultYaml.explicit, version: "1.1" }, this.tags = Object.assign({}, _Directives.defaultTags), this.atNextDocument = false);
-        const i25 = t14.trim().split(/[ \t]+/), n8 = i25.shift();
-        switch (n8) {
-          case "%TAG": {
-            if (i25.length !== 2 && (e19(0, "%TAG directive should contain exactly two parts"), i25.length < 2)) return false;
-            const [s29, a27] = i25;
-            return this.tags[s29] = a27, true;
-          }
-          case "%YAML": {
-            if (this.yaml.explicit = true, i25.length !== 1) return e19(0, "%YAML directive should contain exactly one part"), false;
-            const [s29] = i25;
-            if (s29 === "1.1" || s29 === "1.2") return this.yaml.version = s29, true;
-            {
-              const a27 = /^\d+\.\d+$/.test(s29);
-              return e19(6, `Unsupported YAML version ${s29}`, a27), false;
-            }
-          }
-          default:
-            return e19(0, `Unknown directive ${n8}`, true), false;
-        }
-      }
-      tagName(t14, e19) {
-        if (t14 === "!") return "!";
-        if (t14[0] !== "!") return e19(`Not a valid tag: ${t14}`), null;
-        if (t14[1] === "<") {
-          const a27 = t14.slice(2, -1);
-          return a27 === "!" || a27 === "!!" ? (e19(`Verbatim tags aren't resolved, so ${t14} is invalid.`), null) : (t14[t14.length - 1] !== ">" && e19("Verbatim tags must end with a >"), a27);
-        }
-        const [, i25, n8] = t14.match(/^(.*!)([^!]*)$/s);
-        n8 || e19(`The ${t14} tag has no suffix`);
-        const s29 = this.tags[i25];
-        if (s29) try {
-          return s29 + decodeURIComponent(n8);
-        } catch (a27) {
-          return e19(String(a27)), null;
-        }
-        return i25 === "!" ? t14 : (e19(`Could not resolve tag: ${t14}`), null);
-      }
-      tagString(t14) {
-        for (const [e19, i25] of Object.entries(this.tags)) if (t14.startsWith(i25)) return e19 + escapeTagName(t14.substring(i25.length));
-        return t14[0] === "!" ? t14 : `!<${t14}>`;
-      }
-      toString(t14) {
-        const e19 = this.yaml.explicit ? [`%YAML ${this.yaml.version || "1.2"}`] : [], i25 = Object.entries(this.tags);
-        let n8;
-        if (t14 && i25.length > 0 && identity.isNode(t14.contents)) {
-          const s29 = {};
-          visit.visit(t14.contents, (a27, l28) => {
-            identity.isNode(l28) && l28.tag && (s29[l28.tag] = true);
-          }), n8 = Object.keys(s29);
-        } else n8 = [];
-        for (const [s29, a27] of i25) s29 === "!!" && a27 === "tag:yaml.org,2002:" || (!t14 || n8.some((l28) => l28.startsWith(a27))) && e19.push(`%TAG ${s29} ${a27}`);
-        return e19.join(`
-`);
-      }
-    };
-    Directives.defaultYaml = { explicit: false, version: "1.2" }, Directives.defaultTags = { "!!": "tag:yaml.org,2002:" }, exports.Directives = Directives;
-  }
-});
-
-// node_modules/yaml/dist/doc/anchors.js
-var require_anchors = __commonJS({
-  "node_modules/yaml/dist/doc/anchors.js"(exports) {
-    "use strict";
-    var identity = require_identity();
-    var visit = require_visit();
-    function anchorIsValid(e19) {
-      if (/[\x00-\x19\s,[\]{}]/.test(e19)) {
-        const o19 = `Anchor must not contain whitespace or control characters: ${JSON.stringify(e19)}`;
-        throw new Error(o19);
-      }
-      return true;
-    }
-    function anchorNames(e19) {
-      const t14 = /* @__PURE__ */ new Set();
-      return visit.visit(e19, { Value(o19, n8) {
-        n8.anchor && t14.add(n8.anchor);
-      } }), t14;
-    }
-    function findNewAnchor(e19, t14) {
-      for (let o19 = 1; ; ++o19) {
-        const n8 = `${e19}${o19}`;
-        if (!t14.has(n8)) return n8;
-      }
-    }
-    function createNodeAnchors(e19, t14) {
-      const o19 = [], n8 = /* @__PURE__ */ new Map();
-      let s29 = null;
-      return { onAnchor: (c21) => {
-        o19.push(c21), s29 ?? (s29 = anchorNames(e19));
-        const r9 = findNewAnchor(t14, s29);
-        return s29.add(r9), r9;
-      }, setAnchors: () => {
-        for (const c21 of o19) {
-          const r9 = n8.get(c21);
-          if (typeof r9 == "object" && r9.anchor && (identity.isScalar(r9.node) || identity.isCollection(r9.node))) r9.node.anchor = r9.anchor;
-          else {
-            const a27 = new Error("Failed to resolve repeated object (this should not happen)");
-            throw a27.source = c21, a27;
-          }
-        }
-      }, sourceObjects: n8 };
-    }
-    exports.anchorIsValid = anchorIsValid, exports.anchorNames = anchorNames, exports.createNodeAnchors = createNodeAnchors, exports.findNewAnchor = findNewAnchor;
-  }
-});
-
-// node_modules/yaml/dist/doc/applyReviver.js
-var require_applyReviver = __commonJS({
-  "node_modules/yaml/dist/doc/applyReviver.js"(exports) {
-    "use strict";
-    function applyReviver(s29, i25, c21, e19) {
-      if (e19 && typeof e19 == "object") if (Array.isArray(e19)) for (let t14 = 0, f36 = e19.length; t14 < f36; ++t14) {
-        const n8 = e19[t14], o19 = applyReviver(s29, e19, String(t14), n8);
-        o19 === void 0 ? delete e19[t14] : o19 !== n8 && (e19[t14] = o19);
-      }
-      else if (e19 instanceof Map) for (const t14 of Array.from(e19.keys())) {
-        const f36 = e19.get(t14), n8 = applyReviver(s29, e19, t14, f36);
-        n8 === void 0 ? e19.delete(t14) : n8 !== f36 && e19.set(t14, n8);
-      }
-      else if (e19 instanceof Set) for (const t14 of Array.from(e19)) {
-        const f36 = applyReviver(s29, e19, t14, t14);
-        f36 === void 0 ? e19.delete(t14) : f36 !== t14 && (e19.delete(t14), e19.add(f36));
-      }
-      else for (const [t14, f36] of Object.entries(e19)) {
-        const n8 = applyReviver(s29, e19, t14, f36);
-        n8 === void 0 ? delete e19[t14] : n8 !== f36 && (e19[t14] = n8);
-      }
-      return s29.call(i25, c21, e19);
-    }
-    exports.applyReviver = applyReviver;
-  }
-});
-
-// node_modules/yaml/dist/nodes/toJS.js
-var require_toJS = __commonJS({
-  "node_modules/yaml/dist/nodes/toJS.js"(exports) {
-    "use strict";
-    var identity = require_identity();
-    function toJS(r9, o19, n8) {
-      if (Array.isArray(r9)) return r9.map((t14, e19) => toJS(t14, String(e19), n8));
-      if (r9 && typeof r9.toJSON == "function") {
-        if (!n8 || !identity.hasAnchor(r9)) return r9.toJSON(o19, n8);
-        const t14 = { aliasCount: 0, count: 1, res: void 0 };
-        n8.anchors.set(r9, t14), n8.onCreate = (i25) => {
-          t14.res = i25, delete n8.onCreate;
-        };
-        const e19 = r9.toJSON(o19, n8);
-        return n8.onCreate && n8.onCreate(e19), e19;
-      }
-      return typeof r9 == "bigint" && !n8?.keep ? Number(r9) : r9;
-    }
-    exports.toJS = toJS;
-  }
-});
-
-// node_modules/yaml/dist/nodes/Node.js
-var require_Node = __commonJS({
-  "node_modules/yaml/dist/nodes/Node.js"(exports) {
-    "use strict";
-    var applyReviver = require_applyReviver();
-    var identity = require_identity();
-    var toJS = require_toJS();
-    var NodeBase = class {
-      constructor(e19) {
-        Object.defineProperty(this, identity.NODE_TYPE, { value: e19 });
-      }
-      clone() {
-        const e19 = Object.create(Object.getPrototypeOf(this), Object.getOwnPropertyDescriptors(this));
-        return this.range && (e19.range = this.range.slice()), e19;
-      }
-      toJS(e19, { mapAsMap: n8, maxAliasCount: r9, onAnchor: s29, reviver: o19 } = {}) {
-        if (!identity.isDocument(e19)) throw new TypeError("A document argument is required");
-        const i25 = { anchors: /* @__PURE__ */ new Map(), doc: e19, keep: true, mapAsMap: n8 === true, mapKeyWarned: false, maxAliasCount: typeof r9 == "number" ? r9 : 100 }, t14 = toJS.toJS(this, "", i25);
-        if (typeof s29 == "function") for (const { count: a27, res: c21 } of i25.anchors.values()) s29(c21, a27);
-        return typeof o19 == "function" ? applyReviver.applyReviver(o19, { "": t14 }, "", t14) : t14;
-      }
-    };
-    exports.NodeBase = NodeBase;
-  }
-});
-
-// node_modules/yaml/dist/nodes/Alias.js
-var require_Alias = __commonJS({
-  "node_modules/yaml/dist/nodes/Alias.js"(exports) {
-    "use strict";
-    var anchors = require_anchors();
-    var visit = require_visit();
-    var identity = require_identity();
-    var Node = require_Node();
-    var toJS = require_toJS();
-    var Alias = class extends Node.NodeBase {
-      constructor(s29) {
-        super(identity.ALIAS), this.source = s29, Object.defineProperty(this, "tag", { set() {
-          throw new Error("Alias nodes cannot have tags");
-        } });
-      }
-      resolve(s29, r9) {
-        if (r9?.maxAliasCount === 0) throw new ReferenceError("Alias resolution is disabled");
-        let e19;
-        r9?.aliasResolveCache ? e19 = r9.aliasResolveCache : (e19 = [], visit.visit(s29, { Node: (i25, o19) => {
-          (identity.isAlias(o19) || identity.hasAnchor(o19)) && e19.push(o19);
-        } }), r9 && (r9.aliasResolveCache = e19));
-        let t14;
-        for (const i25 of e19) {
-          if (i25 === this) break;
-          i25.anchor === this.source && (t14 = i25);
-        }
-        return t14;
-      }
-      toJSON(s29, r9) {
-        if (!r9) return { source: this.source };
-        const { anchors: e19, doc: t14, maxAliasCount: i25 } = r9, o19 = this.resolve(t14, r9);
-        if (!o19) {
-          const u21 = `Unresolved alias (the anchor must be set before the alias): ${this.source}`;
-          throw new ReferenceError(u21);
-        }
-        let a27 = e19.get(o19);
-        if (a27 || (toJS.toJS(o19, null, r9), a27 = e19.get(o19)), a27?.res === void 0) {
-          const u21 = "This should not happen: Alias anchor was not resolved?";
-          throw new ReferenceError(u21);
-        }
-        if (i25 >= 0 && (a27.count += 1, a27.aliasCount === 0 && (a27.aliasCount = getAliasCount(t14, o19, e19)), a27.count * a27.aliasCount > i25)) {
-          const u21 = "Excessive alias count indicates a resource exhaustion attack";
-          throw new ReferenceError(u21);
-        }
-        return a27.res;
-      }
-      toString(s29, r9, e19) {
-        const t14 = `*${this.source}`;
-        if (s29) {
-          if (anchors.anchorIsValid(this.source), s29.options.verifyAliasOrder && !s29.anchors.has(this.source)) {
-            const i25 = `Unresolved alias (the anchor must be set before the alias): ${this.source}`;
-            throw new Error(i25);
-          }
-          if (s29.implicitKey) return `${t14} `;
-        }
-        return t14;
-      }
-    };
-    function getAliasCount(n8, s29, r9) {
-      if (identity.isAlias(s29)) {
-        const e19 = s29.resolve(n8), t14 = r9 && e19 && r9.get(e19);
-        return t14 ? t14.count * t14.aliasCount : 0;
-      } else if (identity.isCollection(s29)) {
-        let e19 = 0;
-        for (const t14 of s29.items) {
-          const i25 = getAliasCount(n8, t14, r9);
-          i25 > e19 && (e19 = i25);
-        }
-        return e19;
-      } else if (identity.isPair(s29)) {
-        const e19 = getAliasCount(n8, s29.key, r9), t14 = getAliasCount(n8, s29.value, r9);
-        return Math.max(e19, t14);
-      }
-      return 1;
-    }
-    exports.Alias = Alias;
-  }
-});
-
-// node_modules/yaml/dist/nodes/Scalar.js
-var require_Scalar = __commonJS({
-  "node_modules/yaml/dist/nodes/Scalar.js"(exports) {
-    "use strict";
-    var identity = require_identity();
-    var Node = require_Node();
-    var toJS = require_toJS();
-    var isScalarValue = (e19) => !e19 || typeof e19 != "function" && typeof e19 != "object";
-    var Scalar = class extends Node.NodeBase {
-      constructor(t14) {
-        super(identity.SCALAR), this.value = t14;
-      }
-      toJSON(t14, r9) {
-        return r9?.keep ? this.value : toJS.toJS(this.value, t14, r9);
-      }
-      toString() {
-        return String(this.value);
-      }
-    };
-    Scalar.BLOCK_FOLDED = "BLOCK_FOLDED", Scalar.BLOCK_LITERAL = "BLOCK_LITERAL", Scalar.PLAIN = "PLAIN", Scalar.QUOTE_DOUBLE = "QUOTE_DOUBLE", Scalar.QUOTE_SINGLE = "QUOTE_SINGLE", exports.Scalar = Scalar, exports.isScalarValue = isScalarValue;
-  }
-});
-
-// node_modules/yaml/dist/doc/createNode.js
-var require_createNode = __commonJS({
-  "node_modules/yaml/dist/doc/createNode.js"(exports) {
-    "use strict";
-    var Alias = require_Alias();
-    var identity = require_identity();
-    var Scalar = require_Scalar();
-    var defaultTagPrefix = "tag:yaml.org,2002:";
-    function findTagObject(n8, e19, o19) {
-      if (e19) {
-        const r9 = o19.filter((s29) => s29.tag === e19), c21 = r9.find((s29) => !s29.format) ?? r9[0];
-        if (!c21) throw new Error(`Tag ${e19} not found`);
-        return c21;
-      }
-      return o19.find((r9) => r9.identify?.(n8) && !r9.format);
-    }
-    function createNode(n8, e19, o19) {
-      if (identity.isDocument(n8) && (n8 = n8.contents), identity.isNode(n8)) return n8;
-      if (identity.isPair(n8)) {
-        const f36 = o19.schema[identity.MAP].createNode?.(o19.schema, null, o19);
-        return f36.items.push(n8), f36;
-      }
-      (n8 instanceof String || n8 instanceof Number || n8 instanceof Boolean || typeof BigInt < "u" && n8 instanceof BigInt) && (n8 = n8.valueOf());
-      const { aliasDuplicateObjects: r9, onAnchor: c21, onTagObj: s29, schema: d17, sourceObjects: h12 } = o19;
-      let t14;
-      if (r9 && n8 && typeof n8 == "object") {
-        if (t14 = h12.get(n8), t14) return t14.anchor ?? (t14.anchor = c21(n8)), new Alias.Alias(t14.anchor);
-        t14 = { anchor: null, node: null }, h12.set(n8, t14);
-      }
-      e19?.startsWith("!!") && (e19 = defaultTagPrefix + e19.slice(2));
-      let i25 = findTagObject(n8, e19, d17.tags);
-      if (!i25) {
-        if (n8 && typeof n8.toJSON == "function" && (n8 = n8.toJSON()), !n8 || typeof n8 != "object") {
-          const f36 = new Scalar.Scalar(n8);
-          return t14 && (t14.node = f36), f36;
-        }
-        i25 = n8 instanceof Map ? d17[identity.MAP] : Symbol.iterator in Object(n8) ? d17[identity.SEQ] : d17[identity.MAP];
-      }
-      s29 && (s29(i25), delete o19.onTagObj);
-      const a27 = i25?.createNode ? i25.createNode(o19.schema, n8, o19) : typeof i25?.nodeClass?.from == "function" ? i25.nodeClass.from(o19.schema, n8, o19) : new Scalar.Scalar(n8);
-      return e19 ? a27.tag = e19 : i25.default || (a27.tag = i25.tag), t14 && (t14.node = a27), a27;
-    }
-    exports.createNode = createNode;
-  }
-});
-
-// node_modules/yaml/dist/nodes/Collection.js
-var require_Collection = __commonJS({
-  "node_modules/yaml/dist/nodes/Collection.js"(exports) {
-    "use strict";
-    var createNode = require_createNode();
-    var identity = require_identity();
-    var Node = require_Node();
-    function collectionFromPath(i25, s29, t14) {
-      let e19 = t14;
-      for (let n8 = s29.length - 1; n8 >= 0; --n8) {
-        const r9 = s29[n8];
-        if (typeof r9 == "number" && Number.isInteger(r9) && r9 >= 0) {
-          const o19 = [];
-          o19[r9] = e19, e19 = o19;
-        } else e19 = /* @__PURE__ */ new Map([[r9, e19]]);
-      }
-      return createNode.createNode(e19, void 0, { aliasDuplicateObjects: false, keepUndefined: false, onAnchor: () => {
-        throw new Error("This should not happen, please report a bug.");
-      }, schema: i25, sourceObjects: /* @__PURE__ */ new Map() });
-    }
-    var isEmptyPath = (i25) => i25 == null || typeof i25 == "object" && !!i25[Symbol.iterator]().next().done;
-    var Collection = class extends Node.NodeBase {
-      constructor(s29, t14) {
-        super(s29), Object.defineProperty(this, "schema", { value: t14, configurable: true, enumerable: false, writable: true });
-      }
-      clone(s29) {
-        const t14 = Object.create(Object.getPrototypeOf(this), Object.getOwnPropertyDescriptors(this));
-        return s29 && (t14.schema = s29), t14.items = t14.items.map((e19) => identity.isNode(e19) || identity.isPair(e19) ? e19.clone(s29) : e19), this.range && (t14.range = this.range.slice()), t14;
-      }
-      addIn(s29, t14) {
-        if (isEmptyPath(s29)) this.add(t14);
-        else {
-          const [e19, ...n8] = s29, r9 = this.get(e19, true);
-          if (identity.isCollection(r9)) r9.addIn(n8, t14);
-          else if (r9 === void 0 && this.schema) this.set(e19, collectionFromPath(this.schema, n8, t14));
-          else throw new Error(`Expected YAML collection at ${e19}. Remaining path: ${n8}`);
-        }
-      }
-      deleteIn(s29) {
-        const [t14, ...e19] = s29;
-        if (e19.length === 0) return this.delete(t14);
-        const n8 = this.get(t14, true);
-        if (identity.isCollection(n8)) return n8.deleteIn(e19);
-        throw new Error(`Expected YAML collection at ${t14}. Remaining path: ${e19}`);
-      }
-      getIn(s29, t14) {
-        const [e19, ...n8] = s29, r9 = this.get(e19, true);
-        return n8.length === 0 ? !t14 && identity.isScalar(r9) ? r9.value : r9 : identity.isCollection(r9) ? r9.getIn(n8, t14) : void 0;
-      }
-      hasAllNullValues(s29) {
-        return this.items.every((t14) => {
-          if (!identity.isPair(t14)) return false;
-          const e19 = t14.value;
-          return e19 == null || s29 && identity.isScalar(e19) && e19.value == null && !e19.commentBefore && !e19.comment && !e19.tag;
-        });
-      }
-      hasIn(s29) {
-        const [t14, ...e19] = s29;
-        if (e19.length === 0) return this.has(t14);
-        const n8 = this.get(t14, true);
-        return identity.isCollection(n8) ? n8.hasIn(e19) : false;
-      }
-      setIn(s29, t14) {
-        const [e19, ...n8] = s29;
-        if (n8.length === 0) this.set(e19, t14);
-        else {
-          const r9 = this.get(e19, true);
-          if (identity.isCollection(r9)) r9.setIn(n8, t14);
-          else if (r9 === void 0 && this.schema) this.set(e19, collectionFromPath(this.schema, n8, t14));
-          else throw new Error(`Expected YAML collection at ${e19}. Remaining path: ${n8}`);
-        }
-      }
-    };
-    exports.Collection = Collection, exports.collectionFromPath = collectionFromPath, exports.isEmptyPath = isEmptyPath;
-  }
-});
-
-// node_modules/yaml/dist/stringify/stringifyComment.js
-var require_stringifyComment = __commonJS({
-  "node_modules/yaml/dist/stringify/stringifyComment.js"(exports) {
-    "use strict";
-    var stringifyComment = (n8) => n8.replace(/^(?!$)(?: $)?/gm, "#");
-    function indentComment(n8, e19) {
-      return /^\n+$/.test(n8) ? n8.substring(1) : e19 ? n8.replace(/^(?! *$)/gm, e19) : n8;
-    }
-    var lineComment = (n8, e19, t14) => n8.endsWith(`
-`) ? indentComment(t14, e19) : t14.includes(`
-`) ? `
-` + indentComment(t14, e19) : (n8.endsWith(" ") ? "" : " ") + t14;
-    exports.indentComment = indentComment, exports.lineComment = lineComment, exports.stringifyComment = stringifyComment;
-  }
-});
-
-// node_modules/yaml/dist/stringify/foldFlowLines.js
-var require_foldFlowLines = __commonJS({
-  "node_modules/yaml/dist/stringify/foldFlowLines.js"(exports) {
-    "use strict";
-    var FOLD_FLOW = "flow";
-    var FOLD_BLOCK = "block";
-    var FOLD_QUOTED = "quoted";
-    function foldFlowLines(e19, f36, a27 = "flow", { indentAtStart: p27, lineWidth: r9 = 80, minContentWidth: c21 = 20, onFold: w7, onOverflow: D9 } = {}) {
-      if (!r9 || r9 < 0) return e19;
-      r9 < c21 && (c21 = 0);
-      const i25 = Math.max(1 + c21, 1 + r9 - f36.length);
-      if (e19.length <= i25) return e19;
-      const u21 = [], F8 = {};
-      let h12 = r9 - f36.length;
-      typeof p27 == "number" && (p27 > r9 - Math.max(2, c21) ? u21.push(0) : h12 = r9 - p27);
-      let L10, o19, g17 = false, s29 = -1, _7 = -1, b12 = -1;
-      a27 === FOLD_BLOCK && (s29 = consumeMoreIndentedLines(e19, s29, f36.length), s29 !== -1 && (h12 = s29 + i25));
-      for (let n8; n8 = e19[s29 += 1]; ) {
-        if (a27 === FOLD_QUOTED && n8 === "\\") {
-          switch (_7 = s29, e19[s29 + 1]) {
-            case "x":
-              s29 += 3;
-              break;
-            case "u":
-              s29 += 5;
-              break;
-            case "U":
-              s29 += 9;
-              break;
-            default:
-              s29 += 1;
-          }
-          b12 = s29;
-        }
-        if (n8 === `
-`) a27 === FOLD_BLOCK && (s29 = consumeMoreIndentedLines(e19, s29, f36.length)), h12 = s29 + f36.length + i25, L10 = void 0;
-        else {
-          if (n8 === " " && o19 && o19 !== " " && o19 !== `
-` && o19 !== "	") {
-            const l28 = e19[s29 + 1];
-            l28 && l28 !== " " && l28 !== `
-` && l28 !== "	" && (L10 = s29);
-          }
-          if (s29 >= h12) if (L10) u21.push(L10), h12 = L10 + i25, L10 = void 0;
-          else if (a27 === FOLD_QUOTED) {
-            for (; o19 === " " || o19 === "	"; ) o19 = n8, n8 = e19[s29 += 1], g17 = true;
-            const l28 = s29 > b12 + 1 ? s29 - 2 : _7 - 1;
-            if (F8[l28]) return e19;
-            u21.push(l28), F8[l28] = true, h12 = l28 + i25, L10 = void 0;
-          } else g17 = true;
-        }
-        o19 = n8;
-      }
-      if (g17 && D9 && D9(), u21.length === 0) return e19;
-      w7 && w7();
-      let O8 = e19.slice(0, u21[0]);
-      for (let n8 = 0; n8 < u21.length; ++n8) {
-        const l28 = u21[n8], $4 = u21[n8 + 1] || e19.length;
-        l28 === 0 ? O8 = `
-${f36}${e19.slice(0, $4)}` : (a27 === FOLD_QUOTED && F8[l28] && (O8 += `${e19[l28]}\\`), O8 += `
-${f36}${e19.slice(l28 + 1, $4)}`);
-      }
-      return O8;
-    }
-    function consumeMoreIndentedLines(e19, f36, a27) {
-      let p27 = f36, r9 = f36 + 1, c21 = e19[r9];
-      for (; c21 === " " || c21 === "	"; ) if (f36 < r9 + a27) c21 = e19[++f36];
-      else {
-        do
-          c21 = e19[++f36];
-        while (c21 && c21 !== `
-`);
-        p27 = f36, r9 = f36 + 1, c21 = e19[r9];
-      }
-      return p27;
-    }
-    exports.FOLD_BLOCK = FOLD_BLOCK, exports.FOLD_FLOW = FOLD_FLOW, exports.FOLD_QUOTED = FOLD_QUOTED, exports.foldFlowLines = foldFlowLines;
-  }
-});
-
-// node_modules/yaml/dist/stringify/stringifyString.js
-var require_stringifyString = __commonJS({
-  "node_modules/yaml/dist/stringify/stringifyString.js"(exports) {
-    "use strict";
-    var Scalar = require_Scalar();
-    var foldFlowLines = require_foldFlowLines();
-    var getFoldOptions = (s29, n8) => ({ indentAtStart: n8 ? s29.indent.length : s29.indentAtStart, lineWidth: s29.options.lineWidth, minContentWidth: s29.options.minContentWidth });
-    var containsDocumentMarker = (s29) => /^(%|---|\.\.\.)/m.test(s29);
-    function lineLengthOverLimit(s29, n8, e19) {
-      if (!n8 || n8 < 0) return false;
-      const r9 = n8 - e19, f36 = s29.length;
-      if (f36 <= r9) return false;
-      for (let l28 = 0, t14 = 0; l28 < f36; ++l28) if (s29[l28] === `
-`) {
-        if (l28 - t14 > r9) return true;
-        if (t14 = l28 + 1, f36 - t14 <= r9) return false;
-      }
-      return true;
-    }
-    function doubleQuotedString(s29, n8) {
-      const e19 = JSON.stringify(s29);
-      if (n8.options.doubleQuotedAsJSON) return e19;
-      const { implicitKey: r9 } = n8, f36 = n8.options.doubleQuotedMinMultiLineLength, l28 = n8.indent || (containsDocumentMarker(s29) ? "  " : "");
-      let t14 = "", a27 = 0;
-      for (let i25 = 0, o19 = e19[i25]; o19; o19 = e19[++i25]) if (o19 === " " && e19[i25 + 1] === "\\" && e19[i25 + 2] === "n" && (t14 += e19.slice(a27, i25) + "\\ ", i25 += 1, a27 = i25, o19 = "\\"), o19 === "\\") switch (e19[i25 + 1]) {
-        case "u":
-          {
-            t14 += e19.slice(a27, i25);
-            const u21 = e19.substr(i25 + 2, 4);
-            switch (u21) {
-              case "0000":
-                t14 += "\\0";
-                break;
-              case "0007":
-                t14 += "\\a";
-                break;
-              case "000b":
-                t14 += "\\v";
-                break;
-              case "001b":
-                t14 += "\\e";
-                break;
-              case "0085":
-                t14 += "\\N";
-                break;
-              case "00a0":
-                t14 += "\\_";
-                break;
-              case "2028":
-                t14 += "\\L";
-                break;
-              case "2029":
-                t14 += "\\P";
-                break;
-              default:
-                u21.substr(0, 2) === "00" ? t14 += "\\x" + u21.substr(2) : t14 += e19.substr(i25, 6);
-            }
-            i25 += 5, a27 = i25 + 1;
-          }
-          break;
-        case "n":
-          if (r9 || e19[i25 + 2] === '"' || e19.length < f36) i25 += 1;
-          else {
-            for (t14 += e19.slice(a27, i25) + `
-
-`; e19[i25 + 2] === "\\" && e19[i25 + 3] === "n" && e19[i25 + 4] !== '"'; ) t14 += `
-`, i25 += 2;
-            t14 += l28, e19[i25 + 2] === " " && (t14 += "\\"), i25 += 1, a27 = i25 + 1;
-          }
-          break;
-        default:
-          i25 += 1;
-      }
-      return t14 = a27 ? t14 + e19.slice(a27) : e19, r9 ? t14 : foldFlowLines.foldFlowLines(t14, l28, foldFlowLines.FOLD_QUOTED, getFoldOptions(n8, false));
-    }
-    function singleQuotedString(s29, n8) {
-      if (n8.options.singleQuote === false || n8.implicitKey && s29.includes(`
-`) || /[ \t]\n|\n[ \t]/.test(s29)) return doubleQuotedString(s29, n8);
-      const e19 = n8.indent || (containsDocumentMarker(s29) ? "  " : ""), r9 = "'" + s29.replace(/'/g, "''").replace(/\n+/g, `$&
-${e19}`) + "'";
-      return n8.implicitKey ? r9 : foldFlowLines.foldFlowLines(r9, e19, foldFlowLines.FOLD_FLOW, getFoldOptions(n8, false));
-    }
-    function quotedString(s29, n8) {
-      const { singleQuote: e19 } = n8.options;
-      let r9;
-      if (e19 === false) r9 = doubleQuotedString;
-      else {
-        const f36 = s29.includes('"'), l28 = s29.includes("'");
-        f36 && !l28 ? r9 = singleQuotedString : l28 && !f36 ? r9 = doubleQuotedString : r9 = e19 ? singleQuotedString : doubleQuotedString;
-      }
-      return r9(s29, n8);
-    }
-    var blockEndNewlines;
-    try {
-      blockEndNewlines = new RegExp(`(^|(?<!
-))
-+(?!
-|$)`, "g");
-    } catch {
-      blockEndNewlines = /\n+(?!\n|$)/g;
-    }
-    function blockString({ comment: s29, type: n8, value: e19 }, r9, f36, l28) {
-      const { blockQuote: t14, commentString: a27, lineWidth: i25 } = r9.options;
-      if (!t14 || /\n[\t ]+$/.test(e19)) return quotedString(e19, r9);
-      const o19 = r9.indent || (r9.forceBlockIndent || containsDocumentMarker(e19) ? "  " : ""), u21 = t14 === "literal" ? true : t14 === "folded" || n8 === Scalar.Scalar.BLOCK_FOLDED ? false : n8 === Scalar.Scalar.BLOCK_LITERAL ? true : !lineLengthOverLimit(e19, i25, o19.length);
-      if (!e19) return u21 ? `|
-` : `>
-`;
-      let g17, d17;
-      for (d17 = e19.length; d17 > 0; --d17) {
-        const L10 = e19[d17 - 1];
-        if (L10 !== `
-` && L10 !== "	" && L10 !== " ") break;
-      }
-      let c21 = e19.substring(d17);
-      const O8 = c21.indexOf(`
-`);
-      O8 === -1 ? g17 = "-" : e19 === c21 || O8 !== c21.length - 1 ? (g17 = "+", l28 && l28()) : g17 = "", c21 && (e19 = e19.slice(0, -c21.length), c21[c21.length - 1] === `
-` && (c21 = c21.slice(0, -1)), c21 = c21.replace(blockEndNewlines, `$&${o19}`));
-      let b12 = false, S10, p27 = -1;
-      for (S10 = 0; S10 < e19.length; ++S10) {
-        const L10 = e19[S10];
-        if (L10 === " ") b12 = true;
-        else if (L10 === `
-`) p27 = S10;
-        else break;
-      }
-      let $4 = e19.substring(0, p27 < S10 ? p27 + 1 : S10);
-      $4 && (e19 = e19.substring($4.length), $4 = $4.replace(/\n+/g, `$&${o19}`));
-      let h12 = (b12 ? o19 ? "2" : "1" : "") + g17;
-      if (s29 && (h12 += " " + a27(s29.replace(/ ?[\r\n]+/g, " ")), f36 && f36()), !u21) {
-        const L10 = e19.replace(/\n+/g, `
-$&`).replace(/(?:^|\n)([\t ].*)(?:([\n\t ]*)\n(?![\n\t ]))?/g, "$1$2").replace(/\n+/g, `$&${o19}`);
-        let F8 = false;
-        const k9 = getFoldOptions(r9, true);
-        t14 !== "folded" && n8 !== Scalar.Scalar.BLOCK_FOLDED && (k9.onOverflow = () => {
-          F8 = true;
-        });
-        const D9 = foldFlowLines.foldFlowLines(`${$4}${L10}${c21}`, o19, foldFlowLines.FOLD_BLOCK, k9);
-        if (!F8) return `>${h12}
-${o19}${D9}`;
-      }
-      return e19 = e19.replace(/\n+/g, `$&${o19}`), `|${h12}
-${o19}${$4}${e19}${c21}`;
-    }
-    function plainString(s29, n8, e19, r9) {
-      const { type: f36, value: l28 } = s29, { actualString: t14, implicitKey: a27, indent: i25, indentStep: o19, inFlow: u21 } = n8;
-      if (a27 && l28.includes(`
-`) || u21 && /[[\]{},]/.test(l28)) return quotedString(l28, n8);
-      if (/^[\n\t ,[\]{}#&*!|>'"%@`]|^[?-]$|^[?-][ \t]|[\n:][ \t]|[ \t]\n|[\n\t ]#|[\n\t :]$/.test(l28)) return a27 || u21 || !l28.includes(`
-`) ? quotedString(l28, n8) : blockString(s29, n8, e19, r9);
-      if (!a27 && !u21 && f36 !== Scalar.Scalar.PLAIN && l28.includes(`
-`)) return blockString(s29, n8, e19, r9);
-      if (containsDocumentMarker(l28)) {
-        if (i25 === "") return n8.forceBlockIndent = true, blockString(s29, n8, e19, r9);
-        if (a27 && i25 === o19) return quotedString(l28, n8);
-      }
-      const g17 = l28.replace(/\n+/g, `$&
-${i25}`);
-      if (t14) {
-        const d17 = (b12) => b12.default && b12.tag !== "tag:yaml.org,2002:str" && b12.test?.test(g17), { compat: c21, tags: O8 } = n8.doc.schema;
-        if (O8.some(d17) || c21?.some(d17)) return quotedString(l28, n8);
-      }
-      return a27 ? g17 : foldFlowLines.foldFlowLines(g17, i25, foldFlowLines.FOLD_FLOW, getFoldOptions(n8, false));
-    }
-    function stringifyString(s29, n8, e19, r9) {
-      const { implicitKey: f36, inFlow: l28 } = n8, t14 = typeof s29.value == "string" ? s29 : Object.assign({}, s29, { value: String(s29.value) });
-      let { type: a27 } = s29;
-      a27 !== Scalar.Scalar.QUOTE_DOUBLE && /[\x00-\x08\x0b-\x1f\x7f-\x9f\u{D800}-\u{DFFF}]/u.test(t14.value) && (a27 = Scalar.Scalar.QUOTE_DOUBLE);
-      const i25 = (u21) => {
-        switch (u21) {
-          case Scalar.Scalar.BLOCK_FOLDED:
-          case Scalar.Scalar.BLOCK_LITERAL:
-            return f36 || l28 ? quotedString(t14.value, n8) : blockString(t14, n8, e19, r9);
-          case Scalar.Scalar.QUOTE_DOUBLE:
-            return doubleQuotedString(t14.value, n8);
-          case Scalar.Scalar.QUOTE_SINGLE:
-            return singleQuotedString(t14.value, n8);
-          case Scalar.Scalar.PLAIN:
-            return plainString(t14, n8, e19, r9);
-          default:
-            return null;
-        }
-      };
-      let o19 = i25(a27);
-      if (o19 === null) {
-        const { defaultKeyType: u21, defaultStringType: g17 } = n8.options, d17 = f36 && u21 || g17;
-        if (o19 = i25(d17), o19 === null) throw new Error(`Unsupported default string type ${d17}`);
-      }
-      return o19;
-    }
-    exports.stringifyString = stringifyString;
-  }
-});
-
-// node_modules/yaml/dist/stringify/stringify.js
-var require_stringify = __commonJS({
-  "node_modules/yaml/dist/stringify/stringify.js"(exports) {
-    "use strict";
-    var anchors = require_anchors();
-    var identity = require_identity();
-    var stringifyComment = require_stringifyComment();
-    var stringifyString = require_stringifyString();
-    function createStringifyContext(r9, t14) {
-      const s29 = Object.assign({ blockQuote: true, commentString: stringifyComment.stringifyComment, defaultKeyType: null, defaultStringType: "PLAIN", directives: null, doubleQuotedAsJSON: false, doubleQuotedMinMultiLineLength: 40, falseStr: "false", flowCollectionPadding: true, indentSeq: true, lineWidth: 80, minContentWidth: 20, nullStr: "null", simpleKeys: false, singleQuote: null, trailingComma: false, trueStr: "true", verifyAliasOrder: true }, r9.schema.toStringOptions, t14);
-      let i25;
-      switch (s29.collectionStyle) {
-        case "block":
-          i25 = false;
-          break;
-        case "flow":
-          i25 = true;
-          break;
-        default:
-          i25 = null;
-      }
-      return { anchors: /* @__PURE__ */ new Set(), doc: r9, flowCollectionPadding: s29.flowCollectionPadding ? " " : "", indent: "", indentStep: typeof s29.indent == "number" ? " ".repeat(s29.indent) : "  ", inFlow: i25, options: s29 };
-    }
-    function getTagObject(r9, t14) {
-      if (t14.tag) {
-        const e19 = r9.filter((n8) => n8.tag === t14.tag);
-        if (e19.length > 0) return e19.find((n8) => n8.format === t14.format) ?? e19[0];
-      }
-      let s29, i25;
-      if (identity.isScalar(t14)) {
-        i25 = t14.value;
-        let e19 = r9.filter((n8) => n8.identify?.(i25));
-        if (e19.length > 1) {
-          const n8 = e19.filter((l28) => l28.test);
-          n8.length > 0 && (e19 = n8);
-        }
-        s29 = e19.find((n8) => n8.format === t14.format) ?? e19.find((n8) => !n8.format);
-      } else i25 = t14, s29 = r9.find((e19) => e19.nodeClass && i25 instanceof e19.nodeClass);
-      if (!s29) {
-        const e19 = i25?.constructor?.name ?? (i25 === null ? "null" : typeof i25);
-        throw new Error(`Tag not resolved for ${e19} value`);
-      }
-      return s29;
-    }
-    function stringifyProps(r9, t14, { anchors: s29, doc: i25 }) {
-      if (!i25.directives) return "";
-      const e19 = [], n8 = (identity.isScalar(r9) || identity.isCollection(r9)) && r9.anchor;
-      n8 && anchors.anchorIsValid(n8) && (s29.add(n8), e19.push(`&${n8}`));
-      const l28 = r9.tag ?? (t14.default ? null : t14.tag);
-      return l28 && e19.push(i25.directives.tagString(l28)), e19.join(" ");
-    }
-    function stringify(r9, t14, s29, i25) {
-      if (identity.isPair(r9)) return r9.toString(t14, s29, i25);
-      if (identity.isAlias(r9)) {
-        if (t14.doc.directives) return r9.toString(t14);
-        if (t14.resolvedAliases?.has(r9)) throw new TypeError("Cannot stringify circular structure without alias nodes");
-        t14.resolvedAliases ? t14.resolvedAliases.add(r9) : t14.resolvedAliases = /* @__PURE__ */ new Set([r9]), r9 = r9.resolve(t14.doc);
-      }
-      let e19;
-      const n8 = identity.isNode(r9) ? r9 : t14.doc.createNode(r9, { onTagObj: (a27) => e19 = a27 });
-      e19 ?? (e19 = getTagObject(t14.doc.schema.tags, n8));
-      const l28 = stringifyProps(n8, e19, t14);
-      l28.length > 0 && (t14.indentAtStart = (t14.indentAtStart ?? 0) + l28.length + 1);
-      const o19 = typeof e19.stringify == "function" ? e19.stringify(n8, t14, s29, i25) : identity.isScalar(n8) ? stringifyString.stringifyString(n8, t14, s29, i25) : n8.toString(t14, s29, i25);
-      return l28 ? identity.isScalar(n8) || o19[0] === "{" || o19[0] === "[" ? `${l28} ${o19}` : `${l28}
-${t14.indent}${o19}` : o19;
-    }
-    exports.createStringifyContext = createStringifyContext, exports.stringify = stringify;
-  }
-});
-
-// node_modules/yaml/dist/stringify/stringifyPair.js
-var require_stringifyPair = __commonJS({
-  "node_modules/yaml/dist/stringify/stringifyPair.js"(exports) {
-    "use strict";
-    var identity = require_identity();
-    var Scalar = require_Scalar();
-    var stringify = require_stringify();
-    var stringifyComment = require_stringifyComment();
-    function stringifyPair({ key: t14, value: n8 }, e19, p27, y13) {
-      const { allNullValues: S10, doc: O8, indent: j7, indentStep: F8, options: { commentString: m16, indentSeq: q9, simpleKeys: d17 } } = e19;
-      let s29 = identity.isNode(t14) && t14.comment || null;
-      if (d17) {
-        if (s29) throw new Error("With simple keys, key nodes cannot have comments");
-        if (identity.isCollection(t14) || !identity.isNode(t14) && typeof t14 == "object") {
-          const f36 = "With simple keys, collection cannot be used as a key value";
-          throw new Error(f36);
-        }
-      }
-      let l28 = !d17 && (!t14 || s29 && n8 == null && !e19.inFlow || identity.isCollection(t14) || (identity.isScalar(t14) ? t14.type === Scalar.Scalar.BLOCK_FOLDED || t14.type === Scalar.Scalar.BLOCK_LITERAL : typeof t14 == "object"));
-      e19 = Object.assign({}, e19, { allNullValues: false, implicitKey: !l28 && (d17 || !S10), indent: j7 + F8 });
-      let h12 = false, c21 = false, i25 = stringify.stringify(t14, e19, () => h12 = true, () => c21 = true);
-      if (!l28 && !e19.inFlow && i25.length > 1024) {
-        if (d17) throw new Error("With simple keys, single line scalar must not span more than 1024 characters");
-        l28 = true;
-      }
-      if (e19.inFlow) {
-        if (S10 || n8 == null) return h12 && p27 && p27(), i25 === "" ? "?" : l28 ? `? ${i25}` : i25;
-      } else if (S10 && !d17 || n8 == null && l28) return i25 = `? ${i25}`, s29 && !h12 ? i25 += stringifyComment.lineComment(i25, e19.indent, m16(s29)) : c21 && y13 && y13(), i25;
-      h12 && (s29 = null), l28 ? (s29 && (i25 += stringifyComment.lineComment(i25, e19.indent, m16(s29))), i25 = `? ${i25}
-${j7}:`) : (i25 = `${i25}:`, s29 && (i25 += stringifyComment.lineComment(i25, e19.indent, m16(s29))));
-      let u21, g17, w7;
-      identity.isNode(n8) ? (u21 = !!n8.spaceBefore, g17 = n8.commentBefore, w7 = n8.comment) : (u21 = false, g17 = null, w7 = null, n8 && typeof n8 == "object" && (n8 = O8.createNode(n8))), e19.implicitKey = false, !l28 && !s29 && identity.isScalar(n8) && (e19.indentAtStart = i25.length + 1), c21 = false, !q9 && F8.length >= 2 && !e19.inFlow && !l28 && identity.isSeq(n8) && !n8.flow && !n8.tag && !n8.anchor && (e19.indent = e19.indent.substring(2));
-      let C15 = false;
-      const r9 = stringify.stringify(n8, e19, () => C15 = true, () => c21 = true);
-      let o19 = " ";
-      if (s29 || u21 || g17) {
-        if (o19 = u21 ? `
-` : "", g17) {
-          const f36 = m16(g17);
-          o19 += `
-${stringifyComment.indentComment(f36, e19.indent)}`;
-        }
-        r9 === "" && !e19.inFlow ? o19 === `
-` && w7 && (o19 = `
-
-`) : o19 += `
-${e19.indent}`;
-      } else if (!l28 && identity.isCollection(n8)) {
-        const f36 = r9[0], b12 = r9.indexOf(`
-`), $4 = b12 !== -1, L10 = e19.inFlow ?? n8.flow ?? n8.items.length === 0;
-        if ($4 || !L10) {
-          let N8 = false;
-          if ($4 && (f36 === "&" || f36 === "!")) {
-            let a27 = r9.indexOf(" ");
-            f36 === "&" && a27 !== -1 && a27 < b12 && r9[a27 + 1] === "!" && (a27 = r9.indexOf(" ", a27 + 1)), (a27 === -1 || b12 < a27) && (N8 = true);
-          }
-          N8 || (o19 = `
-${e19.indent}`);
-        }
-      } else (r9 === "" || r9[0] === `
-`) && (o19 = "");
-      return i25 += o19 + r9, e19.inFlow ? C15 && p27 && p27() : w7 && !C15 ? i25 += stringifyComment.lineComment(i25, e19.indent, m16(w7)) : c21 && y13 && y13(), i25;
-    }
-    exports.stringifyPair = stringifyPair;
-  }
-});
-
-// node_modules/yaml/dist/log.js
-var require_log = __commonJS({
-  "node_modules/yaml/dist/log.js"(exports) {
-    "use strict";
-    var node_process = __require("process");
-    function debug(e19, ...n8) {
-      e19 === "debug" && console.log(...n8);
-    }
-    function warn(e19, n8) {
-      (e19 === "debug" || e19 === "warn") && (typeof node_process.emitWarning == "function" ? node_process.emitWarning(n8) : console.warn(n8));
-    }
-    exports.debug = debug, exports.warn = warn;
-  }
-});
-
-// node_modules/yaml/dist/schema/yaml-1.1/merge.js
-var require_merge = __commonJS({
-  "node_modules/yaml/dist/schema/yaml-1.1/merge.js"(exports) {
-    "use strict";
-    var identity = require_identity();
-    var Scalar = require_Scalar();
-    var MERGE_KEY = "<<";
-    var merge = { identify: (r9) => r9 === MERGE_KEY || typeof r9 == "symbol" && r9.description === MERGE_KEY, default: "key", tag: "tag:yaml.org,2002:merge", test: /^<<$/, resolve: () => Object.assign(new Scalar.Scalar(Symbol(MERGE_KEY)), { addToJSMap: addMergeToJSMap }), stringify: () => MERGE_KEY };
-    var isMergeKey = (r9, e19) => (merge.identify(e19) || identity.isScalar(e19) && (!e19.type || e19.type === Scalar.Scalar.PLAIN) && merge.identify(e19.value)) && r9?.doc.schema.tags.some((t14) => t14.tag === merge.tag && t14.default);
-    function addMergeToJSMap(r9, e19, t14) {
-      const s29 = resolveAliasValue(r9, t14);
-      if (identity.isSeq(s29)) for (const o19 of s29.items) mergeValue(r9, e19, o19);
-      else if (Array.isArray(s29)) for (const o19 of s29) mergeValue(r9, e19, o19);
-      else mergeValue(r9, e19, s29);
-    }
-    function mergeValue(r9, e19, t14) {
-      const s29 = resolveAliasValue(r9, t14);
-      if (!identity.isMap(s29)) throw new Error("Merge sources must be maps or map aliases");
-      const o19 = s29.toJSON(null, r9, Map);
-      for (const [i25, a27] of o19) e19 instanceof Map ? e19.has(i25) || e19.set(i25, a27) : e19 instanceof Set ? e19.add(i25) : Object.prototype.hasOwnProperty.call(e19, i25) || Object.defineProperty(e19, i25, { value: a27, writable: true, enumerable: true, configurable: true });
-      return e19;
-    }
-    function resolveAliasValue(r9, e19) {
-      return r9 && identity.isAlias(e19) ? e19.resolve(r9.doc, r9) : e19;
-    }
-    exports.addMergeToJSMap = addMergeToJSMap, exports.isMergeKey = isMergeKey, exports.merge = merge;
-  }
-});
-
-// node_modules/yaml/dist/nodes/addPairToJSMap.js
-var require_addPairToJSMap = __commonJS({
-  "node_modules/yaml/dist/nodes/addPairToJSMap.js"(exports) {
-    "use strict";
-    var log = require_log();
-    var merge = require_merge();
-    var stringify = require_stringify();
-    var identity = require_identity();
-    var toJS = require_toJS();
-    function addPairToJSMap(t14, e19, { key: r9, value: n8 }) {
-      if (identity.isNode(r9) && r9.addToJSMap) r9.addToJSMap(t14, e19, n8);
-      else if (merge.isMergeKey(t14, r9)) merge.addMergeToJSMap(t14, e19, n8);
-      else {
-        const o19 = toJS.toJS(r9, "", t14);
-        if (e19 instanceof Map) e19.set(o19, toJS.toJS(n8, o19, t14));
-        else if (e19 instanceof Set) e19.add(o19);
-        else {
-          const i25 = stringifyKey(r9, o19, t14), s29 = toJS.toJS(n8, i25, t14);
-          i25 in e19 ? Object.defineProperty(e19, i25, { value: s29, writable: true, enumerable: true, configurable: true }) : e19[i25] = s29;
-        }
-      }
-      return e19;
-    }
-    function stringifyKey(t14, e19, r9) {
-      if (e19 === null) return "";
-      if (typeof e19 != "object") return String(e19);
-      if (identity.isNode(t14) && r9?.doc) {
-        const n8 = stringify.createStringifyContext(r9.doc, {});
-        n8.anchors = /* @__PURE__ */ new Set();
-        for (const i25 of r9.anchors.keys()) n8.anchors.add(i25.anchor);
-        n8.inFlow = true, n8.inStringifyKey = true;
-        const o19 = t14.toString(n8);
-        if (!r9.mapKeyWarned) {
-          let i25 = JSON.stringify(o19);
-          i25.length > 40 && (i25 = i25.substring(0, 36) + '..."'), log.warn(r9.doc.options.logLevel, `Keys with collection values will be stringified due to JS Object restrictions: ${i25}. Set mapAsMap: true to use object keys.`), r9.mapKeyWarned = true;
-        }
-        return o19;
-      }
-      return JSON.stringify(e19);
-    }
-    exports.addPairToJSMap = addPairToJSMap;
-  }
-});
-
-// node_modules/yaml/dist/nodes/Pair.js
-var require_Pair = __commonJS({
-  "node_modules/yaml/dist/nodes/Pair.js"(exports) {
-    "use strict";
-    var createNode = require_createNode();
-    var stringifyPair = require_stringifyPair();
-    var addPairToJSMap = require_addPairToJSMap();
-    var identity = require_identity();
-    function createPair(t14, r9, e19) {
-      const i25 = createNode.createNode(t14, void 0, e19), a27 = createNode.createNode(r9, void 0, e19);
-      return new Pair(i25, a27);
-    }
-    var Pair = class _Pair {
-      constructor(r9, e19 = null) {
-        Object.defineProperty(this, identity.NODE_TYPE, { value: identity.PAIR }), this.key = r9, this.value = e19;
-      }
-      clone(r9) {
-        let { key: e19, value: i25 } = this;
-        return identity.isNode(e19) && (e19 = e19.clone(r9)), identity.isNode(i25) && (i25 = i25.clone(r9)), new _Pair(e19, i25);
-      }
-      toJSON(r9, e19) {
-        const i25 = e19?.mapAsMap ? /* @__PURE__ */ new Map() : {};
-        return addPairToJSMap.addPairToJSMap(e19, i25, this);
-      }
-      toString(r9, e19, i25) {
-        return r9?.doc ? stringifyPair.stringifyPair(this, r9, e19, i25) : JSON.stringify(this);
-      }
-    };
-    exports.Pair = Pair, exports.createPair = createPair;
-  }
-});
-
-// node_modules/yaml/dist/stringify/stringifyCollection.js
-var require_stringifyCollection = __commonJS({
-  "node_modules/yaml/dist/stringify/stringifyCollection.js"(exports) {
-    "use strict";
-    var identity = require_identity();
-    var stringify = require_stringify();
-    var stringifyComment = require_stringifyComment();
-    function stringifyCollection(u21, i25, m16) {
-      return (i25.inFlow ?? u21.flow ? stringifyFlowCollection : stringifyBlockCollection)(u21, i25, m16);
-    }
-    function stringifyBlockCollection({ comment: u21, items: i25 }, m16, { blockItemPrefix: f36, flowChars: a27, itemIndent: d17, onChompKeep: h12, onComment: y13 }) {
-      const { indent: $4, options: { commentString: l28 } } = m16, C15 = Object.assign({}, m16, { indent: d17, type: null });
-      let n8 = false;
-      const s29 = [];
-      for (let t14 = 0; t14 < i25.length; ++t14) {
-        const e19 = i25[t14];
-        let o19 = null;
-        if (identity.isNode(e19)) !n8 && e19.spaceBefore && s29.push(""), addCommentBefore(m16, s29, e19.commentBefore, n8), e19.comment && (o19 = e19.comment);
-        else if (identity.isPair(e19)) {
-          const r9 = identity.isNode(e19.key) ? e19.key : null;
-          r9 && (!n8 && r9.spaceBefore && s29.push(""), addCommentBefore(m16, s29, r9.commentBefore, n8));
-        }
-        n8 = false;
-        let c21 = stringify.stringify(e19, C15, () => o19 = null, () => n8 = true);
-        o19 && (c21 += stringifyComment.lineComment(c21, d17, l28(o19))), n8 && o19 && (n8 = false), s29.push(f36 + c21);
-      }
-      let g17;
-      if (s29.length === 0) g17 = a27.start + a27.end;
-      else {
-        g17 = s29[0];
-        for (let t14 = 1; t14 < s29.length; ++t14) {
-          const e19 = s29[t14];
-          g17 += e19 ? `
-${$4}${e19}` : `
-`;
-        }
-      }
-      return u21 ? (g17 += `
-` + stringifyComment.indentComment(l28(u21), $4), y13 && y13()) : n8 && h12 && h12(), g17;
-    }
-    function stringifyFlowCollection({ items: u21 }, i25, { flowChars: m16, itemIndent: f36 }) {
-      const { indent: a27, indentStep: d17, flowCollectionPadding: h12, options: { commentString: y13 } } = i25;
-      f36 += d17;
-      const $4 = Object.assign({}, i25, { indent: f36, inFlow: true, type: null });
-      let l28 = false, C15 = 0;
-      const n8 = [];
-      for (let t14 = 0; t14 < u21.length; ++t14) {
-        const e19 = u21[t14];
-        let o19 = null;
-        if (identity.isNode(e19)) e19.spaceBefore && n8.push(""), addCommentBefore(i25, n8, e19.commentBefore, false), e19.comment && (o19 = e19.comment);
-        else if (identity.isPair(e19)) {
-          const r9 = identity.isNode(e19.key) ? e19.key : null;
-          r9 && (r9.spaceBefore && n8.push(""), addCommentBefore(i25, n8, r9.commentBefore, false), r9.comment && (l28 = true));
-          const p27 = identity.isNode(e19.value) ? e19.value : null;
-          p27 ? (p27.comment && (o19 = p27.comment), p27.commentBefore && (l28 = true)) : e19.value == null && r9?.comment && (o19 = r9.comment);
-        }
-        o19 && (l28 = true);
-        let c21 = stringify.stringify(e19, $4, () => o19 = null);
-        l28 || (l28 = n8.length > C15 || c21.includes(`
-`)), t14 < u21.length - 1 ? c21 += "," : i25.options.trailingComma && (i25.options.lineWidth > 0 && (l28 || (l28 = n8.reduce((r9, p27) => r9 + p27.length + 2, 2) + (c21.length + 2) > i25.options.lineWidth)), l28 && (c21 += ",")), o19 && (c21 += stringifyComment.lineComment(c21, f36, y13(o19))), n8.push(c21), C15 = n8.length;
-      }
-      const { start: s29, end: g17 } = m16;
-      if (n8.length === 0) return s29 + g17;
-      if (!l28) {
-        const t14 = n8.reduce((e19, o19) => e19 + o19.length + 2, 2);
-        l28 = i25.options.lineWidth > 0 && t14 > i25.options.lineWidth;
-      }
-      if (l28) {
-        let t14 = s29;
-        for (const e19 of n8) t14 += e19 ? `
-${d17}${a27}${e19}` : `
-`;
-        return `${t14}
-${a27}${g17}`;
-      } else return `${s29}${h12}${n8.join(" ")}${h12}${g17}`;
-    }
-    function addCommentBefore({ indent: u21, options: { commentString: i25 } }, m16, f36, a27) {
-      if (f36 && a27 && (f36 = f36.replace(/^\n+/, "")), f36) {
-        const d17 = stringifyComment.indentComment(i25(f36), u21);
-        m16.push(d17.trimStart());
-      }
-    }
-    exports.stringifyCollection = stringifyCollection;
-  }
-});
-
-// node_modules/yaml/dist/nodes/YAMLMap.js
-var require_YAMLMap = __commonJS({
-  "node_modules/yaml/dist/nodes/YAMLMap.js"(exports) {
-    "use strict";
-    var stringifyCollection = require_stringifyCollection();
-    var addPairToJSMap = require_addPairToJSMap();
-    var Collection = require_Collection();
-    var identity = require_identity();
-    var Pair = require_Pair();
-    var Scalar = require_Scalar();
-    function findPair(f36, e19) {
-      const t14 = identity.isScalar(e19) ? e19.value : e19;
-      for (const i25 of f36) if (identity.isPair(i25) && (i25.key === e19 || i25.key === t14 || identity.isScalar(i25.key) && i25.key.value === t14)) return i25;
-    }
-    var YAMLMap = class extends Collection.Collection {
-      static get tagName() {
-        return "tag:yaml.org,2002:map";
-      }
-      constructor(e19) {
-        super(identity.MAP, e19), this.items = [];
-      }
-      static from(e19, t14, i25) {
-        const { keepUndefined: s29, replacer: r9 } = i25, a27 = new this(e19), o19 = (n8, l28) => {
-          if (typeof r9 == "function") l28 = r9.call(t14, n8, l28);
-          else if (Array.isArray(r9) && !r9.includes(n8)) return;
-          (l28 !== void 0 || s29) && a27.items.push(Pair.createPair(n8, l28, i25));
-        };
-        if (t14 instanceof Map) for (const [n8, l28] of t14) o19(n8, l28);
-        else if (t14 && typeof t14 == "object") for (const n8 of Object.keys(t14)) o19(n8, t14[n8]);
-        return typeof e19.sortMapEntries == "function" && a27.items.sort(e19.sortMapEntries), a27;
-      }
-      add(e19, t14) {
-        let i25;
-        identity.isPair(e19) ? i25 = e19 : !e19 || typeof e19 != "object" || !("key" in e19) ? i25 = new Pair.Pair(e19, e19?.value) : i25 = new Pair.Pair(e19.key, e19.value);
-        const s29 = findPair(this.items, i25.key), r9 = this.schema?.sortMapEntries;
-        if (s29) {
-          if (!t14) throw new Error(`Key ${i25.key} already set`);
-          identity.isScalar(s29.value) && Scalar.isScalarValue(i25.value) ? s29.value.value = i25.value : s29.value = i25.value;
-        } else if (r9) {
-          const a27 = this.items.findIndex((o19) => r9(i25, o19) < 0);
-          a27 === -1 ? this.items.push(i25) : this.items.splice(a27, 0, i25);
-        } else this.items.push(i25);
-      }
-      delete(e19) {
-        const t14 = findPair(this.items, e19);
-        return t14 ? this.items.splice(this.items.indexOf(t14), 1).length > 0 : false;
-      }
-      get(e19, t14) {
-        const s29 = findPair(this.items, e19)?.value;
-        return (!t14 && identity.isScalar(s29) ? s29.value : s29) ?? void 0;
-      }
-      has(e19) {
-        return !!findPair(this.items, e19);
-      }
-      set(e19, t14) {
-        this.add(new Pair.Pair(e19, t14), true);
-      }
-      toJSON(e19, t14, i25) {
-        const s29 = i25 ? new i25() : t14?.mapAsMap ? /* @__PURE__ */ new Map() : {};
-        t14?.onCreate && t14.onCreate(s29);
-        for (const r9 of this.items) addPairToJSMap.addPairToJSMap(t14, s29, r9);
-        return s29;
-      }
-      toString(e19, t14, i25) {
-        if (!e19) return JSON.stringify(this);
-        for (const s29 of this.items) if (!identity.isPair(s29)) throw new Error(`Map items must all be pairs; found ${JSON.stringify(s29)} instead`);
-        return !e19.allNullValues && this.hasAllNullValues(false) && (e19 = Object.assign({}, e19, { allNullValues: true })), stringifyCollection.stringifyCollection(this, e19, { blockItemPrefix: "", flowChars: { start: "{", end: "}" }, itemIndent: e19.indent || "", onChompKeep: i25, onComment: t14 });
-      }
-    };
-    exports.YAMLMap = YAMLMap, exports.findPair = findPair;
-  }
-});
-
-// node_modules/yaml/dist/schema/common/map.js
-var require_map = __commonJS({
-  "node_modules/yaml/dist/schema/common/map.js"(exports) {
-    "use strict";
-    var identity = require_identity();
-    var YAMLMap = require_YAMLMap();
-    var map = { collection: "map", default: true, nodeClass: YAMLMap.YAMLMap, tag: "tag:yaml.org,2002:map", resolve(e19, a27) {
-      return identity.isMap(e19) || a27("Expected a mapping for this tag"), e19;
-    }, createNode: (e19, a27, t14) => YAMLMap.YAMLMap.from(e19, a27, t14) };
-    exports.map = map;
-  }
-});
-
-// node_modules/yaml/dist/nodes/YAMLSeq.js
-var require_YAMLSeq = __commonJS({
-  "node_modules/yaml/dist/nodes/YAMLSeq.js"(exports) {
-    "use strict";
-    var createNode = require_createNode();
-    var stringifyCollection = require_stringifyCollection();
-    var Collection = require_Collection();
-    var identity = require_identity();
-    var Scalar = require_Scalar();
-    var toJS = require_toJS();
-    var YAMLSeq = class extends Collection.Collection {
-      static get tagName() {
-        return "tag:yaml.org,2002:seq";
-      }
-      constructor(e19) {
-        super(identity.SEQ, e19), this.items = [];
-      }
-      add(e19) {
-        this.items.push(e19);
-      }
-      delete(e19) {
-        const t14 = asItemIndex(e19);
-        return typeof t14 != "number" ? false : this.items.splice(t14, 1).length > 0;
-      }
-      get(e19, t14) {
-        const i25 = asItemIndex(e19);
-        if (typeof i25 != "number") return;
-        const r9 = this.items[i25];
-        return !t14 && identity.isScalar(r9) ? r9.value : r9;
-      }
-      has(e19) {
-        const t14 = asItemIndex(e19);
-        return typeof t14 == "number" && t14 < this.items.length;
-      }
-      set(e19, t14) {
-        const i25 = asItemIndex(e19);
-        if (typeof i25 != "number") throw new Error(`Expected a valid index, not ${e19}.`);
-        const r9 = this.items[i25];
-        identity.isScalar(r9) && Scalar.isScalarValue(t14) ? r9.value = t14 : this.items[i25] = t14;
-      }
-      toJSON(e19, t14) {
-        const i25 = [];
-        t14?.onCreate && t14.onCreate(i25);
-        let r9 = 0;
-        for (const s29 of this.items) i25.push(toJS.toJS(s29, String(r9++), t14));
-        return i25;
-      }
-      toString(e19, t14, i25) {
-        return e19 ? stringifyCollection.stringifyCollection(this, e19, { blockItemPrefix: "- ", flowChars: { start: "[", end: "]" }, itemIndent: (e19.indent || "") + "  ", onChompKeep: i25, onComment: t14 }) : JSON.stringify(this);
-      }
-      static from(e19, t14, i25) {
-        const { replacer: r9 } = i25, s29 = new this(e19);
-        if (t14 && Symbol.iterator in Object(t14)) {
-          let a27 = 0;
-          for (let o19 of t14) {
-            if (typeof r9 == "function") {
-              const l28 = t14 instanceof Set ? o19 : String(a27++);
-              o19 = r9.call(t14, l28, o19);
-            }
-            s29.items.push(createNode.createNode(o19, void 0, i25));
-          }
-        }
-        return s29;
-      }
-    };
-    function asItemIndex(n8) {
-      let e19 = identity.isScalar(n8) ? n8.value : n8;
-      return e19 && typeof e19 == "string" && (e19 = Number(e19)), typeof e19 == "number" && Number.isInteger(e19) && e19 >= 0 ? e19 : null;
-    }
-    exports.YAMLSeq = YAMLSeq;
-  }
-});
-
-// node_modules/yaml/dist/schema/common/seq.js
-var require_seq = __commonJS({
-  "node_modules/yaml/dist/schema/common/seq.js"(exports) {
-    "use strict";
-    var identity = require_identity();
-    var YAMLSeq = require_YAMLSeq();
-    var seq = { collection: "seq", default: true, nodeClass: YAMLSeq.YAMLSeq, tag: "tag:yaml.org,2002:seq", resolve(e19, t14) {
-      return identity.isSeq(e19) || t14("Expected a sequence for this tag"), e19;
-    }, createNode: (e19, t14, s29) => YAMLSeq.YAMLSeq.from(e19, t14, s29) };
-    exports.seq = seq;
-  }
-});
-
-// node_modules/yaml/dist/schema/common/string.js
-var require_string = __commonJS({
-  "node_modules/yaml/dist/schema/common/string.js"(exports) {
-    "use strict";
-    var stringifyString = require_stringifyString();
-    var string = { identify: (t14) => typeof t14 == "string", default: true, tag: "tag:yaml.org,2002:str", resolve: (t14) => t14, stringify(t14, r9, i25, s29) {
-      return r9 = Object.assign({ actualString: true }, r9), stringifyString.stringifyString(t14, r9, i25, s29);
-    } };
-    exports.string = string;
-  }
-});
-
-// node_modules/yaml/dist/schema/common/null.js
-var require_null = __commonJS({
-  "node_modules/yaml/dist/schema/common/null.js"(exports) {
-    "use strict";
-    var Scalar = require_Scalar();
-    var nullTag = { identify: (l28) => l28 == null, createNode: () => new Scalar.Scalar(null), default: true, tag: "tag:yaml.org,2002:null", test: /^(?:~|[Nn]ull|NULL)?$/, resolve: () => new Scalar.Scalar(null), stringify: ({ source: l28 }, t14) => typeof l28 == "string" && nullTag.test.test(l28) ? l28 : t14.options.nullStr };
-    exports.nullTag = nullTag;
-  }
-});
-
-// node_modules/yaml/dist/schema/core/bool.js
-var require_bool = __commonJS({
-  "node_modules/yaml/dist/schema/core/bool.js"(exports) {
-    "use strict";
-    var Scalar = require_Scalar();
-    var boolTag = { identify: (t14) => typeof t14 == "boolean", default: true, tag: "tag:yaml.org,2002:bool", test: /^(?:[Tt]rue|TRUE|[Ff]alse|FALSE)$/, resolve: (t14) => new Scalar.Scalar(t14[0] === "t" || t14[0] === "T"), stringify({ source: t14, value: e19 }, a27) {
-      if (t14 && boolTag.test.test(t14)) {
-        const o19 = t14[0] === "t" || t14[0] === "T";
-        if (e19 === o19) return t14;
-      }
-      return e19 ? a27.options.trueStr : a27.options.falseStr;
-    } };
-    exports.boolTag = boolTag;
-  }
-});
-
-// node_modules/yaml/dist/stringify/stringifyNumber.js
-var require_stringifyNumber = __commonJS({
-  "node_modules/yaml/dist/stringify/stringifyNumber.js"(exports) {
-    "use strict";
-    function stringifyNumber({ format: s29, minFractionDigits: r9, tag: f36, value: i25 }) {
-      if (typeof i25 == "bigint") return String(i25);
-      const n8 = typeof i25 == "number" ? i25 : Number(i25);
-      if (!isFinite(n8)) return isNaN(n8) ? ".nan" : n8 < 0 ? "-.inf" : ".inf";
-      let t14 = Object.is(i25, -0) ? "-0" : JSON.stringify(i25);
-      if (!s29 && r9 && (!f36 || f36 === "tag:yaml.org,2002:float") && /^-?\d/.test(t14) && !t14.includes("e")) {
-        let e19 = t14.indexOf(".");
-        e19 < 0 && (e19 = t14.length, t14 += ".");
-        let g17 = r9 - (t14.length - e19 - 1);
-        for (; g17-- > 0; ) t14 += "0";
-      }
-      return t14;
-    }
-    exports.stringifyNumber = stringifyNumber;
-  }
-});
-
-// node_modules/yaml/dist/schema/core/float.js
-var require_float = __commonJS({
-  "node_modules/yaml/dist/schema/core/float.js"(exports) {
-    "use strict";
-    var Scalar = require_Scalar();
-    var stringifyNumber = require_stringifyNumber();
-    var floatNaN = { identify: (t14) => typeof t14 == "number", default: true, tag: "tag:yaml.org,2002:float", test: /^(?:[-+]?\.(?:inf|Inf|INF)|\.nan|\.NaN|\.NAN)$/, resolve: (t14) => t14.slice(-3).toLowerCase() === "nan" ? NaN : t14[0] === "-" ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY, stringify: stringifyNumber.stringifyNumber };
-    var floatExp = { identify: (t14) => typeof t14 == "number", default: true, tag: "tag:yaml.org,2002:float", format: "EXP", test: /^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)[eE][-+]?[0-9]+$/, resolve: (t14) => parseFloat(t14), stringify(t14) {
-      const e19 = Number(t14.value);
-      return isFinite(e19) ? e19.toExponential() : stringifyNumber.stringifyNumber(t14);
-    } };
-    var float = { identify: (t14) => typeof t14 == "number", default: true, tag: "tag:yaml.org,2002:float", test: /^[-+]?(?:\.[0-9]+|[0-9]+\.[0-9]*)$/, resolve(t14) {
-      const e19 = new Scalar.Scalar(parseFloat(t14)), r9 = t14.indexOf(".");
-      return r9 !== -1 && t14[t14.length - 1] === "0" && (e19.minFractionDigits = t14.length - r9 - 1), e19;
-    }, stringify: stringifyNumber.stringifyNumber };
-    exports.float = float, exports.floatExp = floatExp, exports.floatNaN = floatNaN;
-  }
-});
-
-// node_modules/yaml/dist/schema/core/int.js
-var require_int = __commonJS({
-  "node_modules/yaml/dist/schema/core/int.js"(exports) {
-    "use strict";
-    var stringifyNumber = require_stringifyNumber();
-    var intIdentify = (t14) => typeof t14 == "bigint" || Number.isInteger(t14);
-    var intResolve = (t14, i25, r9, { intAsBigInt: n8 }) => n8 ? BigInt(t14) : parseInt(t14.substring(i25), r9);
-    function intStringify(t14, i25, r9) {
-      const { value: n8 } = t14;
-      return intIdentify(n8) && n8 >= 0 ? r9 + n8.toString(i25) : stringifyNumber.stringifyNumber(t14);
-    }
-    var intOct = { identify: (t14) => intIdentify(t14) && t14 >= 0, default: true, tag: "tag:yaml.org,2002:int", format: "OCT", test: /^0o[0-7]+$/, resolve: (t14, i25, r9) => intResolve(t14, 2, 8, r9), stringify: (t14) => intStringify(t14, 8, "0o") };
-    var int = { identify: intIdentify, default: true, tag: "tag:yaml.org,2002:int", test: /^[-+]?[0-9]+$/, resolve: (t14, i25, r9) => intResolve(t14, 0, 10, r9), stringify: stringifyNumber.stringifyNumber };
-    var intHex = { identify: (t14) => intIdentify(t14) && t14 >= 0, default: true, tag: "tag:yaml.org,2002:int", format: "HEX", test: /^0x[0-9a-fA-F]+$/, resolve: (t14, i25, r9) => intResolve(t14, 2, 16, r9), stringify: (t14) => intStringify(t14, 16, "0x") };
-    exports.int = int, exports.intHex = intHex, exports.intOct = intOct;
-  }
-});
-
-// node_modules/yaml/dist/schema/core/schema.js
-var require_schema = __commonJS({
-  "node_modules/yaml/dist/schema/core/schema.js"(exports) {
-    "use strict";
-    var map = require_map();
-    var _null = require_null();
-    var seq = require_seq();
-    var string = require_string();
-    var bool = require_bool();
-    var float = require_float();
-    var int = require_int();
-    var schema = [map.map, seq.seq, string.string, _null.nullTag, bool.boolTag, int.intOct, int.int, int.intHex, float.floatNaN, float.floatExp, float.float];
-    exports.schema = schema;
-  }
-});
-
-// node_modules/yaml/dist/schema/json/schema.js
-var require_schema2 = __commonJS({
-  "node_modules/yaml/dist/schema/json/schema.js"(exports) {
-    "use strict";
-    var Scalar = require_Scalar();
-    var map = require_map();
-    var seq = require_seq();
-    function intIdentify(t14) {
-      return typeof t14 == "bigint" || Number.isInteger(t14);
-    }
-    var stringifyJSON = ({ value: t14 }) => JSON.stringify(t14);
-    var jsonScalars = [{ identify: (t14) => typeof t14 == "string", default: true, tag: "tag:yaml.org,2002:str", resolve: (t14) => t14, stringify: stringifyJSON }, { identify: (t14) => t14 == null, createNode: () => new Scalar.Scalar(null), default: true, tag: "tag:yaml.org,2002:null", test: /^null$/, resolve: () => null, stringify: stringifyJSON }, { identify: (t14) => typeof t14 == "boolean", default: true, tag: "tag:yaml.org,2002:bool", test: /^true$|^false$/, resolve: (t14) => t14 === "true", stringify: stringifyJSON }, { identify: intIdentify, default: true, tag: "tag:yaml.org,2002:int", test: /^-?(?:0|[1-9][0-9]*)$/, resolve: (t14, e19, { intAsBigInt: r9 }) => r9 ? BigInt(t14) : parseInt(t14, 10), stringify: ({ value: t14 }) => intIdentify(t14) ? t14.toString() : JSON.stringify(t14) }, { identify: (t14) => typeof t14 == "number", default: true, tag: "tag:yaml.org,2002:float", test: /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?$/, resolve: (t14) => parseFloat(t14), stringify: stringifyJSON }];
-    var jsonError = { default: true, tag: "", test: /^/, resolve(t14, e19) {
-      return e19(`Unresolved plain scalar ${JSON.stringify(t14)}`), t14;
-    } };
-    var schema = [map.map, seq.seq].concat(jsonScalars, jsonError);
-    exports.schema = schema;
-  }
-});
-
-// node_modules/yaml/dist/schema/yaml-1.1/binary.js
-var require_binary = __commonJS({
-  "node_modules/yaml/dist/schema/yaml-1.1/binary.js"(exports) {
-    "use strict";
-    var node_buffer = __require("buffer");
-    var Scalar = require_Scalar();
-    var stringifyString = require_stringifyString();
-    var binary = { identify: (r9) => r9 instanceof Uint8Array, default: false, tag: "tag:yaml.org,2002:binary", resolve(r9, e19) {
-      if (typeof node_buffer.Buffer == "function") return node_buffer.Buffer.from(r9, "base64");
-      if (typeof atob == "function") {
-        const n8 = atob(r9.replace(/[\n\r]/g, "")), t14 = new Uint8Array(n8.length);
-        for (let i25 = 0; i25 < n8.length; ++i25) t14[i25] = n8.charCodeAt(i25);
-        return t14;
-      } else return e19("This environment does not support reading binary tags; either Buffer or atob is required"), r9;
-    }, stringify({ comment: r9, type: e19, value: n8 }, t14, i25, b12) {
-      if (!n8) return "";
-      const s29 = n8;
-      let o19;
-      if (typeof node_buffer.Buffer == "function") o19 = s29 instanceof node_buffer.Buffer ? s29.toString("base64") : node_buffer.Buffer.from(s29.buffer).toString("base64");
-      else if (typeof btoa == "function") {
-        let f36 = "";
-        for (let a27 = 0; a27 < s29.length; ++a27) f36 += String.fromCharCode(s29[a27]);
-        o19 = btoa(f36);
-      } else throw new Error("This environment does not support writing binary tags; either Buffer or btoa is required");
-      if (e19 ?? (e19 = Scalar.Scalar.BLOCK_LITERAL), e19 !== Scalar.Scalar.QUOTE_DOUBLE) {
-        const f36 = Math.max(t14.options.lineWidth - t14.indent.length, t14.options.minContentWidth), a27 = Math.ceil(o19.length / f36), l28 = new Array(a27);
-        for (let u21 = 0, g17 = 0; u21 < a27; ++u21, g17 += f36) l28[u21] = o19.substr(g17, f36);
-        o19 = l28.join(e19 === Scalar.Scalar.BLOCK_LITERAL ? `
-` : " ");
-      }
-      return stringifyString.stringifyString({ comment: r9, type: e19, value: o19 }, t14, i25, b12);
-    } };
-    exports.binary = binary;
-  }
-});
-
-// node_modules/yaml/dist/schema/yaml-1.1/pairs.js
-var require_pairs = __commonJS({
-  "node_modules/yaml/dist/schema/yaml-1.1/pairs.js"(exports) {
-    "use strict";
-    var identity = require_identity();
-    var Pair = require_Pair();
-    var Scalar = require_Scalar();
-    var YAMLSeq = require_YAMLSeq();
-    function resolvePairs(i25, n8) {
-      if (identity.isSeq(i25)) for (let o19 = 0; o19 < i25.items.length; ++o19) {
-        let e19 = i25.items[o19];
-        if (!identity.isPair(e19)) {
-          if (identity.isMap(e19)) {
-            e19.items.length > 1 && n8("Each pair must have its own sequence indicator");
-            const r9 = e19.items[0] || new Pair.Pair(new Scalar.Scalar(null));
-            if (e19.commentBefore && (r9.key.commentBefore = r9.key.commentBefore ? `${e19.commentBefore}
-${r9.key.commentBefore}` : e19.commentBefore), e19.comment) {
-              const s29 = r9.value ?? r9.key;
-              s29.comment = s29.comment ? `${e19.comment}
-${s29.comment}` : e19.comment;
-            }
-            e19 = r9;
-          }
-          i25.items[o19] = identity.isPair(e19) ? e19 : new Pair.Pair(e19);
-        }
-      }
-      else n8("Expected a sequence for this tag");
-      return i25;
-    }
-    function createPairs(i25, n8, o19) {
-      const { replacer: e19 } = o19, r9 = new YAMLSeq.YAMLSeq(i25);
-      r9.tag = "tag:yaml.org,2002:pairs";
-      let s29 = 0;
-      if (n8 && Symbol.iterator in Object(n8)) for (let t14 of n8) {
-        typeof e19 == "function" && (t14 = e19.call(n8, String(s29++), t14));
-        let a27, c21;
-        if (Array.isArray(t14)) if (t14.length === 2) a27 = t14[0], c21 = t14[1];
-        else throw new TypeError(`Expected [key, value] tuple: ${t14}`);
-        else if (t14 && t14 instanceof Object) {
-          const l28 = Object.keys(t14);
-          if (l28.length === 1) a27 = l28[0], c21 = t14[a27];
-          else throw new TypeError(`Expected tuple with one key, not ${l28.length} keys`);
-        } else a27 = t14;
-        r9.items.push(Pair.createPair(a27, c21, o19));
-      }
-      return r9;
-    }
-    var pairs = { collection: "seq", default: false, tag: "tag:yaml.org,2002:pairs", resolve: resolvePairs, createNode: createPairs };
-    exports.createPairs = createPairs, exports.pairs = pairs, exports.resolvePairs = resolvePairs;
-  }
-});
-
-// node_modules/yaml/dist/schema/yaml-1.1/omap.js
-var require_omap = __commonJS({
-  "node_modules/yaml/dist/schema/yaml-1.1/omap.js"(exports) {
-    "use strict";
-    var identity = require_identity();
-    var toJS = require_toJS();
-    var YAMLMap = require_YAMLMap();
-    var YAMLSeq = require_YAMLSeq();
-    var pairs = require_pairs();
-    var YAMLOMap = class _YAMLOMap extends YAMLSeq.YAMLSeq {
-      constructor() {
-        super(), this.add = YAMLMap.YAMLMap.prototype.add.bind(this), this.delete = YAMLMap.YAMLMap.prototype.delete.bind(this), this.get = YAMLMap.YAMLMap.prototype.get.bind(this), this.has = YAMLMap.YAMLMap.prototype.has.bind(this), this.set = YAMLMap.YAMLMap.prototype.set.bind(this), this.tag = _YAMLOMap.tag;
-      }
-      toJSON(a27, e19) {
-        if (!e19) return super.toJSON(a27);
-        const s29 = /* @__PURE__ */ new Map();
-        e19?.onCreate && e19.onCreate(s29);
-        for (const t14 of this.items) {
-          let r9, o19;
-          if (identity.isPair(t14) ? (r9 = toJS.toJS(t14.key, "", e19), o19 = toJS.toJS(t14.value, r9, e19)) : r9 = toJS.toJS(t14, "", e19), s29.has(r9)) throw new Error("Ordered maps must not include duplicate keys");
-          s29.set(r9, o19);
-        }
-        return s29;
-      }
-      static from(a27, e19, s29) {
-        const t14 = pairs.createPairs(a27, e19, s29), r9 = new this();
-        return r9.items = t14.items, r9;
-      }
-    };
-    YAMLOMap.tag = "tag:yaml.org,2002:omap";
-    var omap = { collection: "seq", identify: (i25) => i25 instanceof Map, nodeClass: YAMLOMap, default: false, tag: "tag:yaml.org,2002:omap", resolve(i25, a27) {
-      const e19 = pairs.resolvePairs(i25, a27), s29 = [];
-      for (const { key: t14 } of e19.items) identity.isScalar(t14) && (s29.includes(t14.value) ? a27(`Ordered maps must not include duplicate keys: ${t14.value}`) : s29.push(t14.value));
-      return Object.assign(new YAMLOMap(), e19);
-    }, createNode: (i25, a27, e19) => YAMLOMap.from(i25, a27, e19) };
-    exports.YAMLOMap = YAMLOMap, exports.omap = omap;
-  }
-});
-
-// node_modules/yaml/dist/schema/yaml-1.1/bool.js
-var require_bool2 = __commonJS({
-  "node_modules/yaml/dist/schema/yaml-1.1/bool.js"(exports) {
-    "use strict";
-    var Scalar = require_Scalar();
-    function boolStringify({ value: t14, source: e19 }, r9) {
-      return e19 && (t14 ? trueTag : falseTag).test.test(e19) ? e19 : t14 ? r9.options.trueStr : r9.options.falseStr;
-    }
-    var trueTag = { identify: (t14) => t14 === true, default: true, tag: "tag:yaml.org,2002:bool", test: /^(?:Y|y|[Yy]es|YES|[Tt]rue|TRUE|[Oo]n|ON)$/, resolve: () => new Scalar.Scalar(true), stringify: boolStringify };
-    var falseTag = { identify: (t14) => t14 === false, default: true, tag: "tag:yaml.org,2002:bool", test: /^(?:N|n|[Nn]o|NO|[Ff]alse|FALSE|[Oo]ff|OFF)$/, resolve: () => new Scalar.Scalar(false), stringify: boolStringify };
-    exports.falseTag = falseTag, exports.trueTag = trueTag;
-  }
-});
-
-// node_modules/yaml/dist/schema/yaml-1.1/float.js
-var require_float2 = __commonJS({
-  "node_modules/yaml/dist/schema/yaml-1.1/float.js"(exports) {
-    "use strict";
-    var Scalar = require_Scalar();
-    var stringifyNumber = require_stringifyNumber();
-    var floatNaN = { identify: (t14) => typeof t14 == "number", default: true, tag: "tag:yaml.org,2002:float", test: /^(?:[-+]?\.(?:inf|Inf|INF)|\.nan|\.NaN|\.NAN)$/, resolve: (t14) => t14.slice(-3).toLowerCase() === "nan" ? NaN : t14[0] === "-" ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY, stringify: stringifyNumber.stringifyNumber };
-    var floatExp = { identify: (t14) => typeof t14 == "number", default: true, tag: "tag:yaml.org,2002:float", format: "EXP", test: /^[-+]?(?:[0-9][0-9_]*)?(?:\.[0-9_]*)?[eE][-+]?[0-9]+$/, resolve: (t14) => parseFloat(t14.replace(/_/g, "")), stringify(t14) {
-      const e19 = Number(t14.value);
-      return isFinite(e19) ? e19.toExponential() : stringifyNumber.stringifyNumber(t14);
-    } };
-    var float = { identify: (t14) => typeof t14 == "number", default: true, tag: "tag:yaml.org,2002:float", test: /^[-+]?(?:[0-9][0-9_]*)?\.[0-9_]*$/, resolve(t14) {
-      const e19 = new Scalar.Scalar(parseFloat(t14.replace(/_/g, ""))), a27 = t14.indexOf(".");
-      if (a27 !== -1) {
-        const r9 = t14.substring(a27 + 1).replace(/_/g, "");
-        r9[r9.length - 1] === "0" && (e19.minFractionDigits = r9.length);
-      }
-      return e19;
-    }, stringify: stringifyNumber.stringifyNumber };
-    exports.float = float, exports.floatExp = floatExp, exports.floatNaN = floatNaN;
-  }
-});
-
-// node_modules/yaml/dist/schema/yaml-1.1/int.js
-var require_int2 = __commonJS({
-  "node_modules/yaml/dist/schema/yaml-1.1/int.js"(exports) {
-    "use strict";
-    var stringifyNumber = require_stringifyNumber();
-    var intIdentify = (t14) => typeof t14 == "bigint" || Number.isInteger(t14);
-    function intResolve(t14, i25, n8, { intAsBigInt: e19 }) {
-      const r9 = t14[0];
-      if ((r9 === "-" || r9 === "+") && (i25 += 1), t14 = t14.substring(i25).replace(/_/g, ""), e19) {
-        switch (n8) {
-          case 2:
-            t14 = `0b${t14}`;
-            break;
-          case 8:
-            t14 = `0o${t14}`;
-            break;
-          case 16:
-            t14 = `0x${t14}`;
-            break;
-        }
-        const s29 = BigInt(t14);
-        return r9 === "-" ? BigInt(-1) * s29 : s29;
-      }
-      const o19 = parseInt(t14, n8);
-      return r9 === "-" ? -1 * o19 : o19;
-    }
-    function intStringify(t14, i25, n8) {
-      const { value: e19 } = t14;
-      if (intIdentify(e19)) {
-        const r9 = e19.toString(i25);
-        return e19 < 0 ? "-" + n8 + r9.substr(1) : n8 + r9;
-      }
-      return stringifyNumber.stringifyNumber(t14);
-    }
-    var intBin = { identify: intIdentify, default: true, tag: "tag:yaml.org,2002:int", format: "BIN", test: /^[-+]?0b[0-1_]+$/, resolve: (t14, i25, n8) => intResolve(t14, 2, 2, n8), stringify: (t14) => intStringify(t14, 2, "0b") };
-    var intOct = { identify: intIdentify, default: true, tag: "tag:yaml.org,2002:int", format: "OCT", test: /^[-+]?0[0-7_]+$/, resolve: (t14, i25, n8) => intResolve(t14, 1, 8, n8), stringify: (t14) => intStringify(t14, 8, "0") };
-    var int = { identify: intIdentify, default: true, tag: "tag:yaml.org,2002:int", test: /^[-+]?[0-9][0-9_]*$/, resolve: (t14, i25, n8) => intResolve(t14, 0, 10, n8), stringify: stringifyNumber.stringifyNumber };
-    var intHex = { identify: intIdentify, default: true, tag: "tag:yaml.org,2002:int", format: "HEX", test: /^[-+]?0x[0-9a-fA-F_]+$/, resolve: (t14, i25, n8) => intResolve(t14, 2, 16, n8), stringify: (t14) => intStringify(t14, 16, "0x") };
-    exports.int = int, exports.intBin = intBin, exports.intHex = intHex, exports.intOct = intOct;
-  }
-});
-
-// node_modules/yaml/dist/schema/yaml-1.1/set.js
-var require_set = __commonJS({
-  "node_modules/yaml/dist/schema/yaml-1.1/set.js"(exports) {
-    "use strict";
-    var identity = require_identity();
-    var Pair = require_Pair();
-    var YAMLMap = require_YAMLMap();
-    var YAMLSet = class _YAMLSet extends YAMLMap.YAMLMap {
-      constructor(e19) {
-        super(e19), this.tag = _YAMLSet.tag;
-      }
-      add(e19) {
-        let t14;
-        identity.isPair(e19) ? t14 = e19 : e19 && typeof e19 == "object" && "key" in e19 && "value" in e19 && e19.value === null ? t14 = new Pair.Pair(e19.key, null) : t14 = new Pair.Pair(e19, null), YAMLMap.findPair(this.items, t14.key) || this.items.push(t14);
-      }
-      get(e19, t14) {
-        const s29 = YAMLMap.findPair(this.items, e19);
-        return !t14 && identity.isPair(s29) ? identity.isScalar(s29.key) ? s29.key.value : s29.key : s29;
-      }
-      set(e19, t14) {
-        if (typeof t14 != "boolean") throw new Error(`Expected boolean value for set(key, value) in a YAML set, not ${typeof t14}`);
-        const s29 = YAMLMap.findPair(this.items, e19);
-        s29 && !t14 ? this.items.splice(this.items.indexOf(s29), 1) : !s29 && t14 && this.items.push(new Pair.Pair(e19));
-      }
-      toJSON(e19, t14) {
-        return super.toJSON(e19, t14, Set);
-      }
-      toString(e19, t14, s29) {
-        if (!e19) return JSON.stringify(this);
-        if (this.hasAllNullValues(true)) return super.toString(Object.assign({}, e19, { allNullValues: true }), t14, s29);
-        throw new Error("Set items must all have null values");
-      }
-      static from(e19, t14, s29) {
-        const { replacer: a27 } = s29, l28 = new this(e19);
-        if (t14 && Symbol.iterator in Object(t14)) for (let r9 of t14) typeof a27 == "function" && (r9 = a27.call(t14, r9, r9)), l28.items.push(Pair.createPair(r9, null, s29));
-        return l28;
-      }
-    };
-    YAMLSet.tag = "tag:yaml.org,2002:set";
-    var set = { collection: "map", identify: (i25) => i25 instanceof Set, nodeClass: YAMLSet, default: false, tag: "tag:yaml.org,2002:set", createNode: (i25, e19, t14) => YAMLSet.from(i25, e19, t14), resolve(i25, e19) {
-      if (identity.isMap(i25)) {
-        if (i25.hasAllNullValues(true)) return Object.assign(new YAMLSet(), i25);
-        e19("Set items must all have null values");
-      } else e19("Expected a mapping for this tag");
-      return i25;
-    } };
-    exports.YAMLSet = YAMLSet, exports.set = set;
-  }
-});
-
-// node_modules/yaml/dist/schema/yaml-1.1/timestamp.js
-var require_timestamp = __commonJS({
-  "node_modules/yaml/dist/schema/yaml-1.1/timestamp.js"(exports) {
-    "use strict";
-    var stringifyNumber = require_stringifyNumber();
-    function parseSexagesimal(e19, t14) {
-      const s29 = e19[0], a27 = s29 === "-" || s29 === "+" ? e19.substring(1) : e19, r9 = (i25) => t14 ? BigInt(i25) : Number(i25), n8 = a27.replace(/_/g, "").split(":").reduce((i25, o19) => i25 * r9(60) + r9(o19), r9(0));
-      return s29 === "-" ? r9(-1) * n8 : n8;
-    }
-    function stringifySexagesimal(e19) {
-      let { value: t14 } = e19, s29 = (i25) => i25;
-      if (typeof t14 == "bigint") s29 = (i25) => BigInt(i25);
-      else if (isNaN(t14) || !isFinite(t14)) return stringifyNumber.stringifyNumber(e19);
-      let a27 = "";
-      t14 < 0 && (a27 = "-", t14 *= s29(-1));
-      const r9 = s29(60), n8 = [t14 % r9];
-      return t14 < 60 ? n8.unshift(0) : (t14 = (t14 - n8[0]) / r9, n8.unshift(t14 % r9), t14 >= 60 && (t14 = (t14 - n8[0]) / r9, n8.unshift(t14))), a27 + n8.map((i25) => String(i25).padStart(2, "0")).join(":").replace(/000000\d*$/, "");
-    }
-    var intTime = { identify: (e19) => typeof e19 == "bigint" || Number.isInteger(e19), default: true, tag: "tag:yaml.org,2002:int", format: "TIME", test: /^[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+$/, resolve: (e19, t14, { intAsBigInt: s29 }) => parseSexagesimal(e19, s29), stringify: stringifySexagesimal };
-    var floatTime = { identify: (e19) => typeof e19 == "number", default: true, tag: "tag:yaml.org,2002:float", format: "TIME", test: /^[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*$/, resolve: (e19) => parseSexagesimal(e19, false), stringify: stringifySexagesimal };
-    var timestamp = { identify: (e19) => e19 instanceof Date, default: true, tag: "tag:yaml.org,2002:timestamp", test: RegExp("^([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})(?:(?:t|T|[ \\t]+)([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2}(\\.[0-9]+)?)(?:[ \\t]*(Z|[-+][012]?[0-9](?::[0-9]{2})?))?)?$"), resolve(e19) {
-      const t14 = e19.match(timestamp.test);
-      if (!t14) throw new Error("!!timestamp expects a date, starting with yyyy-mm-dd");
-      const [, s29, a27, r9, n8, i25, o19] = t14.map(Number), u21 = t14[7] ? Number((t14[7] + "00").substr(1, 3)) : 0;
-      let g17 = Date.UTC(s29, a27 - 1, r9, n8 || 0, i25 || 0, o19 || 0, u21);
-      const f36 = t14[8];
-      if (f36 && f36 !== "Z") {
-        let m16 = parseSexagesimal(f36, false);
-        Math.abs(m16) < 30 && (m16 *= 60), g17 -= 6e4 * m16;
-      }
-      return new Date(g17);
-    }, stringify: ({ value: e19 }) => e19?.toISOString().replace(/(T00:00:00)?\.000Z$/, "") ?? "" };
-    exports.floatTime = floatTime, exports.intTime = intTime, exports.timestamp = timestamp;
-  }
-});
-
-// node_modules/yaml/dist/schema/yaml-1.1/schema.js
-var require_schema3 = __commonJS({
-  "node_modules/yaml/dist/schema/yaml-1.1/schema.js"(exports) {
-    "use strict";
-    var map = require_map();
-    var _null = require_null();
-    var seq = require_seq();
-    var string = require_string();
-    var binary = require_binary();
-    var bool = require_bool2();
-    var float = require_float2();
-    var int = require_int2();
-    var merge = require_merge();
-    var omap = require_omap();
-    var pairs = require_pairs();
-    var set = require_set();
-    var timestamp = require_timestamp();
-    var schema = [map.map, seq.seq, string.string, _null.nullTag, bool.trueTag, bool.falseTag, int.intBin, int.intOct, int.int, int.intHex, float.floatNaN, float.floatExp, float.float, binary.binary, merge.merge, omap.omap, pairs.pairs, set.set, timestamp.intTime, timestamp.floatTime, timestamp.timestamp];
-    exports.schema = schema;
-  }
-});
-
-// node_modules/yaml/dist/schema/tags.js
-var require_tags = __commonJS({
-  "node_modules/yaml/dist/schema/tags.js"(exports) {
-    "use strict";
-    var map = require_map();
-    var _null = require_null();
-    var seq = require_seq();
-    var string = require_string();
-    var bool = require_bool();
-    var float = require_float();
-    var int = require_int();
-    var schema = require_schema();
-    var schema$1 = require_schema2();
-    var binary = require_binary();
-    var merge = require_merge();
-    var omap = require_omap();
-    var pairs = require_pairs();
-    var schema$2 = require_schema3();
-    var set = require_set();
-    var timestamp = require_timestamp();
-    var schemas = /* @__PURE__ */ new Map([["core", schema.schema], ["failsafe", [map.map, seq.seq, string.string]], ["json", schema$1.schema], ["yaml11", schema$2.schema], ["yaml-1.1", schema$2.schema]]);
-    var tagsByName = { binary: binary.binary, bool: bool.boolTag, float: float.float, floatExp: float.floatExp, floatNaN: float.floatNaN, floatTime: timestamp.floatTime, int: int.int, intHex: int.intHex, intOct: int.intOct, intTime: timestamp.intTime, map: map.map, merge: merge.merge, null: _null.nullTag, omap: omap.omap, pairs: pairs.pairs, seq: seq.seq, set: set.set, timestamp: timestamp.timestamp };
-    var coreKnownTags = { "tag:yaml.org,2002:binary": binary.binary, "tag:yaml.org,2002:merge": merge.merge, "tag:yaml.org,2002:omap": omap.omap, "tag:yaml.org,2002:pairs": pairs.pairs, "tag:yaml.org,2002:set": set.set, "tag:yaml.org,2002:timestamp": timestamp.timestamp };
-    function getTags(s29, o19, m16) {
-      const t14 = schemas.get(o19);
-      if (t14 && !s29) return m16 && !t14.includes(merge.merge) ? t14.concat(merge.merge) : t14.slice();
-      let e19 = t14;
-      if (!e19) if (Array.isArray(s29)) e19 = [];
-      else {
-        const a27 = Array.from(schemas.keys()).filter((r9) => r9 !== "yaml11").map((r9) => JSON.stringify(r9)).join(", ");
-        throw new Error(`Unknown schema "${o19}"; use one of ${a27} or define customTags array`);
-      }
-      if (Array.isArray(s29)) for (const a27 of s29) e19 = e19.concat(a27);
-      else typeof s29 == "function" && (e19 = s29(e19.slice()));
-      return m16 && (e19 = e19.concat(merge.merge)), e19.reduce((a27, r9) => {
-        const i25 = typeof r9 == "string" ? tagsByName[r9] : r9;
-        if (!i25) {
-          const n8 = JSON.stringify(r9), l28 = Object.keys(tagsByName).map((c21) => JSON.stringify(c21)).join(", ");
-          throw new Error(`Unknown custom tag ${n8}; use one of ${l28}`);
-        }
-        return a27.includes(i25) || a27.push(i25), a27;
-      }, []);
-    }
-    exports.coreKnownTags = coreKnownTags, exports.getTags = getTags;
-  }
-});
-
-// node_modules/yaml/dist/schema/Schema.js
-var require_Schema = __commonJS({
-  "node_modules/yaml/dist/schema/Schema.js"(exports) {
-    "use strict";
-    var identity = require_identity();
-    var map = require_map();
-    var seq = require_seq();
-    var string = require_string();
-    var tags = require_tags();
-    var sortMapEntriesByKey = (s29, e19) => s29.key < e19.key ? -1 : s29.key > e19.key ? 1 : 0;
-    var Schema = class _Schema {
-      constructor({ compat: e19, customTags: i25, merge: n8, resolveKnownTags: o19, schema: r9, sortMapEntries: t14, toStringDefaults: a27 }) {
-        this.compat = Array.isArray(e19) ? tags.getTags(e19, "compat") : e19 ? tags.getTags(null, e19) : null, this.name = typeof r9 == "string" && r9 || "core", this.knownTags = o19 ? tags.coreKnownTags : {}, this.tags = tags.getTags(i25, this.name, n8), this.toStringOptions = a27 ?? null, Object.defineProperty(this, identity.MAP, { value: map.map }), Object.defineProperty(this, identity.SCALAR, { value: string.string }), Object.defineProperty(this, identity.SEQ, { value: seq.seq }), this.sortMapEntries = typeof t14 == "function" ? t14 : t14 === true ? sortMapEntriesByKey : null;
-      }
-      clone() {
-        const e19 = Object.create(_Schema.prototype, Object.getOwnPropertyDescriptors(this));
-        return e19.tags = this.tags.slice(), e19;
-      }
-    };
-    exports.Schema = Schema;
-  }
-});
-
-// node_modules/yaml/dist/stringify/stringifyDocument.js
-var require_stringifyDocument = __commonJS({
-  "node_modules/yaml/dist/stringify/stringifyDocument.js"(exports) {
-    "use strict";
-    var identity = require_identity();
-    var stringify = require_stringify();
-    var stringifyComment = require_stringifyComment();
-    function stringifyDocument(t14, o19) {
-      const e19 = [];
-      let m16 = o19.directives === true;
-      if (o19.directives !== false && t14.directives) {
-        const n8 = t14.directives.toString(t14);
-        n8 ? (e19.push(n8), m16 = true) : t14.directives.docStart && (m16 = true);
-      }
-      m16 && e19.push("---");
-      const f36 = stringify.createStringifyContext(t14, o19), { commentString: r9 } = f36.options;
-      if (t14.commentBefore) {
-        e19.length !== 1 && e19.unshift("");
-        const n8 = r9(t14.commentBefore);
-        e19.unshift(stringifyComment.indentComment(n8, ""));
-      }
-      let c21 = false, i25 = null;
-      if (t14.contents) {
-        if (identity.isNode(t14.contents)) {
-          if (t14.contents.spaceBefore && m16 && e19.push(""), t14.contents.commentBefore) {
-            const u21 = r9(t14.contents.commentBefore);
-            e19.push(stringifyComment.indentComment(u21, ""));
-          }
-          f36.forceBlockIndent = !!t14.comment, i25 = t14.contents.comment;
-        }
-        const n8 = i25 ? void 0 : () => c21 = true;
-        let s29 = stringify.stringify(t14.contents, f36, () => i25 = null, n8);
-        i25 && (s29 += stringifyComment.lineComment(s29, "", r9(i25))), (s29[0] === "|" || s29[0] === ">") && e19[e19.length - 1] === "---" ? e19[e19.length - 1] = `--- ${s29}` : e19.push(s29);
-      } else e19.push(stringify.stringify(t14.contents, f36));
-      if (t14.directives?.docEnd) if (t14.comment) {
-        const n8 = r9(t14.comment);
-        n8.includes(`
-`) ? (e19.push("..."), e19.push(stringifyComment.indentComment(n8, ""))) : e19.push(`... ${n8}`);
-      } else e19.push("...");
-      else {
-        let n8 = t14.comment;
-        n8 && c21 && (n8 = n8.replace(/^\n+/, "")), n8 && ((!c21 || i25) && e19[e19.length - 1] !== "" && e19.push(""), e19.push(stringifyComment.indentComment(r9(n8), "")));
-      }
-      return e19.join(`
-`) + `
-`;
-    }
-    exports.stringifyDocument = stringifyDocument;
-  }
-});
-
-// node_modules/yaml/dist/doc/Document.js
-var require_Document = __commonJS({
-  "node_modules/yaml/dist/doc/Document.js"(exports) {
-    "use strict";
-    var Alias = require_Alias();
-    var Collection = require_Collection();
-    var identity = require_identity();
-    var Pair = require_Pair();
-    var toJS = require_toJS();
-    var Schema = require_Schema();
-    var stringifyDocument = require_stringifyDocument();
-    var anchors = require_anchors();
-    var applyReviver = require_applyReviver();
-    var createNode = require_createNode();
-    var directives = require_directives();
-    var Document = class _Document {
-      constructor(e19, t14, s29) {
-        this.commentBefore = null, this.comment = null, this.errors = [], this.warnings = [], Object.defineProperty(this, identity.NODE_TYPE, { value: identity.DOC });
-        let n8 = null;
-        typeof t14 == "function" || Array.isArray(t14) ? n8 = t14 : s29 === void 0 && t14 && (s29 = t14, t14 = void 0);
-        const i25 = Object.assign({ intAsBigInt: false, keepSourceTokens: false, logLevel: "warn", prettyErrors: true, strict: true, stringKeys: false, uniqueKeys: true, version: "1.2" }, s29);
-        this.options = i25;
-        let { version: r9 } = i25;
-        s29?._directives ? (this.directives = s29._directives.atDocument(), this.directives.yaml.explicit && (r9 = this.directives.yaml.version)) : this.directives = new directives.Directives({ version: r9 }), this.setSchema(r9, s29), this.contents = e19 === void 0 ? null : this.createNode(e19, n8, s29);
-      }
-      clone() {
-        const e19 = Object.create(_Document.prototype, { [identity.NODE_TYPE]: { value: identity.DOC } });
-        return e19.commentBefore = this.commentBefore, e19.comment = this.comment, e19.errors = this.errors.slice(), e19.warnings = this.warnings.slice(), e19.options = Object.assign({}, this.options), this.directives && (e19.directives = this.directives.clone()), e19.schema = this.schema.clone(), e19.contents = identity.isNode(this.contents) ? this.contents.clone(e19.schema) : this.contents, this.range && (e19.range = this.range.slice()), e19;
-      }
-      add(e19) {
-        assertCollection(this.contents) && this.contents.add(e19);
-      }
-      addIn(e19, t14) {
-        assertCollection(this.contents) && this.contents.addIn(e19, t14);
-      }
-      createAlias(e19, t14) {
-        if (!e19.anchor) {
-          const s29 = anchors.anchorNames(this);
-          e19.anchor = !t14 || s29.has(t14) ? anchors.findNewAnchor(t14 || "a", s29) : t14;
-        }
-        return new Alias.Alias(e19.anchor);
-      }
-      createNode(e19, t14, s29) {
-        let n8;
-        if (typeof t14 == "function") e19 = t14.call({ "": e19 }, "", e19), n8 = t14;
-        else if (Array.isArray(t14)) {
-          const w7 = (f36) => typeof f36 == "number" || f36 instanceof String || f36 instanceof Number, u21 = t14.filter(w7).map(String);
-          u21.length > 0 && (t14 = t14.concat(u21)), n8 = t14;
-        } else s29 === void 0 && t14 && (s29 = t14, t14 = void 0);
-        const { aliasDuplicateObjects: i25, anchorPrefix: r9, flow: o19, keepUndefined: c21, onTagObj: a27, tag: h12 } = s29 ?? {}, { onAnchor: m16, setAnchors: v9, sourceObjects: y13 } = anchors.createNodeAnchors(this, r9 || "a"), g17 = { aliasDuplicateObjects: i25 ?? true, keepUndefined: c21 ?? false, onAnchor: m16, onTagObj: a27, replacer: n8, schema: this.schema, sourceObjects: y13 }, l28 = createNode.createNode(e19, h12, g17);
-        return o19 && identity.isCollection(l28) && (l28.flow = true), v9(), l28;
-      }
-      createPair(e19, t14, s29 = {}) {
-        const n8 = this.createNode(e19, null, s29), i25 = this.createNode(t14, null, s29);
-        return new Pair.Pair(n8, i25);
-      }
-      delete(e19) {
-        return assertCollection(this.contents) ? this.contents.delete(e19) : false;
-      }
-      deleteIn(e19) {
-        return Collection.isEmptyPath(e19) ? this.contents == null ? false : (this.contents = null, true) : assertCollection(this.contents) ? this.contents.deleteIn(e19) : false;
-      }
-      get(e19, t14) {
-        return identity.isCollection(this.contents) ? this.contents.get(e19, t14) : void 0;
-      }
-      getIn(e19, t14) {
-        return Collection.isEmptyPath(e19) ? !t14 && identity.isScalar(this.contents) ? this.contents.value : this.contents : identity.isCollection(this.contents) ? this.contents.getIn(e19, t14) : void 0;
-      }
-      has(e19) {
-        return identity.isCollection(this.contents) ? this.contents.has(e19) : false;
-      }
-      hasIn(e19) {
-        return Collection.isEmptyPath(e19) ? this.contents !== void 0 : identity.isCollection(this.contents) ? this.contents.hasIn(e19) : false;
-      }
-      set(e19, t14) {
-        this.contents == null ? this.contents = Collection.collectionFromPath(this.schema, [e19], t14) : assertCollection(this.contents) && this.contents.set(e19, t14);
-      }
-      setIn(e19, t14) {
-        Collection.isEmptyPath(e19) ? this.contents = t14 : this.contents == null ? this.contents = Collection.collectionFromPath(this.schema, Array.from(e19), t14) : assertCollection(this.contents) && this.contents.setIn(e19, t14);
-      }
-      setSchema(e19, t14 = {}) {
-        typeof e19 == "number" && (e19 = String(e19));
-        let s29;
-        switch (e19) {
-          case "1.1":
-            this.directives ? this.directives.yaml.version = "1.1" : this.directives = new directives.Directives({ version: "1.1" }), s29 = { resolveKnownTags: false, schema: "yaml-1.1" };
-            break;
-          case "1.2":
-          case "next":
-            this.directives ? this.directives.yaml.version = e19 : this.directives = new directives.Directives({ version: e19 }), s29 = { resolveKnownTags: true, schema: "core" };
-            break;
-          case null:
-            this.directives && delete this.directives, s29 = null;
-            break;
-          default: {
-            const n8 = JSON.stringify(e19);
-            throw new Error(`Expected '1.1', '1.2' or null as first argument, but found: ${n8}`);
-          }
-        }
-        if (t14.schema instanceof Object) this.schema = t14.schema;
-        else if (s29) this.schema = new Schema.Schema(Object.assign(s29, t14));
-        else throw new Error("With a null YAML version, the { schema: Schema } option is required");
-      }
-      toJS({ json: e19, jsonArg: t14, mapAsMap: s29, maxAliasCount: n8, onAnchor: i25, reviver: r9 } = {}) {
-        const o19 = { anchors: /* @__PURE__ */ new Map(), doc: this, keep: !e19, mapAsMap: s29 === true, mapKeyWarned: false, maxAliasCount: typeof n8 == "number" ? n8 : 100 }, c21 = toJS.toJS(this.contents, t14 ?? "", o19);
-        if (typeof i25 == "function") for (const { count: a27, res: h12 } of o19.anchors.values()) i25(h12, a27);
-        return typeof r9 == "function" ? applyReviver.applyReviver(r9, { "": c21 }, "", c21) : c21;
-      }
-      toJSON(e19, t14) {
-        return this.toJS({ json: true, jsonArg: e19, mapAsMap: false, onAnchor: t14 });
-      }
-      toString(e19 = {}) {
-        if (this.errors.length > 0) throw new Error("Document with errors cannot be stringified");
-        if ("indent" in e19 && (!Number.isInteger(e19.indent) || Number(e19.indent) <= 0)) {
-          const t14 = JSON.stringify(e19.indent);
-          throw new Error(`"indent" option must be a positive integer, not ${t14}`);
-        }
-        return stringifyDocument.stringifyDocument(this, e19);
-      }
-    };
-    function assertCollection(d17) {
-      if (identity.isCollection(d17)) return true;
-      throw new Error("Expected a YAML collection as document contents");
-    }
-    exports.Document = Document;
-  }
-});
-
-// node_modules/yaml/dist/errors.js
-var require_errors = __commonJS({
-  "node_modules/yaml/dist/errors.js"(exports) {
-    "use strict";
-    var YAMLError = class extends Error {
-      constructor(r9, t14, s29, i25) {
-        super(), this.name = r9, this.code = s29, this.message = i25, this.pos = t14;
-      }
-    };
-    var YAMLParseError = class extends YAMLError {
-      constructor(r9, t14, s29) {
-        super("YAMLParseError", r9, t14, s29);
-      }
-    };
-    var YAMLWarning = class extends YAMLError {
-      constructor(r9, t14, s29) {
-        super("YAMLWarning", r9, t14, s29);
-      }
-    };
-    var prettifyError = (a27, r9) => (t14) => {
-      if (t14.pos[0] === -1) return;
-      t14.linePos = t14.pos.map((n8) => r9.linePos(n8));
-      const { line: s29, col: i25 } = t14.linePos[0];
-      t14.message += ` at line ${s29}, column ${i25}`;
-      let o19 = i25 - 1, e19 = a27.substring(r9.lineStarts[s29 - 1], r9.lineStarts[s29]).replace(/[\n\r]+$/, "");
-      if (o19 >= 60 && e19.length > 80) {
-        const n8 = Math.min(o19 - 39, e19.length - 79);
-        e19 = "\u2026" + e19.substring(n8), o19 -= n8 - 1;
-      }
-      if (e19.length > 80 && (e19 = e19.substring(0, 79) + "\u2026"), s29 > 1 && /^ *$/.test(e19.substring(0, o19))) {
-        let n8 = a27.substring(r9.lineStarts[s29 - 2], r9.lineStarts[s29 - 1]);
-        n8.length > 80 && (n8 = n8.substring(0, 79) + `\u2026
-`), e19 = n8 + e19;
-      }
-      if (/[^ ]/.test(e19)) {
-        let n8 = 1;
-        const l28 = t14.linePos[1];
-        l28?.line === s29 && l28.col > i25 && (n8 = Math.max(1, Math.min(l28.col - i25, 80 - o19)));
-        const c21 = " ".repeat(o19) + "^".repeat(n8);
-        t14.message += `:
-
-${e19}
-${c21}
-`;
-      }
-    };
-    exports.YAMLError = YAMLError, exports.YAMLParseError = YAMLParseError, exports.YAMLWarning = YAMLWarning, exports.prettifyError = prettifyError;
-  }
-});
-
-// node_modules/yaml/dist/compose/resolve-props.js
-var require_resolve_props = __commonJS({
-  "node_modules/yaml/dist/compose/resolve-props.js"(exports) {
-    "use strict";
-    function resolveProps(h12, { flow: m16, indicator: f36, next: s29, offset: g17, onError: t14, parentIndent: I17, startOnNewline: A17 }) {
-      let T8 = false, a27 = A17, l28 = A17, n8 = "", d17 = "", N8 = false, i25 = false, c21 = null, o19 = null, u21 = null, _7 = null, b12 = null, r9 = null, p27 = null;
-      for (const e19 of h12) switch (i25 && (e19.type !== "space" && e19.type !== "newline" && e19.type !== "comma" && t14(e19.offset, "MISSING_CHAR", "Tags and anchors must be separated from the next token by white space"), i25 = false), c21 && (a27 && e19.type !== "comment" && e19.type !== "newline" && t14(c21, "TAB_AS_INDENT", "Tabs are not allowed as indentation"), c21 = null), e19.type) {
-        case "space":
-          !m16 && (f36 !== "doc-start" || s29?.type !== "flow-collection") && e19.source.includes("	") && (c21 = e19), l28 = true;
-          break;
-        case "comment": {
-          l28 || t14(e19, "MISSING_CHAR", "Comments must be separated from other tokens by white space characters");
-          const k9 = e19.source.substring(1) || " ";
-          n8 ? n8 += d17 + k9 : n8 = k9, d17 = "", a27 = false;
-          break;
-        }
-        case "newline":
-          a27 ? n8 ? n8 += e19.source : (!r9 || f36 !== "seq-item-ind") && (T8 = true) : d17 += e19.source, a27 = true, N8 = true, (o19 || u21) && (_7 = e19), l28 = true;
-          break;
-        case "anchor":
-          o19 && t14(e19, "MULTIPLE_ANCHORS", "A node can have at most one anchor"), e19.source.endsWith(":") && t14(e19.offset + e19.source.length - 1, "BAD_ALIAS", "Anchor ending in : is ambiguous", true), o19 = e19, p27 ?? (p27 = e19.offset), a27 = false, l28 = false, i25 = true;
-          break;
-        case "tag": {
-          u21 && t14(e19, "MULTIPLE_TAGS", "A node can have at most one tag"), u21 = e19, p27 ?? (p27 = e19.offset), a27 = false, l28 = false, i25 = true;
-          break;
-        }
-        case f36:
-          (o19 || u21) && t14(e19, "BAD_PROP_ORDER", `Anchors and tags must be after the ${e19.source} indicator`), r9 && t14(e19, "UNEXPECTED_TOKEN", `Unexpected ${e19.source} in ${m16 ?? "collection"}`), r9 = e19, a27 = f36 === "seq-item-ind" || f36 === "explicit-key-ind", l28 = false;
-          break;
-        case "comma":
-          if (m16) {
-            b12 && t14(e19, "UNEXPECTED_TOKEN", `Unexpected , in ${m16}`), b12 = e19, a27 = false, l28 = false;
-            break;
-          }
-        default:
-          t14(e19, "UNEXPECTED_TOKEN", `Unexpected ${e19.type} token`), a27 = false, l28 = false;
-      }
-      const y13 = h12[h12.length - 1], S10 = y13 ? y13.offset + y13.source.length : g17;
-      return i25 && s29 && s29.type !== "space" && s29.type !== "newline" && s29.type !== "comma" && (s29.type !== "scalar" || s29.source !== "") && t14(s29.offset, "MISSING_CHAR", "Tags and anchors must be separated from the next token by white space"), c21 && (a27 && c21.indent <= I17 || s29?.type === "block-map" || s29?.type === "block-seq") && t14(c21, "TAB_AS_INDENT", "Tabs are not allowed as indentation"), { comma: b12, found: r9, spaceBefore: T8, comment: n8, hasNewline: N8, anchor: o19, tag: u21, newlineAfterProp: _7, end: S10, start: p27 ?? S10 };
-    }
-    exports.resolveProps = resolveProps;
-  }
-});
-
-// node_modules/yaml/dist/compose/util-contains-newline.js
-var require_util_contains_newline = __commonJS({
-  "node_modules/yaml/dist/compose/util-contains-newline.js"(exports) {
-    "use strict";
-    function containsNewline(t14) {
-      if (!t14) return null;
-      switch (t14.type) {
-        case "alias":
-        case "scalar":
-        case "double-quoted-scalar":
-        case "single-quoted-scalar":
-          if (t14.source.includes(`
-`)) return true;
-          if (t14.end) {
-            for (const e19 of t14.end) if (e19.type === "newline") return true;
-          }
-          return false;
-        case "flow-collection":
-          for (const e19 of t14.items) {
-            for (const r9 of e19.start) if (r9.type === "newline") return true;
-            if (e19.sep) {
-              for (const r9 of e19.sep) if (r9.type === "newline") return true;
-            }
-            if (containsNewline(e19.key) || containsNewline(e19.value)) return true;
-          }
-          return false;
-        default:
-          return true;
-      }
-    }
-    exports.containsNewline = containsNewline;
-  }
-});
-
-// node_modules/yaml/dist/compose/util-flow-indent-check.js
-var require_util_flow_indent_check = __commonJS({
-  "node_modules/yaml/dist/compose/util-flow-indent-check.js"(exports) {
-    "use strict";
-    var utilContainsNewline = require_util_contains_newline();
-    function flowIndentCheck(t14, e19, i25) {
-      if (e19?.type === "flow-collection") {
-        const n8 = e19.end[0];
-        n8.indent === t14 && (n8.source === "]" || n8.source === "}") && utilContainsNewline.containsNewline(e19) && i25(n8, "BAD_INDENT", "Flow end indicator should be more indented than parent", true);
-      }
-    }
-    exports.flowIndentCheck = flowIndentCheck;
-  }
-});
-
-// node_modules/yaml/dist/compose/util-map-includes.js
-var require_util_map_includes = __commonJS({
-  "node_modules/yaml/dist/compose/util-map-includes.js"(exports) {
-    "use strict";
-    var identity = require_identity();
-    function mapIncludes(t14, i25, u21) {
-      const { uniqueKeys: s29 } = t14.options;
-      if (s29 === false) return false;
-      const r9 = typeof s29 == "function" ? s29 : (e19, n8) => e19 === n8 || identity.isScalar(e19) && identity.isScalar(n8) && e19.value === n8.value;
-      return i25.some((e19) => r9(e19.key, u21));
-    }
-    exports.mapIncludes = mapIncludes;
-  }
-});
-
-// node_modules/yaml/dist/compose/resolve-block-map.js
-var require_resolve_block_map = __commonJS({
-  "node_modules/yaml/dist/compose/resolve-block-map.js"(exports) {
-    "use strict";
-    var Pair = require_Pair();
-    var YAMLMap = require_YAMLMap();
-    var resolveProps = require_resolve_props();
-    var utilContainsNewline = require_util_contains_newline();
-    var utilFlowIndentCheck = require_util_flow_indent_check();
-    var utilMapIncludes = require_util_map_includes();
-    var startColMsg = "All mapping items must start at the same column";
-    function resolveBlockMap({ composeNode: r9, composeEmptyNode: M7 }, n8, a27, e19, w7) {
-      const y13 = w7?.nodeClass ?? YAMLMap.YAMLMap, c21 = new y13(n8.schema);
-      n8.atRoot && (n8.atRoot = false);
-      let s29 = a27.offset, p27 = null;
-      for (const I17 of a27.items) {
-        const { start: u21, key: i25, sep: d17, value: m16 } = I17, t14 = resolveProps.resolveProps(u21, { indicator: "explicit-key-ind", next: i25 ?? d17?.[0], offset: s29, onError: e19, parentIndent: a27.indent, startOnNewline: true }), k9 = !t14.found;
-        if (k9) {
-          if (i25 && (i25.type === "block-seq" ? e19(s29, "BLOCK_AS_IMPLICIT_KEY", "A block sequence may not be used as an implicit map key") : "indent" in i25 && i25.indent !== a27.indent && e19(s29, "BAD_INDENT", startColMsg)), !t14.anchor && !t14.tag && !d17) {
-            p27 = t14.end, t14.comment && (c21.comment ? c21.comment += `
-` + t14.comment : c21.comment = t14.comment);
-            continue;
-          }
-          (t14.newlineAfterProp || utilContainsNewline.containsNewline(i25)) && e19(i25 ?? u21[u21.length - 1], "MULTILINE_IMPLICIT_KEY", "Implicit keys need to be on a single line");
-        } else t14.found?.indent !== a27.indent && e19(s29, "BAD_INDENT", startColMsg);
-        n8.atKey = true;
-        const h12 = t14.end, l28 = i25 ? r9(n8, i25, t14, e19) : M7(n8, h12, u21, null, t14, e19);
-        n8.schema.compat && utilFlowIndentCheck.flowIndentCheck(a27.indent, i25, e19), n8.atKey = false, utilMapIncludes.mapIncludes(n8, c21.items, l28) && e19(h12, "DUPLICATE_KEY", "Map keys must be unique");
-        const o19 = resolveProps.resolveProps(d17 ?? [], { indicator: "map-value-ind", next: m16, offset: l28.range[2], onError: e19, parentIndent: a27.indent, startOnNewline: !i25 || i25.type === "block-scalar" });
-        if (s29 = o19.end, o19.found) {
-          k9 && (m16?.type === "block-map" && !o19.hasNewline && e19(s29, "BLOCK_AS_IMPLICIT_KEY", "Nested mappings are not allowed in compact mappings"), n8.options.strict && t14.start < o19.found.offset - 1024 && e19(l28.range, "KEY_OVER_1024_CHARS", "The : indicator must be at most 1024 chars after the start of an implicit block mapping key"));
-          const f36 = m16 ? r9(n8, m16, o19, e19) : M7(n8, s29, d17, null, o19, e19);
-          n8.schema.compat && utilFlowIndentCheck.flowIndentCheck(a27.indent, m16, e19), s29 = f36.range[2];
-          const v9 = new Pair.Pair(l28, f36);
-          n8.options.keepSourceTokens && (v9.srcToken = I17), c21.items.push(v9);
-        } else {
-          k9 && e19(l28.range, "MISSING_CHAR", "Implicit map keys need to be followed by map values"), o19.comment && (l28.comment ? l28.comment += `
-` + o19.comment : l28.comment = o19.comment);
-          const f36 = new Pair.Pair(l28);
-          n8.options.keepSourceTokens && (f36.srcToken = I17), c21.items.push(f36);
-        }
-      }
-      return p27 && p27 < s29 && e19(p27, "IMPOSSIBLE", "Map comment with trailing content"), c21.range = [a27.offset, s29, p27 ?? s29], c21;
-    }
-    exports.resolveBlockMap = resolveBlockMap;
-  }
-});
-
-// node_modules/yaml/dist/compose/resolve-block-seq.js
-var require_resolve_block_seq = __commonJS({
-  "node_modules/yaml/dist/compose/resolve-block-seq.js"(exports) {
-    "use strict";
-    var YAMLSeq = require_YAMLSeq();
-    var resolveProps = require_resolve_props();
-    var utilFlowIndentCheck = require_util_flow_indent_check();
-    function resolveBlockSeq({ composeNode: u21, composeEmptyNode: m16 }, t14, o19, n8, d17) {
-      const r9 = d17?.nodeClass ?? YAMLSeq.YAMLSeq, l28 = new r9(t14.schema);
-      t14.atRoot && (t14.atRoot = false), t14.atKey && (t14.atKey = false);
-      let i25 = o19.offset, a27 = null;
-      for (const { start: c21, value: s29 } of o19.items) {
-        const e19 = resolveProps.resolveProps(c21, { indicator: "seq-item-ind", next: s29, offset: i25, onError: n8, parentIndent: o19.indent, startOnNewline: true });
-        if (!e19.found) if (e19.anchor || e19.tag || s29) s29?.type === "block-seq" ? n8(e19.end, "BAD_INDENT", "All sequence items must start at the same column") : n8(i25, "MISSING_CHAR", "Sequence item without - indicator");
-        else {
-          a27 = e19.end, e19.comment && (l28.comment = e19.comment);
-          continue;
-        }
-        const f36 = s29 ? u21(t14, s29, e19, n8) : m16(t14, e19.end, c21, null, e19, n8);
-        t14.schema.compat && utilFlowIndentCheck.flowIndentCheck(o19.indent, s29, n8), i25 = f36.range[2], l28.items.push(f36);
-      }
-      return l28.range = [o19.offset, i25, a27 ?? i25], l28;
-    }
-    exports.resolveBlockSeq = resolveBlockSeq;
-  }
-});
-
-// node_modules/yaml/dist/compose/resolve-end.js
-var require_resolve_end = __commonJS({
-  "node_modules/yaml/dist/compose/resolve-end.js"(exports) {
-    "use strict";
-    function resolveEnd(a27, r9, u21, o19) {
-      let e19 = "";
-      if (a27) {
-        let t14 = false, s29 = "";
-        for (const c21 of a27) {
-          const { source: n8, type: i25 } = c21;
-          switch (i25) {
-            case "space":
-              t14 = true;
-              break;
-            case "comment": {
-              u21 && !t14 && o19(c21, "MISSING_CHAR", "Comments must be separated from other tokens by white space characters");
-              const l28 = n8.substring(1) || " ";
-              e19 ? e19 += s29 + l28 : e19 = l28, s29 = "";
-              break;
-            }
-            case "newline":
-              e19 && (s29 += n8), t14 = true;
-              break;
-            default:
-              o19(c21, "UNEXPECTED_TOKEN", `Unexpected ${i25} at node end`);
-          }
-          r9 += n8.length;
-        }
-      }
-      return { comment: e19, offset: r9 };
-    }
-    exports.resolveEnd = resolveEnd;
-  }
-});
-
-// node_modules/yaml/dist/compose/resolve-flow-collection.js
-var require_resolve_flow_collection = __commonJS({
-  "node_modules/yaml/dist/compose/resolve-flow-collection.js"(exports) {
-    "use strict";
-    var identity = require_identity();
-    var Pair = require_Pair();
-    var YAMLMap = require_YAMLMap();
-    var YAMLSeq = require_YAMLSeq();
-    var resolveEnd = require_resolve_end();
-    var resolveProps = require_resolve_props();
-    var utilContainsNewline = require_util_contains_newline();
-    var utilMapIncludes = require_util_map_includes();
-    var blockMsg = "Block collections are not allowed within flow collections";
-    var isBlock = (p27) => p27 && (p27.type === "block-map" || p27.type === "block-seq");
-    function resolveFlowCollection({ composeNode: p27, composeEmptyNode: N8 }, n8, c21, t14, q9) {
-      const r9 = c21.start.source === "{", u21 = r9 ? "flow map" : "flow sequence", P7 = q9?.nodeClass ?? (r9 ? YAMLMap.YAMLMap : YAMLSeq.YAMLSeq), i25 = new P7(n8.schema);
-      i25.flow = true;
-      const _7 = n8.atRoot;
-      _7 && (n8.atRoot = false), n8.atKey && (n8.atKey = false);
-      let g17 = c21.offset + c21.start.source.length;
-      for (let o19 = 0; o19 < c21.items.length; ++o19) {
-        const h12 = c21.items[o19], { start: L10, key: w7, sep: d17, value: l28 } = h12, e19 = resolveProps.resolveProps(L10, { flow: u21, indicator: "explicit-key-ind", next: w7 ?? d17?.[0], offset: g17, onError: t14, parentIndent: c21.indent, startOnNewline: false });
-        if (!e19.found) {
-          if (!e19.anchor && !e19.tag && !d17 && !l28) {
-            o19 === 0 && e19.comma ? t14(e19.comma, "UNEXPECTED_TOKEN", `Unexpected , in ${u21}`) : o19 < c21.items.length - 1 && t14(e19.start, "UNEXPECTED_TOKEN", `Unexpected empty item in ${u21}`), e19.comment && (i25.comment ? i25.comment += `
-` + e19.comment : i25.comment = e19.comment), g17 = e19.end;
-            continue;
-          }
-          !r9 && n8.options.strict && utilContainsNewline.containsNewline(w7) && t14(w7, "MULTILINE_IMPLICIT_KEY", "Implicit keys of flow sequence pairs need to be on a single line");
-        }
-        if (o19 === 0) e19.comma && t14(e19.comma, "UNEXPECTED_TOKEN", `Unexpected , in ${u21}`);
-        else if (e19.comma || t14(e19.start, "MISSING_CHAR", `Missing , between ${u21} items`), e19.comment) {
-          let m16 = "";
-          e: for (const s29 of L10) switch (s29.type) {
-            case "comma":
-            case "space":
-              break;
-            case "comment":
-              m16 = s29.source.substring(1);
-              break e;
-            default:
-              break e;
-          }
-          if (m16) {
-            let s29 = i25.items[i25.items.length - 1];
-            identity.isPair(s29) && (s29 = s29.value ?? s29.key), s29.comment ? s29.comment += `
-` + m16 : s29.comment = m16, e19.comment = e19.comment.substring(m16.length + 1);
-          }
-        }
-        if (!r9 && !d17 && !e19.found) {
-          const m16 = l28 ? p27(n8, l28, e19, t14) : N8(n8, e19.end, d17, null, e19, t14);
-          i25.items.push(m16), g17 = m16.range[2], isBlock(l28) && t14(m16.range, "BLOCK_IN_FLOW", blockMsg);
-        } else {
-          n8.atKey = true;
-          const m16 = e19.end, s29 = w7 ? p27(n8, w7, e19, t14) : N8(n8, m16, L10, null, e19, t14);
-          isBlock(w7) && t14(s29.range, "BLOCK_IN_FLOW", blockMsg), n8.atKey = false;
-          const a27 = resolveProps.resolveProps(d17 ?? [], { flow: u21, indicator: "map-value-ind", next: l28, offset: s29.range[2], onError: t14, parentIndent: c21.indent, startOnNewline: false });
-          if (a27.found) {
-            if (!r9 && !e19.found && n8.options.strict) {
-              if (d17) for (const f36 of d17) {
-                if (f36 === a27.found) break;
-                if (f36.type === "newline") {
-                  t14(f36, "MULTILINE_IMPLICIT_KEY", "Implicit keys of flow sequence pairs need to be on a single line");
-                  break;
-                }
-              }
-              e19.start < a27.found.offset - 1024 && t14(a27.found, "KEY_OVER_1024_CHARS", "The : indicator must be at most 1024 chars after the start of an implicit flow sequence key");
-            }
-          } else l28 && ("source" in l28 && l28.source?.[0] === ":" ? t14(l28, "MISSING_CHAR", `Missing space after : in ${u21}`) : t14(a27.start, "MISSING_CHAR", `Missing , or : between ${u21} items`));
-          const M7 = l28 ? p27(n8, l28, a27, t14) : a27.found ? N8(n8, a27.end, d17, null, a27, t14) : null;
-          M7 ? isBlock(l28) && t14(M7.range, "BLOCK_IN_FLOW", blockMsg) : a27.comment && (s29.comment ? s29.comment += `
-` + a27.comment : s29.comment = a27.comment);
-          const b12 = new Pair.Pair(s29, M7);
-          if (n8.options.keepSourceTokens && (b12.srcToken = h12), r9) {
-            const f36 = i25;
-            utilMapIncludes.mapIncludes(n8, f36.items, s29) && t14(m16, "DUPLICATE_KEY", "Map keys must be unique"), f36.items.push(b12);
-          } else {
-            const f36 = new YAMLMap.YAMLMap(n8.schema);
-            f36.flow = true, f36.items.push(b12);
-            const y13 = (M7 ?? s29).range;
-            f36.range = [s29.range[0], y13[1], y13[2]], i25.items.push(f36);
-          }
-          g17 = M7 ? M7.range[2] : a27.end;
-        }
-      }
-      const k9 = r9 ? "}" : "]", [I17, ...C15] = c21.end;
-      let v9 = g17;
-      if (I17?.source === k9) v9 = I17.offset + I17.source.length;
-      else {
-        const o19 = u21[0].toUpperCase() + u21.substring(1), h12 = _7 ? `${o19} must end with a ${k9}` : `${o19} in block collection must be sufficiently indented and end with a ${k9}`;
-        t14(g17, _7 ? "MISSING_CHAR" : "BAD_INDENT", h12), I17 && I17.source.length !== 1 && C15.unshift(I17);
-      }
-      if (C15.length > 0) {
-        const o19 = resolveEnd.resolveEnd(C15, v9, n8.options.strict, t14);
-        o19.comment && (i25.comment ? i25.comment += `
-` + o19.comment : i25.comment = o19.comment), i25.range = [c21.offset, v9, o19.offset];
-      } else i25.range = [c21.offset, v9, v9];
-      return i25;
-    }
-    exports.resolveFlowCollection = resolveFlowCollection;
-  }
-});
-
-// node_modules/yaml/dist/compose/compose-collection.js
-var require_compose_collection = __commonJS({
-  "node_modules/yaml/dist/compose/compose-collection.js"(exports) {
-    "use strict";
-    var identity = require_identity();
-    var Scalar = require_Scalar();
-    var YAMLMap = require_YAMLMap();
-    var YAMLSeq = require_YAMLSeq();
-    var resolveBlockMap = require_resolve_block_map();
-    var resolveBlockSeq = require_resolve_block_seq();
-    var resolveFlowCollection = require_resolve_flow_collection();
-    function resolveCollection(i25, t14, o19, r9, a27, l28) {
-      const s29 = o19.type === "block-map" ? resolveBlockMap.resolveBlockMap(i25, t14, o19, r9, l28) : o19.type === "block-seq" ? resolveBlockSeq.resolveBlockSeq(i25, t14, o19, r9, l28) : resolveFlowCollection.resolveFlowCollection(i25, t14, o19, r9, l28), c21 = s29.constructor;
-      return a27 === "!" || a27 === c21.tagName ? (s29.tag = c21.tagName, s29) : (a27 && (s29.tag = a27), s29);
-    }
-    function composeCollection(i25, t14, o19, r9, a27) {
-      const l28 = r9.tag, s29 = l28 ? t14.directives.tagName(l28.source, (e19) => a27(l28, "TAG_RESOLVE_FAILED", e19)) : null;
-      if (o19.type === "block-seq") {
-        const { anchor: e19, newlineAfterProp: v9 } = r9, q9 = e19 && l28 ? e19.offset > l28.offset ? e19 : l28 : e19 ?? l28;
-        q9 && (!v9 || v9.offset < q9.offset) && a27(q9, "MISSING_CHAR", "Missing newline after block sequence props");
-      }
-      const c21 = o19.type === "block-map" ? "map" : o19.type === "block-seq" ? "seq" : o19.start.source === "{" ? "map" : "seq";
-      if (!l28 || !s29 || s29 === "!" || s29 === YAMLMap.YAMLMap.tagName && c21 === "map" || s29 === YAMLSeq.YAMLSeq.tagName && c21 === "seq") return resolveCollection(i25, t14, o19, a27, s29);
-      let n8 = t14.schema.tags.find((e19) => e19.tag === s29 && e19.collection === c21);
-      if (!n8) {
-        const e19 = t14.schema.knownTags[s29];
-        if (e19?.collection === c21) t14.schema.tags.push(Object.assign({}, e19, { default: false })), n8 = e19;
-        else return e19 ? a27(l28, "BAD_COLLECTION_TYPE", `${e19.tag} used for ${c21} collection, but expects ${e19.collection ?? "scalar"}`, true) : a27(l28, "TAG_RESOLVE_FAILED", `Unresolved tag: ${s29}`, true), resolveCollection(i25, t14, o19, a27, s29);
-      }
-      const p27 = resolveCollection(i25, t14, o19, a27, s29, n8), u21 = n8.resolve?.(p27, (e19) => a27(l28, "TAG_RESOLVE_FAILED", e19), t14.options) ?? p27, f36 = identity.isNode(u21) ? u21 : new Scalar.Scalar(u21);
-      return f36.range = p27.range, f36.tag = s29, n8?.format && (f36.format = n8.format), f36;
-    }
-    exports.composeCollection = composeCollection;
-  }
-});
-
-// node_modules/yaml/dist/compose/resolve-block-scalar.js
-var require_resolve_block_scalar = __commonJS({
-  "node_modules/yaml/dist/compose/resolve-block-scalar.js"(exports) {
-    "use strict";
-    var Scalar = require_Scalar();
-    function resolveBlockScalar(k9, s29, g17) {
-      const o19 = s29.offset, l28 = parseBlockScalarHeader(s29, k9.options.strict, g17);
-      if (!l28) return { value: "", type: null, comment: "", range: [o19, o19, o19] };
-      const m16 = l28.mode === ">" ? Scalar.Scalar.BLOCK_FOLDED : Scalar.Scalar.BLOCK_LITERAL, t14 = s29.source ? splitLines(s29.source) : [];
-      let f36 = t14.length;
-      for (let e19 = t14.length - 1; e19 >= 0; --e19) {
-        const i25 = t14[e19][1];
-        if (i25 === "" || i25 === "\r") f36 = e19;
-        else break;
-      }
-      if (f36 === 0) {
-        const e19 = l28.chomp === "+" && t14.length > 0 ? `
-`.repeat(Math.max(1, t14.length - 1)) : "";
-        let i25 = o19 + l28.length;
-        return s29.source && (i25 += s29.source.length), { value: e19, type: m16, comment: l28.comment, range: [o19, i25, i25] };
-      }
-      let a27 = s29.indent + l28.indent, u21 = s29.offset + l28.length, p27 = 0;
-      for (let e19 = 0; e19 < f36; ++e19) {
-        const [i25, h12] = t14[e19];
-        if (h12 === "" || h12 === "\r") l28.indent === 0 && i25.length > a27 && (a27 = i25.length);
-        else {
-          i25.length < a27 && g17(u21 + i25.length, "MISSING_CHAR", "Block scalars with more-indented leading empty lines must use an explicit indentation indicator"), l28.indent === 0 && (a27 = i25.length), p27 = e19, a27 === 0 && !k9.atRoot && g17(u21, "BAD_INDENT", "Block scalar values in collections must be indented");
-          break;
-        }
-        u21 += i25.length + h12.length + 1;
-      }
-      for (let e19 = t14.length - 1; e19 >= f36; --e19) t14[e19][0].length > a27 && (f36 = e19 + 1);
-      let r9 = "", n8 = "", c21 = false;
-      for (let e19 = 0; e19 < p27; ++e19) r9 += t14[e19][0].slice(a27) + `
-`;
-      for (let e19 = p27; e19 < f36; ++e19) {
-        let [i25, h12] = t14[e19];
-        u21 += i25.length + h12.length + 1;
-        const S10 = h12[h12.length - 1] === "\r";
-        if (S10 && (h12 = h12.slice(0, -1)), h12 && i25.length < a27) {
-          const b12 = `Block scalar lines must not be less indented than their ${l28.indent ? "explicit indentation indicator" : "first line"}`;
-          g17(u21 - h12.length - (S10 ? 2 : 1), "BAD_INDENT", b12), i25 = "";
-        }
-        m16 === Scalar.Scalar.BLOCK_LITERAL ? (r9 += n8 + i25.slice(a27) + h12, n8 = `
-`) : i25.length > a27 || h12[0] === "	" ? (n8 === " " ? n8 = `
-` : !c21 && n8 === `
-` && (n8 = `
-
-`), r9 += n8 + i25.slice(a27) + h12, n8 = `
-`, c21 = true) : h12 === "" ? n8 === `
-` ? r9 += `
-` : n8 = `
-` : (r9 += n8 + h12, n8 = " ", c21 = false);
-      }
-      switch (l28.chomp) {
-        case "-":
-          break;
-        case "+":
-          for (let e19 = f36; e19 < t14.length; ++e19) r9 += `
-` + t14[e19][0].slice(a27);
-          r9[r9.length - 1] !== `
-` && (r9 += `
-`);
-          break;
-        default:
-          r9 += `
-`;
-      }
-      const d17 = o19 + l28.length + s29.source.length;
-      return { value: r9, type: m16, comment: l28.comment, range: [o19, d17, d17] };
-    }
-    function parseBlockScalarHeader({ offset: k9, props: s29 }, g17, o19) {
-      if (s29[0].type !== "block-scalar-header") return o19(s29[0], "IMPOSSIBLE", "Block scalar header not found"), null;
-      const { source: l28 } = s29[0], m16 = l28[0];
-      let t14 = 0, f36 = "", a27 = -1;
-      for (let n8 = 1; n8 < l28.length; ++n8) {
-        const c21 = l28[n8];
-        if (!f36 && (c21 === "-" || c21 === "+")) f36 = c21;
-        else {
-          const d17 = Number(c21);
-          !t14 && d17 ? t14 = d17 : a27 === -1 && (a27 = k9 + n8);
-        }
-      }
-      a27 !== -1 && o19(a27, "UNEXPECTED_TOKEN", `Block scalar header includes extra characters: ${l28}`);
-      let u21 = false, p27 = "", r9 = l28.length;
-      for (let n8 = 1; n8 < s29.length; ++n8) {
-        const c21 = s29[n8];
-        switch (c21.type) {
-          case "space":
-            u21 = true;
-          case "newline":
-            r9 += c21.source.length;
-            break;
-          case "comment":
-            g17 && !u21 && o19(c21, "MISSING_CHAR", "Comments must be separated from other tokens by white space characters"), r9 += c21.source.length, p27 = c21.source.substring(1);
-            break;
-          case "error":
-            o19(c21, "UNEXPECTED_TOKEN", c21.message), r9 += c21.source.length;
-            break;
-          default: {
-            const d17 = `Unexpected token in block scalar header: ${c21.type}`;
-            o19(c21, "UNEXPECTED_TOKEN", d17);
-            const e19 = c21.source;
-            e19 && typeof e19 == "string" && (r9 += e19.length);
-          }
-        }
-      }
-      return { mode: m16, indent: t14, chomp: f36, comment: p27, length: r9 };
-    }
-    function splitLines(k9) {
-      const s29 = k9.split(/\n( *)/), g17 = s29[0], o19 = g17.match(/^( *)/), m16 = [o19?.[1] ? [o19[1], g17.slice(o19[1].length)] : ["", g17]];
-      for (let t14 = 1; t14 < s29.length; t14 += 2) m16.push([s29[t14], s29[t14 + 1]]);
-      return m16;
-    }
-    exports.resolveBlockScalar = resolveBlockScalar;
-  }
-});
-
-// node_modules/yaml/dist/compose/resolve-flow-scalar.js
-var require_resolve_flow_scalar = __commonJS({
-  "node_modules/yaml/dist/compose/resolve-flow-scalar.js"(exports) {
-    "use strict";
-    var Scalar = require_Scalar();
-    var resolveEnd = require_resolve_end();
-    function resolveFlowScalar(t14, l28, a27) {
-      const { offset: e19, type: i25, source: n8, end: s29 } = t14;
-      let r9, c21;
-      const d17 = (o19, g17, b12) => a27(e19 + o19, g17, b12);
-      switch (i25) {
-        case "scalar":
-          r9 = Scalar.Scalar.PLAIN, c21 = plainValue(n8, d17);
-          break;
-        case "single-quoted-scalar":
-          r9 = Scalar.Scalar.QUOTE_SINGLE, c21 = singleQuotedValue(n8, d17);
-          break;
-        case "double-quoted-scalar":
-          r9 = Scalar.Scalar.QUOTE_DOUBLE, c21 = doubleQuotedValue(n8, d17);
-          break;
-        default:
-          return a27(t14, "UNEXPECTED_TOKEN", `Expected a flow scalar value, but found: ${i25}`), { value: "", type: null, comment: "", range: [e19, e19 + n8.length, e19 + n8.length] };
-      }
-      const f36 = e19 + n8.length, h12 = resolveEnd.resolveEnd(s29, f36, l28, a27);
-      return { value: c21, type: r9, comment: h12.comment, range: [e19, f36, h12.offset] };
-    }
-    function plainValue(t14, l28) {
-      let a27 = "";
-      switch (t14[0]) {
-        case "	":
-          a27 = "a tab character";
-          break;
-        case ",":
-          a27 = "flow indicator character ,";
-          break;
-        case "%":
-          a27 = "directive indicator character %";
-          break;
-        case "|":
-        case ">": {
-          a27 = `block scalar indicator ${t14[0]}`;
-          break;
-        }
-        case "@":
-        case "`": {
-          a27 = `reserved character ${t14[0]}`;
-          break;
-        }
-      }
-      return a27 && l28(0, "BAD_SCALAR_START", `Plain value cannot start with ${a27}`), foldLines(t14);
-    }
-    function singleQuotedValue(t14, l28) {
-      return (t14[t14.length - 1] !== "'" || t14.length === 1) && l28(t14.length, "MISSING_CHAR", "Missing closing 'quote"), foldLines(t14.slice(1, -1)).replace(/''/g, "'");
-    }
-    function foldLines(t14) {
-      let l28, a27;
-      try {
-        l28 = new RegExp(`(.*?)(?<![ 	])[ 	]*\r?
-`, "sy"), a27 = new RegExp(`[ 	]*(.*?)(?:(?<![ 	])[ 	]*)?\r?
-`, "sy");
-      } catch {
-        l28 = /(.*?)[ \t]*\r?\n/sy, a27 = /[ \t]*(.*?)[ \t]*\r?\n/sy;
-      }
-      let e19 = l28.exec(t14);
-      if (!e19) return t14;
-      let i25 = e19[1], n8 = " ", s29 = l28.lastIndex;
-      for (a27.lastIndex = s29; e19 = a27.exec(t14); ) e19[1] === "" ? n8 === `
-` ? i25 += n8 : n8 = `
-` : (i25 += n8 + e19[1], n8 = " "), s29 = a27.lastIndex;
-      const r9 = /[ \t]*(.*)/sy;
-      return r9.lastIndex = s29, e19 = r9.exec(t14), i25 + n8 + (e19?.[1] ?? "");
-    }
-    function doubleQuotedValue(t14, l28) {
-      let a27 = "";
-      for (let e19 = 1; e19 < t14.length - 1; ++e19) {
-        const i25 = t14[e19];
-        if (!(i25 === "\r" && t14[e19 + 1] === `
-`)) if (i25 === `
-`) {
-          const { fold: n8, offset: s29 } = foldNewline(t14, e19);
-          a27 += n8, e19 = s29;
-        } else if (i25 === "\\") {
-          let n8 = t14[++e19];
-          const s29 = escapeCodes[n8];
-          if (s29) a27 += s29;
-          else if (n8 === `
-`) for (n8 = t14[e19 + 1]; n8 === " " || n8 === "	"; ) n8 = t14[++e19 + 1];
-          else if (n8 === "\r" && t14[e19 + 1] === `
-`) for (n8 = t14[++e19 + 1]; n8 === " " || n8 === "	"; ) n8 = t14[++e19 + 1];
-          else if (n8 === "x" || n8 === "u" || n8 === "U") {
-            const r9 = n8 === "x" ? 2 : n8 === "u" ? 4 : 8;
-            a27 += parseCharCode(t14, e19 + 1, r9, l28), e19 += r9;
-          } else {
-            const r9 = t14.substr(e19 - 1, 2);
-            l28(e19 - 1, "BAD_DQ_ESCAPE", `Invalid escape sequence ${r9}`), a27 += r9;
-          }
-        } else if (i25 === " " || i25 === "	") {
-          const n8 = e19;
-          let s29 = t14[e19 + 1];
-          for (; s29 === " " || s29 === "	"; ) s29 = t14[++e19 + 1];
-          s29 !== `
-` && !(s29 === "\r" && t14[e19 + 2] === `
-`) && (a27 += e19 > n8 ? t14.slice(n8, e19 + 1) : i25);
-        } else a27 += i25;
-      }
-      return (t14[t14.length - 1] !== '"' || t14.length === 1) && l28(t14.length, "MISSING_CHAR", 'Missing closing "quote'), a27;
-    }
-    function foldNewline(t14, l28) {
-      let a27 = "", e19 = t14[l28 + 1];
-      for (; (e19 === " " || e19 === "	" || e19 === `
-` || e19 === "\r") && !(e19 === "\r" && t14[l28 + 2] !== `
-`); ) e19 === `
-` && (a27 += `
-`), l28 += 1, e19 = t14[l28 + 1];
-      return a27 || (a27 = " "), { fold: a27, offset: l28 };
-    }
-    var escapeCodes = { 0: "\0", a: "\x07", b: "\b", e: "\x1B", f: "\f", n: `
-`, r: "\r", t: "	", v: "\v", N: "\x85", _: "\xA0", L: "\u2028", P: "\u2029", " ": " ", '"': '"', "/": "/", "\\": "\\", "	": "	" };
-    function parseCharCode(t14, l28, a27, e19) {
-      const i25 = t14.substr(l28, a27), s29 = i25.length === a27 && /^[0-9a-fA-F]+$/.test(i25) ? parseInt(i25, 16) : NaN;
-      try {
-        return String.fromCodePoint(s29);
-      } catch {
-        const r9 = t14.substr(l28 - 2, a27 + 2);
-        return e19(l28 - 2, "BAD_DQ_ESCAPE", `Invalid escape sequence ${r9}`), r9;
-      }
-    }
-    exports.resolveFlowScalar = resolveFlowScalar;
-  }
-});
-
-// node_modules/yaml/dist/compose/compose-scalar.js
-var require_compose_scalar = __commonJS({
-  "node_modules/yaml/dist/compose/compose-scalar.js"(exports) {
-    "use strict";
-    var identity = require_identity();
-    var Scalar = require_Scalar();
-    var resolveBlockScalar = require_resolve_block_scalar();
-    var resolveFlowScalar = require_resolve_flow_scalar();
-    function composeScalar(t14, a27, e19, r9) {
-      const { value: c21, type: u21, comment: l28, range: s29 } = a27.type === "block-scalar" ? resolveBlockScalar.resolveBlockScalar(t14, a27, r9) : resolveFlowScalar.resolveFlowScalar(a27, t14.options.strict, r9), o19 = e19 ? t14.directives.tagName(e19.source, (f36) => r9(e19, "TAG_RESOLVE_FAILED", f36)) : null;
-      let n8;
-      t14.options.stringKeys && t14.atKey ? n8 = t14.schema[identity.SCALAR] : o19 ? n8 = findScalarTagByName(t14.schema, c21, o19, e19, r9) : a27.type === "scalar" ? n8 = findScalarTagByTest(t14, c21, a27, r9) : n8 = t14.schema[identity.SCALAR];
-      let i25;
-      try {
-        const f36 = n8.resolve(c21, (S10) => r9(e19 ?? a27, "TAG_RESOLVE_FAILED", S10), t14.options);
-        i25 = identity.isScalar(f36) ? f36 : new Scalar.Scalar(f36);
-      } catch (f36) {
-        const S10 = f36 instanceof Error ? f36.message : String(f36);
-        r9(e19 ?? a27, "TAG_RESOLVE_FAILED", S10), i25 = new Scalar.Scalar(c21);
-      }
-      return i25.range = s29, i25.source = c21, u21 && (i25.type = u21), o19 && (i25.tag = o19), n8.format && (i25.format = n8.format), l28 && (i25.comment = l28), i25;
-    }
-    function findScalarTagByName(t14, a27, e19, r9, c21) {
-      if (e19 === "!") return t14[identity.SCALAR];
-      const u21 = [];
-      for (const s29 of t14.tags) if (!s29.collection && s29.tag === e19) if (s29.default && s29.test) u21.push(s29);
-      else return s29;
-      for (const s29 of u21) if (s29.test?.test(a27)) return s29;
-      const l28 = t14.knownTags[e19];
-      return l28 && !l28.collection ? (t14.tags.push(Object.assign({}, l28, { default: false, test: void 0 })), l28) : (c21(r9, "TAG_RESOLVE_FAILED", `Unresolved tag: ${e19}`, e19 !== "tag:yaml.org,2002:str"), t14[identity.SCALAR]);
-    }
-    function findScalarTagByTest({ atKey: t14, directives: a27, schema: e19 }, r9, c21, u21) {
-      const l28 = e19.tags.find((s29) => (s29.default === true || t14 && s29.default === "key") && s29.test?.test(r9)) || e19[identity.SCALAR];
-      if (e19.compat) {
-        const s29 = e19.compat.find((o19) => o19.default && o19.test?.test(r9)) ?? e19[identity.SCALAR];
-        if (l28.tag !== s29.tag) {
-          const o19 = a27.tagString(l28.tag), n8 = a27.tagString(s29.tag), i25 = `Value may be parsed as either ${o19} or ${n8}`;
-          u21(c21, "TAG_RESOLVE_FAILED", i25, true);
-        }
-      }
-      return l28;
-    }
-    exports.composeScalar = composeScalar;
-  }
-});
-
-// node_modules/yaml/dist/compose/util-empty-scalar-position.js
-var require_util_empty_scalar_position = __commonJS({
-  "node_modules/yaml/dist/compose/util-empty-scalar-position.js"(exports) {
-    "use strict";
-    function emptyScalarPosition(n8, e19, i25) {
-      if (e19) {
-        i25 ?? (i25 = e19.length);
-        for (let c21 = i25 - 1; c21 >= 0; --c21) {
-          let t14 = e19[c21];
-          switch (t14.type) {
-            case "space":
-            case "comment":
-            case "newline":
-              n8 -= t14.source.length;
-              continue;
-          }
-          for (t14 = e19[++c21]; t14?.type === "space"; ) n8 += t14.source.length, t14 = e19[++c21];
-          break;
-        }
-      }
-      return n8;
-    }
-    exports.emptyScalarPosition = emptyScalarPosition;
-  }
-});
-
-// node_modules/yaml/dist/compose/compose-node.js
-var require_compose_node = __commonJS({
-  "node_modules/yaml/dist/compose/compose-node.js"(exports) {
-    "use strict";
-    var Alias = require_Alias();
-    var identity = require_identity();
-    var composeCollection = require_compose_collection();
-    var composeScalar = require_compose_scalar();
-    var resolveEnd = require_resolve_end();
-    var utilEmptyScalarPosition = require_util_empty_scalar_position();
-    var CN = { composeNode, composeEmptyNode };
-    function composeNode(i25, e19, r9, a27) {
-      const l28 = i25.atKey, { spaceBefore: o19, comment: n8, anchor: t14, tag: m16 } = r9;
-      let s29, u21 = true;
-      switch (e19.type) {
-        case "alias":
-          s29 = composeAlias(i25, e19, a27), (t14 || m16) && a27(e19, "ALIAS_PROPS", "An alias node must not specify any properties");
-          break;
-        case "scalar":
-        case "single-quoted-scalar":
-        case "double-quoted-scalar":
-        case "block-scalar":
-          s29 = composeScalar.composeScalar(i25, e19, m16, a27), t14 && (s29.anchor = t14.source.substring(1));
-          break;
-        case "block-map":
-        case "block-seq":
-        case "flow-collection":
-          try {
-            s29 = composeCollection.composeCollection(CN, i25, e19, r9, a27), t14 && (s29.anchor = t14.source.substring(1));
-          } catch (c21) {
-            const p27 = c21 instanceof Error ? c21.message : String(c21);
-            a27(e19, "RESOURCE_EXHAUSTION", p27);
-          }
-          break;
-        default: {
-          const c21 = e19.type === "error" ? e19.message : `Unsupported token (type: ${e19.type})`;
-          a27(e19, "UNEXPECTED_TOKEN", c21), u21 = false;
-        }
-      }
-      return s29 ?? (s29 = composeEmptyNode(i25, e19.offset, void 0, null, r9, a27)), t14 && s29.anchor === "" && a27(t14, "BAD_ALIAS", "Anchor cannot be an empty string"), l28 && i25.options.stringKeys && (!identity.isScalar(s29) || typeof s29.value != "string" || s29.tag && s29.tag !== "tag:yaml.org,2002:str") && a27(m16 ?? e19, "NON_STRING_KEY", "With stringKeys, all keys must be strings"), o19 && (s29.spaceBefore = true), n8 && (e19.type === "scalar" && e19.source === "" ? s29.comment = n8 : s29.commentBefore = n8), i25.options.keepSourceTokens && u21 && (s29.srcToken = e19), s29;
-    }
-    function composeEmptyNode(i25, e19, r9, a27, { spaceBefore: l28, comment: o19, anchor: n8, tag: t14, end: m16 }, s29) {
-      const u21 = { type: "scalar", offset: utilEmptyScalarPosition.emptyScalarPosition(e19, r9, a27), indent: -1, source: "" }, c21 = composeScalar.composeScalar(i25, u21, t14, s29);
-      return n8 && (c21.anchor = n8.source.substring(1), c21.anchor === "" && s29(n8, "BAD_ALIAS", "Anchor cannot be an empty string")), l28 && (c21.spaceBefore = true), o19 && (c21.comment = o19, c21.range[2] = m16), c21;
-    }
-    function composeAlias({ options: i25 }, { offset: e19, source: r9, end: a27 }, l28) {
-      const o19 = new Alias.Alias(r9.substring(1));
-      o19.source === "" && l28(e19, "BAD_ALIAS", "Alias cannot be an empty string"), o19.source.endsWith(":") && l28(e19 + r9.length - 1, "BAD_ALIAS", "Alias ending in : is ambiguous", true);
-      const n8 = e19 + r9.length, t14 = resolveEnd.resolveEnd(a27, n8, i25.strict, l28);
-      return o19.range = [e19, n8, t14.offset], t14.comment && (o19.comment = t14.comment), o19;
-    }
-    exports.composeEmptyNode = composeEmptyNode, exports.composeNode = composeNode;
-  }
-});
-
-// node_modules/yaml/dist/compose/compose-doc.js
-var require_compose_doc = __commonJS({
-  "node_modules/yaml/dist/compose/compose-doc.js"(exports) {
-    "use strict";
-    var Document = require_Document();
-    var composeNode = require_compose_node();
-    var resolveEnd = require_resolve_end();
-    var resolveProps = require_resolve_props();
-    function composeDoc(p27, a27, { offset: c21, start: r9, value: o19, end: i25 }, s29) {
-      const l28 = Object.assign({ _directives: a27 }, p27), e19 = new Document.Document(void 0, l28), d17 = { atKey: false, atRoot: true, directives: e19.directives, options: e19.options, schema: e19.schema }, t14 = resolveProps.resolveProps(r9, { indicator: "doc-start", next: o19 ?? i25?.[0], offset: c21, onError: s29, parentIndent: 0, startOnNewline: true });
-      t14.found && (e19.directives.docStart = true, o19 && (o19.type === "block-map" || o19.type === "block-seq") && !t14.hasNewline && s29(t14.end, "MISSING_CHAR", "Block collection cannot start on same line with directives-end marker")), e19.contents = o19 ? composeNode.composeNode(d17, o19, t14, s29) : composeNode.composeEmptyNode(d17, t14.end, r9, null, t14, s29);
-      const m16 = e19.contents.range[2], n8 = resolveEnd.resolveEnd(i25, m16, false, s29);
-      return n8.comment && (e19.comment = n8.comment), e19.range = [c21, m16, n8.offset], e19;
-    }
-    exports.composeDoc = composeDoc;
-  }
-});
-
-// node_modules/yaml/dist/compose/composer.js
-var require_composer = __commonJS({
-  "node_modules/yaml/dist/compose/composer.js"(exports) {
-    "use strict";
-    var node_process = __require("process");
-    var directives = require_directives();
-    var Document = require_Document();
-    var errors = require_errors();
-    var identity = require_identity();
-    var composeDoc = require_compose_doc();
-    var resolveEnd = require_resolve_end();
-    function getErrorPos(o19) {
-      if (typeof o19 == "number") return [o19, o19 + 1];
-      if (Array.isArray(o19)) return o19.length === 2 ? o19 : [o19[0], o19[1]];
-      const { offset: e19, source: s29 } = o19;
-      return [e19, e19 + (typeof s29 == "string" ? s29.length : 1)];
-    }
-    function parsePrelude(o19) {
-      let e19 = "", s29 = false, r9 = false;
-      for (let i25 = 0; i25 < o19.length; ++i25) {
-        const t14 = o19[i25];
-        switch (t14[0]) {
-          case "#":
-            e19 += (e19 === "" ? "" : r9 ? `
-
-` : `
-`) + (t14.substring(1) || " "), s29 = true, r9 = false;
-            break;
-          case "%":
-            o19[i25 + 1]?.[0] !== "#" && (i25 += 1), s29 = false;
-            break;
-          default:
-            s29 || (r9 = true), s29 = false;
-        }
-      }
-      return { comment: e19, afterEmptyLine: r9 };
-    }
-    var Composer = class {
-      constructor(e19 = {}) {
-        this.doc = null, this.atDirectives = false, this.prelude = [], this.errors = [], this.warnings = [], this.onError = (s29, r9, i25, t14) => {
-          const n8 = getErrorPos(s29);
-          t14 ? this.warnings.push(new errors.YAMLWarning(n8, r9, i25)) : this.errors.push(new errors.YAMLParseError(n8, r9, i25));
-        }, this.directives = new directives.Directives({ version: e19.version || "1.2" }), this.options = e19;
-      }
-      decorate(e19, s29) {
-        const { comment: r9, afterEmptyLine: i25 } = parsePrelude(this.prelude);
-        if (r9) {
-          const t14 = e19.contents;
-          if (s29) e19.comment = e19.comment ? `${e19.comment}
-${r9}` : r9;
-          else if (i25 || e19.directives.docStart || !t14) e19.commentBefore = r9;
-          else if (identity.isCollection(t14) && !t14.flow && t14.items.length > 0) {
-            let n8 = t14.items[0];
-            identity.isPair(n8) && (n8 = n8.key);
-            const c21 = n8.commentBefore;
-            n8.commentBefore = c21 ? `${r9}
-${c21}` : r9;
-          } else {
-            const n8 = t14.commentBefore;
-            t14.commentBefore = n8 ? `${r9}
-${n8}` : r9;
-          }
-        }
-        if (s29) {
-          for (let t14 = 0; t14 < this.errors.length; ++t14) e19.errors.push(this.errors[t14]);
-          for (let t14 = 0; t14 < this.warnings.length; ++t14) e19.warnings.push(this.warnings[t14]);
-        } else e19.errors = this.errors, e19.warnings = this.warnings;
-        this.prelude = [], this.errors = [], this.warnings = [];
-      }
-      streamInfo() {
-        return { comment: parsePrelude(this.prelude).comment, directives: this.directives, errors: this.errors, warnings: this.warnings };
-      }
-      *compose(e19, s29 = false, r9 = -1) {
-        for (const i25 of e19) yield* this.next(i25);
-        yield* this.end(s29, r9);
-      }
-      *next(e19) {
-        switch (node_process.env.LOG_STREAM && console.dir(e19, { depth: null }), e19.type) {
-          case "directive":
-            this.directives.add(e19.source, (s29, r9, i25) => {
-              const t14 = getErrorPos(e19);
-              t14[0] += s29, this.onError(t14, "BAD_DIRECTIVE", r9, i25);
-            }), this.prelude.push(e19.source), this.atDirectives = true;
-            break;
-          case "document": {
-            const s29 = composeDoc.composeDoc(this.options, this.directives, e19, this.onError);
-            this.atDirectives && !s29.directives.docStart && this.onError(e19, "MISSING_CHAR", "Missing directives-end/doc-start indicator line"), this.decorate(s29, false), this.doc && (yield this.doc), this.doc = s29, this.atDirectives = false;
-            break;
-          }
-          case "byte-order-mark":
-          case "space":
-            break;
-          case "comment":
-          case "newline":
-            this.prelude.push(e19.source);
-            break;
-          case "error": {
-            const s29 = e19.source ? `${e19.message}: ${JSON.stringify(e19.source)}` : e19.message, r9 = new errors.YAMLParseError(getErrorPos(e19), "UNEXPECTED_TOKEN", s29);
-            this.atDirectives || !this.doc ? this.errors.push(r9) : this.doc.errors.push(r9);
-            break;
-          }
-          case "doc-end": {
-            if (!this.doc) {
-              const r9 = "Unexpected doc-end without preceding document";
-              this.errors.push(new errors.YAMLParseError(getErrorPos(e19), "UNEXPECTED_TOKEN", r9));
-              break;
-            }
-            this.doc.directives.docEnd = true;
-            const s29 = resolveEnd.resolveEnd(e19.end, e19.offset + e19.source.length, this.doc.options.strict, this.onError);
-            if (this.decorate(this.doc, true), s29.comment) {
-              const r9 = this.doc.comment;
-              this.doc.comment = r9 ? `${r9}
-${s29.comment}` : s29.comment;
-            }
-            this.doc.range[2] = s29.offset;
-            break;
-          }
-          default:
-            this.errors.push(new errors.YAMLParseError(getErrorPos(e19), "UNEXPECTED_TOKEN", `Unsupported token ${e19.type}`));
-        }
-      }
-      *end(e19 = false, s29 = -1) {
-        if (this.doc) this.decorate(this.doc, true), yield this.doc, this.doc = null;
-        else if (e19) {
-          const r9 = Object.assign({ _directives: this.directives }, this.options), i25 = new Document.Document(void 0, r9);
-          this.atDirectives && this.onError(s29, "MISSING_CHAR", "Missing directives-end indicator line"), i25.range = [0, s29, s29], this.decorate(i25, false), yield i25;
-        }
-      }
-    };
-    exports.Composer = Composer;
-  }
-});
-
-// node_modules/yaml/dist/parse/cst-scalar.js
-var require_cst_scalar = __commonJS({
-  "node_modules/yaml/dist/parse/cst-scalar.js"(exports) {
-    "use strict";
-    var resolveBlockScalar = require_resolve_block_scalar();
-    var resolveFlowScalar = require_resolve_flow_scalar();
-    var errors = require_errors();
-    var stringifyString = require_stringifyString();
-    function resolveAsScalar(e19, c21 = true, t14) {
-      if (e19) {
-        const r9 = (l28, s29, n8) => {
-          const a27 = typeof l28 == "number" ? l28 : Array.isArray(l28) ? l28[0] : l28.offset;
-          if (t14) t14(a27, s29, n8);
-          else throw new errors.YAMLParseError([a27, a27 + 1], s29, n8);
-        };
-        switch (e19.type) {
-          case "scalar":
-          case "single-quoted-scalar":
-          case "double-quoted-scalar":
-            return resolveFlowScalar.resolveFlowScalar(e19, c21, r9);
-          case "block-scalar":
-            return resolveBlockScalar.resolveBlockScalar({ options: { strict: c21 } }, e19, r9);
-        }
-      }
-      return null;
-    }
-    function createScalarToken(e19, c21) {
-      const { implicitKey: t14 = false, indent: r9, inFlow: l28 = false, offset: s29 = -1, type: n8 = "PLAIN" } = c21, a27 = stringifyString.stringifyString({ type: n8, value: e19 }, { implicitKey: t14, indent: r9 > 0 ? " ".repeat(r9) : "", inFlow: l28, options: { blockQuote: true, lineWidth: -1 } }), o19 = c21.end ?? [{ type: "newline", offset: -1, indent: r9, source: `
-` }];
-      switch (a27[0]) {
-        case "|":
-        case ">": {
-          const i25 = a27.indexOf(`
-`), u21 = a27.substring(0, i25), d17 = a27.substring(i25 + 1) + `
-`, f36 = [{ type: "block-scalar-header", offset: s29, indent: r9, source: u21 }];
-          return addEndtoBlockProps(f36, o19) || f36.push({ type: "newline", offset: -1, indent: r9, source: `
-` }), { type: "block-scalar", offset: s29, indent: r9, props: f36, source: d17 };
-        }
-        case '"':
-          return { type: "double-quoted-scalar", offset: s29, indent: r9, source: a27, end: o19 };
-        case "'":
-          return { type: "single-quoted-scalar", offset: s29, indent: r9, source: a27, end: o19 };
-        default:
-          return { type: "scalar", offset: s29, indent: r9, source: a27, end: o19 };
-      }
-    }
-    function setScalarValue(e19, c21, t14 = {}) {
-      let { afterKey: r9 = false, implicitKey: l28 = false, inFlow: s29 = false, type: n8 } = t14, a27 = "indent" in e19 ? e19.indent : null;
-      if (r9 && typeof a27 == "number" && (a27 += 2), !n8) switch (e19.type) {
-        case "single-quoted-scalar":
-          n8 = "QUOTE_SINGLE";
-          break;
-        case "double-quoted-scalar":
-          n8 = "QUOTE_DOUBLE";
-          break;
-        case "block-scalar": {
-          const i25 = e19.props[0];
-          if (i25.type !== "block-scalar-header") throw new Error("Invalid block scalar header");
-          n8 = i25.source[0] === ">" ? "BLOCK_FOLDED" : "BLOCK_LITERAL";
-          break;
-        }
-        default:
-          n8 = "PLAIN";
-      }
-      const o19 = stringifyString.stringifyString({ type: n8, value: c21 }, { implicitKey: l28 || a27 === null, indent: a27 !== null && a27 > 0 ? " ".repeat(a27) : "", inFlow: s29, options: { blockQuote: true, lineWidth: -1 } });
-      switch (o19[0]) {
-        case "|":
-        case ">":
-          setBlockScalarValue(e19, o19);
-          break;
-        case '"':
-          setFlowScalarValue(e19, o19, "double-quoted-scalar");
-          break;
-        case "'":
-          setFlowScalarValue(e19, o19, "single-quoted-scalar");
-          break;
-        default:
-          setFlowScalarValue(e19, o19, "scalar");
-      }
-    }
-    function setBlockScalarValue(e19, c21) {
-      const t14 = c21.indexOf(`
-`), r9 = c21.substring(0, t14), l28 = c21.substring(t14 + 1) + `
-`;
-      if (e19.type === "block-scalar") {
-        const s29 = e19.props[0];
-        if (s29.type !== "block-scalar-header") throw new Error("Invalid block scalar header");
-        s29.source = r9, e19.source = l28;
-      } else {
-        const { offset: s29 } = e19, n8 = "indent" in e19 ? e19.indent : -1, a27 = [{ type: "block-scalar-header", offset: s29, indent: n8, source: r9 }];
-        addEndtoBlockProps(a27, "end" in e19 ? e19.end : void 0) || a27.push({ type: "newline", offset: -1, indent: n8, source: `
-` });
-        for (const o19 of Object.keys(e19)) o19 !== "type" && o19 !== "offset" && delete e19[o19];
-        Object.assign(e19, { type: "block-scalar", indent: n8, props: a27, source: l28 });
-      }
-    }
-    function addEndtoBlockProps(e19, c21) {
-      if (c21) for (const t14 of c21) switch (t14.type) {
-        case "space":
-        case "comment":
-          e19.push(t14);
-          break;
-        case "newline":
-          return e19.push(t14), true;
-      }
-      return false;
-    }
-    function setFlowScalarValue(e19, c21, t14) {
-      switch (e19.type) {
-        case "scalar":
-        case "double-quoted-scalar":
-        case "single-quoted-scalar":
-          e19.type = t14, e19.source = c21;
-          break;
-        case "block-scalar": {
-          const r9 = e19.props.slice(1);
-          let l28 = c21.length;
-          e19.props[0].type === "block-scalar-header" && (l28 -= e19.props[0].source.length);
-          for (const s29 of r9) s29.offset += l28;
-          delete e19.props, Object.assign(e19, { type: t14, source: c21, end: r9 });
-          break;
-        }
-        case "block-map":
-        case "block-seq": {
-          const l28 = { type: "newline", offset: e19.offset + c21.length, indent: e19.indent, source: `
-` };
-          delete e19.items, Object.assign(e19, { type: t14, source: c21, end: [l28] });
-          break;
-        }
-        default: {
-          const r9 = "indent" in e19 ? e19.indent : -1, l28 = "end" in e19 && Array.isArray(e19.end) ? e19.end.filter((s29) => s29.type === "space" || s29.type === "comment" || s29.type === "newline") : [];
-          for (const s29 of Object.keys(e19)) s29 !== "type" && s29 !== "offset" && delete e19[s29];
-          Object.assign(e19, { type: t14, indent: r9, source: c21, end: l28 });
-        }
-      }
-    }
-    exports.createScalarToken = createScalarToken, exports.resolveAsScalar = resolveAsScalar, exports.setScalarValue = setScalarValue;
-  }
-});
-
-// node_modules/yaml/dist/parse/cst-stringify.js
-var require_cst_stringify = __commonJS({
-  "node_modules/yaml/dist/parse/cst-stringify.js"(exports) {
-    "use strict";
-    var stringify = (s29) => "type" in s29 ? stringifyToken(s29) : stringifyItem(s29);
-    function stringifyToken(s29) {
-      switch (s29.type) {
-        case "block-scalar": {
-          let r9 = "";
-          for (const e19 of s29.props) r9 += stringifyToken(e19);
-          return r9 + s29.source;
-        }
-        case "block-map":
-        case "block-seq": {
-          let r9 = "";
-          for (const e19 of s29.items) r9 += stringifyItem(e19);
-          return r9;
-        }
-        case "flow-collection": {
-          let r9 = s29.start.source;
-          for (const e19 of s29.items) r9 += stringifyItem(e19);
-          for (const e19 of s29.end) r9 += e19.source;
-          return r9;
-        }
-        case "document": {
-          let r9 = stringifyItem(s29);
-          if (s29.end) for (const e19 of s29.end) r9 += e19.source;
-          return r9;
-        }
-        default: {
-          let r9 = s29.source;
-          if ("end" in s29 && s29.end) for (const e19 of s29.end) r9 += e19.source;
-          return r9;
-        }
-      }
-    }
-    function stringifyItem({ start: s29, key: r9, sep: e19, value: c21 }) {
-      let t14 = "";
-      for (const o19 of s29) t14 += o19.source;
-      if (r9 && (t14 += stringifyToken(r9)), e19) for (const o19 of e19) t14 += o19.source;
-      return c21 && (t14 += stringifyToken(c21)), t14;
-    }
-    exports.stringify = stringify;
-  }
-});
-
-// node_modules/yaml/dist/parse/cst-visit.js
-var require_cst_visit = __commonJS({
-  "node_modules/yaml/dist/parse/cst-visit.js"(exports) {
-    "use strict";
-    var BREAK = /* @__PURE__ */ Symbol("break visit");
-    var SKIP = /* @__PURE__ */ Symbol("skip children");
-    var REMOVE = /* @__PURE__ */ Symbol("remove item");
-    function visit(e19, t14) {
-      "type" in e19 && e19.type === "document" && (e19 = { start: e19.start, value: e19.value }), _visit(Object.freeze([]), e19, t14);
-    }
-    visit.BREAK = BREAK, visit.SKIP = SKIP, visit.REMOVE = REMOVE, visit.itemAtPath = (e19, t14) => {
-      let r9 = e19;
-      for (const [n8, i25] of t14) {
-        const o19 = r9?.[n8];
-        if (o19 && "items" in o19) r9 = o19.items[i25];
-        else return;
-      }
-      return r9;
-    }, visit.parentCollection = (e19, t14) => {
-      const r9 = visit.itemAtPath(e19, t14.slice(0, -1)), n8 = t14[t14.length - 1][0], i25 = r9?.[n8];
-      if (i25 && "items" in i25) return i25;
-      throw new Error("Parent collection not found");
-    };
-    function _visit(e19, t14, r9) {
-      let n8 = r9(t14, e19);
-      if (typeof n8 == "symbol") return n8;
-      for (const i25 of ["key", "value"]) {
-        const o19 = t14[i25];
-        if (o19 && "items" in o19) {
-          for (let f36 = 0; f36 < o19.items.length; ++f36) {
-            const l28 = _visit(Object.freeze(e19.concat([[i25, f36]])), o19.items[f36], r9);
-            if (typeof l28 == "number") f36 = l28 - 1;
-            else {
-              if (l28 === BREAK) return BREAK;
-              l28 === REMOVE && (o19.items.splice(f36, 1), f36 -= 1);
-            }
-          }
-          typeof n8 == "function" && i25 === "key" && (n8 = n8(t14, e19));
-        }
-      }
-      return typeof n8 == "function" ? n8(t14, e19) : n8;
-    }
-    exports.visit = visit;
-  }
-});
-
-// node_modules/yaml/dist/parse/cst.js
-var require_cst = __commonJS({
-  "node_modules/yaml/dist/parse/cst.js"(exports) {
-    "use strict";
-    var cstScalar = require_cst_scalar();
-    var cstStringify = require_cst_stringify();
-    var cstVisit = require_cst_visit();
-    var BOM = "\uFEFF";
-    var DOCUMENT = "";
-    var FLOW_END = "";
-    var SCALAR = "";
-    var isCollection = (e19) => !!e19 && "items" in e19;
-    var isScalar = (e19) => !!e19 && (e19.type === "scalar" || e19.type === "single-quoted-scalar" || e19.type === "double-quoted-scalar" || e19.type === "block-scalar");
-    function prettyToken(e19) {
-      switch (e19) {
-        case BOM:
-          return "<BOM>";
-        case DOCUMENT:
-          return "<DOC>";
-        case FLOW_END:
-          return "<FLOW_END>";
-        case SCALAR:
-          return "<SCALAR>";
-        default:
-          return JSON.stringify(e19);
-      }
-    }
-    function tokenType(e19) {
-      switch (e19) {
-        case BOM:
-          return "byte-order-mark";
-        case DOCUMENT:
-          return "doc-mode";
-        case FLOW_END:
-          return "flow-error-end";
-        case SCALAR:
-          return "scalar";
-        case "---":
-          return "doc-start";
-        case "...":
-          return "doc-end";
-        case "":
-        case `
-`:
-        case `\r
-`:
-          return "newline";
-        case "-":
-          return "seq-item-ind";
-        case "?":
-          return "explicit-key-ind";
-        case ":":
-          return "map-value-ind";
-        case "{":
-          return "flow-map-start";
-        case "}":
-          return "flow-map-end";
-        case "[":
-          return "flow-seq-start";
-        case "]":
-          return "flow-seq-end";
-        case ",":
-          return "comma";
-      }
-      switch (e19[0]) {
-        case " ":
-        case "	":
-          return "space";
-        case "#":
-          return "comment";
-        case "%":
-          return "directive-line";
-        case "*":
-          return "alias";
-        case "&":
-          return "anchor";
-        case "!":
-          return "tag";
-        case "'":
-          return "single-quoted-scalar";
-        case '"':
-          return "double-quoted-scalar";
-        case "|":
-        case ">":
-          return "block-scalar-header";
-      }
-      return null;
-    }
-    exports.createScalarToken = cstScalar.createScalarToken, exports.resolveAsScalar = cstScalar.resolveAsScalar, exports.setScalarValue = cstScalar.setScalarValue, exports.stringify = cstStringify.stringify, exports.visit = cstVisit.visit, exports.BOM = BOM, exports.DOCUMENT = DOCUMENT, exports.FLOW_END = FLOW_END, exports.SCALAR = SCALAR, exports.isCollection = isCollection, exports.isScalar = isScalar, exports.prettyToken = prettyToken, exports.tokenType = tokenType;
-  }
-});
-
-// node_modules/yaml/dist/parse/lexer.js
-var require_lexer = __commonJS({
-  "node_modules/yaml/dist/parse/lexer.js"(exports) {
-    "use strict";
-    var cst = require_cst();
-    function isEmpty(n8) {
-      switch (n8) {
-        case void 0:
-        case " ":
-        case `
-`:
-        case "\r":
-        case "	":
-          return true;
-        default:
-          return false;
-      }
-    }
-    var hexDigits = new Set("0123456789ABCDEFabcdef");
-    var tagChars = new Set("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-#;/?:@&=+$_.!~*'()");
-    var flowIndicatorChars = new Set(",[]{}");
-    var invalidAnchorChars = new Set(` ,[]{}
-\r	`);
-    var isNotAnchorChar = (n8) => !n8 || invalidAnchorChars.has(n8);
-    var Lexer = class {
-      constructor() {
-        this.atEnd = false, this.blockScalarIndent = -1, this.blockScalarKeep = false, this.buffer = "", this.flowKey = false, this.flowLevel = 0, this.indentNext = 0, this.indentValue = 0, this.lineEndPos = null, this.next = null, this.pos = 0;
-      }
-      *lex(e19, t14 = false) {
-        if (e19) {
-          if (typeof e19 != "string") throw TypeError("source is not a string");
-          this.buffer = this.buffer ? this.buffer + e19 : e19, this.lineEndPos = null;
-        }
-        this.atEnd = !t14;
-        let s29 = this.next ?? "stream";
-        for (; s29 && (t14 || this.hasChars(1)); ) s29 = yield* this.parseNext(s29);
-      }
-      atLineEnd() {
-        let e19 = this.pos, t14 = this.buffer[e19];
-        for (; t14 === " " || t14 === "	"; ) t14 = this.buffer[++e19];
-        return !t14 || t14 === "#" || t14 === `
-` ? true : t14 === "\r" ? this.buffer[e19 + 1] === `
-` : false;
-      }
-      charAt(e19) {
-        return this.buffer[this.pos + e19];
-      }
-      continueScalar(e19) {
-        let t14 = this.buffer[e19];
-        if (this.indentNext > 0) {
-          let s29 = 0;
-          for (; t14 === " "; ) t14 = this.buffer[++s29 + e19];
-          if (t14 === "\r") {
-            const h12 = this.buffer[s29 + e19 + 1];
-            if (h12 === `
-` || !h12 && !this.atEnd) return e19 + s29 + 1;
-          }
-          return t14 === `
-` || s29 >= this.indentNext || !t14 && !this.atEnd ? e19 + s29 : -1;
-        }
-        if (t14 === "-" || t14 === ".") {
-          const s29 = this.buffer.substr(e19, 3);
-          if ((s29 === "---" || s29 === "...") && isEmpty(this.buffer[e19 + 3])) return -1;
-        }
-        return e19;
-      }
-      getLine() {
-        let e19 = this.lineEndPos;
-        return (typeof e19 != "number" || e19 !== -1 && e19 < this.pos) && (e19 = this.buffer.indexOf(`
-`, this.pos), this.lineEndPos = e19), e19 === -1 ? this.atEnd ? this.buffer.substring(this.pos) : null : (this.buffer[e19 - 1] === "\r" && (e19 -= 1), this.buffer.substring(this.pos, e19));
-      }
-      hasChars(e19) {
-        return this.pos + e19 <= this.buffer.length;
-      }
-      setNext(e19) {
-        return this.buffer = this.buffer.substring(this.pos), this.pos = 0, this.lineEndPos = null, this.next = e19, null;
-      }
-      peek(e19) {
-        return this.buffer.substr(this.pos, e19);
-      }
-      *parseNext(e19) {
-        switch (e19) {
-          case "stream":
-            return yield* this.parseStream();
-          case "line-start":
-            return yield* this.parseLineStart();
-          case "block-start":
-            return yield* this.parseBlockStart();
-          case "doc":
-            return yield* this.parseDocument();
-          case "flow":
-            return yield* this.parseFlowCollection();
-          case "quoted-scalar":
-            return yield* this.parseQuotedScalar();
-          case "block-scalar":
-            return yield* this.parseBlockScalar();
-          case "plain-scalar":
-            return yield* this.parsePlainScalar();
-        }
-      }
-      *parseStream() {
-        let e19 = this.getLine();
-        if (e19 === null) return this.setNext("stream");
-        if (e19[0] === cst.BOM && (yield* this.pushCount(1), e19 = e19.substring(1)), e19[0] === "%") {
-          let t14 = e19.length, s29 = e19.indexOf("#");
-          for (; s29 !== -1; ) {
-            const i25 = e19[s29 - 1];
-            if (i25 === " " || i25 === "	") {
-              t14 = s29 - 1;
-              break;
-            } else s29 = e19.indexOf("#", s29 + 1);
-          }
-          for (; ; ) {
-            const i25 = e19[t14 - 1];
-            if (i25 === " " || i25 === "	") t14 -= 1;
-            else break;
-          }
-          const h12 = (yield* this.pushCount(t14)) + (yield* this.pushSpaces(true));
-          return yield* this.pushCount(e19.length - h12), this.pushNewline(), "stream";
-        }
-        if (this.atLineEnd()) {
-          const t14 = yield* this.pushSpaces(true);
-          return yield* this.pushCount(e19.length - t14), yield* this.pushNewline(), "stream";
-        }
-        return yield cst.DOCUMENT, yield* this.parseLineStart();
-      }
-      *parseLineStart() {
-        const e19 = this.charAt(0);
-        if (!e19 && !this.atEnd) return this.setNext("line-start");
-        if (e19 === "-" || e19 === ".") {
-          if (!this.atEnd && !this.hasChars(4)) return this.setNext("line-start");
-          const t14 = this.peek(3);
-          if ((t14 === "---" || t14 === "...") && isEmpty(this.charAt(3))) return yield* this.pushCount(3), this.indentValue = 0, this.indentNext = 0, t14 === "---" ? "doc" : "stream";
-        }
-        return this.indentValue = yield* this.pushSpaces(false), this.indentNext > this.indentValue && !isEmpty(this.charAt(1)) && (this.indentNext = this.indentValue), yield* this.parseBlockStart();
-      }
-      *parseBlockStart() {
-        const [e19, t14] = this.peek(2);
-        if (!t14 && !this.atEnd) return this.setNext("block-start");
-        if ((e19 === "-" || e19 === "?" || e19 === ":") && isEmpty(t14)) {
-          const s29 = (yield* this.pushCount(1)) + (yield* this.pushSpaces(true));
-          return this.indentNext = this.indentValue + 1, this.indentValue += s29, "block-start";
-        }
-        return "doc";
-      }
-      *parseDocument() {
-        yield* this.pushSpaces(true);
-        const e19 = this.getLine();
-        if (e19 === null) return this.setNext("doc");
-        let t14 = yield* this.pushIndicators();
-        switch (e19[t14]) {
-          case "#":
-            yield* this.pushCount(e19.length - t14);
-          case void 0:
-            return yield* this.pushNewline(), yield* this.parseLineStart();
-          case "{":
-          case "[":
-            return yield* this.pushCount(1), this.flowKey = false, this.flowLevel = 1, "flow";
-          case "}":
-          case "]":
-            return yield* this.pushCount(1), "doc";
-          case "*":
-            return yield* this.pushUntil(isNotAnchorChar), "doc";
-          case '"':
-          case "'":
-            return yield* this.parseQuotedScalar();
-          case "|":
-          case ">":
-            return t14 += yield* this.parseBlockScalarHeader(), t14 += yield* this.pushSpaces(true), yield* this.pushCount(e19.length - t14), yield* this.pushNewline(), yield* this.parseBlockScalar();
-          default:
-            return yield* this.parsePlainScalar();
-        }
-      }
-      *parseFlowCollection() {
-        let e19, t14, s29 = -1;
-        do
-          e19 = yield* this.pushNewline(), e19 > 0 ? (t14 = yield* this.pushSpaces(false), this.indentValue = s29 = t14) : t14 = 0, t14 += yield* this.pushSpaces(true);
-        while (e19 + t14 > 0);
-        const h12 = this.getLine();
-        if (h12 === null) return this.setNext("flow");
-        if ((s29 !== -1 && s29 < this.indentNext && h12[0] !== "#" || s29 === 0 && (h12.startsWith("---") || h12.startsWith("...")) && isEmpty(h12[3])) && !(s29 === this.indentNext - 1 && this.flowLevel === 1 && (h12[0] === "]" || h12[0] === "}"))) return this.flowLevel = 0, yield cst.FLOW_END, yield* this.parseLineStart();
-        let i25 = 0;
-        for (; h12[i25] === ","; ) i25 += yield* this.pushCount(1), i25 += yield* this.pushSpaces(true), this.flowKey = false;
-        switch (i25 += yield* this.pushIndicators(), h12[i25]) {
-          case void 0:
-            return "flow";
-          case "#":
-            return yield* this.pushCount(h12.length - i25), "flow";
-          case "{":
-          case "[":
-            return yield* this.pushCount(1), this.flowKey = false, this.flowLevel += 1, "flow";
-          case "}":
-          case "]":
-            return yield* this.pushCount(1), this.flowKey = true, this.flowLevel -= 1, this.flowLevel ? "flow" : "doc";
-          case "*":
-            return yield* this.pushUntil(isNotAnchorChar), "flow";
-          case '"':
-          case "'":
-            return this.flowKey = true, yield* this.parseQuotedScalar();
-          case ":": {
-            const r9 = this.charAt(1);
-            if (this.flowKey || isEmpty(r9) || r9 === ",") return this.flowKey = false, yield* this.pushCount(1), yield* this.pushSpaces(true), "flow";
-          }
-          default:
-            return this.flowKey = false, yield* this.parsePlainScalar();
-        }
-      }
-      *parseQuotedScalar() {
-        const e19 = this.charAt(0);
-        let t14 = this.buffer.indexOf(e19, this.pos + 1);
-        if (e19 === "'") for (; t14 !== -1 && this.buffer[t14 + 1] === "'"; ) t14 = this.buffer.indexOf("'", t14 + 2);
-        else for (; t14 !== -1; ) {
-          let i25 = 0;
-          for (; this.buffer[t14 - 1 - i25] === "\\"; ) i25 += 1;
-          if (i25 % 2 === 0) break;
-          t14 = this.buffer.indexOf('"', t14 + 1);
-        }
-        const s29 = this.buffer.substring(0, t14);
-        let h12 = s29.indexOf(`
-`, this.pos);
-        if (h12 !== -1) {
-          for (; h12 !== -1; ) {
-            const i25 = this.continueScalar(h12 + 1);
-            if (i25 === -1) break;
-            h12 = s29.indexOf(`
-`, i25);
-          }
-          h12 !== -1 && (t14 = h12 - (s29[h12 - 1] === "\r" ? 2 : 1));
-        }
-        if (t14 === -1) {
-          if (!this.atEnd) return this.setNext("quoted-scalar");
-          t14 = this.buffer.length;
-        }
-        return yield* this.pushToIndex(t14 + 1, false), this.flowLevel ? "flow" : "doc";
-      }
-      *parseBlockScalarHeader() {
-        this.blockScalarIndent = -1, this.blockScalarKeep = false;
-        let e19 = this.pos;
-        for (; ; ) {
-          const t14 = this.buffer[++e19];
-          if (t14 === "+") this.blockScalarKeep = true;
-          else if (t14 > "0" && t14 <= "9") this.blockScalarIndent = Number(t14) - 1;
-          else if (t14 !== "-") break;
-        }
-        return yield* this.pushUntil((t14) => isEmpty(t14) || t14 === "#");
-      }
-      *parseBlockScalar() {
-        let e19 = this.pos - 1, t14 = 0, s29;
-        e: for (let i25 = this.pos; s29 = this.buffer[i25]; ++i25) switch (s29) {
-          case " ":
-            t14 += 1;
-            break;
-          case `
-`:
-            e19 = i25, t14 = 0;
-            break;
-          case "\r": {
-            const r9 = this.buffer[i25 + 1];
-            if (!r9 && !this.atEnd) return this.setNext("block-scalar");
-            if (r9 === `
-`) break;
-          }
-          default:
-            break e;
-        }
-        if (!s29 && !this.atEnd) return this.setNext("block-scalar");
-        if (t14 >= this.indentNext) {
-          this.blockScalarIndent === -1 ? this.indentNext = t14 : this.indentNext = this.blockScalarIndent + (this.indentNext === 0 ? 1 : this.indentNext);
-          do {
-            const i25 = this.continueScalar(e19 + 1);
-            if (i25 === -1) break;
-            e19 = this.buffer.indexOf(`
-`, i25);
-          } while (e19 !== -1);
-          if (e19 === -1) {
-            if (!this.atEnd) return this.setNext("block-scalar");
-            e19 = this.buffer.length;
-          }
-        }
-        let h12 = e19 + 1;
-        for (s29 = this.buffer[h12]; s29 === " "; ) s29 = this.buffer[++h12];
-        if (s29 === "	") {
-          for (; s29 === "	" || s29 === " " || s29 === "\r" || s29 === `
-`; ) s29 = this.buffer[++h12];
-          e19 = h12 - 1;
-        } else if (!this.blockScalarKeep) do {
-          let i25 = e19 - 1, r9 = this.buffer[i25];
-          r9 === "\r" && (r9 = this.buffer[--i25]);
-          const l28 = i25;
-          for (; r9 === " "; ) r9 = this.buffer[--i25];
-          if (r9 === `
-` && i25 >= this.pos && i25 + 1 + t14 > l28) e19 = i25;
-          else break;
-        } while (true);
-        return yield cst.SCALAR, yield* this.pushToIndex(e19 + 1, true), yield* this.parseLineStart();
-      }
-      *parsePlainScalar() {
-        const e19 = this.flowLevel > 0;
-        let t14 = this.pos - 1, s29 = this.pos - 1, h12;
-        for (; h12 = this.buffer[++s29]; ) if (h12 === ":") {
-          const i25 = this.buffer[s29 + 1];
-          if (isEmpty(i25) || e19 && flowIndicatorChars.has(i25)) break;
-          t14 = s29;
-        } else if (isEmpty(h12)) {
-          let i25 = this.buffer[s29 + 1];
-          if (h12 === "\r" && (i25 === `
-` ? (s29 += 1, h12 = `
-`, i25 = this.buffer[s29 + 1]) : t14 = s29), i25 === "#" || e19 && flowIndicatorChars.has(i25)) break;
-          if (h12 === `
-`) {
-            const r9 = this.continueScalar(s29 + 1);
-            if (r9 === -1) break;
-            s29 = Math.max(s29, r9 - 2);
-          }
-        } else {
-          if (e19 && flowIndicatorChars.has(h12)) break;
-          t14 = s29;
-        }
-        return !h12 && !this.atEnd ? this.setNext("plain-scalar") : (yield cst.SCALAR, yield* this.pushToIndex(t14 + 1, true), e19 ? "flow" : "doc");
-      }
-      *pushCount(e19) {
-        return e19 > 0 ? (yield this.buffer.substr(this.pos, e19), this.pos += e19, e19) : 0;
-      }
-      *pushToIndex(e19, t14) {
-        const s29 = this.buffer.slice(this.pos, e19);
-        return s29 ? (yield s29, this.pos += s29.length, s29.length) : (t14 && (yield ""), 0);
-      }
-      *pushIndicators() {
-        let e19 = 0;
-        e: for (; ; ) {
-          switch (this.charAt(0)) {
-            case "!":
-              e19 += yield* this.pushTag(), e19 += yield* this.pushSpaces(true);
-              continue e;
-            case "&":
-              e19 += yield* this.pushUntil(isNotAnchorChar), e19 += yield* this.pushSpaces(true);
-              continue e;
-            case "-":
-            case "?":
-            case ":": {
-              const t14 = this.flowLevel > 0, s29 = this.charAt(1);
-              if (isEmpty(s29) || t14 && flowIndicatorChars.has(s29)) {
-                t14 ? this.flowKey && (this.flowKey = false) : this.indentNext = this.indentValue + 1, e19 += yield* this.pushCount(1), e19 += yield* this.pushSpaces(true);
-                continue e;
-              }
-            }
-          }
-          break e;
-        }
-        return e19;
-      }
-      *pushTag() {
-        if (this.charAt(1) === "<") {
-          let e19 = this.pos + 2, t14 = this.buffer[e19];
-          for (; !isEmpty(t14) && t14 !== ">"; ) t14 = this.buffer[++e19];
-          return yield* this.pushToIndex(t14 === ">" ? e19 + 1 : e19, false);
-        } else {
-          let e19 = this.pos + 1, t14 = this.buffer[e19];
-          for (; t14; ) if (tagChars.has(t14)) t14 = this.buffer[++e19];
-          else if (t14 === "%" && hexDigits.has(this.buffer[e19 + 1]) && hexDigits.has(this.buffer[e19 + 2])) t14 = this.buffer[e19 += 3];
-          else break;
-          return yield* this.pushToIndex(e19, false);
-        }
-      }
-      *pushNewline() {
-        const e19 = this.buffer[this.pos];
-        return e19 === `
-` ? yield* this.pushCount(1) : e19 === "\r" && this.charAt(1) === `
-` ? yield* this.pushCount(2) : 0;
-      }
-      *pushSpaces(e19) {
-        let t14 = this.pos - 1, s29;
-        do
-          s29 = this.buffer[++t14];
-        while (s29 === " " || e19 && s29 === "	");
-        const h12 = t14 - this.pos;
-        return h12 > 0 && (yield this.buffer.substr(this.pos, h12), this.pos = t14), h12;
-      }
-      *pushUntil(e19) {
-        let t14 = this.pos, s29 = this.buffer[t14];
-        for (; !e19(s29); ) s29 = this.buffer[++t14];
-        return yield* this.pushToIndex(t14, false);
-      }
-    };
-    exports.Lexer = Lexer;
-  }
-});
-
-// node_modules/yaml/dist/parse/line-counter.js
-var require_line_counter = __commonJS({
-  "node_modules/yaml/dist/parse/line-counter.js"(exports) {
-    "use strict";
-    var LineCounter = class {
-      constructor() {
-        this.lineStarts = [], this.addNewLine = (i25) => this.lineStarts.push(i25), this.linePos = (i25) => {
-          let t14 = 0, e19 = this.lineStarts.length;
-          for (; t14 < e19; ) {
-            const s29 = t14 + e19 >> 1;
-            this.lineStarts[s29] < i25 ? t14 = s29 + 1 : e19 = s29;
-          }
-          if (this.lineStarts[t14] === i25) return { line: t14 + 1, col: 1 };
-          if (t14 === 0) return { line: 0, col: i25 };
-          const n8 = this.lineStarts[t14 - 1];
-          return { line: t14, col: i25 - n8 + 1 };
-        };
-      }
-    };
-    exports.LineCounter = LineCounter;
-  }
-});
-
-// node_modules/yaml/dist/parse/parser.js
-var require_parser = __commonJS({
-  "node_modules/yaml/dist/parse/parser.js"(exports) {
-    "use strict";
-    var node_process = __require("process");
-    var cst = require_cst();
-    var lexer = require_lexer();
-    function includesToken(n8, e19) {
-      for (let t14 = 0; t14 < n8.length; ++t14) if (n8[t14].type === e19) return true;
-      return false;
-    }
-    function findNonEmptyIndex(n8) {
-      for (let e19 = 0; e19 < n8.length; ++e19) switch (n8[e19].type) {
-        case "space":
-        case "comment":
-        case "newline":
-          break;
-        default:
-          return e19;
-      }
-      return -1;
-    }
-    function isFlowToken(n8) {
-      switch (n8?.type) {
-        case "alias":
-        case "scalar":
-        case "single-quoted-scalar":
-        case "double-quoted-scalar":
-        case "flow-collection":
-          return true;
-        default:
-          return false;
-      }
-    }
-    function getPrevProps(n8) {
-      switch (n8.type) {
-        case "document":
-          return n8.start;
-        case "block-map": {
-          const e19 = n8.items[n8.items.length - 1];
-          return e19.sep ?? e19.start;
-        }
-        case "block-seq":
-          return n8.items[n8.items.length - 1].start;
-        default:
-          return [];
-      }
-    }
-    function getFirstKeyStartProps(n8) {
-      if (n8.length === 0) return [];
-      let e19 = n8.length;
-      e: for (; --e19 >= 0; ) switch (n8[e19].type) {
-        case "doc-start":
-        case "explicit-key-ind":
-        case "map-value-ind":
-        case "seq-item-ind":
-        case "newline":
-          break e;
-      }
-      for (; n8[++e19]?.type === "space"; ) ;
-      return n8.splice(e19, n8.length);
-    }
-    function arrayPushArray(n8, e19) {
-      if (e19.length < 1e5) Array.prototype.push.apply(n8, e19);
-      else for (let t14 = 0; t14 < e19.length; ++t14) n8.push(e19[t14]);
-    }
-    function fixFlowSeqItems(n8) {
-      if (n8.start.type === "flow-seq-start") for (const e19 of n8.items) e19.sep && !e19.value && !includesToken(e19.start, "explicit-key-ind") && !includesToken(e19.sep, "map-value-ind") && (e19.key && (e19.value = e19.key), delete e19.key, isFlowToken(e19.value) ? e19.value.end ? arrayPushArray(e19.value.end, e19.sep) : e19.value.end = e19.sep : arrayPushArray(e19.start, e19.sep), delete e19.sep);
-    }
-    var Parser2 = class {
-      constructor(e19) {
-        this.atNewLine = true, this.atScalar = false, this.indent = 0, this.offset = 0, this.onKeyLine = false, this.stack = [], this.source = "", this.type = "", this.lexer = new lexer.Lexer(), this.onNewLine = e19;
-      }
-      *parse(e19, t14 = false) {
-        this.onNewLine && this.offset === 0 && this.onNewLine(0);
-        for (const s29 of this.lexer.lex(e19, t14)) yield* this.next(s29);
-        t14 || (yield* this.end());
-      }
-      *next(e19) {
-        if (this.source = e19, node_process.env.LOG_TOKENS && console.log("|", cst.prettyToken(e19)), this.atScalar) {
-          this.atScalar = false, yield* this.step(), this.offset += e19.length;
-          return;
-        }
-        const t14 = cst.tokenType(e19);
-        if (t14) if (t14 === "scalar") this.atNewLine = false, this.atScalar = true, this.type = "scalar";
-        else {
-          switch (this.type = t14, yield* this.step(), t14) {
-            case "newline":
-              this.atNewLine = true, this.indent = 0, this.onNewLine && this.onNewLine(this.offset + e19.length);
-              break;
-            case "space":
-              this.atNewLine && e19[0] === " " && (this.indent += e19.length);
-              break;
-            case "explicit-key-ind":
-            case "map-value-ind":
-            case "seq-item-ind":
-              this.atNewLine && (this.indent += e19.length);
-              break;
-            case "doc-mode":
-            case "flow-error-end":
-              return;
-            default:
-              this.atNewLine = false;
-          }
-          this.offset += e19.length;
-        }
-        else {
-          const s29 = `Not a YAML token: ${e19}`;
-          yield* this.pop({ type: "error", offset: this.offset, message: s29, source: e19 }), this.offset += e19.length;
-        }
-      }
-      *end() {
-        for (; this.stack.length > 0; ) yield* this.pop();
-      }
-      get sourceToken() {
-        return { type: this.type, offset: this.offset, indent: this.indent, source: this.source };
-      }
-      *step() {
-        const e19 = this.peek(1);
-        if (this.type === "doc-end" && e19?.type !== "doc-end") {
-          for (; this.stack.length > 0; ) yield* this.pop();
-          this.stack.push({ type: "doc-end", offset: this.offset, source: this.source });
-          return;
-        }
-        if (!e19) return yield* this.stream();
-        switch (e19.type) {
-          case "document":
-            return yield* this.document(e19);
-          case "alias":
-          case "scalar":
-          case "single-quoted-scalar":
-          case "double-quoted-scalar":
-            return yield* this.scalar(e19);
-          case "block-scalar":
-            return yield* this.blockScalar(e19);
-          case "block-map":
-            return yield* this.blockMap(e19);
-          case "block-seq":
-            return yield* this.blockSequence(e19);
-          case "flow-collection":
-            return yield* this.flowCollection(e19);
-          case "doc-end":
-            return yield* this.documentEnd(e19);
-        }
-        yield* this.pop();
-      }
-      peek(e19) {
-        return this.stack[this.stack.length - e19];
-      }
-      *pop(e19) {
-        const t14 = e19 ?? this.stack.pop();
-        if (!t14) yield { type: "error", offset: this.offset, source: "", message: "Tried to pop an empty stack" };
-        else if (this.stack.length === 0) yield t14;
-        else {
-          const s29 = this.peek(1);
-          switch (t14.type === "block-scalar" ? t14.indent = "indent" in s29 ? s29.indent : 0 : t14.type === "flow-collection" && s29.type === "document" && (t14.indent = 0), t14.type === "flow-collection" && fixFlowSeqItems(t14), s29.type) {
-            case "document":
-              s29.value = t14;
-              break;
-            case "block-scalar":
-              s29.props.push(t14);
-              break;
-            case "block-map": {
-              const i25 = s29.items[s29.items.length - 1];
-              if (i25.value) {
-                s29.items.push({ start: [], key: t14, sep: [] }), this.onKeyLine = true;
-                return;
-              } else if (i25.sep) i25.value = t14;
-              else {
-                Object.assign(i25, { key: t14, sep: [] }), this.onKeyLine = !i25.explicitKey;
-                return;
-              }
-              break;
-            }
-            case "block-seq": {
-              const i25 = s29.items[s29.items.length - 1];
-              i25.value ? s29.items.push({ start: [], value: t14 }) : i25.value = t14;
-              break;
-            }
-            case "flow-collection": {
-              const i25 = s29.items[s29.items.length - 1];
-              !i25 || i25.value ? s29.items.push({ start: [], key: t14, sep: [] }) : i25.sep ? i25.value = t14 : Object.assign(i25, { key: t14, sep: [] });
-              return;
-            }
-            default:
-              yield* this.pop(), yield* this.pop(t14);
-          }
-          if ((s29.type === "document" || s29.type === "block-map" || s29.type === "block-seq") && (t14.type === "block-map" || t14.type === "block-seq")) {
-            const i25 = t14.items[t14.items.length - 1];
-            i25 && !i25.sep && !i25.value && i25.start.length > 0 && findNonEmptyIndex(i25.start) === -1 && (t14.indent === 0 || i25.start.every((a27) => a27.type !== "comment" || a27.indent < t14.indent)) && (s29.type === "document" ? s29.end = i25.start : s29.items.push({ start: i25.start }), t14.items.splice(-1, 1));
-          }
-        }
-      }
-      *stream() {
-        switch (this.type) {
-          case "directive-line":
-            yield { type: "directive", offset: this.offset, source: this.source };
-            return;
-          case "byte-order-mark":
-          case "space":
-          case "comment":
-          case "newline":
-            yield this.sourceToken;
-            return;
-          case "doc-mode":
-          case "doc-start": {
-            const e19 = { type: "document", offset: this.offset, start: [] };
-            this.type === "doc-start" && e19.start.push(this.sourceToken), this.stack.push(e19);
-            return;
-          }
-        }
-        yield { type: "error", offset: this.offset, message: `Unexpected ${this.type} token in YAML stream`, source: this.source };
-      }
-      *document(e19) {
-        if (e19.value) return yield* this.lineEnd(e19);
-        switch (this.type) {
-          case "doc-start": {
-            findNonEmptyIndex(e19.start) !== -1 ? (yield* this.pop(), yield* this.step()) : e19.start.push(this.sourceToken);
-            return;
-          }
-          case "anchor":
-          case "tag":
-          case "space":
-          case "comment":
-          case "newline":
-            e19.start.push(this.sourceToken);
-            return;
-        }
-        const t14 = this.startBlockValue(e19);
-        t14 ? this.stack.push(t14) : yield { type: "error", offset: this.offset, message: `Unexpected ${this.type} token in YAML document`, source: this.source };
-      }
-      *scalar(e19) {
-        if (this.type === "map-value-ind") {
-          const t14 = getPrevProps(this.peek(2)), s29 = getFirstKeyStartProps(t14);
-          let i25;
-          e19.end ? (i25 = e19.end, i25.push(this.sourceToken), delete e19.end) : i25 = [this.sourceToken];
-          const a27 = { type: "block-map", offset: e19.offset, indent: e19.indent, items: [{ start: s29, key: e19, sep: i25 }] };
-          this.onKeyLine = true, this.stack[this.stack.length - 1] = a27;
-        } else yield* this.lineEnd(e19);
-      }
-      *blockScalar(e19) {
-        switch (this.type) {
-          case "space":
-          case "comment":
-          case "newline":
-            e19.props.push(this.sourceToken);
-            return;
-          case "scalar":
-            if (e19.source = this.source, this.atNewLine = true, this.indent = 0, this.onNewLine) {
-              let t14 = this.source.indexOf(`
-`) + 1;
-              for (; t14 !== 0; ) this.onNewLine(this.offset + t14), t14 = this.source.indexOf(`
-`, t14) + 1;
-            }
-            yield* this.pop();
-            break;
-          default:
-            yield* this.pop(), yield* this.step();
-        }
-      }
-      *blockMap(e19) {
-        const t14 = e19.items[e19.items.length - 1];
-        switch (this.type) {
-          case "newline":
-            if (this.onKeyLine = false, t14.value) {
-              const s29 = "end" in t14.value ? t14.value.end : void 0;
-              (Array.isArray(s29) ? s29[s29.length - 1] : void 0)?.type === "comment" ? s29?.push(this.sourceToken) : e19.items.push({ start: [this.sourceToken] });
-            } else t14.sep ? t14.sep.push(this.sourceToken) : t14.start.push(this.sourceToken);
-            return;
-          case "space":
-          case "comment":
-            if (t14.value) e19.items.push({ start: [this.sourceToken] });
-            else if (t14.sep) t14.sep.push(this.sourceToken);
-            else {
-              if (this.atIndentedComment(t14.start, e19.indent)) {
-                const i25 = e19.items[e19.items.length - 2]?.value?.end;
-                if (Array.isArray(i25)) {
-                  arrayPushArray(i25, t14.start), i25.push(this.sourceToken), e19.items.pop();
-                  return;
-                }
-              }
-              t14.start.push(this.sourceToken);
-            }
-            return;
-        }
-        if (this.indent >= e19.indent) {
-          const s29 = !this.onKeyLine && this.indent === e19.indent, i25 = s29 && (t14.sep || t14.explicitKey) && this.type !== "seq-item-ind";
-          let a27 = [];
-          if (i25 && t14.sep && !t14.value) {
-            const o19 = [];
-            for (let l28 = 0; l28 < t14.sep.length; ++l28) {
-              const c21 = t14.sep[l28];
-              switch (c21.type) {
-                case "newline":
-                  o19.push(l28);
-                  break;
-                case "space":
-                  break;
-                case "comment":
-                  c21.indent > e19.indent && (o19.length = 0);
-                  break;
-                default:
-                  o19.length = 0;
-              }
-            }
-            o19.length >= 2 && (a27 = t14.sep.splice(o19[1]));
-          }
-          switch (this.type) {
-            case "anchor":
-            case "tag":
-              i25 || t14.value ? (a27.push(this.sourceToken), e19.items.push({ start: a27 }), this.onKeyLine = true) : t14.sep ? t14.sep.push(this.sourceToken) : t14.start.push(this.sourceToken);
-              return;
-            case "explicit-key-ind":
-              !t14.sep && !t14.explicitKey ? (t14.start.push(this.sourceToken), t14.explicitKey = true) : i25 || t14.value ? (a27.push(this.sourceToken), e19.items.push({ start: a27, explicitKey: true })) : this.stack.push({ type: "block-map", offset: this.offset, indent: this.indent, items: [{ start: [this.sourceToken], explicitKey: true }] }), this.onKeyLine = true;
-              return;
-            case "map-value-ind":
-              if (t14.explicitKey) if (t14.sep) if (t14.value) e19.items.push({ start: [], key: null, sep: [this.sourceToken] });
-              else if (includesToken(t14.sep, "map-value-ind")) this.stack.push({ type: "block-map", offset: this.offset, indent: this.indent, items: [{ start: a27, key: null, sep: [this.sourceToken] }] });
-              else if (isFlowToken(t14.key) && !includesToken(t14.sep, "newline")) {
-                const o19 = getFirstKeyStartProps(t14.start), l28 = t14.key, c21 = t14.sep;
-                c21.push(this.sourceToken), delete t14.key, delete t14.sep, this.stack.push({ type: "block-map", offset: this.offset, indent: this.indent, items: [{ start: o19, key: l28, sep: c21 }] });
-              } else a27.length > 0 ? t14.sep = t14.sep.concat(a27, this.sourceToken) : t14.sep.push(this.sourceToken);
-              else if (includesToken(t14.start, "newline")) Object.assign(t14, { key: null, sep: [this.sourceToken] });
-              else {
-                const o19 = getFirstKeyStartProps(t14.start);
-                this.stack.push({ type: "block-map", offset: this.offset, indent: this.indent, items: [{ start: o19, key: null, sep: [this.sourceToken] }] });
-              }
-              else t14.sep ? t14.value || i25 ? e19.items.push({ start: a27, key: null, sep: [this.sourceToken] }) : includesToken(t14.sep, "map-value-ind") ? this.stack.push({ type: "block-map", offset: this.offset, indent: this.indent, items: [{ start: [], key: null, sep: [this.sourceToken] }] }) : t14.sep.push(this.sourceToken) : Object.assign(t14, { key: null, sep: [this.sourceToken] });
-              this.onKeyLine = true;
-              return;
-            case "alias":
-            case "scalar":
-            case "single-quoted-scalar":
-            case "double-quoted-scalar": {
-              const o19 = this.flowScalar(this.type);
-              i25 || t14.value ? (e19.items.push({ start: a27, key: o19, sep: [] }), this.onKeyLine = true) : t14.sep ? this.stack.push(o19) : (Object.assign(t14, { key: o19, sep: [] }), this.onKeyLine = true);
-              return;
-            }
-            default: {
-              const o19 = this.startBlockValue(e19);
-              if (o19) {
-                if (o19.type === "block-seq") {
-                  if (!t14.explicitKey && t14.sep && !includesToken(t14.sep, "newline")) {
-                    yield* this.pop({ type: "error", offset: this.offset, message: "Unexpected block-seq-ind on same line with key", source: this.source });
-                    return;
-                  }
-                } else s29 && e19.items.push({ start: a27 });
-                this.stack.push(o19);
-                return;
-              }
-            }
-          }
-        }
-        yield* this.pop(), yield* this.step();
-      }
-      *blockSequence(e19) {
-        const t14 = e19.items[e19.items.length - 1];
-        switch (this.type) {
-          case "newline":
-            if (t14.value) {
-              const s29 = "end" in t14.value ? t14.value.end : void 0;
-              (Array.isArray(s29) ? s29[s29.length - 1] : void 0)?.type === "comment" ? s29?.push(this.sourceToken) : e19.items.push({ start: [this.sourceToken] });
-            } else t14.start.push(this.sourceToken);
-            return;
-          case "space":
-          case "comment":
-            if (t14.value) e19.items.push({ start: [this.sourceToken] });
-            else {
-              if (this.atIndentedComment(t14.start, e19.indent)) {
-                const i25 = e19.items[e19.items.length - 2]?.value?.end;
-                if (Array.isArray(i25)) {
-                  arrayPushArray(i25, t14.start), i25.push(this.sourceToken), e19.items.pop();
-                  return;
-                }
-              }
-              t14.start.push(this.sourceToken);
-            }
-            return;
-          case "anchor":
-          case "tag":
-            if (t14.value || this.indent <= e19.indent) break;
-            t14.start.push(this.sourceToken);
-            return;
-          case "seq-item-ind":
-            if (this.indent !== e19.indent) break;
-            t14.value || includesToken(t14.start, "seq-item-ind") ? e19.items.push({ start: [this.sourceToken] }) : t14.start.push(this.sourceToken);
-            return;
-        }
-        if (this.indent > e19.indent) {
-          const s29 = this.startBlockValue(e19);
-          if (s29) {
-            this.stack.push(s29);
-            return;
-          }
-        }
-        yield* this.pop(), yield* this.step();
-      }
-      *flowCollection(e19) {
-        const t14 = e19.items[e19.items.length - 1];
-        if (this.type === "flow-error-end") {
-          let s29;
-          do
-            yield* this.pop(), s29 = this.peek(1);
-          while (s29?.type === "flow-collection");
-        } else if (e19.end.length === 0) {
-          switch (this.type) {
-            case "comma":
-            case "explicit-key-ind":
-              !t14 || t14.sep ? e19.items.push({ start: [this.sourceToken] }) : t14.start.push(this.sourceToken);
-              return;
-            case "map-value-ind":
-              !t14 || t14.value ? e19.items.push({ start: [], key: null, sep: [this.sourceToken] }) : t14.sep ? t14.sep.push(this.sourceToken) : Object.assign(t14, { key: null, sep: [this.sourceToken] });
-              return;
-            case "space":
-            case "comment":
-            case "newline":
-            case "anchor":
-            case "tag":
-              !t14 || t14.value ? e19.items.push({ start: [this.sourceToken] }) : t14.sep ? t14.sep.push(this.sourceToken) : t14.start.push(this.sourceToken);
-              return;
-            case "alias":
-            case "scalar":
-            case "single-quoted-scalar":
-            case "double-quoted-scalar": {
-              const i25 = this.flowScalar(this.type);
-              !t14 || t14.value ? e19.items.push({ start: [], key: i25, sep: [] }) : t14.sep ? this.stack.push(i25) : Object.assign(t14, { key: i25, sep: [] });
-              return;
-            }
-            case "flow-map-end":
-            case "flow-seq-end":
-              e19.end.push(this.sourceToken);
-              return;
-          }
-          const s29 = this.startBlockValue(e19);
-          s29 ? this.stack.push(s29) : (yield* this.pop(), yield* this.step());
-        } else {
-          const s29 = this.peek(2);
-          if (s29.type === "block-map" && (this.type === "map-value-ind" && s29.indent === e19.indent || this.type === "newline" && !s29.items[s29.items.length - 1].sep)) yield* this.pop(), yield* this.step();
-          else if (this.type === "map-value-ind" && s29.type !== "flow-collection") {
-            const i25 = getPrevProps(s29), a27 = getFirstKeyStartProps(i25);
-            fixFlowSeqItems(e19);
-            const o19 = e19.end.splice(1, e19.end.length);
-            o19.push(this.sourceToken);
-            const l28 = { type: "block-map", offset: e19.offset, indent: e19.indent, items: [{ start: a27, key: e19, sep: o19 }] };
-            this.onKeyLine = true, this.stack[this.stack.length - 1] = l28;
-          } else yield* this.lineEnd(e19);
-        }
-      }
-      flowScalar(e19) {
-        if (this.onNewLine) {
-          let t14 = this.source.indexOf(`
-`) + 1;
-          for (; t14 !== 0; ) this.onNewLine(this.offset + t14), t14 = this.source.indexOf(`
-`, t14) + 1;
-        }
-        return { type: e19, offset: this.offset, indent: this.indent, source: this.source };
-      }
-      startBlockValue(e19) {
-        switch (this.type) {
-          case "alias":
-          case "scalar":
-          case "single-quoted-scalar":
-          case "double-quoted-scalar":
-            return this.flowScalar(this.type);
-          case "block-scalar-header":
-            return { type: "block-scalar", offset: this.offset, indent: this.indent, props: [this.sourceToken], source: "" };
-          case "flow-map-start":
-          case "flow-seq-start":
-            return { type: "flow-collection", offset: this.offset, indent: this.indent, start: this.sourceToken, items: [], end: [] };
-          case "seq-item-ind":
-            return { type: "block-seq", offset: this.offset, indent: this.indent, items: [{ start: [this.sourceToken] }] };
-          case "explicit-key-ind": {
-            this.onKeyLine = true;
-            const t14 = getPrevProps(e19), s29 = getFirstKeyStartProps(t14);
-            return s29.push(this.sourceToken), { type: "block-map", offset: this.offset, indent: this.indent, items: [{ start: s29, explicitKey: true }] };
-          }
-          case "map-value-ind": {
-            this.onKeyLine = true;
-            const t14 = getPrevProps(e19), s29 = getFirstKeyStartProps(t14);
-            return { type: "block-map", offset: this.offset, indent: this.indent, items: [{ start: s29, key: null, sep: [this.sourceToken] }] };
-          }
-        }
-        return null;
-      }
-      atIndentedComment(e19, t14) {
-        return this.type !== "comment" || this.indent <= t14 ? false : e19.every((s29) => s29.type === "newline" || s29.type === "space");
-      }
-      *documentEnd(e19) {
-        this.type !== "doc-mode" && (e19.end ? e19.end.push(this.sourceToken) : e19.end = [this.sourceToken], this.type === "newline" && (yield* this.pop()));
-      }
-      *lineEnd(e19) {
-        switch (this.type) {
-          case "comma":
-          case "doc-start":
-          case "doc-end":
-          case "flow-seq-end":
-          case "flow-map-end":
-          case "map-value-ind":
-            yield* this.pop(), yield* this.step();
-            break;
-          case "newline":
-            this.onKeyLine = false;
-          default:
-            e19.end ? e19.end.push(this.sourceToken) : e19.end = [this.sourceToken], this.type === "newline" && (yield* this.pop());
-        }
-      }
-    };
-    exports.Parser = Parser2;
-  }
-});
-
-// node_modules/yaml/dist/public-api.js
-var require_public_api = __commonJS({
-  "node_modules/yaml/dist/public-api.js"(exports) {
-    "use strict";
-    var composer = require_composer();
-    var Document = require_Document();
-    var errors = require_errors();
-    var log = require_log();
-    var identity = require_identity();
-    var lineCounter = require_line_counter();
-    var parser2 = require_parser();
-    function parseOptions(n8) {
-      const e19 = n8.prettyErrors !== false;
-      return { lineCounter: n8.lineCounter || e19 && new lineCounter.LineCounter() || null, prettyErrors: e19 };
-    }
-    function parseAllDocuments(n8, e19 = {}) {
-      const { lineCounter: r9, prettyErrors: s29 } = parseOptions(e19), t14 = new parser2.Parser(r9?.addNewLine), i25 = new composer.Composer(e19), o19 = Array.from(i25.compose(t14.parse(n8)));
-      if (s29 && r9) for (const f36 of o19) f36.errors.forEach(errors.prettifyError(n8, r9)), f36.warnings.forEach(errors.prettifyError(n8, r9));
-      return o19.length > 0 ? o19 : Object.assign([], { empty: true }, i25.streamInfo());
-    }
-    function parseDocument(n8, e19 = {}) {
-      const { lineCounter: r9, prettyErrors: s29 } = parseOptions(e19), t14 = new parser2.Parser(r9?.addNewLine), i25 = new composer.Composer(e19);
-      let o19 = null;
-      for (const f36 of i25.compose(t14.parse(n8), true, n8.length)) if (!o19) o19 = f36;
-      else if (o19.options.logLevel !== "silent") {
-        o19.errors.push(new errors.YAMLParseError(f36.range.slice(0, 2), "MULTIPLE_DOCS", "Source contains multiple documents; please use YAML.parseAllDocuments()"));
-        break;
-      }
-      return s29 && r9 && (o19.errors.forEach(errors.prettifyError(n8, r9)), o19.warnings.forEach(errors.prettifyError(n8, r9))), o19;
-    }
-    function parse2(n8, e19, r9) {
-      let s29;
-      typeof e19 == "function" ? s29 = e19 : r9 === void 0 && e19 && typeof e19 == "object" && (r9 = e19);
-      const t14 = parseDocument(n8, r9);
-      if (!t14) return null;
-      if (t14.warnings.forEach((i25) => log.warn(t14.options.logLevel, i25)), t14.errors.length > 0) {
-        if (t14.options.logLevel !== "silent") throw t14.errors[0];
-        t14.errors = [];
-      }
-      return t14.toJS(Object.assign({ reviver: s29 }, r9));
-    }
-    function stringify(n8, e19, r9) {
-      let s29 = null;
-      if (typeof e19 == "function" || Array.isArray(e19) ? s29 = e19 : r9 === void 0 && e19 && (r9 = e19), typeof r9 == "string" && (r9 = r9.length), typeof r9 == "number") {
-        const t14 = Math.round(r9);
-        r9 = t14 < 1 ? void 0 : t14 > 8 ? { indent: 8 } : { indent: t14 };
-      }
-      if (n8 === void 0) {
-        const { keepUndefined: t14 } = r9 ?? e19 ?? {};
-        if (!t14) return;
-      }
-      return identity.isDocument(n8) && !s29 ? n8.toString(r9) : new Document.Document(n8, s29, r9).toString(r9);
-    }
-    exports.parse = parse2, exports.parseAllDocuments = parseAllDocuments, exports.parseDocument = parseDocument, exports.stringify = stringify;
-  }
-});
-
-// node_modules/yaml/dist/index.js
-var require_dist2 = __commonJS({
-  "node_modules/yaml/dist/index.js"(exports) {
-    "use strict";
-    var composer = require_composer();
-    var Document = require_Document();
-    var Schema = require_Schema();
-    var errors = require_errors();
-    var Alias = require_Alias();
-    var identity = require_identity();
-    var Pair = require_Pair();
-    var Scalar = require_Scalar();
-    var YAMLMap = require_YAMLMap();
-    var YAMLSeq = require_YAMLSeq();
-    var cst = require_cst();
-    var lexer = require_lexer();
-    var lineCounter = require_line_counter();
-    var parser2 = require_parser();
-    var publicApi = require_public_api();
-    var visit = require_visit();
-    exports.Composer = composer.Composer, exports.Document = Document.Document, exports.Schema = Schema.Schema, exports.YAMLError = errors.YAMLError, exports.YAMLParseError = errors.YAMLParseError, exports.YAMLWarning = errors.YAMLWarning, exports.Alias = Alias.Alias, exports.isAlias = identity.isAlias, exports.isCollection = identity.isCollection, exports.isDocument = identity.isDocument, exports.isMap = identity.isMap, exports.isNode = identity.isNode, exports.isPair = identity.isPair, exports.isScalar = identity.isScalar, exports.isSeq = identity.isSeq, exports.Pair = Pair.Pair, exports.Scalar = Scalar.Scalar, exports.YAMLMap = YAMLMap.YAMLMap, exports.YAMLSeq = YAMLSeq.YAMLSeq, exports.CST = cst, exports.Lexer = lexer.Lexer, exports.LineCounter = lineCounter.LineCounter, exports.Parser = parser2.Parser, exports.parse = publicApi.parse, exports.parseAllDocuments = publicApi.parseAllDocuments, exports.parseDocument = publicApi.parseDocument, exports.stringify = publicApi.stringify, exports.visit = visit.visit, exports.visitAsync = visit.visitAsync;
   }
 });
 
@@ -10249,8 +5915,8 @@ var Loader = class {
       extension = new Extension(source, generation);
       generation.extensions.set(source.ext, extension);
       await factory(createApi(this.host, this.registrar, extension));
-      const loaded = extension;
-      loaded.commit((error) => this.host.reportError(actorOf(loaded), "register", error));
+      const loaded3 = extension;
+      loaded3.commit((error) => this.host.reportError(actorOf(loaded3), "register", error));
       return void 0;
     } catch (error) {
       extension?.discard();
@@ -11996,8 +7662,8 @@ function Every(t14, r9, e19) {
 }
 function EveryAll(t14, r9, e19) {
   let n8 = true;
-  return t14.forEach((o19, c21) => {
-    c21 >= r9 && !e19(o19, c21) && (n8 = false);
+  return t14.forEach((o19, c20) => {
+    c20 >= r9 && !e19(o19, c20) && (n8 = false);
   }), n8;
 }
 function Some(t14, r9) {
@@ -12532,9 +8198,9 @@ function IsUnknown(n8) {
 }
 
 // node_modules/typebox/build/type/types/cyclic.mjs
-function Cyclic(r9, c21, e19) {
+function Cyclic(r9, c20, e19) {
   const n8 = guard_exports.Keys(r9).reduce((o19, i25) => ({ ...o19, [i25]: memory_exports.Update(r9[i25], {}, { $id: i25 }) }), {});
-  return memory_exports.Create({ "~kind": "Cyclic" }, { $defs: n8, $ref: c21 }, e19);
+  return memory_exports.Create({ "~kind": "Cyclic" }, { $defs: n8, $ref: c20 }, e19);
 }
 function IsCyclic(r9) {
   return IsKind(r9, "Cyclic");
@@ -12651,10 +8317,10 @@ function Unreachable() {
 // node_modules/typebox/build/system/hashing/hash.mjs
 function S(n8) {
   const t14 = /* @__PURE__ */ new Set();
-  let c21 = n8;
-  for (; c21 && c21 !== Object.prototype; ) {
-    for (const u21 of Reflect.ownKeys(c21)) u21 !== "constructor" && typeof u21 != "symbol" && t14.add(u21);
-    c21 = Object.getPrototypeOf(c21);
+  let c20 = n8;
+  for (; c20 && c20 !== Object.prototype; ) {
+    for (const u21 of Reflect.ownKeys(c20)) u21 !== "constructor" && typeof u21 != "symbol" && t14.add(u21);
+    c20 = Object.getPrototypeOf(c20);
   }
   return [...t14];
 }
@@ -12719,7 +8385,7 @@ function D(n8) {
 function R(n8) {
   o5(r.TypeArray);
   const t14 = new Uint8Array(n8.buffer);
-  for (let c21 = 0; c21 < t14.length; c21++) o5(t14[c21]);
+  for (let c20 = 0; c20 < t14.length; c20++) o5(t14[c20]);
 }
 function _(n8) {
   return o5(r.Undefined);
@@ -12812,11 +8478,11 @@ function Get2() {
 
 // node_modules/typebox/build/type/types/_codec.mjs
 var EncodeBuilder = class {
-  constructor(o19, c21) {
-    this.type = o19, this.decode = c21;
+  constructor(o19, c20) {
+    this.type = o19, this.decode = c20;
   }
   Encode(o19) {
-    const c21 = this.type, d17 = IsCodec(c21) ? (r9) => this.decode(c21["~codec"].decode(r9)) : this.decode, n8 = IsCodec(c21) ? (r9) => c21["~codec"].encode(o19(r9)) : o19, s29 = { decode: d17, encode: n8 };
+    const c20 = this.type, d17 = IsCodec(c20) ? (r9) => this.decode(c20["~codec"].decode(r9)) : this.decode, n8 = IsCodec(c20) ? (r9) => c20["~codec"].encode(o19(r9)) : o19, s29 = { decode: d17, encode: n8 };
     return memory_exports.Update(this.type, { "~codec": s29 }, {});
   }
 };
@@ -12875,7 +8541,7 @@ function RefineAdd(r9, n8) {
   return memory_exports.Update(r9, { "~refine": o19 }, {});
 }
 function Refine(...r9) {
-  const [n8, o19, f36] = arguments_exports.Match(r9, { 3: (t14, i25, c21) => [t14, i25, c21], 2: (t14, i25) => [t14, i25, () => "Refine Error"] });
+  const [n8, o19, f36] = arguments_exports.Match(r9, { 3: (t14, i25, c20) => [t14, i25, c20], 2: (t14, i25) => [t14, i25, () => "Refine Error"] });
   return RefineAdd(n8, { check: o19, error: f36 });
 }
 function IsRefinement(r9) {
@@ -13938,7 +9604,7 @@ function D4(r9) {
   return Match2(Take([Dot], r9), (o19, n8) => Match2(a8(n8), (m16, i25) => [`0${o19}${m16}`, i25], () => []), () => []);
 }
 function L(r9) {
-  return Match2(UnsignedInteger(r9), (o19, n8) => Match2(Take([Dot], n8), (m16, i25) => Match2(a8(i25), (c21, d17) => [`${o19}${m16}${c21}`, d17], () => [`${o19}`, i25]), () => [`${o19}`, n8]), () => []);
+  return Match2(UnsignedInteger(r9), (o19, n8) => Match2(Take([Dot], n8), (m16, i25) => Match2(a8(i25), (c20, d17) => [`${o19}${m16}${c20}`, d17], () => [`${o19}`, i25]), () => [`${o19}`, n8]), () => []);
 }
 function M2(r9) {
   return k3(r9) ? D4(r9) : L(r9);
@@ -14001,17 +9667,17 @@ function Until_1(o19, t14) {
 
 // node_modules/typebox/build/type/script/parser.mjs
 var o10 = (n8, t14, e19 = () => []) => n8.length === 2 ? t14(n8) : e19();
-var GenericParameterExtendsEquals = (n8) => o10(o10(Ident(n8), ([t14, e19]) => o10(Const("extends", e19), ([r9, s29]) => o10(Type(s29), ([p27, c21]) => o10(Const("=", c21), ([C15, x17]) => o10(Type(x17), ([g17, l28]) => [[t14, r9, p27, C15, g17], l28]))))), ([t14, e19]) => [GenericParameterExtendsEqualsMapping(t14), e19]);
-var GenericParameterExtends = (n8) => o10(o10(Ident(n8), ([t14, e19]) => o10(Const("extends", e19), ([r9, s29]) => o10(Type(s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [GenericParameterExtendsMapping(t14), e19]);
-var GenericParameterEquals = (n8) => o10(o10(Ident(n8), ([t14, e19]) => o10(Const("=", e19), ([r9, s29]) => o10(Type(s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [GenericParameterEqualsMapping(t14), e19]);
+var GenericParameterExtendsEquals = (n8) => o10(o10(Ident(n8), ([t14, e19]) => o10(Const("extends", e19), ([r9, s29]) => o10(Type(s29), ([p27, c20]) => o10(Const("=", c20), ([C15, x17]) => o10(Type(x17), ([g17, l28]) => [[t14, r9, p27, C15, g17], l28]))))), ([t14, e19]) => [GenericParameterExtendsEqualsMapping(t14), e19]);
+var GenericParameterExtends = (n8) => o10(o10(Ident(n8), ([t14, e19]) => o10(Const("extends", e19), ([r9, s29]) => o10(Type(s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [GenericParameterExtendsMapping(t14), e19]);
+var GenericParameterEquals = (n8) => o10(o10(Ident(n8), ([t14, e19]) => o10(Const("=", e19), ([r9, s29]) => o10(Type(s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [GenericParameterEqualsMapping(t14), e19]);
 var GenericParameterIdentifier = (n8) => o10(Ident(n8), ([t14, e19]) => [GenericParameterIdentifierMapping(t14), e19]);
 var GenericParameter = (n8) => o10(o10(GenericParameterExtendsEquals(n8), ([t14, e19]) => [t14, e19], () => o10(GenericParameterExtends(n8), ([t14, e19]) => [t14, e19], () => o10(GenericParameterEquals(n8), ([t14, e19]) => [t14, e19], () => o10(GenericParameterIdentifier(n8), ([t14, e19]) => [t14, e19], () => [])))), ([t14, e19]) => [GenericParameterMapping(t14), e19]);
 var GenericParameterList_0 = (n8, t14 = []) => o10(o10(Const(",", n8), ([e19, r9]) => o10(GenericParameter(r9), ([s29, p27]) => [[e19, s29], p27])), ([e19, r9]) => GenericParameterList_0(r9, [...t14, e19]), () => [t14, n8]);
-var GenericParameterList = (n8) => o10(o10(o10(GenericParameter(n8), ([t14, e19]) => o10(GenericParameterList_0(e19), ([r9, s29]) => o10(o10(Const(",", s29), ([p27, c21]) => [[p27], c21], () => [[], s29]), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [GenericParameterListMapping(t14), e19]);
-var GenericParameters = (n8) => o10(o10(Const("<", n8), ([t14, e19]) => o10(GenericParameterList(e19), ([r9, s29]) => o10(Const(">", s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [GenericParametersMapping(t14), e19]);
+var GenericParameterList = (n8) => o10(o10(o10(GenericParameter(n8), ([t14, e19]) => o10(GenericParameterList_0(e19), ([r9, s29]) => o10(o10(Const(",", s29), ([p27, c20]) => [[p27], c20], () => [[], s29]), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [GenericParameterListMapping(t14), e19]);
+var GenericParameters = (n8) => o10(o10(Const("<", n8), ([t14, e19]) => o10(GenericParameterList(e19), ([r9, s29]) => o10(Const(">", s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [GenericParametersMapping(t14), e19]);
 var GenericCallArgumentList_0 = (n8, t14 = []) => o10(o10(Const(",", n8), ([e19, r9]) => o10(Type(r9), ([s29, p27]) => [[e19, s29], p27])), ([e19, r9]) => GenericCallArgumentList_0(r9, [...t14, e19]), () => [t14, n8]);
-var GenericCallArgumentList = (n8) => o10(o10(o10(Type(n8), ([t14, e19]) => o10(GenericCallArgumentList_0(e19), ([r9, s29]) => o10(o10(Const(",", s29), ([p27, c21]) => [[p27], c21], () => [[], s29]), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [GenericCallArgumentListMapping(t14), e19]);
-var GenericCallArguments = (n8) => o10(o10(Const("<", n8), ([t14, e19]) => o10(GenericCallArgumentList(e19), ([r9, s29]) => o10(Const(">", s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [GenericCallArgumentsMapping(t14), e19]);
+var GenericCallArgumentList = (n8) => o10(o10(o10(Type(n8), ([t14, e19]) => o10(GenericCallArgumentList_0(e19), ([r9, s29]) => o10(o10(Const(",", s29), ([p27, c20]) => [[p27], c20], () => [[], s29]), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [GenericCallArgumentListMapping(t14), e19]);
+var GenericCallArguments = (n8) => o10(o10(Const("<", n8), ([t14, e19]) => o10(GenericCallArgumentList(e19), ([r9, s29]) => o10(Const(">", s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [GenericCallArgumentsMapping(t14), e19]);
 var GenericCall = (n8) => o10(o10(Ident(n8), ([t14, e19]) => o10(GenericCallArguments(e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [GenericCallMapping(t14), e19]);
 var OptionalSemiColon = (n8) => o10(o10(o10(Const(";", n8), ([t14, e19]) => [[t14], e19]), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [OptionalSemiColonMapping(t14), e19]);
 var KeywordString = (n8) => o10(Const("string", n8), ([t14, e19]) => [KeywordStringMapping(t14), e19]);
@@ -14028,68 +9694,68 @@ var KeywordNever = (n8) => o10(Const("never", n8), ([t14, e19]) => [KeywordNever
 var KeywordSymbol = (n8) => o10(Const("symbol", n8), ([t14, e19]) => [KeywordSymbolMapping(t14), e19]);
 var KeywordVoid = (n8) => o10(Const("void", n8), ([t14, e19]) => [KeywordVoidMapping(t14), e19]);
 var KeywordThis = (n8) => o10(Const("this", n8), ([t14, e19]) => [KeywordThisMapping(t14), e19]);
-var TemplateInterpolate = (n8) => o10(o10(Const("${", n8), ([t14, e19]) => o10(Type(e19), ([r9, s29]) => o10(Const("}", s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [TemplateInterpolateMapping(t14), e19]);
+var TemplateInterpolate = (n8) => o10(o10(Const("${", n8), ([t14, e19]) => o10(Type(e19), ([r9, s29]) => o10(Const("}", s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [TemplateInterpolateMapping(t14), e19]);
 var TemplateSpan = (n8) => o10(Until(["${", "`"], n8), ([t14, e19]) => [TemplateSpanMapping(t14), e19]);
-var TemplateBody = (n8) => o10(o10(o10(TemplateSpan(n8), ([t14, e19]) => o10(TemplateInterpolate(e19), ([r9, s29]) => o10(TemplateBody(s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [t14, e19], () => o10(o10(TemplateSpan(n8), ([t14, e19]) => [[t14], e19]), ([t14, e19]) => [t14, e19], () => o10(o10(TemplateSpan(n8), ([t14, e19]) => [[t14], e19]), ([t14, e19]) => [t14, e19], () => []))), ([t14, e19]) => [TemplateBodyMapping(t14), e19]);
-var TemplateLiteralTypes = (n8) => o10(o10(Const("`", n8), ([t14, e19]) => o10(TemplateBody(e19), ([r9, s29]) => o10(Const("`", s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [TemplateLiteralTypesMapping(t14), e19]);
+var TemplateBody = (n8) => o10(o10(o10(TemplateSpan(n8), ([t14, e19]) => o10(TemplateInterpolate(e19), ([r9, s29]) => o10(TemplateBody(s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [t14, e19], () => o10(o10(TemplateSpan(n8), ([t14, e19]) => [[t14], e19]), ([t14, e19]) => [t14, e19], () => o10(o10(TemplateSpan(n8), ([t14, e19]) => [[t14], e19]), ([t14, e19]) => [t14, e19], () => []))), ([t14, e19]) => [TemplateBodyMapping(t14), e19]);
+var TemplateLiteralTypes = (n8) => o10(o10(Const("`", n8), ([t14, e19]) => o10(TemplateBody(e19), ([r9, s29]) => o10(Const("`", s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [TemplateLiteralTypesMapping(t14), e19]);
 var TemplateLiteral = (n8) => o10(TemplateLiteralTypes(n8), ([t14, e19]) => [TemplateLiteralMapping(t14), e19]);
-var Dependent2 = (n8) => o10(o10(o10(Const("if", n8), ([t14, e19]) => o10(Type(e19), ([r9, s29]) => o10(Const("then", s29), ([p27, c21]) => o10(Type(c21), ([C15, x17]) => o10(Const("else", x17), ([g17, l28]) => o10(Type(l28), ([d17, M7]) => [[t14, r9, p27, C15, g17, d17], M7])))))), ([t14, e19]) => [t14, e19], () => o10(o10(Const("if", n8), ([t14, e19]) => o10(Type(e19), ([r9, s29]) => o10(Const("then", s29), ([p27, c21]) => o10(Type(c21), ([C15, x17]) => [[t14, r9, p27, C15], x17])))), ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [DependentMapping(t14), e19]);
+var Dependent2 = (n8) => o10(o10(o10(Const("if", n8), ([t14, e19]) => o10(Type(e19), ([r9, s29]) => o10(Const("then", s29), ([p27, c20]) => o10(Type(c20), ([C15, x17]) => o10(Const("else", x17), ([g17, l28]) => o10(Type(l28), ([d17, M7]) => [[t14, r9, p27, C15, g17, d17], M7])))))), ([t14, e19]) => [t14, e19], () => o10(o10(Const("if", n8), ([t14, e19]) => o10(Type(e19), ([r9, s29]) => o10(Const("then", s29), ([p27, c20]) => o10(Type(c20), ([C15, x17]) => [[t14, r9, p27, C15], x17])))), ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [DependentMapping(t14), e19]);
 var LiteralBigInt = (n8) => o10(BigInt3(n8), ([t14, e19]) => [LiteralBigIntMapping(t14), e19]);
 var LiteralBoolean = (n8) => o10(o10(Const("true", n8), ([t14, e19]) => [t14, e19], () => o10(Const("false", n8), ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [LiteralBooleanMapping(t14), e19]);
 var LiteralNumber = (n8) => o10(Number3(n8), ([t14, e19]) => [LiteralNumberMapping(t14), e19]);
 var LiteralString = (n8) => o10(String3(["'", '"'], n8), ([t14, e19]) => [LiteralStringMapping(t14), e19]);
 var KeyOf = (n8) => o10(o10(o10(Const("keyof", n8), ([t14, e19]) => [[t14], e19]), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [KeyOfMapping(t14), e19]);
-var IndexArray_0 = (n8, t14 = []) => o10(o10(o10(Const("[", n8), ([e19, r9]) => o10(Type(r9), ([s29, p27]) => o10(Const("]", p27), ([c21, C15]) => [[e19, s29, c21], C15]))), ([e19, r9]) => [e19, r9], () => o10(o10(Const("[", n8), ([e19, r9]) => o10(Const("]", r9), ([s29, p27]) => [[e19, s29], p27])), ([e19, r9]) => [e19, r9], () => [])), ([e19, r9]) => IndexArray_0(r9, [...t14, e19]), () => [t14, n8]);
+var IndexArray_0 = (n8, t14 = []) => o10(o10(o10(Const("[", n8), ([e19, r9]) => o10(Type(r9), ([s29, p27]) => o10(Const("]", p27), ([c20, C15]) => [[e19, s29, c20], C15]))), ([e19, r9]) => [e19, r9], () => o10(o10(Const("[", n8), ([e19, r9]) => o10(Const("]", r9), ([s29, p27]) => [[e19, s29], p27])), ([e19, r9]) => [e19, r9], () => [])), ([e19, r9]) => IndexArray_0(r9, [...t14, e19]), () => [t14, n8]);
 var IndexArray = (n8) => o10(IndexArray_0(n8), ([t14, e19]) => [IndexArrayMapping(t14), e19]);
-var Extends2 = (n8) => o10(o10(o10(Const("extends", n8), ([t14, e19]) => o10(Type(e19), ([r9, s29]) => o10(Const("?", s29), ([p27, c21]) => o10(Type(c21), ([C15, x17]) => o10(Const(":", x17), ([g17, l28]) => o10(Type(l28), ([d17, M7]) => [[t14, r9, p27, C15, g17, d17], M7])))))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [ExtendsMapping(t14), e19]);
-var Base = (n8) => o10(o10(o10(Const("(", n8), ([t14, e19]) => o10(Type(e19), ([r9, s29]) => o10(Const(")", s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [t14, e19], () => o10(KeywordString(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordNumber(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordBoolean(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordUndefined(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordNull(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordInteger(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordBigInt(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordUnknown(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordAny(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordObject(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordNever(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordSymbol(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordVoid(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordThis(n8), ([t14, e19]) => [t14, e19], () => o10(LiteralBigInt(n8), ([t14, e19]) => [t14, e19], () => o10(LiteralBoolean(n8), ([t14, e19]) => [t14, e19], () => o10(LiteralNumber(n8), ([t14, e19]) => [t14, e19], () => o10(LiteralString(n8), ([t14, e19]) => [t14, e19], () => o10(TemplateLiteral(n8), ([t14, e19]) => [t14, e19], () => o10(Dependent2(n8), ([t14, e19]) => [t14, e19], () => o10(_Object_2(n8), ([t14, e19]) => [t14, e19], () => o10(_Tuple_(n8), ([t14, e19]) => [t14, e19], () => o10(_Constructor_(n8), ([t14, e19]) => [t14, e19], () => o10(_Function_2(n8), ([t14, e19]) => [t14, e19], () => o10(_Mapped_(n8), ([t14, e19]) => [t14, e19], () => o10(GenericCall(n8), ([t14, e19]) => [t14, e19], () => o10(Reference(n8), ([t14, e19]) => [t14, e19], () => [])))))))))))))))))))))))))))), ([t14, e19]) => [BaseMapping(t14), e19]);
+var Extends2 = (n8) => o10(o10(o10(Const("extends", n8), ([t14, e19]) => o10(Type(e19), ([r9, s29]) => o10(Const("?", s29), ([p27, c20]) => o10(Type(c20), ([C15, x17]) => o10(Const(":", x17), ([g17, l28]) => o10(Type(l28), ([d17, M7]) => [[t14, r9, p27, C15, g17, d17], M7])))))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [ExtendsMapping(t14), e19]);
+var Base = (n8) => o10(o10(o10(Const("(", n8), ([t14, e19]) => o10(Type(e19), ([r9, s29]) => o10(Const(")", s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [t14, e19], () => o10(KeywordString(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordNumber(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordBoolean(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordUndefined(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordNull(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordInteger(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordBigInt(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordUnknown(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordAny(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordObject(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordNever(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordSymbol(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordVoid(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordThis(n8), ([t14, e19]) => [t14, e19], () => o10(LiteralBigInt(n8), ([t14, e19]) => [t14, e19], () => o10(LiteralBoolean(n8), ([t14, e19]) => [t14, e19], () => o10(LiteralNumber(n8), ([t14, e19]) => [t14, e19], () => o10(LiteralString(n8), ([t14, e19]) => [t14, e19], () => o10(TemplateLiteral(n8), ([t14, e19]) => [t14, e19], () => o10(Dependent2(n8), ([t14, e19]) => [t14, e19], () => o10(_Object_2(n8), ([t14, e19]) => [t14, e19], () => o10(_Tuple_(n8), ([t14, e19]) => [t14, e19], () => o10(_Constructor_(n8), ([t14, e19]) => [t14, e19], () => o10(_Function_2(n8), ([t14, e19]) => [t14, e19], () => o10(_Mapped_(n8), ([t14, e19]) => [t14, e19], () => o10(GenericCall(n8), ([t14, e19]) => [t14, e19], () => o10(Reference(n8), ([t14, e19]) => [t14, e19], () => [])))))))))))))))))))))))))))), ([t14, e19]) => [BaseMapping(t14), e19]);
 var With = (n8) => o10(o10(o10(Const("with", n8), ([t14, e19]) => o10(WithObject(e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [WithMapping(t14), e19]);
-var Factor = (n8) => o10(o10(KeyOf(n8), ([t14, e19]) => o10(Base(e19), ([r9, s29]) => o10(IndexArray(s29), ([p27, c21]) => o10(Extends2(c21), ([C15, x17]) => o10(With(x17), ([g17, l28]) => [[t14, r9, p27, C15, g17], l28]))))), ([t14, e19]) => [FactorMapping(t14), e19]);
-var ExprTermTail = (n8) => o10(o10(o10(Const("&", n8), ([t14, e19]) => o10(Factor(e19), ([r9, s29]) => o10(ExprTermTail(s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [ExprTermTailMapping(t14), e19]);
+var Factor = (n8) => o10(o10(KeyOf(n8), ([t14, e19]) => o10(Base(e19), ([r9, s29]) => o10(IndexArray(s29), ([p27, c20]) => o10(Extends2(c20), ([C15, x17]) => o10(With(x17), ([g17, l28]) => [[t14, r9, p27, C15, g17], l28]))))), ([t14, e19]) => [FactorMapping(t14), e19]);
+var ExprTermTail = (n8) => o10(o10(o10(Const("&", n8), ([t14, e19]) => o10(Factor(e19), ([r9, s29]) => o10(ExprTermTail(s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [ExprTermTailMapping(t14), e19]);
 var ExprTerm = (n8) => o10(o10(Factor(n8), ([t14, e19]) => o10(ExprTermTail(e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [ExprTermMapping(t14), e19]);
-var ExprTail = (n8) => o10(o10(o10(Const("|", n8), ([t14, e19]) => o10(ExprTerm(e19), ([r9, s29]) => o10(ExprTail(s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [ExprTailMapping(t14), e19]);
+var ExprTail = (n8) => o10(o10(o10(Const("|", n8), ([t14, e19]) => o10(ExprTerm(e19), ([r9, s29]) => o10(ExprTail(s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [ExprTailMapping(t14), e19]);
 var Expr = (n8) => o10(o10(ExprTerm(n8), ([t14, e19]) => o10(ExprTail(e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [ExprMapping(t14), e19]);
 var ExprReadonly = (n8) => o10(o10(Const("readonly", n8), ([t14, e19]) => o10(Expr(e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [ExprReadonlyMapping(t14), e19]);
 var ExprPipe = (n8) => o10(o10(Const("|", n8), ([t14, e19]) => o10(Expr(e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [ExprPipeMapping(t14), e19]);
-var GenericType = (n8) => o10(o10(GenericParameters(n8), ([t14, e19]) => o10(Const("=", e19), ([r9, s29]) => o10(Type(s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [GenericTypeMapping(t14), e19]);
-var InferType = (n8) => o10(o10(o10(Const("infer", n8), ([t14, e19]) => o10(Ident(e19), ([r9, s29]) => o10(Const("extends", s29), ([p27, c21]) => o10(Expr(c21), ([C15, x17]) => [[t14, r9, p27, C15], x17])))), ([t14, e19]) => [t14, e19], () => o10(o10(Const("infer", n8), ([t14, e19]) => o10(Ident(e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [InferTypeMapping(t14), e19]);
+var GenericType = (n8) => o10(o10(GenericParameters(n8), ([t14, e19]) => o10(Const("=", e19), ([r9, s29]) => o10(Type(s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [GenericTypeMapping(t14), e19]);
+var InferType = (n8) => o10(o10(o10(Const("infer", n8), ([t14, e19]) => o10(Ident(e19), ([r9, s29]) => o10(Const("extends", s29), ([p27, c20]) => o10(Expr(c20), ([C15, x17]) => [[t14, r9, p27, C15], x17])))), ([t14, e19]) => [t14, e19], () => o10(o10(Const("infer", n8), ([t14, e19]) => o10(Ident(e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [InferTypeMapping(t14), e19]);
 var Type = (n8) => o10(o10(InferType(n8), ([t14, e19]) => [t14, e19], () => o10(ExprPipe(n8), ([t14, e19]) => [t14, e19], () => o10(ExprReadonly(n8), ([t14, e19]) => [t14, e19], () => o10(Expr(n8), ([t14, e19]) => [t14, e19], () => [])))), ([t14, e19]) => [TypeMapping(t14), e19]);
 var PropertyKeyNumber = (n8) => o10(Number3(n8), ([t14, e19]) => [PropertyKeyNumberMapping(t14), e19]);
 var PropertyKeyIdent = (n8) => o10(Ident(n8), ([t14, e19]) => [PropertyKeyIdentMapping(t14), e19]);
 var PropertyKeyQuoted = (n8) => o10(String3(["'", '"'], n8), ([t14, e19]) => [PropertyKeyQuotedMapping(t14), e19]);
-var PropertyKeyIndex = (n8) => o10(o10(Const("[", n8), ([t14, e19]) => o10(Ident(e19), ([r9, s29]) => o10(Const(":", s29), ([p27, c21]) => o10(o10(KeywordInteger(c21), ([C15, x17]) => [C15, x17], () => o10(KeywordNumber(c21), ([C15, x17]) => [C15, x17], () => o10(KeywordString(c21), ([C15, x17]) => [C15, x17], () => o10(KeywordSymbol(c21), ([C15, x17]) => [C15, x17], () => [])))), ([C15, x17]) => o10(Const("]", x17), ([g17, l28]) => [[t14, r9, p27, C15, g17], l28]))))), ([t14, e19]) => [PropertyKeyIndexMapping(t14), e19]);
+var PropertyKeyIndex = (n8) => o10(o10(Const("[", n8), ([t14, e19]) => o10(Ident(e19), ([r9, s29]) => o10(Const(":", s29), ([p27, c20]) => o10(o10(KeywordInteger(c20), ([C15, x17]) => [C15, x17], () => o10(KeywordNumber(c20), ([C15, x17]) => [C15, x17], () => o10(KeywordString(c20), ([C15, x17]) => [C15, x17], () => o10(KeywordSymbol(c20), ([C15, x17]) => [C15, x17], () => [])))), ([C15, x17]) => o10(Const("]", x17), ([g17, l28]) => [[t14, r9, p27, C15, g17], l28]))))), ([t14, e19]) => [PropertyKeyIndexMapping(t14), e19]);
 var PropertyKey = (n8) => o10(o10(PropertyKeyNumber(n8), ([t14, e19]) => [t14, e19], () => o10(PropertyKeyIdent(n8), ([t14, e19]) => [t14, e19], () => o10(PropertyKeyQuoted(n8), ([t14, e19]) => [t14, e19], () => o10(PropertyKeyIndex(n8), ([t14, e19]) => [t14, e19], () => [])))), ([t14, e19]) => [PropertyKeyMapping(t14), e19]);
 var Readonly2 = (n8) => o10(o10(o10(Const("readonly", n8), ([t14, e19]) => [[t14], e19]), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [ReadonlyMapping(t14), e19]);
 var Optional3 = (n8) => o10(o10(o10(Const("?", n8), ([t14, e19]) => [[t14], e19]), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [OptionalMapping(t14), e19]);
-var Property = (n8) => o10(o10(Readonly2(n8), ([t14, e19]) => o10(PropertyKey(e19), ([r9, s29]) => o10(Optional3(s29), ([p27, c21]) => o10(Const(":", c21), ([C15, x17]) => o10(Type(x17), ([g17, l28]) => [[t14, r9, p27, C15, g17], l28]))))), ([t14, e19]) => [PropertyMapping(t14), e19]);
+var Property = (n8) => o10(o10(Readonly2(n8), ([t14, e19]) => o10(PropertyKey(e19), ([r9, s29]) => o10(Optional3(s29), ([p27, c20]) => o10(Const(":", c20), ([C15, x17]) => o10(Type(x17), ([g17, l28]) => [[t14, r9, p27, C15, g17], l28]))))), ([t14, e19]) => [PropertyMapping(t14), e19]);
 var PropertyDelimiter = (n8) => o10(o10(o10(Const(",", n8), ([t14, e19]) => o10(Const(`
 `, e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [t14, e19], () => o10(o10(Const(";", n8), ([t14, e19]) => o10(Const(`
 `, e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [t14, e19], () => o10(o10(Const(",", n8), ([t14, e19]) => [[t14], e19]), ([t14, e19]) => [t14, e19], () => o10(o10(Const(";", n8), ([t14, e19]) => [[t14], e19]), ([t14, e19]) => [t14, e19], () => o10(o10(Const(`
 `, n8), ([t14, e19]) => [[t14], e19]), ([t14, e19]) => [t14, e19], () => []))))), ([t14, e19]) => [PropertyDelimiterMapping(t14), e19]);
 var PropertyList_0 = (n8, t14 = []) => o10(o10(PropertyDelimiter(n8), ([e19, r9]) => o10(Property(r9), ([s29, p27]) => [[e19, s29], p27])), ([e19, r9]) => PropertyList_0(r9, [...t14, e19]), () => [t14, n8]);
-var PropertyList = (n8) => o10(o10(o10(Property(n8), ([t14, e19]) => o10(PropertyList_0(e19), ([r9, s29]) => o10(o10(PropertyDelimiter(s29), ([p27, c21]) => [[p27], c21], () => [[], s29]), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [PropertyListMapping(t14), e19]);
-var Properties = (n8) => o10(o10(Const("{", n8), ([t14, e19]) => o10(PropertyList(e19), ([r9, s29]) => o10(Const("}", s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [PropertiesMapping(t14), e19]);
+var PropertyList = (n8) => o10(o10(o10(Property(n8), ([t14, e19]) => o10(PropertyList_0(e19), ([r9, s29]) => o10(o10(PropertyDelimiter(s29), ([p27, c20]) => [[p27], c20], () => [[], s29]), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [PropertyListMapping(t14), e19]);
+var Properties = (n8) => o10(o10(Const("{", n8), ([t14, e19]) => o10(PropertyList(e19), ([r9, s29]) => o10(Const("}", s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [PropertiesMapping(t14), e19]);
 var _Object_2 = (n8) => o10(Properties(n8), ([t14, e19]) => [_Object_Mapping(t14), e19]);
-var ElementNamed = (n8) => o10(o10(o10(Ident(n8), ([t14, e19]) => o10(Const("?", e19), ([r9, s29]) => o10(Const(":", s29), ([p27, c21]) => o10(Const("readonly", c21), ([C15, x17]) => o10(Type(x17), ([g17, l28]) => [[t14, r9, p27, C15, g17], l28]))))), ([t14, e19]) => [t14, e19], () => o10(o10(Ident(n8), ([t14, e19]) => o10(Const(":", e19), ([r9, s29]) => o10(Const("readonly", s29), ([p27, c21]) => o10(Type(c21), ([C15, x17]) => [[t14, r9, p27, C15], x17])))), ([t14, e19]) => [t14, e19], () => o10(o10(Ident(n8), ([t14, e19]) => o10(Const("?", e19), ([r9, s29]) => o10(Const(":", s29), ([p27, c21]) => o10(Type(c21), ([C15, x17]) => [[t14, r9, p27, C15], x17])))), ([t14, e19]) => [t14, e19], () => o10(o10(Ident(n8), ([t14, e19]) => o10(Const(":", e19), ([r9, s29]) => o10(Type(s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [t14, e19], () => [])))), ([t14, e19]) => [ElementNamedMapping(t14), e19]);
-var ElementBase = (n8) => o10(o10(ElementNamed(n8), ([t14, e19]) => [t14, e19], () => o10(o10(Readonly2(n8), ([t14, e19]) => o10(Type(e19), ([r9, s29]) => o10(Optional3(s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [ElementBaseMapping(t14), e19]);
+var ElementNamed = (n8) => o10(o10(o10(Ident(n8), ([t14, e19]) => o10(Const("?", e19), ([r9, s29]) => o10(Const(":", s29), ([p27, c20]) => o10(Const("readonly", c20), ([C15, x17]) => o10(Type(x17), ([g17, l28]) => [[t14, r9, p27, C15, g17], l28]))))), ([t14, e19]) => [t14, e19], () => o10(o10(Ident(n8), ([t14, e19]) => o10(Const(":", e19), ([r9, s29]) => o10(Const("readonly", s29), ([p27, c20]) => o10(Type(c20), ([C15, x17]) => [[t14, r9, p27, C15], x17])))), ([t14, e19]) => [t14, e19], () => o10(o10(Ident(n8), ([t14, e19]) => o10(Const("?", e19), ([r9, s29]) => o10(Const(":", s29), ([p27, c20]) => o10(Type(c20), ([C15, x17]) => [[t14, r9, p27, C15], x17])))), ([t14, e19]) => [t14, e19], () => o10(o10(Ident(n8), ([t14, e19]) => o10(Const(":", e19), ([r9, s29]) => o10(Type(s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [t14, e19], () => [])))), ([t14, e19]) => [ElementNamedMapping(t14), e19]);
+var ElementBase = (n8) => o10(o10(ElementNamed(n8), ([t14, e19]) => [t14, e19], () => o10(o10(Readonly2(n8), ([t14, e19]) => o10(Type(e19), ([r9, s29]) => o10(Optional3(s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [ElementBaseMapping(t14), e19]);
 var Element = (n8) => o10(o10(o10(Const("...", n8), ([t14, e19]) => o10(ElementBase(e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [t14, e19], () => o10(o10(ElementBase(n8), ([t14, e19]) => [[t14], e19]), ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [ElementMapping(t14), e19]);
 var ElementList_0 = (n8, t14 = []) => o10(o10(Const(",", n8), ([e19, r9]) => o10(Element(r9), ([s29, p27]) => [[e19, s29], p27])), ([e19, r9]) => ElementList_0(r9, [...t14, e19]), () => [t14, n8]);
-var ElementList = (n8) => o10(o10(o10(Element(n8), ([t14, e19]) => o10(ElementList_0(e19), ([r9, s29]) => o10(o10(Const(",", s29), ([p27, c21]) => [[p27], c21], () => [[], s29]), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [ElementListMapping(t14), e19]);
-var _Tuple_ = (n8) => o10(o10(Const("[", n8), ([t14, e19]) => o10(ElementList(e19), ([r9, s29]) => o10(Const("]", s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [_Tuple_Mapping(t14), e19]);
-var ParameterReadonlyOptional = (n8) => o10(o10(Ident(n8), ([t14, e19]) => o10(Const("?", e19), ([r9, s29]) => o10(Const(":", s29), ([p27, c21]) => o10(Const("readonly", c21), ([C15, x17]) => o10(Type(x17), ([g17, l28]) => [[t14, r9, p27, C15, g17], l28]))))), ([t14, e19]) => [ParameterReadonlyOptionalMapping(t14), e19]);
-var ParameterReadonly = (n8) => o10(o10(Ident(n8), ([t14, e19]) => o10(Const(":", e19), ([r9, s29]) => o10(Const("readonly", s29), ([p27, c21]) => o10(Type(c21), ([C15, x17]) => [[t14, r9, p27, C15], x17])))), ([t14, e19]) => [ParameterReadonlyMapping(t14), e19]);
-var ParameterOptional = (n8) => o10(o10(Ident(n8), ([t14, e19]) => o10(Const("?", e19), ([r9, s29]) => o10(Const(":", s29), ([p27, c21]) => o10(Type(c21), ([C15, x17]) => [[t14, r9, p27, C15], x17])))), ([t14, e19]) => [ParameterOptionalMapping(t14), e19]);
-var ParameterType = (n8) => o10(o10(Ident(n8), ([t14, e19]) => o10(Const(":", e19), ([r9, s29]) => o10(Type(s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [ParameterTypeMapping(t14), e19]);
+var ElementList = (n8) => o10(o10(o10(Element(n8), ([t14, e19]) => o10(ElementList_0(e19), ([r9, s29]) => o10(o10(Const(",", s29), ([p27, c20]) => [[p27], c20], () => [[], s29]), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [ElementListMapping(t14), e19]);
+var _Tuple_ = (n8) => o10(o10(Const("[", n8), ([t14, e19]) => o10(ElementList(e19), ([r9, s29]) => o10(Const("]", s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [_Tuple_Mapping(t14), e19]);
+var ParameterReadonlyOptional = (n8) => o10(o10(Ident(n8), ([t14, e19]) => o10(Const("?", e19), ([r9, s29]) => o10(Const(":", s29), ([p27, c20]) => o10(Const("readonly", c20), ([C15, x17]) => o10(Type(x17), ([g17, l28]) => [[t14, r9, p27, C15, g17], l28]))))), ([t14, e19]) => [ParameterReadonlyOptionalMapping(t14), e19]);
+var ParameterReadonly = (n8) => o10(o10(Ident(n8), ([t14, e19]) => o10(Const(":", e19), ([r9, s29]) => o10(Const("readonly", s29), ([p27, c20]) => o10(Type(c20), ([C15, x17]) => [[t14, r9, p27, C15], x17])))), ([t14, e19]) => [ParameterReadonlyMapping(t14), e19]);
+var ParameterOptional = (n8) => o10(o10(Ident(n8), ([t14, e19]) => o10(Const("?", e19), ([r9, s29]) => o10(Const(":", s29), ([p27, c20]) => o10(Type(c20), ([C15, x17]) => [[t14, r9, p27, C15], x17])))), ([t14, e19]) => [ParameterOptionalMapping(t14), e19]);
+var ParameterType = (n8) => o10(o10(Ident(n8), ([t14, e19]) => o10(Const(":", e19), ([r9, s29]) => o10(Type(s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [ParameterTypeMapping(t14), e19]);
 var ParameterBase = (n8) => o10(o10(ParameterReadonlyOptional(n8), ([t14, e19]) => [t14, e19], () => o10(ParameterReadonly(n8), ([t14, e19]) => [t14, e19], () => o10(ParameterOptional(n8), ([t14, e19]) => [t14, e19], () => o10(ParameterType(n8), ([t14, e19]) => [t14, e19], () => [])))), ([t14, e19]) => [ParameterBaseMapping(t14), e19]);
 var Parameter2 = (n8) => o10(o10(o10(Const("...", n8), ([t14, e19]) => o10(ParameterBase(e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [t14, e19], () => o10(o10(ParameterBase(n8), ([t14, e19]) => [[t14], e19]), ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [ParameterMapping(t14), e19]);
 var ParameterList_0 = (n8, t14 = []) => o10(o10(Const(",", n8), ([e19, r9]) => o10(Parameter2(r9), ([s29, p27]) => [[e19, s29], p27])), ([e19, r9]) => ParameterList_0(r9, [...t14, e19]), () => [t14, n8]);
-var ParameterList = (n8) => o10(o10(o10(Parameter2(n8), ([t14, e19]) => o10(ParameterList_0(e19), ([r9, s29]) => o10(o10(Const(",", s29), ([p27, c21]) => [[p27], c21], () => [[], s29]), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [ParameterListMapping(t14), e19]);
-var _Function_2 = (n8) => o10(o10(Const("(", n8), ([t14, e19]) => o10(ParameterList(e19), ([r9, s29]) => o10(Const(")", s29), ([p27, c21]) => o10(Const("=>", c21), ([C15, x17]) => o10(Type(x17), ([g17, l28]) => [[t14, r9, p27, C15, g17], l28]))))), ([t14, e19]) => [_Function_Mapping(t14), e19]);
-var _Constructor_ = (n8) => o10(o10(Const("new", n8), ([t14, e19]) => o10(Const("(", e19), ([r9, s29]) => o10(ParameterList(s29), ([p27, c21]) => o10(Const(")", c21), ([C15, x17]) => o10(Const("=>", x17), ([g17, l28]) => o10(Type(l28), ([d17, M7]) => [[t14, r9, p27, C15, g17, d17], M7])))))), ([t14, e19]) => [_Constructor_Mapping(t14), e19]);
+var ParameterList = (n8) => o10(o10(o10(Parameter2(n8), ([t14, e19]) => o10(ParameterList_0(e19), ([r9, s29]) => o10(o10(Const(",", s29), ([p27, c20]) => [[p27], c20], () => [[], s29]), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [ParameterListMapping(t14), e19]);
+var _Function_2 = (n8) => o10(o10(Const("(", n8), ([t14, e19]) => o10(ParameterList(e19), ([r9, s29]) => o10(Const(")", s29), ([p27, c20]) => o10(Const("=>", c20), ([C15, x17]) => o10(Type(x17), ([g17, l28]) => [[t14, r9, p27, C15, g17], l28]))))), ([t14, e19]) => [_Function_Mapping(t14), e19]);
+var _Constructor_ = (n8) => o10(o10(Const("new", n8), ([t14, e19]) => o10(Const("(", e19), ([r9, s29]) => o10(ParameterList(s29), ([p27, c20]) => o10(Const(")", c20), ([C15, x17]) => o10(Const("=>", x17), ([g17, l28]) => o10(Type(l28), ([d17, M7]) => [[t14, r9, p27, C15, g17, d17], M7])))))), ([t14, e19]) => [_Constructor_Mapping(t14), e19]);
 var MappedReadonly = (n8) => o10(o10(o10(Const("+", n8), ([t14, e19]) => o10(Const("readonly", e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [t14, e19], () => o10(o10(Const("-", n8), ([t14, e19]) => o10(Const("readonly", e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [t14, e19], () => o10(o10(Const("readonly", n8), ([t14, e19]) => [[t14], e19]), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])))), ([t14, e19]) => [MappedReadonlyMapping(t14), e19]);
 var MappedOptional = (n8) => o10(o10(o10(Const("+", n8), ([t14, e19]) => o10(Const("?", e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [t14, e19], () => o10(o10(Const("-", n8), ([t14, e19]) => o10(Const("?", e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [t14, e19], () => o10(o10(Const("?", n8), ([t14, e19]) => [[t14], e19]), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])))), ([t14, e19]) => [MappedOptionalMapping(t14), e19]);
 var MappedAs = (n8) => o10(o10(o10(Const("as", n8), ([t14, e19]) => o10(Type(e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [MappedAsMapping(t14), e19]);
-var _Mapped_ = (n8) => o10(o10(Const("{", n8), ([t14, e19]) => o10(MappedReadonly(e19), ([r9, s29]) => o10(Const("[", s29), ([p27, c21]) => o10(Ident(c21), ([C15, x17]) => o10(Const("in", x17), ([g17, l28]) => o10(Type(l28), ([d17, M7]) => o10(MappedAs(M7), ([y13, m16]) => o10(Const("]", m16), ([P7, I17]) => o10(MappedOptional(I17), ([K5, T8]) => o10(Const(":", T8), ([L10, E12]) => o10(Type(E12), ([f36, h12]) => o10(OptionalSemiColon(h12), ([w7, _7]) => o10(Const("}", _7), ([G7, B8]) => [[t14, r9, p27, C15, g17, d17, y13, P7, K5, L10, f36, w7, G7], B8]))))))))))))), ([t14, e19]) => [_Mapped_Mapping(t14), e19]);
+var _Mapped_ = (n8) => o10(o10(Const("{", n8), ([t14, e19]) => o10(MappedReadonly(e19), ([r9, s29]) => o10(Const("[", s29), ([p27, c20]) => o10(Ident(c20), ([C15, x17]) => o10(Const("in", x17), ([g17, l28]) => o10(Type(l28), ([d17, M7]) => o10(MappedAs(M7), ([y13, m16]) => o10(Const("]", m16), ([P7, I17]) => o10(MappedOptional(I17), ([K5, T8]) => o10(Const(":", T8), ([L10, E11]) => o10(Type(E11), ([f36, h12]) => o10(OptionalSemiColon(h12), ([w7, _7]) => o10(Const("}", _7), ([G7, B8]) => [[t14, r9, p27, C15, g17, d17, y13, P7, K5, L10, f36, w7, G7], B8]))))))))))))), ([t14, e19]) => [_Mapped_Mapping(t14), e19]);
 var Reference = (n8) => o10(Ident(n8), ([t14, e19]) => [ReferenceMapping(t14), e19]);
 var WithBigInt = (n8) => o10(BigInt3(n8), ([t14, e19]) => [WithBigIntMapping(t14), e19]);
 var WithNumber = (n8) => o10(Number3(n8), ([t14, e19]) => [WithNumberMapping(t14), e19]);
@@ -14097,13 +9763,13 @@ var WithBoolean = (n8) => o10(o10(Const("true", n8), ([t14, e19]) => [t14, e19],
 var WithString = (n8) => o10(String3(['"', "'"], n8), ([t14, e19]) => [WithStringMapping(t14), e19]);
 var WithNull = (n8) => o10(Const("null", n8), ([t14, e19]) => [WithNullMapping(t14), e19]);
 var WithUndefined = (n8) => o10(Const("undefined", n8), ([t14, e19]) => [WithUndefinedMapping(t14), e19]);
-var WithProperty = (n8) => o10(o10(PropertyKey(n8), ([t14, e19]) => o10(Const(":", e19), ([r9, s29]) => o10(WithValue(s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [WithPropertyMapping(t14), e19]);
+var WithProperty = (n8) => o10(o10(PropertyKey(n8), ([t14, e19]) => o10(Const(":", e19), ([r9, s29]) => o10(WithValue(s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [WithPropertyMapping(t14), e19]);
 var WithPropertyList_0 = (n8, t14 = []) => o10(o10(PropertyDelimiter(n8), ([e19, r9]) => o10(WithProperty(r9), ([s29, p27]) => [[e19, s29], p27])), ([e19, r9]) => WithPropertyList_0(r9, [...t14, e19]), () => [t14, n8]);
-var WithPropertyList = (n8) => o10(o10(o10(WithProperty(n8), ([t14, e19]) => o10(WithPropertyList_0(e19), ([r9, s29]) => o10(o10(PropertyDelimiter(s29), ([p27, c21]) => [[p27], c21], () => [[], s29]), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [WithPropertyListMapping(t14), e19]);
-var WithObject = (n8) => o10(o10(Const("{", n8), ([t14, e19]) => o10(WithPropertyList(e19), ([r9, s29]) => o10(Const("}", s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [WithObjectMapping(t14), e19]);
+var WithPropertyList = (n8) => o10(o10(o10(WithProperty(n8), ([t14, e19]) => o10(WithPropertyList_0(e19), ([r9, s29]) => o10(o10(PropertyDelimiter(s29), ([p27, c20]) => [[p27], c20], () => [[], s29]), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [WithPropertyListMapping(t14), e19]);
+var WithObject = (n8) => o10(o10(Const("{", n8), ([t14, e19]) => o10(WithPropertyList(e19), ([r9, s29]) => o10(Const("}", s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [WithObjectMapping(t14), e19]);
 var WithElementList_0 = (n8, t14 = []) => o10(o10(Const(",", n8), ([e19, r9]) => o10(WithValue(r9), ([s29, p27]) => [[e19, s29], p27])), ([e19, r9]) => WithElementList_0(r9, [...t14, e19]), () => [t14, n8]);
-var WithElementList = (n8) => o10(o10(o10(WithValue(n8), ([t14, e19]) => o10(WithElementList_0(e19), ([r9, s29]) => o10(o10(Const(",", s29), ([p27, c21]) => [[p27], c21], () => [[], s29]), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [WithElementListMapping(t14), e19]);
-var WithArray = (n8) => o10(o10(Const("[", n8), ([t14, e19]) => o10(WithElementList(e19), ([r9, s29]) => o10(Const("]", s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [WithArrayMapping(t14), e19]);
+var WithElementList = (n8) => o10(o10(o10(WithValue(n8), ([t14, e19]) => o10(WithElementList_0(e19), ([r9, s29]) => o10(o10(Const(",", s29), ([p27, c20]) => [[p27], c20], () => [[], s29]), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [WithElementListMapping(t14), e19]);
+var WithArray = (n8) => o10(o10(Const("[", n8), ([t14, e19]) => o10(WithElementList(e19), ([r9, s29]) => o10(Const("]", s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [WithArrayMapping(t14), e19]);
 var WithValue = (n8) => o10(o10(WithBigInt(n8), ([t14, e19]) => [t14, e19], () => o10(WithNumber(n8), ([t14, e19]) => [t14, e19], () => o10(WithBoolean(n8), ([t14, e19]) => [t14, e19], () => o10(WithString(n8), ([t14, e19]) => [t14, e19], () => o10(WithNull(n8), ([t14, e19]) => [t14, e19], () => o10(WithUndefined(n8), ([t14, e19]) => [t14, e19], () => o10(WithObject(n8), ([t14, e19]) => [t14, e19], () => o10(WithArray(n8), ([t14, e19]) => [t14, e19], () => [])))))))), ([t14, e19]) => [WithValueMapping(t14), e19]);
 var PatternBigInt = (n8) => o10(Const("-?(?:0|[1-9][0-9]*)n", n8), ([t14, e19]) => [PatternBigIntMapping(t14), e19]);
 var PatternString = (n8) => o10(Const(".*", n8), ([t14, e19]) => [PatternStringMapping(t14), e19]);
@@ -14112,25 +9778,25 @@ var PatternInteger = (n8) => o10(Const("-?(?:0|[1-9][0-9]*)", n8), ([t14, e19]) 
 var PatternNever = (n8) => o10(Const("(?!)", n8), ([t14, e19]) => [PatternNeverMapping(t14), e19]);
 var PatternText = (n8) => o10(Until_1(["-?(?:0|[1-9][0-9]*)n", ".*", "-?(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?", "-?(?:0|[1-9][0-9]*)", "(?!)", "(", ")", "$", "|"], n8), ([t14, e19]) => [PatternTextMapping(t14), e19]);
 var PatternBase = (n8) => o10(o10(PatternBigInt(n8), ([t14, e19]) => [t14, e19], () => o10(PatternString(n8), ([t14, e19]) => [t14, e19], () => o10(PatternNumber(n8), ([t14, e19]) => [t14, e19], () => o10(PatternInteger(n8), ([t14, e19]) => [t14, e19], () => o10(PatternNever(n8), ([t14, e19]) => [t14, e19], () => o10(PatternGroup(n8), ([t14, e19]) => [t14, e19], () => o10(PatternText(n8), ([t14, e19]) => [t14, e19], () => []))))))), ([t14, e19]) => [PatternBaseMapping(t14), e19]);
-var PatternGroup = (n8) => o10(o10(Const("(", n8), ([t14, e19]) => o10(PatternBody(e19), ([r9, s29]) => o10(Const(")", s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [PatternGroupMapping(t14), e19]);
-var PatternUnion = (n8) => o10(o10(o10(PatternTerm(n8), ([t14, e19]) => o10(Const("|", e19), ([r9, s29]) => o10(PatternUnion(s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [t14, e19], () => o10(o10(PatternTerm(n8), ([t14, e19]) => [[t14], e19]), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => []))), ([t14, e19]) => [PatternUnionMapping(t14), e19]);
+var PatternGroup = (n8) => o10(o10(Const("(", n8), ([t14, e19]) => o10(PatternBody(e19), ([r9, s29]) => o10(Const(")", s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [PatternGroupMapping(t14), e19]);
+var PatternUnion = (n8) => o10(o10(o10(PatternTerm(n8), ([t14, e19]) => o10(Const("|", e19), ([r9, s29]) => o10(PatternUnion(s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [t14, e19], () => o10(o10(PatternTerm(n8), ([t14, e19]) => [[t14], e19]), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => []))), ([t14, e19]) => [PatternUnionMapping(t14), e19]);
 var PatternTerm = (n8) => o10(o10(PatternBase(n8), ([t14, e19]) => o10(PatternBody(e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [PatternTermMapping(t14), e19]);
 var PatternBody = (n8) => o10(o10(PatternUnion(n8), ([t14, e19]) => [t14, e19], () => o10(PatternTerm(n8), ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [PatternBodyMapping(t14), e19]);
-var Pattern = (n8) => o10(o10(Const("^", n8), ([t14, e19]) => o10(PatternBody(e19), ([r9, s29]) => o10(Const("$", s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [PatternMapping(t14), e19]);
+var Pattern = (n8) => o10(o10(Const("^", n8), ([t14, e19]) => o10(PatternBody(e19), ([r9, s29]) => o10(Const("$", s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [PatternMapping(t14), e19]);
 var InterfaceDeclarationHeritageList_0 = (n8, t14 = []) => o10(o10(Const(",", n8), ([e19, r9]) => o10(Type(r9), ([s29, p27]) => [[e19, s29], p27])), ([e19, r9]) => InterfaceDeclarationHeritageList_0(r9, [...t14, e19]), () => [t14, n8]);
-var InterfaceDeclarationHeritageList = (n8) => o10(o10(o10(Type(n8), ([t14, e19]) => o10(InterfaceDeclarationHeritageList_0(e19), ([r9, s29]) => o10(o10(Const(",", s29), ([p27, c21]) => [[p27], c21], () => [[], s29]), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [InterfaceDeclarationHeritageListMapping(t14), e19]);
+var InterfaceDeclarationHeritageList = (n8) => o10(o10(o10(Type(n8), ([t14, e19]) => o10(InterfaceDeclarationHeritageList_0(e19), ([r9, s29]) => o10(o10(Const(",", s29), ([p27, c20]) => [[p27], c20], () => [[], s29]), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [InterfaceDeclarationHeritageListMapping(t14), e19]);
 var InterfaceDeclarationHeritage = (n8) => o10(o10(o10(Const("extends", n8), ([t14, e19]) => o10(InterfaceDeclarationHeritageList(e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [InterfaceDeclarationHeritageMapping(t14), e19]);
-var InterfaceDeclarationGeneric = (n8) => o10(o10(Const("interface", n8), ([t14, e19]) => o10(Ident(e19), ([r9, s29]) => o10(GenericParameters(s29), ([p27, c21]) => o10(InterfaceDeclarationHeritage(c21), ([C15, x17]) => o10(Properties(x17), ([g17, l28]) => [[t14, r9, p27, C15, g17], l28]))))), ([t14, e19]) => [InterfaceDeclarationGenericMapping(t14), e19]);
-var InterfaceDeclaration = (n8) => o10(o10(Const("interface", n8), ([t14, e19]) => o10(Ident(e19), ([r9, s29]) => o10(InterfaceDeclarationHeritage(s29), ([p27, c21]) => o10(Properties(c21), ([C15, x17]) => [[t14, r9, p27, C15], x17])))), ([t14, e19]) => [InterfaceDeclarationMapping(t14), e19]);
-var TypeAliasDeclarationGeneric = (n8) => o10(o10(Const("type", n8), ([t14, e19]) => o10(Ident(e19), ([r9, s29]) => o10(GenericParameters(s29), ([p27, c21]) => o10(Const("=", c21), ([C15, x17]) => o10(Type(x17), ([g17, l28]) => [[t14, r9, p27, C15, g17], l28]))))), ([t14, e19]) => [TypeAliasDeclarationGenericMapping(t14), e19]);
-var TypeAliasDeclaration = (n8) => o10(o10(Const("type", n8), ([t14, e19]) => o10(Ident(e19), ([r9, s29]) => o10(Const("=", s29), ([p27, c21]) => o10(Type(c21), ([C15, x17]) => [[t14, r9, p27, C15], x17])))), ([t14, e19]) => [TypeAliasDeclarationMapping(t14), e19]);
+var InterfaceDeclarationGeneric = (n8) => o10(o10(Const("interface", n8), ([t14, e19]) => o10(Ident(e19), ([r9, s29]) => o10(GenericParameters(s29), ([p27, c20]) => o10(InterfaceDeclarationHeritage(c20), ([C15, x17]) => o10(Properties(x17), ([g17, l28]) => [[t14, r9, p27, C15, g17], l28]))))), ([t14, e19]) => [InterfaceDeclarationGenericMapping(t14), e19]);
+var InterfaceDeclaration = (n8) => o10(o10(Const("interface", n8), ([t14, e19]) => o10(Ident(e19), ([r9, s29]) => o10(InterfaceDeclarationHeritage(s29), ([p27, c20]) => o10(Properties(c20), ([C15, x17]) => [[t14, r9, p27, C15], x17])))), ([t14, e19]) => [InterfaceDeclarationMapping(t14), e19]);
+var TypeAliasDeclarationGeneric = (n8) => o10(o10(Const("type", n8), ([t14, e19]) => o10(Ident(e19), ([r9, s29]) => o10(GenericParameters(s29), ([p27, c20]) => o10(Const("=", c20), ([C15, x17]) => o10(Type(x17), ([g17, l28]) => [[t14, r9, p27, C15, g17], l28]))))), ([t14, e19]) => [TypeAliasDeclarationGenericMapping(t14), e19]);
+var TypeAliasDeclaration = (n8) => o10(o10(Const("type", n8), ([t14, e19]) => o10(Ident(e19), ([r9, s29]) => o10(Const("=", s29), ([p27, c20]) => o10(Type(c20), ([C15, x17]) => [[t14, r9, p27, C15], x17])))), ([t14, e19]) => [TypeAliasDeclarationMapping(t14), e19]);
 var ExportKeyword = (n8) => o10(o10(o10(Const("export", n8), ([t14, e19]) => [[t14], e19]), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [ExportKeywordMapping(t14), e19]);
 var ModuleDeclarationDelimiter = (n8) => o10(o10(o10(Const(";", n8), ([t14, e19]) => o10(Const(`
 `, e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [t14, e19], () => o10(o10(Const(";", n8), ([t14, e19]) => [[t14], e19]), ([t14, e19]) => [t14, e19], () => o10(o10(Const(`
 `, n8), ([t14, e19]) => [[t14], e19]), ([t14, e19]) => [t14, e19], () => []))), ([t14, e19]) => [ModuleDeclarationDelimiterMapping(t14), e19]);
 var ModuleDeclarationList_0 = (n8, t14 = []) => o10(o10(ModuleDeclarationDelimiter(n8), ([e19, r9]) => o10(ModuleDeclaration(r9), ([s29, p27]) => [[e19, s29], p27])), ([e19, r9]) => ModuleDeclarationList_0(r9, [...t14, e19]), () => [t14, n8]);
-var ModuleDeclarationList = (n8) => o10(o10(o10(ModuleDeclaration(n8), ([t14, e19]) => o10(ModuleDeclarationList_0(e19), ([r9, s29]) => o10(o10(ModuleDeclarationDelimiter(s29), ([p27, c21]) => [[p27], c21], () => [[], s29]), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [ModuleDeclarationListMapping(t14), e19]);
-var ModuleDeclaration = (n8) => o10(o10(ExportKeyword(n8), ([t14, e19]) => o10(o10(InterfaceDeclarationGeneric(e19), ([r9, s29]) => [r9, s29], () => o10(InterfaceDeclaration(e19), ([r9, s29]) => [r9, s29], () => o10(TypeAliasDeclarationGeneric(e19), ([r9, s29]) => [r9, s29], () => o10(TypeAliasDeclaration(e19), ([r9, s29]) => [r9, s29], () => [])))), ([r9, s29]) => o10(OptionalSemiColon(s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [ModuleDeclarationMapping(t14), e19]);
+var ModuleDeclarationList = (n8) => o10(o10(o10(ModuleDeclaration(n8), ([t14, e19]) => o10(ModuleDeclarationList_0(e19), ([r9, s29]) => o10(o10(ModuleDeclarationDelimiter(s29), ([p27, c20]) => [[p27], c20], () => [[], s29]), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [ModuleDeclarationListMapping(t14), e19]);
+var ModuleDeclaration = (n8) => o10(o10(ExportKeyword(n8), ([t14, e19]) => o10(o10(InterfaceDeclarationGeneric(e19), ([r9, s29]) => [r9, s29], () => o10(InterfaceDeclaration(e19), ([r9, s29]) => [r9, s29], () => o10(TypeAliasDeclarationGeneric(e19), ([r9, s29]) => [r9, s29], () => o10(TypeAliasDeclaration(e19), ([r9, s29]) => [r9, s29], () => [])))), ([r9, s29]) => o10(OptionalSemiColon(s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [ModuleDeclarationMapping(t14), e19]);
 var Module = (n8) => o10(o10(ModuleDeclaration(n8), ([t14, e19]) => o10(ModuleDeclarationList(e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [ModuleMapping(t14), e19]);
 var Script = (n8) => o10(o10(Module(n8), ([t14, e19]) => [t14, e19], () => o10(GenericType(n8), ([t14, e19]) => [t14, e19], () => o10(Type(n8), ([t14, e19]) => [t14, e19], () => []))), ([t14, e19]) => [ScriptMapping(t14), e19]);
 
@@ -14269,7 +9935,7 @@ function y5(n8, e19) {
   return ExtendsTrue(n8);
 }
 function A3(n8, e19, t14, o19, u21) {
-  return Match3(ExtendsLeft(n8, e19, t14), (a27) => Match3(ExtendsLeft(a27, e19, o19), (c21) => ExtendsTrue(c21), () => ExtendsFalse()), () => Match3(ExtendsLeft(n8, e19, u21), (a27) => ExtendsTrue(a27), () => ExtendsFalse()));
+  return Match3(ExtendsLeft(n8, e19, t14), (a27) => Match3(ExtendsLeft(a27, e19, o19), (c20) => ExtendsTrue(c20), () => ExtendsFalse()), () => Match3(ExtendsLeft(n8, e19, u21), (a27) => ExtendsTrue(a27), () => ExtendsFalse()));
 }
 function U4(n8, e19, t14) {
   const o19 = EvaluateEnum(t14);
@@ -14413,8 +10079,8 @@ function L4(t14, n8) {
 function M4(t14, n8, e19) {
   const r9 = {};
   for (const o19 of guard_exports.Keys(e19)) r9[o19] = o19 in n8 ? K2({}, n8[o19], e19[o19]) : IsOptional(e19[o19]) ? IsInfer(e19[o19]) ? ExtendsTrue(memory_exports.Assign(t14, { [e19[o19].name]: e19[o19].extends })) : ExtendsTrue(t14) : ExtendsFalse();
-  const c21 = guard_exports.Values(r9).every((o19) => IsExtendsTrueLike(o19)), u21 = c21 ? L4(guard_exports.Keys(r9), r9) : {};
-  return c21 ? ExtendsTrue(u21) : ExtendsFalse();
+  const c20 = guard_exports.Values(r9).every((o19) => IsExtendsTrueLike(o19)), u21 = c20 ? L4(guard_exports.Keys(r9), r9) : {};
+  return c20 ? ExtendsTrue(u21) : ExtendsFalse();
 }
 function y6(t14, n8, e19) {
   const r9 = M4(t14, n8, e19);
@@ -14427,11 +10093,11 @@ function v3(t14, n8) {
   return guard_exports.Keys(n8).reduce((e19, r9) => ({ ...e19, [r9]: guard_exports.HasPropertyKey(t14, r9) ? IsUnion(e19[r9]) ? Union([...e19[r9].anyOf, n8[r9]]) : Union([t14[r9], n8[r9]]) : n8[r9] }), t14);
 }
 function i10(t14, n8, e19, r9) {
-  return guard_exports.ShiftLeft(n8, (c21, u21) => Match3(ExtendsLeft({}, t14[c21], e19), (o19) => i10(t14, u21, e19, v3(r9, o19)), () => ExtendsFalse()), () => ExtendsTrue(r9));
+  return guard_exports.ShiftLeft(n8, (c20, u21) => Match3(ExtendsLeft({}, t14[c20], e19), (o19) => i10(t14, u21, e19, v3(r9, o19)), () => ExtendsFalse()), () => ExtendsTrue(r9));
 }
 function A4(t14, n8, e19, r9) {
-  const c21 = guard_exports.Keys(n8);
-  return i10(n8, c21, r9, t14);
+  const c20 = guard_exports.Keys(n8);
+  return i10(n8, c20, r9, t14);
 }
 function ExtendsObject(t14, n8, e19) {
   return IsRecord(e19) ? A4(t14, n8, RecordPattern(e19), RecordValue(e19)) : IsObject3(e19) ? U5(t14, n8, e19.properties) : ExtendsRight(t14, _Object_(n8), e19);
@@ -14676,8 +10342,8 @@ function o13(n8) {
   return IsCyclic(n8) ? CyclicExtends(n8) : IsUnsafe(n8) ? Unknown() : n8;
 }
 function Extends(n8, r9, t14) {
-  const c21 = o13(r9), i25 = o13(t14);
-  return ExtendsLeft(n8, c21, i25);
+  const c20 = o13(r9), i25 = o13(t14);
+  return ExtendsLeft(n8, c20, i25);
 }
 
 // node_modules/typebox/build/type/engine/evaluate/compare.mjs
@@ -14781,7 +10447,7 @@ function f16(r9, n8, t14, i25, o19) {
 }
 function x7(r9, n8, t14, i25, o19) {
   const s29 = InstantiateType(r9, n8, t14.extends), d17 = InstantiateType(r9, n8, t14.equals);
-  return guard_exports.ShiftLeft(o19, (a27, c21) => e6(f16(r9, n8, t14.name, s29, a27), n8, i25, c21), () => e6(f16(r9, n8, t14.name, s29, d17), n8, i25, []));
+  return guard_exports.ShiftLeft(o19, (a27, c20) => e6(f16(r9, n8, t14.name, s29, a27), n8, i25, c20), () => e6(f16(r9, n8, t14.name, s29, d17), n8, i25, []));
 }
 function e6(r9, n8, t14, i25) {
   return guard_exports.ShiftLeft(t14, (o19, s29) => x7(r9, n8, o19, s29, i25), () => r9);
@@ -15033,8 +10699,8 @@ function ExtractAction(t14, r9, n8) {
   return CanInstantiate([t14, r9]) ? memory_exports.Update(ExtractOperation(t14, r9), {}, n8) : ExtractDeferred(t14, r9, n8);
 }
 function ExtractInstantiate(t14, r9, n8, a27, o19) {
-  const i25 = InstantiateType(t14, r9, n8), c21 = InstantiateType(t14, r9, a27);
-  return ExtractAction(i25, c21, o19);
+  const i25 = InstantiateType(t14, r9, n8), c20 = InstantiateType(t14, r9, a27);
+  return ExtractAction(i25, c20, o19);
 }
 
 // node_modules/typebox/build/type/engine/helpers/keys_to_indexer.mjs
@@ -15372,8 +11038,8 @@ function L7(t14) {
   return IsTemplateLiteral(t14) ? EvaluateTemplateLiteral(t14.pattern) : t14;
 }
 function O3(t14, r9, e19, o19, a27, p27) {
-  const n8 = memory_exports.Assign(t14, { [e19.name]: o19 }), i25 = InstantiateType(n8, r9, a27), s29 = L7(i25), c21 = InstantiateType(n8, r9, p27);
-  return IsLiteralNumber(s29) || IsLiteralString(s29) ? { [s29.const]: c21 } : {};
+  const n8 = memory_exports.Assign(t14, { [e19.name]: o19 }), i25 = InstantiateType(n8, r9, a27), s29 = L7(i25), c20 = InstantiateType(n8, r9, p27);
+  return IsLiteralNumber(s29) || IsLiteralString(s29) ? { [s29.const]: c20 } : {};
 }
 function j2(t14, r9, e19, o19, a27, p27) {
   return o19.reduce((n8, i25) => [...n8, O3(t14, r9, e19, i25, a27, p27)], []);
@@ -15405,7 +11071,7 @@ function y8(e19, t14, s29) {
   return guard_exports.Keys(t14).filter((n8) => !s29.includes(n8)).reduce((n8, o19) => ({ ...n8, [o19]: InstantiateType(i25, State([], []), t14[o19]) }), {});
 }
 function C8(e19, t14, s29) {
-  const i25 = CyclicCandidates(t14), c21 = f20(e19, t14, i25), n8 = y8(e19, t14, i25), o19 = { ...c21, ...n8 };
+  const i25 = CyclicCandidates(t14), c20 = f20(e19, t14, i25), n8 = y8(e19, t14, i25), o19 = { ...c20, ...n8 };
   return memory_exports.Update(o19, {}, s29);
 }
 function ModuleInstantiate(e19, t14, s29, i25) {
@@ -16335,7 +12001,7 @@ function CheckRefine(a27, i25, e19, r9) {
   return guard_exports.Every(e19["~refine"], 0, (n8, t14) => n8.check(r9));
 }
 function ErrorRefine(a27, i25, e19, r9, n8, t14) {
-  return guard_exports.EveryAll(n8["~refine"], 0, (c21, s29) => c21.check(t14) || i25.AddError({ keyword: "~refine", schemaPath: e19, instancePath: r9, params: { index: s29, message: c21.error(t14) } }));
+  return guard_exports.EveryAll(n8["~refine"], 0, (c20, s29) => c20.check(t14) || i25.AddError({ keyword: "~refine", schemaPath: e19, instancePath: r9, params: { index: s29, message: c20.error(t14) } }));
 }
 
 // node_modules/typebox/build/schema/engine/_unique.mjs
@@ -16405,14 +12071,14 @@ function CheckAdditionalProperties(t14, r9, e19, n8) {
 function ErrorAdditionalProperties(t14, r9, e19, n8, s29, u21) {
   const d17 = UnicodeRegExp(f22(s29)), p27 = [];
   return guard_exports.EveryAll(guard_exports.Keys(u21), 0, (a27, A17) => {
-    const y13 = `${e19}/additionalProperties`, g17 = `${n8}/${a27}`, E12 = d17.test(a27) || ErrorSchemaPushStack(t14, r9, y13, g17, s29.additionalProperties, u21[a27]) && r9.AddKey(a27);
-    return E12 || p27.push(a27), E12;
+    const y13 = `${e19}/additionalProperties`, g17 = `${n8}/${a27}`, E11 = d17.test(a27) || ErrorSchemaPushStack(t14, r9, y13, g17, s29.additionalProperties, u21[a27]) && r9.AddKey(a27);
+    return E11 || p27.push(a27), E11;
   }) || r9.AddError({ keyword: "additionalProperties", schemaPath: e19, instancePath: n8, params: { additionalProperties: p27 } });
 }
 
 // node_modules/typebox/build/schema/engine/_reducer.mjs
-function Reducer(c21, r9, o19, s29, a27) {
-  const i25 = emit_exports.ConstDeclaration("results", "[]"), l28 = o19.map((e19, n8) => emit_exports.ConstDeclaration(`context_${n8}`, emit_exports.New("CheckContext", []))), u21 = o19.map((e19, n8) => emit_exports.ConstDeclaration(`condition_${n8}`, emit_exports.Call(emit_exports.ArrowFunction(["context"], BuildSchema(c21, r9, e19, s29)), [`context_${n8}`]))), m16 = o19.map((e19, n8) => emit_exports.If(`condition_${n8}`, emit_exports.Call(emit_exports.Member("results", "push"), [`context_${n8}`]))), _7 = emit_exports.Return(emit_exports.And(a27, r9.Merge("results")));
+function Reducer(c20, r9, o19, s29, a27) {
+  const i25 = emit_exports.ConstDeclaration("results", "[]"), l28 = o19.map((e19, n8) => emit_exports.ConstDeclaration(`context_${n8}`, emit_exports.New("CheckContext", []))), u21 = o19.map((e19, n8) => emit_exports.ConstDeclaration(`condition_${n8}`, emit_exports.Call(emit_exports.ArrowFunction(["context"], BuildSchema(c20, r9, e19, s29)), [`context_${n8}`]))), m16 = o19.map((e19, n8) => emit_exports.If(`condition_${n8}`, emit_exports.Call(emit_exports.Member("results", "push"), [`context_${n8}`]))), _7 = emit_exports.Return(emit_exports.And(a27, r9.Merge("results")));
   return emit_exports.Call(emit_exports.ArrowFunction([], emit_exports.Statements([i25, ...l28, ...u21, ...m16, _7])), []);
 }
 
@@ -16434,11 +12100,11 @@ function CheckAllOf(e19, r9, t14, l28) {
   return guard_exports.IsEqual(n8.length, t14.allOf.length) && r9.Merge(n8);
 }
 function ErrorAllOf(e19, r9, t14, l28, n8, f36) {
-  const u21 = [], o19 = n8.allOf.reduce((a27, c21, m16) => {
-    const E12 = `${t14}/allOf/${m16}`, i25 = new ErrorContext(), h12 = ErrorSchema(e19, i25, E12, l28, c21, f36);
+  const u21 = [], o19 = n8.allOf.reduce((a27, c20, m16) => {
+    const E11 = `${t14}/allOf/${m16}`, i25 = new ErrorContext(), h12 = ErrorSchema(e19, i25, E11, l28, c20, f36);
     return h12 || u21.push(i25), h12 ? [...a27, i25] : a27;
   }, []), d17 = guard_exports.IsEqual(o19.length, n8.allOf.length) && r9.Merge(o19);
-  return d17 || u21.forEach((a27) => a27.GetErrors().forEach((c21) => r9.AddError(c21))), d17;
+  return d17 || u21.forEach((a27) => a27.GetErrors().forEach((c20) => r9.AddError(c20))), d17;
 }
 
 // node_modules/typebox/build/schema/engine/anyOf.mjs
@@ -16512,56 +12178,56 @@ function ErrorContains(r9, n8, i25, o19, s29, e19) {
 
 // node_modules/typebox/build/schema/engine/dependencies.mjs
 function BuildDependencies(p27, y13, d17, n8) {
-  const c21 = emit_exports.IsEqual(emit_exports.Member(emit_exports.Keys(n8), "length"), emit_exports.Constant(0)), s29 = emit_exports.ReduceAnd(guard_exports.Entries(d17.dependencies).map(([E12, t14]) => {
-    const o19 = emit_exports.Not(emit_exports.HasPropertyKey(n8, emit_exports.Constant(E12))), i25 = BuildSchema(p27, y13, t14, n8), K5 = (a27) => emit_exports.ReduceAnd(a27.map((u21) => emit_exports.HasPropertyKey(n8, emit_exports.Constant(u21))));
+  const c20 = emit_exports.IsEqual(emit_exports.Member(emit_exports.Keys(n8), "length"), emit_exports.Constant(0)), s29 = emit_exports.ReduceAnd(guard_exports.Entries(d17.dependencies).map(([E11, t14]) => {
+    const o19 = emit_exports.Not(emit_exports.HasPropertyKey(n8, emit_exports.Constant(E11))), i25 = BuildSchema(p27, y13, t14, n8), K5 = (a27) => emit_exports.ReduceAnd(a27.map((u21) => emit_exports.HasPropertyKey(n8, emit_exports.Constant(u21))));
     return emit_exports.Or(o19, guard_exports.IsArray(t14) ? K5(t14) : i25);
   }));
-  return emit_exports.Or(c21, s29);
+  return emit_exports.Or(c20, s29);
 }
 function CheckDependencies(p27, y13, d17, n8) {
-  const c21 = guard_exports.IsEqual(guard_exports.Keys(n8).length, 0), s29 = guard_exports.Every(guard_exports.Entries(d17.dependencies), 0, ([E12, t14]) => !guard_exports.HasPropertyKey(n8, E12) || (guard_exports.IsArray(t14) ? t14.every((o19) => guard_exports.HasPropertyKey(n8, o19)) : CheckSchema(p27, y13, t14, n8)));
-  return c21 || s29;
+  const c20 = guard_exports.IsEqual(guard_exports.Keys(n8).length, 0), s29 = guard_exports.Every(guard_exports.Entries(d17.dependencies), 0, ([E11, t14]) => !guard_exports.HasPropertyKey(n8, E11) || (guard_exports.IsArray(t14) ? t14.every((o19) => guard_exports.HasPropertyKey(n8, o19)) : CheckSchema(p27, y13, t14, n8)));
+  return c20 || s29;
 }
-function ErrorDependencies(p27, y13, d17, n8, c21, s29) {
-  const E12 = guard_exports.IsEqual(guard_exports.Keys(s29).length, 0), t14 = guard_exports.EveryAll(guard_exports.Entries(c21.dependencies), 0, ([o19, i25]) => {
+function ErrorDependencies(p27, y13, d17, n8, c20, s29) {
+  const E11 = guard_exports.IsEqual(guard_exports.Keys(s29).length, 0), t14 = guard_exports.EveryAll(guard_exports.Entries(c20.dependencies), 0, ([o19, i25]) => {
     const K5 = `${d17}/dependencies/${o19}`;
     return !guard_exports.HasPropertyKey(s29, o19) || (guard_exports.IsArray(i25) ? i25.every((a27) => guard_exports.HasPropertyKey(s29, a27) || y13.AddError({ keyword: "dependencies", schemaPath: d17, instancePath: n8, params: { property: o19, dependencies: i25 } })) : ErrorSchema(p27, y13, K5, n8, i25, s29));
   });
-  return E12 || t14;
+  return E11 || t14;
 }
 
 // node_modules/typebox/build/schema/engine/dependentRequired.mjs
-function BuildDependentRequired(a27, c21, o19, t14) {
+function BuildDependentRequired(a27, c20, o19, t14) {
   const d17 = emit_exports.IsEqual(emit_exports.Member(emit_exports.Keys(t14), "length"), emit_exports.Constant(0)), n8 = emit_exports.ReduceAnd(guard_exports.Entries(o19.dependentRequired).map(([y13, i25]) => {
     const s29 = emit_exports.Not(emit_exports.HasPropertyKey(t14, emit_exports.Constant(y13))), p27 = emit_exports.ReduceAnd(i25.map((u21) => emit_exports.HasPropertyKey(t14, emit_exports.Constant(u21))));
     return emit_exports.Or(s29, p27);
   }));
   return emit_exports.Or(d17, n8);
 }
-function CheckDependentRequired(a27, c21, o19, t14) {
+function CheckDependentRequired(a27, c20, o19, t14) {
   const d17 = guard_exports.IsEqual(guard_exports.Keys(t14).length, 0), n8 = guard_exports.Every(guard_exports.Entries(o19.dependentRequired), 0, ([y13, i25]) => !guard_exports.HasPropertyKey(t14, y13) || i25.every((s29) => guard_exports.HasPropertyKey(t14, s29)));
   return d17 || n8;
 }
-function ErrorDependentRequired(a27, c21, o19, t14, d17, n8) {
-  const y13 = guard_exports.IsEqual(guard_exports.Keys(n8).length, 0), i25 = guard_exports.EveryAll(guard_exports.Entries(d17.dependentRequired), 0, ([s29, p27]) => !guard_exports.HasPropertyKey(n8, s29) || guard_exports.EveryAll(p27, 0, (u21) => guard_exports.HasPropertyKey(n8, u21) || c21.AddError({ keyword: "dependentRequired", schemaPath: o19, instancePath: t14, params: { property: s29, dependencies: p27 } })));
+function ErrorDependentRequired(a27, c20, o19, t14, d17, n8) {
+  const y13 = guard_exports.IsEqual(guard_exports.Keys(n8).length, 0), i25 = guard_exports.EveryAll(guard_exports.Entries(d17.dependentRequired), 0, ([s29, p27]) => !guard_exports.HasPropertyKey(n8, s29) || guard_exports.EveryAll(p27, 0, (u21) => guard_exports.HasPropertyKey(n8, u21) || c20.AddError({ keyword: "dependentRequired", schemaPath: o19, instancePath: t14, params: { property: s29, dependencies: p27 } })));
   return y13 || i25;
 }
 
 // node_modules/typebox/build/schema/engine/dependentSchemas.mjs
-function BuildDependentSchemas(s29, o19, c21, t14) {
-  const h12 = emit_exports.IsEqual(emit_exports.Member(emit_exports.Keys(t14), "length"), emit_exports.Constant(0)), r9 = emit_exports.ReduceAnd(guard_exports.Entries(c21.dependentSchemas).map(([a27, m16]) => {
+function BuildDependentSchemas(s29, o19, c20, t14) {
+  const h12 = emit_exports.IsEqual(emit_exports.Member(emit_exports.Keys(t14), "length"), emit_exports.Constant(0)), r9 = emit_exports.ReduceAnd(guard_exports.Entries(c20.dependentSchemas).map(([a27, m16]) => {
     const i25 = emit_exports.Not(emit_exports.HasPropertyKey(t14, emit_exports.Constant(a27))), d17 = BuildSchema(s29, o19, m16, t14);
     return emit_exports.Or(i25, d17);
   }));
   return emit_exports.Or(h12, r9);
 }
-function CheckDependentSchemas(s29, o19, c21, t14) {
-  const h12 = guard_exports.IsEqual(guard_exports.Keys(t14).length, 0), r9 = guard_exports.Every(guard_exports.Entries(c21.dependentSchemas), 0, ([a27, m16]) => !guard_exports.HasPropertyKey(t14, a27) || CheckSchema(s29, o19, m16, t14));
+function CheckDependentSchemas(s29, o19, c20, t14) {
+  const h12 = guard_exports.IsEqual(guard_exports.Keys(t14).length, 0), r9 = guard_exports.Every(guard_exports.Entries(c20.dependentSchemas), 0, ([a27, m16]) => !guard_exports.HasPropertyKey(t14, a27) || CheckSchema(s29, o19, m16, t14));
   return h12 || r9;
 }
-function ErrorDependentSchemas(s29, o19, c21, t14, h12, r9) {
+function ErrorDependentSchemas(s29, o19, c20, t14, h12, r9) {
   const a27 = guard_exports.IsEqual(guard_exports.Keys(r9).length, 0), m16 = guard_exports.EveryAll(guard_exports.Entries(h12.dependentSchemas), 0, ([i25, d17]) => {
-    const p27 = `${c21}/dependentSchemas/${i25}`;
+    const p27 = `${c20}/dependentSchemas/${i25}`;
     return !guard_exports.HasPropertyKey(r9, i25) || ErrorSchema(s29, o19, p27, t14, d17, r9);
   });
   return a27 || m16;
@@ -16577,8 +12243,8 @@ function CheckDynamicRef(e19, n8, a27, t14) {
   return IsSchema2(r9) && CheckSchema(e19, n8, r9, t14);
 }
 function ErrorDynamicRef(e19, n8, a27, t14, r9, m16) {
-  const c21 = e19.DynamicRef(r9) ?? false;
-  return IsSchema2(c21) && ErrorSchema(e19, n8, "#", t14, c21, m16);
+  const c20 = e19.DynamicRef(r9) ?? false;
+  return IsSchema2(c20) && ErrorSchema(e19, n8, "#", t14, c20, m16);
 }
 
 // node_modules/typebox/build/schema/engine/enum.mjs
@@ -16660,14 +12326,14 @@ function r4(t14) {
 function IsDate2(t14) {
   const n8 = d9.exec(t14);
   if (!n8) return false;
-  const o19 = +n8[1], c21 = +n8[2], e19 = +n8[3];
-  return c21 >= 1 && c21 <= 12 && e19 >= 1 && e19 <= (c21 === 2 && r4(o19) ? 29 : s17[c21]);
+  const o19 = +n8[1], c20 = +n8[2], e19 = +n8[3];
+  return c20 >= 1 && c20 <= 12 && e19 >= 1 && e19 <= (c20 === 2 && r4(o19) ? 29 : s17[c20]);
 }
 
 // node_modules/typebox/build/format/time.mjs
 var a14 = /^(\d\d):(\d\d):(\d\d)(?:\.\d+)?(?:([Zz])|([+-])(\d\d):(\d\d))?$/;
-function IsTime(c21, r9 = true) {
-  const t14 = a14.exec(c21);
+function IsTime(c20, r9 = true) {
+  const t14 = a14.exec(c20);
   if (!t14 || r9 && !t14[4] && !t14[5]) return false;
   const n8 = +t14[1], e19 = +t14[2], s29 = +t14[3];
   if (n8 > 23 || e19 > 59 || s29 > 60) return false;
@@ -16756,21 +12422,21 @@ function Decode2(t14) {
   let x17 = P3, o19 = 0, I17 = N5;
   const e19 = t14.lastIndexOf("-");
   if (e19 > 0) for (let r9 = 0; r9 < e19; r9++) {
-    const c21 = t14.charCodeAt(r9);
-    c21 >= 128 && E5(), h12.push(c21);
+    const c20 = t14.charCodeAt(r9);
+    c20 >= 128 && E5(), h12.push(c20);
   }
   let f36 = e19 < 0 ? 0 : e19 + 1;
   for (; f36 < t14.length; ) {
     const r9 = o19;
-    let c21 = 1, i25 = s18;
+    let c20 = 1, i25 = s18;
     for (; ; ) {
       f36 >= t14.length && E5();
       const n8 = t14.charCodeAt(f36++);
       let C15;
-      n8 >= 97 && n8 <= 122 ? C15 = n8 - 97 : n8 >= 48 && n8 <= 57 ? C15 = n8 - 48 + 26 : E5(), o19 += C15 * c21;
+      n8 >= 97 && n8 <= 122 ? C15 = n8 - 97 : n8 >= 48 && n8 <= 57 ? C15 = n8 - 48 + 26 : E5(), o19 += C15 * c20;
       const u21 = i25 <= I17 ? a15 : i25 >= I17 + A7 ? A7 : i25 - I17;
       if (C15 < u21) break;
-      c21 *= s18 - u21, i25 += s18;
+      c20 *= s18 - u21, i25 += s18;
     }
     const l28 = h12.length + 1;
     I17 = p16(o19 - r9, l28, r9 === 0), x17 += Math.floor(o19 / l28), o19 %= l28, h12.splice(o19, 0, x17), o19++;
@@ -16783,11 +12449,11 @@ function _2(t14) {
 var w4 = new RegExp(RE_NON_ASCII.source, "gu");
 function Encode2(t14) {
   const h12 = t14.replace(w4, ""), x17 = h12.length, o19 = x17 > 0 ? [h12, "-"] : [], I17 = Array.from(t14, (i25) => i25.codePointAt(0));
-  let e19 = P3, f36 = 0, r9 = N5, c21 = x17;
-  for (; c21 < I17.length; ) {
+  let e19 = P3, f36 = 0, r9 = N5, c20 = x17;
+  for (; c20 < I17.length; ) {
     let i25 = 1 / 0;
     for (const l28 of I17) l28 >= e19 && l28 < i25 && (i25 = l28);
-    f36 += (i25 - e19) * (c21 + 1), e19 = i25;
+    f36 += (i25 - e19) * (c20 + 1), e19 = i25;
     for (const l28 of I17) if (l28 < e19 && f36++, l28 === e19) {
       let n8 = f36;
       for (let C15 = s18; ; C15 += s18) {
@@ -16796,7 +12462,7 @@ function Encode2(t14) {
         const g17 = u21 + (n8 - u21) % (s18 - u21);
         o19.push(_2(g17)), n8 = Math.floor((n8 - u21) / (s18 - u21));
       }
-      o19.push(_2(n8)), r9 = p16(f36, c21 + 1, c21 === x17), f36 = 0, c21++;
+      o19.push(_2(n8)), r9 = p16(f36, c20 + 1, c20 === x17), f36 = 0, c20++;
     }
     f36++, e19++;
   }
@@ -17115,8 +12781,8 @@ function U7(r9, e19, t14, n8) {
 function B3(r9, e19, t14, n8, i25, s29) {
   const I17 = IsPrefixItems(i25) ? i25.prefixItems.length : 0;
   return guard_exports.EveryAll(s29, I17, (u21, o19) => {
-    const l28 = `${t14}/items`, E12 = `${n8}/${o19}`;
-    return ErrorSchemaPushStack(r9, e19, l28, E12, i25.items, u21) && e19.AddIndex(o19);
+    const l28 = `${t14}/items`, E11 = `${n8}/${o19}`;
+    return ErrorSchemaPushStack(r9, e19, l28, E11, i25.items, u21) && e19.AddIndex(o19);
   });
 }
 function BuildItems(r9, e19, t14, n8) {
@@ -17308,11 +12974,11 @@ function CheckOneOf(t14, e19, r9, n8) {
   return guard_exports.IsEqual(u21.length, 1) && e19.Merge(u21);
 }
 function ErrorOneOf(t14, e19, r9, n8, u21, a27) {
-  const f36 = [], s29 = [], l28 = u21.oneOf.reduce((c21, i25, p27) => {
+  const f36 = [], s29 = [], l28 = u21.oneOf.reduce((c20, i25, p27) => {
     const d17 = new ErrorContext(), h12 = `${r9}/oneOf/${p27}`, m16 = ErrorSchema(t14, d17, h12, n8, i25, a27);
-    return m16 && s29.push(p27), m16 || f36.push(d17), m16 ? [...c21, d17] : c21;
-  }, []), E12 = guard_exports.IsEqual(l28.length, 1) && e19.Merge(l28);
-  return !E12 && guard_exports.IsEqual(s29.length, 0) && f36.forEach((c21) => c21.GetErrors().forEach((i25) => e19.AddError(i25))), E12 || e19.AddError({ keyword: "oneOf", schemaPath: r9, instancePath: n8, params: { passingSchemas: s29 } });
+    return m16 && s29.push(p27), m16 || f36.push(d17), m16 ? [...c20, d17] : c20;
+  }, []), E11 = guard_exports.IsEqual(l28.length, 1) && e19.Merge(l28);
+  return !E11 && guard_exports.IsEqual(s29.length, 0) && f36.forEach((c20) => c20.GetErrors().forEach((i25) => e19.AddError(i25))), E11 || e19.AddError({ keyword: "oneOf", schemaPath: r9, instancePath: n8, params: { passingSchemas: s29 } });
 }
 
 // node_modules/typebox/build/schema/engine/pattern.mjs
@@ -17329,23 +12995,23 @@ function ErrorPattern(a27, n8, t14, r9, e19, u21) {
 
 // node_modules/typebox/build/schema/engine/patternProperties.mjs
 function BuildPatternProperties(a27, e19, i25, p27) {
-  return emit_exports.ReduceAnd(guard_exports.Entries(i25.patternProperties).map(([c21, u21]) => {
-    const [n8, o19] = [Unique(), Unique()], d17 = CreateVariable(UnicodeRegExp(c21)), m16 = emit_exports.Not(emit_exports.Call(emit_exports.Member(d17, "test"), [n8])), s29 = BuildSchemaPushStack(a27, e19, u21, o19), E12 = e19.AddKey(n8), P7 = e19.UseUnevaluated() ? emit_exports.Or(m16, emit_exports.And(s29, E12)) : emit_exports.Or(m16, s29);
+  return emit_exports.ReduceAnd(guard_exports.Entries(i25.patternProperties).map(([c20, u21]) => {
+    const [n8, o19] = [Unique(), Unique()], d17 = CreateVariable(UnicodeRegExp(c20)), m16 = emit_exports.Not(emit_exports.Call(emit_exports.Member(d17, "test"), [n8])), s29 = BuildSchemaPushStack(a27, e19, u21, o19), E11 = e19.AddKey(n8), P7 = e19.UseUnevaluated() ? emit_exports.Or(m16, emit_exports.And(s29, E11)) : emit_exports.Or(m16, s29);
     return emit_exports.Every(emit_exports.Entries(p27), emit_exports.Constant(0), [`[${n8}, ${o19}]`, "_"], P7);
   }));
 }
 function CheckPatternProperties(a27, e19, i25, p27) {
-  return guard_exports.Every(guard_exports.Entries(i25.patternProperties), 0, ([c21, u21]) => {
-    const n8 = UnicodeRegExp(c21);
+  return guard_exports.Every(guard_exports.Entries(i25.patternProperties), 0, ([c20, u21]) => {
+    const n8 = UnicodeRegExp(c20);
     return guard_exports.Every(guard_exports.Entries(p27), 0, ([o19, d17]) => !n8.test(o19) || CheckSchemaPushStack(a27, e19, u21, d17) && e19.AddKey(o19));
   });
 }
-function ErrorPatternProperties(a27, e19, i25, p27, c21, u21) {
-  return guard_exports.EveryAll(guard_exports.Entries(c21.patternProperties), 0, ([n8, o19]) => {
+function ErrorPatternProperties(a27, e19, i25, p27, c20, u21) {
+  return guard_exports.EveryAll(guard_exports.Entries(c20.patternProperties), 0, ([n8, o19]) => {
     const d17 = `${i25}/patternProperties/${n8}`, m16 = UnicodeRegExp(n8);
-    return guard_exports.EveryAll(guard_exports.Entries(u21), 0, ([s29, E12]) => {
+    return guard_exports.EveryAll(guard_exports.Entries(u21), 0, ([s29, E11]) => {
       const P7 = `${p27}/${s29}`;
-      return !m16.test(s29) || ErrorSchemaPushStack(a27, e19, d17, P7, o19, E12) && e19.AddKey(s29);
+      return !m16.test(s29) || ErrorSchemaPushStack(a27, e19, d17, P7, o19, E11) && e19.AddKey(s29);
     });
   });
 }
@@ -17353,17 +13019,17 @@ function ErrorPatternProperties(a27, e19, i25, p27, c21, u21) {
 // node_modules/typebox/build/schema/engine/prefixItems.mjs
 function BuildPrefixItems(h12, r9, m16, t14) {
   return emit_exports.ReduceAnd(m16.prefixItems.map((u21, e19) => {
-    const c21 = emit_exports.IsLessEqualThan(emit_exports.Member(t14, "length"), emit_exports.Constant(e19)), s29 = BuildSchemaPushStack(h12, r9, u21, `${t14}[${e19}]`), I17 = r9.AddIndex(emit_exports.Constant(e19)), o19 = r9.UseUnevaluated() ? emit_exports.And(s29, I17) : s29;
-    return emit_exports.Or(c21, o19);
+    const c20 = emit_exports.IsLessEqualThan(emit_exports.Member(t14, "length"), emit_exports.Constant(e19)), s29 = BuildSchemaPushStack(h12, r9, u21, `${t14}[${e19}]`), I17 = r9.AddIndex(emit_exports.Constant(e19)), o19 = r9.UseUnevaluated() ? emit_exports.And(s29, I17) : s29;
+    return emit_exports.Or(c20, o19);
   }));
 }
 function CheckPrefixItems(h12, r9, m16, t14) {
   return guard_exports.IsEqual(t14.length, 0) || guard_exports.Every(m16.prefixItems, 0, (u21, e19) => guard_exports.IsLessEqualThan(t14.length, e19) || CheckSchemaPushStack(h12, r9, u21, t14[e19]) && r9.AddIndex(e19));
 }
 function ErrorPrefixItems(h12, r9, m16, t14, u21, e19) {
-  return guard_exports.IsEqual(e19.length, 0) || guard_exports.EveryAll(u21.prefixItems, 0, (c21, s29) => {
+  return guard_exports.IsEqual(e19.length, 0) || guard_exports.EveryAll(u21.prefixItems, 0, (c20, s29) => {
     const I17 = `${m16}/prefixItems/${s29}`, o19 = `${t14}/${s29}`;
-    return guard_exports.IsLessEqualThan(e19.length, s29) || ErrorSchemaPushStack(h12, r9, I17, o19, c21, e19[s29]) && r9.AddIndex(s29);
+    return guard_exports.IsLessEqualThan(e19.length, s29) || ErrorSchemaPushStack(h12, r9, I17, o19, c20, e19[s29]) && r9.AddIndex(s29);
   });
 }
 
@@ -17379,24 +13045,24 @@ function InexactOptionalCheck(t14, e19) {
 }
 
 // node_modules/typebox/build/schema/engine/properties.mjs
-function BuildProperties(c21, e19, o19, s29) {
+function BuildProperties(c20, e19, o19, s29) {
   const n8 = IsRequired(o19) ? o19.required : [], d17 = guard_exports.Entries(o19.properties).map(([r9, a27]) => {
-    const t14 = emit_exports.Not(emit_exports.HasPropertyKey(s29, emit_exports.Constant(r9))), P7 = BuildSchemaPushStack(c21, e19, a27, emit_exports.Member(s29, r9)), E12 = e19.AddKey(emit_exports.Constant(r9)), m16 = e19.UseUnevaluated() ? emit_exports.And(P7, E12) : P7, u21 = n8.includes(r9) ? m16 : emit_exports.Or(t14, m16);
+    const t14 = emit_exports.Not(emit_exports.HasPropertyKey(s29, emit_exports.Constant(r9))), P7 = BuildSchemaPushStack(c20, e19, a27, emit_exports.Member(s29, r9)), E11 = e19.AddKey(emit_exports.Constant(r9)), m16 = e19.UseUnevaluated() ? emit_exports.And(P7, E11) : P7, u21 = n8.includes(r9) ? m16 : emit_exports.Or(t14, m16);
     return IsExactOptional(n8, r9) ? u21 : emit_exports.Or(InexactOptionalBuild(s29, r9), u21);
   });
   return emit_exports.ReduceAnd(d17);
 }
-function CheckProperties(c21, e19, o19, s29) {
+function CheckProperties(c20, e19, o19, s29) {
   const n8 = IsRequired(o19) ? o19.required : [];
   return guard_exports.Every(guard_exports.Entries(o19.properties), 0, ([r9, a27]) => {
-    const t14 = !guard_exports.HasPropertyKey(s29, r9) || CheckSchemaPushStack(c21, e19, a27, s29[r9]) && e19.AddKey(r9);
+    const t14 = !guard_exports.HasPropertyKey(s29, r9) || CheckSchemaPushStack(c20, e19, a27, s29[r9]) && e19.AddKey(r9);
     return IsExactOptional(n8, r9) ? t14 : InexactOptionalCheck(s29, r9) || t14;
   });
 }
-function ErrorProperties(c21, e19, o19, s29, n8, d17) {
+function ErrorProperties(c20, e19, o19, s29, n8, d17) {
   const r9 = IsRequired(n8) ? n8.required : [];
   return guard_exports.EveryAll(guard_exports.Entries(n8.properties), 0, ([t14, P7]) => {
-    const E12 = `${o19}/properties/${t14}`, m16 = `${s29}/${t14}`, u21 = () => !guard_exports.HasPropertyKey(d17, t14) || ErrorSchemaPushStack(c21, e19, E12, m16, P7, d17[t14]) && e19.AddKey(t14);
+    const E11 = `${o19}/properties/${t14}`, m16 = `${s29}/${t14}`, u21 = () => !guard_exports.HasPropertyKey(d17, t14) || ErrorSchemaPushStack(c20, e19, E11, m16, P7, d17[t14]) && e19.AddKey(t14);
     return IsExactOptional(r9, t14) ? u21() : InexactOptionalCheck(d17, t14) || u21();
   });
 }
@@ -17418,17 +13084,17 @@ function ErrorPropertyNames(s29, r9, e19, o19, t14, p27) {
 }
 
 // node_modules/typebox/build/schema/engine/recursiveRef.mjs
-function BuildRecursiveRef(e19, t14, o19, c21) {
+function BuildRecursiveRef(e19, t14, o19, c20) {
   const r9 = e19.RecursiveRef(o19) ?? false;
-  return CreateFunction(e19, t14, r9, c21);
+  return CreateFunction(e19, t14, r9, c20);
 }
-function CheckRecursiveRef(e19, t14, o19, c21) {
+function CheckRecursiveRef(e19, t14, o19, c20) {
   const r9 = e19.RecursiveRef(o19) ?? false;
-  return IsSchema2(r9) && CheckSchema(e19, t14, r9, c21);
+  return IsSchema2(r9) && CheckSchema(e19, t14, r9, c20);
 }
-function ErrorRecursiveRef(e19, t14, o19, c21, r9, i25) {
+function ErrorRecursiveRef(e19, t14, o19, c20, r9, i25) {
   const n8 = e19.RecursiveRef(r9) ?? false;
-  return IsSchema2(n8) && ErrorSchema(e19, t14, "#", c21, n8, i25);
+  return IsSchema2(n8) && ErrorSchema(e19, t14, "#", c20, n8, i25);
 }
 
 // node_modules/typebox/build/schema/engine/ref.mjs
@@ -17444,11 +13110,11 @@ function BuildRef(e19, t14, a27, r9) {
   return t14.UseUnevaluated() ? R5(e19, t14, o19, r9) : p19(e19, t14, o19, r9);
 }
 function CheckRef(e19, t14, a27, r9) {
-  const o19 = e19.Ref(a27) ?? false, u21 = new CheckContext(), c21 = IsSchema2(o19) && CheckSchema(e19, u21, o19, r9);
-  return c21 && t14.Merge([u21]), c21;
+  const o19 = e19.Ref(a27) ?? false, u21 = new CheckContext(), c20 = IsSchema2(o19) && CheckSchema(e19, u21, o19, r9);
+  return c20 && t14.Merge([u21]), c20;
 }
 function ErrorRef(e19, t14, a27, r9, o19, u21) {
-  const c21 = e19.Ref(o19) ?? false, i25 = new ErrorContext(), f36 = IsSchema2(c21) && ErrorSchema(e19, i25, "#", r9, c21, u21);
+  const c20 = e19.Ref(o19) ?? false, i25 = new ErrorContext(), f36 = IsSchema2(c20) && ErrorSchema(e19, i25, "#", r9, c20, u21);
   return f36 && t14.Merge([i25]), f36 || i25.GetErrors().forEach((m16) => t14.AddError(m16)), f36;
 }
 
@@ -17459,10 +13125,10 @@ function BuildRequired(d17, o19, r9, e19) {
 function CheckRequired(d17, o19, r9, e19) {
   return guard_exports.Every(r9.required, 0, (t14) => guard_exports.HasPropertyKey(e19, t14));
 }
-function ErrorRequired(d17, o19, r9, e19, t14, c21) {
+function ErrorRequired(d17, o19, r9, e19, t14, c20) {
   const n8 = [];
   return guard_exports.EveryAll(t14.required, 0, (s29) => {
-    const a27 = guard_exports.HasPropertyKey(c21, s29);
+    const a27 = guard_exports.HasPropertyKey(c20, s29);
     return a27 || n8.push(s29), a27;
   }) || o19.AddError({ keyword: "required", schemaPath: r9, instancePath: e19, params: { requiredProperties: n8 } });
 }
@@ -17492,7 +13158,7 @@ function ErrorType(i25, o19, r9, s29, I17, t14) {
 
 // node_modules/typebox/build/schema/engine/unevaluatedItems.mjs
 function BuildUnevaluatedItems(o19, t14, r9, s29) {
-  const [n8, a27] = [Unique(), Unique()], d17 = emit_exports.Call(emit_exports.Member("context", "GetIndices"), []), i25 = emit_exports.Call(emit_exports.Member("indices", "has"), [n8]), m16 = BuildSchema(o19, t14, r9.unevaluatedItems, a27), c21 = emit_exports.Call(emit_exports.Member("context", "AddIndex"), [n8]), u21 = emit_exports.Every(s29, emit_exports.Constant(0), [a27, n8], emit_exports.And(emit_exports.Or(i25, m16), c21));
+  const [n8, a27] = [Unique(), Unique()], d17 = emit_exports.Call(emit_exports.Member("context", "GetIndices"), []), i25 = emit_exports.Call(emit_exports.Member("indices", "has"), [n8]), m16 = BuildSchema(o19, t14, r9.unevaluatedItems, a27), c20 = emit_exports.Call(emit_exports.Member("context", "AddIndex"), [n8]), u21 = emit_exports.Every(s29, emit_exports.Constant(0), [a27, n8], emit_exports.And(emit_exports.Or(i25, m16), c20));
   return emit_exports.Call(emit_exports.ArrowFunction(["context"], emit_exports.Statements([emit_exports.ConstDeclaration("indices", d17), emit_exports.Return(u21)])), ["context"]);
 }
 function CheckUnevaluatedItems(o19, t14, r9, s29) {
@@ -17501,15 +13167,15 @@ function CheckUnevaluatedItems(o19, t14, r9, s29) {
 }
 function ErrorUnevaluatedItems(o19, t14, r9, s29, n8, a27) {
   const d17 = t14.GetIndices(), i25 = [];
-  return guard_exports.EveryAll(a27, 0, (c21, u21) => {
-    const E12 = new ErrorContext(), l28 = (d17.has(u21) || ErrorSchema(o19, E12, r9, s29, n8.unevaluatedItems, c21)) && t14.AddIndex(u21);
+  return guard_exports.EveryAll(a27, 0, (c20, u21) => {
+    const E11 = new ErrorContext(), l28 = (d17.has(u21) || ErrorSchema(o19, E11, r9, s29, n8.unevaluatedItems, c20)) && t14.AddIndex(u21);
     return l28 || i25.push(u21), l28;
   }) || t14.AddError({ keyword: "unevaluatedItems", schemaPath: r9, instancePath: s29, params: { unevaluatedItems: i25 } });
 }
 
 // node_modules/typebox/build/schema/engine/unevaluatedProperties.mjs
 function BuildUnevaluatedProperties(a27, r9, n8, s29) {
-  const [t14, o19] = [Unique(), Unique()], u21 = emit_exports.Call(emit_exports.Member("context", "GetKeys"), []), d17 = emit_exports.Call(emit_exports.Member("keys", "has"), [t14]), c21 = emit_exports.Call(emit_exports.Member("context", "AddKey"), [t14]), i25 = BuildSchema(a27, r9, n8.unevaluatedProperties, o19), p27 = emit_exports.Every(emit_exports.Entries(s29), emit_exports.Constant(0), [`[${t14}, ${o19}]`, "_"], emit_exports.Or(d17, emit_exports.And(i25, c21)));
+  const [t14, o19] = [Unique(), Unique()], u21 = emit_exports.Call(emit_exports.Member("context", "GetKeys"), []), d17 = emit_exports.Call(emit_exports.Member("keys", "has"), [t14]), c20 = emit_exports.Call(emit_exports.Member("context", "AddKey"), [t14]), i25 = BuildSchema(a27, r9, n8.unevaluatedProperties, o19), p27 = emit_exports.Every(emit_exports.Entries(s29), emit_exports.Constant(0), [`[${t14}, ${o19}]`, "_"], emit_exports.Or(d17, emit_exports.And(i25, c20)));
   return emit_exports.Call(emit_exports.ArrowFunction(["context"], emit_exports.Statements([emit_exports.ConstDeclaration("keys", u21), emit_exports.Return(p27)])), ["context"]);
 }
 function CheckUnevaluatedProperties(a27, r9, n8, s29) {
@@ -17540,9 +13206,9 @@ function CheckUniqueItems(u21, i25, n8, t14) {
 }
 function ErrorUniqueItems(u21, i25, n8, t14, s29, r9) {
   if (!o16(s29)) return true;
-  const c21 = /* @__PURE__ */ new Set(), m16 = r9.reduce((h12, f36, q9) => {
+  const c20 = /* @__PURE__ */ new Set(), m16 = r9.reduce((h12, f36, q9) => {
     const I17 = hash_exports.Hash(f36);
-    return c21.has(I17) ? [...h12, q9] : (c21.add(I17), h12);
+    return c20.has(I17) ? [...h12, q9] : (c20.add(I17), h12);
   }, []);
   return guard_exports.IsEqual(m16.length, 0) || i25.AddError({ keyword: "uniqueItems", schemaPath: n8, instancePath: t14, params: { duplicateItems: m16 } });
 }
@@ -17585,26 +13251,26 @@ function BuildSchema(i25, o19, r9, p27) {
   if (IsType(r9) && f36.push(BuildType(i25, o19, r9, p27)), Qi(r9)) {
     const n8 = [];
     IsRequired(r9) && n8.push(BuildRequired(i25, o19, r9, p27)), IsAdditionalProperties(r9) && n8.push(BuildAdditionalProperties(i25, o19, r9, p27)), IsDependencies(r9) && n8.push(BuildDependencies(i25, o19, r9, p27)), IsDependentRequired(r9) && n8.push(BuildDependentRequired(i25, o19, r9, p27)), IsDependentSchemas(r9) && n8.push(BuildDependentSchemas(i25, o19, r9, p27)), IsPatternProperties(r9) && n8.push(BuildPatternProperties(i25, o19, r9, p27)), IsProperties(r9) && n8.push(BuildProperties(i25, o19, r9, p27)), IsPropertyNames(r9) && n8.push(BuildPropertyNames(i25, o19, r9, p27)), IsMinProperties(r9) && n8.push(BuildMinProperties(i25, o19, r9, p27)), IsMaxProperties(r9) && n8.push(BuildMaxProperties(i25, o19, r9, p27));
-    const C15 = emit_exports.ReduceAnd(n8), E12 = emit_exports.Or(emit_exports.Not(emit_exports.IsObjectNotArray(p27)), C15);
-    f36.push(Ji(r9) ? C15 : E12);
+    const C15 = emit_exports.ReduceAnd(n8), E11 = emit_exports.Or(emit_exports.Not(emit_exports.IsObjectNotArray(p27)), C15);
+    f36.push(Ji(r9) ? C15 : E11);
   }
   if (Wi(r9)) {
     const n8 = [];
     IsAdditionalItems(r9) && n8.push(BuildAdditionalItems(i25, o19, r9, p27)), IsContains(r9) && n8.push(BuildContains(i25, o19, r9, p27)), IsItems(r9) && n8.push(BuildItems(i25, o19, r9, p27)), IsMaxContains(r9) && n8.push(BuildMaxContains(i25, o19, r9, p27)), IsMaxItems(r9) && n8.push(BuildMaxItems(i25, o19, r9, p27)), IsMinContains(r9) && n8.push(BuildMinContains(i25, o19, r9, p27)), IsMinItems(r9) && n8.push(BuildMinItems(i25, o19, r9, p27)), IsPrefixItems(r9) && n8.push(BuildPrefixItems(i25, o19, r9, p27)), IsUniqueItems(r9) && n8.push(BuildUniqueItems(i25, o19, r9, p27));
-    const C15 = emit_exports.ReduceAnd(n8), E12 = emit_exports.Or(emit_exports.Not(emit_exports.IsArray(p27)), C15);
-    f36.push(Vi(r9) ? C15 : E12);
+    const C15 = emit_exports.ReduceAnd(n8), E11 = emit_exports.Or(emit_exports.Not(emit_exports.IsArray(p27)), C15);
+    f36.push(Vi(r9) ? C15 : E11);
   }
   if (Yi(r9)) {
     const n8 = [];
     IsMaxLength4(r9) && n8.push(BuildMaxLength(i25, o19, r9, p27)), IsMinLength4(r9) && n8.push(BuildMinLength(i25, o19, r9, p27)), IsFormat(r9) && n8.push(BuildFormat(i25, o19, r9, p27)), IsPattern(r9) && n8.push(BuildPattern(i25, o19, r9, p27));
-    const C15 = emit_exports.ReduceAnd(n8), E12 = emit_exports.Or(emit_exports.Not(emit_exports.IsString(p27)), C15);
-    f36.push(Xi(r9) ? C15 : E12);
+    const C15 = emit_exports.ReduceAnd(n8), E11 = emit_exports.Or(emit_exports.Not(emit_exports.IsString(p27)), C15);
+    f36.push(Xi(r9) ? C15 : E11);
   }
   if (_i(r9)) {
     const n8 = [];
     IsExclusiveMaximum(r9) && n8.push(BuildExclusiveMaximum(i25, o19, r9, p27)), IsExclusiveMinimum(r9) && n8.push(BuildExclusiveMinimum(i25, o19, r9, p27)), IsMaximum(r9) && n8.push(BuildMaximum(i25, o19, r9, p27)), IsMinimum(r9) && n8.push(BuildMinimum(i25, o19, r9, p27)), IsMultipleOf2(r9) && n8.push(BuildMultipleOf(i25, o19, r9, p27));
-    const C15 = emit_exports.ReduceAnd(n8), E12 = emit_exports.Or(emit_exports.Not(emit_exports.Or(emit_exports.IsNumber(p27), emit_exports.IsBigInt(p27))), C15);
-    f36.push(Zi(r9) ? C15 : E12);
+    const C15 = emit_exports.ReduceAnd(n8), E11 = emit_exports.Or(emit_exports.Not(emit_exports.Or(emit_exports.IsNumber(p27), emit_exports.IsBigInt(p27))), C15);
+    f36.push(Zi(r9) ? C15 : E11);
   }
   IsRef2(r9) && f36.push(BuildRef(i25, o19, r9, p27)), IsRecursiveRef(r9) && f36.push(BuildRecursiveRef(i25, o19, r9, p27)), IsDynamicRef(r9) && f36.push(BuildDynamicRef(i25, o19, r9, p27)), IsConst(r9) && f36.push(BuildConst(i25, o19, r9, p27)), IsEnum2(r9) && f36.push(BuildEnum(i25, o19, r9, p27)), IsIf(r9) && f36.push(BuildIf(i25, o19, r9, p27)), IsNot(r9) && f36.push(BuildNot(i25, o19, r9, p27)), IsAllOf(r9) && f36.push(BuildAllOf(i25, o19, r9, p27)), IsAnyOf(r9) && f36.push(BuildAnyOf(i25, o19, r9, p27)), IsOneOf(r9) && f36.push(BuildOneOf(i25, o19, r9, p27)), IsUnevaluatedItems(r9) && f36.push(emit_exports.Or(emit_exports.Not(emit_exports.IsArray(p27)), BuildUnevaluatedItems(i25, o19, r9, p27))), IsUnevaluatedProperties(r9) && f36.push(emit_exports.Or(emit_exports.Not(emit_exports.IsObject(p27)), BuildUnevaluatedProperties(i25, o19, r9, p27))), IsRefine2(r9) && f36.push(BuildRefine(i25, o19, r9, p27));
   const d17 = emit_exports.ReduceAnd(f36);
@@ -17725,14 +13391,14 @@ function Get4(e19, t14) {
 function Set4(e19, t14, n8) {
   const r9 = Indices(t14);
   f27(r9), d12(r9);
-  const [c21, s29] = p21(r9), u21 = i19(c21, e19);
+  const [c20, s29] = p21(r9), u21 = i19(c20, e19);
   return a22(u21), u21[s29] = n8, e19;
 }
 function Delete(e19, t14) {
   const n8 = Indices(t14);
   f27(n8), d12(n8);
-  const [r9, c21] = p21(n8), s29 = i19(r9, e19);
-  return a22(s29), guard_exports.IsArray(s29) && l24(c21) ? s29.splice(+c21, 1) : delete s29[c21], e19;
+  const [r9, c20] = p21(n8), s29 = i19(r9, e19);
+  return a22(s29), guard_exports.IsArray(s29) && l24(c20) ? s29.splice(+c20, 1) : delete s29[c20], e19;
 }
 
 // node_modules/typebox/build/schema/resolve/resolve.mjs
@@ -17852,29 +13518,29 @@ function b7(n8, e19, t14, r9, o19) {
 }
 function W(n8, e19, t14, r9, o19, u21) {
   if (IsId(o19)) return;
-  const c21 = Resource(n8, e19, t14, r9);
-  if (!(!c21 || u21.includes(c21))) return { target: o19, resource: c21 };
+  const c20 = Resource(n8, e19, t14, r9);
+  if (!(!c20 || u21.includes(c20))) return { target: o19, resource: c20 };
 }
 function Ref2(n8, e19, t14, r9, o19 = true) {
-  const u21 = new URL(t14 || ".", DefaultBase), c21 = o19 && IsId(e19) ? new URL(e19.$id, u21) : u21, d17 = new URL(r9, c21.href);
-  return v5(n8, r9) ?? j3(e19, c21, d17) ?? q7(n8, c21, d17);
+  const u21 = new URL(t14 || ".", DefaultBase), c20 = o19 && IsId(e19) ? new URL(e19.$id, u21) : u21, d17 = new URL(r9, c20.href);
+  return v5(n8, r9) ?? j3(e19, c20, d17) ?? q7(n8, c20, d17);
 }
 function DynamicRef(n8, e19, t14, r9, o19, u21) {
-  const c21 = new URL(t14 || ".", DefaultBase), d17 = o19.$dynamicRef.startsWith("#") ? r9 : e19, f36 = Ref2(n8, d17, t14, o19.$dynamicRef, false);
+  const c20 = new URL(t14 || ".", DefaultBase), d17 = o19.$dynamicRef.startsWith("#") ? r9 : e19, f36 = Ref2(n8, d17, t14, o19.$dynamicRef, false);
   if (guard_exports.IsUndefined(f36)) {
-    const l28 = new URL(o19.$dynamicRef, c21).hash;
+    const l28 = new URL(o19.$dynamicRef, c20).hash;
     if (!l28.startsWith("#/") && l28.startsWith("#")) {
       const h12 = decodeURIComponent(l28.slice(1));
       return u21.find((p27) => guard_exports.IsEqual(p27.$dynamicAnchor, h12)) ?? a23(e19, h12);
     }
     return;
   }
-  return !IsSchemaObject(f36) || !IsDynamicAnchor(f36) || new URL(o19.$dynamicRef, c21).hash.startsWith("#/") ? f36 : u21.find((l28) => guard_exports.IsEqual(l28.$dynamicAnchor, f36.$dynamicAnchor)) ?? f36;
+  return !IsSchemaObject(f36) || !IsDynamicAnchor(f36) || new URL(o19.$dynamicRef, c20).hash.startsWith("#/") ? f36 : u21.find((l28) => guard_exports.IsEqual(l28.$dynamicAnchor, f36.$dynamicAnchor)) ?? f36;
 }
 function ResolveRef(n8, e19) {
   const t14 = n8.inRetrievedFrame ? n8.lexicalSchema : n8.root, r9 = e19.$ref.startsWith("#") ? n8.lexicalSchema : t14, o19 = Ref2(n8.context, r9, n8.referenceBase, e19.$ref, false);
   if (!o19 || !IsSchemaObject(o19)) return { schema: o19 };
-  const u21 = new URL(e19.$ref, n8.referenceBase).href.split("#")[0], c21 = !guard_exports.IsEqual(u21, n8.resourceBase), d17 = b7(n8, e19, o19, u21, c21), f36 = c21 ? W(n8.context, n8.root, n8.referenceBase, u21, o19, n8.ids) : void 0;
+  const u21 = new URL(e19.$ref, n8.referenceBase).href.split("#")[0], c20 = !guard_exports.IsEqual(u21, n8.resourceBase), d17 = b7(n8, e19, o19, u21, c20), f36 = c20 ? W(n8.context, n8.root, n8.referenceBase, u21, o19, n8.ids) : void 0;
   return { schema: o19, retrievedResource: d17, resolvedResource: f36 };
 }
 function ResolveRecursiveRef(n8, e19) {
@@ -17886,10 +13552,10 @@ function ResolveDynamicRef(n8, e19) {
 }
 
 // node_modules/typebox/build/schema/engine/_stack.mjs
-var r7 = function(i25, e19, s29, c21) {
-  if (s29 === "a" && !c21) throw new TypeError("Private accessor was defined without a getter");
-  if (typeof e19 == "function" ? i25 !== e19 || !c21 : !e19.has(i25)) throw new TypeError("Cannot read private member from an object whose class did not declare it");
-  return s29 === "m" ? c21 : s29 === "a" ? c21.call(i25) : c21 ? c21.value : e19.get(i25);
+var r7 = function(i25, e19, s29, c20) {
+  if (s29 === "a" && !c20) throw new TypeError("Private accessor was defined without a getter");
+  if (typeof e19 == "function" ? i25 !== e19 || !c20 : !e19.has(i25)) throw new TypeError("Cannot read private member from an object whose class did not declare it");
+  return s29 === "m" ? c20 : s29 === "a" ? c20.call(i25) : c20 ? c20.value : e19.get(i25);
 };
 var t10;
 var a24;
@@ -17940,11 +13606,11 @@ t10 = /* @__PURE__ */ new WeakSet(), a24 = function() {
 }, v6 = function(e19) {
   guard_exports.IsUndefined(e19.schema) || (this.pendingResource = true), guard_exports.IsUndefined(e19.resolvedResource) || r7(this, t10, "m", g10).call(this, e19.resolvedResource.target, e19.resolvedResource.resource), guard_exports.IsUndefined(e19.retrievedResource) || this.retrievedResources.set(e19.retrievedResource.target, { base: e19.retrievedResource.base, root: e19.retrievedResource.root });
 }, d13 = function(e19) {
-  const s29 = this.retrievedFrames[this.retrievedFrames.length - 1], c21 = s29 ? new URL(s29.base) : new URL(resolve_exports.DefaultBase);
-  return (s29 ? e19.slice(s29.idDepth) : e19).reduce((y13, U11) => new URL(U11.$id, y13), c21).href;
+  const s29 = this.retrievedFrames[this.retrievedFrames.length - 1], c20 = s29 ? new URL(s29.base) : new URL(resolve_exports.DefaultBase);
+  return (s29 ? e19.slice(s29.idDepth) : e19).reduce((y13, U11) => new URL(U11.$id, y13), c20).href;
 }, u13 = function() {
   const e19 = this.retrievedFrames[this.retrievedFrames.length - 1];
-  return e19 ? this.resourceIds.slice(e19.resourceDepth).reduce((s29, c21) => new URL(c21.$id, s29), new URL(e19.base)).href : r7(this, t10, "m", d13).call(this, this.resourceIds);
+  return e19 ? this.resourceIds.slice(e19.resourceDepth).reduce((s29, c20) => new URL(c20.$id, s29), new URL(e19.base)).href : r7(this, t10, "m", d13).call(this, this.resourceIds);
 }, p22 = function() {
   if (this.retrievedFrames.length > 0) return r7(this, t10, "m", u13).call(this);
   const e19 = this.ids[this.ids.length - 1];
@@ -17960,19 +13626,19 @@ t10 = /* @__PURE__ */ new WeakSet(), a24 = function() {
   if (IsSchemaBoolean(e19)) return;
   if (guard_exports.IsArray(e19)) return r7(this, t10, "m", A11).call(this, e19);
   if (!IsSchemaObject(e19)) return;
-  const c21 = e19;
-  if (!(!s29 && IsId(c21))) {
-    !s29 && IsDynamicAnchor(c21) && this.dynamicAnchors.push(c21);
-    for (const h12 of guard_exports.Keys(c21)) r7(this, t10, "m", i20).call(this, c21[h12], false);
+  const c20 = e19;
+  if (!(!s29 && IsId(c20))) {
+    !s29 && IsDynamicAnchor(c20) && this.dynamicAnchors.push(c20);
+    for (const h12 of guard_exports.Keys(c20)) r7(this, t10, "m", i20).call(this, c20[h12], false);
   }
 }, f28 = function i21(e19, s29 = true) {
   if (IsSchemaBoolean(e19)) return;
   if (guard_exports.IsArray(e19)) return r7(this, t10, "m", I10).call(this, e19);
   if (!IsSchemaObject(e19)) return;
-  const c21 = e19;
-  if (!(!s29 && IsId(c21))) {
-    !s29 && IsDynamicAnchor(c21) && this.dynamicAnchors.pop();
-    for (const h12 of guard_exports.Keys(c21)) r7(this, t10, "m", i21).call(this, c21[h12], false);
+  const c20 = e19;
+  if (!(!s29 && IsId(c20))) {
+    !s29 && IsDynamicAnchor(c20) && this.dynamicAnchors.pop();
+    for (const h12 of guard_exports.Keys(c20)) r7(this, t10, "m", i21).call(this, c20[h12], false);
   }
 }, _4 = function(e19) {
   this.ids.push(e19);
@@ -17999,14 +13665,14 @@ function v7(e19, t14) {
 }
 function E8(e19) {
   const t14 = new Stack(e19.Context(), e19.Schema()), n8 = new CheckContext();
-  return (c21) => CheckSchema(t14, n8, e19.Schema(), c21);
+  return (c20) => CheckSchema(t14, n8, e19.Schema(), c20);
 }
 function d14(e19, t14) {
   return environment_exports.CanEvaluate() ? v7(e19, t14) : E8(e19);
 }
 var EvaluateResult = class {
-  constructor(t14, n8, c21) {
-    this.isAccelerated = t14, this.code = n8, this.check = c21;
+  constructor(t14, n8, c20) {
+    this.isAccelerated = t14, this.code = n8, this.check = c20;
   }
   IsAccelerated() {
     return this.isAccelerated;
@@ -18019,8 +13685,8 @@ var EvaluateResult = class {
   }
 };
 var BuildResult = class {
-  constructor(t14, n8, c21, s29, a27, o19) {
-    this.context = t14, this.schema = n8, this.external = c21, this.functions = s29, this.entry = a27, this.useUnevaluated = o19;
+  constructor(t14, n8, c20, s29, a27, o19) {
+    this.context = t14, this.schema = n8, this.external = c20, this.functions = s29, this.entry = a27, this.useUnevaluated = o19;
   }
   Context() {
     return this.context;
@@ -18048,13 +13714,13 @@ var BuildResult = class {
 function Build(...e19) {
   const [t14, n8] = arguments_exports.Match(e19, { 2: (u21, l28) => [u21, l28], 1: (u21) => [{}, u21] });
   ResetExternal(), ResetFunctions();
-  const c21 = new Stack(t14, n8), s29 = new BuildContext(HasUnevaluated(t14, n8)), a27 = CreateFunction(c21, s29, n8, "value"), o19 = GetFunctions(), h12 = GetExternal();
+  const c20 = new Stack(t14, n8), s29 = new BuildContext(HasUnevaluated(t14, n8)), a27 = CreateFunction(c20, s29, n8, "value"), o19 = GetFunctions(), h12 = GetExternal();
   return new BuildResult(t14, n8, h12, o19, a27, s29.UseUnevaluated());
 }
 
 // node_modules/typebox/build/schema/errors.mjs
-function Errors(...c21) {
-  const [s29, e19, a27] = arguments_exports.Match(c21, { 3: (t14, o19, E12) => [t14, o19, E12], 2: (t14, o19) => [{}, t14, o19] }), m16 = new Stack(s29, e19), n8 = new ErrorContext(), i25 = ErrorSchema(m16, n8, "#", "", e19, a27), l28 = n8.GetErrors(), u21 = Get2(), p27 = l28.map((t14) => ({ ...t14, message: u21(t14) }));
+function Errors(...c20) {
+  const [s29, e19, a27] = arguments_exports.Match(c20, { 3: (t14, o19, E11) => [t14, o19, E11], 2: (t14, o19) => [{}, t14, o19] }), m16 = new Stack(s29, e19), n8 = new ErrorContext(), i25 = ErrorSchema(m16, n8, "#", "", e19, a27), l28 = n8.GetErrors(), u21 = Get2(), p27 = l28.map((t14) => ({ ...t14, message: u21(t14) }));
   return [i25, p27];
 }
 
@@ -18087,7 +13753,7 @@ function l25(t14) {
   return [r8(), e15(), `export function Check(value) { ${n8} }`];
 }
 function Code(...t14) {
-  const [n8, i25] = arguments_exports.Match(t14, { 2: (c21, u21) => [c21, u21], 1: (c21) => [{}, c21] }), o19 = Build(n8, i25), a27 = [...x16(o19), ...f29(o19), ...p23(o19), ...l25(o19)].join(`
+  const [n8, i25] = arguments_exports.Match(t14, { 2: (c20, u21) => [c20, u21], 1: (c20) => [{}, c20] }), o19 = Build(n8, i25), a27 = [...x16(o19), ...f29(o19), ...p23(o19), ...l25(o19)].join(`
 `);
   return { External: o19.External(), Code: a27 };
 }
@@ -18134,15 +13800,15 @@ __export(value_exports2, {
 });
 
 // node_modules/typebox/build/value/check/check.mjs
-function Check2(...c21) {
-  const [o19, r9, m16] = arguments_exports.Match(c21, { 3: (t14, e19, n8) => [t14, e19, n8], 2: (t14, e19) => [{}, t14, e19] });
+function Check2(...c20) {
+  const [o19, r9, m16] = arguments_exports.Match(c20, { 3: (t14, e19, n8) => [t14, e19, n8], 2: (t14, e19) => [{}, t14, e19] });
   return Check(o19, r9, m16);
 }
 
 // node_modules/typebox/build/value/errors/errors.mjs
 function Errors2(...t14) {
-  const [e19, s29, n8] = arguments_exports.Match(t14, { 3: (r9, o19, m16) => [r9, o19, m16], 2: (r9, o19) => [{}, r9, o19] }), [u21, c21] = Errors(e19, s29, n8);
-  return c21;
+  const [e19, s29, n8] = arguments_exports.Match(t14, { 3: (r9, o19, m16) => [r9, o19, m16], 2: (r9, o19) => [{}, r9, o19] }), [u21, c20] = Errors(e19, s29, n8);
+  return c20;
 }
 
 // node_modules/typebox/build/value/assert/assert.mjs
@@ -18151,8 +13817,8 @@ var AssertError = class extends Error {
     super(e19), Object.defineProperty(this, "cause", { value: { source: e19, errors: r9, value: t14 }, writable: false, configurable: false, enumerable: false });
   }
 };
-function Assert(...c21) {
-  const [e19, t14, r9] = arguments_exports.Match(c21, { 3: (o19, s29, n8) => [o19, s29, n8], 2: (o19, s29) => [{}, o19, s29] });
+function Assert(...c20) {
+  const [e19, t14, r9] = arguments_exports.Match(c20, { 3: (o19, s29, n8) => [o19, s29, n8], 2: (o19, s29) => [{}, o19, s29] });
   if (!Check2(e19, t14, r9)) throw new AssertError("Assert", r9, Errors2(e19, t14, r9));
 }
 
@@ -18650,20 +14316,20 @@ function Default(...r9) {
 // node_modules/typebox/build/value/pipeline/pipeline.mjs
 function Pipeline(r9) {
   return (...n8) => {
-    const [o19, u21, c21] = arguments_exports.Match(n8, { 3: (e19, t14, i25) => [e19, t14, i25], 2: (e19, t14) => [{}, e19, t14] });
-    return r9.reduce((e19, t14) => t14(o19, u21, e19), c21);
+    const [o19, u21, c20] = arguments_exports.Match(n8, { 3: (e19, t14, i25) => [e19, t14, i25], 2: (e19, t14) => [{}, e19, t14] });
+    return r9.reduce((e19, t14) => t14(o19, u21, e19), c20);
   };
 }
 
 // node_modules/typebox/build/value/codec/callback.mjs
-function t12(e19, c21, o19) {
-  return c21["~codec"].decode(o19);
+function t12(e19, c20, o19) {
+  return c20["~codec"].decode(o19);
 }
-function u15(e19, c21, o19) {
-  return c21["~codec"].encode(o19);
+function u15(e19, c20, o19) {
+  return c20["~codec"].encode(o19);
 }
-function Callback(e19, c21, o19, r9) {
-  return IsCodec(o19) ? guard_exports.IsEqual(e19, "Decode") ? t12(c21, o19, r9) : u15(c21, o19, r9) : r9;
+function Callback(e19, c20, o19, r9) {
+  return IsCodec(o19) ? guard_exports.IsEqual(e19, "Decode") ? t12(c20, o19, r9) : u15(c20, o19, r9) : r9;
 }
 
 // node_modules/typebox/build/value/codec/from_array.mjs
@@ -18863,7 +14529,7 @@ function f34(o19, r9) {
 }
 var s27 = /* @__PURE__ */ new Set();
 function HasCodec(...o19) {
-  const [r9, m16] = arguments_exports.Match(o19, { 2: (i25, c21) => [i25, c21], 1: (i25) => [{}, i25] });
+  const [r9, m16] = arguments_exports.Match(o19, { 2: (i25, c20) => [i25, c20], 1: (i25) => [{}, i25] });
   return s27.clear(), f34(r9, m16);
 }
 
@@ -19042,7 +14708,7 @@ function C12(t14, o19, r9) {
 }
 var Parser = Pipeline([(t14, o19, r9) => Clone2(r9), (t14, o19, r9) => Default(t14, o19, r9), (t14, o19, r9) => Convert(t14, o19, r9), (t14, o19, r9) => Clean(t14, o19, r9), (t14, o19, r9) => C12(t14, o19, r9)]);
 function Parse(...t14) {
-  const [o19, r9, e19] = arguments_exports.Match(t14, { 3: (m16, n8, c21) => [m16, n8, c21], 2: (m16, n8) => [{}, m16, n8] });
+  const [o19, r9, e19] = arguments_exports.Match(t14, { 3: (m16, n8, c20) => [m16, n8, c20], 2: (m16, n8) => [{}, m16, n8] });
   if (Check2(o19, r9, e19)) return e19;
   if (settings_exports.Get().correctiveParse) return Parser(o19, r9, e19);
   throw new ParseError(e19, Errors2(o19, r9, e19));
@@ -19166,8 +14832,8 @@ function FromObject12(s29, r9, o19) {
   if (!guard_exports.IsObjectNotArray(o19)) return Create2(s29, r9);
   const m16 = new Set(guard_exports.IsUndefined(r9.required) ? [] : r9.required), n8 = {};
   for (const [i25, t14] of guard_exports.Entries(r9.properties)) !m16.has(i25) && guard_exports.IsUndefined(o19[i25]) || (n8[i25] = i25 in o19 ? FromType17(s29, t14, o19[i25]) : Create2(s29, t14));
-  const c21 = guard_exports.Keys(r9.properties);
-  if (IsAdditionalProperties(r9) && guard_exports.IsObject(r9.additionalProperties)) for (const i25 of guard_exports.Keys(o19)) c21.includes(i25) || (n8[i25] = FromType17(s29, r9.additionalProperties, o19[i25]));
+  const c20 = guard_exports.Keys(r9.properties);
+  if (IsAdditionalProperties(r9) && guard_exports.IsObject(r9.additionalProperties)) for (const i25 of guard_exports.Keys(o19)) c20.includes(i25) || (n8[i25] = FromType17(s29, r9.additionalProperties, o19[i25]));
   return n8;
 }
 
@@ -19175,8 +14841,8 @@ function FromObject12(s29, r9, o19) {
 function FromRecord7(i25, e19, r9) {
   if (Check2(i25, e19, r9)) return r9;
   if (guard_exports.IsNull(r9) || !guard_exports.IsObject(r9) || guard_exports.IsArray(r9)) return Create2(i25, e19);
-  const m16 = new RegExp(RecordPattern(e19)), c21 = RecordValue(e19), s29 = /* @__PURE__ */ new Set(), n8 = {};
-  for (const [o19, d17] of guard_exports.Entries(r9)) m16.test(o19) && (n8[o19] = FromType17(i25, c21, d17), s29.add(o19));
+  const m16 = new RegExp(RecordPattern(e19)), c20 = RecordValue(e19), s29 = /* @__PURE__ */ new Set(), n8 = {};
+  for (const [o19, d17] of guard_exports.Entries(r9)) m16.test(o19) && (n8[o19] = FromType17(i25, c20, d17), s29.add(o19));
   if (IsAdditionalProperties(e19)) for (const o19 of guard_exports.Keys(r9)) s29.has(o19) || (n8[o19] = FromType17(i25, e19.additionalProperties, r9[o19]));
   return n8;
 }
@@ -19207,16 +14873,16 @@ function u19(t14, r9, e19) {
 }
 function h10(t14, r9, e19) {
   if (!(IsObject3(r9) && guard_exports.IsObject(e19))) return 0;
-  const c21 = guard_exports.Keys(e19);
+  const c20 = guard_exports.Keys(e19);
   return guard_exports.Entries(r9.properties).reduce((i25, [s29, n8]) => {
-    const a27 = IsLiteral(n8) && guard_exports.IsEqual(n8.const, e19[s29]) ? 100 : 0, m16 = Check2(t14, n8, e19[s29]) ? 10 : 0, l28 = c21.includes(s29) ? 1 : 0;
+    const a27 = IsLiteral(n8) && guard_exports.IsEqual(n8.const, e19[s29]) ? 100 : 0, m16 = Check2(t14, n8, e19[s29]) ? 10 : 0, l28 = c20.includes(s29) ? 1 : 0;
     return i25 + (a27 + m16 + l28);
   }, 0);
 }
 function UnionScoreSelect(t14, r9, e19) {
-  const c21 = r9.anyOf.map((s29) => u19(t14, s29, e19));
-  let [f36, i25] = [c21[0], 0];
-  for (const s29 of c21) {
+  const c20 = r9.anyOf.map((s29) => u19(t14, s29, e19));
+  let [f36, i25] = [c20[0], 0];
+  for (const s29 of c20) {
     const n8 = h10(t14, s29, e19);
     n8 > i25 && (f36 = s29, i25 = n8);
   }
@@ -19669,14 +15335,14 @@ function envApiKeyAuth(name, envVars) {
 }
 function lazyOAuth(input) {
   let flow;
-  const loaded = () => flow ??= input.load();
+  const loaded3 = () => flow ??= input.load();
   return {
     name: input.name,
     ...input.isSubscription === void 0 ? {} : { isSubscription: input.isSubscription },
     ...input.loginLabel === void 0 ? {} : { loginLabel: input.loginLabel },
-    login: async (...args) => (await loaded()).login(...args),
-    refresh: async (...args) => (await loaded()).refresh(...args),
-    toAuth: async (...args) => (await loaded()).toAuth(...args)
+    login: async (...args) => (await loaded3()).login(...args),
+    refresh: async (...args) => (await loaded3()).refresh(...args),
+    toAuth: async (...args) => (await loaded3()).toAuth(...args)
   };
 }
 
@@ -20631,9 +16297,9 @@ function streamThroughDaemon(services, model, context, options, simple, api) {
   );
   return stream;
 }
-function lazyApi(load) {
-  let loaded;
-  const through = (name) => (model, context, options) => lazyStream(model, async () => (await (loaded ??= load()))[name](model, context, options), void 0, options?.signal);
+function lazyApi(load3) {
+  let loaded3;
+  const through = (name) => (model, context, options) => lazyStream(model, async () => (await (loaded3 ??= load3()))[name](model, context, options), void 0, options?.signal);
   return { stream: through("stream"), streamSimple: through("streamSimple") };
 }
 function lazyStream(model, setup, observer, signal) {
@@ -21199,12 +16865,12 @@ function rgbColor(r9, g17, b12) {
   checkRange("b", b12, 255);
   return { kind: "rgb", r: r9, g: g17, b: b12 };
 }
-function oklchColor(l28, c21, h12) {
+function oklchColor(l28, c20, h12) {
   checkRange("l", l28, 1);
-  checkFinite("c", c21);
-  if (c21 < 0) throw new Error(`c must not be negative: ${c21}`);
+  checkFinite("c", c20);
+  if (c20 < 0) throw new Error(`c must not be negative: ${c20}`);
   checkFinite("h", h12);
-  return { kind: "oklch", l: l28, c: c21, h: (h12 % 360 + 360) % 360 };
+  return { kind: "oklch", l: l28, c: c20, h: (h12 % 360 + 360) % 360 };
 }
 function parseColor(value) {
   if (typeof value === "number") return indexedColor(value);
@@ -21273,10 +16939,10 @@ function rgbToOklab({ r: r9, g: g17, b: b12 }) {
     b: 0.0259040371 * long + 0.7827717662 * medium - 0.808675766 * short
   };
 }
-function oklchToLinear({ l: l28, c: c21, h: h12 }) {
+function oklchToLinear({ l: l28, c: c20, h: h12 }) {
   const angle = h12 * Math.PI / 180;
-  const a27 = c21 * Math.cos(angle);
-  const b12 = c21 * Math.sin(angle);
+  const a27 = c20 * Math.cos(angle);
+  const b12 = c20 * Math.sin(angle);
   const long = (l28 + 0.3963377774 * a27 + 0.2158037573 * b12) ** 3;
   const medium = (l28 - 0.1055613458 * a27 - 0.0638541728 * b12) ** 3;
   const short = (l28 - 0.0894841775 * a27 - 1.291485548 * b12) ** 3;
@@ -21809,38 +17475,38 @@ function getLastAssistantUsage(entries) {
 }
 var CUT_ROLES = /* @__PURE__ */ new Set(["user", "assistant", "bashExecution", "custom", "branchSummary", "compactionSummary"]);
 var TURN_START_ROLES = /* @__PURE__ */ new Set(["user", "bashExecution", "custom", "branchSummary"]);
-function roleOf(entry, read) {
-  return entry && read(entry)[0]?.role;
+function roleOf(entry) {
+  return entry && sessionEntryToContextMessages(entry)[0]?.role;
 }
 function findTurnStartIndex(entries, entryIndex, startIndex) {
   for (let index = entryIndex; index >= startIndex; index -= 1) {
-    const role = roleOf(entries[index], sessionEntryToContextMessages);
+    const role = roleOf(entries[index]);
     if (role !== void 0 && TURN_START_ROLES.has(role)) return index;
   }
   return -1;
 }
 function findCutPoint(entries, startIndex, endIndex, keepRecentTokens) {
-  const read = editedMessages(entries);
   const cuts = [];
   for (let index = startIndex; index < endIndex; index += 1) {
-    const role2 = roleOf(entries[index], read);
+    const role2 = roleOf(entries[index]);
     if (role2 !== void 0 && CUT_ROLES.has(role2) && entries[index]?.type !== "compaction") cuts.push(index);
   }
   if (cuts.length === 0) return { firstKeptEntryIndex: startIndex, turnStartIndex: -1, isSplitTurn: false };
   let at2 = cuts[0];
   let tokens = 0;
   for (let index = endIndex - 1; index >= startIndex; index -= 1) {
-    for (const message of read(entries[index])) tokens += estimateTokens(message);
-    if (tokens < keepRecentTokens) continue;
-    at2 = cuts.find((cut2) => cut2 >= index) ?? at2;
+    const own = sessionEntryToContextMessages(entries[index]).reduce((sum, message) => sum + estimateTokens(message), 0);
+    tokens += own;
+    if (own === 0 || tokens < keepRecentTokens) continue;
+    at2 = cuts.find((cut2) => cut2 >= index) ?? cuts.at(-1);
     break;
   }
   while (at2 > startIndex) {
     const before = entries[at2 - 1];
-    if (before.type === "compaction" || read(before).length > 0) break;
+    if (before.type === "compaction" || roleOf(before) !== void 0) break;
     at2 -= 1;
   }
-  const role = roleOf(entries[at2], read);
+  const role = roleOf(entries[at2]);
   const isTurnStart = role !== void 0 && TURN_START_ROLES.has(role);
   const turnStartIndex = isTurnStart ? -1 : findTurnStartIndex(entries, at2, startIndex);
   return { firstKeptEntryIndex: at2, turnStartIndex, isSplitTurn: turnStartIndex !== -1 };
@@ -23563,8 +19229,15 @@ function createEventBus() {
   };
 }
 
+// lazy:yaml
+import { createRequire as createRequire2 } from "node:module";
+var loaded;
+var load = () => loaded ??= createRequire2(import.meta.url)("./yaml.cjs");
+function parse(...args) {
+  return new.target ? Reflect.construct(load().parse, args) : load().parse(...args);
+}
+
 // src/modules/coding_agent/frontmatter.ts
-var import_yaml = __toESM(require_dist2(), 1);
 var FENCE = "---";
 function split(content) {
   const text2 = content.replace(/^\ufeff/, "").replace(/\r\n?/g, "\n");
@@ -23576,7 +19249,7 @@ ${FENCE}`, FENCE.length) : -1;
 }
 function parseFrontmatter(content) {
   const { yaml, body } = split(content);
-  const frontmatter = yaml === void 0 ? {} : (0, import_yaml.parse)(yaml) ?? {};
+  const frontmatter = yaml === void 0 ? {} : parse(yaml) ?? {};
   return { frontmatter, body };
 }
 function stripFrontmatter(content) {
@@ -25013,7 +20686,9 @@ var OutputBuffer = class {
     const omitted = this.#bytes - STRUCTURED_BYTES;
     const head = this.#head.slice(0, half);
     return { output: `${head}
+
 [... ${omitted} bytes omitted ...]
+
 ${this.#tailLong}`, truncated: true };
   }
 };
@@ -25049,7 +20724,7 @@ ${params.command}` : params.command;
   const update = () => {
     timer = void 0;
     const shown = buffer.shown();
-    const details2 = shown.truncated ? { truncation: shown, fullOutputPath: buffer.path } : void 0;
+    const details2 = shown.truncated ? { truncation: shown, fullOutputPath: buffer.path } : {};
     onUpdate?.(textResult(shown.content, details2));
   };
   onUpdate?.({ content: [], details: void 0 });
@@ -25077,19 +20752,22 @@ ${params.command}` : params.command;
   }
   finish3();
   const { text: text2, details } = outputText(buffer, "(no output)");
+  if (exitCode === null) throw new Error(`${text2}
+
+Command terminated without an exit code`);
   const structured = buffer.structured();
   const structuredContent = {
     output: structured.output,
     truncated: structured.truncated,
-    ...buffer.path === void 0 ? {} : { full_output_path: buffer.path },
-    exit_code: exitCode ?? 1,
+    ...structured.truncated ? { full_output_path: buffer.path } : {},
+    exit_code: exitCode,
     wall_time_seconds: (performance.now() - started) / 1e3
   };
   if (exitCode === 0) return { ...textResult(text2, details), structuredContent };
   return {
     ...textResult(`${text2}
 
-Command exited with code ${exitCode ?? "unknown"}`, details),
+Command exited with code ${exitCode}`, details),
     structuredContent,
     isError: true
   };
@@ -25136,231 +20814,15 @@ function resolveToolPath(given, cwd) {
 // src/modules/coding_agent/tools/run_files.ts
 import { dirname as dirname4, isAbsolute as isAbsolute2, join as join7, relative } from "node:path";
 
-// node_modules/diff/libesm/diff/base.js
-var j6 = class {
-  diff(e19, n8, t14 = {}) {
-    let s29;
-    typeof t14 == "function" ? (s29 = t14, t14 = {}) : "callback" in t14 && (s29 = t14.callback);
-    const d17 = this.castInput(e19, t14), u21 = this.castInput(n8, t14), a27 = this.removeEmpty(this.tokenize(d17, t14)), r9 = this.removeEmpty(this.tokenize(u21, t14));
-    return this.diffWithOptionsObj(a27, r9, t14, s29);
-  }
-  diffWithOptionsObj(e19, n8, t14, s29) {
-    var d17;
-    const u21 = (i25) => {
-      if (i25 = this.postProcess(i25, t14), s29) {
-        setTimeout(function() {
-          s29(i25);
-        }, 0);
-        return;
-      } else return i25;
-    }, a27 = n8.length, r9 = e19.length;
-    let l28 = 1, o19 = a27 + r9;
-    t14.maxEditLength != null && (o19 = Math.min(o19, t14.maxEditLength));
-    const h12 = (d17 = t14.timeout) !== null && d17 !== void 0 ? d17 : 1 / 0, P7 = Date.now() + h12, c21 = [{ oldPos: -1, lastComponent: void 0 }];
-    let m16 = this.extractCommon(c21[0], n8, e19, 0, t14);
-    if (c21[0].oldPos + 1 >= r9 && m16 + 1 >= a27) return u21(this.buildValues(c21[0].lastComponent, n8, e19));
-    let g17 = -1 / 0, v9 = 1 / 0;
-    const L10 = () => {
-      for (let i25 = Math.max(g17, -l28); i25 <= Math.min(v9, l28); i25 += 2) {
-        let f36;
-        const C15 = c21[i25 - 1], p27 = c21[i25 + 1];
-        C15 && (c21[i25 - 1] = void 0);
-        let x17 = false;
-        if (p27) {
-          const E12 = p27.oldPos - i25;
-          x17 = p27 && 0 <= E12 && E12 < a27;
-        }
-        const w7 = C15 && C15.oldPos + 1 < r9;
-        if (!x17 && !w7) {
-          c21[i25] = void 0;
-          continue;
-        }
-        if (!w7 || x17 && C15.oldPos < p27.oldPos ? f36 = this.addToPath(p27, true, false, 0, t14) : f36 = this.addToPath(C15, false, true, 1, t14), m16 = this.extractCommon(f36, n8, e19, i25, t14), f36.oldPos + 1 >= r9 && m16 + 1 >= a27) return u21(this.buildValues(f36.lastComponent, n8, e19)) || true;
-        c21[i25] = f36, f36.oldPos + 1 >= r9 && (v9 = Math.min(v9, i25 - 1)), m16 + 1 >= a27 && (g17 = Math.max(g17, i25 + 1));
-      }
-      l28++;
-    };
-    if (s29) (function i25() {
-      setTimeout(function() {
-        if (l28 > o19 || Date.now() > P7) return s29(void 0);
-        L10() || i25();
-      }, 0);
-    })();
-    else for (; l28 <= o19 && Date.now() <= P7; ) {
-      const i25 = L10();
-      if (i25) return i25;
-    }
-  }
-  addToPath(e19, n8, t14, s29, d17) {
-    const u21 = e19.lastComponent;
-    return u21 && !d17.oneChangePerToken && u21.added === n8 && u21.removed === t14 ? { oldPos: e19.oldPos + s29, lastComponent: { count: u21.count + 1, added: n8, removed: t14, previousComponent: u21.previousComponent } } : { oldPos: e19.oldPos + s29, lastComponent: { count: 1, added: n8, removed: t14, previousComponent: u21 } };
-  }
-  extractCommon(e19, n8, t14, s29, d17) {
-    const u21 = n8.length, a27 = t14.length;
-    let r9 = e19.oldPos, l28 = r9 - s29, o19 = 0;
-    for (; l28 + 1 < u21 && r9 + 1 < a27 && this.equals(t14[r9 + 1], n8[l28 + 1], d17); ) l28++, r9++, o19++, d17.oneChangePerToken && (e19.lastComponent = { count: 1, previousComponent: e19.lastComponent, added: false, removed: false });
-    return o19 && !d17.oneChangePerToken && (e19.lastComponent = { count: o19, previousComponent: e19.lastComponent, added: false, removed: false }), e19.oldPos = r9, l28;
-  }
-  equals(e19, n8, t14) {
-    return t14.comparator ? t14.comparator(e19, n8) : e19 === n8 || !!t14.ignoreCase && e19.toLowerCase() === n8.toLowerCase();
-  }
-  removeEmpty(e19) {
-    const n8 = [];
-    for (let t14 = 0; t14 < e19.length; t14++) e19[t14] && n8.push(e19[t14]);
-    return n8;
-  }
-  castInput(e19, n8) {
-    return e19;
-  }
-  tokenize(e19, n8) {
-    return Array.from(e19);
-  }
-  join(e19) {
-    return e19.join("");
-  }
-  postProcess(e19, n8) {
-    return e19;
-  }
-  get useLongestToken() {
-    return false;
-  }
-  buildValues(e19, n8, t14) {
-    const s29 = [];
-    let d17;
-    for (; e19; ) s29.push(e19), d17 = e19.previousComponent, delete e19.previousComponent, e19 = d17;
-    s29.reverse();
-    const u21 = s29.length;
-    let a27 = 0, r9 = 0, l28 = 0;
-    for (; a27 < u21; a27++) {
-      const o19 = s29[a27];
-      if (o19.removed) o19.value = this.join(t14.slice(l28, l28 + o19.count)), l28 += o19.count;
-      else {
-        if (!o19.added && this.useLongestToken) {
-          let h12 = n8.slice(r9, r9 + o19.count);
-          h12 = h12.map(function(P7, c21) {
-            const m16 = t14[l28 + c21];
-            return m16.length > P7.length ? m16 : P7;
-          }), o19.value = this.join(h12);
-        } else o19.value = this.join(n8.slice(r9, r9 + o19.count));
-        r9 += o19.count, o19.added || (l28 += o19.count);
-      }
-    }
-    return s29;
-  }
-};
-
-// node_modules/diff/libesm/diff/line.js
-var c20 = class extends j6 {
-  constructor() {
-    super(...arguments), this.tokenize = tokenize;
-  }
-  equals(n8, e19, i25) {
-    return i25.ignoreWhitespace ? ((!i25.newlineIsToken || !n8.includes(`
-`)) && (n8 = n8.trim()), (!i25.newlineIsToken || !e19.includes(`
-`)) && (e19 = e19.trim())) : i25.ignoreNewlineAtEof && !i25.newlineIsToken && (n8.endsWith(`
-`) && (n8 = n8.slice(0, -1)), e19.endsWith(`
-`) && (e19 = e19.slice(0, -1))), super.equals(n8, e19, i25);
-  }
-};
-var lineDiff = new c20();
-function diffLines(r9, n8, e19) {
-  return lineDiff.diff(r9, n8, e19);
+// lazy:diff
+import { createRequire as createRequire3 } from "node:module";
+var loaded2;
+var load2 = () => loaded2 ??= createRequire3(import.meta.url)("./diff.cjs");
+function createTwoFilesPatch(...args) {
+  return new.target ? Reflect.construct(load2().createTwoFilesPatch, args) : load2().createTwoFilesPatch(...args);
 }
-function tokenize(r9, n8) {
-  n8.stripTrailingCr && (r9 = r9.replace(/\r\n/g, `
-`));
-  const e19 = [], i25 = r9.split(/(\n|\r\n)/);
-  i25[i25.length - 1] || i25.pop();
-  for (let s29 = 0; s29 < i25.length; s29++) {
-    const f36 = i25[s29];
-    s29 % 2 && !n8.newlineIsToken ? e19[e19.length - 1] += f36 : e19.push(f36);
-  }
-  return e19;
-}
-
-// node_modules/diff/libesm/patch/create.js
-var INCLUDE_HEADERS = { includeIndex: true, includeUnderline: true, includeFileHeaders: true };
-function structuredPatch(e19, s29, n8, c21, r9, f36, l28) {
-  let i25;
-  l28 ? typeof l28 == "function" ? i25 = { callback: l28 } : i25 = l28 : i25 = {}, typeof i25.context > "u" && (i25.context = 4);
-  const w7 = i25.context;
-  if (i25.newlineIsToken) throw new Error("newlineIsToken may not be used with patch-generation functions, only with diffing functions");
-  if (i25.callback) {
-    const { callback: d17 } = i25;
-    diffLines(n8, c21, Object.assign(Object.assign({}, i25), { callback: (k9) => {
-      const x17 = p27(k9);
-      d17(x17);
-    } }));
-  } else return p27(diffLines(n8, c21, i25));
-  function p27(d17) {
-    if (!d17) return;
-    d17.push({ value: "", lines: [] });
-    function k9(o19) {
-      return o19.map(function(t14) {
-        return " " + t14;
-      });
-    }
-    const x17 = [];
-    let g17 = 0, b12 = 0, h12 = [], m16 = 1, L10 = 1;
-    for (let o19 = 0; o19 < d17.length; o19++) {
-      const t14 = d17[o19], u21 = t14.lines || E11(t14.value);
-      if (t14.lines = u21, t14.added || t14.removed) {
-        if (!g17) {
-          const a27 = d17[o19 - 1];
-          g17 = m16, b12 = L10, a27 && (h12 = w7 > 0 ? k9(a27.lines.slice(-w7)) : [], g17 -= h12.length, b12 -= h12.length);
-        }
-        for (const a27 of u21) h12.push((t14.added ? "+" : "-") + a27);
-        t14.added ? L10 += u21.length : m16 += u21.length;
-      } else {
-        if (g17) if (u21.length <= w7 * 2 && o19 < d17.length - 2) for (const a27 of k9(u21)) h12.push(a27);
-        else {
-          const a27 = Math.min(u21.length, w7);
-          for (const y13 of k9(u21.slice(0, a27))) h12.push(y13);
-          const H4 = { oldStart: g17, oldLines: m16 - g17 + a27, newStart: b12, newLines: L10 - b12 + a27, lines: h12 };
-          x17.push(H4), g17 = 0, b12 = 0, h12 = [];
-        }
-        m16 += u21.length, L10 += u21.length;
-      }
-    }
-    for (const o19 of x17) for (let t14 = 0; t14 < o19.lines.length; t14++) o19.lines[t14].endsWith(`
-`) ? o19.lines[t14] = o19.lines[t14].slice(0, -1) : (o19.lines.splice(t14 + 1, 0, "\\ No newline at end of file"), t14++);
-    return { oldFileName: e19, newFileName: s29, oldHeader: r9, newHeader: f36, hunks: x17 };
-  }
-}
-function formatPatch(e19, s29) {
-  if (s29 || (s29 = INCLUDE_HEADERS), Array.isArray(e19)) {
-    if (e19.length > 1 && !s29.includeFileHeaders) throw new Error("Cannot omit file headers on a multi-file patch. (The result would be unparseable; how would a tool trying to apply the patch know which changes are to which file?)");
-    return e19.map((c21) => formatPatch(c21, s29)).join(`
-`);
-  }
-  const n8 = [];
-  s29.includeIndex && e19.oldFileName == e19.newFileName && n8.push("Index: " + e19.oldFileName), s29.includeUnderline && n8.push("==================================================================="), s29.includeFileHeaders && (n8.push("--- " + e19.oldFileName + (typeof e19.oldHeader > "u" ? "" : "	" + e19.oldHeader)), n8.push("+++ " + e19.newFileName + (typeof e19.newHeader > "u" ? "" : "	" + e19.newHeader)));
-  for (let c21 = 0; c21 < e19.hunks.length; c21++) {
-    const r9 = e19.hunks[c21];
-    r9.oldLines === 0 && (r9.oldStart -= 1), r9.newLines === 0 && (r9.newStart -= 1), n8.push("@@ -" + r9.oldStart + "," + r9.oldLines + " +" + r9.newStart + "," + r9.newLines + " @@");
-    for (const f36 of r9.lines) n8.push(f36);
-  }
-  return n8.join(`
-`) + `
-`;
-}
-function createTwoFilesPatch(e19, s29, n8, c21, r9, f36, l28) {
-  if (typeof l28 == "function" && (l28 = { callback: l28 }), l28?.callback) {
-    const { callback: i25 } = l28;
-    structuredPatch(e19, s29, n8, c21, r9, f36, Object.assign(Object.assign({}, l28), { callback: (w7) => {
-      i25(w7 ? formatPatch(w7, l28.headerOptions) : void 0);
-    } }));
-  } else {
-    const i25 = structuredPatch(e19, s29, n8, c21, r9, f36, l28);
-    return i25 ? formatPatch(i25, l28?.headerOptions) : void 0;
-  }
-}
-function E11(e19) {
-  const s29 = e19.endsWith(`
-`), n8 = e19.split(`
-`).map((c21) => c21 + `
-`);
-  return s29 ? n8.pop() : n8.push(n8.pop().slice(0, -1)), n8;
+function diffLines(...args) {
+  return new.target ? Reflect.construct(load2().diffLines, args) : load2().diffLines(...args);
 }
 
 // src/modules/coding_agent/tools/edit_text.ts
@@ -25806,8 +21268,7 @@ async function runFind(cwd, operations, params, signal) {
   if (found.length === 0) return textResult("No files found matching pattern");
   const lines = found.slice(0, limit).map((path) => isAbsolute2(path) ? relative(folder, path) + (path.endsWith("/") ? "/" : "") : path).map((path) => path.replaceAll("\\", "/"));
   if (found.length <= limit) return listing(lines, [], {});
-  const notice2 = `${limit} results limit reached. Use limit=${limit * 2} for more, or refine pattern`;
-  return listing(lines, [notice2], { resultLimitReached: limit });
+  return listing(lines, [`${limit} results limit reached`], { resultLimitReached: limit });
 }
 
 // src/modules/coding_agent/tools/create.ts
@@ -26345,9 +21806,9 @@ function ge(r9) {
 }
 function ke(r9, e19) {
   let t14 = r9.replace(f35.findPipe, (i25, a27, l28) => {
-    let c21 = false, o19 = a27;
-    for (; --o19 >= 0 && l28[o19] === "\\"; ) c21 = !c21;
-    return c21 ? "|" : " |";
+    let c20 = false, o19 = a27;
+    for (; --o19 >= 0 && l28[o19] === "\\"; ) c20 = !c20;
+    return c20 ? "|" : " |";
   }), s29 = t14.split(f35.splitPipe), n8 = 0;
   if (s29[0].trim() || s29.shift(), s29.length > 0 && !s29.at(-1)?.trim() && s29.pop(), e19) if (s29.length > e19) s29.splice(e19);
   else for (; s29.length < e19; ) s29.push("");
@@ -26390,19 +21851,19 @@ function kt(r9, e19 = 0) {
   return s29;
 }
 function fe(r9, e19, t14, s29, n8) {
-  let i25 = e19.href, a27 = e19.title || null, l28 = r9[1].replace(n8.other.outputLinkReplace, "$1"), c21 = r9[0].charAt(0) === "!";
+  let i25 = e19.href, a27 = e19.title || null, l28 = r9[1].replace(n8.other.outputLinkReplace, "$1"), c20 = r9[0].charAt(0) === "!";
   s29.state.inLink = true;
   let o19 = s29.state.linkEmitted, p27 = s29.state.inRawBlock;
   s29.state.linkEmitted = false;
   let h12 = s29.inlineTokens(l28), g17 = s29.state.linkEmitted;
-  if (s29.state.linkEmitted = o19, s29.state.inLink = false, !c21) {
+  if (s29.state.linkEmitted = o19, s29.state.inLink = false, !c20) {
     if (g17) {
       s29.state.inRawBlock = p27;
       return;
     }
     s29.state.linkEmitted = true;
   }
-  return { type: c21 ? "image" : "link", raw: t14, href: i25, title: a27, text: l28, tokens: h12 };
+  return { type: c20 ? "image" : "link", raw: t14, href: i25, title: a27, text: l28, tokens: h12 };
 }
 function dt(r9, e19, t14) {
   let s29 = r9.match(t14.other.indentCodeCompensation);
@@ -26466,11 +21927,11 @@ var q8 = class {
 `).split(`
 `), s29 = "", n8 = "", i25 = [];
       for (; t14.length > 0; ) {
-        let a27 = false, l28 = [], c21;
-        for (c21 = 0; c21 < t14.length; c21++) if (this.rules.other.blockquoteStart.test(t14[c21])) l28.push(t14[c21]), a27 = true;
-        else if (!a27) l28.push(t14[c21]);
+        let a27 = false, l28 = [], c20;
+        for (c20 = 0; c20 < t14.length; c20++) if (this.rules.other.blockquoteStart.test(t14[c20])) l28.push(t14[c20]), a27 = true;
+        else if (!a27) l28.push(t14[c20]);
         else break;
-        t14 = t14.slice(c21);
+        t14 = t14.slice(c20);
         let o19 = l28.join(`
 `), p27 = o19.replace(this.rules.other.blockquoteSetextReplace, `
     $1`).replace(this.rules.other.blockquoteSetextReplace2, "");
@@ -26507,28 +21968,28 @@ ${d17}`, n8 = n8.substring(0, n8.length - x17.text.length) + L10.text;
       t14 = s29 ? `\\d{1,9}\\${t14.slice(-1)}` : `\\${t14}`, this.options.pedantic && (t14 = s29 ? t14 : "[*+-]");
       let i25 = this.rules.other.listItemRegex(t14), a27 = false;
       for (; r9; ) {
-        let c21 = false, o19 = "", p27 = "";
+        let c20 = false, o19 = "", p27 = "";
         if (!(e19 = i25.exec(r9)) || this.rules.block.hr.test(r9)) break;
         o19 = e19[0], r9 = r9.substring(o19.length);
         let h12 = kt(e19[2].split(`
 `, 1)[0], e19[1].length), g17 = r9.split(`
 `, 1)[0], x17 = !h12.trim(), d17 = 0;
         if (this.options.pedantic ? (d17 = 2, p27 = h12.trimStart()) : x17 ? d17 = e19[1].length + 1 : (d17 = h12.search(this.rules.other.nonSpaceChar), d17 = d17 > 4 ? 1 : d17, p27 = h12.slice(d17), d17 += e19[1].length), x17 && this.rules.other.blankLine.test(g17) && (o19 += g17 + `
-`, r9 = r9.substring(g17.length + 1), c21 = true), !c21) {
+`, r9 = r9.substring(g17.length + 1), c20 = true), !c20) {
           let m16 = this.rules.other.nextBulletRegex(d17), L10 = this.rules.other.hrRegex(d17), V2 = this.rules.other.fencesBeginRegex(d17), Y = this.rules.other.headingBeginRegex(d17), we = this.rules.other.htmlBeginRegex(d17), me = this.rules.other.blockquoteBeginRegex(d17);
           for (; r9; ) {
-            let j7 = r9.split(`
-`, 1)[0], E12;
-            if (g17 = j7, this.options.pedantic ? (g17 = g17.replace(this.rules.other.listReplaceNesting, "  "), E12 = g17) : E12 = g17.replace(this.rules.other.tabCharGlobal, "    "), V2.test(g17) || Y.test(g17) || we.test(g17) || me.test(g17) || m16.test(g17) || L10.test(g17)) break;
-            if (E12.search(this.rules.other.nonSpaceChar) >= d17 || !g17.trim()) p27 += `
-` + E12.slice(d17);
+            let j6 = r9.split(`
+`, 1)[0], E11;
+            if (g17 = j6, this.options.pedantic ? (g17 = g17.replace(this.rules.other.listReplaceNesting, "  "), E11 = g17) : E11 = g17.replace(this.rules.other.tabCharGlobal, "    "), V2.test(g17) || Y.test(g17) || we.test(g17) || me.test(g17) || m16.test(g17) || L10.test(g17)) break;
+            if (E11.search(this.rules.other.nonSpaceChar) >= d17 || !g17.trim()) p27 += `
+` + E11.slice(d17);
             else {
               if (x17 || h12.replace(this.rules.other.tabCharGlobal, "    ").search(this.rules.other.nonSpaceChar) >= 4 || V2.test(h12) || Y.test(h12) || L10.test(h12)) break;
               p27 += `
 ` + g17;
             }
-            x17 = !g17.trim(), o19 += j7 + `
-`, r9 = r9.substring(j7.length + 1), h12 = E12.slice(d17);
+            x17 = !g17.trim(), o19 += j6 + `
+`, r9 = r9.substring(j6.length + 1), h12 = E11.slice(d17);
           }
         }
         n8.loose || (a27 ? n8.loose = true : this.rules.other.doubleBlankLine.test(o19) && (a27 = true)), n8.items.push({ type: "list_item", raw: o19, task: !!this.options.gfm && this.rules.other.listIsTask.test(p27), loose: false, text: p27, tokens: [] }), n8.raw += o19;
@@ -26537,28 +21998,28 @@ ${d17}`, n8 = n8.substring(0, n8.length - x17.text.length) + L10.text;
       if (l28) l28.raw = l28.raw.trimEnd(), l28.text = l28.text.trimEnd();
       else return;
       n8.raw = n8.raw.trimEnd();
-      for (let c21 of n8.items) if (this.lexer.state.top = false, c21.tokens = this.lexer.blockTokens(c21.text, []), !n8.loose) {
-        let o19 = c21.tokens.filter((h12) => h12.type === "space"), p27 = o19.length > 0 && o19.some((h12) => this.rules.other.anyLine.test(h12.raw));
+      for (let c20 of n8.items) if (this.lexer.state.top = false, c20.tokens = this.lexer.blockTokens(c20.text, []), !n8.loose) {
+        let o19 = c20.tokens.filter((h12) => h12.type === "space"), p27 = o19.length > 0 && o19.some((h12) => this.rules.other.anyLine.test(h12.raw));
         n8.loose = p27;
       }
-      for (let c21 of n8.items) {
-        let o19 = c21.tokens[0];
-        if (c21.task && (o19?.type === "text" || o19?.type === "paragraph")) {
-          c21.text = c21.text.replace(this.rules.other.listReplaceTask, ""), o19.raw = o19.raw.replace(this.rules.other.listReplaceTask, ""), o19.text = o19.text.replace(this.rules.other.listReplaceTask, "");
+      for (let c20 of n8.items) {
+        let o19 = c20.tokens[0];
+        if (c20.task && (o19?.type === "text" || o19?.type === "paragraph")) {
+          c20.text = c20.text.replace(this.rules.other.listReplaceTask, ""), o19.raw = o19.raw.replace(this.rules.other.listReplaceTask, ""), o19.text = o19.text.replace(this.rules.other.listReplaceTask, "");
           for (let h12 = this.lexer.inlineQueue.length - 1; h12 >= 0; h12--) if (this.rules.other.listIsTask.test(this.lexer.inlineQueue[h12].src)) {
             this.lexer.inlineQueue[h12].src = this.lexer.inlineQueue[h12].src.replace(this.rules.other.listReplaceTask, "");
             break;
           }
-          let p27 = this.rules.other.listTaskCheckbox.exec(c21.raw);
+          let p27 = this.rules.other.listTaskCheckbox.exec(c20.raw);
           if (p27) {
             let h12 = { type: "checkbox", raw: p27[0] + " ", checked: p27[0] !== "[ ]" };
-            c21.checked = h12.checked, n8.loose ? c21.tokens[0] && ["paragraph", "text"].includes(c21.tokens[0].type) && "tokens" in c21.tokens[0] && c21.tokens[0].tokens ? (c21.tokens[0].raw = h12.raw + c21.tokens[0].raw, c21.tokens[0].text = h12.raw + c21.tokens[0].text, c21.tokens[0].tokens.unshift(h12)) : c21.tokens.unshift({ type: "paragraph", raw: h12.raw, text: h12.raw, tokens: [h12] }) : c21.tokens.unshift(h12);
+            c20.checked = h12.checked, n8.loose ? c20.tokens[0] && ["paragraph", "text"].includes(c20.tokens[0].type) && "tokens" in c20.tokens[0] && c20.tokens[0].tokens ? (c20.tokens[0].raw = h12.raw + c20.tokens[0].raw, c20.tokens[0].text = h12.raw + c20.tokens[0].text, c20.tokens[0].tokens.unshift(h12)) : c20.tokens.unshift({ type: "paragraph", raw: h12.raw, text: h12.raw, tokens: [h12] }) : c20.tokens.unshift(h12);
           }
-        } else c21.task && (c21.task = false);
+        } else c20.task && (c20.task = false);
       }
-      if (n8.loose) for (let c21 of n8.items) {
-        c21.loose = true;
-        for (let o19 of c21.tokens) o19.type === "text" && (o19.type = "paragraph");
+      if (n8.loose) for (let c20 of n8.items) {
+        c20.loose = true;
+        for (let o19 of c20.tokens) o19.type === "text" && (o19.type = "paragraph");
       }
       return n8;
     }
@@ -26587,7 +22048,7 @@ ${d17}`, n8 = n8.substring(0, n8.length - x17.text.length) + L10.text;
     if (t14.length === s29.length) {
       for (let a27 of s29) this.rules.other.tableAlignRight.test(a27) ? i25.align.push("right") : this.rules.other.tableAlignCenter.test(a27) ? i25.align.push("center") : this.rules.other.tableAlignLeft.test(a27) ? i25.align.push("left") : i25.align.push(null);
       for (let a27 = 0; a27 < t14.length; a27++) i25.header.push({ text: t14[a27], tokens: this.lexer.inline(t14[a27]), header: true, align: i25.align[a27] });
-      for (let a27 of n8) i25.rows.push(ke(a27, i25.header.length).map((l28, c21) => ({ text: l28, tokens: this.lexer.inline(l28), header: false, align: i25.align[c21] })));
+      for (let a27 of n8) i25.rows.push(ke(a27, i25.header.length).map((l28, c20) => ({ text: l28, tokens: this.lexer.inline(l28), header: false, align: i25.align[c20] })));
       return i25;
     }
   }
@@ -26657,7 +22118,7 @@ ${d17}`, n8 = n8.substring(0, n8.length - x17.text.length) + L10.text;
   emStrong(r9, e19, t14 = "") {
     let s29 = this.rules.inline.emStrongLDelim.exec(r9);
     if (!(!s29 || !s29[1] && !s29[2] && !s29[3] && !s29[4] || s29[4] && t14.match(this.rules.other.unicodeAlphaNumeric)) && (!(s29[1] || s29[3]) || !t14 || this.rules.inline.punctuation.exec(t14))) {
-      let n8 = [...s29[0]].length - 1, i25, a27, l28 = n8, c21 = 0, o19 = s29[0][0], p27 = t14 === o19, h12 = o19 === "*" ? this.rules.inline.emStrongRDelimAst : this.rules.inline.emStrongRDelimUnd;
+      let n8 = [...s29[0]].length - 1, i25, a27, l28 = n8, c20 = 0, o19 = s29[0][0], p27 = t14 === o19, h12 = o19 === "*" ? this.rules.inline.emStrongRDelimAst : this.rules.inline.emStrongRDelimUnd;
       for (h12.lastIndex = 0, e19 = e19.slice(-1 * r9.length + n8); (s29 = h12.exec(e19)) !== null; ) {
         if (i25 = s29[1] || s29[2] || s29[3] || s29[4] || s29[5] || s29[6], !i25) continue;
         if (a27 = [...i25].length, s29[3] || s29[4]) {
@@ -26665,13 +22126,13 @@ ${d17}`, n8 = n8.substring(0, n8.length - x17.text.length) + L10.text;
           continue;
         } else if (s29[5] || s29[6]) {
           if (n8 % 3 && !((n8 + a27) % 3)) {
-            c21 += a27;
+            c20 += a27;
             continue;
           }
           if (p27) break;
         }
         if (l28 -= a27, l28 > 0) continue;
-        a27 = Math.min(a27, a27 + l28 + c21);
+        a27 = Math.min(a27, a27 + l28 + c20);
         let g17 = [...s29[0]][0].length, x17 = r9.slice(0, n8 + s29.index + g17 + a27);
         if (Math.min(n8, a27) % 2) {
           let m16 = x17.slice(1, -1);
@@ -26696,8 +22157,8 @@ ${d17}`, n8 = n8.substring(0, n8.length - x17.text.length) + L10.text;
   del(r9, e19, t14 = "") {
     let s29 = this.rules.inline.delLDelim.exec(r9);
     if (s29 && (!s29[1] || !t14 || this.rules.inline.punctuation.exec(t14))) {
-      let n8 = [...s29[0]].length - 1, i25, a27, l28 = n8, c21 = this.rules.inline.delRDelim;
-      for (c21.lastIndex = 0, e19 = e19.slice(-1 * r9.length + n8); (s29 = c21.exec(e19)) !== null; ) {
+      let n8 = [...s29[0]].length - 1, i25, a27, l28 = n8, c20 = this.rules.inline.delRDelim;
+      for (c20.lastIndex = 0, e19 = e19.slice(-1 * r9.length + n8); (s29 = c20.exec(e19)) !== null; ) {
         if (i25 = s29[1] || s29[2] || s29[3] || s29[4] || s29[5] || s29[6], !i25 || (a27 = [...i25].length, a27 !== n8)) continue;
         if (s29[3] || s29[4]) {
           l28 += a27;
@@ -26839,9 +22300,9 @@ var b11 = class J2 {
       }
       let a27 = e19;
       if (this.options.extensions?.startBlock) {
-        let l28 = 1 / 0, c21 = e19.slice(1), o19;
+        let l28 = 1 / 0, c20 = e19.slice(1), o19;
         this.options.extensions.startBlock.forEach((p27) => {
-          o19 = p27.call({ lexer: this }, c21), typeof o19 == "number" && o19 >= 0 && (l28 = Math.min(l28, o19));
+          o19 = p27.call({ lexer: this }, c20), typeof o19 == "number" && o19 >= 0 && (l28 = Math.min(l28, o19));
         }), l28 < 1 / 0 && l28 >= 0 && (a27 = e19.substring(0, l28 + 1));
       }
       if (this.state.top && (i25 = this.tokenizer.paragraph(a27))) {
@@ -26885,18 +22346,18 @@ var b11 = class J2 {
     this.tokenizer.lexer = this;
     let s29 = e19;
     if (this.tokens.links && e19.includes("[")) {
-      let l28 = this.tokenizer.rules.inline.reflinkSearch, c21 = (o19) => {
+      let l28 = this.tokenizer.rules.inline.reflinkSearch, c20 = (o19) => {
         let p27 = o19.lastIndexOf("[");
         if (!Object.hasOwn(this.tokens.links, o19.slice(p27 + 1, -1))) return o19;
         if (p27 > 1 && o19.charAt(0) !== "!") {
           let h12 = o19.slice(1, p27 - 1);
-          if (this.linkInText(h12)) return "[" + h12.replace(l28, c21) + "][" + "a".repeat(o19.length - p27 - 2) + "]";
+          if (this.linkInText(h12)) return "[" + h12.replace(l28, c20) + "][" + "a".repeat(o19.length - p27 - 2) + "]";
         }
         return "[" + "a".repeat(o19.length - 2) + "]";
       };
-      s29 = s29.replace(l28, c21);
+      s29 = s29.replace(l28, c20);
     }
-    s29 = s29.replace(this.tokenizer.rules.inline.anyPunctuation, (l28) => "+".repeat(l28.length)), s29 = s29.replace(this.tokenizer.rules.inline.blockSkip, (l28, c21, o19) => {
+    s29 = s29.replace(this.tokenizer.rules.inline.anyPunctuation, (l28) => "+".repeat(l28.length)), s29 = s29.replace(this.tokenizer.rules.inline.blockSkip, (l28, c20, o19) => {
       let p27 = o19 ? o19.length : 0;
       return l28.slice(0, p27) + "[" + "a".repeat(l28.length - p27 - 2) + "]";
     }), s29 = this.options.hooks?.emStrongMask?.call({ lexer: this }, s29) ?? s29;
@@ -26952,14 +22413,14 @@ var b11 = class J2 {
         e19 = e19.substring(l28.raw.length), t14.push(l28);
         continue;
       }
-      let c21 = e19;
+      let c20 = e19;
       if (this.options.extensions?.startInline) {
         let o19 = 1 / 0, p27 = e19.slice(1), h12;
         this.options.extensions.startInline.forEach((g17) => {
           h12 = g17.call({ lexer: this }, p27), typeof h12 == "number" && h12 >= 0 && (o19 = Math.min(o19, h12));
-        }), o19 < 1 / 0 && o19 >= 0 && (c21 = e19.substring(0, o19 + 1));
+        }), o19 < 1 / 0 && o19 >= 0 && (c20 = e19.substring(0, o19 + 1));
       }
-      if (l28 = this.tokenizer.inlineText(c21)) {
+      if (l28 = this.tokenizer.inlineText(c20)) {
         e19 = e19.substring(l28.raw.length), l28.raw.slice(-1) !== "_" && (i25 = l28.raw.slice(-1)), n8 = true;
         let o19 = t14.at(-1);
         o19?.type === "text" ? (o19.raw += l28.raw, o19.text += l28.text) : t14.push(l28);
@@ -27369,10 +22830,10 @@ var xe = class {
         for (let i25 in t14.renderer) {
           if (!(i25 in n8)) throw new Error(`renderer '${i25}' does not exist`);
           if (["options", "parser"].includes(i25)) continue;
-          let a27 = i25, l28 = t14.renderer[a27], c21 = n8[a27];
+          let a27 = i25, l28 = t14.renderer[a27], c20 = n8[a27];
           n8[a27] = (...o19) => {
             let p27 = l28.apply(n8, o19);
-            return p27 === false && (p27 = c21.apply(n8, o19)), p27 || "";
+            return p27 === false && (p27 = c20.apply(n8, o19)), p27 || "";
           };
         }
         s29.renderer = n8;
@@ -27382,10 +22843,10 @@ var xe = class {
         for (let i25 in t14.tokenizer) {
           if (!(i25 in n8)) throw new Error(`tokenizer '${i25}' does not exist`);
           if (["options", "rules", "lexer"].includes(i25)) continue;
-          let a27 = i25, l28 = t14.tokenizer[a27], c21 = n8[a27];
+          let a27 = i25, l28 = t14.tokenizer[a27], c20 = n8[a27];
           n8[a27] = (...o19) => {
             let p27 = l28.apply(n8, o19);
-            return p27 === false && (p27 = c21.apply(n8, o19)), p27;
+            return p27 === false && (p27 = c20.apply(n8, o19)), p27;
           };
         }
         s29.tokenizer = n8;
@@ -27395,21 +22856,21 @@ var xe = class {
         for (let i25 in t14.hooks) {
           if (!(i25 in n8)) throw new Error(`hook '${i25}' does not exist`);
           if (["options", "block"].includes(i25)) continue;
-          let a27 = i25, l28 = t14.hooks[a27], c21 = n8[a27];
+          let a27 = i25, l28 = t14.hooks[a27], c20 = n8[a27];
           P6.passThroughHooks.has(i25) ? n8[a27] = (o19) => {
             if (this.defaults.async && P6.passThroughHooksRespectAsync.has(i25)) return (async () => {
               let h12 = await l28.call(n8, o19);
-              return c21.call(n8, h12);
+              return c20.call(n8, h12);
             })();
             let p27 = l28.call(n8, o19);
-            return c21.call(n8, p27);
+            return c20.call(n8, p27);
           } : n8[a27] = (...o19) => {
             if (this.defaults.async) return (async () => {
               let h12 = await l28.apply(n8, o19);
-              return h12 === false && (h12 = await c21.apply(n8, o19)), h12;
+              return h12 === false && (h12 = await c20.apply(n8, o19)), h12;
             })();
             let p27 = l28.apply(n8, o19);
-            return p27 === false && (p27 = c21.apply(n8, o19)), p27;
+            return p27 === false && (p27 = c20.apply(n8, o19)), p27;
           };
         }
         s29.hooks = n8;
@@ -27440,9 +22901,9 @@ var xe = class {
       if (typeof e19 > "u" || e19 === null) return i25(new Error("marked(): input parameter is undefined or null"));
       if (typeof e19 != "string") return i25(new Error("marked(): input parameter is of type " + Object.prototype.toString.call(e19) + ", string expected"));
       if (n8.hooks && (n8.hooks.options = n8, n8.hooks.block = r9), n8.async) return (async () => {
-        let a27 = n8.hooks ? await n8.hooks.preprocess(e19) : e19, l28 = await (n8.hooks ? await n8.hooks.provideLexer(r9) : r9 ? b11.lex : b11.lexInline)(a27, n8), c21 = n8.hooks ? await n8.hooks.processAllTokens(l28) : l28;
-        n8.walkTokens && await Promise.all(this.walkTokens(c21, n8.walkTokens));
-        let o19 = await (n8.hooks ? await n8.hooks.provideParser(r9) : r9 ? w6.parse : w6.parseInline)(c21, n8);
+        let a27 = n8.hooks ? await n8.hooks.preprocess(e19) : e19, l28 = await (n8.hooks ? await n8.hooks.provideLexer(r9) : r9 ? b11.lex : b11.lexInline)(a27, n8), c20 = n8.hooks ? await n8.hooks.processAllTokens(l28) : l28;
+        n8.walkTokens && await Promise.all(this.walkTokens(c20, n8.walkTokens));
+        let o19 = await (n8.hooks ? await n8.hooks.provideParser(r9) : r9 ? w6.parse : w6.parseInline)(c20, n8);
         return n8.hooks ? await n8.hooks.postprocess(o19) : o19;
       })().catch(i25);
       try {
