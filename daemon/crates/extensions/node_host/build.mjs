@@ -8,6 +8,12 @@ import { fileURLToPath } from "node:url";
 const root = dirname(fileURLToPath(import.meta.url));
 const modules = join(root, "node_modules");
 
+/**
+ * Packages that few extensions need. Sources `require` them at their first use (`src/modules/lazy.ts`); each is a file
+ * of its own, so that the start of the host does not read it.
+ */
+const LAZY = ["marked", "yaml"];
+
 /** CommonJS code inside an ES module needs `require`. */
 const banner = {
   js: [
@@ -17,13 +23,14 @@ const banner = {
   ].join("\n"),
 };
 
+// The output is ASCII: V8 reads it faster than text with wider characters.
 const common = {
   absWorkingDir: root,
   bundle: true,
   platform: "node",
   format: "esm",
   target: "node20",
-  charset: "utf8",
+  charset: "ascii",
   legalComments: "none",
   sourcemap: false,
   logLevel: "warning",
@@ -51,10 +58,31 @@ const minifyPackages = {
   },
 };
 
+/** Lets lazy packages be read from their files. */
+const lazyPackages = {
+  name: "lazy-packages",
+  setup(plugin) {
+    plugin.onResolve({ filter: new RegExp(`^(?:${LAZY.join("|")})$`) }, ({ path, kind }) => {
+      if (kind !== "require-call") return { errors: [{ text: `${path} must be required at its first use` }] };
+      return { path: `./${path}.cjs`, external: true };
+    });
+  },
+};
+
+function buildLazyPackage(name) {
+  return build({
+    ...common,
+    stdin: { contents: `export * from "${name}";`, resolveDir: root, sourcefile: `${name}.js` },
+    outfile: `dist/${name}.cjs`,
+    format: "cjs",
+    minify: true,
+  });
+}
+
 /** Packages of which code is in the outputs, by the files that went into them. */
-function bundledPackages(metafile) {
+function bundledPackages(metafiles) {
   const names = new Set();
-  for (const input of Object.keys(metafile.inputs)) {
+  for (const input of metafiles.flatMap((metafile) => Object.keys(metafile.inputs))) {
     const match = /(?:^|\/)node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(input);
     if (match) names.add(match[1]);
   }
@@ -82,15 +110,17 @@ async function buildHost() {
   await mkdir(dist, { recursive: true });
   const result = await build({
     ...common,
-    entryPoints: { host: "src/main.ts", connection_worker: "src/connection/worker.ts" },
+    entryPoints: { host: "src/main.ts", runtime: "src/runtime.ts", connection_worker: "src/connection/worker.ts" },
     outdir: "dist",
     outExtension: { ".js": ".mjs" },
     banner,
-    plugins: [minifyPackages],
+    plugins: [lazyPackages, minifyPackages],
   });
+  const lazy = await Promise.all(LAZY.map(buildLazyPackage));
+  const metafiles = [result, ...lazy].map((one) => one.metafile);
   await cp(join(modules, "jiti", "dist", "babel.cjs"), join(dist, "babel.cjs"));
-  await writeFile(join(dist, "LICENSES.txt"), await licenses(bundledPackages(result.metafile)));
-  for (const [file, output] of Object.entries(result.metafile.outputs)) {
+  await writeFile(join(dist, "LICENSES.txt"), await licenses(bundledPackages(metafiles)));
+  for (const [file, output] of metafiles.flatMap((metafile) => Object.entries(metafile.outputs))) {
     console.log(`${basename(file)} ${output.bytes}`);
   }
 }

@@ -225,8 +225,20 @@ export class Host implements HostPort {
       get hello() {
         return host.hello;
       },
-      call: (method, params, opts) => host.calls.call(caller(), method, encode(params), opts),
-      callSync: (method, params) => host.calls.callSync(caller(), method, encode(params)),
+      call: async (method, params, opts) => {
+        try {
+          return await host.calls.call(caller(), method, encode(params), opts);
+        } catch (error) {
+          throw withStaleText(error);
+        }
+      },
+      callSync: (method, params) => {
+        try {
+          return host.calls.callSync(caller(), method, encode(params));
+        } catch (error) {
+          throw withStaleText(error);
+        }
+      },
       note: (record) => host.out.send({ epoch: caller().epoch, ext: currentScope()?.ext, ...record }),
       readTopic: (topic) => {
         if (topic === "core") return host.mirror.core;

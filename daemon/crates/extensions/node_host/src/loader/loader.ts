@@ -23,6 +23,25 @@ export interface LoadReport {
 
 type Factory = (pi: unknown) => unknown;
 
+/** Exports that are not available and that one extension used: reported with its load, or as a warning afterwards. */
+class Missing {
+  private readonly seen = new Set<string>();
+  private reported = false;
+
+  constructor(private readonly warn: (text: string) => void) {}
+
+  add(text: string): void {
+    if (this.seen.has(text)) return;
+    this.seen.add(text);
+    if (this.reported) this.warn(text);
+  }
+
+  report(): string[] {
+    this.reported = true;
+    return [...this.seen];
+  }
+}
+
 export interface LoaderOptions {
   modules(): ModuleTable;
   unavailable(): UnavailableNames;
@@ -48,18 +67,19 @@ export class Loader {
     if (this.cwd !== cwd) this.clear();
     this.cwd = cwd;
     const started = performance.now();
-    const missing = new Set<string>();
+    const missing = new Missing((text) => this.host.note({ generation, ext: source.ext }, "log", { level: "warn", text }));
     const scope: Scope = { ext: source.ext };
     if (within !== undefined) scope.within = within;
     const error = await runInScope(scope, () => this.run(generation, source, missing));
     const report: LoadReport = { ext: source.ext, ok: error === undefined, ms: Math.round((performance.now() - started) * 10) / 10 };
     if (error !== undefined) report.error = error;
-    if (missing.size > 0) report.missing = [...missing];
+    const names = missing.report();
+    if (names.length > 0) report.missing = names;
     return report;
   }
 
   /** Returns why the extension was not loaded. */
-  private async run(generation: Generation, source: ExtensionSource, missing: Set<string>): Promise<string | undefined> {
+  private async run(generation: Generation, source: ExtensionSource, missing: Missing): Promise<string | undefined> {
     let extension: Extension | undefined;
     if (!existsSync(source.entry)) return pathMissing(source.path);
     try {
@@ -78,7 +98,7 @@ export class Loader {
     }
   }
 
-  private async factory(source: ExtensionSource, missing: Set<string>): Promise<Factory | undefined> {
+  private async factory(source: ExtensionSource, missing: Missing): Promise<Factory | undefined> {
     const entry = resolve(source.entry);
     const known = this.factories.get(entry);
     if (known !== undefined) return known;

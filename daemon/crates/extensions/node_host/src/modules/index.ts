@@ -39,7 +39,7 @@ export function unavailable(): Record<string, string[]> {
     const main = names[`${scope}/pi-ai`] ?? [];
     names[`${scope}/pi-ai/compat`] = main;
     names[`${scope}/pi-ai/models`] = main.filter((name) =>
-      ["AI_TELEMETRY_SCHEMA", "createModels", "createProvider"].includes(name),
+      ["createModels", "createProvider"].includes(name),
     );
   }
   return names;

@@ -12,7 +12,7 @@ const PER_TOKENS = 1_000_000;
 
 /** When to refresh an entry with this lifetime, or undefined when it is too short. */
 export function getCacheWarmingDelayMs(ttlMs: number): number | undefined {
-  const delay = ttlMs - Math.max(ttlMs * MARGIN, MIN_MARGIN_MS);
+  const delay = Math.floor(ttlMs - Math.max(ttlMs * MARGIN, MIN_MARGIN_MS));
   return delay > 0 ? delay : undefined;
 }
 
@@ -31,7 +31,7 @@ export function getPromptCacheTtlMs(model: Model, options: CacheOptions | undefi
 
 /** Whether a repetition with a smaller output limit finds the same entry. */
 export function isCacheWarmingReplayable(model: Model, options: CacheOptions | undefined): boolean {
-  if (model.api !== "anthropic-messages" || !model.reasoning || !options?.reasoning) return true;
+  if (model.api !== "anthropic-messages" || !options?.reasoning) return true;
   return model.compat?.forceAdaptiveThinking === true;
 }
 
@@ -55,12 +55,14 @@ export function evaluateCacheWarming(
   action: "warm" | "stop";
 } {
   const { cost } = model;
-  const warmCost = (promptTokens * cost.cacheRead + cost.output) / PER_TOKENS;
-  const missPrice = Math.max(cost.input, cost.cacheWrite) - cost.cacheRead;
-  const missCost = (promptTokens * Math.max(0, missPrice)) / PER_TOKENS;
+  const priceOf = (price: number, tokens: number): number => (price / PER_TOKENS) * tokens;
+  const readCost = priceOf(cost.cacheRead, promptTokens);
+  const warmCost = readCost + priceOf(cost.output, 1);
+  const writeCost = priceOf(cost.cacheWrite > 0 ? cost.cacheWrite : cost.input, promptTokens);
+  const missCost = Math.max(0, writeCost - readCost);
   const continuationProbability = phase === "streaming" ? 1 : CACHE_WARMING_IDLE_CONTINUATION_PROBABILITY;
   const expectedSavings = continuationProbability * missCost - warmCost;
-  const economicsAvailable = promptTokens > 0 && missCost > 0;
+  const economicsAvailable = promptTokens > 0 && (readCost > 0 || writeCost > 0);
   const action = economicsAvailable && expectedSavings >= CACHE_WARMING_MINIMUM_EXPECTED_SAVINGS ? "warm" : "stop";
   return { phase, warmCost, missCost, continuationProbability, expectedSavings, economicsAvailable, action };
 }

@@ -68,9 +68,25 @@ export function findEnvKeys(provider: string, env?: Variables): string[] | undef
   return found.length > 0 ? found : undefined;
 }
 
-/** The key of a provider from its variables, or undefined. */
+/** Stands for credentials that are no key. */
+const AUTHENTICATED = "<authenticated>";
+/** Variables by which AWS finds credentials; a group holds those that are needed together. */
+const AWS_CREDENTIALS = [
+  ["AWS_PROFILE"],
+  ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"],
+  ["AWS_BEARER_TOKEN_BEDROCK"],
+  ["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"],
+  ["AWS_CONTAINER_CREDENTIALS_FULL_URI"],
+  ["AWS_WEB_IDENTITY_TOKEN_FILE"],
+];
+
+/** The key of a provider from its variables, or undefined. Tokens that are sent in another way are no keys. */
 export function getEnvApiKey(provider: string, env?: Variables): string | undefined {
-  const name = findEnvKeys(provider, env)?.[0];
+  if (provider === "amazon-bedrock") {
+    const found = AWS_CREDENTIALS.some((group) => group.every((name) => lookUp(name, env)));
+    return found ? AUTHENTICATED : undefined;
+  }
+  const name = findEnvKeys(provider, env)?.find((variable) => variable !== ANTHROPIC_AUTH_TOKEN_ENV);
   return name === undefined ? undefined : lookUp(name, env);
 }
 

@@ -50,7 +50,7 @@ export function isContextOverflow(message: AssistantMessage, contextWindow?: num
   if (message.stopReason === "error") {
     const text = message.errorMessage ?? "";
     if (NOT_OVERFLOW.some((pattern) => pattern.test(text))) return false;
-    return EMPTY_BODY.test(text) || OVERFLOW.some((pattern) => pattern.test(text));
+    return (message.provider === "cerebras" && EMPTY_BODY.test(text)) || OVERFLOW.some((pattern) => pattern.test(text));
   }
   if (contextWindow === undefined || contextWindow <= 0) return false;
   const input = message.usage.input + message.usage.cacheRead;

@@ -24,7 +24,6 @@ export const AI_PACKAGE = "@earendil-works/pi-ai";
 
 /** Exports that make collections of providers in the process, images, and tools of pi's own tests. */
 const UNAVAILABLE = [
-  "AI_TELEMETRY_SCHEMA",
   "createFauxCore",
   "createModels",
   "createProvider",
@@ -36,6 +35,9 @@ const UNAVAILABLE = [
   "withClientIdentity",
 ];
 const UNAVAILABLE_PROVIDERS = ["builtinModels", "builtinProviders", "radiusProvider"];
+
+/** Nothing is measured in the host. */
+const AI_TELEMETRY_SCHEMA = { version: 1, spans: {}, metrics: {} };
 
 /** Factories of the adapters, by the api they are of. */
 const API_FACTORIES: Record<string, string> = {
@@ -158,6 +160,7 @@ export function createAiModules(services: HostServices): Record<string, Record<s
     ...requestExports(new ModelRequests(services)),
     ...imageRegistry(),
     ...catalogue.compat,
+    AI_TELEMETRY_SCHEMA,
     StreamingJsonParser,
     StringEnum,
     ToolCallArgumentsStream,
@@ -171,7 +174,7 @@ export function createAiModules(services: HostServices): Record<string, Record<s
     "/compat": main,
     "/models": {
       ...models,
-      AI_TELEMETRY_SCHEMA: main.AI_TELEMETRY_SCHEMA,
+      AI_TELEMETRY_SCHEMA,
       createModels: main.createModels,
       createProvider: main.createProvider,
     },

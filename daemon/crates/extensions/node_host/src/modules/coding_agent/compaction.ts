@@ -1,7 +1,7 @@
 /** Sizes of transcripts in tokens, and where to cut them. Pure. */
 import type { Content, Usage } from "../ai/types.ts";
 import type { SessionEntry } from "../../session/entries.ts";
-import { sessionEntryToContextMessages } from "./session/context.ts";
+import { editedMessages, sessionEntryToContextMessages } from "./session/context.ts";
 
 export interface CompactionSettings {
   enabled: boolean;
@@ -28,10 +28,18 @@ export function shouldCompact(contextTokens: number, contextWindow: number, sett
   return settings.enabled && contextTokens > contextWindow - settings.reserveTokens;
 }
 
-function charactersOf(content: unknown): number {
+/** Kinds of blocks that count in messages of a role. */
+const COUNTED: Record<string, readonly string[]> = {
+  assistant: ["text", "thinking", "toolCall"],
+};
+const COUNTED_ELSEWHERE = ["text", "image"];
+
+function charactersOf(role: string, content: unknown): number {
   if (typeof content === "string") return content.length;
   if (!Array.isArray(content)) return 0;
+  const counted = COUNTED[role] ?? COUNTED_ELSEWHERE;
   return (content as Content[]).reduce((sum, block) => {
+    if (!counted.includes(block.type)) return sum;
     switch (block.type) {
       case "text":
         return sum + block.text.length;
@@ -58,7 +66,7 @@ export function estimateTokens(message: AgentMessage): number {
     case "compactionSummary":
       return Math.ceil(textLength(message.summary) / CHARACTERS_PER_TOKEN);
     default:
-      return Math.ceil(charactersOf(message.content) / CHARACTERS_PER_TOKEN);
+      return Math.ceil(charactersOf(message.role, message.content) / CHARACTERS_PER_TOKEN);
   }
 }
 
@@ -82,15 +90,14 @@ export function getLastAssistantUsage(entries: SessionEntry[]): Usage | undefine
 const CUT_ROLES = new Set(["user", "assistant", "bashExecution", "custom", "branchSummary", "compactionSummary"]);
 const TURN_START_ROLES = new Set(["user", "bashExecution", "custom", "branchSummary"]);
 
-function roleOf(entry: SessionEntry): string | undefined {
-  return sessionEntryToContextMessages(entry)[0]?.role;
+function roleOf(entry: SessionEntry | undefined): string | undefined {
+  return entry && sessionEntryToContextMessages(entry)[0]?.role;
 }
 
 /** Index of the message that began the turn of an entry, or -1. */
 export function findTurnStartIndex(entries: SessionEntry[], entryIndex: number, startIndex: number): number {
   for (let index = entryIndex; index >= startIndex; index -= 1) {
-    const entry = entries[index];
-    const role = entry && roleOf(entry);
+    const role = roleOf(entries[index]);
     if (role !== undefined && TURN_START_ROLES.has(role)) return index;
   }
   return -1;
@@ -111,27 +118,27 @@ export function findCutPoint(
 ): CutPointResult {
   const cuts: number[] = [];
   for (let index = startIndex; index < endIndex; index += 1) {
-    const role = roleOf(entries[index] as SessionEntry);
+    const role = roleOf(entries[index]);
     if (role !== undefined && CUT_ROLES.has(role) && entries[index]?.type !== "compaction") cuts.push(index);
   }
   if (cuts.length === 0) return { firstKeptEntryIndex: startIndex, turnStartIndex: -1, isSplitTurn: false };
   let at = cuts[0] as number;
   let tokens = 0;
   for (let index = endIndex - 1; index >= startIndex; index -= 1) {
-    for (const message of sessionEntryToContextMessages(entries[index] as SessionEntry)) tokens += estimateTokens(message);
-    if (tokens < keepRecentTokens) continue;
-    at = cuts.find((cut) => cut >= index) ?? at;
+    const own = sessionEntryToContextMessages(entries[index] as SessionEntry).reduce((sum, message) => sum + estimateTokens(message), 0);
+    tokens += own;
+    if (own === 0 || tokens < keepRecentTokens) continue;
+    at = cuts.find((cut) => cut >= index) ?? (cuts.at(-1) as number);
     break;
   }
   // Entries that no model reads belong to what follows them.
   while (at > startIndex) {
     const before = entries[at - 1] as SessionEntry;
-    if (before.type === "compaction" || sessionEntryToContextMessages(before).length > 0) break;
+    if (before.type === "compaction" || roleOf(before) !== undefined) break;
     at -= 1;
   }
-  const first = entries.slice(at, endIndex).find((entry) => roleOf(entry) !== undefined);
-  const role = first && roleOf(first);
-  const isTurnStart = role === undefined || TURN_START_ROLES.has(role);
+  const role = roleOf(entries[at]);
+  const isTurnStart = role !== undefined && TURN_START_ROLES.has(role);
   const turnStartIndex = isTurnStart ? -1 : findTurnStartIndex(entries, at, startIndex);
   return { firstKeptEntryIndex: at, turnStartIndex, isSplitTurn: turnStartIndex !== -1 };
 }
@@ -172,11 +179,13 @@ export function prepareBranchEntries(
     }
     for (const message of sessionEntryToContextMessages(entry)) collectFileOperations(message, fileOps);
   }
+  const read = editedMessages(entries);
   const messages: AgentMessage[] = [];
   let totalTokens = 0;
   for (const entry of [...entries].reverse()) {
-    const own = sessionEntryToContextMessages(entry).filter(
-      (message) => message.role !== "toolResult" && message.role !== "system",
+    // A compaction stands for its summary; its system message is no part of the conversation.
+    const own = read(entry).filter(
+      ({ role }) => role !== "toolResult" && (entry.type !== "compaction" || role !== "system"),
     );
     const tokens = own.reduce((sum, message) => sum + estimateTokens(message), 0);
     if (tokenBudget > 0 && totalTokens + tokens > tokenBudget) break;

@@ -1,13 +1,14 @@
 /** YAML at the beginning of Markdown files. Pure. */
-import { parse } from "yaml";
+import { loadYaml } from "../lazy.ts";
 
-const FENCED = /^---[ \t]*\n(?:([\s\S]*?)\n)?---[ \t]*(?:\n|$)([\s\S]*)$/;
+const FENCE = "---";
 
 function split(content: string): { yaml: string | undefined; body: string } {
   const text = content.replace(/^\ufeff/, "").replace(/\r\n?/g, "\n");
-  const match = FENCED.exec(text);
-  if (!match) return { yaml: undefined, body: text };
-  return { yaml: match[1] ?? "", body: (match[2] ?? "").trim() };
+  const end = text.startsWith(FENCE) ? text.indexOf(`\n${FENCE}`, FENCE.length) : -1;
+  if (end < 0) return { yaml: undefined, body: text };
+  const close = end + 1 + FENCE.length;
+  return { yaml: text.slice(FENCE.length + 1, end), body: text.slice(close).trim() };
 }
 
 /** The frontmatter and what follows it. Throws when the frontmatter is no YAML. */
@@ -15,7 +16,7 @@ export function parseFrontmatter<T extends Record<string, unknown> = Record<stri
   content: string,
 ): { frontmatter: T; body: string } {
   const { yaml, body } = split(content);
-  const frontmatter = yaml === undefined ? {} : ((parse(yaml) as T | null) ?? {});
+  const frontmatter = yaml === undefined ? {} : ((loadYaml().parse(yaml) as T | null) ?? {});
   return { frontmatter: frontmatter as T, body };
 }
 

@@ -14,7 +14,13 @@ import { detectSupportedImageMimeTypeFromFile, formatDimensionNote, imageFunctio
 import { getLanguageFromPath } from "./languages.ts";
 import { convertToLlm, serializeConversation } from "./messages.ts";
 import * as resources from "./resources.ts";
-import * as context from "./session/context.ts";
+import {
+  buildContextEntries,
+  buildSessionContext,
+  buildSessionProjection,
+  getLatestCompactionEntry,
+  sessionEntryToContextMessages,
+} from "./session/context.ts";
 import { CURRENT_SESSION_VERSION, migrateSessionEntries, parseSessionEntries } from "./session/format.ts";
 import { sessionManagerFor } from "./session/statics.ts";
 import { keyText, Themed } from "./themed.ts";
@@ -81,7 +87,6 @@ export function createCodingAgentModule(services: HostServices): Record<string, 
     ...unavailableAll(CODING_AGENT_PACKAGE, UNAVAILABLE),
     ...compaction,
     ...componentExports(theme, themed),
-    ...context,
     ...guards,
     ...imageFunctions(services),
     ...resources,
@@ -93,6 +98,9 @@ export function createCodingAgentModule(services: HostServices): Record<string, 
     Theme,
     VERSION: PI_AI_VERSION,
     VIRTUAL_MODEL_STATE_ENTRY,
+    buildContextEntries,
+    buildSessionContext,
+    buildSessionProjection,
     convertToLlm,
     copyToClipboard,
     createEventBus,
@@ -105,6 +113,7 @@ export function createCodingAgentModule(services: HostServices): Record<string, 
     getDocsPath: () => join(packageDir(), "docs"),
     getExamplesPath: () => join(packageDir(), "examples"),
     getLanguageFromPath,
+    getLatestCompactionEntry,
     getMarkdownTheme: () => themed.markdownTheme(),
     getPackageDir: packageDir,
     getPowerShellConfig,
@@ -123,6 +132,7 @@ export function createCodingAgentModule(services: HostServices): Record<string, 
     rawKeyHint: (key: string, description: string) => themed.rawKeyHint(key, description),
     renderDiff: (diff: string, options?: object) => themed.renderDiff(diff, options),
     serializeConversation,
+    sessionEntryToContextMessages,
     stripFrontmatter,
   };
 }

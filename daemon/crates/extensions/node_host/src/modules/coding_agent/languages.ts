@@ -9,6 +9,7 @@ const BY_EXTENSION: Record<string, string> = {
   markdown: "markdown", dockerfile: "dockerfile", makefile: "makefile", cmake: "cmake", lua: "lua", perl: "perl",
   r: "r", scala: "scala", clj: "clojure", ex: "elixir", exs: "elixir", erl: "erlang", hs: "haskell", ml: "ocaml",
   vim: "vim", graphql: "graphql", proto: "protobuf", tf: "hcl", hcl: "hcl", dart: "dart",
+  groovy: "groovy", gradle: "groovy",
 };
 
 /** The language of a file, or undefined when its name tells none. */

@@ -93,7 +93,7 @@ function serializeMessage(message: AgentMessage): string[] {
     const text = texts(content, "\n");
     const calls = content.filter((block): block is ToolCall => block.type === "toolCall").map(callText);
     return [
-      ...(text ? [`[Assistant]: ${text}`] : []),
+      ...(content.some((block) => block.type === "text") ? [`[Assistant]: ${text}`] : []),
       ...(calls.length > 0 ? [`[Assistant tool calls]: ${calls.join("; ")}`] : []),
     ];
   }

@@ -66,27 +66,25 @@ function measure(content: string, options: TruncationOptions): Measured {
   };
 }
 
-function whole(content: string, { base }: Measured): TruncationResult {
-  return {
-    content,
-    truncated: false,
-    truncatedBy: null,
-    outputLines: base.totalLines,
-    outputBytes: base.totalBytes,
-    ...base,
-  };
+function resultOf(
+  { base }: Measured,
+  content: string,
+  truncatedBy: "lines" | "bytes" | null,
+  outputLines: number,
+  outputBytes: number,
+): TruncationResult {
+  const { totalLines, totalBytes, ...rest } = base;
+  const truncated = truncatedBy !== null;
+  return { content, truncated, truncatedBy, totalLines, totalBytes, outputLines, outputBytes, ...rest };
 }
 
-function cut(kept: string[], truncatedBy: "lines" | "bytes", { base }: Measured): TruncationResult {
+function whole(content: string, measured: Measured): TruncationResult {
+  return resultOf(measured, content, null, measured.base.totalLines, measured.base.totalBytes);
+}
+
+function cut(kept: string[], truncatedBy: "lines" | "bytes", measured: Measured): TruncationResult {
   const content = kept.join("\n");
-  return {
-    content,
-    truncated: true,
-    truncatedBy,
-    outputLines: kept.length,
-    outputBytes: Buffer.byteLength(content),
-    ...base,
-  };
+  return resultOf(measured, content, truncatedBy, kept.length, Buffer.byteLength(content));
 }
 
 /** Takes whole lines as long as they fit. */
@@ -100,7 +98,7 @@ function takeLines(lines: Iterable<string>, maxLines: number, maxBytes: number):
     kept.push(line);
     bytes += size;
   }
-  return { kept, by: kept.length >= maxLines ? "lines" : "bytes" };
+  return { kept, by: "lines" };
 }
 
 /** Keeps whole lines from the beginning. */
@@ -123,7 +121,7 @@ export function truncateTail(content: string, options: TruncationOptions = {}): 
   const { kept, by } = takeLines([...measured.lines].reverse(), maxLines, maxBytes);
   if (kept.length > 0 || by === "lines") return cut(kept.reverse(), by, measured);
   const last = lastBytes(measured.lines.at(-1) ?? "", maxBytes);
-  return { ...cut([last], "bytes", measured), lastLinePartial: true };
+  return { ...cut([last], maxLines <= 1 ? "lines" : "bytes", measured), lastLinePartial: true };
 }
 
 function lastBytes(text: string, maxBytes: number): string {
@@ -151,6 +149,6 @@ export function truncateToVisualLines(
 ): { visualLines: string[]; skippedCount: number } {
   const lines = new Text(text, paddingX, 0).render(width);
   if (lines.length <= maxVisualLines) return { visualLines: lines, skippedCount: 0 };
-  const visualLines = keep === "end" ? lines.slice(lines.length - maxVisualLines) : lines.slice(0, maxVisualLines);
+  const visualLines = keep === "end" ? lines.slice(-maxVisualLines) : lines.slice(0, maxVisualLines);
   return { visualLines, skippedCount: lines.length - maxVisualLines };
 }

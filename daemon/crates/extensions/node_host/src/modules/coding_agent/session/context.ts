@@ -64,6 +64,13 @@ function projected(entry: SessionEntry, edit: SessionEntry | undefined): AgentMe
   });
 }
 
+/** Reads entries with the last edit of each that is among them. */
+export function editedMessages(entries: readonly SessionEntry[]): (entry: SessionEntry) => AgentMessage[] {
+  const edits = new Map<string, SessionEntry>();
+  for (const entry of entries) if (entry.type === "context_edit") edits.set(String(entry.targetId), entry);
+  return (entry) => projected(entry, edits.get(entry.id));
+}
+
 function indexOf(entries: SessionEntry[]): Map<string, SessionEntry> {
   return new Map(entries.map((entry) => [entry.id, entry]));
 }
@@ -111,12 +118,11 @@ export function buildSessionProjection(
 ): SessionProjection {
   const path = pathTo(entries, leafId, byId);
   const selected = contextEntriesOf(path);
-  const edits = new Map<string, SessionEntry>();
-  for (const entry of selected) if (entry.type === "context_edit") edits.set(String(entry.targetId), entry);
+  const messagesOf = editedMessages(selected);
   const projection = selected.map((entry, index) => ({
     sourceEntry: entry,
     // Compactions before the last one are within what it kept and say nothing.
-    messages: entry.type === "compaction" && index > 0 ? [] : projected(entry, edits.get(entry.id)),
+    messages: entry.type === "compaction" && index > 0 ? [] : messagesOf(entry),
   }));
   return { entries: projection, messages: projection.flatMap(({ messages }) => messages), ...settingsOf(path) };
 }

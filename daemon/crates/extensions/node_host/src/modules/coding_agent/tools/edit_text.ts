@@ -189,7 +189,7 @@ export function generateUnifiedPatch(
   contextLines: number = CONTEXT_LINES,
 ): string {
   const patch = createTwoFilesPatch(path, path, oldContent, newContent, undefined, undefined, { context: contextLines });
-  return patch.replace(/^=+\n/, "").replace(/^(---|\+\+\+) (.*)\t$/gm, "$1 $2");
+  return patch.replace(/^(?:Index: .*\n)?=+\n/, "").replace(/^(---|\+\+\+) (.*)\t$/gm, "$1 $2");
 }
 
 /** Lines of a part of a diff. */

@@ -86,7 +86,7 @@ class OutputBuffer {
     const half = STRUCTURED_BYTES / 2;
     const omitted = this.#bytes - STRUCTURED_BYTES;
     const head = this.#head.slice(0, half);
-    return { output: `${head}\n[... ${omitted} bytes omitted ...]\n${this.#tailLong}`, truncated: true };
+    return { output: `${head}\n\n[... ${omitted} bytes omitted ...]\n\n${this.#tailLong}`, truncated: true };
   }
 }
 
@@ -131,7 +131,7 @@ export async function runBash(
   const update = (): void => {
     timer = undefined;
     const shown = buffer.shown();
-    const details = shown.truncated ? { truncation: shown, fullOutputPath: buffer.path } : undefined;
+    const details = shown.truncated ? { truncation: shown, fullOutputPath: buffer.path } : {};
     onUpdate?.(textResult(shown.content, details));
   };
   onUpdate?.({ content: [], details: undefined });
@@ -159,17 +159,18 @@ export async function runBash(
   }
   finish();
   const { text, details } = outputText(buffer, "(no output)");
+  if (exitCode === null) throw new Error(`${text}\n\nCommand terminated without an exit code`);
   const structured = buffer.structured();
   const structuredContent = {
     output: structured.output,
     truncated: structured.truncated,
-    ...(buffer.path === undefined ? {} : { full_output_path: buffer.path }),
-    exit_code: exitCode ?? 1,
+    ...(structured.truncated ? { full_output_path: buffer.path } : {}),
+    exit_code: exitCode,
     wall_time_seconds: (performance.now() - started) / 1000,
   };
   if (exitCode === 0) return { ...textResult(text, details), structuredContent };
   return {
-    ...textResult(`${text}\n\nCommand exited with code ${exitCode ?? "unknown"}`, details),
+    ...textResult(`${text}\n\nCommand exited with code ${exitCode}`, details),
     structuredContent,
     isError: true,
   };

@@ -209,7 +209,6 @@ export async function runFind(
     .map((path) => (isAbsolute(path) ? relative(folder, path) + (path.endsWith("/") ? "/" : "") : path))
     .map((path) => path.replaceAll("\\", "/"));
   if (found.length <= limit) return listing(lines, [], {});
-  const notice = `${limit} results limit reached. Use limit=${limit * 2} for more, or refine pattern`;
-  return listing(lines, [notice], { resultLimitReached: limit });
+  return listing(lines, [`${limit} results limit reached`], { resultLimitReached: limit });
 }
 
