@@ -7,7 +7,7 @@
 use std::{
     env,
     fs::{File, OpenOptions},
-    io::{self, BufRead as _, Lines, StdinLock, Write as _},
+    io::{self, Lines, StdinLock, Write as _},
     process, thread,
 };
 

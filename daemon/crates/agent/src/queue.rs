@@ -146,7 +146,7 @@ mod tests {
         queues.reserve(2);
         queues.reserve(1);
         assert_eq!(queues.push(QueueKind::FollowUp, "c".into(), Vec::new()), 3);
-        let reserved = QueuedMessage { ticket: 2, text: "b".into(), images: Vec::new() };
+        let reserved = QueuedMessage { ticket: 2, text: "b".into(), images: Vec::new(), custom: None };
         queues.push_reserved(QueueKind::FollowUp, reserved.clone());
         assert_eq!(queues.deliver(2), Some((QueueKind::FollowUp, reserved)));
         assert_eq!(queues.next_ticket(), 4);

@@ -1,7 +1,7 @@
 //! Our side of the connection with a host: requests with their deadlines, and the order of everything that is sent.
 //!
 //! A [`HostConnection`] knows nothing of processes: lines go out through a queue and come in by [`HostConnection::settle`] and
-//! [`HostConnection::part`]. What is sent first is read first: a patch of a mirror before a hook is known to the hook.
+//! [`HostConnection::partial`]. What is sent first is read first: a patch of a mirror before a hook is known to the hook.
 
 use std::{
     collections::HashMap,
@@ -22,13 +22,13 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::record::{self, HostFailure, HostPart};
+use crate::record::{self, HostFailure};
 
 /// Bytes that a host has not read, from which on new requests wait: 8 MiB.
 const MAX_UNSENT: usize = 8 << 20;
 
-/// Takes the parts of an answer, while they are read: must not wait.
-pub(crate) type PartSink = Box<dyn Fn(HostPart) + Send + Sync>;
+/// Takes the results of a tool so far, while they are read: must not wait.
+pub(crate) type PartialSink = Box<dyn Fn(Value) + Send + Sync>;
 
 /// Our side of a connection. Cheap to clone.
 #[derive(Clone)]
@@ -52,7 +52,7 @@ struct OpenRequests {
 
 struct OpenRequest {
     answer: oneshot::Sender<Result<Box<RawValue>, RequestError>>,
-    parts: Option<PartSink>,
+    partials: Option<PartialSink>,
     clock: Arc<RequestClock>,
 }
 
@@ -87,8 +87,8 @@ pub(crate) struct RequestTerms<'a> {
     pub(crate) cancel: Option<&'a CancellationToken>,
     /// See `cancel`.
     pub(crate) grace: Duration,
-    /// Takes the parts of the answer.
-    pub(crate) parts: Option<PartSink>,
+    /// Takes the results of a tool so far.
+    pub(crate) partials: Option<PartialSink>,
 }
 
 /// Lines that are to be written.
@@ -155,7 +155,7 @@ impl HostConnection {
             if let Some(reason) = &open.closed {
                 return Err(RequestError::Gone(Arc::clone(reason)));
             }
-            let request = OpenRequest { answer, parts: terms.parts, clock: Arc::clone(&clock) };
+            let request = OpenRequest { answer, partials: terms.partials, clock: Arc::clone(&clock) };
             open.requests.insert(id, request);
         }
         let _guard = OpenGuard { connection: self, id };
@@ -222,11 +222,11 @@ impl HostConnection {
         }
     }
 
-    /// A part of the answer to a request has come.
-    pub(crate) fn part(&self, id: u64, part: HostPart) {
+    /// The result so far of a tool that a request runs has come.
+    pub(crate) fn partial(&self, id: u64, partial: Value) {
         let open = self.lock();
-        if let Some(sink) = open.requests.get(&id).and_then(|request| request.parts.as_ref()) {
-            sink(part);
+        if let Some(sink) = open.requests.get(&id).and_then(|request| request.partials.as_ref()) {
+            sink(partial);
         }
     }
 

@@ -10,8 +10,9 @@ use serde_json::{Map, Value, json};
 use crate::{
     connection::{RequestError, RequestTerms},
     event::EventKind,
-    extensions::{Inner, SessionExtensions},
+    extensions::SessionExtensions,
     registrations::HandlerRef,
+    runtime::Runtime,
 };
 
 /// Time for a handler.
@@ -362,7 +363,7 @@ struct ToolResultEvent<'a> {
     is_error: bool,
 }
 
-impl Inner {
+impl Runtime {
     /// Asks one handler.
     pub(crate) async fn ask(
         &self,

@@ -312,7 +312,7 @@ impl HostOutput for Reader {
         };
         match record {
             Incoming::Result { id, outcome } => connection.settle(id, outcome),
-            Incoming::Part { call, part } => connection.part(call, part),
+            Incoming::Partial { call, partial } => connection.partial(call, partial),
             Incoming::Cancel { id } => calls.cancel(id),
             Incoming::Unknown { id, kind } => {
                 let failure = HostFailure::new("unsupported", format!("agentd knows no request {kind}"));

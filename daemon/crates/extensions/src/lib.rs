@@ -15,6 +15,7 @@ mod node;
 mod process;
 mod record;
 mod registrations;
+mod runtime;
 mod session;
 mod source;
 mod tool;
@@ -22,12 +23,13 @@ mod tool;
 pub use self::{
     connection::RequestError,
     event::EventKind,
-    extensions::{ExtensionsSetup, LoadError, SessionExtensions},
+    extensions::SessionExtensions,
     hooks::{InputVerdict, RunAdditions, ToolCallVerdict},
     host::HelloFacts,
     node::{NodeError, find_node, node_program},
     process::HostProgram,
-    record::{FlagType, HostFailure, PROTOCOL_VERSION, ToolDefinition},
+    record::{HostFailure, PROTOCOL_VERSION, ToolDefinition},
+    runtime::{ExtensionsSetup, LoadError},
     session::{CallResponder, ExtensionCommand, ExtensionFailure, ExtensionSession, SessionCall},
     source::{ExtensionKind, ExtensionSource},
 };

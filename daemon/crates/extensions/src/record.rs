@@ -24,8 +24,8 @@ pub(crate) enum Incoming {
     Unknown { id: u64, kind: String },
     /// An extension registers something, or takes it back.
     Registration { epoch: u64, ext: String, is_taken_back: bool, what: Box<Registration> },
-    /// A part of the answer to one of our requests.
-    Part { call: u64, part: HostPart },
+    /// The result of a tool so far.
+    Partial { call: u64, partial: Value },
     /// Something for the user that needs no answer.
     Ui(UiNote),
     /// An extension failed outside of a request.
@@ -34,17 +34,6 @@ pub(crate) enum Incoming {
     Log { level: Option<String>, text: String },
     /// Something that this version does not know.
     Ignored,
-}
-
-/// What a host tells of a request that is not answered yet.
-#[derive(Debug)]
-pub(crate) enum HostPart {
-    /// The result of a tool so far.
-    Tool(Value),
-    /// An event of a provider's stream.
-    Provider(Value),
-    /// Output of a command, base64.
-    Output(String),
 }
 
 /// A call of a host.
@@ -68,8 +57,6 @@ pub(crate) struct HostCall {
 pub(crate) struct UiNote {
     #[serde(default)]
     pub(crate) epoch: u64,
-    #[serde(default)]
-    pub(crate) ext: String,
     #[serde(flatten)]
     pub(crate) fields: Map<String, Value>,
 }
@@ -132,30 +119,10 @@ pub(crate) enum Registration {
         completes: bool,
     },
     /// A flag of the command line.
-    #[serde(rename_all = "camelCase")]
-    Flag {
-        name: String,
-        #[serde(default)]
-        value_type: FlagType,
-        #[serde(default)]
-        default: Option<Value>,
-        #[serde(default)]
-        description: Option<String>,
-    },
+    Flag { name: String },
     /// Something that this version lists or ignores.
     #[serde(other)]
     Other,
-}
-
-/// The type of a flag's value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum FlagType {
-    /// True where it is given.
-    #[default]
-    Boolean,
-    /// A text.
-    String,
 }
 
 /// A tool as an extension defines it.
@@ -245,23 +212,7 @@ impl Incoming {
                     call: u64,
                     partial: Value,
                 }
-                whole(line).map(|Record { call, partial }| Self::Part { call, part: HostPart::Tool(partial) })
-            }
-            ("provider.event", None) => {
-                #[derive(Deserialize)]
-                struct Record {
-                    call: u64,
-                    event: Value,
-                }
-                whole(line).map(|Record { call, event }| Self::Part { call, part: HostPart::Provider(event) })
-            }
-            ("ops.data", None) => {
-                #[derive(Deserialize)]
-                struct Record {
-                    call: u64,
-                    data: String,
-                }
-                whole(line).map(|Record { call, data }| Self::Part { call, part: HostPart::Output(data) })
+                whole(line).map(|Record { call, partial }| Self::Partial { call, partial })
             }
             ("ui", None) => whole(line).map(Self::Ui),
             ("error", None) => whole(line).map(Self::Error),

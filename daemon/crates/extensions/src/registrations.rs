@@ -2,11 +2,9 @@
 
 use std::collections::HashMap;
 
-use serde_json::Value;
-
 use crate::{
     event::{EventKind, EventSet},
-    record::{FlagType, Registration, ToolDefinition},
+    record::{Registration, ToolDefinition},
 };
 
 /// The registrations of a session's extensions, by the numbers of the extensions in load order.
@@ -21,7 +19,8 @@ struct ExtensionRegistrations {
     handlers: Vec<(u64, EventKind)>,
     tools: Vec<RegisteredTool>,
     commands: Vec<RegisteredCommand>,
-    flags: Vec<RegisteredFlag>,
+    /// Names.
+    flags: Vec<String>,
 }
 
 /// A handler, and its extension.
@@ -46,15 +45,6 @@ pub(crate) struct RegisteredCommand {
     pub(crate) description: Option<String>,
     /// Whether it completes its arguments.
     pub(crate) completes: bool,
-}
-
-/// A flag of an extension.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct RegisteredFlag {
-    pub(crate) name: String,
-    pub(crate) value_type: FlagType,
-    pub(crate) default: Option<Value>,
-    pub(crate) description: Option<String>,
 }
 
 /// A command under the name by which it is called: with a number, where several extensions have one of that name.
@@ -100,9 +90,9 @@ impl Registrations {
                 }
                 Changed::Commands
             }
-            Registration::Flag { name, value_type, default, description } => {
-                of.flags.retain(|known| known.name != name);
-                of.flags.push(RegisteredFlag { name, value_type, default, description });
+            Registration::Flag { name } => {
+                of.flags.retain(|known| *known != name);
+                of.flags.push(name);
                 Changed::Nothing
             }
             Registration::Other => Changed::Nothing,
@@ -169,11 +159,6 @@ impl Registrations {
         found
     }
 
-    /// The flags, with their extensions.
-    pub(crate) fn flags(&self) -> impl Iterator<Item = (usize, &RegisteredFlag)> {
-        self.of.iter().enumerate().flat_map(|(at, of)| of.flags.iter().map(move |flag| (at, flag)))
-    }
-
     /// The first tool or flag that two extensions have: the later extension, the earlier one, and what it is, as pi words it.
     pub(crate) fn conflict(&self) -> Option<(usize, usize, String)> {
         for (later, of) in self.of.iter().enumerate() {
@@ -184,10 +169,9 @@ impl Registrations {
                 if let Some(tool) = tool {
                     return Some((later, earlier, format!("Tool \"{}\"", tool.definition.name)));
                 }
-                let flag =
-                    of.flags.iter().find(|flag| before.flags.iter().any(|other| other.name == flag.name));
+                let flag = of.flags.iter().find(|flag| before.flags.contains(flag));
                 if let Some(flag) = flag {
-                    return Some((later, earlier, format!("Flag \"--{}\"", flag.name)));
+                    return Some((later, earlier, format!("Flag \"--{flag}\"")));
                 }
             }
         }

@@ -4,13 +4,12 @@ use std::{sync::Weak, time::Duration};
 
 use agentd_agent::{ExecutionMode, Invocation, Tool, ToolError, ToolFuture};
 use agentd_protocol::tool::{ToolResult, ToolSpec};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     connection::{RequestError, RequestTerms},
-    extensions::{Inner, ext},
-    record::HostPart,
     registrations::RegisteredTool,
+    runtime::{Runtime, ext},
 };
 
 /// Time for a tool to stop after an abort.
@@ -19,14 +18,14 @@ const ABORT_GRACE: Duration = Duration::from_secs(10);
 /// A tool of an extension.
 pub(crate) struct ExtensionTool {
     /// Weak: the registry may keep a tool longer than the session its extensions.
-    extensions: Weak<Inner>,
+    extensions: Weak<Runtime>,
     extension: usize,
     spec: ToolSpec,
     tool: RegisteredTool,
 }
 
 impl ExtensionTool {
-    pub(crate) fn new(extensions: Weak<Inner>, extension: usize, tool: RegisteredTool) -> Self {
+    pub(crate) fn new(extensions: Weak<Runtime>, extension: usize, tool: RegisteredTool) -> Self {
         let definition = &tool.definition;
         let spec = ToolSpec {
             name: definition.name.clone(),
@@ -73,10 +72,8 @@ impl Tool for ExtensionTool {
                 "epoch": extensions.epoch(), "ext": ext(self.extension), "tool": name, "toolCallId": call_id,
                 "params": arguments,
             });
-            let parts = move |part: HostPart| {
-                if let HostPart::Tool(partial) = part
-                    && let Ok(partial) = serde_json::from_value(partial)
-                {
+            let partials = move |partial: Value| {
+                if let Ok(partial) = serde_json::from_value(partial) {
                     progress.report(partial);
                 }
             };
@@ -84,7 +81,7 @@ impl Tool for ExtensionTool {
                 limit: None,
                 cancel: Some(&cancel),
                 grace: ABORT_GRACE,
-                parts: Some(Box::new(parts)),
+                partials: Some(Box::new(partials)),
             };
             let answer = extensions.host_of(self.extension).request("tool.execute", &fields, terms).await;
             let answer = answer.map_err(|error| {

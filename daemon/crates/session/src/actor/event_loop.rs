@@ -68,7 +68,15 @@ impl Actor {
                 Some(_) = self.tasks.join_next() => {}
                 () = self.tools.registry().changed() => self.tell_tools(),
                 () = changed(self.context.mcp.as_ref()) => self.tell_mcp_servers(),
-                Some(request) = self.extension_requests.1.recv() => self.on_extension(request).await,
+                Some(request) = self.extension_requests.1.recv() => {
+                    self.extension_backlog.push_back(request);
+                    // What the run sent before comes before.
+                    while let Ok(message) = from_tasks.try_recv() {
+                        taken.push(message);
+                    }
+                    self.on_run_messages(&mut taken).await;
+                    self.take_extension_requests().await;
+                }
                 () = self.queues.due() => self.queues.publish_untold(&self.feed),
                 process = background.next_end() => self.on_process_end(&process),
                 // Reset only when it has fired: that is cheaper than at every event.
@@ -308,8 +316,15 @@ impl Actor {
             RunMessage::Deliverable(yes) => self.on_deliverable(yes),
             RunMessage::Trusted(reconfigured) => self.on_trusted(reconfigured).await,
             RunMessage::Expanded(expanded) => self.on_expanded(*expanded).await,
-            RunMessage::InputSeen(seen) => self.on_input_seen(*seen).await,
-            RunMessage::CommandRan(request) => self.accept(*request, Disposition::Handled),
+            RunMessage::ExtensionsAsked => self.take_extension_requests().await,
+            RunMessage::InputSeen(seen) => {
+                self.take_extension_requests().await;
+                self.on_input_seen(*seen).await;
+            }
+            RunMessage::CommandRan(request) => {
+                self.take_extension_requests().await;
+                self.accept(*request, Disposition::Handled);
+            }
             RunMessage::Settling { told } => {
                 self.settling = true;
                 self.tell_extensions();

@@ -131,6 +131,9 @@ impl Actor {
         behavior: Option<StreamingBehavior>,
         expands: bool,
     ) -> Result<Value, HostFailure> {
+        if self.closing {
+            return Err(HostFailure::new("gone", "The session is closing and takes no new work."));
+        }
         let images: Vec<Image> = images
             .into_iter()
             .map(|ImageContent { data, mime_type }| Image { kind: "image".to_owned(), data, mime_type })
@@ -183,7 +186,7 @@ impl Actor {
                 Err(HostFailure::new("too_large", "Too many messages of extensions wait."))
             };
         }
-        if trigger == Some(true) {
+        if trigger == Some(true) && !self.closing {
             self.going_on.give_up();
             self.start(RunBeginning::Custom(Box::new(message)), None);
             return disposition("started");

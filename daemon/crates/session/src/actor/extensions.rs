@@ -62,6 +62,21 @@ impl Actor {
         }
     }
 
+    /// Takes all that extensions have sent.
+    pub(super) async fn take_extension_requests(&mut self) {
+        loop {
+            let request = match self.extension_backlog.pop_front() {
+                Some(request) => request,
+                None => match self.extension_requests.1.try_recv() {
+                    Ok(request) => request,
+                    // The actor holds a sender: there is nothing.
+                    Err(_) => return,
+                },
+            };
+            self.on_extension(request).await;
+        }
+    }
+
     /// Takes a message of an extension.
     pub(super) async fn on_extension(&mut self, request: ExtensionRequest) {
         match request {
@@ -80,6 +95,10 @@ impl Actor {
     }
 
     fn show_for_extension(&self, fields: Map<String, Value>) {
+        // Something that draws on a terminal, which clients of the protocol do not have.
+        if fields.get("method").is_some_and(|method| method == "custom") {
+            return;
+        }
         match notice(fields) {
             Ok(method) if !method.is_dialog() => {
                 if let Some((_, line)) = request(method) {
@@ -175,7 +194,6 @@ impl Actor {
                 return;
             }
             "read" => self.read_for_extension(&params).await,
-            _ if self.closing => Err(HostFailure::new("gone", "The session is closing.")),
             "session.appendEntry" => self.append_for_extension(params).await,
             "session.setName" => match params["name"].as_str() {
                 Some(name) => self.use_name(name).await.map(|()| Value::Null).map_err(failed),

@@ -1,6 +1,6 @@
 //! The state of a live session, as its own task sees it, and what all command families do with it.
 
-use std::sync::Arc;
+use std::{collections::VecDeque, sync::Arc};
 
 use agentd_agent::StoppedCall;
 use agentd_protocol::{
@@ -98,6 +98,8 @@ pub(crate) struct Actor {
     /// What extensions send: both ends, since extensions come and go while the session lives.
     pub(super) extension_requests:
         (mpsc::UnboundedSender<ExtensionRequest>, mpsc::UnboundedReceiver<ExtensionRequest>),
+    /// Requests of extensions that were received and wait for what the run sent before them.
+    pub(super) extension_backlog: VecDeque<ExtensionRequest>,
     /// The way of the extensions to this actor, which they hold weakly.
     pub(super) extension_link: Option<Arc<ExtensionLink>>,
     /// Fires once the handlers of `session_start` have ended.

@@ -1,6 +1,6 @@
 //! Opening a session: from its options to its running actor.
 
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::{collections::VecDeque, panic::AssertUnwindSafe, sync::Arc};
 
 use agentd_protocol::resources::Diagnostic;
 use futures::FutureExt;
@@ -212,6 +212,7 @@ async fn start(
         unflushed,
         server_prompts: PromptRequests::default(),
         extension_requests: mpsc::unbounded_channel(),
+        extension_backlog: VecDeque::new(),
         extension_link: None,
         extensions_started: CancellationToken::new(),
         entries_told: None,

@@ -75,11 +75,6 @@ impl CustomQueue {
         });
         taken
     }
-
-    /// Whether a queue has some.
-    pub(crate) fn has(&self, kind: QueueKind) -> bool {
-        self.waiting.iter().any(|(_, delivery, _)| *delivery == CustomDelivery::Queued(kind))
-    }
 }
 
 #[cfg(test)]
@@ -112,7 +107,7 @@ mod tests {
         assert_eq!(queue.deliver(1), None, "a ticket of the user's queues");
         assert_eq!(queue.next(QueueKind::Steering).len(), 1);
         assert_eq!(queue.take(CustomDelivery::TurnEnd)[0].custom_type, "b");
-        assert!(queue.has(QueueKind::Steering) && !queue.has(QueueKind::FollowUp));
+        assert!(queue.next(QueueKind::FollowUp).is_empty());
     }
 
     #[test]

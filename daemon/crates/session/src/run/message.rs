@@ -106,6 +106,8 @@ pub(crate) enum RunMessage {
     Trusted(Box<NewSettings>),
     /// An MCP server has given the prompt that a message calls, or not.
     Expanded(Box<ExpandedMessage>),
+    /// What extensions sent up to now comes before what the run sends next.
+    ExtensionsAsked,
     /// The extensions have seen a message of the user.
     InputSeen(Box<SeenInput>),
     /// A command of an extension has ended.
