@@ -190,7 +190,7 @@ pub(crate) enum Changed {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
