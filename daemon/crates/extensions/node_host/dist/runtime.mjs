@@ -13,6 +13,14 @@ var __require = /* @__PURE__ */ ((x17) => typeof require !== "undefined" ? requi
   if (typeof require !== "undefined") return require.apply(this, arguments);
   throw Error('Dynamic require of "' + x17 + '" is not supported');
 });
+var __esm = (fn, res, err) => function __init() {
+  if (err) throw err[0];
+  try {
+    return fn && (res = (0, fn[__getOwnPropNames(fn)[0]])(fn = 0)), res;
+  } catch (e19) {
+    throw err = [e19], e19;
+  }
+};
 var __commonJS = (cb, mod) => function __require2() {
   try {
     return mod || (0, cb[__getOwnPropNames(cb)[0]])((mod = { exports: {} }).exports, mod), mod.exports;
@@ -40,6 +48,7 @@ var __toESM = (mod, isNodeMode, target) => (target = mod != null ? __create(__ge
   isNodeMode || !mod || !mod.__esModule ? __defProp(target, "default", { value: mod, enumerable: true }) : target,
   mod
 ));
+var __toCommonJS = (mod) => __copyProps(__defProp({}, "__esModule", { value: true }), mod);
 
 // node_modules/jiti/dist/jiti.cjs
 var require_jiti = __commonJS({
@@ -85,7 +94,7 @@ var require_jiti = __commonJS({
             let v9 = g17?.get(y13);
             return v9 === void 0 && (v9 = Reflect.apply(p27, se2, l28), g17?.set(y13, v9)), v9;
           };
-        }, "cacheFs"), Z2 = M7("existsSync"), mt = M7("readFileSync"), P7 = M7("statSync"), O8 = k9((a27, p27, g17) => {
+        }, "cacheFs"), Z2 = M7("existsSync"), mt2 = M7("readFileSync"), P7 = M7("statSync"), O8 = k9((a27, p27, g17) => {
           for (; ; ) {
             const l28 = L10.posix.join(a27, p27);
             if (Z2(g17, l28)) return l28;
@@ -486,7 +495,7 @@ var require_jiti = __commonJS({
         (function(a27) {
           a27[a27.InvalidSymbol = 1] = "InvalidSymbol", a27[a27.InvalidNumberFormat = 2] = "InvalidNumberFormat", a27[a27.PropertyNameExpected = 3] = "PropertyNameExpected", a27[a27.ValueExpected = 4] = "ValueExpected", a27[a27.ColonExpected = 5] = "ColonExpected", a27[a27.CommaExpected = 6] = "CommaExpected", a27[a27.CloseBraceExpected = 7] = "CloseBraceExpected", a27[a27.CloseBracketExpected = 8] = "CloseBracketExpected", a27[a27.EndOfFileExpected = 9] = "EndOfFileExpected", a27[a27.InvalidCommentToken = 10] = "InvalidCommentToken", a27[a27.UnexpectedEndOfComment = 11] = "UnexpectedEndOfComment", a27[a27.UnexpectedEndOfString = 12] = "UnexpectedEndOfString", a27[a27.UnexpectedEndOfNumber = 13] = "UnexpectedEndOfNumber", a27[a27.InvalidUnicode = 14] = "InvalidUnicode", a27[a27.InvalidEscapeCharacter = 15] = "InvalidEscapeCharacter", a27[a27.InvalidCharacter = 16] = "InvalidCharacter";
         })(wt2 || (wt2 = {}));
-        const Ne2 = k9((a27, p27) => At(mt(p27, a27, "utf8")), "readJsonc"), Ut = /* @__PURE__ */ Symbol("implicitBaseUrl"), gt2 = "${configDir}", Le2 = k9(() => {
+        const Ne2 = k9((a27, p27) => At(mt2(p27, a27, "utf8")), "readJsonc"), Ut = /* @__PURE__ */ Symbol("implicitBaseUrl"), gt2 = "${configDir}", Le2 = k9(() => {
           const { findPnpApi: a27 } = re2;
           return a27 && a27(process.cwd());
         }, "getPnpApi"), Ht = k9((a27, p27, g17, l28) => {
@@ -841,7 +850,7 @@ var require_jiti = __commonJS({
           }
           return [A17, n8];
         }
-        const mt = /^\w+:/;
+        const mt2 = /^\w+:/;
         X2.resolveExports = (P7, O8, A17) => {
           if (!P7) throw new Error('"exports" is required');
           O8 = O8 === "" ? "." : `./${O8}`, (typeof P7 == "string" || Array.isArray(P7) || at2(P7) && ((ot2) => Object.keys(ot2).reduce((ut2, It) => {
@@ -851,7 +860,7 @@ var require_jiti = __commonJS({
           }, void 0))(P7)) && (P7 = { ".": P7 });
           const [n8, z5] = Z2(P7, O8), it2 = pt2(Ot.Export, P7[n8], O8, A17, z5);
           if (it2.length === 0) throw xt2("ERR_PACKAGE_PATH_NOT_EXPORTED", O8 === "." ? 'No "exports" main defined' : `Package subpath '${O8}' is not defined by "exports"`);
-          for (const ot2 of it2) if (!ot2.startsWith("./") && !mt.test(ot2)) throw xt2(L10, `Invalid "exports" target "${ot2}" defined in the package config`);
+          for (const ot2 of it2) if (!ot2.startsWith("./") && !mt2.test(ot2)) throw xt2(L10, `Invalid "exports" target "${ot2}" defined in the package config`);
           return it2;
         }, X2.resolveImports = (P7, O8, A17) => {
           if (!P7) throw new Error('"imports" is required');
@@ -897,11 +906,11 @@ var require_jiti = __commonJS({
         function Z2(t14, e19) {
           return new M7(t14, { beforeExpr: true, binop: e19 });
         }
-        var mt = { beforeExpr: true }, P7 = { startsExpr: true }, O8 = {};
+        var mt2 = { beforeExpr: true }, P7 = { startsExpr: true }, O8 = {};
         function A17(t14, e19) {
           return e19 === void 0 && (e19 = {}), e19.keyword = t14, O8[t14] = new M7(t14, e19);
         }
-        var n8 = { num: new M7("num", P7), regexp: new M7("regexp", P7), string: new M7("string", P7), name: new M7("name", P7), privateId: new M7("privateId", P7), eof: new M7("eof"), bracketL: new M7("[", { beforeExpr: true, startsExpr: true }), bracketR: new M7("]"), braceL: new M7("{", { beforeExpr: true, startsExpr: true }), braceR: new M7("}"), parenL: new M7("(", { beforeExpr: true, startsExpr: true }), parenR: new M7(")"), comma: new M7(",", mt), semi: new M7(";", mt), colon: new M7(":", mt), dot: new M7("."), question: new M7("?", mt), questionDot: new M7("?."), arrow: new M7("=>", mt), template: new M7("template"), invalidTemplate: new M7("invalidTemplate"), ellipsis: new M7("...", mt), backQuote: new M7("`", P7), dollarBraceL: new M7("${", { beforeExpr: true, startsExpr: true }), eq: new M7("=", { beforeExpr: true, isAssign: true }), assign: new M7("_=", { beforeExpr: true, isAssign: true }), incDec: new M7("++/--", { prefix: true, postfix: true, startsExpr: true }), prefix: new M7("!/~", { beforeExpr: true, prefix: true, startsExpr: true }), logicalOR: Z2("||", 1), logicalAND: Z2("&&", 2), bitwiseOR: Z2("|", 3), bitwiseXOR: Z2("^", 4), bitwiseAND: Z2("&", 5), equality: Z2("==/!=/===/!==", 6), relational: Z2("</>/<=/>=", 7), bitShift: Z2("<</>>/>>>", 8), plusMin: new M7("+/-", { beforeExpr: true, binop: 9, prefix: true, startsExpr: true }), modulo: Z2("%", 10), star: Z2("*", 10), slash: Z2("/", 10), starstar: new M7("**", { beforeExpr: true }), coalesce: Z2("??", 1), _break: A17("break"), _case: A17("case", mt), _catch: A17("catch"), _continue: A17("continue"), _debugger: A17("debugger"), _default: A17("default", mt), _do: A17("do", { isLoop: true, beforeExpr: true }), _else: A17("else", mt), _finally: A17("finally"), _for: A17("for", { isLoop: true }), _function: A17("function", P7), _if: A17("if"), _return: A17("return", mt), _switch: A17("switch"), _throw: A17("throw", mt), _try: A17("try"), _var: A17("var"), _const: A17("const"), _while: A17("while", { isLoop: true }), _with: A17("with"), _new: A17("new", { beforeExpr: true, startsExpr: true }), _this: A17("this", P7), _super: A17("super", P7), _class: A17("class", P7), _extends: A17("extends", mt), _export: A17("export"), _import: A17("import", P7), _null: A17("null", P7), _true: A17("true", P7), _false: A17("false", P7), _in: A17("in", { beforeExpr: true, binop: 7 }), _instanceof: A17("instanceof", { beforeExpr: true, binop: 7 }), _typeof: A17("typeof", { beforeExpr: true, prefix: true, startsExpr: true }), _void: A17("void", { beforeExpr: true, prefix: true, startsExpr: true }), _delete: A17("delete", { beforeExpr: true, prefix: true, startsExpr: true }) }, z5 = /\r\n?|\n|\u2028|\u2029/, it2 = new RegExp(z5.source, "g");
+        var n8 = { num: new M7("num", P7), regexp: new M7("regexp", P7), string: new M7("string", P7), name: new M7("name", P7), privateId: new M7("privateId", P7), eof: new M7("eof"), bracketL: new M7("[", { beforeExpr: true, startsExpr: true }), bracketR: new M7("]"), braceL: new M7("{", { beforeExpr: true, startsExpr: true }), braceR: new M7("}"), parenL: new M7("(", { beforeExpr: true, startsExpr: true }), parenR: new M7(")"), comma: new M7(",", mt2), semi: new M7(";", mt2), colon: new M7(":", mt2), dot: new M7("."), question: new M7("?", mt2), questionDot: new M7("?."), arrow: new M7("=>", mt2), template: new M7("template"), invalidTemplate: new M7("invalidTemplate"), ellipsis: new M7("...", mt2), backQuote: new M7("`", P7), dollarBraceL: new M7("${", { beforeExpr: true, startsExpr: true }), eq: new M7("=", { beforeExpr: true, isAssign: true }), assign: new M7("_=", { beforeExpr: true, isAssign: true }), incDec: new M7("++/--", { prefix: true, postfix: true, startsExpr: true }), prefix: new M7("!/~", { beforeExpr: true, prefix: true, startsExpr: true }), logicalOR: Z2("||", 1), logicalAND: Z2("&&", 2), bitwiseOR: Z2("|", 3), bitwiseXOR: Z2("^", 4), bitwiseAND: Z2("&", 5), equality: Z2("==/!=/===/!==", 6), relational: Z2("</>/<=/>=", 7), bitShift: Z2("<</>>/>>>", 8), plusMin: new M7("+/-", { beforeExpr: true, binop: 9, prefix: true, startsExpr: true }), modulo: Z2("%", 10), star: Z2("*", 10), slash: Z2("/", 10), starstar: new M7("**", { beforeExpr: true }), coalesce: Z2("??", 1), _break: A17("break"), _case: A17("case", mt2), _catch: A17("catch"), _continue: A17("continue"), _debugger: A17("debugger"), _default: A17("default", mt2), _do: A17("do", { isLoop: true, beforeExpr: true }), _else: A17("else", mt2), _finally: A17("finally"), _for: A17("for", { isLoop: true }), _function: A17("function", P7), _if: A17("if"), _return: A17("return", mt2), _switch: A17("switch"), _throw: A17("throw", mt2), _try: A17("try"), _var: A17("var"), _const: A17("const"), _while: A17("while", { isLoop: true }), _with: A17("with"), _new: A17("new", { beforeExpr: true, startsExpr: true }), _this: A17("this", P7), _super: A17("super", P7), _class: A17("class", P7), _extends: A17("extends", mt2), _export: A17("export"), _import: A17("import", P7), _null: A17("null", P7), _true: A17("true", P7), _false: A17("false", P7), _in: A17("in", { beforeExpr: true, binop: 7 }), _instanceof: A17("instanceof", { beforeExpr: true, binop: 7 }), _typeof: A17("typeof", { beforeExpr: true, prefix: true, startsExpr: true }), _void: A17("void", { beforeExpr: true, prefix: true, startsExpr: true }), _delete: A17("delete", { beforeExpr: true, prefix: true, startsExpr: true }) }, z5 = /\r\n?|\n|\u2028|\u2029/, it2 = new RegExp(z5.source, "g");
         function ot2(t14) {
           return t14 === 10 || t14 === 13 || t14 === 8232 || t14 === 8233;
         }
@@ -3995,6 +4004,1312 @@ var require_dist = __commonJS({
   }
 });
 
+// node_modules/marked/lib/marked.esm.js
+var marked_esm_exports = {};
+__export(marked_esm_exports, {
+  Hooks: () => P6,
+  Lexer: () => b11,
+  Marked: () => xe,
+  Parser: () => w6,
+  Renderer: () => v8,
+  TextRenderer: () => M6,
+  Tokenizer: () => q8,
+  defaults: () => y12,
+  getDefaults: () => D8,
+  lexer: () => St,
+  marked: () => k8,
+  options: () => ft,
+  parse: () => mt,
+  parseInline: () => wt,
+  parser: () => $t,
+  setOptions: () => xt,
+  use: () => be,
+  walkTokens: () => bt
+});
+function D8() {
+  return { async: false, breaks: false, extensions: null, gfm: true, hooks: null, pedantic: false, renderer: null, silent: false, tokenizer: null, walkTokens: null };
+}
+function ee(r9) {
+  y12 = r9;
+}
+function z4(r9) {
+  let e19 = [];
+  return (t14) => {
+    let s29 = Math.max(0, Math.min(3, t14 - 1)), n8 = e19[s29];
+    return n8 || (n8 = r9(s29), e19[s29] = n8), n8;
+  };
+}
+function u20(r9, e19 = "") {
+  let t14 = typeof r9 == "string" ? r9 : r9.source, s29 = { replace: (n8, i25) => {
+    let a27 = typeof i25 == "string" ? i25 : i25.source;
+    return a27 = a27.replace(f35.caret, "$1"), t14 = t14.replace(n8, a27), s29;
+  }, getRegex: () => new RegExp(t14, e19) };
+  return s29;
+}
+function $3(r9, e19) {
+  if (e19) {
+    if (f35.escapeTest.test(r9)) return r9.replace(f35.escapeReplace, ue);
+  } else if (f35.escapeTestNoEncode.test(r9)) return r9.replace(f35.escapeReplaceNoEncode, ue);
+  return r9;
+}
+function ge(r9) {
+  try {
+    r9 = encodeURI(r9).replace(f35.percentDecode, "%");
+  } catch {
+    return null;
+  }
+  return r9;
+}
+function ke(r9, e19) {
+  let t14 = r9.replace(f35.findPipe, (i25, a27, l28) => {
+    let c20 = false, o19 = a27;
+    for (; --o19 >= 0 && l28[o19] === "\\"; ) c20 = !c20;
+    return c20 ? "|" : " |";
+  }), s29 = t14.split(f35.splitPipe), n8 = 0;
+  if (s29[0].trim() || s29.shift(), s29.length > 0 && !s29.at(-1)?.trim() && s29.pop(), e19) if (s29.length > e19) s29.splice(e19);
+  else for (; s29.length < e19; ) s29.push("");
+  for (; n8 < s29.length; n8++) s29[n8] = s29[n8].trim().replace(f35.slashPipe, "|");
+  return s29;
+}
+function R9(r9, e19, t14) {
+  let s29 = r9.length;
+  if (s29 === 0) return "";
+  let n8 = 0;
+  for (; n8 < s29; ) {
+    let i25 = r9.charAt(s29 - n8 - 1);
+    if (i25 === e19 && !t14) n8++;
+    else if (i25 !== e19 && t14) n8++;
+    else break;
+  }
+  return r9.slice(0, s29 - n8);
+}
+function de(r9) {
+  let e19 = r9.split(`
+`), t14 = e19.length - 1;
+  for (; t14 >= 0 && f35.blankLine.test(e19[t14]); ) t14--;
+  return e19.length - t14 <= 2 ? r9 : e19.slice(0, t14 + 1).join(`
+`);
+}
+function gt(r9, e19) {
+  if (r9.indexOf(e19[1]) === -1) return -1;
+  let t14 = 0;
+  for (let s29 = 0; s29 < r9.length; s29++) if (r9[s29] === "\\") s29++;
+  else if (r9[s29] === e19[0]) t14++;
+  else if (r9[s29] === e19[1] && (t14--, t14 < 0)) return s29;
+  return t14 > 0 ? -2 : -1;
+}
+function kt(r9, e19 = 0) {
+  let t14 = e19, s29 = "";
+  for (let n8 of r9) if (n8 === "	") {
+    let i25 = 4 - t14 % 4;
+    s29 += " ".repeat(i25), t14 += i25;
+  } else s29 += n8, t14++;
+  return s29;
+}
+function fe(r9, e19, t14, s29, n8) {
+  let i25 = e19.href, a27 = e19.title || null, l28 = r9[1].replace(n8.other.outputLinkReplace, "$1"), c20 = r9[0].charAt(0) === "!";
+  s29.state.inLink = true;
+  let o19 = s29.state.linkEmitted, p27 = s29.state.inRawBlock;
+  s29.state.linkEmitted = false;
+  let h12 = s29.inlineTokens(l28), g17 = s29.state.linkEmitted;
+  if (s29.state.linkEmitted = o19, s29.state.inLink = false, !c20) {
+    if (g17) {
+      s29.state.inRawBlock = p27;
+      return;
+    }
+    s29.state.linkEmitted = true;
+  }
+  return { type: c20 ? "image" : "link", raw: t14, href: i25, title: a27, text: l28, tokens: h12 };
+}
+function dt(r9, e19, t14) {
+  let s29 = r9.match(t14.other.indentCodeCompensation);
+  if (s29 === null) return e19;
+  let n8 = s29[1];
+  return e19.split(`
+`).map((i25) => {
+    let a27 = i25.match(t14.other.beginningSpace);
+    if (a27 === null) return i25;
+    let [l28] = a27;
+    return l28.length >= n8.length ? i25.slice(n8.length) : i25;
+  }).join(`
+`);
+}
+function k8(r9, e19) {
+  return _6.parse(r9, e19);
+}
+function be(...r9) {
+  return _6.use(...r9), k8.defaults = _6.defaults, ee(k8.defaults), k8;
+}
+var y12, T7, $e, f35, Se, ye, Re, I16, Te, H3, te, re, _e, N7, ze, G6, Ae, Pe, Z, X, Le, ne, Ee, Ie, Be, U10, se, Ce, qe, ve, De, ie, Ze, S9, A16, B7, Oe, Qe, le, Me, je, He, ae, Ne, Ge, Xe, Ue, oe, We, Fe, Je, Ke, Ve, Ye, et, tt, rt, nt, st, it, lt, at, O7, ot, ce, he, ct, pe, W3, ht, F7, pt, Q, C14, ut, ue, q8, b11, v8, M6, w6, P6, xe, _6, ft, xt, bt, wt, mt, $t, St;
+var init_marked_esm = __esm({
+  "node_modules/marked/lib/marked.esm.js"() {
+    y12 = D8();
+    T7 = { exec: () => null };
+    $e = ((r9 = "") => {
+      try {
+        return !!new RegExp("(?<=1)(?<!1)" + r9);
+      } catch {
+        return false;
+      }
+    })();
+    f35 = { codeRemoveIndent: /^(?: {1,4}| {0,3}\t)/gm, outputLinkReplace: /\\([\[\]])/g, indentCodeCompensation: /^(\s+)(?:```)/, beginningSpace: /^\s+/, endingHash: /#$/, startingSpaceChar: /^ /, endingSpaceChar: / $/, nonSpaceChar: /[^ ]/, newLineCharGlobal: /\n/g, tabCharGlobal: /\t/g, multipleSpaceGlobal: /\s+/g, blankLine: /^[ \t]*$/, doubleBlankLine: /\n[ \t]*\n[ \t]*$/, blockquoteStart: /^ {0,3}>/, blockquoteSetextReplace: /\n {0,3}((?:=+|-+) *)(?=\n|$)/g, blockquoteSetextReplace2: /^ {0,3}>[ \t]?/gm, listReplaceNesting: /^ {1,4}(?=( {4})*[^ ])/g, listIsTask: /^\[[ xX]\] +\S/, listReplaceTask: /^\[[ xX]\] +/, listTaskCheckbox: /\[[ xX]\]/, anyLine: /\n.*\n/, hrefBrackets: /^<(.*)>$/, tableDelimiter: /[:|]/, tableAlignChars: /^\||\| *$/g, tableRowBlankLine: /\n[ \t]*$/, tableAlignRight: /^ *-+: *$/, tableAlignCenter: /^ *:-+: *$/, tableAlignLeft: /^ *:-+ *$/, startATag: /^<a /i, endATag: /^<\/a>/i, startPreScriptTag: /^<(pre|code|kbd|script)(\s|>)/i, endPreScriptTag: /^<\/(pre|code|kbd|script)(\s|>)/i, startAngleBracket: /^</, endAngleBracket: />$/, pedanticHrefTitle: /^([^'"]*[^\s])\s+(['"])(.*)\2/, unicodeAlphaNumeric: /[\p{L}\p{N}]/u, escapeTest: /[&<>"']/, escapeReplace: /[&<>"']/g, escapeTestNoEncode: /[<>"']|&(?!(#\d{1,7}|#[Xx][a-fA-F0-9]{1,6}|\w+);)/, escapeReplaceNoEncode: /[<>"']|&(?!(#\d{1,7}|#[Xx][a-fA-F0-9]{1,6}|\w+);)/g, caret: /(^|[^\[])\^/g, percentDecode: /%25/g, findPipe: /\|/g, splitPipe: / \|/, slashPipe: /\\\|/g, carriageReturn: /\r\n|\r/g, spaceLine: /^ +$/gm, notSpaceStart: /^\S*/, endingNewline: /\n$/, listItemRegex: (r9) => new RegExp(`^( {0,3}${r9})((?:[	 ][^\\n]*)?(?:\\n|$))`), nextBulletRegex: z4((r9) => new RegExp(`^ {0,${r9}}(?:[*+-]|\\d{1,9}[.)])((?:[ 	][^\\n]*)?(?:\\n|$))`)), hrRegex: z4((r9) => new RegExp(`^ {0,${r9}}((?:- *){3,}|(?:_ *){3,}|(?:\\* *){3,})(?:\\n+|$)`)), fencesBeginRegex: z4((r9) => new RegExp(`^ {0,${r9}}(?:\`\`\`|~~~)`)), headingBeginRegex: z4((r9) => new RegExp(`^ {0,${r9}}#`)), htmlBeginRegex: z4((r9) => new RegExp(`^ {0,${r9}}<(?:[a-z].*>|!--)`, "i")), blockquoteBeginRegex: z4((r9) => new RegExp(`^ {0,${r9}}>`)) };
+    Se = /^(?:[ \t]*(?:\n|$))+/;
+    ye = /^((?: {4}| {0,3}\t)[^\n]+(?:\n(?:[ \t]*(?:\n|$))*)?)+/;
+    Re = /^ {0,3}(`{3,}(?=[^`\n]*(?:\n|$))|~{3,})([^\n]*)(?:\n|$)(?:|([\s\S]*?)(?:\n|$))(?: {0,3}\1[~`]* *(?=\n|$)|$)/;
+    I16 = /^ {0,3}((?:-[\t ]*){3,}|(?:_[ \t]*){3,}|(?:\*[ \t]*){3,})(?:\n+|$)/;
+    Te = /^ {0,3}(#{1,6})(?=\s|$)(.*)(?:\n+|$)/;
+    H3 = / {0,3}(?:[*+-]|\d{1,9}[.)])/;
+    te = /^(?!bull |blockCode|fences|blockquote|heading|html|table)((?:.|\n(?!\s*?\n|bull |blockCode|fences|blockquote|heading|html|table))+?)\n {0,3}(=+|-+) *(?:\n+|$)/;
+    re = u20(te).replace(/bull/g, H3).replace(/blockCode/g, /(?: {4}| {0,3}\t)/).replace(/fences/g, / {0,3}(?:`{3,}|~{3,})/).replace(/blockquote/g, / {0,3}>/).replace(/heading/g, / {0,3}#{1,6}(?:\s|$)/).replace(/html/g, / {0,3}<[^\n>]+>\n/).replace(/\|table/g, "").getRegex();
+    _e = u20(te).replace(/bull/g, H3).replace(/blockCode/g, /(?: {4}| {0,3}\t)/).replace(/fences/g, / {0,3}(?:`{3,}|~{3,})/).replace(/blockquote/g, / {0,3}>/).replace(/heading/g, / {0,3}#{1,6}(?:\s|$)/).replace(/html/g, / {0,3}<[^\n>]+>\n/).replace(/table/g, / {0,3}\|?(?:[:\- ]*\|)+[\:\- ]*\n/).getRegex();
+    N7 = /^([^\n]+(?:\n(?!hr|heading|lheading|blockquote|fences|list|html|table|[ \t]+\n)[^\n]+)*)/;
+    ze = /^[^\n]+/;
+    G6 = /(?!\s*\])(?:\\[\s\S]|[^\[\]\\])+/;
+    Ae = u20(/^ {0,3}\[(label)\]: *(?:\n[ \t]*)?([^<\s][^\s]*|<.*?>)(?:(?: +(?:\n[ \t]*)?| *\n[ \t]*)(title))? *(?:\n+|$)/).replace("label", G6).replace("title", /(?:"(?:\\"?|[^"\\])*"|'[^'\n]*(?:\n[^'\n]+)*\n?'|\([^()]*\))/).getRegex();
+    Pe = u20(/^(bull)([ \t][^\n]*?)?(?:\n|$)/).replace(/bull/g, H3).getRegex();
+    Z = "address|article|aside|base|basefont|blockquote|body|caption|center|col|colgroup|dd|details|dialog|dir|div|dl|dt|fieldset|figcaption|figure|footer|form|frame|frameset|h[1-6]|head|header|hr|html|iframe|legend|li|link|main|menu|menuitem|meta|nav|noframes|ol|optgroup|option|p|param|search|section|summary|table|tbody|td|tfoot|th|thead|title|tr|track|ul";
+    X = /<!--(?:-?>|[\s\S]*?(?:-->|$))/;
+    Le = u20("^ {0,3}(?:<(script|pre|style|textarea)[\\s>][\\s\\S]*?(?:</\\1>[^\\n]*\\n*|$)|comment[^\\n]*(\\n+|$)|<\\?[\\s\\S]*?(?:\\?>[^\\n]*\\n*|$)|<![A-Z][\\s\\S]*?(?:>[^\\n]*\\n*|$)|<!\\[CDATA\\[[\\s\\S]*?(?:\\]\\]>[^\\n]*\\n*|$)|</?(tag)(?: +|\\n|/?>)[\\s\\S]*?(?:(?:\\n[ 	]*)+\\n|$)|<(?!script|pre|style|textarea)([a-z][\\w-]*)(?:attribute)*? */?>(?=[ \\t]*(?:\\n|$))[\\s\\S]*?(?:(?:\\n[ 	]*)+\\n|$)|</(?!script|pre|style|textarea)[a-z][\\w-]*\\s*>(?=[ \\t]*(?:\\n|$))[\\s\\S]*?(?:(?:\\n[ 	]*)+\\n|$))", "i").replace("comment", X).replace("tag", Z).replace("attribute", / +[a-zA-Z:_][\w.:-]*(?: *= *"[^"\n]*"| *= *'[^'\n]*'| *= *[^\s"'=<>`]+)?/).getRegex();
+    ne = (r9) => u20(N7).replace("hr", I16).replace("heading", " {0,3}#{1,6}(?:\\s|$)").replace("|lheading", "").replace("|table", "").replace("blockquote", " {0,3}>").replace("fences", " {0,3}(?:`{3,}(?=[^`\\n]*(?:\\n|$))|~~~)[^\\n]*(?:\\n|$)").replace("list", r9).replace("html", "</?(?:tag)(?: +|\\n|/?>)|<(?:script|pre|style|textarea|!--)").replace("tag", Z).getRegex();
+    Ee = ne(/ {0,3}(?:[*+-]|1[.)])[ \t]+[^ \t\n]/);
+    Ie = ne(/ {0,3}(?:[*+-]|\d{1,9}[.)])(?:[ \t]|\n|$)/);
+    Be = u20(/^( {0,3}> ?(paragraph|[^\n]*)(?:\n|$))+/).replace("paragraph", Ie).getRegex();
+    U10 = { blockquote: Be, code: ye, def: Ae, fences: Re, heading: Te, hr: I16, html: Le, lheading: re, list: Pe, newline: Se, paragraph: Ee, table: T7, text: ze };
+    se = u20("^ *([^\\n ].*)\\n {0,3}((?:\\| *)?:?-+:? *(?:\\| *:?-+:? *)*(?:\\| *)?)(?:\\n((?:(?! *\\n|hr|heading|blockquote|code|fences|list|html).*(?:\\n|$))*)\\n*|$)").replace("hr", I16).replace("heading", " {0,3}#{1,6}(?:\\s|$)").replace("blockquote", " {0,3}>").replace("code", "(?: {4}| {0,3}	)[^\\n]").replace("fences", " {0,3}(?:`{3,}(?=[^`\\n]*(?:\\n|$))|~~~)[^\\n]*(?:\\n|$)").replace("list", " {0,3}(?:[*+-]|1[.)])[ \\t]").replace("html", "</?(?:tag)(?: +|\\n|/?>)|<(?:script|pre|style|textarea|!--)").replace("tag", Z).getRegex();
+    Ce = { ...U10, lheading: _e, table: se, paragraph: u20(N7).replace("hr", I16).replace("heading", " {0,3}#{1,6}(?:\\s|$)").replace("|lheading", "").replace("table", se).replace("blockquote", " {0,3}>").replace("fences", " {0,3}(?:`{3,}(?=[^`\\n]*(?:\\n|$))|~~~)[^\\n]*(?:\\n|$)").replace("list", " {0,3}(?:[*+-]|1[.)])[ \\t]+[^ \\t\\n]").replace("html", "</?(?:tag)(?: +|\\n|/?>)|<(?:script|pre|style|textarea|!--)").replace("tag", Z).getRegex() };
+    qe = { ...U10, html: u20(`^ *(?:comment *(?:\\n|\\s*$)|<(tag)[\\s\\S]+?</\\1> *(?:\\n{2,}|\\s*$)|<tag(?:"[^"]*"|'[^']*'|\\s[^'"/>\\s]*)*?/?> *(?:\\n{2,}|\\s*$))`).replace("comment", X).replace(/tag/g, "(?!(?:a|em|strong|small|s|cite|q|dfn|abbr|data|time|code|var|samp|kbd|sub|sup|i|b|u|mark|ruby|rt|rp|bdi|bdo|span|br|wbr|ins|del|img)\\b)\\w+(?!:|[^\\w\\s@]*@)\\b").getRegex(), def: /^ *\[([^\]]+)\]: *<?([^\s>]+)>?(?: +(["(][^\n]+[")]))? *(?:\n+|$)/, heading: /^(#{1,6})(.*)(?:\n+|$)/, fences: T7, lheading: /^(.+?)\n {0,3}(=+|-+) *(?:\n+|$)/, paragraph: u20(N7).replace("hr", I16).replace("heading", ` *#{1,6} *[^
+]`).replace("lheading", re).replace("|table", "").replace("blockquote", " {0,3}>").replace("|fences", "").replace("|list", "").replace("|html", "").replace("|tag", "").getRegex() };
+    ve = /^\\([!"#$%&'()*+,\-./:;<=>?@\[\]\\^_`{|}~])/;
+    De = /^(`+)([^`]|[^`][\s\S]*?[^`])\1(?!`)/;
+    ie = /^( {2,}|\\)\n(?!\s*$)/;
+    Ze = /^(`+|[^`])(?:(?= {2,}\n)|[\s\S]*?(?:(?=[\\<!\[`*_]|\b_|$)|[^ ](?= {2,}\n)))/;
+    S9 = /[\p{P}\p{S}]/u;
+    A16 = /[\s\p{P}\p{S}]/u;
+    B7 = /[^\s\p{P}\p{S}]/u;
+    Oe = u20(/^((?![*_])punctSpace)/, "u").replace(/punctSpace/g, A16).getRegex();
+    Qe = /[\p{Pi}\p{Ps}"']/u;
+    le = /(?!~)[\p{P}\p{S}]/u;
+    Me = /(?!~)[\s\p{P}\p{S}]/u;
+    je = /(?:[^\s\p{P}\p{S}]|~)/u;
+    He = u20(/link|precode-code|html/, "g").replace("link", /\[(?:[^\[\]`]|(?<a>`+)[^`]+\k<a>(?!`))*?\]\((?:\\[\s\S]|[^\\\(\)]|\((?:\\[\s\S]|[^\\\(\)])*\))*\)/).replace("precode-", $e ? "(?<!`)()" : "(^^|[^`])").replace("code", /(?<b>`+)[^`]+\k<b>(?!`)/).replace("html", /<(?! )[^<>]*?>/).getRegex();
+    ae = /^(?:\*+(?:((?!\*)punct)|([^\s*]))?)|^_+(?:((?!_)punct)|([^\s_]))?/;
+    Ne = u20(ae, "u").replace(/punct/g, S9).getRegex();
+    Ge = u20(ae, "u").replace(/punct/g, le).getRegex();
+    Xe = /^(?:\*+(?:((?!\*)(?!openQuote)punct)|([^\s*]))?)|^_+(?:((?!_)(?!openQuote)punct)|([^\s_]))?/;
+    Ue = u20(Xe, "u").replace(/openQuote/g, Qe).replace(/punct/g, S9).getRegex();
+    oe = "^[^_*]*?__[^_*]*?\\*[^_*]*?(?=__)|[^*]+(?=[^*])|(?!\\*)punct(\\*+)(?=[\\s]|$)|notPunctSpace(\\*+)(?!\\*)(?=punctSpace|$)|(?!\\*)punctSpace(\\*+)(?=notPunctSpace)|[\\s](\\*+)(?!\\*)(?=punct)|(?!\\*)punct(\\*+)(?!\\*)(?=punct)|notPunctSpace(\\*+)(?=notPunctSpace)";
+    We = u20(oe, "gu").replace(/notPunctSpace/g, B7).replace(/punctSpace/g, A16).replace(/punct/g, S9).getRegex();
+    Fe = u20(oe, "gu").replace(/notPunctSpace/g, je).replace(/punctSpace/g, Me).replace(/punct/g, le).getRegex();
+    Je = "^[^_*]*?__[^_*]*?\\*[^_*]*?(?=__)|[^*]+(?=[^*])|(?!\\*)punct(\\*+)(?=[\\s]|$)|notPunctSpace(\\*+)(?!\\*)(?=punctSpace|$)|(?!\\*)[\\s](\\*+)(?=notPunctSpace)|[\\s](\\*+)(?!\\*)(?=punct)|(?!\\*)punct(\\*+)(?!\\*)(?=punct)|(?:(?!\\*)punct|notPunctSpace)(\\*+)(?!\\*)(?=notPunctSpace)";
+    Ke = u20(Je, "gu").replace(/notPunctSpace/g, B7).replace(/punctSpace/g, A16).replace(/punct/g, S9).getRegex();
+    Ve = u20("^[^_*]*?\\*\\*[^_*]*?_[^_*]*?(?=\\*\\*)|[^_]+(?=[^_])|(?!_)punct(_+)(?=[\\s]|$)|notPunctSpace(_+)(?!_)(?=punctSpace|$)|(?!_)punctSpace(_+)(?=notPunctSpace)|[\\s](_+)(?!_)(?=punct)|(?!_)punct(_+)(?!_)(?=punct)", "gu").replace(/notPunctSpace/g, B7).replace(/punctSpace/g, A16).replace(/punct/g, S9).getRegex();
+    Ye = "^[^_*]*?\\*\\*[^_*]*?_[^_*]*?(?=\\*\\*)|[^_]+(?=[^_])|(?!_)punct(_+)(?=[\\s]|$)|notPunctSpace(_+)(?!_)(?=punctSpace|$)|(?!_)[\\s](_+)(?=notPunctSpace)|[\\s](_+)(?!_)(?=punct)|(?!_)punct(_+)(?!_)(?=punct)|(?:(?!_)punct|notPunctSpace)(_+)(?!_)(?=notPunctSpace)";
+    et = u20(Ye, "gu").replace(/notPunctSpace/g, B7).replace(/punctSpace/g, A16).replace(/punct/g, S9).getRegex();
+    tt = u20(/^~~?(?:((?!~)punct)|[^\s~])/, "u").replace(/punct/g, S9).getRegex();
+    rt = "^[^~]+(?=[^~])|(?!~)punct(~~?)(?=[\\s]|$)|notPunctSpace(~~?)(?!~)(?=punctSpace|$)|(?!~)punctSpace(~~?)(?=notPunctSpace)|[\\s](~~?)(?!~)(?=punct)|(?!~)punct(~~?)(?!~)(?=punct)|notPunctSpace(~~?)(?=notPunctSpace)";
+    nt = u20(rt, "gu").replace(/notPunctSpace/g, B7).replace(/punctSpace/g, A16).replace(/punct/g, S9).getRegex();
+    st = u20(/\\(punct)/, "gu").replace(/punct/g, S9).getRegex();
+    it = u20(/^<(scheme:[^\s\x00-\x1f<>]*|email)>/).replace("scheme", /[a-zA-Z][a-zA-Z0-9+.-]{1,31}/).replace("email", /[a-zA-Z0-9.!#$%&'*+/=?^_`{|}~-]+(@)[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)+(?![-_])/).getRegex();
+    lt = u20(X).replace("(?:-->|$)", "-->").getRegex();
+    at = u20("^comment|^</[a-zA-Z][\\w:-]*\\s*>|^<[a-zA-Z][\\w-]*(?:attribute)*?\\s*/?>|^<\\?[\\s\\S]*?\\?>|^<![a-zA-Z]+\\s[\\s\\S]*?>|^<!\\[CDATA\\[[\\s\\S]*?\\]\\]>").replace("comment", lt).replace("attribute", /\s+[a-zA-Z:_][\w.:-]*(?:\s*=\s*"[^"]*"|\s*=\s*'[^']*'|\s*=\s*[^\s"'=<>`]+)?/).getRegex();
+    O7 = /(?:\[(?:\\[\s\S]|[^\[\]\\])*\]|\\[\s\S]|`+(?!`)[^`]*?`+(?!`)|``+(?=\])|[^\[\]\\`])*?/;
+    ot = u20(/^!?\[(label)\]\(\s*(href)(?:(?:[ \t]+(?:\n[ \t]*)?|\n[ \t]*)(title))?\s*\)/).replace("label", O7).replace("href", /<(?:\\.|[^\n<>\\])+>|[^ \t\n\x00-\x1f]+|(?=\))/).replace("title", /"(?:\\"?|[^"\\])*"|'(?:\\'?|[^'\\])*'|\((?:\\\)?|[^)\\])*\)/).getRegex();
+    ce = u20(/^!?\[(label)\]\[(ref)\]/).replace("label", O7).replace("ref", G6).getRegex();
+    he = u20(/^!?\[(ref)\](?:\[\])?/).replace("ref", G6).getRegex();
+    ct = u20("reflink|nolink(?!\\()", "g").replace("reflink", ce).replace("nolink", he).getRegex();
+    pe = /[hH][tT][tT][pP][sS]?|[fF][tT][pP]/;
+    W3 = { _backpedal: T7, anyPunctuation: st, autolink: it, blockSkip: He, br: ie, code: De, del: T7, delLDelim: T7, delRDelim: T7, emStrongLDelim: Ne, emStrongRDelimAst: We, emStrongRDelimUnd: Ve, escape: ve, link: ot, nolink: he, punctuation: Oe, reflink: ce, reflinkSearch: ct, tag: at, text: Ze, url: T7 };
+    ht = { ...W3, emStrongLDelim: Ue, emStrongRDelimAst: Ke, emStrongRDelimUnd: et, link: u20(/^!?\[(label)\]\((.*?)\)/).replace("label", O7).getRegex(), reflink: u20(/^!?\[(label)\]\s*\[([^\]]*)\]/).replace("label", O7).getRegex() };
+    F7 = { ...W3, emStrongRDelimAst: Fe, emStrongLDelim: Ge, delLDelim: tt, delRDelim: nt, url: u20(/^((?:protocol):\/\/|www\.)(?:[a-zA-Z0-9\-]+\.?)+[^\s<]*|^email/).replace("protocol", pe).replace("email", /[A-Za-z0-9._+-]+(@)[a-zA-Z0-9-_]+(?:\.[a-zA-Z0-9-_]*[a-zA-Z0-9])+(?![-_])/).getRegex(), _backpedal: /(?:[^?!.,:;*_'"~()&]+|\([^)]*\)|&(?![a-zA-Z0-9]+;$)|[?!.,:;*_'"~)]+(?!$))+/, del: /^(~~?)(?=[^\s~])((?:\\[\s\S]|[^\\])*?(?:\\[\s\S]|[^\s~\\]))\1(?=[^~]|$)/, text: u20(/^(`+|~+|[^`~])(?:(?=[`~])|(?= {2,}\n)|(?=[a-zA-Z0-9.!#$%&'*+\/=?_`{\|}~-]+@)|[\s\S]*?(?:(?=[\\<!\[`*~_]|\b_|protocol:\/\/|www\.|$)|[^ ](?= {2,}\n)|[^a-zA-Z0-9.!#$%&'*+\/=?_`{\|}~-](?=[a-zA-Z0-9.!#$%&'*+\/=?_`{\|}~-]+@)))/).replace("protocol", pe).getRegex() };
+    pt = { ...F7, br: u20(ie).replace("{2,}", "*").getRegex(), text: u20(F7.text).replace("\\b_", "\\b_| {2,}\\n").replace(/\{2,\}/g, "*").getRegex() };
+    Q = { normal: U10, gfm: Ce, pedantic: qe };
+    C14 = { normal: W3, gfm: F7, breaks: pt, pedantic: ht };
+    ut = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
+    ue = (r9) => ut[r9];
+    q8 = class {
+      options;
+      rules;
+      lexer;
+      constructor(r9) {
+        this.options = r9 || y12;
+      }
+      space(r9) {
+        let e19 = this.rules.block.newline.exec(r9);
+        if (e19 && e19[0].length > 0) return { type: "space", raw: e19[0] };
+      }
+      code(r9) {
+        let e19 = this.rules.block.code.exec(r9);
+        if (e19) {
+          let t14 = this.options.pedantic ? e19[0] : de(e19[0]), s29 = t14.replace(this.rules.other.codeRemoveIndent, "");
+          return { type: "code", raw: t14, codeBlockStyle: "indented", text: s29 };
+        }
+      }
+      fences(r9) {
+        let e19 = this.rules.block.fences.exec(r9);
+        if (e19) {
+          let t14 = e19[0], s29 = dt(t14, e19[3] || "", this.rules);
+          return { type: "code", raw: t14, lang: e19[2] ? e19[2].trim().replace(this.rules.inline.anyPunctuation, "$1") : e19[2], text: s29 };
+        }
+      }
+      heading(r9) {
+        let e19 = this.rules.block.heading.exec(r9);
+        if (e19) {
+          let t14 = e19[2].trim();
+          if (this.rules.other.endingHash.test(t14)) {
+            let s29 = R9(t14, "#");
+            (this.options.pedantic || !s29 || this.rules.other.endingSpaceChar.test(s29)) && (t14 = s29.trim());
+          }
+          return { type: "heading", raw: R9(e19[0], `
+`), depth: e19[1].length, text: t14, tokens: this.lexer.inline(t14) };
+        }
+      }
+      hr(r9) {
+        let e19 = this.rules.block.hr.exec(r9);
+        if (e19) return { type: "hr", raw: R9(e19[0], `
+`) };
+      }
+      blockquote(r9) {
+        let e19 = this.rules.block.blockquote.exec(r9);
+        if (e19) {
+          let t14 = R9(e19[0], `
+`).split(`
+`), s29 = "", n8 = "", i25 = [];
+          for (; t14.length > 0; ) {
+            let a27 = false, l28 = [], c20;
+            for (c20 = 0; c20 < t14.length; c20++) if (this.rules.other.blockquoteStart.test(t14[c20])) l28.push(t14[c20]), a27 = true;
+            else if (!a27) l28.push(t14[c20]);
+            else break;
+            t14 = t14.slice(c20);
+            let o19 = l28.join(`
+`), p27 = o19.replace(this.rules.other.blockquoteSetextReplace, `
+    $1`).replace(this.rules.other.blockquoteSetextReplace2, "");
+            s29 = s29 ? `${s29}
+${o19}` : o19, n8 = n8 ? `${n8}
+${p27}` : p27;
+            let h12 = this.lexer.state.top;
+            if (this.lexer.state.top = true, this.lexer.blockTokens(p27, i25, true), this.lexer.state.top = h12, t14.length === 0) break;
+            let g17 = i25.at(-1);
+            if (g17?.type === "code") break;
+            if (g17?.type === "blockquote") {
+              let x17 = g17, d17 = t14.join(`
+`), m16 = x17.raw + `
+` + d17.replace(this.rules.other.blockquoteSetextReplace2, ""), L10 = this.blockquote(m16);
+              i25[i25.length - 1] = L10, s29 = `${s29}
+${d17}`, n8 = n8.substring(0, n8.length - x17.text.length) + L10.text;
+              break;
+            } else if (g17?.type === "list") {
+              let x17 = g17, d17 = x17.raw + `
+` + t14.join(`
+`), m16 = this.list(d17);
+              i25[i25.length - 1] = m16, s29 = s29.substring(0, s29.length - g17.raw.length) + m16.raw, n8 = n8.substring(0, n8.length - x17.raw.length) + m16.raw, t14 = d17.substring(i25.at(-1).raw.length).split(`
+`);
+              continue;
+            }
+          }
+          return { type: "blockquote", raw: s29, tokens: i25, text: n8 };
+        }
+      }
+      list(r9) {
+        let e19 = this.rules.block.list.exec(r9);
+        if (e19) {
+          let t14 = e19[1].trim(), s29 = t14.length > 1, n8 = { type: "list", raw: "", ordered: s29, start: s29 ? +t14.slice(0, -1) : "", loose: false, items: [] };
+          t14 = s29 ? `\\d{1,9}\\${t14.slice(-1)}` : `\\${t14}`, this.options.pedantic && (t14 = s29 ? t14 : "[*+-]");
+          let i25 = this.rules.other.listItemRegex(t14), a27 = false;
+          for (; r9; ) {
+            let c20 = false, o19 = "", p27 = "";
+            if (!(e19 = i25.exec(r9)) || this.rules.block.hr.test(r9)) break;
+            o19 = e19[0], r9 = r9.substring(o19.length);
+            let h12 = kt(e19[2].split(`
+`, 1)[0], e19[1].length), g17 = r9.split(`
+`, 1)[0], x17 = !h12.trim(), d17 = 0;
+            if (this.options.pedantic ? (d17 = 2, p27 = h12.trimStart()) : x17 ? d17 = e19[1].length + 1 : (d17 = h12.search(this.rules.other.nonSpaceChar), d17 = d17 > 4 ? 1 : d17, p27 = h12.slice(d17), d17 += e19[1].length), x17 && this.rules.other.blankLine.test(g17) && (o19 += g17 + `
+`, r9 = r9.substring(g17.length + 1), c20 = true), !c20) {
+              let m16 = this.rules.other.nextBulletRegex(d17), L10 = this.rules.other.hrRegex(d17), V2 = this.rules.other.fencesBeginRegex(d17), Y = this.rules.other.headingBeginRegex(d17), we = this.rules.other.htmlBeginRegex(d17), me = this.rules.other.blockquoteBeginRegex(d17);
+              for (; r9; ) {
+                let j6 = r9.split(`
+`, 1)[0], E11;
+                if (g17 = j6, this.options.pedantic ? (g17 = g17.replace(this.rules.other.listReplaceNesting, "  "), E11 = g17) : E11 = g17.replace(this.rules.other.tabCharGlobal, "    "), V2.test(g17) || Y.test(g17) || we.test(g17) || me.test(g17) || m16.test(g17) || L10.test(g17)) break;
+                if (E11.search(this.rules.other.nonSpaceChar) >= d17 || !g17.trim()) p27 += `
+` + E11.slice(d17);
+                else {
+                  if (x17 || h12.replace(this.rules.other.tabCharGlobal, "    ").search(this.rules.other.nonSpaceChar) >= 4 || V2.test(h12) || Y.test(h12) || L10.test(h12)) break;
+                  p27 += `
+` + g17;
+                }
+                x17 = !g17.trim(), o19 += j6 + `
+`, r9 = r9.substring(j6.length + 1), h12 = E11.slice(d17);
+              }
+            }
+            n8.loose || (a27 ? n8.loose = true : this.rules.other.doubleBlankLine.test(o19) && (a27 = true)), n8.items.push({ type: "list_item", raw: o19, task: !!this.options.gfm && this.rules.other.listIsTask.test(p27), loose: false, text: p27, tokens: [] }), n8.raw += o19;
+          }
+          let l28 = n8.items.at(-1);
+          if (l28) l28.raw = l28.raw.trimEnd(), l28.text = l28.text.trimEnd();
+          else return;
+          n8.raw = n8.raw.trimEnd();
+          for (let c20 of n8.items) if (this.lexer.state.top = false, c20.tokens = this.lexer.blockTokens(c20.text, []), !n8.loose) {
+            let o19 = c20.tokens.filter((h12) => h12.type === "space"), p27 = o19.length > 0 && o19.some((h12) => this.rules.other.anyLine.test(h12.raw));
+            n8.loose = p27;
+          }
+          for (let c20 of n8.items) {
+            let o19 = c20.tokens[0];
+            if (c20.task && (o19?.type === "text" || o19?.type === "paragraph")) {
+              c20.text = c20.text.replace(this.rules.other.listReplaceTask, ""), o19.raw = o19.raw.replace(this.rules.other.listReplaceTask, ""), o19.text = o19.text.replace(this.rules.other.listReplaceTask, "");
+              for (let h12 = this.lexer.inlineQueue.length - 1; h12 >= 0; h12--) if (this.rules.other.listIsTask.test(this.lexer.inlineQueue[h12].src)) {
+                this.lexer.inlineQueue[h12].src = this.lexer.inlineQueue[h12].src.replace(this.rules.other.listReplaceTask, "");
+                break;
+              }
+              let p27 = this.rules.other.listTaskCheckbox.exec(c20.raw);
+              if (p27) {
+                let h12 = { type: "checkbox", raw: p27[0] + " ", checked: p27[0] !== "[ ]" };
+                c20.checked = h12.checked, n8.loose ? c20.tokens[0] && ["paragraph", "text"].includes(c20.tokens[0].type) && "tokens" in c20.tokens[0] && c20.tokens[0].tokens ? (c20.tokens[0].raw = h12.raw + c20.tokens[0].raw, c20.tokens[0].text = h12.raw + c20.tokens[0].text, c20.tokens[0].tokens.unshift(h12)) : c20.tokens.unshift({ type: "paragraph", raw: h12.raw, text: h12.raw, tokens: [h12] }) : c20.tokens.unshift(h12);
+              }
+            } else c20.task && (c20.task = false);
+          }
+          if (n8.loose) for (let c20 of n8.items) {
+            c20.loose = true;
+            for (let o19 of c20.tokens) o19.type === "text" && (o19.type = "paragraph");
+          }
+          return n8;
+        }
+      }
+      html(r9) {
+        let e19 = this.rules.block.html.exec(r9);
+        if (e19) {
+          let t14 = de(e19[0]);
+          return { type: "html", block: true, raw: t14, pre: e19[1] === "pre" || e19[1] === "script" || e19[1] === "style", text: t14 };
+        }
+      }
+      def(r9) {
+        let e19 = this.rules.block.def.exec(r9);
+        if (e19) {
+          let t14 = e19[1].toLowerCase().replace(this.rules.other.multipleSpaceGlobal, " "), s29 = e19[2] ? e19[2].replace(this.rules.other.hrefBrackets, "$1").replace(this.rules.inline.anyPunctuation, "$1") : "", n8 = e19[3] ? e19[3].substring(1, e19[3].length - 1).replace(this.rules.inline.anyPunctuation, "$1") : e19[3];
+          return { type: "def", tag: t14, raw: R9(e19[0], `
+`), href: s29, title: n8 };
+        }
+      }
+      table(r9) {
+        let e19 = this.rules.block.table.exec(r9);
+        if (!e19 || !this.rules.other.tableDelimiter.test(e19[2])) return;
+        let t14 = ke(e19[1]), s29 = e19[2].replace(this.rules.other.tableAlignChars, "").split("|"), n8 = e19[3]?.trim() ? e19[3].replace(this.rules.other.tableRowBlankLine, "").split(`
+`) : [], i25 = { type: "table", raw: R9(e19[0], `
+`), header: [], align: [], rows: [] };
+        if (t14.length === s29.length) {
+          for (let a27 of s29) this.rules.other.tableAlignRight.test(a27) ? i25.align.push("right") : this.rules.other.tableAlignCenter.test(a27) ? i25.align.push("center") : this.rules.other.tableAlignLeft.test(a27) ? i25.align.push("left") : i25.align.push(null);
+          for (let a27 = 0; a27 < t14.length; a27++) i25.header.push({ text: t14[a27], tokens: this.lexer.inline(t14[a27]), header: true, align: i25.align[a27] });
+          for (let a27 of n8) i25.rows.push(ke(a27, i25.header.length).map((l28, c20) => ({ text: l28, tokens: this.lexer.inline(l28), header: false, align: i25.align[c20] })));
+          return i25;
+        }
+      }
+      lheading(r9) {
+        let e19 = this.rules.block.lheading.exec(r9);
+        if (e19) {
+          let t14 = e19[1].trim();
+          return { type: "heading", raw: R9(e19[0], `
+`), depth: e19[2].charAt(0) === "=" ? 1 : 2, text: t14, tokens: this.lexer.inline(t14) };
+        }
+      }
+      paragraph(r9) {
+        let e19 = this.rules.block.paragraph.exec(r9);
+        if (e19) {
+          let t14 = e19[1].charAt(e19[1].length - 1) === `
+` ? e19[1].slice(0, -1) : e19[1];
+          return { type: "paragraph", raw: e19[0], text: t14, tokens: this.lexer.inline(t14) };
+        }
+      }
+      text(r9) {
+        let e19 = this.rules.block.text.exec(r9);
+        if (e19) return { type: "text", raw: e19[0], text: e19[0], tokens: this.lexer.inline(e19[0]) };
+      }
+      escape(r9) {
+        let e19 = this.rules.inline.escape.exec(r9);
+        if (e19) return { type: "escape", raw: e19[0], text: e19[1] };
+      }
+      tag(r9) {
+        let e19 = this.rules.inline.tag.exec(r9);
+        if (e19) return !this.lexer.state.inLink && this.rules.other.startATag.test(e19[0]) ? this.lexer.state.inLink = true : this.lexer.state.inLink && this.rules.other.endATag.test(e19[0]) && (this.lexer.state.inLink = false), !this.lexer.state.inRawBlock && this.rules.other.startPreScriptTag.test(e19[0]) ? this.lexer.state.inRawBlock = true : this.lexer.state.inRawBlock && this.rules.other.endPreScriptTag.test(e19[0]) && (this.lexer.state.inRawBlock = false), { type: "html", raw: e19[0], inLink: this.lexer.state.inLink, inRawBlock: this.lexer.state.inRawBlock, block: false, text: e19[0] };
+      }
+      link(r9) {
+        let e19 = this.rules.inline.link.exec(r9);
+        if (e19) {
+          let t14 = e19[2].trim();
+          if (!this.options.pedantic && this.rules.other.startAngleBracket.test(t14)) {
+            if (!this.rules.other.endAngleBracket.test(t14)) return;
+            let i25 = R9(t14.slice(0, -1), "\\");
+            if ((t14.length - i25.length) % 2 === 0) return;
+          } else {
+            let i25 = gt(e19[2], "()");
+            if (i25 === -2) return;
+            if (i25 > -1) {
+              let a27 = (e19[0].indexOf("!") === 0 ? 5 : 4) + e19[1].length + i25;
+              e19[2] = e19[2].substring(0, i25), e19[0] = e19[0].substring(0, a27).trim(), e19[3] = "";
+            }
+          }
+          let s29 = e19[2], n8 = "";
+          if (this.options.pedantic) {
+            let i25 = this.rules.other.pedanticHrefTitle.exec(s29);
+            i25 && (s29 = i25[1], n8 = i25[3]);
+          } else n8 = e19[3] ? e19[3].slice(1, -1) : "";
+          return s29 = s29.trim(), this.rules.other.startAngleBracket.test(s29) && (this.options.pedantic && !this.rules.other.endAngleBracket.test(t14) ? s29 = s29.slice(1) : s29 = s29.slice(1, -1)), fe(e19, { href: s29 && s29.replace(this.rules.inline.anyPunctuation, "$1"), title: n8 && n8.replace(this.rules.inline.anyPunctuation, "$1") }, e19[0], this.lexer, this.rules);
+        }
+      }
+      reflink(r9, e19) {
+        let t14;
+        if ((t14 = this.rules.inline.reflink.exec(r9)) || (t14 = this.rules.inline.nolink.exec(r9))) {
+          let s29 = (t14[2] || t14[1]).replace(this.rules.other.multipleSpaceGlobal, " "), n8 = e19[s29.toLowerCase()];
+          if (!n8) {
+            let i25 = t14[0].charAt(0);
+            return { type: "text", raw: i25, text: i25 };
+          }
+          return fe(t14, n8, t14[0], this.lexer, this.rules);
+        }
+      }
+      emStrong(r9, e19, t14 = "") {
+        let s29 = this.rules.inline.emStrongLDelim.exec(r9);
+        if (!(!s29 || !s29[1] && !s29[2] && !s29[3] && !s29[4] || s29[4] && t14.match(this.rules.other.unicodeAlphaNumeric)) && (!(s29[1] || s29[3]) || !t14 || this.rules.inline.punctuation.exec(t14))) {
+          let n8 = [...s29[0]].length - 1, i25, a27, l28 = n8, c20 = 0, o19 = s29[0][0], p27 = t14 === o19, h12 = o19 === "*" ? this.rules.inline.emStrongRDelimAst : this.rules.inline.emStrongRDelimUnd;
+          for (h12.lastIndex = 0, e19 = e19.slice(-1 * r9.length + n8); (s29 = h12.exec(e19)) !== null; ) {
+            if (i25 = s29[1] || s29[2] || s29[3] || s29[4] || s29[5] || s29[6], !i25) continue;
+            if (a27 = [...i25].length, s29[3] || s29[4]) {
+              l28 += a27;
+              continue;
+            } else if (s29[5] || s29[6]) {
+              if (n8 % 3 && !((n8 + a27) % 3)) {
+                c20 += a27;
+                continue;
+              }
+              if (p27) break;
+            }
+            if (l28 -= a27, l28 > 0) continue;
+            a27 = Math.min(a27, a27 + l28 + c20);
+            let g17 = [...s29[0]][0].length, x17 = r9.slice(0, n8 + s29.index + g17 + a27);
+            if (Math.min(n8, a27) % 2) {
+              let m16 = x17.slice(1, -1);
+              return { type: "em", raw: x17, text: m16, tokens: this.lexer.inlineTokens(m16) };
+            }
+            let d17 = x17.slice(2, -2);
+            return { type: "strong", raw: x17, text: d17, tokens: this.lexer.inlineTokens(d17) };
+          }
+        }
+      }
+      codespan(r9) {
+        let e19 = this.rules.inline.code.exec(r9);
+        if (e19) {
+          let t14 = e19[2].replace(this.rules.other.newLineCharGlobal, " "), s29 = this.rules.other.nonSpaceChar.test(t14), n8 = this.rules.other.startingSpaceChar.test(t14) && this.rules.other.endingSpaceChar.test(t14);
+          return s29 && n8 && (t14 = t14.substring(1, t14.length - 1)), { type: "codespan", raw: e19[0], text: t14 };
+        }
+      }
+      br(r9) {
+        let e19 = this.rules.inline.br.exec(r9);
+        if (e19) return { type: "br", raw: e19[0] };
+      }
+      del(r9, e19, t14 = "") {
+        let s29 = this.rules.inline.delLDelim.exec(r9);
+        if (s29 && (!s29[1] || !t14 || this.rules.inline.punctuation.exec(t14))) {
+          let n8 = [...s29[0]].length - 1, i25, a27, l28 = n8, c20 = this.rules.inline.delRDelim;
+          for (c20.lastIndex = 0, e19 = e19.slice(-1 * r9.length + n8); (s29 = c20.exec(e19)) !== null; ) {
+            if (i25 = s29[1] || s29[2] || s29[3] || s29[4] || s29[5] || s29[6], !i25 || (a27 = [...i25].length, a27 !== n8)) continue;
+            if (s29[3] || s29[4]) {
+              l28 += a27;
+              continue;
+            }
+            if (l28 -= a27, l28 > 0) continue;
+            a27 = Math.min(a27, a27 + l28);
+            let o19 = [...s29[0]][0].length, p27 = r9.slice(0, n8 + s29.index + o19 + a27), h12 = p27.slice(n8, -n8);
+            return { type: "del", raw: p27, text: h12, tokens: this.lexer.inlineTokens(h12) };
+          }
+        }
+      }
+      autolink(r9) {
+        let e19 = this.rules.inline.autolink.exec(r9);
+        if (e19) {
+          let t14, s29;
+          return e19[2] === "@" ? (t14 = e19[1], s29 = "mailto:" + t14) : (t14 = e19[1], s29 = t14), { type: "link", raw: e19[0], text: t14, href: s29, tokens: [{ type: "text", raw: t14, text: t14 }] };
+        }
+      }
+      url(r9) {
+        let e19;
+        if (e19 = this.rules.inline.url.exec(r9)) {
+          let t14, s29;
+          if (e19[2] === "@") t14 = e19[0], s29 = "mailto:" + t14;
+          else {
+            let n8;
+            do
+              n8 = e19[0], e19[0] = this.rules.inline._backpedal.exec(e19[0])?.[0] ?? "";
+            while (n8 !== e19[0]);
+            t14 = e19[0], e19[1] === "www." ? s29 = "http://" + e19[0] : s29 = e19[0];
+          }
+          return { type: "link", raw: e19[0], text: t14, href: s29, tokens: [{ type: "text", raw: t14, text: t14 }] };
+        }
+      }
+      inlineText(r9) {
+        let e19 = this.rules.inline.text.exec(r9);
+        if (e19) {
+          let t14 = this.lexer.state.inRawBlock;
+          return { type: "text", raw: e19[0], text: e19[0], escaped: t14 };
+        }
+      }
+    };
+    b11 = class J2 {
+      tokens;
+      options;
+      state;
+      inlineQueue;
+      tokenizer;
+      constructor(e19) {
+        this.tokens = [], this.tokens.links = /* @__PURE__ */ Object.create(null), this.options = e19 || y12, this.options.tokenizer = this.options.tokenizer || new q8(), this.tokenizer = this.options.tokenizer, this.tokenizer.options = this.options, this.tokenizer.lexer = this, this.inlineQueue = [], this.state = { inLink: false, inRawBlock: false, linkEmitted: false, top: true };
+        let t14 = { other: f35, block: Q.normal, inline: C14.normal };
+        this.options.pedantic ? (t14.block = Q.pedantic, t14.inline = C14.pedantic) : this.options.gfm && (t14.block = Q.gfm, this.options.breaks ? t14.inline = C14.breaks : t14.inline = C14.gfm), this.tokenizer.rules = t14;
+      }
+      static get rules() {
+        return { block: Q, inline: C14 };
+      }
+      static lex(e19, t14) {
+        return new J2(t14).lex(e19);
+      }
+      static lexInline(e19, t14) {
+        return new J2(t14).inlineTokens(e19);
+      }
+      lex(e19) {
+        e19 = e19.replace(f35.carriageReturn, `
+`), this.blockTokens(e19, this.tokens);
+        for (let t14 = 0; t14 < this.inlineQueue.length; t14++) {
+          let s29 = this.inlineQueue[t14];
+          this.inlineTokens(s29.src, s29.tokens);
+        }
+        return this.inlineQueue = [], this.tokens;
+      }
+      blockTokens(e19, t14 = [], s29 = false) {
+        this.tokenizer.lexer = this, this.options.pedantic && (e19 = e19.replace(f35.tabCharGlobal, "    ").replace(f35.spaceLine, ""));
+        let n8 = 1 / 0;
+        for (; e19; ) {
+          if (e19.length < n8) n8 = e19.length;
+          else {
+            this.infiniteLoopError(e19.charCodeAt(0));
+            break;
+          }
+          let i25;
+          if (this.options.extensions?.block?.some((l28) => (i25 = l28.call({ lexer: this }, e19, t14)) ? (e19 = e19.substring(i25.raw.length), t14.push(i25), true) : false)) continue;
+          if (i25 = this.tokenizer.space(e19)) {
+            e19 = e19.substring(i25.raw.length);
+            let l28 = t14.at(-1);
+            i25.raw.length === 1 && l28 !== void 0 ? l28.raw += `
+` : t14.push(i25);
+            continue;
+          }
+          if (i25 = this.tokenizer.code(e19)) {
+            e19 = e19.substring(i25.raw.length);
+            let l28 = t14.at(-1);
+            l28?.type === "paragraph" || l28?.type === "text" ? (l28.raw += (l28.raw.endsWith(`
+`) ? "" : `
+`) + i25.raw, l28.text += `
+` + i25.text, this.inlineQueue.at(-1).src = l28.text) : t14.push(i25);
+            continue;
+          }
+          if (i25 = this.tokenizer.fences(e19)) {
+            e19 = e19.substring(i25.raw.length), t14.push(i25);
+            continue;
+          }
+          if (i25 = this.tokenizer.heading(e19)) {
+            e19 = e19.substring(i25.raw.length), t14.push(i25);
+            continue;
+          }
+          if (i25 = this.tokenizer.hr(e19)) {
+            e19 = e19.substring(i25.raw.length), t14.push(i25);
+            continue;
+          }
+          if (i25 = this.tokenizer.blockquote(e19)) {
+            e19 = e19.substring(i25.raw.length), t14.push(i25);
+            continue;
+          }
+          if (i25 = this.tokenizer.list(e19)) {
+            e19 = e19.substring(i25.raw.length), t14.push(i25);
+            continue;
+          }
+          if (i25 = this.tokenizer.html(e19)) {
+            e19 = e19.substring(i25.raw.length), t14.push(i25);
+            continue;
+          }
+          if (i25 = this.tokenizer.def(e19)) {
+            e19 = e19.substring(i25.raw.length);
+            let l28 = t14.at(-1);
+            l28?.type === "paragraph" || l28?.type === "text" ? (l28.raw += (l28.raw.endsWith(`
+`) ? "" : `
+`) + i25.raw, l28.text += `
+` + i25.raw, this.inlineQueue.at(-1).src = l28.text) : this.tokens.links[i25.tag] || (this.tokens.links[i25.tag] = { href: i25.href, title: i25.title }, t14.push(i25));
+            continue;
+          }
+          if (i25 = this.tokenizer.table(e19)) {
+            e19 = e19.substring(i25.raw.length), t14.push(i25);
+            continue;
+          }
+          if (i25 = this.tokenizer.lheading(e19)) {
+            e19 = e19.substring(i25.raw.length), t14.push(i25);
+            continue;
+          }
+          let a27 = e19;
+          if (this.options.extensions?.startBlock) {
+            let l28 = 1 / 0, c20 = e19.slice(1), o19;
+            this.options.extensions.startBlock.forEach((p27) => {
+              o19 = p27.call({ lexer: this }, c20), typeof o19 == "number" && o19 >= 0 && (l28 = Math.min(l28, o19));
+            }), l28 < 1 / 0 && l28 >= 0 && (a27 = e19.substring(0, l28 + 1));
+          }
+          if (this.state.top && (i25 = this.tokenizer.paragraph(a27))) {
+            let l28 = t14.at(-1);
+            s29 && l28?.type === "paragraph" ? (l28.raw += (l28.raw.endsWith(`
+`) ? "" : `
+`) + i25.raw, l28.text += `
+` + i25.text, this.inlineQueue.pop(), this.inlineQueue.at(-1).src = l28.text) : t14.push(i25), s29 = a27.length !== e19.length, e19 = e19.substring(i25.raw.length);
+            continue;
+          }
+          if (i25 = this.tokenizer.text(e19)) {
+            e19 = e19.substring(i25.raw.length);
+            let l28 = t14.at(-1);
+            l28?.type === "text" ? (l28.raw += (l28.raw.endsWith(`
+`) ? "" : `
+`) + i25.raw, l28.text += `
+` + i25.text, this.inlineQueue.pop(), this.inlineQueue.at(-1).src = l28.text) : t14.push(i25);
+            continue;
+          }
+          if (e19) {
+            this.infiniteLoopError(e19.charCodeAt(0));
+            break;
+          }
+        }
+        return this.state.top = true, t14;
+      }
+      inline(e19, t14 = []) {
+        return this.inlineQueue.push({ src: e19, tokens: t14 }), t14;
+      }
+      linkInText(e19) {
+        if (!e19.includes("[")) return false;
+        let t14 = this.tokenizer.rules.inline.link;
+        for (let s29 of e19.matchAll(this.tokenizer.rules.inline.blockSkip)) if (t14.test(s29[0]) && e19.charAt(s29.index - 1) !== "!") return true;
+        for (let s29 of e19.matchAll(this.tokenizer.rules.inline.reflinkSearch)) {
+          let n8 = s29[0], i25 = n8.lastIndexOf("[");
+          if (!(n8.charAt(0) === "!" || !Object.hasOwn(this.tokens.links, n8.slice(i25 + 1, -1))) && !(i25 > 1 && this.linkInText(n8.slice(1, i25 - 1)))) return true;
+        }
+        return false;
+      }
+      inlineTokens(e19, t14 = []) {
+        this.tokenizer.lexer = this;
+        let s29 = e19;
+        if (this.tokens.links && e19.includes("[")) {
+          let l28 = this.tokenizer.rules.inline.reflinkSearch, c20 = (o19) => {
+            let p27 = o19.lastIndexOf("[");
+            if (!Object.hasOwn(this.tokens.links, o19.slice(p27 + 1, -1))) return o19;
+            if (p27 > 1 && o19.charAt(0) !== "!") {
+              let h12 = o19.slice(1, p27 - 1);
+              if (this.linkInText(h12)) return "[" + h12.replace(l28, c20) + "][" + "a".repeat(o19.length - p27 - 2) + "]";
+            }
+            return "[" + "a".repeat(o19.length - 2) + "]";
+          };
+          s29 = s29.replace(l28, c20);
+        }
+        s29 = s29.replace(this.tokenizer.rules.inline.anyPunctuation, (l28) => "+".repeat(l28.length)), s29 = s29.replace(this.tokenizer.rules.inline.blockSkip, (l28, c20, o19) => {
+          let p27 = o19 ? o19.length : 0;
+          return l28.slice(0, p27) + "[" + "a".repeat(l28.length - p27 - 2) + "]";
+        }), s29 = this.options.hooks?.emStrongMask?.call({ lexer: this }, s29) ?? s29;
+        let n8 = false, i25 = "", a27 = 1 / 0;
+        for (; e19; ) {
+          if (e19.length < a27) a27 = e19.length;
+          else {
+            this.infiniteLoopError(e19.charCodeAt(0));
+            break;
+          }
+          n8 || (i25 = ""), n8 = false;
+          let l28;
+          if (this.options.extensions?.inline?.some((o19) => (l28 = o19.call({ lexer: this }, e19, t14)) ? (e19 = e19.substring(l28.raw.length), t14.push(l28), true) : false)) continue;
+          if (l28 = this.tokenizer.escape(e19)) {
+            e19 = e19.substring(l28.raw.length), t14.push(l28);
+            continue;
+          }
+          if (l28 = this.tokenizer.tag(e19)) {
+            e19 = e19.substring(l28.raw.length), t14.push(l28);
+            continue;
+          }
+          if (l28 = this.tokenizer.link(e19)) {
+            e19 = e19.substring(l28.raw.length), t14.push(l28);
+            continue;
+          }
+          if (l28 = this.tokenizer.reflink(e19, this.tokens.links)) {
+            e19 = e19.substring(l28.raw.length);
+            let o19 = t14.at(-1);
+            l28.type === "text" && o19?.type === "text" ? (o19.raw += l28.raw, o19.text += l28.text) : t14.push(l28);
+            continue;
+          }
+          if (l28 = this.tokenizer.emStrong(e19, s29, i25)) {
+            e19 = e19.substring(l28.raw.length), t14.push(l28);
+            continue;
+          }
+          if (l28 = this.tokenizer.codespan(e19)) {
+            e19 = e19.substring(l28.raw.length), t14.push(l28);
+            continue;
+          }
+          if (l28 = this.tokenizer.br(e19)) {
+            e19 = e19.substring(l28.raw.length), t14.push(l28);
+            continue;
+          }
+          if (l28 = this.tokenizer.del(e19, s29, i25)) {
+            e19 = e19.substring(l28.raw.length), t14.push(l28);
+            continue;
+          }
+          if (l28 = this.tokenizer.autolink(e19)) {
+            e19 = e19.substring(l28.raw.length), t14.push(l28);
+            continue;
+          }
+          if (!this.state.inLink && (l28 = this.tokenizer.url(e19))) {
+            e19 = e19.substring(l28.raw.length), t14.push(l28);
+            continue;
+          }
+          let c20 = e19;
+          if (this.options.extensions?.startInline) {
+            let o19 = 1 / 0, p27 = e19.slice(1), h12;
+            this.options.extensions.startInline.forEach((g17) => {
+              h12 = g17.call({ lexer: this }, p27), typeof h12 == "number" && h12 >= 0 && (o19 = Math.min(o19, h12));
+            }), o19 < 1 / 0 && o19 >= 0 && (c20 = e19.substring(0, o19 + 1));
+          }
+          if (l28 = this.tokenizer.inlineText(c20)) {
+            e19 = e19.substring(l28.raw.length), l28.raw.slice(-1) !== "_" && (i25 = l28.raw.slice(-1)), n8 = true;
+            let o19 = t14.at(-1);
+            o19?.type === "text" ? (o19.raw += l28.raw, o19.text += l28.text) : t14.push(l28);
+            continue;
+          }
+          if (e19) {
+            this.infiniteLoopError(e19.charCodeAt(0));
+            break;
+          }
+        }
+        return t14;
+      }
+      infiniteLoopError(e19) {
+        let t14 = "Infinite loop on byte: " + e19;
+        if (this.options.silent) console.error(t14);
+        else throw new Error(t14);
+      }
+    };
+    v8 = class {
+      options;
+      parser;
+      constructor(r9) {
+        this.options = r9 || y12;
+      }
+      space(r9) {
+        return "";
+      }
+      code({ text: r9, lang: e19, escaped: t14 }) {
+        let s29 = (e19 || "").match(f35.notSpaceStart)?.[0], n8 = r9.replace(f35.endingNewline, "") + `
+`;
+        return s29 ? '<pre><code class="language-' + $3(s29) + '">' + (t14 ? n8 : $3(n8, true)) + `</code></pre>
+` : "<pre><code>" + (t14 ? n8 : $3(n8, true)) + `</code></pre>
+`;
+      }
+      blockquote({ tokens: r9 }) {
+        return `<blockquote>
+${this.parser.parse(r9)}</blockquote>
+`;
+      }
+      html({ text: r9 }) {
+        return r9;
+      }
+      def(r9) {
+        return "";
+      }
+      heading({ tokens: r9, depth: e19 }) {
+        return `<h${e19}>${this.parser.parseInline(r9)}</h${e19}>
+`;
+      }
+      hr(r9) {
+        return `<hr>
+`;
+      }
+      list(r9) {
+        let e19 = r9.ordered, t14 = r9.start, s29 = "";
+        for (let a27 = 0; a27 < r9.items.length; a27++) {
+          let l28 = r9.items[a27];
+          s29 += this.listitem(l28);
+        }
+        let n8 = e19 ? "ol" : "ul", i25 = e19 && t14 !== 1 ? ' start="' + t14 + '"' : "";
+        return "<" + n8 + i25 + `>
+` + s29 + "</" + n8 + `>
+`;
+      }
+      listitem(r9) {
+        return `<li>${this.parser.parse(r9.tokens)}</li>
+`;
+      }
+      checkbox({ checked: r9 }) {
+        return "<input " + (r9 ? 'checked="" ' : "") + 'disabled="" type="checkbox"> ';
+      }
+      paragraph({ tokens: r9 }) {
+        return `<p>${this.parser.parseInline(r9)}</p>
+`;
+      }
+      table(r9) {
+        let e19 = "", t14 = "";
+        for (let n8 = 0; n8 < r9.header.length; n8++) t14 += this.tablecell(r9.header[n8]);
+        e19 += this.tablerow({ text: t14 });
+        let s29 = "";
+        for (let n8 = 0; n8 < r9.rows.length; n8++) {
+          let i25 = r9.rows[n8];
+          t14 = "";
+          for (let a27 = 0; a27 < i25.length; a27++) t14 += this.tablecell(i25[a27]);
+          s29 += this.tablerow({ text: t14 });
+        }
+        return s29 && (s29 = `<tbody>${s29}</tbody>`), `<table>
+<thead>
+` + e19 + `</thead>
+` + s29 + `</table>
+`;
+      }
+      tablerow({ text: r9 }) {
+        return `<tr>
+${r9}</tr>
+`;
+      }
+      tablecell(r9) {
+        let e19 = this.parser.parseInline(r9.tokens), t14 = r9.header ? "th" : "td";
+        return (r9.align ? `<${t14} align="${r9.align}">` : `<${t14}>`) + e19 + `</${t14}>
+`;
+      }
+      strong({ tokens: r9 }) {
+        return `<strong>${this.parser.parseInline(r9)}</strong>`;
+      }
+      em({ tokens: r9 }) {
+        return `<em>${this.parser.parseInline(r9)}</em>`;
+      }
+      codespan({ text: r9 }) {
+        return `<code>${$3(r9, true)}</code>`;
+      }
+      br(r9) {
+        return "<br>";
+      }
+      del({ tokens: r9 }) {
+        return `<del>${this.parser.parseInline(r9)}</del>`;
+      }
+      link({ href: r9, title: e19, tokens: t14 }) {
+        let s29 = this.parser.parseInline(t14), n8 = ge(r9);
+        if (n8 === null) return s29;
+        r9 = n8;
+        let i25 = '<a href="' + r9 + '"';
+        return e19 && (i25 += ' title="' + $3(e19) + '"'), i25 += ">" + s29 + "</a>", i25;
+      }
+      image({ href: r9, title: e19, text: t14, tokens: s29 }) {
+        s29 && (t14 = this.parser.parseInline(s29, this.parser.textRenderer));
+        let n8 = ge(r9);
+        if (n8 === null) return $3(t14);
+        r9 = n8;
+        let i25 = `<img src="${r9}" alt="${$3(t14)}"`;
+        return e19 && (i25 += ` title="${$3(e19)}"`), i25 += ">", i25;
+      }
+      text(r9) {
+        return "tokens" in r9 && r9.tokens ? this.parser.parseInline(r9.tokens) : "escaped" in r9 && r9.escaped ? r9.text : $3(r9.text);
+      }
+    };
+    M6 = class {
+      strong({ text: r9 }) {
+        return r9;
+      }
+      em({ text: r9 }) {
+        return r9;
+      }
+      codespan({ text: r9 }) {
+        return r9;
+      }
+      del({ text: r9 }) {
+        return r9;
+      }
+      html({ text: r9 }) {
+        return r9;
+      }
+      text({ text: r9 }) {
+        return r9;
+      }
+      link({ text: r9 }) {
+        return "" + r9;
+      }
+      image({ text: r9 }) {
+        return "" + r9;
+      }
+      br() {
+        return "";
+      }
+      checkbox({ raw: r9 }) {
+        return r9;
+      }
+    };
+    w6 = class K4 {
+      options;
+      renderer;
+      textRenderer;
+      constructor(e19) {
+        this.options = e19 || y12, this.options.renderer = this.options.renderer || new v8(), this.renderer = this.options.renderer, this.renderer.options = this.options, this.renderer.parser = this, this.textRenderer = new M6();
+      }
+      static parse(e19, t14) {
+        return new K4(t14).parse(e19);
+      }
+      static parseInline(e19, t14) {
+        return new K4(t14).parseInline(e19);
+      }
+      parse(e19) {
+        this.renderer.parser = this;
+        let t14 = "";
+        for (let s29 = 0; s29 < e19.length; s29++) {
+          let n8 = e19[s29];
+          if (this.options.extensions?.renderers?.[n8.type]) {
+            let a27 = n8, l28 = this.options.extensions.renderers[a27.type].call({ parser: this }, a27);
+            if (l28 !== false || !["space", "hr", "heading", "code", "table", "blockquote", "list", "checkbox", "html", "def", "paragraph", "text"].includes(a27.type)) {
+              t14 += l28 || "";
+              continue;
+            }
+          }
+          let i25 = n8;
+          switch (i25.type) {
+            case "space": {
+              t14 += this.renderer.space(i25);
+              break;
+            }
+            case "hr": {
+              t14 += this.renderer.hr(i25);
+              break;
+            }
+            case "heading": {
+              t14 += this.renderer.heading(i25);
+              break;
+            }
+            case "code": {
+              t14 += this.renderer.code(i25);
+              break;
+            }
+            case "table": {
+              t14 += this.renderer.table(i25);
+              break;
+            }
+            case "blockquote": {
+              t14 += this.renderer.blockquote(i25);
+              break;
+            }
+            case "list": {
+              t14 += this.renderer.list(i25);
+              break;
+            }
+            case "checkbox": {
+              t14 += this.renderer.checkbox(i25);
+              break;
+            }
+            case "html": {
+              t14 += this.renderer.html(i25);
+              break;
+            }
+            case "def": {
+              t14 += this.renderer.def(i25);
+              break;
+            }
+            case "paragraph": {
+              t14 += this.renderer.paragraph(i25);
+              break;
+            }
+            case "text": {
+              t14 += this.renderer.text(i25);
+              break;
+            }
+            default: {
+              let a27 = 'Token with "' + i25.type + '" type was not found.';
+              if (this.options.silent) return console.error(a27), "";
+              throw new Error(a27);
+            }
+          }
+        }
+        return t14;
+      }
+      parseInline(e19, t14 = this.renderer) {
+        this.renderer.parser = this;
+        let s29 = "";
+        for (let n8 = 0; n8 < e19.length; n8++) {
+          let i25 = e19[n8];
+          if (this.options.extensions?.renderers?.[i25.type]) {
+            let l28 = this.options.extensions.renderers[i25.type].call({ parser: this }, i25);
+            if (l28 !== false || !["escape", "html", "link", "image", "checkbox", "strong", "em", "codespan", "br", "del", "text"].includes(i25.type)) {
+              s29 += l28 || "";
+              continue;
+            }
+          }
+          let a27 = i25;
+          switch (a27.type) {
+            case "escape": {
+              s29 += t14.text(a27);
+              break;
+            }
+            case "html": {
+              s29 += t14.html(a27);
+              break;
+            }
+            case "link": {
+              s29 += t14.link(a27);
+              break;
+            }
+            case "image": {
+              s29 += t14.image(a27);
+              break;
+            }
+            case "checkbox": {
+              s29 += t14.checkbox(a27);
+              break;
+            }
+            case "strong": {
+              s29 += t14.strong(a27);
+              break;
+            }
+            case "em": {
+              s29 += t14.em(a27);
+              break;
+            }
+            case "codespan": {
+              s29 += t14.codespan(a27);
+              break;
+            }
+            case "br": {
+              s29 += t14.br(a27);
+              break;
+            }
+            case "del": {
+              s29 += t14.del(a27);
+              break;
+            }
+            case "text": {
+              s29 += t14.text(a27);
+              break;
+            }
+            default: {
+              let l28 = 'Token with "' + a27.type + '" type was not found.';
+              if (this.options.silent) return console.error(l28), "";
+              throw new Error(l28);
+            }
+          }
+        }
+        return s29;
+      }
+    };
+    P6 = class {
+      options;
+      block;
+      constructor(r9) {
+        this.options = r9 || y12;
+      }
+      static passThroughHooks = /* @__PURE__ */ new Set(["preprocess", "postprocess", "processAllTokens", "emStrongMask"]);
+      static passThroughHooksRespectAsync = /* @__PURE__ */ new Set(["preprocess", "postprocess", "processAllTokens"]);
+      preprocess(r9) {
+        return r9;
+      }
+      postprocess(r9) {
+        return r9;
+      }
+      processAllTokens(r9) {
+        return r9;
+      }
+      emStrongMask(r9) {
+        return r9;
+      }
+      provideLexer(r9 = this.block) {
+        return r9 ? b11.lex : b11.lexInline;
+      }
+      provideParser(r9 = this.block) {
+        return r9 ? w6.parse : w6.parseInline;
+      }
+    };
+    xe = class {
+      defaults = D8();
+      options = this.setOptions;
+      parse = this.parseMarkdown(true);
+      parseInline = this.parseMarkdown(false);
+      Parser = w6;
+      Renderer = v8;
+      TextRenderer = M6;
+      Lexer = b11;
+      Tokenizer = q8;
+      Hooks = P6;
+      constructor(...r9) {
+        this.use(...r9);
+      }
+      walkTokens(r9, e19) {
+        let t14 = [];
+        for (let s29 of r9) switch (t14 = t14.concat(e19.call(this, s29)), s29.type) {
+          case "table": {
+            let n8 = s29;
+            for (let i25 of n8.header) t14 = t14.concat(this.walkTokens(i25.tokens, e19));
+            for (let i25 of n8.rows) for (let a27 of i25) t14 = t14.concat(this.walkTokens(a27.tokens, e19));
+            break;
+          }
+          case "list": {
+            let n8 = s29;
+            t14 = t14.concat(this.walkTokens(n8.items, e19));
+            break;
+          }
+          default: {
+            let n8 = s29;
+            this.defaults.extensions?.childTokens?.[n8.type] ? this.defaults.extensions.childTokens[n8.type].forEach((i25) => {
+              let a27 = n8[i25].flat(1 / 0);
+              t14 = t14.concat(this.walkTokens(a27, e19));
+            }) : n8.tokens && (t14 = t14.concat(this.walkTokens(n8.tokens, e19)));
+          }
+        }
+        return t14;
+      }
+      use(...r9) {
+        let e19 = this.defaults.extensions || { renderers: {}, childTokens: {} };
+        return r9.forEach((t14) => {
+          let s29 = { ...t14 };
+          if (s29.async = this.defaults.async || s29.async || false, t14.extensions && (t14.extensions.forEach((n8) => {
+            if (!n8.name) throw new Error("extension name required");
+            if ("renderer" in n8) {
+              let i25 = e19.renderers[n8.name];
+              i25 ? e19.renderers[n8.name] = function(...a27) {
+                let l28 = n8.renderer.apply(this, a27);
+                return l28 === false && (l28 = i25.apply(this, a27)), l28;
+              } : e19.renderers[n8.name] = n8.renderer;
+            }
+            if ("tokenizer" in n8) {
+              if (!n8.level || n8.level !== "block" && n8.level !== "inline") throw new Error("extension level must be 'block' or 'inline'");
+              let i25 = e19[n8.level];
+              i25 ? i25.unshift(n8.tokenizer) : e19[n8.level] = [n8.tokenizer], n8.start && (n8.level === "block" ? e19.startBlock ? e19.startBlock.push(n8.start) : e19.startBlock = [n8.start] : n8.level === "inline" && (e19.startInline ? e19.startInline.push(n8.start) : e19.startInline = [n8.start]));
+            }
+            "childTokens" in n8 && n8.childTokens && (e19.childTokens[n8.name] = n8.childTokens);
+          }), s29.extensions = e19), t14.renderer) {
+            let n8 = this.defaults.renderer || new v8(this.defaults);
+            for (let i25 in t14.renderer) {
+              if (!(i25 in n8)) throw new Error(`renderer '${i25}' does not exist`);
+              if (["options", "parser"].includes(i25)) continue;
+              let a27 = i25, l28 = t14.renderer[a27], c20 = n8[a27];
+              n8[a27] = (...o19) => {
+                let p27 = l28.apply(n8, o19);
+                return p27 === false && (p27 = c20.apply(n8, o19)), p27 || "";
+              };
+            }
+            s29.renderer = n8;
+          }
+          if (t14.tokenizer) {
+            let n8 = this.defaults.tokenizer || new q8(this.defaults);
+            for (let i25 in t14.tokenizer) {
+              if (!(i25 in n8)) throw new Error(`tokenizer '${i25}' does not exist`);
+              if (["options", "rules", "lexer"].includes(i25)) continue;
+              let a27 = i25, l28 = t14.tokenizer[a27], c20 = n8[a27];
+              n8[a27] = (...o19) => {
+                let p27 = l28.apply(n8, o19);
+                return p27 === false && (p27 = c20.apply(n8, o19)), p27;
+              };
+            }
+            s29.tokenizer = n8;
+          }
+          if (t14.hooks) {
+            let n8 = this.defaults.hooks || new P6();
+            for (let i25 in t14.hooks) {
+              if (!(i25 in n8)) throw new Error(`hook '${i25}' does not exist`);
+              if (["options", "block"].includes(i25)) continue;
+              let a27 = i25, l28 = t14.hooks[a27], c20 = n8[a27];
+              P6.passThroughHooks.has(i25) ? n8[a27] = (o19) => {
+                if (this.defaults.async && P6.passThroughHooksRespectAsync.has(i25)) return (async () => {
+                  let h12 = await l28.call(n8, o19);
+                  return c20.call(n8, h12);
+                })();
+                let p27 = l28.call(n8, o19);
+                return c20.call(n8, p27);
+              } : n8[a27] = (...o19) => {
+                if (this.defaults.async) return (async () => {
+                  let h12 = await l28.apply(n8, o19);
+                  return h12 === false && (h12 = await c20.apply(n8, o19)), h12;
+                })();
+                let p27 = l28.apply(n8, o19);
+                return p27 === false && (p27 = c20.apply(n8, o19)), p27;
+              };
+            }
+            s29.hooks = n8;
+          }
+          if (t14.walkTokens) {
+            let n8 = this.defaults.walkTokens, i25 = t14.walkTokens;
+            s29.walkTokens = function(a27) {
+              let l28 = [];
+              return l28.push(i25.call(this, a27)), n8 && (l28 = l28.concat(n8.call(this, a27))), l28;
+            };
+          }
+          this.defaults = { ...this.defaults, ...s29 };
+        }), this;
+      }
+      setOptions(r9) {
+        return this.defaults = { ...this.defaults, ...r9 }, this;
+      }
+      lexer(r9, e19) {
+        return b11.lex(r9, e19 ?? this.defaults);
+      }
+      parser(r9, e19) {
+        return w6.parse(r9, e19 ?? this.defaults);
+      }
+      parseMarkdown(r9) {
+        return (e19, t14) => {
+          let s29 = { ...t14 }, n8 = { ...this.defaults, ...s29 }, i25 = this.onError(!!n8.silent, !!n8.async);
+          if (this.defaults.async === true && s29.async === false) return i25(new Error("marked(): The async option was set to true by an extension. Remove async: false from the parse options object to return a Promise."));
+          if (typeof e19 > "u" || e19 === null) return i25(new Error("marked(): input parameter is undefined or null"));
+          if (typeof e19 != "string") return i25(new Error("marked(): input parameter is of type " + Object.prototype.toString.call(e19) + ", string expected"));
+          if (n8.hooks && (n8.hooks.options = n8, n8.hooks.block = r9), n8.async) return (async () => {
+            let a27 = n8.hooks ? await n8.hooks.preprocess(e19) : e19, l28 = await (n8.hooks ? await n8.hooks.provideLexer(r9) : r9 ? b11.lex : b11.lexInline)(a27, n8), c20 = n8.hooks ? await n8.hooks.processAllTokens(l28) : l28;
+            n8.walkTokens && await Promise.all(this.walkTokens(c20, n8.walkTokens));
+            let o19 = await (n8.hooks ? await n8.hooks.provideParser(r9) : r9 ? w6.parse : w6.parseInline)(c20, n8);
+            return n8.hooks ? await n8.hooks.postprocess(o19) : o19;
+          })().catch(i25);
+          try {
+            n8.hooks && (e19 = n8.hooks.preprocess(e19));
+            let a27 = (n8.hooks ? n8.hooks.provideLexer(r9) : r9 ? b11.lex : b11.lexInline)(e19, n8);
+            n8.hooks && (a27 = n8.hooks.processAllTokens(a27)), n8.walkTokens && this.walkTokens(a27, n8.walkTokens);
+            let l28 = (n8.hooks ? n8.hooks.provideParser(r9) : r9 ? w6.parse : w6.parseInline)(a27, n8);
+            return n8.hooks && (l28 = n8.hooks.postprocess(l28)), l28;
+          } catch (a27) {
+            return i25(a27);
+          }
+        };
+      }
+      onError(r9, e19) {
+        return (t14) => {
+          if (t14.message += `
+Please report this to https://github.com/markedjs/marked.`, r9) {
+            let s29 = "<p>An error occurred:</p><pre>" + $3(t14.message + "", true) + "</pre>";
+            return e19 ? Promise.resolve(s29) : s29;
+          }
+          if (e19) return Promise.reject(t14);
+          throw t14;
+        };
+      }
+    };
+    _6 = new xe();
+    k8.options = k8.setOptions = function(r9) {
+      return _6.setOptions(r9), k8.defaults = _6.defaults, ee(k8.defaults), k8;
+    }, k8.getDefaults = D8, k8.defaults = y12;
+    k8.use = be, k8.walkTokens = function(r9, e19) {
+      return _6.walkTokens(r9, e19);
+    }, k8.parseInline = _6.parseInline, k8.Parser = w6, k8.parser = w6.parse, k8.Renderer = v8, k8.TextRenderer = M6, k8.Lexer = b11, k8.lexer = b11.lex, k8.Tokenizer = q8, k8.Hooks = P6, k8.parse = k8;
+    ft = k8.options;
+    xt = k8.setOptions;
+    bt = k8.walkTokens;
+    wt = k8.parseInline;
+    mt = k8;
+    $t = w6.parse;
+    St = b11.lex;
+  }
+});
+
+// lazy:yaml
+var yaml_exports = {};
+__export(yaml_exports, {
+  parse: () => parse
+});
+import { createRequire as createRequire2 } from "node:module";
+function parse(...args) {
+  return new.target ? Reflect.construct(load().parse, args) : load().parse(...args);
+}
+var loaded, load;
+var init_yaml = __esm({
+  "lazy:yaml"() {
+    load = () => loaded ??= createRequire2(import.meta.url)("./yaml.cjs");
+  }
+});
+
 // src/connection/descriptors.ts
 var EXIT_VIOLATION = 70;
 
@@ -4737,7 +6052,7 @@ function withReach(tool, definition) {
 
 // src/extension/ui.ts
 function createUi(host, actor) {
-  return { ...inertUi(host), ...mode(host) === "rpc" ? remoteUi(host, actor) : absentUi(), ...themeOf(host) };
+  return { ...inertUi(), ...mode(host) === "rpc" ? remoteUi(host, actor) : absentUi(), theme: host.theme };
 }
 function mode(host) {
   return host.mirror.core.mode ?? host.hello.mode;
@@ -4801,7 +6116,7 @@ function absentUi() {
     setTheme: (_theme) => ({ success: false, error: "UI not available" })
   };
 }
-function inertUi(_host) {
+function inertUi() {
   return {
     onTerminalInput: (_handler) => () => {
     },
@@ -4829,9 +6144,6 @@ function inertUi(_host) {
     getAllThemes: () => [],
     getTheme: (_name) => void 0
   };
-}
-function themeOf(host) {
-  return { theme: host.theme };
 }
 
 // src/extension/context.ts
@@ -17605,6 +18917,23 @@ function eastAsianWidth(i25, { ambiguousAsWide: t14 = false } = {}) {
   return e18(i25), isFullWidth(i25) || isWide(i25) || t14 && isAmbiguous(i25) ? 2 : 1;
 }
 
+// src/modules/lazy.ts
+function lazy(make) {
+  let made;
+  return () => (made ??= { value: make() }).value;
+}
+var loadMarked = lazy(() => (init_marked_esm(), __toCommonJS(marked_esm_exports)));
+var loadYaml = lazy(() => (init_yaml(), __toCommonJS(yaml_exports)));
+function lazyClass(load3) {
+  const target = function() {
+  };
+  return new Proxy(target, {
+    construct: (_target, args, newTarget) => Reflect.construct(load3(), args, newTarget),
+    get: (_target, key2) => Reflect.get(load3(), key2),
+    has: (_target, key2) => Reflect.has(load3(), key2)
+  });
+}
+
 // src/modules/tui/escapes.ts
 var ESC = "\x1B";
 var BEL = "\x07";
@@ -17634,9 +18963,9 @@ function stringSequence(text2, at2) {
   }
   return void 0;
 }
-var segmenter = new Intl.Segmenter(void 0, { granularity: "grapheme" });
+var segmenter = lazy(() => new Intl.Segmenter(void 0, { granularity: "grapheme" }));
 function* graphemes(text2) {
-  for (const { segment } of segmenter.segment(text2)) yield segment;
+  for (const { segment } of segmenter().segment(text2)) yield segment;
 }
 function* pieces(text2) {
   let plainFrom = 0;
@@ -17674,7 +19003,7 @@ function linkTarget(sequence2) {
 
 // src/modules/tui/width.ts
 var TAB_WIDTH = 3;
-var wholeEmoji = new RegExp("^\\p{RGI_Emoji}$", "v");
+var wholeEmoji = lazy(() => new RegExp("^\\p{RGI_Emoji}$", "v"));
 var INVISIBLE = "\\p{Default_Ignorable_Code_Point}\\p{Control}\\p{Mark}\\p{Surrogate}";
 var onlyInvisible = new RegExp(`^[${INVISIBLE}]+$`, "v");
 var leadingInvisible = new RegExp(`^[${INVISIBLE}\\p{Format}]+`, "v");
@@ -17692,7 +19021,7 @@ function graphemeWidth(grapheme) {
   if (grapheme.length === 1 && first >= 32 && first < 127) return 1;
   if (onlySpacing.test(grapheme)) return [...grapheme].length;
   if (onlyInvisible.test(grapheme)) return 0;
-  if (wholeEmoji.test(grapheme)) return 2;
+  if (wholeEmoji().test(grapheme)) return 2;
   const visible = grapheme.replace(leadingInvisible, "");
   const base = visible.codePointAt(0);
   if (base === void 0) return 0;
@@ -19229,14 +20558,6 @@ function createEventBus() {
   };
 }
 
-// lazy:yaml
-import { createRequire as createRequire2 } from "node:module";
-var loaded;
-var load = () => loaded ??= createRequire2(import.meta.url)("./yaml.cjs");
-function parse(...args) {
-  return new.target ? Reflect.construct(load().parse, args) : load().parse(...args);
-}
-
 // src/modules/coding_agent/frontmatter.ts
 var FENCE = "---";
 function split(content) {
@@ -19249,7 +20570,7 @@ ${FENCE}`, FENCE.length) : -1;
 }
 function parseFrontmatter(content) {
   const { yaml, body } = split(content);
-  const frontmatter = yaml === void 0 ? {} : parse(yaml) ?? {};
+  const frontmatter = yaml === void 0 ? {} : loadYaml().parse(yaml) ?? {};
   return { frontmatter, body };
 }
 function stripFrontmatter(content) {
@@ -21686,1271 +23007,8 @@ var Image = class {
   }
 };
 
-// node_modules/marked/lib/marked.esm.js
-function D8() {
-  return { async: false, breaks: false, extensions: null, gfm: true, hooks: null, pedantic: false, renderer: null, silent: false, tokenizer: null, walkTokens: null };
-}
-var y12 = D8();
-function ee(r9) {
-  y12 = r9;
-}
-var T7 = { exec: () => null };
-function z4(r9) {
-  let e19 = [];
-  return (t14) => {
-    let s29 = Math.max(0, Math.min(3, t14 - 1)), n8 = e19[s29];
-    return n8 || (n8 = r9(s29), e19[s29] = n8), n8;
-  };
-}
-function u20(r9, e19 = "") {
-  let t14 = typeof r9 == "string" ? r9 : r9.source, s29 = { replace: (n8, i25) => {
-    let a27 = typeof i25 == "string" ? i25 : i25.source;
-    return a27 = a27.replace(f35.caret, "$1"), t14 = t14.replace(n8, a27), s29;
-  }, getRegex: () => new RegExp(t14, e19) };
-  return s29;
-}
-var $e = ((r9 = "") => {
-  try {
-    return !!new RegExp("(?<=1)(?<!1)" + r9);
-  } catch {
-    return false;
-  }
-})();
-var f35 = { codeRemoveIndent: /^(?: {1,4}| {0,3}\t)/gm, outputLinkReplace: /\\([\[\]])/g, indentCodeCompensation: /^(\s+)(?:```)/, beginningSpace: /^\s+/, endingHash: /#$/, startingSpaceChar: /^ /, endingSpaceChar: / $/, nonSpaceChar: /[^ ]/, newLineCharGlobal: /\n/g, tabCharGlobal: /\t/g, multipleSpaceGlobal: /\s+/g, blankLine: /^[ \t]*$/, doubleBlankLine: /\n[ \t]*\n[ \t]*$/, blockquoteStart: /^ {0,3}>/, blockquoteSetextReplace: /\n {0,3}((?:=+|-+) *)(?=\n|$)/g, blockquoteSetextReplace2: /^ {0,3}>[ \t]?/gm, listReplaceNesting: /^ {1,4}(?=( {4})*[^ ])/g, listIsTask: /^\[[ xX]\] +\S/, listReplaceTask: /^\[[ xX]\] +/, listTaskCheckbox: /\[[ xX]\]/, anyLine: /\n.*\n/, hrefBrackets: /^<(.*)>$/, tableDelimiter: /[:|]/, tableAlignChars: /^\||\| *$/g, tableRowBlankLine: /\n[ \t]*$/, tableAlignRight: /^ *-+: *$/, tableAlignCenter: /^ *:-+: *$/, tableAlignLeft: /^ *:-+ *$/, startATag: /^<a /i, endATag: /^<\/a>/i, startPreScriptTag: /^<(pre|code|kbd|script)(\s|>)/i, endPreScriptTag: /^<\/(pre|code|kbd|script)(\s|>)/i, startAngleBracket: /^</, endAngleBracket: />$/, pedanticHrefTitle: /^([^'"]*[^\s])\s+(['"])(.*)\2/, unicodeAlphaNumeric: /[\p{L}\p{N}]/u, escapeTest: /[&<>"']/, escapeReplace: /[&<>"']/g, escapeTestNoEncode: /[<>"']|&(?!(#\d{1,7}|#[Xx][a-fA-F0-9]{1,6}|\w+);)/, escapeReplaceNoEncode: /[<>"']|&(?!(#\d{1,7}|#[Xx][a-fA-F0-9]{1,6}|\w+);)/g, caret: /(^|[^\[])\^/g, percentDecode: /%25/g, findPipe: /\|/g, splitPipe: / \|/, slashPipe: /\\\|/g, carriageReturn: /\r\n|\r/g, spaceLine: /^ +$/gm, notSpaceStart: /^\S*/, endingNewline: /\n$/, listItemRegex: (r9) => new RegExp(`^( {0,3}${r9})((?:[	 ][^\\n]*)?(?:\\n|$))`), nextBulletRegex: z4((r9) => new RegExp(`^ {0,${r9}}(?:[*+-]|\\d{1,9}[.)])((?:[ 	][^\\n]*)?(?:\\n|$))`)), hrRegex: z4((r9) => new RegExp(`^ {0,${r9}}((?:- *){3,}|(?:_ *){3,}|(?:\\* *){3,})(?:\\n+|$)`)), fencesBeginRegex: z4((r9) => new RegExp(`^ {0,${r9}}(?:\`\`\`|~~~)`)), headingBeginRegex: z4((r9) => new RegExp(`^ {0,${r9}}#`)), htmlBeginRegex: z4((r9) => new RegExp(`^ {0,${r9}}<(?:[a-z].*>|!--)`, "i")), blockquoteBeginRegex: z4((r9) => new RegExp(`^ {0,${r9}}>`)) };
-var Se = /^(?:[ \t]*(?:\n|$))+/;
-var ye = /^((?: {4}| {0,3}\t)[^\n]+(?:\n(?:[ \t]*(?:\n|$))*)?)+/;
-var Re = /^ {0,3}(`{3,}(?=[^`\n]*(?:\n|$))|~{3,})([^\n]*)(?:\n|$)(?:|([\s\S]*?)(?:\n|$))(?: {0,3}\1[~`]* *(?=\n|$)|$)/;
-var I16 = /^ {0,3}((?:-[\t ]*){3,}|(?:_[ \t]*){3,}|(?:\*[ \t]*){3,})(?:\n+|$)/;
-var Te = /^ {0,3}(#{1,6})(?=\s|$)(.*)(?:\n+|$)/;
-var H3 = / {0,3}(?:[*+-]|\d{1,9}[.)])/;
-var te = /^(?!bull |blockCode|fences|blockquote|heading|html|table)((?:.|\n(?!\s*?\n|bull |blockCode|fences|blockquote|heading|html|table))+?)\n {0,3}(=+|-+) *(?:\n+|$)/;
-var re = u20(te).replace(/bull/g, H3).replace(/blockCode/g, /(?: {4}| {0,3}\t)/).replace(/fences/g, / {0,3}(?:`{3,}|~{3,})/).replace(/blockquote/g, / {0,3}>/).replace(/heading/g, / {0,3}#{1,6}(?:\s|$)/).replace(/html/g, / {0,3}<[^\n>]+>\n/).replace(/\|table/g, "").getRegex();
-var _e = u20(te).replace(/bull/g, H3).replace(/blockCode/g, /(?: {4}| {0,3}\t)/).replace(/fences/g, / {0,3}(?:`{3,}|~{3,})/).replace(/blockquote/g, / {0,3}>/).replace(/heading/g, / {0,3}#{1,6}(?:\s|$)/).replace(/html/g, / {0,3}<[^\n>]+>\n/).replace(/table/g, / {0,3}\|?(?:[:\- ]*\|)+[\:\- ]*\n/).getRegex();
-var N7 = /^([^\n]+(?:\n(?!hr|heading|lheading|blockquote|fences|list|html|table|[ \t]+\n)[^\n]+)*)/;
-var ze = /^[^\n]+/;
-var G6 = /(?!\s*\])(?:\\[\s\S]|[^\[\]\\])+/;
-var Ae = u20(/^ {0,3}\[(label)\]: *(?:\n[ \t]*)?([^<\s][^\s]*|<.*?>)(?:(?: +(?:\n[ \t]*)?| *\n[ \t]*)(title))? *(?:\n+|$)/).replace("label", G6).replace("title", /(?:"(?:\\"?|[^"\\])*"|'[^'\n]*(?:\n[^'\n]+)*\n?'|\([^()]*\))/).getRegex();
-var Pe = u20(/^(bull)([ \t][^\n]*?)?(?:\n|$)/).replace(/bull/g, H3).getRegex();
-var Z = "address|article|aside|base|basefont|blockquote|body|caption|center|col|colgroup|dd|details|dialog|dir|div|dl|dt|fieldset|figcaption|figure|footer|form|frame|frameset|h[1-6]|head|header|hr|html|iframe|legend|li|link|main|menu|menuitem|meta|nav|noframes|ol|optgroup|option|p|param|search|section|summary|table|tbody|td|tfoot|th|thead|title|tr|track|ul";
-var X = /<!--(?:-?>|[\s\S]*?(?:-->|$))/;
-var Le = u20("^ {0,3}(?:<(script|pre|style|textarea)[\\s>][\\s\\S]*?(?:</\\1>[^\\n]*\\n*|$)|comment[^\\n]*(\\n+|$)|<\\?[\\s\\S]*?(?:\\?>[^\\n]*\\n*|$)|<![A-Z][\\s\\S]*?(?:>[^\\n]*\\n*|$)|<!\\[CDATA\\[[\\s\\S]*?(?:\\]\\]>[^\\n]*\\n*|$)|</?(tag)(?: +|\\n|/?>)[\\s\\S]*?(?:(?:\\n[ 	]*)+\\n|$)|<(?!script|pre|style|textarea)([a-z][\\w-]*)(?:attribute)*? */?>(?=[ \\t]*(?:\\n|$))[\\s\\S]*?(?:(?:\\n[ 	]*)+\\n|$)|</(?!script|pre|style|textarea)[a-z][\\w-]*\\s*>(?=[ \\t]*(?:\\n|$))[\\s\\S]*?(?:(?:\\n[ 	]*)+\\n|$))", "i").replace("comment", X).replace("tag", Z).replace("attribute", / +[a-zA-Z:_][\w.:-]*(?: *= *"[^"\n]*"| *= *'[^'\n]*'| *= *[^\s"'=<>`]+)?/).getRegex();
-var ne = (r9) => u20(N7).replace("hr", I16).replace("heading", " {0,3}#{1,6}(?:\\s|$)").replace("|lheading", "").replace("|table", "").replace("blockquote", " {0,3}>").replace("fences", " {0,3}(?:`{3,}(?=[^`\\n]*(?:\\n|$))|~~~)[^\\n]*(?:\\n|$)").replace("list", r9).replace("html", "</?(?:tag)(?: +|\\n|/?>)|<(?:script|pre|style|textarea|!--)").replace("tag", Z).getRegex();
-var Ee = ne(/ {0,3}(?:[*+-]|1[.)])[ \t]+[^ \t\n]/);
-var Ie = ne(/ {0,3}(?:[*+-]|\d{1,9}[.)])(?:[ \t]|\n|$)/);
-var Be = u20(/^( {0,3}> ?(paragraph|[^\n]*)(?:\n|$))+/).replace("paragraph", Ie).getRegex();
-var U10 = { blockquote: Be, code: ye, def: Ae, fences: Re, heading: Te, hr: I16, html: Le, lheading: re, list: Pe, newline: Se, paragraph: Ee, table: T7, text: ze };
-var se = u20("^ *([^\\n ].*)\\n {0,3}((?:\\| *)?:?-+:? *(?:\\| *:?-+:? *)*(?:\\| *)?)(?:\\n((?:(?! *\\n|hr|heading|blockquote|code|fences|list|html).*(?:\\n|$))*)\\n*|$)").replace("hr", I16).replace("heading", " {0,3}#{1,6}(?:\\s|$)").replace("blockquote", " {0,3}>").replace("code", "(?: {4}| {0,3}	)[^\\n]").replace("fences", " {0,3}(?:`{3,}(?=[^`\\n]*(?:\\n|$))|~~~)[^\\n]*(?:\\n|$)").replace("list", " {0,3}(?:[*+-]|1[.)])[ \\t]").replace("html", "</?(?:tag)(?: +|\\n|/?>)|<(?:script|pre|style|textarea|!--)").replace("tag", Z).getRegex();
-var Ce = { ...U10, lheading: _e, table: se, paragraph: u20(N7).replace("hr", I16).replace("heading", " {0,3}#{1,6}(?:\\s|$)").replace("|lheading", "").replace("table", se).replace("blockquote", " {0,3}>").replace("fences", " {0,3}(?:`{3,}(?=[^`\\n]*(?:\\n|$))|~~~)[^\\n]*(?:\\n|$)").replace("list", " {0,3}(?:[*+-]|1[.)])[ \\t]+[^ \\t\\n]").replace("html", "</?(?:tag)(?: +|\\n|/?>)|<(?:script|pre|style|textarea|!--)").replace("tag", Z).getRegex() };
-var qe = { ...U10, html: u20(`^ *(?:comment *(?:\\n|\\s*$)|<(tag)[\\s\\S]+?</\\1> *(?:\\n{2,}|\\s*$)|<tag(?:"[^"]*"|'[^']*'|\\s[^'"/>\\s]*)*?/?> *(?:\\n{2,}|\\s*$))`).replace("comment", X).replace(/tag/g, "(?!(?:a|em|strong|small|s|cite|q|dfn|abbr|data|time|code|var|samp|kbd|sub|sup|i|b|u|mark|ruby|rt|rp|bdi|bdo|span|br|wbr|ins|del|img)\\b)\\w+(?!:|[^\\w\\s@]*@)\\b").getRegex(), def: /^ *\[([^\]]+)\]: *<?([^\s>]+)>?(?: +(["(][^\n]+[")]))? *(?:\n+|$)/, heading: /^(#{1,6})(.*)(?:\n+|$)/, fences: T7, lheading: /^(.+?)\n {0,3}(=+|-+) *(?:\n+|$)/, paragraph: u20(N7).replace("hr", I16).replace("heading", ` *#{1,6} *[^
-]`).replace("lheading", re).replace("|table", "").replace("blockquote", " {0,3}>").replace("|fences", "").replace("|list", "").replace("|html", "").replace("|tag", "").getRegex() };
-var ve = /^\\([!"#$%&'()*+,\-./:;<=>?@\[\]\\^_`{|}~])/;
-var De = /^(`+)([^`]|[^`][\s\S]*?[^`])\1(?!`)/;
-var ie = /^( {2,}|\\)\n(?!\s*$)/;
-var Ze = /^(`+|[^`])(?:(?= {2,}\n)|[\s\S]*?(?:(?=[\\<!\[`*_]|\b_|$)|[^ ](?= {2,}\n)))/;
-var S9 = /[\p{P}\p{S}]/u;
-var A16 = /[\s\p{P}\p{S}]/u;
-var B7 = /[^\s\p{P}\p{S}]/u;
-var Oe = u20(/^((?![*_])punctSpace)/, "u").replace(/punctSpace/g, A16).getRegex();
-var Qe = /[\p{Pi}\p{Ps}"']/u;
-var le = /(?!~)[\p{P}\p{S}]/u;
-var Me = /(?!~)[\s\p{P}\p{S}]/u;
-var je = /(?:[^\s\p{P}\p{S}]|~)/u;
-var He = u20(/link|precode-code|html/, "g").replace("link", /\[(?:[^\[\]`]|(?<a>`+)[^`]+\k<a>(?!`))*?\]\((?:\\[\s\S]|[^\\\(\)]|\((?:\\[\s\S]|[^\\\(\)])*\))*\)/).replace("precode-", $e ? "(?<!`)()" : "(^^|[^`])").replace("code", /(?<b>`+)[^`]+\k<b>(?!`)/).replace("html", /<(?! )[^<>]*?>/).getRegex();
-var ae = /^(?:\*+(?:((?!\*)punct)|([^\s*]))?)|^_+(?:((?!_)punct)|([^\s_]))?/;
-var Ne = u20(ae, "u").replace(/punct/g, S9).getRegex();
-var Ge = u20(ae, "u").replace(/punct/g, le).getRegex();
-var Xe = /^(?:\*+(?:((?!\*)(?!openQuote)punct)|([^\s*]))?)|^_+(?:((?!_)(?!openQuote)punct)|([^\s_]))?/;
-var Ue = u20(Xe, "u").replace(/openQuote/g, Qe).replace(/punct/g, S9).getRegex();
-var oe = "^[^_*]*?__[^_*]*?\\*[^_*]*?(?=__)|[^*]+(?=[^*])|(?!\\*)punct(\\*+)(?=[\\s]|$)|notPunctSpace(\\*+)(?!\\*)(?=punctSpace|$)|(?!\\*)punctSpace(\\*+)(?=notPunctSpace)|[\\s](\\*+)(?!\\*)(?=punct)|(?!\\*)punct(\\*+)(?!\\*)(?=punct)|notPunctSpace(\\*+)(?=notPunctSpace)";
-var We = u20(oe, "gu").replace(/notPunctSpace/g, B7).replace(/punctSpace/g, A16).replace(/punct/g, S9).getRegex();
-var Fe = u20(oe, "gu").replace(/notPunctSpace/g, je).replace(/punctSpace/g, Me).replace(/punct/g, le).getRegex();
-var Je = "^[^_*]*?__[^_*]*?\\*[^_*]*?(?=__)|[^*]+(?=[^*])|(?!\\*)punct(\\*+)(?=[\\s]|$)|notPunctSpace(\\*+)(?!\\*)(?=punctSpace|$)|(?!\\*)[\\s](\\*+)(?=notPunctSpace)|[\\s](\\*+)(?!\\*)(?=punct)|(?!\\*)punct(\\*+)(?!\\*)(?=punct)|(?:(?!\\*)punct|notPunctSpace)(\\*+)(?!\\*)(?=notPunctSpace)";
-var Ke = u20(Je, "gu").replace(/notPunctSpace/g, B7).replace(/punctSpace/g, A16).replace(/punct/g, S9).getRegex();
-var Ve = u20("^[^_*]*?\\*\\*[^_*]*?_[^_*]*?(?=\\*\\*)|[^_]+(?=[^_])|(?!_)punct(_+)(?=[\\s]|$)|notPunctSpace(_+)(?!_)(?=punctSpace|$)|(?!_)punctSpace(_+)(?=notPunctSpace)|[\\s](_+)(?!_)(?=punct)|(?!_)punct(_+)(?!_)(?=punct)", "gu").replace(/notPunctSpace/g, B7).replace(/punctSpace/g, A16).replace(/punct/g, S9).getRegex();
-var Ye = "^[^_*]*?\\*\\*[^_*]*?_[^_*]*?(?=\\*\\*)|[^_]+(?=[^_])|(?!_)punct(_+)(?=[\\s]|$)|notPunctSpace(_+)(?!_)(?=punctSpace|$)|(?!_)[\\s](_+)(?=notPunctSpace)|[\\s](_+)(?!_)(?=punct)|(?!_)punct(_+)(?!_)(?=punct)|(?:(?!_)punct|notPunctSpace)(_+)(?!_)(?=notPunctSpace)";
-var et = u20(Ye, "gu").replace(/notPunctSpace/g, B7).replace(/punctSpace/g, A16).replace(/punct/g, S9).getRegex();
-var tt = u20(/^~~?(?:((?!~)punct)|[^\s~])/, "u").replace(/punct/g, S9).getRegex();
-var rt = "^[^~]+(?=[^~])|(?!~)punct(~~?)(?=[\\s]|$)|notPunctSpace(~~?)(?!~)(?=punctSpace|$)|(?!~)punctSpace(~~?)(?=notPunctSpace)|[\\s](~~?)(?!~)(?=punct)|(?!~)punct(~~?)(?!~)(?=punct)|notPunctSpace(~~?)(?=notPunctSpace)";
-var nt = u20(rt, "gu").replace(/notPunctSpace/g, B7).replace(/punctSpace/g, A16).replace(/punct/g, S9).getRegex();
-var st = u20(/\\(punct)/, "gu").replace(/punct/g, S9).getRegex();
-var it = u20(/^<(scheme:[^\s\x00-\x1f<>]*|email)>/).replace("scheme", /[a-zA-Z][a-zA-Z0-9+.-]{1,31}/).replace("email", /[a-zA-Z0-9.!#$%&'*+/=?^_`{|}~-]+(@)[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)+(?![-_])/).getRegex();
-var lt = u20(X).replace("(?:-->|$)", "-->").getRegex();
-var at = u20("^comment|^</[a-zA-Z][\\w:-]*\\s*>|^<[a-zA-Z][\\w-]*(?:attribute)*?\\s*/?>|^<\\?[\\s\\S]*?\\?>|^<![a-zA-Z]+\\s[\\s\\S]*?>|^<!\\[CDATA\\[[\\s\\S]*?\\]\\]>").replace("comment", lt).replace("attribute", /\s+[a-zA-Z:_][\w.:-]*(?:\s*=\s*"[^"]*"|\s*=\s*'[^']*'|\s*=\s*[^\s"'=<>`]+)?/).getRegex();
-var O7 = /(?:\[(?:\\[\s\S]|[^\[\]\\])*\]|\\[\s\S]|`+(?!`)[^`]*?`+(?!`)|``+(?=\])|[^\[\]\\`])*?/;
-var ot = u20(/^!?\[(label)\]\(\s*(href)(?:(?:[ \t]+(?:\n[ \t]*)?|\n[ \t]*)(title))?\s*\)/).replace("label", O7).replace("href", /<(?:\\.|[^\n<>\\])+>|[^ \t\n\x00-\x1f]+|(?=\))/).replace("title", /"(?:\\"?|[^"\\])*"|'(?:\\'?|[^'\\])*'|\((?:\\\)?|[^)\\])*\)/).getRegex();
-var ce = u20(/^!?\[(label)\]\[(ref)\]/).replace("label", O7).replace("ref", G6).getRegex();
-var he = u20(/^!?\[(ref)\](?:\[\])?/).replace("ref", G6).getRegex();
-var ct = u20("reflink|nolink(?!\\()", "g").replace("reflink", ce).replace("nolink", he).getRegex();
-var pe = /[hH][tT][tT][pP][sS]?|[fF][tT][pP]/;
-var W3 = { _backpedal: T7, anyPunctuation: st, autolink: it, blockSkip: He, br: ie, code: De, del: T7, delLDelim: T7, delRDelim: T7, emStrongLDelim: Ne, emStrongRDelimAst: We, emStrongRDelimUnd: Ve, escape: ve, link: ot, nolink: he, punctuation: Oe, reflink: ce, reflinkSearch: ct, tag: at, text: Ze, url: T7 };
-var ht = { ...W3, emStrongLDelim: Ue, emStrongRDelimAst: Ke, emStrongRDelimUnd: et, link: u20(/^!?\[(label)\]\((.*?)\)/).replace("label", O7).getRegex(), reflink: u20(/^!?\[(label)\]\s*\[([^\]]*)\]/).replace("label", O7).getRegex() };
-var F7 = { ...W3, emStrongRDelimAst: Fe, emStrongLDelim: Ge, delLDelim: tt, delRDelim: nt, url: u20(/^((?:protocol):\/\/|www\.)(?:[a-zA-Z0-9\-]+\.?)+[^\s<]*|^email/).replace("protocol", pe).replace("email", /[A-Za-z0-9._+-]+(@)[a-zA-Z0-9-_]+(?:\.[a-zA-Z0-9-_]*[a-zA-Z0-9])+(?![-_])/).getRegex(), _backpedal: /(?:[^?!.,:;*_'"~()&]+|\([^)]*\)|&(?![a-zA-Z0-9]+;$)|[?!.,:;*_'"~)]+(?!$))+/, del: /^(~~?)(?=[^\s~])((?:\\[\s\S]|[^\\])*?(?:\\[\s\S]|[^\s~\\]))\1(?=[^~]|$)/, text: u20(/^(`+|~+|[^`~])(?:(?=[`~])|(?= {2,}\n)|(?=[a-zA-Z0-9.!#$%&'*+\/=?_`{\|}~-]+@)|[\s\S]*?(?:(?=[\\<!\[`*~_]|\b_|protocol:\/\/|www\.|$)|[^ ](?= {2,}\n)|[^a-zA-Z0-9.!#$%&'*+\/=?_`{\|}~-](?=[a-zA-Z0-9.!#$%&'*+\/=?_`{\|}~-]+@)))/).replace("protocol", pe).getRegex() };
-var pt = { ...F7, br: u20(ie).replace("{2,}", "*").getRegex(), text: u20(F7.text).replace("\\b_", "\\b_| {2,}\\n").replace(/\{2,\}/g, "*").getRegex() };
-var Q = { normal: U10, gfm: Ce, pedantic: qe };
-var C14 = { normal: W3, gfm: F7, breaks: pt, pedantic: ht };
-var ut = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
-var ue = (r9) => ut[r9];
-function $3(r9, e19) {
-  if (e19) {
-    if (f35.escapeTest.test(r9)) return r9.replace(f35.escapeReplace, ue);
-  } else if (f35.escapeTestNoEncode.test(r9)) return r9.replace(f35.escapeReplaceNoEncode, ue);
-  return r9;
-}
-function ge(r9) {
-  try {
-    r9 = encodeURI(r9).replace(f35.percentDecode, "%");
-  } catch {
-    return null;
-  }
-  return r9;
-}
-function ke(r9, e19) {
-  let t14 = r9.replace(f35.findPipe, (i25, a27, l28) => {
-    let c20 = false, o19 = a27;
-    for (; --o19 >= 0 && l28[o19] === "\\"; ) c20 = !c20;
-    return c20 ? "|" : " |";
-  }), s29 = t14.split(f35.splitPipe), n8 = 0;
-  if (s29[0].trim() || s29.shift(), s29.length > 0 && !s29.at(-1)?.trim() && s29.pop(), e19) if (s29.length > e19) s29.splice(e19);
-  else for (; s29.length < e19; ) s29.push("");
-  for (; n8 < s29.length; n8++) s29[n8] = s29[n8].trim().replace(f35.slashPipe, "|");
-  return s29;
-}
-function R9(r9, e19, t14) {
-  let s29 = r9.length;
-  if (s29 === 0) return "";
-  let n8 = 0;
-  for (; n8 < s29; ) {
-    let i25 = r9.charAt(s29 - n8 - 1);
-    if (i25 === e19 && !t14) n8++;
-    else if (i25 !== e19 && t14) n8++;
-    else break;
-  }
-  return r9.slice(0, s29 - n8);
-}
-function de(r9) {
-  let e19 = r9.split(`
-`), t14 = e19.length - 1;
-  for (; t14 >= 0 && f35.blankLine.test(e19[t14]); ) t14--;
-  return e19.length - t14 <= 2 ? r9 : e19.slice(0, t14 + 1).join(`
-`);
-}
-function gt(r9, e19) {
-  if (r9.indexOf(e19[1]) === -1) return -1;
-  let t14 = 0;
-  for (let s29 = 0; s29 < r9.length; s29++) if (r9[s29] === "\\") s29++;
-  else if (r9[s29] === e19[0]) t14++;
-  else if (r9[s29] === e19[1] && (t14--, t14 < 0)) return s29;
-  return t14 > 0 ? -2 : -1;
-}
-function kt(r9, e19 = 0) {
-  let t14 = e19, s29 = "";
-  for (let n8 of r9) if (n8 === "	") {
-    let i25 = 4 - t14 % 4;
-    s29 += " ".repeat(i25), t14 += i25;
-  } else s29 += n8, t14++;
-  return s29;
-}
-function fe(r9, e19, t14, s29, n8) {
-  let i25 = e19.href, a27 = e19.title || null, l28 = r9[1].replace(n8.other.outputLinkReplace, "$1"), c20 = r9[0].charAt(0) === "!";
-  s29.state.inLink = true;
-  let o19 = s29.state.linkEmitted, p27 = s29.state.inRawBlock;
-  s29.state.linkEmitted = false;
-  let h12 = s29.inlineTokens(l28), g17 = s29.state.linkEmitted;
-  if (s29.state.linkEmitted = o19, s29.state.inLink = false, !c20) {
-    if (g17) {
-      s29.state.inRawBlock = p27;
-      return;
-    }
-    s29.state.linkEmitted = true;
-  }
-  return { type: c20 ? "image" : "link", raw: t14, href: i25, title: a27, text: l28, tokens: h12 };
-}
-function dt(r9, e19, t14) {
-  let s29 = r9.match(t14.other.indentCodeCompensation);
-  if (s29 === null) return e19;
-  let n8 = s29[1];
-  return e19.split(`
-`).map((i25) => {
-    let a27 = i25.match(t14.other.beginningSpace);
-    if (a27 === null) return i25;
-    let [l28] = a27;
-    return l28.length >= n8.length ? i25.slice(n8.length) : i25;
-  }).join(`
-`);
-}
-var q8 = class {
-  options;
-  rules;
-  lexer;
-  constructor(r9) {
-    this.options = r9 || y12;
-  }
-  space(r9) {
-    let e19 = this.rules.block.newline.exec(r9);
-    if (e19 && e19[0].length > 0) return { type: "space", raw: e19[0] };
-  }
-  code(r9) {
-    let e19 = this.rules.block.code.exec(r9);
-    if (e19) {
-      let t14 = this.options.pedantic ? e19[0] : de(e19[0]), s29 = t14.replace(this.rules.other.codeRemoveIndent, "");
-      return { type: "code", raw: t14, codeBlockStyle: "indented", text: s29 };
-    }
-  }
-  fences(r9) {
-    let e19 = this.rules.block.fences.exec(r9);
-    if (e19) {
-      let t14 = e19[0], s29 = dt(t14, e19[3] || "", this.rules);
-      return { type: "code", raw: t14, lang: e19[2] ? e19[2].trim().replace(this.rules.inline.anyPunctuation, "$1") : e19[2], text: s29 };
-    }
-  }
-  heading(r9) {
-    let e19 = this.rules.block.heading.exec(r9);
-    if (e19) {
-      let t14 = e19[2].trim();
-      if (this.rules.other.endingHash.test(t14)) {
-        let s29 = R9(t14, "#");
-        (this.options.pedantic || !s29 || this.rules.other.endingSpaceChar.test(s29)) && (t14 = s29.trim());
-      }
-      return { type: "heading", raw: R9(e19[0], `
-`), depth: e19[1].length, text: t14, tokens: this.lexer.inline(t14) };
-    }
-  }
-  hr(r9) {
-    let e19 = this.rules.block.hr.exec(r9);
-    if (e19) return { type: "hr", raw: R9(e19[0], `
-`) };
-  }
-  blockquote(r9) {
-    let e19 = this.rules.block.blockquote.exec(r9);
-    if (e19) {
-      let t14 = R9(e19[0], `
-`).split(`
-`), s29 = "", n8 = "", i25 = [];
-      for (; t14.length > 0; ) {
-        let a27 = false, l28 = [], c20;
-        for (c20 = 0; c20 < t14.length; c20++) if (this.rules.other.blockquoteStart.test(t14[c20])) l28.push(t14[c20]), a27 = true;
-        else if (!a27) l28.push(t14[c20]);
-        else break;
-        t14 = t14.slice(c20);
-        let o19 = l28.join(`
-`), p27 = o19.replace(this.rules.other.blockquoteSetextReplace, `
-    $1`).replace(this.rules.other.blockquoteSetextReplace2, "");
-        s29 = s29 ? `${s29}
-${o19}` : o19, n8 = n8 ? `${n8}
-${p27}` : p27;
-        let h12 = this.lexer.state.top;
-        if (this.lexer.state.top = true, this.lexer.blockTokens(p27, i25, true), this.lexer.state.top = h12, t14.length === 0) break;
-        let g17 = i25.at(-1);
-        if (g17?.type === "code") break;
-        if (g17?.type === "blockquote") {
-          let x17 = g17, d17 = t14.join(`
-`), m16 = x17.raw + `
-` + d17.replace(this.rules.other.blockquoteSetextReplace2, ""), L10 = this.blockquote(m16);
-          i25[i25.length - 1] = L10, s29 = `${s29}
-${d17}`, n8 = n8.substring(0, n8.length - x17.text.length) + L10.text;
-          break;
-        } else if (g17?.type === "list") {
-          let x17 = g17, d17 = x17.raw + `
-` + t14.join(`
-`), m16 = this.list(d17);
-          i25[i25.length - 1] = m16, s29 = s29.substring(0, s29.length - g17.raw.length) + m16.raw, n8 = n8.substring(0, n8.length - x17.raw.length) + m16.raw, t14 = d17.substring(i25.at(-1).raw.length).split(`
-`);
-          continue;
-        }
-      }
-      return { type: "blockquote", raw: s29, tokens: i25, text: n8 };
-    }
-  }
-  list(r9) {
-    let e19 = this.rules.block.list.exec(r9);
-    if (e19) {
-      let t14 = e19[1].trim(), s29 = t14.length > 1, n8 = { type: "list", raw: "", ordered: s29, start: s29 ? +t14.slice(0, -1) : "", loose: false, items: [] };
-      t14 = s29 ? `\\d{1,9}\\${t14.slice(-1)}` : `\\${t14}`, this.options.pedantic && (t14 = s29 ? t14 : "[*+-]");
-      let i25 = this.rules.other.listItemRegex(t14), a27 = false;
-      for (; r9; ) {
-        let c20 = false, o19 = "", p27 = "";
-        if (!(e19 = i25.exec(r9)) || this.rules.block.hr.test(r9)) break;
-        o19 = e19[0], r9 = r9.substring(o19.length);
-        let h12 = kt(e19[2].split(`
-`, 1)[0], e19[1].length), g17 = r9.split(`
-`, 1)[0], x17 = !h12.trim(), d17 = 0;
-        if (this.options.pedantic ? (d17 = 2, p27 = h12.trimStart()) : x17 ? d17 = e19[1].length + 1 : (d17 = h12.search(this.rules.other.nonSpaceChar), d17 = d17 > 4 ? 1 : d17, p27 = h12.slice(d17), d17 += e19[1].length), x17 && this.rules.other.blankLine.test(g17) && (o19 += g17 + `
-`, r9 = r9.substring(g17.length + 1), c20 = true), !c20) {
-          let m16 = this.rules.other.nextBulletRegex(d17), L10 = this.rules.other.hrRegex(d17), V2 = this.rules.other.fencesBeginRegex(d17), Y = this.rules.other.headingBeginRegex(d17), we = this.rules.other.htmlBeginRegex(d17), me = this.rules.other.blockquoteBeginRegex(d17);
-          for (; r9; ) {
-            let j6 = r9.split(`
-`, 1)[0], E11;
-            if (g17 = j6, this.options.pedantic ? (g17 = g17.replace(this.rules.other.listReplaceNesting, "  "), E11 = g17) : E11 = g17.replace(this.rules.other.tabCharGlobal, "    "), V2.test(g17) || Y.test(g17) || we.test(g17) || me.test(g17) || m16.test(g17) || L10.test(g17)) break;
-            if (E11.search(this.rules.other.nonSpaceChar) >= d17 || !g17.trim()) p27 += `
-` + E11.slice(d17);
-            else {
-              if (x17 || h12.replace(this.rules.other.tabCharGlobal, "    ").search(this.rules.other.nonSpaceChar) >= 4 || V2.test(h12) || Y.test(h12) || L10.test(h12)) break;
-              p27 += `
-` + g17;
-            }
-            x17 = !g17.trim(), o19 += j6 + `
-`, r9 = r9.substring(j6.length + 1), h12 = E11.slice(d17);
-          }
-        }
-        n8.loose || (a27 ? n8.loose = true : this.rules.other.doubleBlankLine.test(o19) && (a27 = true)), n8.items.push({ type: "list_item", raw: o19, task: !!this.options.gfm && this.rules.other.listIsTask.test(p27), loose: false, text: p27, tokens: [] }), n8.raw += o19;
-      }
-      let l28 = n8.items.at(-1);
-      if (l28) l28.raw = l28.raw.trimEnd(), l28.text = l28.text.trimEnd();
-      else return;
-      n8.raw = n8.raw.trimEnd();
-      for (let c20 of n8.items) if (this.lexer.state.top = false, c20.tokens = this.lexer.blockTokens(c20.text, []), !n8.loose) {
-        let o19 = c20.tokens.filter((h12) => h12.type === "space"), p27 = o19.length > 0 && o19.some((h12) => this.rules.other.anyLine.test(h12.raw));
-        n8.loose = p27;
-      }
-      for (let c20 of n8.items) {
-        let o19 = c20.tokens[0];
-        if (c20.task && (o19?.type === "text" || o19?.type === "paragraph")) {
-          c20.text = c20.text.replace(this.rules.other.listReplaceTask, ""), o19.raw = o19.raw.replace(this.rules.other.listReplaceTask, ""), o19.text = o19.text.replace(this.rules.other.listReplaceTask, "");
-          for (let h12 = this.lexer.inlineQueue.length - 1; h12 >= 0; h12--) if (this.rules.other.listIsTask.test(this.lexer.inlineQueue[h12].src)) {
-            this.lexer.inlineQueue[h12].src = this.lexer.inlineQueue[h12].src.replace(this.rules.other.listReplaceTask, "");
-            break;
-          }
-          let p27 = this.rules.other.listTaskCheckbox.exec(c20.raw);
-          if (p27) {
-            let h12 = { type: "checkbox", raw: p27[0] + " ", checked: p27[0] !== "[ ]" };
-            c20.checked = h12.checked, n8.loose ? c20.tokens[0] && ["paragraph", "text"].includes(c20.tokens[0].type) && "tokens" in c20.tokens[0] && c20.tokens[0].tokens ? (c20.tokens[0].raw = h12.raw + c20.tokens[0].raw, c20.tokens[0].text = h12.raw + c20.tokens[0].text, c20.tokens[0].tokens.unshift(h12)) : c20.tokens.unshift({ type: "paragraph", raw: h12.raw, text: h12.raw, tokens: [h12] }) : c20.tokens.unshift(h12);
-          }
-        } else c20.task && (c20.task = false);
-      }
-      if (n8.loose) for (let c20 of n8.items) {
-        c20.loose = true;
-        for (let o19 of c20.tokens) o19.type === "text" && (o19.type = "paragraph");
-      }
-      return n8;
-    }
-  }
-  html(r9) {
-    let e19 = this.rules.block.html.exec(r9);
-    if (e19) {
-      let t14 = de(e19[0]);
-      return { type: "html", block: true, raw: t14, pre: e19[1] === "pre" || e19[1] === "script" || e19[1] === "style", text: t14 };
-    }
-  }
-  def(r9) {
-    let e19 = this.rules.block.def.exec(r9);
-    if (e19) {
-      let t14 = e19[1].toLowerCase().replace(this.rules.other.multipleSpaceGlobal, " "), s29 = e19[2] ? e19[2].replace(this.rules.other.hrefBrackets, "$1").replace(this.rules.inline.anyPunctuation, "$1") : "", n8 = e19[3] ? e19[3].substring(1, e19[3].length - 1).replace(this.rules.inline.anyPunctuation, "$1") : e19[3];
-      return { type: "def", tag: t14, raw: R9(e19[0], `
-`), href: s29, title: n8 };
-    }
-  }
-  table(r9) {
-    let e19 = this.rules.block.table.exec(r9);
-    if (!e19 || !this.rules.other.tableDelimiter.test(e19[2])) return;
-    let t14 = ke(e19[1]), s29 = e19[2].replace(this.rules.other.tableAlignChars, "").split("|"), n8 = e19[3]?.trim() ? e19[3].replace(this.rules.other.tableRowBlankLine, "").split(`
-`) : [], i25 = { type: "table", raw: R9(e19[0], `
-`), header: [], align: [], rows: [] };
-    if (t14.length === s29.length) {
-      for (let a27 of s29) this.rules.other.tableAlignRight.test(a27) ? i25.align.push("right") : this.rules.other.tableAlignCenter.test(a27) ? i25.align.push("center") : this.rules.other.tableAlignLeft.test(a27) ? i25.align.push("left") : i25.align.push(null);
-      for (let a27 = 0; a27 < t14.length; a27++) i25.header.push({ text: t14[a27], tokens: this.lexer.inline(t14[a27]), header: true, align: i25.align[a27] });
-      for (let a27 of n8) i25.rows.push(ke(a27, i25.header.length).map((l28, c20) => ({ text: l28, tokens: this.lexer.inline(l28), header: false, align: i25.align[c20] })));
-      return i25;
-    }
-  }
-  lheading(r9) {
-    let e19 = this.rules.block.lheading.exec(r9);
-    if (e19) {
-      let t14 = e19[1].trim();
-      return { type: "heading", raw: R9(e19[0], `
-`), depth: e19[2].charAt(0) === "=" ? 1 : 2, text: t14, tokens: this.lexer.inline(t14) };
-    }
-  }
-  paragraph(r9) {
-    let e19 = this.rules.block.paragraph.exec(r9);
-    if (e19) {
-      let t14 = e19[1].charAt(e19[1].length - 1) === `
-` ? e19[1].slice(0, -1) : e19[1];
-      return { type: "paragraph", raw: e19[0], text: t14, tokens: this.lexer.inline(t14) };
-    }
-  }
-  text(r9) {
-    let e19 = this.rules.block.text.exec(r9);
-    if (e19) return { type: "text", raw: e19[0], text: e19[0], tokens: this.lexer.inline(e19[0]) };
-  }
-  escape(r9) {
-    let e19 = this.rules.inline.escape.exec(r9);
-    if (e19) return { type: "escape", raw: e19[0], text: e19[1] };
-  }
-  tag(r9) {
-    let e19 = this.rules.inline.tag.exec(r9);
-    if (e19) return !this.lexer.state.inLink && this.rules.other.startATag.test(e19[0]) ? this.lexer.state.inLink = true : this.lexer.state.inLink && this.rules.other.endATag.test(e19[0]) && (this.lexer.state.inLink = false), !this.lexer.state.inRawBlock && this.rules.other.startPreScriptTag.test(e19[0]) ? this.lexer.state.inRawBlock = true : this.lexer.state.inRawBlock && this.rules.other.endPreScriptTag.test(e19[0]) && (this.lexer.state.inRawBlock = false), { type: "html", raw: e19[0], inLink: this.lexer.state.inLink, inRawBlock: this.lexer.state.inRawBlock, block: false, text: e19[0] };
-  }
-  link(r9) {
-    let e19 = this.rules.inline.link.exec(r9);
-    if (e19) {
-      let t14 = e19[2].trim();
-      if (!this.options.pedantic && this.rules.other.startAngleBracket.test(t14)) {
-        if (!this.rules.other.endAngleBracket.test(t14)) return;
-        let i25 = R9(t14.slice(0, -1), "\\");
-        if ((t14.length - i25.length) % 2 === 0) return;
-      } else {
-        let i25 = gt(e19[2], "()");
-        if (i25 === -2) return;
-        if (i25 > -1) {
-          let a27 = (e19[0].indexOf("!") === 0 ? 5 : 4) + e19[1].length + i25;
-          e19[2] = e19[2].substring(0, i25), e19[0] = e19[0].substring(0, a27).trim(), e19[3] = "";
-        }
-      }
-      let s29 = e19[2], n8 = "";
-      if (this.options.pedantic) {
-        let i25 = this.rules.other.pedanticHrefTitle.exec(s29);
-        i25 && (s29 = i25[1], n8 = i25[3]);
-      } else n8 = e19[3] ? e19[3].slice(1, -1) : "";
-      return s29 = s29.trim(), this.rules.other.startAngleBracket.test(s29) && (this.options.pedantic && !this.rules.other.endAngleBracket.test(t14) ? s29 = s29.slice(1) : s29 = s29.slice(1, -1)), fe(e19, { href: s29 && s29.replace(this.rules.inline.anyPunctuation, "$1"), title: n8 && n8.replace(this.rules.inline.anyPunctuation, "$1") }, e19[0], this.lexer, this.rules);
-    }
-  }
-  reflink(r9, e19) {
-    let t14;
-    if ((t14 = this.rules.inline.reflink.exec(r9)) || (t14 = this.rules.inline.nolink.exec(r9))) {
-      let s29 = (t14[2] || t14[1]).replace(this.rules.other.multipleSpaceGlobal, " "), n8 = e19[s29.toLowerCase()];
-      if (!n8) {
-        let i25 = t14[0].charAt(0);
-        return { type: "text", raw: i25, text: i25 };
-      }
-      return fe(t14, n8, t14[0], this.lexer, this.rules);
-    }
-  }
-  emStrong(r9, e19, t14 = "") {
-    let s29 = this.rules.inline.emStrongLDelim.exec(r9);
-    if (!(!s29 || !s29[1] && !s29[2] && !s29[3] && !s29[4] || s29[4] && t14.match(this.rules.other.unicodeAlphaNumeric)) && (!(s29[1] || s29[3]) || !t14 || this.rules.inline.punctuation.exec(t14))) {
-      let n8 = [...s29[0]].length - 1, i25, a27, l28 = n8, c20 = 0, o19 = s29[0][0], p27 = t14 === o19, h12 = o19 === "*" ? this.rules.inline.emStrongRDelimAst : this.rules.inline.emStrongRDelimUnd;
-      for (h12.lastIndex = 0, e19 = e19.slice(-1 * r9.length + n8); (s29 = h12.exec(e19)) !== null; ) {
-        if (i25 = s29[1] || s29[2] || s29[3] || s29[4] || s29[5] || s29[6], !i25) continue;
-        if (a27 = [...i25].length, s29[3] || s29[4]) {
-          l28 += a27;
-          continue;
-        } else if (s29[5] || s29[6]) {
-          if (n8 % 3 && !((n8 + a27) % 3)) {
-            c20 += a27;
-            continue;
-          }
-          if (p27) break;
-        }
-        if (l28 -= a27, l28 > 0) continue;
-        a27 = Math.min(a27, a27 + l28 + c20);
-        let g17 = [...s29[0]][0].length, x17 = r9.slice(0, n8 + s29.index + g17 + a27);
-        if (Math.min(n8, a27) % 2) {
-          let m16 = x17.slice(1, -1);
-          return { type: "em", raw: x17, text: m16, tokens: this.lexer.inlineTokens(m16) };
-        }
-        let d17 = x17.slice(2, -2);
-        return { type: "strong", raw: x17, text: d17, tokens: this.lexer.inlineTokens(d17) };
-      }
-    }
-  }
-  codespan(r9) {
-    let e19 = this.rules.inline.code.exec(r9);
-    if (e19) {
-      let t14 = e19[2].replace(this.rules.other.newLineCharGlobal, " "), s29 = this.rules.other.nonSpaceChar.test(t14), n8 = this.rules.other.startingSpaceChar.test(t14) && this.rules.other.endingSpaceChar.test(t14);
-      return s29 && n8 && (t14 = t14.substring(1, t14.length - 1)), { type: "codespan", raw: e19[0], text: t14 };
-    }
-  }
-  br(r9) {
-    let e19 = this.rules.inline.br.exec(r9);
-    if (e19) return { type: "br", raw: e19[0] };
-  }
-  del(r9, e19, t14 = "") {
-    let s29 = this.rules.inline.delLDelim.exec(r9);
-    if (s29 && (!s29[1] || !t14 || this.rules.inline.punctuation.exec(t14))) {
-      let n8 = [...s29[0]].length - 1, i25, a27, l28 = n8, c20 = this.rules.inline.delRDelim;
-      for (c20.lastIndex = 0, e19 = e19.slice(-1 * r9.length + n8); (s29 = c20.exec(e19)) !== null; ) {
-        if (i25 = s29[1] || s29[2] || s29[3] || s29[4] || s29[5] || s29[6], !i25 || (a27 = [...i25].length, a27 !== n8)) continue;
-        if (s29[3] || s29[4]) {
-          l28 += a27;
-          continue;
-        }
-        if (l28 -= a27, l28 > 0) continue;
-        a27 = Math.min(a27, a27 + l28);
-        let o19 = [...s29[0]][0].length, p27 = r9.slice(0, n8 + s29.index + o19 + a27), h12 = p27.slice(n8, -n8);
-        return { type: "del", raw: p27, text: h12, tokens: this.lexer.inlineTokens(h12) };
-      }
-    }
-  }
-  autolink(r9) {
-    let e19 = this.rules.inline.autolink.exec(r9);
-    if (e19) {
-      let t14, s29;
-      return e19[2] === "@" ? (t14 = e19[1], s29 = "mailto:" + t14) : (t14 = e19[1], s29 = t14), { type: "link", raw: e19[0], text: t14, href: s29, tokens: [{ type: "text", raw: t14, text: t14 }] };
-    }
-  }
-  url(r9) {
-    let e19;
-    if (e19 = this.rules.inline.url.exec(r9)) {
-      let t14, s29;
-      if (e19[2] === "@") t14 = e19[0], s29 = "mailto:" + t14;
-      else {
-        let n8;
-        do
-          n8 = e19[0], e19[0] = this.rules.inline._backpedal.exec(e19[0])?.[0] ?? "";
-        while (n8 !== e19[0]);
-        t14 = e19[0], e19[1] === "www." ? s29 = "http://" + e19[0] : s29 = e19[0];
-      }
-      return { type: "link", raw: e19[0], text: t14, href: s29, tokens: [{ type: "text", raw: t14, text: t14 }] };
-    }
-  }
-  inlineText(r9) {
-    let e19 = this.rules.inline.text.exec(r9);
-    if (e19) {
-      let t14 = this.lexer.state.inRawBlock;
-      return { type: "text", raw: e19[0], text: e19[0], escaped: t14 };
-    }
-  }
-};
-var b11 = class J2 {
-  tokens;
-  options;
-  state;
-  inlineQueue;
-  tokenizer;
-  constructor(e19) {
-    this.tokens = [], this.tokens.links = /* @__PURE__ */ Object.create(null), this.options = e19 || y12, this.options.tokenizer = this.options.tokenizer || new q8(), this.tokenizer = this.options.tokenizer, this.tokenizer.options = this.options, this.tokenizer.lexer = this, this.inlineQueue = [], this.state = { inLink: false, inRawBlock: false, linkEmitted: false, top: true };
-    let t14 = { other: f35, block: Q.normal, inline: C14.normal };
-    this.options.pedantic ? (t14.block = Q.pedantic, t14.inline = C14.pedantic) : this.options.gfm && (t14.block = Q.gfm, this.options.breaks ? t14.inline = C14.breaks : t14.inline = C14.gfm), this.tokenizer.rules = t14;
-  }
-  static get rules() {
-    return { block: Q, inline: C14 };
-  }
-  static lex(e19, t14) {
-    return new J2(t14).lex(e19);
-  }
-  static lexInline(e19, t14) {
-    return new J2(t14).inlineTokens(e19);
-  }
-  lex(e19) {
-    e19 = e19.replace(f35.carriageReturn, `
-`), this.blockTokens(e19, this.tokens);
-    for (let t14 = 0; t14 < this.inlineQueue.length; t14++) {
-      let s29 = this.inlineQueue[t14];
-      this.inlineTokens(s29.src, s29.tokens);
-    }
-    return this.inlineQueue = [], this.tokens;
-  }
-  blockTokens(e19, t14 = [], s29 = false) {
-    this.tokenizer.lexer = this, this.options.pedantic && (e19 = e19.replace(f35.tabCharGlobal, "    ").replace(f35.spaceLine, ""));
-    let n8 = 1 / 0;
-    for (; e19; ) {
-      if (e19.length < n8) n8 = e19.length;
-      else {
-        this.infiniteLoopError(e19.charCodeAt(0));
-        break;
-      }
-      let i25;
-      if (this.options.extensions?.block?.some((l28) => (i25 = l28.call({ lexer: this }, e19, t14)) ? (e19 = e19.substring(i25.raw.length), t14.push(i25), true) : false)) continue;
-      if (i25 = this.tokenizer.space(e19)) {
-        e19 = e19.substring(i25.raw.length);
-        let l28 = t14.at(-1);
-        i25.raw.length === 1 && l28 !== void 0 ? l28.raw += `
-` : t14.push(i25);
-        continue;
-      }
-      if (i25 = this.tokenizer.code(e19)) {
-        e19 = e19.substring(i25.raw.length);
-        let l28 = t14.at(-1);
-        l28?.type === "paragraph" || l28?.type === "text" ? (l28.raw += (l28.raw.endsWith(`
-`) ? "" : `
-`) + i25.raw, l28.text += `
-` + i25.text, this.inlineQueue.at(-1).src = l28.text) : t14.push(i25);
-        continue;
-      }
-      if (i25 = this.tokenizer.fences(e19)) {
-        e19 = e19.substring(i25.raw.length), t14.push(i25);
-        continue;
-      }
-      if (i25 = this.tokenizer.heading(e19)) {
-        e19 = e19.substring(i25.raw.length), t14.push(i25);
-        continue;
-      }
-      if (i25 = this.tokenizer.hr(e19)) {
-        e19 = e19.substring(i25.raw.length), t14.push(i25);
-        continue;
-      }
-      if (i25 = this.tokenizer.blockquote(e19)) {
-        e19 = e19.substring(i25.raw.length), t14.push(i25);
-        continue;
-      }
-      if (i25 = this.tokenizer.list(e19)) {
-        e19 = e19.substring(i25.raw.length), t14.push(i25);
-        continue;
-      }
-      if (i25 = this.tokenizer.html(e19)) {
-        e19 = e19.substring(i25.raw.length), t14.push(i25);
-        continue;
-      }
-      if (i25 = this.tokenizer.def(e19)) {
-        e19 = e19.substring(i25.raw.length);
-        let l28 = t14.at(-1);
-        l28?.type === "paragraph" || l28?.type === "text" ? (l28.raw += (l28.raw.endsWith(`
-`) ? "" : `
-`) + i25.raw, l28.text += `
-` + i25.raw, this.inlineQueue.at(-1).src = l28.text) : this.tokens.links[i25.tag] || (this.tokens.links[i25.tag] = { href: i25.href, title: i25.title }, t14.push(i25));
-        continue;
-      }
-      if (i25 = this.tokenizer.table(e19)) {
-        e19 = e19.substring(i25.raw.length), t14.push(i25);
-        continue;
-      }
-      if (i25 = this.tokenizer.lheading(e19)) {
-        e19 = e19.substring(i25.raw.length), t14.push(i25);
-        continue;
-      }
-      let a27 = e19;
-      if (this.options.extensions?.startBlock) {
-        let l28 = 1 / 0, c20 = e19.slice(1), o19;
-        this.options.extensions.startBlock.forEach((p27) => {
-          o19 = p27.call({ lexer: this }, c20), typeof o19 == "number" && o19 >= 0 && (l28 = Math.min(l28, o19));
-        }), l28 < 1 / 0 && l28 >= 0 && (a27 = e19.substring(0, l28 + 1));
-      }
-      if (this.state.top && (i25 = this.tokenizer.paragraph(a27))) {
-        let l28 = t14.at(-1);
-        s29 && l28?.type === "paragraph" ? (l28.raw += (l28.raw.endsWith(`
-`) ? "" : `
-`) + i25.raw, l28.text += `
-` + i25.text, this.inlineQueue.pop(), this.inlineQueue.at(-1).src = l28.text) : t14.push(i25), s29 = a27.length !== e19.length, e19 = e19.substring(i25.raw.length);
-        continue;
-      }
-      if (i25 = this.tokenizer.text(e19)) {
-        e19 = e19.substring(i25.raw.length);
-        let l28 = t14.at(-1);
-        l28?.type === "text" ? (l28.raw += (l28.raw.endsWith(`
-`) ? "" : `
-`) + i25.raw, l28.text += `
-` + i25.text, this.inlineQueue.pop(), this.inlineQueue.at(-1).src = l28.text) : t14.push(i25);
-        continue;
-      }
-      if (e19) {
-        this.infiniteLoopError(e19.charCodeAt(0));
-        break;
-      }
-    }
-    return this.state.top = true, t14;
-  }
-  inline(e19, t14 = []) {
-    return this.inlineQueue.push({ src: e19, tokens: t14 }), t14;
-  }
-  linkInText(e19) {
-    if (!e19.includes("[")) return false;
-    let t14 = this.tokenizer.rules.inline.link;
-    for (let s29 of e19.matchAll(this.tokenizer.rules.inline.blockSkip)) if (t14.test(s29[0]) && e19.charAt(s29.index - 1) !== "!") return true;
-    for (let s29 of e19.matchAll(this.tokenizer.rules.inline.reflinkSearch)) {
-      let n8 = s29[0], i25 = n8.lastIndexOf("[");
-      if (!(n8.charAt(0) === "!" || !Object.hasOwn(this.tokens.links, n8.slice(i25 + 1, -1))) && !(i25 > 1 && this.linkInText(n8.slice(1, i25 - 1)))) return true;
-    }
-    return false;
-  }
-  inlineTokens(e19, t14 = []) {
-    this.tokenizer.lexer = this;
-    let s29 = e19;
-    if (this.tokens.links && e19.includes("[")) {
-      let l28 = this.tokenizer.rules.inline.reflinkSearch, c20 = (o19) => {
-        let p27 = o19.lastIndexOf("[");
-        if (!Object.hasOwn(this.tokens.links, o19.slice(p27 + 1, -1))) return o19;
-        if (p27 > 1 && o19.charAt(0) !== "!") {
-          let h12 = o19.slice(1, p27 - 1);
-          if (this.linkInText(h12)) return "[" + h12.replace(l28, c20) + "][" + "a".repeat(o19.length - p27 - 2) + "]";
-        }
-        return "[" + "a".repeat(o19.length - 2) + "]";
-      };
-      s29 = s29.replace(l28, c20);
-    }
-    s29 = s29.replace(this.tokenizer.rules.inline.anyPunctuation, (l28) => "+".repeat(l28.length)), s29 = s29.replace(this.tokenizer.rules.inline.blockSkip, (l28, c20, o19) => {
-      let p27 = o19 ? o19.length : 0;
-      return l28.slice(0, p27) + "[" + "a".repeat(l28.length - p27 - 2) + "]";
-    }), s29 = this.options.hooks?.emStrongMask?.call({ lexer: this }, s29) ?? s29;
-    let n8 = false, i25 = "", a27 = 1 / 0;
-    for (; e19; ) {
-      if (e19.length < a27) a27 = e19.length;
-      else {
-        this.infiniteLoopError(e19.charCodeAt(0));
-        break;
-      }
-      n8 || (i25 = ""), n8 = false;
-      let l28;
-      if (this.options.extensions?.inline?.some((o19) => (l28 = o19.call({ lexer: this }, e19, t14)) ? (e19 = e19.substring(l28.raw.length), t14.push(l28), true) : false)) continue;
-      if (l28 = this.tokenizer.escape(e19)) {
-        e19 = e19.substring(l28.raw.length), t14.push(l28);
-        continue;
-      }
-      if (l28 = this.tokenizer.tag(e19)) {
-        e19 = e19.substring(l28.raw.length), t14.push(l28);
-        continue;
-      }
-      if (l28 = this.tokenizer.link(e19)) {
-        e19 = e19.substring(l28.raw.length), t14.push(l28);
-        continue;
-      }
-      if (l28 = this.tokenizer.reflink(e19, this.tokens.links)) {
-        e19 = e19.substring(l28.raw.length);
-        let o19 = t14.at(-1);
-        l28.type === "text" && o19?.type === "text" ? (o19.raw += l28.raw, o19.text += l28.text) : t14.push(l28);
-        continue;
-      }
-      if (l28 = this.tokenizer.emStrong(e19, s29, i25)) {
-        e19 = e19.substring(l28.raw.length), t14.push(l28);
-        continue;
-      }
-      if (l28 = this.tokenizer.codespan(e19)) {
-        e19 = e19.substring(l28.raw.length), t14.push(l28);
-        continue;
-      }
-      if (l28 = this.tokenizer.br(e19)) {
-        e19 = e19.substring(l28.raw.length), t14.push(l28);
-        continue;
-      }
-      if (l28 = this.tokenizer.del(e19, s29, i25)) {
-        e19 = e19.substring(l28.raw.length), t14.push(l28);
-        continue;
-      }
-      if (l28 = this.tokenizer.autolink(e19)) {
-        e19 = e19.substring(l28.raw.length), t14.push(l28);
-        continue;
-      }
-      if (!this.state.inLink && (l28 = this.tokenizer.url(e19))) {
-        e19 = e19.substring(l28.raw.length), t14.push(l28);
-        continue;
-      }
-      let c20 = e19;
-      if (this.options.extensions?.startInline) {
-        let o19 = 1 / 0, p27 = e19.slice(1), h12;
-        this.options.extensions.startInline.forEach((g17) => {
-          h12 = g17.call({ lexer: this }, p27), typeof h12 == "number" && h12 >= 0 && (o19 = Math.min(o19, h12));
-        }), o19 < 1 / 0 && o19 >= 0 && (c20 = e19.substring(0, o19 + 1));
-      }
-      if (l28 = this.tokenizer.inlineText(c20)) {
-        e19 = e19.substring(l28.raw.length), l28.raw.slice(-1) !== "_" && (i25 = l28.raw.slice(-1)), n8 = true;
-        let o19 = t14.at(-1);
-        o19?.type === "text" ? (o19.raw += l28.raw, o19.text += l28.text) : t14.push(l28);
-        continue;
-      }
-      if (e19) {
-        this.infiniteLoopError(e19.charCodeAt(0));
-        break;
-      }
-    }
-    return t14;
-  }
-  infiniteLoopError(e19) {
-    let t14 = "Infinite loop on byte: " + e19;
-    if (this.options.silent) console.error(t14);
-    else throw new Error(t14);
-  }
-};
-var v8 = class {
-  options;
-  parser;
-  constructor(r9) {
-    this.options = r9 || y12;
-  }
-  space(r9) {
-    return "";
-  }
-  code({ text: r9, lang: e19, escaped: t14 }) {
-    let s29 = (e19 || "").match(f35.notSpaceStart)?.[0], n8 = r9.replace(f35.endingNewline, "") + `
-`;
-    return s29 ? '<pre><code class="language-' + $3(s29) + '">' + (t14 ? n8 : $3(n8, true)) + `</code></pre>
-` : "<pre><code>" + (t14 ? n8 : $3(n8, true)) + `</code></pre>
-`;
-  }
-  blockquote({ tokens: r9 }) {
-    return `<blockquote>
-${this.parser.parse(r9)}</blockquote>
-`;
-  }
-  html({ text: r9 }) {
-    return r9;
-  }
-  def(r9) {
-    return "";
-  }
-  heading({ tokens: r9, depth: e19 }) {
-    return `<h${e19}>${this.parser.parseInline(r9)}</h${e19}>
-`;
-  }
-  hr(r9) {
-    return `<hr>
-`;
-  }
-  list(r9) {
-    let e19 = r9.ordered, t14 = r9.start, s29 = "";
-    for (let a27 = 0; a27 < r9.items.length; a27++) {
-      let l28 = r9.items[a27];
-      s29 += this.listitem(l28);
-    }
-    let n8 = e19 ? "ol" : "ul", i25 = e19 && t14 !== 1 ? ' start="' + t14 + '"' : "";
-    return "<" + n8 + i25 + `>
-` + s29 + "</" + n8 + `>
-`;
-  }
-  listitem(r9) {
-    return `<li>${this.parser.parse(r9.tokens)}</li>
-`;
-  }
-  checkbox({ checked: r9 }) {
-    return "<input " + (r9 ? 'checked="" ' : "") + 'disabled="" type="checkbox"> ';
-  }
-  paragraph({ tokens: r9 }) {
-    return `<p>${this.parser.parseInline(r9)}</p>
-`;
-  }
-  table(r9) {
-    let e19 = "", t14 = "";
-    for (let n8 = 0; n8 < r9.header.length; n8++) t14 += this.tablecell(r9.header[n8]);
-    e19 += this.tablerow({ text: t14 });
-    let s29 = "";
-    for (let n8 = 0; n8 < r9.rows.length; n8++) {
-      let i25 = r9.rows[n8];
-      t14 = "";
-      for (let a27 = 0; a27 < i25.length; a27++) t14 += this.tablecell(i25[a27]);
-      s29 += this.tablerow({ text: t14 });
-    }
-    return s29 && (s29 = `<tbody>${s29}</tbody>`), `<table>
-<thead>
-` + e19 + `</thead>
-` + s29 + `</table>
-`;
-  }
-  tablerow({ text: r9 }) {
-    return `<tr>
-${r9}</tr>
-`;
-  }
-  tablecell(r9) {
-    let e19 = this.parser.parseInline(r9.tokens), t14 = r9.header ? "th" : "td";
-    return (r9.align ? `<${t14} align="${r9.align}">` : `<${t14}>`) + e19 + `</${t14}>
-`;
-  }
-  strong({ tokens: r9 }) {
-    return `<strong>${this.parser.parseInline(r9)}</strong>`;
-  }
-  em({ tokens: r9 }) {
-    return `<em>${this.parser.parseInline(r9)}</em>`;
-  }
-  codespan({ text: r9 }) {
-    return `<code>${$3(r9, true)}</code>`;
-  }
-  br(r9) {
-    return "<br>";
-  }
-  del({ tokens: r9 }) {
-    return `<del>${this.parser.parseInline(r9)}</del>`;
-  }
-  link({ href: r9, title: e19, tokens: t14 }) {
-    let s29 = this.parser.parseInline(t14), n8 = ge(r9);
-    if (n8 === null) return s29;
-    r9 = n8;
-    let i25 = '<a href="' + r9 + '"';
-    return e19 && (i25 += ' title="' + $3(e19) + '"'), i25 += ">" + s29 + "</a>", i25;
-  }
-  image({ href: r9, title: e19, text: t14, tokens: s29 }) {
-    s29 && (t14 = this.parser.parseInline(s29, this.parser.textRenderer));
-    let n8 = ge(r9);
-    if (n8 === null) return $3(t14);
-    r9 = n8;
-    let i25 = `<img src="${r9}" alt="${$3(t14)}"`;
-    return e19 && (i25 += ` title="${$3(e19)}"`), i25 += ">", i25;
-  }
-  text(r9) {
-    return "tokens" in r9 && r9.tokens ? this.parser.parseInline(r9.tokens) : "escaped" in r9 && r9.escaped ? r9.text : $3(r9.text);
-  }
-};
-var M6 = class {
-  strong({ text: r9 }) {
-    return r9;
-  }
-  em({ text: r9 }) {
-    return r9;
-  }
-  codespan({ text: r9 }) {
-    return r9;
-  }
-  del({ text: r9 }) {
-    return r9;
-  }
-  html({ text: r9 }) {
-    return r9;
-  }
-  text({ text: r9 }) {
-    return r9;
-  }
-  link({ text: r9 }) {
-    return "" + r9;
-  }
-  image({ text: r9 }) {
-    return "" + r9;
-  }
-  br() {
-    return "";
-  }
-  checkbox({ raw: r9 }) {
-    return r9;
-  }
-};
-var w6 = class K4 {
-  options;
-  renderer;
-  textRenderer;
-  constructor(e19) {
-    this.options = e19 || y12, this.options.renderer = this.options.renderer || new v8(), this.renderer = this.options.renderer, this.renderer.options = this.options, this.renderer.parser = this, this.textRenderer = new M6();
-  }
-  static parse(e19, t14) {
-    return new K4(t14).parse(e19);
-  }
-  static parseInline(e19, t14) {
-    return new K4(t14).parseInline(e19);
-  }
-  parse(e19) {
-    this.renderer.parser = this;
-    let t14 = "";
-    for (let s29 = 0; s29 < e19.length; s29++) {
-      let n8 = e19[s29];
-      if (this.options.extensions?.renderers?.[n8.type]) {
-        let a27 = n8, l28 = this.options.extensions.renderers[a27.type].call({ parser: this }, a27);
-        if (l28 !== false || !["space", "hr", "heading", "code", "table", "blockquote", "list", "checkbox", "html", "def", "paragraph", "text"].includes(a27.type)) {
-          t14 += l28 || "";
-          continue;
-        }
-      }
-      let i25 = n8;
-      switch (i25.type) {
-        case "space": {
-          t14 += this.renderer.space(i25);
-          break;
-        }
-        case "hr": {
-          t14 += this.renderer.hr(i25);
-          break;
-        }
-        case "heading": {
-          t14 += this.renderer.heading(i25);
-          break;
-        }
-        case "code": {
-          t14 += this.renderer.code(i25);
-          break;
-        }
-        case "table": {
-          t14 += this.renderer.table(i25);
-          break;
-        }
-        case "blockquote": {
-          t14 += this.renderer.blockquote(i25);
-          break;
-        }
-        case "list": {
-          t14 += this.renderer.list(i25);
-          break;
-        }
-        case "checkbox": {
-          t14 += this.renderer.checkbox(i25);
-          break;
-        }
-        case "html": {
-          t14 += this.renderer.html(i25);
-          break;
-        }
-        case "def": {
-          t14 += this.renderer.def(i25);
-          break;
-        }
-        case "paragraph": {
-          t14 += this.renderer.paragraph(i25);
-          break;
-        }
-        case "text": {
-          t14 += this.renderer.text(i25);
-          break;
-        }
-        default: {
-          let a27 = 'Token with "' + i25.type + '" type was not found.';
-          if (this.options.silent) return console.error(a27), "";
-          throw new Error(a27);
-        }
-      }
-    }
-    return t14;
-  }
-  parseInline(e19, t14 = this.renderer) {
-    this.renderer.parser = this;
-    let s29 = "";
-    for (let n8 = 0; n8 < e19.length; n8++) {
-      let i25 = e19[n8];
-      if (this.options.extensions?.renderers?.[i25.type]) {
-        let l28 = this.options.extensions.renderers[i25.type].call({ parser: this }, i25);
-        if (l28 !== false || !["escape", "html", "link", "image", "checkbox", "strong", "em", "codespan", "br", "del", "text"].includes(i25.type)) {
-          s29 += l28 || "";
-          continue;
-        }
-      }
-      let a27 = i25;
-      switch (a27.type) {
-        case "escape": {
-          s29 += t14.text(a27);
-          break;
-        }
-        case "html": {
-          s29 += t14.html(a27);
-          break;
-        }
-        case "link": {
-          s29 += t14.link(a27);
-          break;
-        }
-        case "image": {
-          s29 += t14.image(a27);
-          break;
-        }
-        case "checkbox": {
-          s29 += t14.checkbox(a27);
-          break;
-        }
-        case "strong": {
-          s29 += t14.strong(a27);
-          break;
-        }
-        case "em": {
-          s29 += t14.em(a27);
-          break;
-        }
-        case "codespan": {
-          s29 += t14.codespan(a27);
-          break;
-        }
-        case "br": {
-          s29 += t14.br(a27);
-          break;
-        }
-        case "del": {
-          s29 += t14.del(a27);
-          break;
-        }
-        case "text": {
-          s29 += t14.text(a27);
-          break;
-        }
-        default: {
-          let l28 = 'Token with "' + a27.type + '" type was not found.';
-          if (this.options.silent) return console.error(l28), "";
-          throw new Error(l28);
-        }
-      }
-    }
-    return s29;
-  }
-};
-var P6 = class {
-  options;
-  block;
-  constructor(r9) {
-    this.options = r9 || y12;
-  }
-  static passThroughHooks = /* @__PURE__ */ new Set(["preprocess", "postprocess", "processAllTokens", "emStrongMask"]);
-  static passThroughHooksRespectAsync = /* @__PURE__ */ new Set(["preprocess", "postprocess", "processAllTokens"]);
-  preprocess(r9) {
-    return r9;
-  }
-  postprocess(r9) {
-    return r9;
-  }
-  processAllTokens(r9) {
-    return r9;
-  }
-  emStrongMask(r9) {
-    return r9;
-  }
-  provideLexer(r9 = this.block) {
-    return r9 ? b11.lex : b11.lexInline;
-  }
-  provideParser(r9 = this.block) {
-    return r9 ? w6.parse : w6.parseInline;
-  }
-};
-var xe = class {
-  defaults = D8();
-  options = this.setOptions;
-  parse = this.parseMarkdown(true);
-  parseInline = this.parseMarkdown(false);
-  Parser = w6;
-  Renderer = v8;
-  TextRenderer = M6;
-  Lexer = b11;
-  Tokenizer = q8;
-  Hooks = P6;
-  constructor(...r9) {
-    this.use(...r9);
-  }
-  walkTokens(r9, e19) {
-    let t14 = [];
-    for (let s29 of r9) switch (t14 = t14.concat(e19.call(this, s29)), s29.type) {
-      case "table": {
-        let n8 = s29;
-        for (let i25 of n8.header) t14 = t14.concat(this.walkTokens(i25.tokens, e19));
-        for (let i25 of n8.rows) for (let a27 of i25) t14 = t14.concat(this.walkTokens(a27.tokens, e19));
-        break;
-      }
-      case "list": {
-        let n8 = s29;
-        t14 = t14.concat(this.walkTokens(n8.items, e19));
-        break;
-      }
-      default: {
-        let n8 = s29;
-        this.defaults.extensions?.childTokens?.[n8.type] ? this.defaults.extensions.childTokens[n8.type].forEach((i25) => {
-          let a27 = n8[i25].flat(1 / 0);
-          t14 = t14.concat(this.walkTokens(a27, e19));
-        }) : n8.tokens && (t14 = t14.concat(this.walkTokens(n8.tokens, e19)));
-      }
-    }
-    return t14;
-  }
-  use(...r9) {
-    let e19 = this.defaults.extensions || { renderers: {}, childTokens: {} };
-    return r9.forEach((t14) => {
-      let s29 = { ...t14 };
-      if (s29.async = this.defaults.async || s29.async || false, t14.extensions && (t14.extensions.forEach((n8) => {
-        if (!n8.name) throw new Error("extension name required");
-        if ("renderer" in n8) {
-          let i25 = e19.renderers[n8.name];
-          i25 ? e19.renderers[n8.name] = function(...a27) {
-            let l28 = n8.renderer.apply(this, a27);
-            return l28 === false && (l28 = i25.apply(this, a27)), l28;
-          } : e19.renderers[n8.name] = n8.renderer;
-        }
-        if ("tokenizer" in n8) {
-          if (!n8.level || n8.level !== "block" && n8.level !== "inline") throw new Error("extension level must be 'block' or 'inline'");
-          let i25 = e19[n8.level];
-          i25 ? i25.unshift(n8.tokenizer) : e19[n8.level] = [n8.tokenizer], n8.start && (n8.level === "block" ? e19.startBlock ? e19.startBlock.push(n8.start) : e19.startBlock = [n8.start] : n8.level === "inline" && (e19.startInline ? e19.startInline.push(n8.start) : e19.startInline = [n8.start]));
-        }
-        "childTokens" in n8 && n8.childTokens && (e19.childTokens[n8.name] = n8.childTokens);
-      }), s29.extensions = e19), t14.renderer) {
-        let n8 = this.defaults.renderer || new v8(this.defaults);
-        for (let i25 in t14.renderer) {
-          if (!(i25 in n8)) throw new Error(`renderer '${i25}' does not exist`);
-          if (["options", "parser"].includes(i25)) continue;
-          let a27 = i25, l28 = t14.renderer[a27], c20 = n8[a27];
-          n8[a27] = (...o19) => {
-            let p27 = l28.apply(n8, o19);
-            return p27 === false && (p27 = c20.apply(n8, o19)), p27 || "";
-          };
-        }
-        s29.renderer = n8;
-      }
-      if (t14.tokenizer) {
-        let n8 = this.defaults.tokenizer || new q8(this.defaults);
-        for (let i25 in t14.tokenizer) {
-          if (!(i25 in n8)) throw new Error(`tokenizer '${i25}' does not exist`);
-          if (["options", "rules", "lexer"].includes(i25)) continue;
-          let a27 = i25, l28 = t14.tokenizer[a27], c20 = n8[a27];
-          n8[a27] = (...o19) => {
-            let p27 = l28.apply(n8, o19);
-            return p27 === false && (p27 = c20.apply(n8, o19)), p27;
-          };
-        }
-        s29.tokenizer = n8;
-      }
-      if (t14.hooks) {
-        let n8 = this.defaults.hooks || new P6();
-        for (let i25 in t14.hooks) {
-          if (!(i25 in n8)) throw new Error(`hook '${i25}' does not exist`);
-          if (["options", "block"].includes(i25)) continue;
-          let a27 = i25, l28 = t14.hooks[a27], c20 = n8[a27];
-          P6.passThroughHooks.has(i25) ? n8[a27] = (o19) => {
-            if (this.defaults.async && P6.passThroughHooksRespectAsync.has(i25)) return (async () => {
-              let h12 = await l28.call(n8, o19);
-              return c20.call(n8, h12);
-            })();
-            let p27 = l28.call(n8, o19);
-            return c20.call(n8, p27);
-          } : n8[a27] = (...o19) => {
-            if (this.defaults.async) return (async () => {
-              let h12 = await l28.apply(n8, o19);
-              return h12 === false && (h12 = await c20.apply(n8, o19)), h12;
-            })();
-            let p27 = l28.apply(n8, o19);
-            return p27 === false && (p27 = c20.apply(n8, o19)), p27;
-          };
-        }
-        s29.hooks = n8;
-      }
-      if (t14.walkTokens) {
-        let n8 = this.defaults.walkTokens, i25 = t14.walkTokens;
-        s29.walkTokens = function(a27) {
-          let l28 = [];
-          return l28.push(i25.call(this, a27)), n8 && (l28 = l28.concat(n8.call(this, a27))), l28;
-        };
-      }
-      this.defaults = { ...this.defaults, ...s29 };
-    }), this;
-  }
-  setOptions(r9) {
-    return this.defaults = { ...this.defaults, ...r9 }, this;
-  }
-  lexer(r9, e19) {
-    return b11.lex(r9, e19 ?? this.defaults);
-  }
-  parser(r9, e19) {
-    return w6.parse(r9, e19 ?? this.defaults);
-  }
-  parseMarkdown(r9) {
-    return (e19, t14) => {
-      let s29 = { ...t14 }, n8 = { ...this.defaults, ...s29 }, i25 = this.onError(!!n8.silent, !!n8.async);
-      if (this.defaults.async === true && s29.async === false) return i25(new Error("marked(): The async option was set to true by an extension. Remove async: false from the parse options object to return a Promise."));
-      if (typeof e19 > "u" || e19 === null) return i25(new Error("marked(): input parameter is undefined or null"));
-      if (typeof e19 != "string") return i25(new Error("marked(): input parameter is of type " + Object.prototype.toString.call(e19) + ", string expected"));
-      if (n8.hooks && (n8.hooks.options = n8, n8.hooks.block = r9), n8.async) return (async () => {
-        let a27 = n8.hooks ? await n8.hooks.preprocess(e19) : e19, l28 = await (n8.hooks ? await n8.hooks.provideLexer(r9) : r9 ? b11.lex : b11.lexInline)(a27, n8), c20 = n8.hooks ? await n8.hooks.processAllTokens(l28) : l28;
-        n8.walkTokens && await Promise.all(this.walkTokens(c20, n8.walkTokens));
-        let o19 = await (n8.hooks ? await n8.hooks.provideParser(r9) : r9 ? w6.parse : w6.parseInline)(c20, n8);
-        return n8.hooks ? await n8.hooks.postprocess(o19) : o19;
-      })().catch(i25);
-      try {
-        n8.hooks && (e19 = n8.hooks.preprocess(e19));
-        let a27 = (n8.hooks ? n8.hooks.provideLexer(r9) : r9 ? b11.lex : b11.lexInline)(e19, n8);
-        n8.hooks && (a27 = n8.hooks.processAllTokens(a27)), n8.walkTokens && this.walkTokens(a27, n8.walkTokens);
-        let l28 = (n8.hooks ? n8.hooks.provideParser(r9) : r9 ? w6.parse : w6.parseInline)(a27, n8);
-        return n8.hooks && (l28 = n8.hooks.postprocess(l28)), l28;
-      } catch (a27) {
-        return i25(a27);
-      }
-    };
-  }
-  onError(r9, e19) {
-    return (t14) => {
-      if (t14.message += `
-Please report this to https://github.com/markedjs/marked.`, r9) {
-        let s29 = "<p>An error occurred:</p><pre>" + $3(t14.message + "", true) + "</pre>";
-        return e19 ? Promise.resolve(s29) : s29;
-      }
-      if (e19) return Promise.reject(t14);
-      throw t14;
-    };
-  }
-};
-var _6 = new xe();
-function k8(r9, e19) {
-  return _6.parse(r9, e19);
-}
-k8.options = k8.setOptions = function(r9) {
-  return _6.setOptions(r9), k8.defaults = _6.defaults, ee(k8.defaults), k8;
-}, k8.getDefaults = D8, k8.defaults = y12;
-function be(...r9) {
-  return _6.use(...r9), k8.defaults = _6.defaults, ee(k8.defaults), k8;
-}
-k8.use = be, k8.walkTokens = function(r9, e19) {
-  return _6.walkTokens(r9, e19);
-}, k8.parseInline = _6.parseInline, k8.Parser = w6, k8.parser = w6.parse, k8.Renderer = v8, k8.TextRenderer = M6, k8.Lexer = b11, k8.lexer = b11.lex, k8.Tokenizer = q8, k8.Hooks = P6, k8.parse = k8;
-var ft = k8.options;
-var xt = k8.setOptions;
-var bt = k8.walkTokens;
-var wt = k8.parseInline;
-var $t = w6.parse;
-var St = b11.lex;
-
 // src/modules/tui/components/markdown.ts
-var parser = new xe();
+var parser = lazy(() => new (loadMarked()).Marked());
 var INDENT = "  ";
 var MarkdownRenderer = class _MarkdownRenderer {
   #theme;
@@ -23087,7 +23145,7 @@ var Markdown = class {
     const inner = Math.max(1, width - 2 * this.#paddingX);
     const source = this.#options.transform?.(this.#text, inner) ?? this.#text;
     if (source.trim() === "") return [];
-    const tokens = parser.lexer(source.replaceAll("	", "   "));
+    const tokens = parser().lexer(source.replaceAll("	", "   "));
     const lines = new MarkdownRenderer(this.#theme, inner).blocks(tokens).flatMap((line) => wrapTextWithAnsi(this.#styled(line), inner));
     const margin = " ".repeat(this.#paddingX);
     const padding = Array.from({ length: this.#paddingY }, () => "");
@@ -23106,6 +23164,7 @@ var Markdown = class {
     return text2;
   }
 };
+var Marked = lazyClass(() => loadMarked().Marked);
 function renderLatex(_source, _options) {
   return void 0;
 }
@@ -23555,7 +23614,7 @@ function createTuiModule() {
     Input,
     Loader: Loader2,
     Markdown,
-    Marked: xe,
+    Marked,
     MouseRegion,
     ScrollView,
     SelectList,

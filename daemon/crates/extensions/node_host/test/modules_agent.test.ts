@@ -38,7 +38,7 @@ test("text helpers give what the reference gives", needsReference, () => {
   const random = new Random(21);
   const comparison = new Comparison(referenceModule("pi-coding-agent"), ours);
   const bound = [undefined, null, 0, 1, 5, "5", "x", -1, 2.5, ""];
-  for (let round = 0; round < 2000; round += 1) {
+  for (let round = 0; round < 800; round += 1) {
     const text = random.text(TEXTS, 12);
     const limits = random.pick([{}, { maxLines: random.below(5) }, { maxBytes: random.below(20) }, { maxLines: 1 + random.below(4), maxBytes: 1 + random.below(30) }]);
     comparison.same("truncateHead", text, limits);
@@ -89,7 +89,7 @@ function randomMessage(random: Random): Json {
 test("messages become what the reference makes of them", needsReference, () => {
   const random = new Random(22);
   const comparison = new Comparison(referenceModule("pi-coding-agent"), ours);
-  for (let round = 0; round < 2000; round += 1) {
+  for (let round = 0; round < 800; round += 1) {
     const messages = random.list(5, () => randomMessage(random));
     comparison.same("convertToLlm", messages);
     comparison.same("serializeConversation", messages);
@@ -136,7 +136,7 @@ function randomEntries(random: Random): Json[] {
 test("the context of a branch is that of the reference", needsReference, () => {
   const random = new Random(23);
   const comparison = new Comparison(referenceModule("pi-coding-agent"), ours);
-  for (let round = 0; round < 3000; round += 1) {
+  for (let round = 0; round < 1500; round += 1) {
     const entries = randomEntries(random);
     const leaf = random.pick<unknown>([undefined, null, entries.length > 0 ? random.pick(entries).id : "q", "unknown"]);
     for (const name of ["buildContextEntries", "buildSessionContext", "buildSessionProjection"]) comparison.same(name, entries, leaf);

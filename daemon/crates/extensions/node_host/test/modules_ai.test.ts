@@ -5,7 +5,6 @@ import { Comparison } from "./support/compare.ts";
 import { ourModule, pickFunction } from "./support/modules.ts";
 import { Random } from "./support/random.ts";
 import { needsReference, referenceModule } from "./support/reference.ts";
-import { FakeServices } from "./support/services.ts";
 
 const ours = ourModule("pi-ai");
 
@@ -55,7 +54,7 @@ test("transcripts are read as in the reference", needsReference, () => {
     "getCurrentSystemPrompt", "getCurrentTools", "getCurrentSystemMessage", "getInitialSystemMessage",
     "withoutInitialSystemMessage", "getDeclaredTools", "hasToolRedefinitions", "hasNonAdditiveToolChanges",
   ];
-  for (let round = 0; round < 3000; round += 1) {
+  for (let round = 0; round < 1000; round += 1) {
     const messages = random.list(5, () =>
       random.chance(2) ? randomSystemMessage(random) : { role: "user", content: `u${random.below(3)}`, timestamp: 1 },
     );
@@ -98,7 +97,7 @@ interface Parser {
 test("JSON that arrives in pieces is read as in the reference, after every piece", needsReference, () => {
   const random = new Random(12);
   const make = (exports: Json): Parser => new (exports.StreamingJsonParser as new () => Parser)();
-  for (let round = 0; round < 3000; round += 1) {
+  for (let round = 0; round < 1500; round += 1) {
     const text = JSON.stringify(randomValue(random, 0), null, random.chance(3) ? 1 : 0);
     const [theirs, own] = [make(referenceModule("pi-ai")), make(ours)];
     for (let at = 0; at < text.length; ) {
@@ -299,94 +298,7 @@ test("waiting for a retry ends when the signal is aborted", async () => {
   assert.equal(result.stopReason, "aborted");
 });
 
-const MODEL = { id: "m", provider: "p", api: "anthropic-messages", cost: { input: 1, output: 1, cacheRead: 0, cacheWrite: 0 } };
-const FINAL = { ...failed(""), content: [{ type: "text", text: "Hi" }], stopReason: "stop", errorMessage: undefined, timestamp: 1 };
-
 type Stream = AsyncIterable<Json> & { result(): Promise<Json> };
-
-test("a request goes to the daemon, and its events get their partial message back", async () => {
-  const services = new FakeServices().on("model.stream", (_params, { onEvent }) => {
-    onEvent?.({ type: "start" });
-    onEvent?.({ type: "text_start", contentIndex: 0 });
-    onEvent?.({ type: "text_delta", contentIndex: 0, delta: "H" });
-    onEvent?.({ type: "text_delta", contentIndex: 0, delta: "i" });
-    onEvent?.({ type: "text_end", contentIndex: 0, content: "Hi" });
-    return FINAL;
-  });
-  const exports = ourModule("pi-ai", services);
-  const stream = pickFunction<(...args: unknown[]) => Stream>(exports, "streamSimple")(
-    MODEL,
-    { systemPrompt: "be kind", messages: [{ role: "user", content: "hello", timestamp: 1 }] },
-    { maxTokens: 5, onPayload: () => undefined },
-  );
-  const seen: unknown[] = [];
-  for await (const event of stream) seen.push([event.type, ((event.partial as Json | undefined)?.content as Json[] | undefined)?.[0]?.text]);
-  assert.deepEqual(seen, [
-    ["start", undefined], ["text_start", ""], ["text_delta", "H"], ["text_delta", "Hi"], ["text_end", "Hi"], ["done", undefined],
-  ]);
-  assert.equal(((await stream.result()).content as Json[])[0]?.text, "Hi");
-  const { params } = services.calls[0] as { params: Json };
-  assert.equal(params.simple, true);
-  assert.deepEqual(params.options, { maxTokens: 5 });
-  assert.deepEqual((params.context as { messages: Json[] }).messages.map(({ role }) => role), ["system", "user"]);
-  assert.ok(!("api" in params));
-});
-
-test("an adapter of one api names it, whatever the model says", async () => {
-  const services = new FakeServices().on("model.stream", () => FINAL);
-  const exports = ourModule("pi-ai", services);
-  const api = pickFunction<() => { stream: (...args: unknown[]) => Stream }>(exports, "openAIResponsesApi")();
-  await api.stream({ ...MODEL, api: "mine" }, { messages: [] }).result();
-  await pickFunction<(...args: unknown[]) => Stream>(exports, "streamAnthropic")(MODEL, { messages: [] }).result();
-  assert.deepEqual(services.calls.map(({ params }) => [params.api, params.simple]), [["openai-responses", false], ["anthropic-messages", false]]);
-});
-
-test("a request that the daemon refuses ends with an error message, not with a rejection", async () => {
-  const exports = ourModule("pi-ai", new FakeServices());
-  const message = await pickFunction<(...args: unknown[]) => Promise<Json>>(exports, "completeSimple")(MODEL, { messages: [] });
-  assert.equal(message.stopReason, "error");
-  assert.equal(message.errorMessage, "model.stream is not supported");
-});
-
-test("an aborted request says so", async () => {
-  const controller = new AbortController();
-  const services = new FakeServices().on(
-    "model.stream",
-    (_params, { signal }) => new Promise((_resolve, reject) => signal?.addEventListener("abort", () => reject(new Error("withdrawn")))),
-  );
-  const exports = ourModule("pi-ai", services);
-  const complete = pickFunction<(...args: unknown[]) => Promise<Json>>(exports, "complete")(MODEL, { messages: [] }, { signal: controller.signal });
-  controller.abort();
-  assert.equal((await complete).stopReason, "aborted");
-});
-
-test("an api that an extension registers is asked in the process", async () => {
-  const services = new FakeServices();
-  const exports = ourModule("pi-ai", services);
-  const create = pickFunction<() => Stream & { push(event: unknown): void }>(exports, "createAssistantMessageEventStream");
-  const streamSimple = (): Stream => {
-    const stream = create();
-    stream.push({ type: "start" });
-    stream.push({ type: "done", reason: "stop", message: FINAL });
-    return stream;
-  };
-  pickFunction<(provider: unknown, source: string) => void>(exports, "registerApiProvider")({ api: "mine", stream: streamSimple, streamSimple }, "me");
-  const complete = pickFunction<(...args: unknown[]) => Promise<Json>>(exports, "completeSimple");
-  assert.equal((await complete({ ...MODEL, api: "mine" }, { messages: [] })).stopReason, "stop");
-  assert.deepEqual(services.calls, []);
-  pickFunction<(source: string) => void>(exports, "unregisterApiProviders")("me");
-  assert.equal((await complete({ ...MODEL, api: "mine" }, { messages: [] })).stopReason, "error");
-});
-
-test("the catalogue is the daemon's", () => {
-  const services = new FakeServices();
-  services.topics.models = { models: [MODEL, { ...MODEL, id: "i", type: "image", provider: "q" }] };
-  const exports = ourModule("pi-ai", services);
-  assert.deepEqual(pickFunction<() => string[]>(exports, "getProviders")(), ["p", "q"]);
-  assert.equal(pickFunction<(provider: string, id: string) => unknown>(exports, "getModel")("p", "m"), MODEL);
-  assert.deepEqual(pickFunction<(provider: string) => unknown[]>(exports, "getModels")("q"), []);
-  assert.deepEqual(pickFunction<() => string[]>(exports, "getImageProviders")(), ["q"]);
-});
 
 test("a stream that is ended early ends its readers", async () => {
   const Stream = ours.AssistantMessageEventStream as new () => Stream & { push(event: Json): void; end(message?: Json): void };
@@ -397,7 +309,7 @@ test("a stream that is ended early ends its readers", async () => {
     return types;
   })();
   stream.push({ type: "start" });
-  stream.end({ ...FINAL, timestamp: Date.now() + 1000 });
+  stream.end({ ...failed(""), stopReason: "stop", timestamp: Date.now() + 1000 });
   stream.push({ type: "text_start" });
   assert.deepEqual(await reading, ["start"]);
   assert.equal(typeof (await stream.result()).durationMs, "number");

@@ -225,7 +225,7 @@ test("a session that both sides write is the same, in memory and in its file", n
   const random = new Random(31);
   const Theirs = referenceModule("pi-coding-agent").SessionManager as ManagerClass;
   const Ours = managerFor(folder(context));
-  for (let round = 0; round < 60; round += 1) {
+  for (let round = 0; round < 25; round += 1) {
     const managers = [Theirs, Ours].map((Manager) => Manager.create(CWD, folder(context))) as [Manager, Manager];
     for (let step = 0; step < 12; step += 1) {
       const known = managers[0].getEntries().length;

@@ -1,5 +1,5 @@
 /** YAML at the beginning of Markdown files. Pure. */
-import { parse } from "yaml";
+import { loadYaml } from "../lazy.ts";
 
 const FENCE = "---";
 
@@ -16,7 +16,7 @@ export function parseFrontmatter<T extends Record<string, unknown> = Record<stri
   content: string,
 ): { frontmatter: T; body: string } {
   const { yaml, body } = split(content);
-  const frontmatter = yaml === undefined ? {} : ((parse(yaml) as T | null) ?? {});
+  const frontmatter = yaml === undefined ? {} : ((loadYaml().parse(yaml) as T | null) ?? {});
   return { frontmatter: frontmatter as T, body };
 }
 

@@ -5,6 +5,8 @@
  * ESC is text whose ESC has no width.
  */
 
+import { lazy } from "../lazy.ts";
+
 const ESC = "\x1b";
 const BEL = "\x07";
 const CSI_ENDS = "mGKHJ";
@@ -41,11 +43,11 @@ function stringSequence(text: string, at: number): string | undefined {
 /** A piece of text: a sequence without width, or a grapheme with its width. */
 export type Piece = { sequence: string } | { sequence?: undefined; grapheme: string };
 
-const segmenter = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+const segmenter = lazy(() => new Intl.Segmenter(undefined, { granularity: "grapheme" }));
 
 /** Splits text into graphemes. */
 export function* graphemes(text: string): Generator<string> {
-  for (const { segment } of segmenter.segment(text)) yield segment;
+  for (const { segment } of segmenter().segment(text)) yield segment;
 }
 
 /** Splits text into sequences and graphemes, in order. */

@@ -1,12 +1,16 @@
 /** Width of text in terminal columns. Pure. */
 import { eastAsianWidth } from "get-east-asian-width";
+import { lazy } from "../lazy.ts";
 import { graphemes, stripTerminalSequences } from "./escapes.ts";
 
 /** Columns of a tab. */
 export const TAB_WIDTH = 3;
 
-/** The `v` flag is built at run time: TypeScript's target knows it only from ES2024 on. */
-const wholeEmoji = new RegExp("^\\p{RGI_Emoji}$", "v");
+/**
+ * The `v` flag is built at run time: TypeScript's target knows it only from ES2024 on. The class of emoji is
+ * large and takes 15 ms to set up.
+ */
+const wholeEmoji = lazy(() => new RegExp("^\\p{RGI_Emoji}$", "v"));
 const INVISIBLE = "\\p{Default_Ignorable_Code_Point}\\p{Control}\\p{Mark}\\p{Surrogate}";
 const onlyInvisible = new RegExp(`^[${INVISIBLE}]+$`, "v");
 const leadingInvisible = new RegExp(`^[${INVISIBLE}\\p{Format}]+`, "v");
@@ -29,7 +33,7 @@ export function graphemeWidth(grapheme: string): number {
   if (grapheme.length === 1 && first >= 0x20 && first < 0x7f) return 1;
   if (onlySpacing.test(grapheme)) return [...grapheme].length;
   if (onlyInvisible.test(grapheme)) return 0;
-  if (wholeEmoji.test(grapheme)) return 2;
+  if (wholeEmoji().test(grapheme)) return 2;
   const visible = grapheme.replace(leadingInvisible, "");
   const base = visible.codePointAt(0);
   if (base === undefined) return 0;

@@ -1,5 +1,6 @@
 /** Markdown as text. */
-import { Marked, type Token, type Tokens } from "marked";
+import type { Token, Tokens } from "marked";
+import { lazy, lazyClass, loadMarked } from "../../lazy.ts";
 import { visibleWidth } from "../width.ts";
 import { wrapTextWithAnsi } from "../wrap.ts";
 import { type Component, padLine, type TextStyler } from "./component.ts";
@@ -39,7 +40,7 @@ export interface MarkdownOptions {
   renderLatex?: boolean;
 }
 
-const parser = new Marked();
+const parser = lazy(() => new (loadMarked().Marked)());
 const INDENT = "  ";
 
 /** Rendering of the tokens of one document. */
@@ -203,7 +204,7 @@ export class Markdown implements Component {
     const inner = Math.max(1, width - 2 * this.#paddingX);
     const source = this.#options.transform?.(this.#text, inner) ?? this.#text;
     if (source.trim() === "") return [];
-    const tokens = parser.lexer(source.replaceAll("\t", "   "));
+    const tokens = parser().lexer(source.replaceAll("\t", "   "));
     const lines = new MarkdownRenderer(this.#theme, inner)
       .blocks(tokens)
       .flatMap((line) => wrapTextWithAnsi(this.#styled(line), inner));
@@ -227,7 +228,7 @@ export class Markdown implements Component {
 }
 
 /** The parser's class, for extensions that parse Markdown themselves. */
-export { Marked };
+export const Marked = lazyClass(() => loadMarked().Marked);
 
 /** LaTeX is not drawn: every expression counts as one that is not supported. */
 export function renderLatex(_source: string, _options?: { display?: boolean }): string | undefined {
