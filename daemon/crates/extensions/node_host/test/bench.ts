@@ -2,13 +2,15 @@
  * Measures the host on this machine: `npm run bench`. With PI_EXAMPLES (see examples.test.ts) also the load of examples.
  * HOST_NODE names another Node.
  */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { extension, FakeDaemon, type Json } from "./fake_daemon.ts";
 
 const EXAMPLES = process.env["PI_EXAMPLES"];
-const STARTS = 15;
+const STARTS = 9;
 
 function percentile(values: number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b);
@@ -25,12 +27,46 @@ function residentMiB(daemon: FakeDaemon): number {
   return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024;
 }
 
+/** Processor time of all threads so far, in milliseconds: on a busy machine it says more than the clock. */
+function cpuMs(pid: number): number {
+  let nanoseconds = 0;
+  for (const task of readdirSync(`/proc/${pid}/task`)) {
+    nanoseconds += Number(readFileSync(`/proc/${pid}/task/${task}/schedstat`, "utf8").split(" ")[0]);
+  }
+  return nanoseconds / 1e6;
+}
+
+/** What Node itself costs: a program that writes one line. */
+async function benchBareNode(): Promise<void> {
+  const wall: number[] = [];
+  const cpu: number[] = [];
+  for (let run = 0; run < STARTS; run++) {
+    const begin = performance.now();
+    const child = spawn(process.env["HOST_NODE"] ?? process.execPath, ["-e", "process.stdin.on('data', () => process.exit()); console.log('up')"], { stdio: ["pipe", "pipe", "inherit"] });
+    await once(child.stdout, "data");
+    wall.push(performance.now() - begin);
+    cpu.push(cpuMs(child.pid ?? 0));
+    const exit = once(child, "exit");
+    child.stdin.write("end");
+    await exit;
+  }
+  report("bare Node to its first line", wall);
+  report("bare Node to its first line, CPU", cpu);
+}
+
 function exampleFiles(count: number): Json[] {
   const files = readdirSync(EXAMPLES ?? "").filter((name) => name.endsWith(".ts")).sort();
   return files.slice(0, count).map((name) => ({ ext: name, path: join(EXAMPLES ?? "", name), entry: join(EXAMPLES ?? "", name) }));
 }
 
-async function start(cacheDir: string, examples: Json[]): Promise<{ greeted: number; loaded: number; rss: number }> {
+interface Start {
+  greeted: number;
+  loaded: number;
+  cpu: number;
+  rss: number;
+}
+
+async function start(cacheDir: string, examples: Json[]): Promise<Start> {
   const begin = performance.now();
   const daemon = FakeDaemon.start({ hello: { cacheDir } });
   await daemon.hello();
@@ -39,34 +75,29 @@ async function start(cacheDir: string, examples: Json[]): Promise<{ greeted: num
   await daemon.bind();
   const loaded = performance.now() - begin;
   const rss = residentMiB(daemon);
+  const cpu = cpuMs(daemon.child.pid ?? 0);
   await daemon.stop();
-  return { greeted, loaded, rss };
+  return { greeted, loaded, cpu, rss };
 }
 
 async function benchStart(): Promise<void> {
   for (const count of EXAMPLES === undefined ? [0] : [0, 1, 10]) {
     const examples = count === 0 ? [] : exampleFiles(count);
-    const cold: number[] = [];
-    const coldRss: number[] = [];
-    const warm: number[] = [];
-    const warmRss: number[] = [];
-    const greeted: number[] = [];
+    const cold: Start[] = [];
+    const warm: Start[] = [];
     for (let run = 0; run < STARTS; run++) {
       const cacheDir = mkdtempSync(join(tmpdir(), "node-host-bench-"));
-      const first = await start(cacheDir, examples);
-      const second = await start(cacheDir, examples);
-      cold.push(first.loaded);
-      coldRss.push(first.rss);
-      warm.push(second.loaded);
-      warmRss.push(second.rss);
-      greeted.push(first.greeted, second.greeted);
+      cold.push(await start(cacheDir, examples));
+      warm.push(await start(cacheDir, examples));
       rmSync(cacheDir, { recursive: true, force: true });
     }
-    report(`start to the answer of hello (before ${count} extensions)`, greeted);
-    report(`start to ${count} loaded, cold cache`, cold);
-    report(`start to ${count} loaded, warm cache`, warm);
-    report(`RSS after ${count} loaded, cold cache`, coldRss, "MiB");
-    report(`RSS after ${count} loaded, warm cache`, warmRss, "MiB");
+    const all = [...cold, ...warm];
+    report(`start to the answer of hello (before ${count} extensions)`, all.map((one) => one.greeted));
+    for (const [name, starts] of [["cold", cold], ["warm", warm]] as const) {
+      report(`start to ${count} loaded, ${name} cache`, starts.map((one) => one.loaded));
+      report(`start to ${count} loaded, ${name} cache, CPU`, starts.map((one) => one.cpu));
+      report(`RSS after ${count} loaded, ${name} cache`, starts.map((one) => one.rss), "MiB");
+    }
   }
 }
 
@@ -112,5 +143,6 @@ async function benchCalls(): Promise<void> {
 }
 
 console.log(`node ${process.env["HOST_NODE"] ?? process.version}, ${availableParallelism()} cores, load ${loadavg().map((load) => load.toFixed(1)).join(" ")}`);
+await benchBareNode();
 await benchStart();
 await benchCalls();

@@ -74,7 +74,8 @@ export class FakeDaemon {
   }
 
   static start(options: StartOptions = {}): FakeDaemon {
-    const env: NodeJS.ProcessEnv = { ...process.env, ...options.env };
+    // The host would write its cache into `dist/`.
+    const env: NodeJS.ProcessEnv = { NODE_DISABLE_COMPILE_CACHE: "1", ...process.env, ...options.env };
     if (options.transport === "pipes") {
       env["AGENTD_HOST_FD"] = "3,4";
       const child = spawn(NODE, [HOST_FILE], { env, stdio: ["ignore", "pipe", "pipe", "pipe", "pipe"] });

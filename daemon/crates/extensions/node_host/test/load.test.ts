@@ -237,3 +237,15 @@ test("exports that are not available are named: at the load, or when they are us
   assert.deepEqual(daemon.notes("log").map(({ level, text, ext }) => [level, text, ext]), [["warn", "createAgentSessionRuntime of pi-coding-agent used but not available", "one"]]);
   await daemon.stop();
 });
+
+test("packages that are read at their first use work in the built host", async () => {
+  const source = `import { getMarkdownTheme, parseFrontmatter } from "@earendil-works/pi-coding-agent"; import { Markdown } from "@earendil-works/pi-tui";
+    ${extension("pi.on('x', () => ({ front: parseFrontmatter('---\\nname: n\\nlist: [1, 2]\\n---\\nbody'), lines: new Markdown('# Head\\n\\n- one\\n- two', 0, 0, getMarkdownTheme()).render(40).join('|') }));")}`;
+  const daemon = await FakeDaemon.bound({ one: source });
+  const [returned] = await daemon.hook({ type: "x" });
+  assert.equal(returned?.["error"], undefined);
+  const { front, lines } = returned?.["value"] as { front: { frontmatter: unknown; body: string }; lines: string };
+  assert.deepEqual(front, { frontmatter: { name: "n", list: [1, 2] }, body: "body" });
+  assert.match(lines, /Head.*one.*two/);
+  await daemon.stop();
+});

@@ -22,18 +22,22 @@ export type Sorter = (record: DaemonRecord) => "taken" | "awaited" | "later";
 export class Link {
   private readonly counters = new Int32Array(new SharedArrayBuffer(COUNTERS * 4));
   private readonly port: MessagePort;
-  private readonly events: LinkEvents;
+  private events: LinkEvents | undefined;
   /** Records that came in during waits, oldest first. */
   private inbox: DaemonRecord[] = [];
   private draining = false;
 
-  constructor(workerFile: URL, descriptors: Descriptors, events: LinkEvents) {
-    this.events = events;
+  /** Starts the connection's thread. What it receives waits until `start`. */
+  constructor(workerFile: URL, descriptors: Descriptors) {
     const channel = new MessageChannel();
     this.port = channel.port1;
     const start: WorkerStart = { counters: this.counters.buffer as SharedArrayBuffer, port: channel.port2, descriptors };
     const worker = new Worker(workerFile, { workerData: start, transferList: [channel.port2], env: SHARE_ENV });
-    worker.on("error", (error) => this.events.onViolation(`the connection's thread failed: ${error.message}`));
+    worker.on("error", (error) => this.violation(`the connection's thread failed: ${error.message}`));
+  }
+
+  start(events: LinkEvents): void {
+    this.events = events;
     this.port.on("message", (message: FromWorker) => this.receive(message));
   }
 
@@ -100,13 +104,13 @@ export class Link {
     const record = this.accept(message);
     if (record === undefined) return;
     if (this.inbox.length > 0) this.postpone(record);
-    else this.events.onRecord(record);
+    else this.events?.onRecord(record);
   }
 
   private accept(message: FromWorker): DaemonRecord | undefined {
     if (typeof message !== "string") {
-      if ("end" in message) this.events.onEnd();
-      else this.events.onViolation(message.violation);
+      if ("end" in message) this.events?.onEnd();
+      else this.violation(message.violation);
       return undefined;
     }
     Atomics.add(this.counters, COUNTER.takenKiB, kib(message.length));
@@ -115,14 +119,19 @@ export class Link {
     try {
       record = JSON.parse(message);
     } catch {
-      this.events.onViolation("agentd sent a line that is not JSON");
+      this.violation("agentd sent a line that is not JSON");
       return undefined;
     }
     if (!isObject(record) || typeof record["type"] !== "string") {
-      this.events.onViolation("agentd sent a record without a type");
+      this.violation("agentd sent a record without a type");
       return undefined;
     }
     return record as DaemonRecord;
+  }
+
+  private violation(message: string): void {
+    if (this.events === undefined) throw new Error(message);
+    this.events.onViolation(message);
   }
 
   private postpone(record: DaemonRecord): void {
@@ -135,7 +144,7 @@ export class Link {
   /** One record per turn of the event loop, so that what a record sets free runs before the next one. */
   private drain(): void {
     const record = this.inbox.shift();
-    if (record !== undefined) this.events.onRecord(record);
+    if (record !== undefined) this.events?.onRecord(record);
     if (this.inbox.length > 0) setImmediate(() => this.drain());
     else this.draining = false;
   }

@@ -11,7 +11,7 @@ interface DialogOptions {
 export type Ui = ReturnType<typeof createUi>;
 
 export function createUi(host: HostPort, actor: Actor) {
-  return { ...inertUi(host), ...(mode(host) === "rpc" ? remoteUi(host, actor) : absentUi()), ...themeOf(host) };
+  return { ...inertUi(), ...(mode(host) === "rpc" ? remoteUi(host, actor) : absentUi()), theme: host.theme };
 }
 
 function mode(host: HostPort): string {
@@ -80,7 +80,7 @@ function absentUi() {
 }
 
 /** What needs a terminal, in every mode. */
-function inertUi(_host: HostPort) {
+function inertUi() {
   return {
     onTerminalInput: (_handler: unknown) => () => {},
     setWorkingMessage: (_message?: string): void => {},
@@ -98,8 +98,4 @@ function inertUi(_host: HostPort) {
     getAllThemes: () => [],
     getTheme: (_name: string) => undefined,
   };
-}
-
-function themeOf(host: HostPort) {
-  return { theme: host.theme };
 }
