@@ -9,13 +9,10 @@ const root = dirname(fileURLToPath(import.meta.url));
 const modules = join(root, "node_modules");
 
 /**
- * Packages that few sessions need, with the functions and classes that are used of them. Each is a file of its own,
- * read at the first use, which keeps the start of the host short.
+ * Packages that few extensions need. Sources `require` them at their first use (`src/modules/lazy.ts`); each is a file
+ * of its own, so that the start of the host does not read it.
  */
-const LAZY = {
-  diff: ["createTwoFilesPatch", "diffLines"],
-  yaml: ["parse"],
-};
+const LAZY = ["marked", "yaml"];
 
 /** CommonJS code inside an ES module needs `require`. */
 const banner = {
@@ -61,37 +58,21 @@ const minifyPackages = {
   },
 };
 
-/** Replaces lazy packages by functions that load them when they are called. */
+/** Lets lazy packages be read from their files. */
 const lazyPackages = {
   name: "lazy-packages",
   setup(plugin) {
-    const filter = new RegExp(`^(?:${Object.keys(LAZY).join("|")})$`);
-    plugin.onResolve({ filter }, ({ path }) => ({ path, namespace: "lazy" }));
-    plugin.onLoad({ filter: /.*/, namespace: "lazy" }, ({ path }) => ({ contents: lazyModule(path), loader: "js", resolveDir: root }));
+    plugin.onResolve({ filter: new RegExp(`^(?:${LAZY.join("|")})$`) }, ({ path, kind }) => {
+      if (kind !== "require-call") return { errors: [{ text: `${path} must be required at its first use` }] };
+      return { path: `./${path}.cjs`, external: true };
+    });
   },
 };
 
-function lazyModule(name) {
-  const lines = [
-    'import { createRequire } from "node:module";',
-    "let loaded;",
-    `const load = () => (loaded ??= createRequire(import.meta.url)("./${name}.cjs"));`,
-  ];
-  for (const member of LAZY[name]) {
-    lines.push(
-      `export function ${member}(...args) {`,
-      `  return new.target ? Reflect.construct(load().${member}, args) : load().${member}(...args);`,
-      "}",
-    );
-  }
-  return lines.join("\n");
-}
-
-async function buildLazyPackage(name) {
-  const contents = `export { ${LAZY[name].join(", ")} } from "${name}";`;
+function buildLazyPackage(name) {
   return build({
     ...common,
-    stdin: { contents, resolveDir: root, sourcefile: `${name}.js` },
+    stdin: { contents: `export * from "${name}";`, resolveDir: root, sourcefile: `${name}.js` },
     outfile: `dist/${name}.cjs`,
     format: "cjs",
     minify: true,
@@ -135,7 +116,7 @@ async function buildHost() {
     banner,
     plugins: [lazyPackages, minifyPackages],
   });
-  const lazy = await Promise.all(Object.keys(LAZY).map(buildLazyPackage));
+  const lazy = await Promise.all(LAZY.map(buildLazyPackage));
   const metafiles = [result, ...lazy].map((one) => one.metafile);
   await cp(join(modules, "jiti", "dist", "babel.cjs"), join(dist, "babel.cjs"));
   await writeFile(join(dist, "LICENSES.txt"), await licenses(bundledPackages(metafiles)));

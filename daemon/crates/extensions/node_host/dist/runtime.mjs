@@ -8,19 +8,11 @@ var __getOwnPropNames = Object.getOwnPropertyNames;
 var __getProtoOf = Object.getPrototypeOf;
 var __hasOwnProp = Object.prototype.hasOwnProperty;
 var __require = /* @__PURE__ */ ((x17) => typeof require !== "undefined" ? require : typeof Proxy !== "undefined" ? new Proxy(x17, {
-  get: (a27, b12) => (typeof require !== "undefined" ? require : a27)[b12]
+  get: (a27, b11) => (typeof require !== "undefined" ? require : a27)[b11]
 }) : x17)(function(x17) {
   if (typeof require !== "undefined") return require.apply(this, arguments);
   throw Error('Dynamic require of "' + x17 + '" is not supported');
 });
-var __esm = (fn, res, err) => function __init() {
-  if (err) throw err[0];
-  try {
-    return fn && (res = (0, fn[__getOwnPropNames(fn)[0]])(fn = 0)), res;
-  } catch (e19) {
-    throw err = [e19], e19;
-  }
-};
 var __commonJS = (cb, mod) => function __require2() {
   try {
     return mod || (0, cb[__getOwnPropNames(cb)[0]])((mod = { exports: {} }).exports, mod), mod.exports;
@@ -48,175 +40,174 @@ var __toESM = (mod, isNodeMode, target) => (target = mod != null ? __create(__ge
   isNodeMode || !mod || !mod.__esModule ? __defProp(target, "default", { value: mod, enumerable: true }) : target,
   mod
 ));
-var __toCommonJS = (mod) => __copyProps(__defProp({}, "__esModule", { value: true }), mod);
 
 // node_modules/jiti/dist/jiti.cjs
 var require_jiti = __commonJS({
   "node_modules/jiti/dist/jiti.cjs"(exports, module) {
     (() => {
-      var _s = { "./node_modules/.pnpm/mlly@1.8.2/node_modules/mlly/dist lazy recursive"(B8) {
-        function X2(at2) {
+      var _s = { "./node_modules/.pnpm/mlly@1.8.2/node_modules/mlly/dist lazy recursive"(B7) {
+        function X(at) {
           return Promise.resolve().then(function() {
-            var xt2 = new Error("Cannot find module '" + at2 + "'");
-            throw xt2.code = "MODULE_NOT_FOUND", xt2;
+            var xt = new Error("Cannot find module '" + at + "'");
+            throw xt.code = "MODULE_NOT_FOUND", xt;
           });
         }
-        X2.keys = () => [], X2.resolve = X2, X2.id = "./node_modules/.pnpm/mlly@1.8.2/node_modules/mlly/dist lazy recursive", B8.exports = X2;
-      }, fs(B8) {
+        X.keys = () => [], X.resolve = X, X.id = "./node_modules/.pnpm/mlly@1.8.2/node_modules/mlly/dist lazy recursive", B7.exports = X;
+      }, fs(B7) {
         "use strict";
-        B8.exports = __require("fs");
-      }, "node:fs"(B8) {
+        B7.exports = __require("fs");
+      }, "node:fs"(B7) {
         "use strict";
-        B8.exports = __require("node:fs");
-      }, "node:module"(B8) {
+        B7.exports = __require("node:fs");
+      }, "node:module"(B7) {
         "use strict";
-        B8.exports = __require("node:module");
-      }, "node:path"(B8) {
+        B7.exports = __require("node:module");
+      }, "node:path"(B7) {
         "use strict";
-        B8.exports = __require("node:path");
-      }, os(B8) {
+        B7.exports = __require("node:path");
+      }, os(B7) {
         "use strict";
-        B8.exports = __require("os");
-      }, path(B8) {
+        B7.exports = __require("os");
+      }, path(B7) {
         "use strict";
-        B8.exports = __require("path");
-      }, "./node_modules/.pnpm/get-tsconfig@4.14.0/node_modules/get-tsconfig/dist/index.cjs"(B8, X2, at2) {
+        B7.exports = __require("path");
+      }, "./node_modules/.pnpm/get-tsconfig@4.14.0/node_modules/get-tsconfig/dist/index.cjs"(B7, X, at) {
         "use strict";
-        var xt2 = Object.defineProperty, k9 = (a27, p27) => xt2(a27, "name", { value: p27, configurable: true }), L10 = at2("node:path"), se2 = at2("node:fs"), re2 = at2("node:module"), xe2 = at2("./node_modules/.pnpm/resolve-pkg-maps@1.0.0/node_modules/resolve-pkg-maps/dist/index.cjs"), Kt = at2("fs"), Ot = at2("os"), pt2 = at2("path");
-        function H4(a27) {
+        var xt = Object.defineProperty, k8 = (a27, p27) => xt(a27, "name", { value: p27, configurable: true }), L10 = at("node:path"), se = at("node:fs"), re = at("node:module"), xe = at("./node_modules/.pnpm/resolve-pkg-maps@1.0.0/node_modules/resolve-pkg-maps/dist/index.cjs"), Kt = at("fs"), Ot = at("os"), pt = at("path");
+        function H3(a27) {
           return a27.startsWith("\\\\?\\") ? a27 : a27.replace(/\\/g, "/");
         }
-        k9(H4, "slash");
-        const M7 = k9((a27) => {
-          const p27 = se2[a27];
+        k8(H3, "slash");
+        const M6 = k8((a27) => {
+          const p27 = se[a27];
           return (g17, ...l28) => {
-            const y13 = `${a27}:${l28.join(":")}`;
-            let v9 = g17?.get(y13);
-            return v9 === void 0 && (v9 = Reflect.apply(p27, se2, l28), g17?.set(y13, v9)), v9;
+            const y12 = `${a27}:${l28.join(":")}`;
+            let v8 = g17?.get(y12);
+            return v8 === void 0 && (v8 = Reflect.apply(p27, se, l28), g17?.set(y12, v8)), v8;
           };
-        }, "cacheFs"), Z2 = M7("existsSync"), mt2 = M7("readFileSync"), P7 = M7("statSync"), O8 = k9((a27, p27, g17) => {
+        }, "cacheFs"), Z = M6("existsSync"), mt = M6("readFileSync"), P6 = M6("statSync"), O7 = k8((a27, p27, g17) => {
           for (; ; ) {
             const l28 = L10.posix.join(a27, p27);
-            if (Z2(g17, l28)) return l28;
-            const y13 = L10.dirname(a27);
-            if (y13 === a27) return;
-            a27 = y13;
+            if (Z(g17, l28)) return l28;
+            const y12 = L10.dirname(a27);
+            if (y12 === a27) return;
+            a27 = y12;
           }
-        }, "findUp"), A17 = /^\.{1,2}(\/.*)?$/, n8 = k9((a27) => {
-          const p27 = H4(a27);
-          return A17.test(p27) ? p27 : `./${p27}`;
+        }, "findUp"), A16 = /^\.{1,2}(\/.*)?$/, n8 = k8((a27) => {
+          const p27 = H3(a27);
+          return A16.test(p27) ? p27 : `./${p27}`;
         }, "normalizeRelativePath");
-        function z5(a27, p27 = false) {
+        function z4(a27, p27 = false) {
           const g17 = a27.length;
-          let l28 = 0, y13 = "", v9 = 0, d17 = 16, C15 = 0, S10 = 0, R10 = 0, W4 = 0, $4 = 0;
-          function tt2(E11, ht2) {
-            let dt2 = 0, F8 = 0;
-            for (; dt2 < E11; ) {
-              let I17 = a27.charCodeAt(l28);
-              if (I17 >= 48 && I17 <= 57) F8 = 16 * F8 + I17 - 48;
-              else if (I17 >= 65 && I17 <= 70) F8 = 16 * F8 + I17 - 65 + 10;
+          let l28 = 0, y12 = "", v8 = 0, d17 = 16, C14 = 0, S9 = 0, R9 = 0, W3 = 0, $3 = 0;
+          function tt(E12, ht) {
+            let dt = 0, F7 = 0;
+            for (; dt < E12; ) {
+              let I16 = a27.charCodeAt(l28);
+              if (I16 >= 48 && I16 <= 57) F7 = 16 * F7 + I16 - 48;
+              else if (I16 >= 65 && I16 <= 70) F7 = 16 * F7 + I16 - 65 + 10;
               else {
-                if (!(I17 >= 97 && I17 <= 102)) break;
-                F8 = 16 * F8 + I17 - 97 + 10;
+                if (!(I16 >= 97 && I16 <= 102)) break;
+                F7 = 16 * F7 + I16 - 97 + 10;
               }
-              l28++, dt2++;
+              l28++, dt++;
             }
-            return dt2 < E11 && (F8 = -1), F8;
+            return dt < E12 && (F7 = -1), F7;
           }
-          function J3(E11) {
-            l28 = E11, y13 = "", v9 = 0, d17 = 16, $4 = 0;
+          function J2(E12) {
+            l28 = E12, y12 = "", v8 = 0, d17 = 16, $3 = 0;
           }
           function Y() {
-            let E11 = l28;
+            let E12 = l28;
             if (a27.charCodeAt(l28) === 48) l28++;
-            else for (l28++; l28 < a27.length && ut2(a27.charCodeAt(l28)); ) l28++;
+            else for (l28++; l28 < a27.length && ut(a27.charCodeAt(l28)); ) l28++;
             if (l28 < a27.length && a27.charCodeAt(l28) === 46) {
-              if (l28++, !(l28 < a27.length && ut2(a27.charCodeAt(l28)))) return $4 = 3, a27.substring(E11, l28);
-              for (l28++; l28 < a27.length && ut2(a27.charCodeAt(l28)); ) l28++;
+              if (l28++, !(l28 < a27.length && ut(a27.charCodeAt(l28)))) return $3 = 3, a27.substring(E12, l28);
+              for (l28++; l28 < a27.length && ut(a27.charCodeAt(l28)); ) l28++;
             }
-            let ht2 = l28;
-            if (l28 < a27.length && (a27.charCodeAt(l28) === 69 || a27.charCodeAt(l28) === 101)) if (l28++, (l28 < a27.length && a27.charCodeAt(l28) === 43 || a27.charCodeAt(l28) === 45) && l28++, l28 < a27.length && ut2(a27.charCodeAt(l28))) {
-              for (l28++; l28 < a27.length && ut2(a27.charCodeAt(l28)); ) l28++;
-              ht2 = l28;
-            } else $4 = 3;
-            return a27.substring(E11, ht2);
+            let ht = l28;
+            if (l28 < a27.length && (a27.charCodeAt(l28) === 69 || a27.charCodeAt(l28) === 101)) if (l28++, (l28 < a27.length && a27.charCodeAt(l28) === 43 || a27.charCodeAt(l28) === 45) && l28++, l28 < a27.length && ut(a27.charCodeAt(l28))) {
+              for (l28++; l28 < a27.length && ut(a27.charCodeAt(l28)); ) l28++;
+              ht = l28;
+            } else $3 = 3;
+            return a27.substring(E12, ht);
           }
-          function Q2() {
-            let E11 = "", ht2 = l28;
+          function Q() {
+            let E12 = "", ht = l28;
             for (; ; ) {
               if (l28 >= g17) {
-                E11 += a27.substring(ht2, l28), $4 = 2;
+                E12 += a27.substring(ht, l28), $3 = 2;
                 break;
               }
-              const dt2 = a27.charCodeAt(l28);
-              if (dt2 === 34) {
-                E11 += a27.substring(ht2, l28), l28++;
+              const dt = a27.charCodeAt(l28);
+              if (dt === 34) {
+                E12 += a27.substring(ht, l28), l28++;
                 break;
               }
-              if (dt2 !== 92) {
-                if (dt2 >= 0 && dt2 <= 31) {
-                  if (ot2(dt2)) {
-                    E11 += a27.substring(ht2, l28), $4 = 2;
+              if (dt !== 92) {
+                if (dt >= 0 && dt <= 31) {
+                  if (ot(dt)) {
+                    E12 += a27.substring(ht, l28), $3 = 2;
                     break;
                   }
-                  $4 = 6;
+                  $3 = 6;
                 }
                 l28++;
               } else {
-                if (E11 += a27.substring(ht2, l28), l28++, l28 >= g17) {
-                  $4 = 2;
+                if (E12 += a27.substring(ht, l28), l28++, l28 >= g17) {
+                  $3 = 2;
                   break;
                 }
                 switch (a27.charCodeAt(l28++)) {
                   case 34:
-                    E11 += '"';
+                    E12 += '"';
                     break;
                   case 92:
-                    E11 += "\\";
+                    E12 += "\\";
                     break;
                   case 47:
-                    E11 += "/";
+                    E12 += "/";
                     break;
                   case 98:
-                    E11 += "\b";
+                    E12 += "\b";
                     break;
                   case 102:
-                    E11 += "\f";
+                    E12 += "\f";
                     break;
                   case 110:
-                    E11 += `
+                    E12 += `
 `;
                     break;
                   case 114:
-                    E11 += "\r";
+                    E12 += "\r";
                     break;
                   case 116:
-                    E11 += "	";
+                    E12 += "	";
                     break;
                   case 117:
-                    const F8 = tt2(4);
-                    F8 >= 0 ? E11 += String.fromCharCode(F8) : $4 = 4;
+                    const F7 = tt(4);
+                    F7 >= 0 ? E12 += String.fromCharCode(F7) : $3 = 4;
                     break;
                   default:
-                    $4 = 5;
+                    $3 = 5;
                 }
-                ht2 = l28;
+                ht = l28;
               }
             }
-            return E11;
+            return E12;
           }
-          function rt2() {
-            if (y13 = "", $4 = 0, v9 = l28, S10 = C15, W4 = R10, l28 >= g17) return v9 = g17, d17 = 17;
-            let E11 = a27.charCodeAt(l28);
-            if (it2(E11)) {
+          function rt() {
+            if (y12 = "", $3 = 0, v8 = l28, S9 = C14, W3 = R9, l28 >= g17) return v8 = g17, d17 = 17;
+            let E12 = a27.charCodeAt(l28);
+            if (it(E12)) {
               do
-                l28++, y13 += String.fromCharCode(E11), E11 = a27.charCodeAt(l28);
-              while (it2(E11));
+                l28++, y12 += String.fromCharCode(E12), E12 = a27.charCodeAt(l28);
+              while (it(E12));
               return d17 = 15;
             }
-            if (ot2(E11)) return l28++, y13 += String.fromCharCode(E11), E11 === 13 && a27.charCodeAt(l28) === 10 && (l28++, y13 += `
-`), C15++, R10 = l28, d17 = 14;
-            switch (E11) {
+            if (ot(E12)) return l28++, y12 += String.fromCharCode(E12), E12 === 13 && a27.charCodeAt(l28) === 10 && (l28++, y12 += `
+`), C14++, R9 = l28, d17 = 14;
+            switch (E12) {
               case 123:
                 return l28++, d17 = 1;
               case 125:
@@ -230,30 +221,30 @@ var require_jiti = __commonJS({
               case 44:
                 return l28++, d17 = 5;
               case 34:
-                return l28++, y13 = Q2(), d17 = 10;
+                return l28++, y12 = Q(), d17 = 10;
               case 47:
-                const ht2 = l28 - 1;
+                const ht = l28 - 1;
                 if (a27.charCodeAt(l28 + 1) === 47) {
-                  for (l28 += 2; l28 < g17 && !ot2(a27.charCodeAt(l28)); ) l28++;
-                  return y13 = a27.substring(ht2, l28), d17 = 12;
+                  for (l28 += 2; l28 < g17 && !ot(a27.charCodeAt(l28)); ) l28++;
+                  return y12 = a27.substring(ht, l28), d17 = 12;
                 }
                 if (a27.charCodeAt(l28 + 1) === 42) {
                   l28 += 2;
-                  const dt2 = g17 - 1;
-                  let F8 = false;
-                  for (; l28 < dt2; ) {
-                    const I17 = a27.charCodeAt(l28);
-                    if (I17 === 42 && a27.charCodeAt(l28 + 1) === 47) {
-                      l28 += 2, F8 = true;
+                  const dt = g17 - 1;
+                  let F7 = false;
+                  for (; l28 < dt; ) {
+                    const I16 = a27.charCodeAt(l28);
+                    if (I16 === 42 && a27.charCodeAt(l28 + 1) === 47) {
+                      l28 += 2, F7 = true;
                       break;
                     }
-                    l28++, ot2(I17) && (I17 === 13 && a27.charCodeAt(l28) === 10 && l28++, C15++, R10 = l28);
+                    l28++, ot(I16) && (I16 === 13 && a27.charCodeAt(l28) === 10 && l28++, C14++, R9 = l28);
                   }
-                  return F8 || (l28++, $4 = 1), y13 = a27.substring(ht2, l28), d17 = 13;
+                  return F7 || (l28++, $3 = 1), y12 = a27.substring(ht, l28), d17 = 13;
                 }
-                return y13 += String.fromCharCode(E11), l28++, d17 = 16;
+                return y12 += String.fromCharCode(E12), l28++, d17 = 16;
               case 45:
-                if (y13 += String.fromCharCode(E11), l28++, l28 === g17 || !ut2(a27.charCodeAt(l28))) return d17 = 16;
+                if (y12 += String.fromCharCode(E12), l28++, l28 === g17 || !ut(a27.charCodeAt(l28))) return d17 = 16;
               case 48:
               case 49:
               case 50:
@@ -264,11 +255,11 @@ var require_jiti = __commonJS({
               case 55:
               case 56:
               case 57:
-                return y13 += Y(), d17 = 11;
+                return y12 += Y(), d17 = 11;
               default:
-                for (; l28 < g17 && kt2(E11); ) l28++, E11 = a27.charCodeAt(l28);
-                if (v9 !== l28) {
-                  switch (y13 = a27.substring(v9, l28), y13) {
+                for (; l28 < g17 && kt(E12); ) l28++, E12 = a27.charCodeAt(l28);
+                if (v8 !== l28) {
+                  switch (y12 = a27.substring(v8, l28), y12) {
                     case "true":
                       return d17 = 8;
                     case "false":
@@ -278,12 +269,12 @@ var require_jiti = __commonJS({
                   }
                   return d17 = 16;
                 }
-                return y13 += String.fromCharCode(E11), l28++, d17 = 16;
+                return y12 += String.fromCharCode(E12), l28++, d17 = 16;
             }
           }
-          function kt2(E11) {
-            if (it2(E11) || ot2(E11)) return false;
-            switch (E11) {
+          function kt(E12) {
+            if (it(E12) || ot(E12)) return false;
+            switch (E12) {
               case 125:
               case 93:
               case 123:
@@ -297,187 +288,187 @@ var require_jiti = __commonJS({
             return true;
           }
           function Pt() {
-            let E11;
+            let E12;
             do
-              E11 = rt2();
-            while (E11 >= 12 && E11 <= 15);
-            return E11;
+              E12 = rt();
+            while (E12 >= 12 && E12 <= 15);
+            return E12;
           }
-          return k9(tt2, "scanHexDigits"), k9(J3, "setPosition"), k9(Y, "scanNumber"), k9(Q2, "scanString"), k9(rt2, "scanNext"), k9(kt2, "isUnknownContentCharacter"), k9(Pt, "scanNextNonTrivia"), { setPosition: J3, getPosition: k9(() => l28, "getPosition"), scan: p27 ? Pt : rt2, getToken: k9(() => d17, "getToken"), getTokenValue: k9(() => y13, "getTokenValue"), getTokenOffset: k9(() => v9, "getTokenOffset"), getTokenLength: k9(() => l28 - v9, "getTokenLength"), getTokenStartLine: k9(() => S10, "getTokenStartLine"), getTokenStartCharacter: k9(() => v9 - W4, "getTokenStartCharacter"), getTokenError: k9(() => $4, "getTokenError") };
+          return k8(tt, "scanHexDigits"), k8(J2, "setPosition"), k8(Y, "scanNumber"), k8(Q, "scanString"), k8(rt, "scanNext"), k8(kt, "isUnknownContentCharacter"), k8(Pt, "scanNextNonTrivia"), { setPosition: J2, getPosition: k8(() => l28, "getPosition"), scan: p27 ? Pt : rt, getToken: k8(() => d17, "getToken"), getTokenValue: k8(() => y12, "getTokenValue"), getTokenOffset: k8(() => v8, "getTokenOffset"), getTokenLength: k8(() => l28 - v8, "getTokenLength"), getTokenStartLine: k8(() => S9, "getTokenStartLine"), getTokenStartCharacter: k8(() => v8 - W3, "getTokenStartCharacter"), getTokenError: k8(() => $3, "getTokenError") };
         }
-        function it2(a27) {
+        function it(a27) {
           return a27 === 32 || a27 === 9;
         }
-        function ot2(a27) {
+        function ot(a27) {
           return a27 === 10 || a27 === 13;
         }
-        function ut2(a27) {
+        function ut(a27) {
           return a27 >= 48 && a27 <= 57;
         }
-        var It, u21;
-        k9(z5, "createScanner"), k9(it2, "isWhiteSpace"), k9(ot2, "isLineBreak"), k9(ut2, "isDigit"), (u21 = It || (It = {}))[u21.lineFeed = 10] = "lineFeed", u21[u21.carriageReturn = 13] = "carriageReturn", u21[u21.space = 32] = "space", u21[u21._0 = 48] = "_0", u21[u21._1 = 49] = "_1", u21[u21._2 = 50] = "_2", u21[u21._3 = 51] = "_3", u21[u21._4 = 52] = "_4", u21[u21._5 = 53] = "_5", u21[u21._6 = 54] = "_6", u21[u21._7 = 55] = "_7", u21[u21._8 = 56] = "_8", u21[u21._9 = 57] = "_9", u21[u21.a = 97] = "a", u21[u21.b = 98] = "b", u21[u21.c = 99] = "c", u21[u21.d = 100] = "d", u21[u21.e = 101] = "e", u21[u21.f = 102] = "f", u21[u21.g = 103] = "g", u21[u21.h = 104] = "h", u21[u21.i = 105] = "i", u21[u21.j = 106] = "j", u21[u21.k = 107] = "k", u21[u21.l = 108] = "l", u21[u21.m = 109] = "m", u21[u21.n = 110] = "n", u21[u21.o = 111] = "o", u21[u21.p = 112] = "p", u21[u21.q = 113] = "q", u21[u21.r = 114] = "r", u21[u21.s = 115] = "s", u21[u21.t = 116] = "t", u21[u21.u = 117] = "u", u21[u21.v = 118] = "v", u21[u21.w = 119] = "w", u21[u21.x = 120] = "x", u21[u21.y = 121] = "y", u21[u21.z = 122] = "z", u21[u21.A = 65] = "A", u21[u21.B = 66] = "B", u21[u21.C = 67] = "C", u21[u21.D = 68] = "D", u21[u21.E = 69] = "E", u21[u21.F = 70] = "F", u21[u21.G = 71] = "G", u21[u21.H = 72] = "H", u21[u21.I = 73] = "I", u21[u21.J = 74] = "J", u21[u21.K = 75] = "K", u21[u21.L = 76] = "L", u21[u21.M = 77] = "M", u21[u21.N = 78] = "N", u21[u21.O = 79] = "O", u21[u21.P = 80] = "P", u21[u21.Q = 81] = "Q", u21[u21.R = 82] = "R", u21[u21.S = 83] = "S", u21[u21.T = 84] = "T", u21[u21.U = 85] = "U", u21[u21.V = 86] = "V", u21[u21.W = 87] = "W", u21[u21.X = 88] = "X", u21[u21.Y = 89] = "Y", u21[u21.Z = 90] = "Z", u21[u21.asterisk = 42] = "asterisk", u21[u21.backslash = 92] = "backslash", u21[u21.closeBrace = 125] = "closeBrace", u21[u21.closeBracket = 93] = "closeBracket", u21[u21.colon = 58] = "colon", u21[u21.comma = 44] = "comma", u21[u21.dot = 46] = "dot", u21[u21.doubleQuote = 34] = "doubleQuote", u21[u21.minus = 45] = "minus", u21[u21.openBrace = 123] = "openBrace", u21[u21.openBracket = 91] = "openBracket", u21[u21.plus = 43] = "plus", u21[u21.slash = 47] = "slash", u21[u21.formFeed = 12] = "formFeed", u21[u21.tab = 9] = "tab", new Array(20).fill(0).map((a27, p27) => " ".repeat(p27));
+        var It, u20;
+        k8(z4, "createScanner"), k8(it, "isWhiteSpace"), k8(ot, "isLineBreak"), k8(ut, "isDigit"), (u20 = It || (It = {}))[u20.lineFeed = 10] = "lineFeed", u20[u20.carriageReturn = 13] = "carriageReturn", u20[u20.space = 32] = "space", u20[u20._0 = 48] = "_0", u20[u20._1 = 49] = "_1", u20[u20._2 = 50] = "_2", u20[u20._3 = 51] = "_3", u20[u20._4 = 52] = "_4", u20[u20._5 = 53] = "_5", u20[u20._6 = 54] = "_6", u20[u20._7 = 55] = "_7", u20[u20._8 = 56] = "_8", u20[u20._9 = 57] = "_9", u20[u20.a = 97] = "a", u20[u20.b = 98] = "b", u20[u20.c = 99] = "c", u20[u20.d = 100] = "d", u20[u20.e = 101] = "e", u20[u20.f = 102] = "f", u20[u20.g = 103] = "g", u20[u20.h = 104] = "h", u20[u20.i = 105] = "i", u20[u20.j = 106] = "j", u20[u20.k = 107] = "k", u20[u20.l = 108] = "l", u20[u20.m = 109] = "m", u20[u20.n = 110] = "n", u20[u20.o = 111] = "o", u20[u20.p = 112] = "p", u20[u20.q = 113] = "q", u20[u20.r = 114] = "r", u20[u20.s = 115] = "s", u20[u20.t = 116] = "t", u20[u20.u = 117] = "u", u20[u20.v = 118] = "v", u20[u20.w = 119] = "w", u20[u20.x = 120] = "x", u20[u20.y = 121] = "y", u20[u20.z = 122] = "z", u20[u20.A = 65] = "A", u20[u20.B = 66] = "B", u20[u20.C = 67] = "C", u20[u20.D = 68] = "D", u20[u20.E = 69] = "E", u20[u20.F = 70] = "F", u20[u20.G = 71] = "G", u20[u20.H = 72] = "H", u20[u20.I = 73] = "I", u20[u20.J = 74] = "J", u20[u20.K = 75] = "K", u20[u20.L = 76] = "L", u20[u20.M = 77] = "M", u20[u20.N = 78] = "N", u20[u20.O = 79] = "O", u20[u20.P = 80] = "P", u20[u20.Q = 81] = "Q", u20[u20.R = 82] = "R", u20[u20.S = 83] = "S", u20[u20.T = 84] = "T", u20[u20.U = 85] = "U", u20[u20.V = 86] = "V", u20[u20.W = 87] = "W", u20[u20.X = 88] = "X", u20[u20.Y = 89] = "Y", u20[u20.Z = 90] = "Z", u20[u20.asterisk = 42] = "asterisk", u20[u20.backslash = 92] = "backslash", u20[u20.closeBrace = 125] = "closeBrace", u20[u20.closeBracket = 93] = "closeBracket", u20[u20.colon = 58] = "colon", u20[u20.comma = 44] = "comma", u20[u20.dot = 46] = "dot", u20[u20.doubleQuote = 34] = "doubleQuote", u20[u20.minus = 45] = "minus", u20[u20.openBrace = 123] = "openBrace", u20[u20.openBracket = 91] = "openBracket", u20[u20.plus = 43] = "plus", u20[u20.slash = 47] = "slash", u20[u20.formFeed = 12] = "formFeed", u20[u20.tab = 9] = "tab", new Array(20).fill(0).map((a27, p27) => " ".repeat(p27));
         const Dt = 200;
-        var ne2, Pe2, Vt;
-        function ve2(a27, p27 = [], g17 = ne2.DEFAULT) {
-          let l28 = null, y13 = [];
-          const v9 = [];
-          function d17(C15) {
-            Array.isArray(y13) ? y13.push(C15) : l28 !== null && (y13[l28] = C15);
+        var ne, Pe, Vt;
+        function ve(a27, p27 = [], g17 = ne.DEFAULT) {
+          let l28 = null, y12 = [];
+          const v8 = [];
+          function d17(C14) {
+            Array.isArray(y12) ? y12.push(C14) : l28 !== null && (y12[l28] = C14);
           }
-          return k9(d17, "onValue"), ye2(a27, { onObjectBegin: k9(() => {
-            const C15 = {};
-            d17(C15), v9.push(y13), y13 = C15, l28 = null;
-          }, "onObjectBegin"), onObjectProperty: k9((C15) => {
-            l28 = C15;
-          }, "onObjectProperty"), onObjectEnd: k9(() => {
-            y13 = v9.pop();
-          }, "onObjectEnd"), onArrayBegin: k9(() => {
-            const C15 = [];
-            d17(C15), v9.push(y13), y13 = C15, l28 = null;
-          }, "onArrayBegin"), onArrayEnd: k9(() => {
-            y13 = v9.pop();
-          }, "onArrayEnd"), onLiteralValue: d17, onError: k9((C15, S10, R10) => {
-            p27.push({ error: C15, offset: S10, length: R10 });
-          }, "onError") }, g17), y13[0];
+          return k8(d17, "onValue"), ye(a27, { onObjectBegin: k8(() => {
+            const C14 = {};
+            d17(C14), v8.push(y12), y12 = C14, l28 = null;
+          }, "onObjectBegin"), onObjectProperty: k8((C14) => {
+            l28 = C14;
+          }, "onObjectProperty"), onObjectEnd: k8(() => {
+            y12 = v8.pop();
+          }, "onObjectEnd"), onArrayBegin: k8(() => {
+            const C14 = [];
+            d17(C14), v8.push(y12), y12 = C14, l28 = null;
+          }, "onArrayBegin"), onArrayEnd: k8(() => {
+            y12 = v8.pop();
+          }, "onArrayEnd"), onLiteralValue: d17, onError: k8((C14, S9, R9) => {
+            p27.push({ error: C14, offset: S9, length: R9 });
+          }, "onError") }, g17), y12[0];
         }
-        function ye2(a27, p27, g17 = ne2.DEFAULT) {
-          const l28 = z5(a27, false), y13 = [];
-          let v9 = 0;
-          function d17(q9) {
-            return q9 ? () => v9 === 0 && q9(l28.getTokenOffset(), l28.getTokenLength(), l28.getTokenStartLine(), l28.getTokenStartCharacter()) : () => true;
+        function ye(a27, p27, g17 = ne.DEFAULT) {
+          const l28 = z4(a27, false), y12 = [];
+          let v8 = 0;
+          function d17(q8) {
+            return q8 ? () => v8 === 0 && q8(l28.getTokenOffset(), l28.getTokenLength(), l28.getTokenStartLine(), l28.getTokenStartCharacter()) : () => true;
           }
-          function C15(q9) {
-            return q9 ? (nt2) => v9 === 0 && q9(nt2, l28.getTokenOffset(), l28.getTokenLength(), l28.getTokenStartLine(), l28.getTokenStartCharacter()) : () => true;
+          function C14(q8) {
+            return q8 ? (nt) => v8 === 0 && q8(nt, l28.getTokenOffset(), l28.getTokenLength(), l28.getTokenStartLine(), l28.getTokenStartCharacter()) : () => true;
           }
-          function S10(q9) {
-            return q9 ? (nt2) => v9 === 0 && q9(nt2, l28.getTokenOffset(), l28.getTokenLength(), l28.getTokenStartLine(), l28.getTokenStartCharacter(), () => y13.slice()) : () => true;
+          function S9(q8) {
+            return q8 ? (nt) => v8 === 0 && q8(nt, l28.getTokenOffset(), l28.getTokenLength(), l28.getTokenStartLine(), l28.getTokenStartCharacter(), () => y12.slice()) : () => true;
           }
-          function R10(q9) {
-            return q9 ? () => {
-              v9 > 0 ? v9++ : q9(l28.getTokenOffset(), l28.getTokenLength(), l28.getTokenStartLine(), l28.getTokenStartCharacter(), () => y13.slice()) === false && (v9 = 1);
+          function R9(q8) {
+            return q8 ? () => {
+              v8 > 0 ? v8++ : q8(l28.getTokenOffset(), l28.getTokenLength(), l28.getTokenStartLine(), l28.getTokenStartCharacter(), () => y12.slice()) === false && (v8 = 1);
             } : () => true;
           }
-          function W4(q9) {
-            return q9 ? () => {
-              v9 > 0 && v9--, v9 === 0 && q9(l28.getTokenOffset(), l28.getTokenLength(), l28.getTokenStartLine(), l28.getTokenStartCharacter());
+          function W3(q8) {
+            return q8 ? () => {
+              v8 > 0 && v8--, v8 === 0 && q8(l28.getTokenOffset(), l28.getTokenLength(), l28.getTokenStartLine(), l28.getTokenStartCharacter());
             } : () => true;
           }
-          k9(d17, "toNoArgVisit"), k9(C15, "toOneArgVisit"), k9(S10, "toOneArgVisitWithPath"), k9(R10, "toBeginVisit"), k9(W4, "toEndVisit");
-          const $4 = R10(p27.onObjectBegin), tt2 = S10(p27.onObjectProperty), J3 = W4(p27.onObjectEnd), Y = R10(p27.onArrayBegin), Q2 = W4(p27.onArrayEnd), rt2 = S10(p27.onLiteralValue), kt2 = C15(p27.onSeparator), Pt = d17(p27.onComment), E11 = C15(p27.onError), ht2 = g17 && g17.disallowComments, dt2 = g17 && g17.allowTrailingComma;
-          function F8() {
+          k8(d17, "toNoArgVisit"), k8(C14, "toOneArgVisit"), k8(S9, "toOneArgVisitWithPath"), k8(R9, "toBeginVisit"), k8(W3, "toEndVisit");
+          const $3 = R9(p27.onObjectBegin), tt = S9(p27.onObjectProperty), J2 = W3(p27.onObjectEnd), Y = R9(p27.onArrayBegin), Q = W3(p27.onArrayEnd), rt = S9(p27.onLiteralValue), kt = C14(p27.onSeparator), Pt = d17(p27.onComment), E12 = C14(p27.onError), ht = g17 && g17.disallowComments, dt = g17 && g17.allowTrailingComma;
+          function F7() {
             for (; ; ) {
-              const q9 = l28.scan();
+              const q8 = l28.scan();
               switch (l28.getTokenError()) {
                 case 4:
-                  I17(14);
+                  I16(14);
                   break;
                 case 5:
-                  I17(15);
+                  I16(15);
                   break;
                 case 3:
-                  I17(13);
+                  I16(13);
                   break;
                 case 1:
-                  ht2 || I17(11);
+                  ht || I16(11);
                   break;
                 case 2:
-                  I17(12);
+                  I16(12);
                   break;
                 case 6:
-                  I17(16);
+                  I16(16);
               }
-              switch (q9) {
+              switch (q8) {
                 case 12:
                 case 13:
-                  ht2 ? I17(10) : Pt();
+                  ht ? I16(10) : Pt();
                   break;
                 case 16:
-                  I17(1);
+                  I16(1);
                   break;
                 case 15:
                 case 14:
                   break;
                 default:
-                  return q9;
+                  return q8;
               }
             }
           }
-          function I17(q9, nt2 = [], Je2 = []) {
-            if (E11(q9), nt2.length + Je2.length > 0) {
-              let le2 = l28.getToken();
-              for (; le2 !== 17; ) {
-                if (nt2.indexOf(le2) !== -1) {
-                  F8();
+          function I16(q8, nt = [], Je = []) {
+            if (E12(q8), nt.length + Je.length > 0) {
+              let le = l28.getToken();
+              for (; le !== 17; ) {
+                if (nt.indexOf(le) !== -1) {
+                  F7();
                   break;
                 }
-                if (Je2.indexOf(le2) !== -1) break;
-                le2 = F8();
+                if (Je.indexOf(le) !== -1) break;
+                le = F7();
               }
             }
           }
-          function Se2(q9) {
-            const nt2 = l28.getTokenValue();
-            return q9 ? rt2(nt2) : (tt2(nt2), y13.push(nt2)), F8(), true;
+          function Se(q8) {
+            const nt = l28.getTokenValue();
+            return q8 ? rt(nt) : (tt(nt), y12.push(nt)), F7(), true;
           }
-          function Ge2() {
+          function Ge() {
             switch (l28.getToken()) {
               case 11:
-                const q9 = l28.getTokenValue();
-                let nt2 = Number(q9);
-                isNaN(nt2) && (I17(2), nt2 = 0), rt2(nt2);
+                const q8 = l28.getTokenValue();
+                let nt = Number(q8);
+                isNaN(nt) && (I16(2), nt = 0), rt(nt);
                 break;
               case 7:
-                rt2(null);
+                rt(null);
                 break;
               case 8:
-                rt2(true);
+                rt(true);
                 break;
               case 9:
-                rt2(false);
+                rt(false);
                 break;
               default:
                 return false;
             }
-            return F8(), true;
+            return F7(), true;
           }
-          function Ke2() {
-            return l28.getToken() !== 10 ? (I17(3, [], [2, 5]), false) : (Se2(false), l28.getToken() === 6 ? (kt2(":"), F8(), Yt() || I17(4, [], [2, 5])) : I17(5, [], [2, 5]), y13.pop(), true);
+          function Ke() {
+            return l28.getToken() !== 10 ? (I16(3, [], [2, 5]), false) : (Se(false), l28.getToken() === 6 ? (kt(":"), F7(), Yt() || I16(4, [], [2, 5])) : I16(5, [], [2, 5]), y12.pop(), true);
           }
-          function He2() {
-            $4(), F8();
-            let q9 = false;
+          function He() {
+            $3(), F7();
+            let q8 = false;
             for (; l28.getToken() !== 2 && l28.getToken() !== 17; ) {
               if (l28.getToken() === 5) {
-                if (q9 || I17(4, [], []), kt2(","), F8(), l28.getToken() === 2 && dt2) break;
-              } else q9 && I17(6, [], []);
-              Ke2() || I17(4, [], [2, 5]), q9 = true;
+                if (q8 || I16(4, [], []), kt(","), F7(), l28.getToken() === 2 && dt) break;
+              } else q8 && I16(6, [], []);
+              Ke() || I16(4, [], [2, 5]), q8 = true;
             }
-            return J3(), l28.getToken() !== 2 ? I17(7, [2], []) : F8(), true;
+            return J2(), l28.getToken() !== 2 ? I16(7, [2], []) : F7(), true;
           }
-          function ze2() {
-            Y(), F8();
-            let q9 = true, nt2 = false;
+          function ze() {
+            Y(), F7();
+            let q8 = true, nt = false;
             for (; l28.getToken() !== 4 && l28.getToken() !== 17; ) {
               if (l28.getToken() === 5) {
-                if (nt2 || I17(4, [], []), kt2(","), F8(), l28.getToken() === 4 && dt2) break;
-              } else nt2 && I17(6, [], []);
-              q9 ? (y13.push(0), q9 = false) : y13[y13.length - 1]++, Yt() || I17(4, [], [4, 5]), nt2 = true;
+                if (nt || I16(4, [], []), kt(","), F7(), l28.getToken() === 4 && dt) break;
+              } else nt && I16(6, [], []);
+              q8 ? (y12.push(0), q8 = false) : y12[y12.length - 1]++, Yt() || I16(4, [], [4, 5]), nt = true;
             }
-            return Q2(), q9 || y13.pop(), l28.getToken() !== 4 ? I17(8, [4], []) : F8(), true;
+            return Q(), q8 || y12.pop(), l28.getToken() !== 4 ? I16(8, [4], []) : F7(), true;
           }
           function Yt() {
             switch (l28.getToken()) {
               case 3:
-                return ze2();
+                return ze();
               case 1:
-                return He2();
+                return He();
               case 10:
-                return Se2(true);
+                return Se(true);
               default:
-                return Ge2();
+                return Ge();
             }
           }
-          return k9(F8, "scanNext"), k9(I17, "handleError"), k9(Se2, "parseString"), k9(Ge2, "parseLiteral"), k9(Ke2, "parseProperty"), k9(He2, "parseObject"), k9(ze2, "parseArray"), k9(Yt, "parseValue"), F8(), l28.getToken() === 17 ? !!g17.allowEmptyContent || (I17(4, [], []), false) : Yt() ? (l28.getToken() !== 17 && I17(9, [], []), true) : (I17(4, [], []), false);
+          return k8(F7, "scanNext"), k8(I16, "handleError"), k8(Se, "parseString"), k8(Ge, "parseLiteral"), k8(Ke, "parseProperty"), k8(He, "parseObject"), k8(ze, "parseArray"), k8(Yt, "parseValue"), F7(), l28.getToken() === 17 ? !!g17.allowEmptyContent || (I16(4, [], []), false) : Yt() ? (l28.getToken() !== 17 && I16(9, [], []), true) : (I16(4, [], []), false);
         }
         new Array(Dt).fill(0).map((a27, p27) => `
 ` + " ".repeat(p27)), new Array(Dt).fill(0).map((a27, p27) => "\r" + " ".repeat(p27)), new Array(Dt).fill(0).map((a27, p27) => `\r
@@ -485,166 +476,166 @@ var require_jiti = __commonJS({
 ` + "	".repeat(p27)), new Array(Dt).fill(0).map((a27, p27) => "\r" + "	".repeat(p27)), new Array(Dt).fill(0).map((a27, p27) => `\r
 ` + "	".repeat(p27)), (function(a27) {
           a27.DEFAULT = { allowTrailingComma: false };
-        })(ne2 || (ne2 = {})), k9(ve2, "parse$1"), k9(ye2, "visit"), (function(a27) {
+        })(ne || (ne = {})), k8(ve, "parse$1"), k8(ye, "visit"), (function(a27) {
           a27[a27.None = 0] = "None", a27[a27.UnexpectedEndOfComment = 1] = "UnexpectedEndOfComment", a27[a27.UnexpectedEndOfString = 2] = "UnexpectedEndOfString", a27[a27.UnexpectedEndOfNumber = 3] = "UnexpectedEndOfNumber", a27[a27.InvalidUnicode = 4] = "InvalidUnicode", a27[a27.InvalidEscapeCharacter = 5] = "InvalidEscapeCharacter", a27[a27.InvalidCharacter = 6] = "InvalidCharacter";
-        })(Pe2 || (Pe2 = {})), (function(a27) {
+        })(Pe || (Pe = {})), (function(a27) {
           a27[a27.OpenBraceToken = 1] = "OpenBraceToken", a27[a27.CloseBraceToken = 2] = "CloseBraceToken", a27[a27.OpenBracketToken = 3] = "OpenBracketToken", a27[a27.CloseBracketToken = 4] = "CloseBracketToken", a27[a27.CommaToken = 5] = "CommaToken", a27[a27.ColonToken = 6] = "ColonToken", a27[a27.NullKeyword = 7] = "NullKeyword", a27[a27.TrueKeyword = 8] = "TrueKeyword", a27[a27.FalseKeyword = 9] = "FalseKeyword", a27[a27.StringLiteral = 10] = "StringLiteral", a27[a27.NumericLiteral = 11] = "NumericLiteral", a27[a27.LineCommentTrivia = 12] = "LineCommentTrivia", a27[a27.BlockCommentTrivia = 13] = "BlockCommentTrivia", a27[a27.LineBreakTrivia = 14] = "LineBreakTrivia", a27[a27.Trivia = 15] = "Trivia", a27[a27.Unknown = 16] = "Unknown", a27[a27.EOF = 17] = "EOF";
         })(Vt || (Vt = {}));
-        const At = ve2;
-        var wt2;
+        const At = ve;
+        var wt;
         (function(a27) {
           a27[a27.InvalidSymbol = 1] = "InvalidSymbol", a27[a27.InvalidNumberFormat = 2] = "InvalidNumberFormat", a27[a27.PropertyNameExpected = 3] = "PropertyNameExpected", a27[a27.ValueExpected = 4] = "ValueExpected", a27[a27.ColonExpected = 5] = "ColonExpected", a27[a27.CommaExpected = 6] = "CommaExpected", a27[a27.CloseBraceExpected = 7] = "CloseBraceExpected", a27[a27.CloseBracketExpected = 8] = "CloseBracketExpected", a27[a27.EndOfFileExpected = 9] = "EndOfFileExpected", a27[a27.InvalidCommentToken = 10] = "InvalidCommentToken", a27[a27.UnexpectedEndOfComment = 11] = "UnexpectedEndOfComment", a27[a27.UnexpectedEndOfString = 12] = "UnexpectedEndOfString", a27[a27.UnexpectedEndOfNumber = 13] = "UnexpectedEndOfNumber", a27[a27.InvalidUnicode = 14] = "InvalidUnicode", a27[a27.InvalidEscapeCharacter = 15] = "InvalidEscapeCharacter", a27[a27.InvalidCharacter = 16] = "InvalidCharacter";
-        })(wt2 || (wt2 = {}));
-        const Ne2 = k9((a27, p27) => At(mt2(p27, a27, "utf8")), "readJsonc"), Ut = /* @__PURE__ */ Symbol("implicitBaseUrl"), gt2 = "${configDir}", Le2 = k9(() => {
-          const { findPnpApi: a27 } = re2;
+        })(wt || (wt = {}));
+        const Ne = k8((a27, p27) => At(mt(p27, a27, "utf8")), "readJsonc"), Ut = /* @__PURE__ */ Symbol("implicitBaseUrl"), gt = "${configDir}", Le = k8(() => {
+          const { findPnpApi: a27 } = re;
           return a27 && a27(process.cwd());
-        }, "getPnpApi"), Ht = k9((a27, p27, g17, l28) => {
-          const y13 = `resolveFromPackageJsonPath:${a27}:${p27}:${g17}`;
-          if (l28 != null && l28.has(y13)) return l28.get(y13);
-          const v9 = Ne2(a27, l28);
-          if (!v9) return;
+        }, "getPnpApi"), Ht = k8((a27, p27, g17, l28) => {
+          const y12 = `resolveFromPackageJsonPath:${a27}:${p27}:${g17}`;
+          if (l28 != null && l28.has(y12)) return l28.get(y12);
+          const v8 = Ne(a27, l28);
+          if (!v8) return;
           let d17 = p27 || "tsconfig.json";
-          if (!g17 && v9.exports) try {
-            const [C15] = xe2.resolveExports(v9.exports, p27, ["require", "types"]);
-            d17 = C15;
+          if (!g17 && v8.exports) try {
+            const [C14] = xe.resolveExports(v8.exports, p27, ["require", "types"]);
+            d17 = C14;
           } catch {
             return false;
           }
-          else !p27 && v9.tsconfig && (d17 = v9.tsconfig);
-          return d17 = L10.join(a27, "..", d17), l28?.set(y13, d17), d17;
-        }, "resolveFromPackageJsonPath"), ae2 = "package.json", _e2 = "tsconfig.json", ni = k9((a27, p27, g17) => {
+          else !p27 && v8.tsconfig && (d17 = v8.tsconfig);
+          return d17 = L10.join(a27, "..", d17), l28?.set(y12, d17), d17;
+        }, "resolveFromPackageJsonPath"), ae = "package.json", _e = "tsconfig.json", ni = k8((a27, p27, g17) => {
           let l28 = a27;
-          if (a27 === ".." && (l28 = L10.join(l28, _e2)), a27[0] === "." && (l28 = L10.resolve(p27, l28)), L10.isAbsolute(l28)) {
-            if (Z2(g17, l28)) {
-              if (P7(g17, l28).isFile()) return l28;
+          if (a27 === ".." && (l28 = L10.join(l28, _e)), a27[0] === "." && (l28 = L10.resolve(p27, l28)), L10.isAbsolute(l28)) {
+            if (Z(g17, l28)) {
+              if (P6(g17, l28).isFile()) return l28;
             } else if (!l28.endsWith(".json")) {
-              const J3 = `${l28}.json`;
-              if (Z2(g17, J3)) return J3;
+              const J2 = `${l28}.json`;
+              if (Z(g17, J2)) return J2;
             }
             return;
           }
-          const [y13, ...v9] = a27.split("/"), d17 = y13[0] === "@" ? `${y13}/${v9.shift()}` : y13, C15 = v9.join("/"), S10 = Le2();
-          if (S10) {
-            const { resolveRequest: J3 } = S10;
+          const [y12, ...v8] = a27.split("/"), d17 = y12[0] === "@" ? `${y12}/${v8.shift()}` : y12, C14 = v8.join("/"), S9 = Le();
+          if (S9) {
+            const { resolveRequest: J2 } = S9;
             try {
               if (d17 === a27) {
-                const Y = J3(L10.join(d17, ae2), p27);
+                const Y = J2(L10.join(d17, ae), p27);
                 if (Y) {
-                  const Q2 = Ht(Y, C15, false, g17);
-                  if (Q2 && Z2(g17, Q2)) return Q2;
+                  const Q = Ht(Y, C14, false, g17);
+                  if (Q && Z(g17, Q)) return Q;
                 }
               } else {
                 let Y;
                 try {
-                  Y = J3(a27, p27, { extensions: [".json"] });
+                  Y = J2(a27, p27, { extensions: [".json"] });
                 } catch {
-                  Y = J3(L10.join(a27, _e2), p27);
+                  Y = J2(L10.join(a27, _e), p27);
                 }
                 if (Y) return Y;
               }
             } catch {
             }
           }
-          const R10 = O8(L10.resolve(p27), L10.join("node_modules", d17), g17);
-          if (!R10 || !P7(g17, R10).isDirectory()) return;
-          const W4 = L10.join(R10, ae2);
-          if (Z2(g17, W4)) {
-            const J3 = Ht(W4, C15, false, g17);
-            if (J3 === false) return;
-            if (J3 && Z2(g17, J3) && P7(g17, J3).isFile()) return J3;
+          const R9 = O7(L10.resolve(p27), L10.join("node_modules", d17), g17);
+          if (!R9 || !P6(g17, R9).isDirectory()) return;
+          const W3 = L10.join(R9, ae);
+          if (Z(g17, W3)) {
+            const J2 = Ht(W3, C14, false, g17);
+            if (J2 === false) return;
+            if (J2 && Z(g17, J2) && P6(g17, J2).isFile()) return J2;
           }
-          const $4 = L10.join(R10, C15), tt2 = $4.endsWith(".json");
-          if (!tt2) {
-            const J3 = `${$4}.json`;
-            if (Z2(g17, J3)) return J3;
+          const $3 = L10.join(R9, C14), tt = $3.endsWith(".json");
+          if (!tt) {
+            const J2 = `${$3}.json`;
+            if (Z(g17, J2)) return J2;
           }
-          if (Z2(g17, $4)) {
-            if (P7(g17, $4).isDirectory()) {
-              const J3 = L10.join($4, ae2);
-              if (Z2(g17, J3)) {
-                const Q2 = Ht(J3, "", true, g17);
-                if (Q2 && Z2(g17, Q2)) return Q2;
+          if (Z(g17, $3)) {
+            if (P6(g17, $3).isDirectory()) {
+              const J2 = L10.join($3, ae);
+              if (Z(g17, J2)) {
+                const Q = Ht(J2, "", true, g17);
+                if (Q && Z(g17, Q)) return Q;
               }
-              const Y = L10.join($4, _e2);
-              if (Z2(g17, Y)) return Y;
-            } else if (tt2) return $4;
+              const Y = L10.join($3, _e);
+              if (Z(g17, Y)) return Y;
+            } else if (tt) return $3;
           }
-        }, "resolveExtendsPath"), oe2 = k9((a27, p27) => n8(L10.relative(a27, p27)), "pathRelative"), ce2 = ["files", "include", "exclude"], st2 = k9((a27, p27, g17) => {
+        }, "resolveExtendsPath"), oe = k8((a27, p27) => n8(L10.relative(a27, p27)), "pathRelative"), ce = ["files", "include", "exclude"], st = k8((a27, p27, g17) => {
           const l28 = L10.join(p27, g17);
-          return H4(L10.relative(a27, l28)) || "./";
-        }, "resolveAndRelativize"), bt2 = k9((a27, p27, g17) => {
+          return H3(L10.relative(a27, l28)) || "./";
+        }, "resolveAndRelativize"), bt = k8((a27, p27, g17) => {
           const l28 = L10.relative(a27, p27);
-          return l28 ? H4(`${l28}/${g17.startsWith("./") ? g17.slice(2) : g17}`) : g17;
-        }, "prefixPattern"), ft2 = k9((a27, p27, g17, l28) => {
-          const y13 = ni(a27, p27, l28);
-          if (!y13) throw new Error(`File '${a27}' not found.`);
-          if (g17.has(y13)) throw new Error(`Circularity detected while resolving configuration: ${y13}`);
-          g17.add(y13);
-          const v9 = L10.dirname(y13), d17 = zt(y13, l28, g17);
+          return l28 ? H3(`${l28}/${g17.startsWith("./") ? g17.slice(2) : g17}`) : g17;
+        }, "prefixPattern"), ft = k8((a27, p27, g17, l28) => {
+          const y12 = ni(a27, p27, l28);
+          if (!y12) throw new Error(`File '${a27}' not found.`);
+          if (g17.has(y12)) throw new Error(`Circularity detected while resolving configuration: ${y12}`);
+          g17.add(y12);
+          const v8 = L10.dirname(y12), d17 = zt(y12, l28, g17);
           delete d17.references;
-          const { compilerOptions: C15 } = d17;
-          if (C15) {
-            const { baseUrl: S10 } = C15;
-            S10 && !S10.startsWith(gt2) && (C15.baseUrl = st2(p27, v9, S10));
-            const { outDir: R10 } = C15;
-            R10 && !R10.startsWith(gt2) && (C15.outDir = st2(p27, v9, R10));
-            const { declarationDir: W4 } = C15;
-            W4 && !W4.startsWith(gt2) && (C15.declarationDir = st2(p27, v9, W4));
-            const { rootDir: $4 } = C15;
-            $4 && !$4.startsWith(gt2) && (C15.rootDir = st2(p27, v9, $4));
-            const { rootDirs: tt2 } = C15;
-            tt2 && (C15.rootDirs = tt2.map((Y) => Y.startsWith(gt2) ? Y : st2(p27, v9, Y)));
-            const { typeRoots: J3 } = C15;
-            J3 && (C15.typeRoots = J3.map((Y) => Y.startsWith(gt2) ? Y : st2(p27, v9, Y)));
+          const { compilerOptions: C14 } = d17;
+          if (C14) {
+            const { baseUrl: S9 } = C14;
+            S9 && !S9.startsWith(gt) && (C14.baseUrl = st(p27, v8, S9));
+            const { outDir: R9 } = C14;
+            R9 && !R9.startsWith(gt) && (C14.outDir = st(p27, v8, R9));
+            const { declarationDir: W3 } = C14;
+            W3 && !W3.startsWith(gt) && (C14.declarationDir = st(p27, v8, W3));
+            const { rootDir: $3 } = C14;
+            $3 && !$3.startsWith(gt) && (C14.rootDir = st(p27, v8, $3));
+            const { rootDirs: tt } = C14;
+            tt && (C14.rootDirs = tt.map((Y) => Y.startsWith(gt) ? Y : st(p27, v8, Y)));
+            const { typeRoots: J2 } = C14;
+            J2 && (C14.typeRoots = J2.map((Y) => Y.startsWith(gt) ? Y : st(p27, v8, Y)));
           }
-          for (const S10 of ce2) {
-            const R10 = d17[S10];
-            R10 && (d17[S10] = R10.map((W4) => W4.startsWith(gt2) ? W4 : bt2(p27, v9, W4)));
+          for (const S9 of ce) {
+            const R9 = d17[S9];
+            R9 && (d17[S9] = R9.map((W3) => W3.startsWith(gt) ? W3 : bt(p27, v8, W3)));
           }
           return d17;
-        }, "resolveExtends"), Oe2 = ["outDir", "declarationDir"], zt = k9((a27, p27, g17 = /* @__PURE__ */ new Set()) => {
+        }, "resolveExtends"), Oe = ["outDir", "declarationDir"], zt = k8((a27, p27, g17 = /* @__PURE__ */ new Set()) => {
           let l28;
           try {
-            l28 = Ne2(a27, p27) || {};
+            l28 = Ne(a27, p27) || {};
           } catch {
             throw new Error(`Cannot resolve tsconfig at path: ${a27}`);
           }
           if (typeof l28 != "object") throw new SyntaxError(`Failed to parse tsconfig at: ${a27}`);
-          const y13 = L10.dirname(a27);
+          const y12 = L10.dirname(a27);
           if (l28.compilerOptions) {
-            const { compilerOptions: v9 } = l28;
-            v9.paths && !v9.baseUrl && (v9[Ut] = y13);
+            const { compilerOptions: v8 } = l28;
+            v8.paths && !v8.baseUrl && (v8[Ut] = y12);
           }
           if (l28.extends) {
-            const v9 = Array.isArray(l28.extends) ? l28.extends : [l28.extends];
+            const v8 = Array.isArray(l28.extends) ? l28.extends : [l28.extends];
             delete l28.extends;
-            for (const d17 of v9.reverse()) {
-              const C15 = ft2(d17, y13, new Set(g17), p27), S10 = { ...C15, ...l28, compilerOptions: { ...C15.compilerOptions, ...l28.compilerOptions } };
-              C15.watchOptions && (S10.watchOptions = { ...C15.watchOptions, ...l28.watchOptions }), l28 = S10;
+            for (const d17 of v8.reverse()) {
+              const C14 = ft(d17, y12, new Set(g17), p27), S9 = { ...C14, ...l28, compilerOptions: { ...C14.compilerOptions, ...l28.compilerOptions } };
+              C14.watchOptions && (S9.watchOptions = { ...C14.watchOptions, ...l28.watchOptions }), l28 = S9;
             }
           }
           if (l28.compilerOptions) {
-            const { compilerOptions: v9 } = l28, d17 = ["baseUrl", "rootDir"];
-            for (const C15 of d17) {
-              const S10 = v9[C15];
-              if (S10 && !S10.startsWith(gt2)) {
-                const R10 = L10.resolve(y13, S10), W4 = oe2(y13, R10);
-                v9[C15] = W4;
+            const { compilerOptions: v8 } = l28, d17 = ["baseUrl", "rootDir"];
+            for (const C14 of d17) {
+              const S9 = v8[C14];
+              if (S9 && !S9.startsWith(gt)) {
+                const R9 = L10.resolve(y12, S9), W3 = oe(y12, R9);
+                v8[C14] = W3;
               }
             }
-            for (const C15 of Oe2) {
-              let S10 = v9[C15];
-              S10 && (Array.isArray(l28.exclude) || (l28.exclude = Oe2.map((R10) => v9[R10]).filter(Boolean)), S10.startsWith(gt2) || (S10 = n8(S10)), v9[C15] = S10);
+            for (const C14 of Oe) {
+              let S9 = v8[C14];
+              S9 && (Array.isArray(l28.exclude) || (l28.exclude = Oe.map((R9) => v8[R9]).filter(Boolean)), S9.startsWith(gt) || (S9 = n8(S9)), v8[C14] = S9);
             }
           } else l28.compilerOptions = {};
-          if (l28.include && (l28.include = l28.include.map(H4)), l28.files && (l28.files = l28.files.map((v9) => v9.startsWith(gt2) ? v9 : n8(v9))), l28.watchOptions) {
-            const { watchOptions: v9 } = l28;
-            v9.excludeDirectories && (v9.excludeDirectories = v9.excludeDirectories.map((d17) => H4(L10.resolve(y13, d17)))), v9.excludeFiles && (v9.excludeFiles = v9.excludeFiles.map((d17) => H4(L10.resolve(y13, d17)))), v9.watchFile && (v9.watchFile = v9.watchFile.toLowerCase()), v9.watchDirectory && (v9.watchDirectory = v9.watchDirectory.toLowerCase()), v9.fallbackPolling && (v9.fallbackPolling = v9.fallbackPolling.toLowerCase());
+          if (l28.include && (l28.include = l28.include.map(H3)), l28.files && (l28.files = l28.files.map((v8) => v8.startsWith(gt) ? v8 : n8(v8))), l28.watchOptions) {
+            const { watchOptions: v8 } = l28;
+            v8.excludeDirectories && (v8.excludeDirectories = v8.excludeDirectories.map((d17) => H3(L10.resolve(y12, d17)))), v8.excludeFiles && (v8.excludeFiles = v8.excludeFiles.map((d17) => H3(L10.resolve(y12, d17)))), v8.watchFile && (v8.watchFile = v8.watchFile.toLowerCase()), v8.watchDirectory && (v8.watchDirectory = v8.watchDirectory.toLowerCase()), v8.fallbackPolling && (v8.fallbackPolling = v8.fallbackPolling.toLowerCase());
           }
           return l28;
-        }, "_parseTsconfig"), w7 = k9((a27, p27) => {
-          if (a27.startsWith(gt2)) return H4(L10.join(p27, a27.slice(12)));
-        }, "interpolateConfigDir"), Ee2 = ["outDir", "declarationDir", "outFile", "rootDir", "baseUrl", "tsBuildInfoFile"], ai = k9((a27) => {
+        }, "_parseTsconfig"), w6 = k8((a27, p27) => {
+          if (a27.startsWith(gt)) return H3(L10.join(p27, a27.slice(12)));
+        }, "interpolateConfigDir"), Ee = ["outDir", "declarationDir", "outFile", "rootDir", "baseUrl", "tsBuildInfoFile"], ai = k8((a27) => {
           if (a27.strict) {
             const p27 = ["noImplicitAny", "noImplicitThis", "strictNullChecks", "strictFunctionTypes", "strictBindCallApply", "strictPropertyInitialization", "strictBuiltinIteratorReturn", "alwaysStrict", "useUnknownInCatchVariables"];
             for (const g17 of p27) a27[g17] === void 0 && (a27[g17] = true);
@@ -666,51 +657,51 @@ var require_jiti = __commonJS({
             p27 === "node" && (p27 = "node10"), a27.moduleResolution = p27, (p27 === "node16" || p27 === "nodenext" || p27 === "bundler") && (a27.resolvePackageJsonExports != null || (a27.resolvePackageJsonExports = true), a27.resolvePackageJsonImports != null || (a27.resolvePackageJsonImports = true)), p27 === "bundler" && (a27.allowSyntheticDefaultImports != null || (a27.allowSyntheticDefaultImports = true), a27.resolveJsonModule != null || (a27.resolveJsonModule = true));
           }
           a27.jsx && (a27.jsx = a27.jsx.toLowerCase()), a27.moduleDetection && (a27.moduleDetection = a27.moduleDetection.toLowerCase()), a27.importsNotUsedAsValues && (a27.importsNotUsedAsValues = a27.importsNotUsedAsValues.toLowerCase()), a27.newLine && (a27.newLine = a27.newLine.toLowerCase()), a27.esModuleInterop && (a27.allowSyntheticDefaultImports != null || (a27.allowSyntheticDefaultImports = true)), a27.verbatimModuleSyntax && (a27.isolatedModules != null || (a27.isolatedModules = true), a27.preserveConstEnums != null || (a27.preserveConstEnums = true)), a27.isolatedModules && (a27.preserveConstEnums != null || (a27.preserveConstEnums = true)), a27.rewriteRelativeImportExtensions && (a27.allowImportingTsExtensions != null || (a27.allowImportingTsExtensions = true)), a27.lib && (a27.lib = a27.lib.map((p27) => p27.toLowerCase())), a27.checkJs && (a27.allowJs != null || (a27.allowJs = true));
-        }, "normalizeCompilerOptions"), De2 = k9((a27, p27 = /* @__PURE__ */ new Map()) => {
-          const g17 = L10.resolve(a27), l28 = zt(g17, p27), y13 = L10.dirname(g17), { compilerOptions: v9 } = l28;
-          if (v9) {
-            for (const C15 of Ee2) {
-              const S10 = v9[C15];
-              if (S10) {
-                const R10 = w7(S10, y13);
-                v9[C15] = R10 ? oe2(y13, R10) : S10;
+        }, "normalizeCompilerOptions"), De = k8((a27, p27 = /* @__PURE__ */ new Map()) => {
+          const g17 = L10.resolve(a27), l28 = zt(g17, p27), y12 = L10.dirname(g17), { compilerOptions: v8 } = l28;
+          if (v8) {
+            for (const C14 of Ee) {
+              const S9 = v8[C14];
+              if (S9) {
+                const R9 = w6(S9, y12);
+                v8[C14] = R9 ? oe(y12, R9) : S9;
               }
             }
-            for (const C15 of ["rootDirs", "typeRoots"]) {
-              const S10 = v9[C15];
-              S10 && (v9[C15] = S10.map((R10) => {
-                const W4 = w7(R10, y13);
-                return W4 ? oe2(y13, W4) : n8(R10);
+            for (const C14 of ["rootDirs", "typeRoots"]) {
+              const S9 = v8[C14];
+              S9 && (v8[C14] = S9.map((R9) => {
+                const W3 = w6(R9, y12);
+                return W3 ? oe(y12, W3) : n8(R9);
               }));
             }
-            const { paths: d17 } = v9;
-            if (d17) for (const C15 of Object.keys(d17)) d17[C15] = d17[C15].map((S10) => {
-              var R10;
-              return (R10 = w7(S10, y13)) != null ? R10 : S10;
+            const { paths: d17 } = v8;
+            if (d17) for (const C14 of Object.keys(d17)) d17[C14] = d17[C14].map((S9) => {
+              var R9;
+              return (R9 = w6(S9, y12)) != null ? R9 : S9;
             });
-            ai(v9);
+            ai(v8);
           }
-          for (const d17 of ce2) {
-            const C15 = l28[d17];
-            C15 && (l28[d17] = C15.map((S10) => {
-              var R10;
-              return (R10 = w7(S10, y13)) != null ? R10 : S10;
+          for (const d17 of ce) {
+            const C14 = l28[d17];
+            C14 && (l28[d17] = C14.map((S9) => {
+              var R9;
+              return (R9 = w6(S9, y12)) != null ? R9 : S9;
             }));
           }
           return l28;
         }, "parseTsconfig");
-        var Jt = Object.defineProperty, Bt = k9((a27, p27) => Jt(a27, "name", { value: p27, configurable: true }), "s");
-        const Ve2 = Bt((a27) => {
+        var Jt = Object.defineProperty, Bt = k8((a27, p27) => Jt(a27, "name", { value: p27, configurable: true }), "s");
+        const Ve = Bt((a27) => {
           let p27 = "";
           for (let g17 = 0; g17 < a27.length; g17 += 1) {
-            const l28 = a27[g17], y13 = l28.toUpperCase();
-            p27 += l28 === y13 ? l28.toLowerCase() : y13;
+            const l28 = a27[g17], y12 = l28.toUpperCase();
+            p27 += l28 === y12 ? l28.toLowerCase() : y12;
           }
           return p27;
-        }, "invertCase"), $t2 = /* @__PURE__ */ new Map(), vt = Bt((a27, p27) => {
-          const g17 = pt2.join(a27, `.is-fs-case-sensitive-test-${process.pid}`);
+        }, "invertCase"), $t = /* @__PURE__ */ new Map(), vt = Bt((a27, p27) => {
+          const g17 = pt.join(a27, `.is-fs-case-sensitive-test-${process.pid}`);
           try {
-            return p27.writeFileSync(g17, ""), !p27.existsSync(Ve2(g17));
+            return p27.writeFileSync(g17, ""), !p27.existsSync(Ve(g17));
           } finally {
             try {
               p27.unlinkSync(g17);
@@ -724,169 +715,169 @@ var require_jiti = __commonJS({
             if (p27 === void 0) return vt(Ot.tmpdir(), g17);
             throw l28;
           }
-        }, "checkDirectoryCaseWithFallback"), et2 = Bt((a27, p27 = Kt, g17 = true) => {
+        }, "checkDirectoryCaseWithFallback"), et = Bt((a27, p27 = Kt, g17 = true) => {
           const l28 = a27 ?? process.cwd();
-          if (g17 && $t2.has(l28)) return $t2.get(l28);
-          let y13;
-          const v9 = Ve2(l28);
-          return y13 = v9 !== l28 && p27.existsSync(l28) ? !p27.existsSync(v9) : Ct(l28, a27, p27), g17 && $t2.set(l28, y13), y13;
-        }, "isFsCaseSensitive"), { join: Mt } = L10.posix, N8 = { ts: [".ts", ".tsx", ".d.ts"], cts: [".cts", ".d.cts"], mts: [".mts", ".d.mts"] }, Ue2 = k9((a27) => {
-          const p27 = [...N8.ts], g17 = [...N8.cts], l28 = [...N8.mts];
+          if (g17 && $t.has(l28)) return $t.get(l28);
+          let y12;
+          const v8 = Ve(l28);
+          return y12 = v8 !== l28 && p27.existsSync(l28) ? !p27.existsSync(v8) : Ct(l28, a27, p27), g17 && $t.set(l28, y12), y12;
+        }, "isFsCaseSensitive"), { join: Mt } = L10.posix, N7 = { ts: [".ts", ".tsx", ".d.ts"], cts: [".cts", ".d.cts"], mts: [".mts", ".d.mts"] }, Ue = k8((a27) => {
+          const p27 = [...N7.ts], g17 = [...N7.cts], l28 = [...N7.mts];
           return a27 != null && a27.allowJs && (p27.push(".js", ".jsx"), g17.push(".cjs"), l28.push(".mjs")), [...p27, ...g17, ...l28];
-        }, "getSupportedExtensions"), be2 = k9((a27) => {
+        }, "getSupportedExtensions"), be = k8((a27) => {
           const p27 = [];
           if (!a27) return p27;
           const { outDir: g17, declarationDir: l28 } = a27;
           return g17 && p27.push(g17), l28 && p27.push(l28), p27;
-        }, "getDefaultExcludeSpec"), Me2 = k9((a27) => a27.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`), "escapeForRegexp"), Wt = `(?!(${["node_modules", "bower_components", "jspm_packages"].join("|")})(/|$))`, Tt = /(?:^|\/)[^.*?]+$/, je2 = "**/*", Rt = "[^/]", jt = "[^./]", Ce2 = process.platform === "win32", Fe2 = k9(({ config: a27, path: p27 }, g17 = et2()) => {
+        }, "getDefaultExcludeSpec"), Me = k8((a27) => a27.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`), "escapeForRegexp"), Wt = `(?!(${["node_modules", "bower_components", "jspm_packages"].join("|")})(/|$))`, Tt = /(?:^|\/)[^.*?]+$/, je = "**/*", Rt = "[^/]", jt = "[^./]", Ce = process.platform === "win32", Fe = k8(({ config: a27, path: p27 }, g17 = et()) => {
           if ("extends" in a27) throw new Error("tsconfig#extends must be resolved. Use getTsconfig or parseTsconfig to resolve it.");
           if (!L10.isAbsolute(p27)) throw new Error("The tsconfig path must be absolute");
-          Ce2 && (p27 = H4(p27));
-          const l28 = L10.dirname(p27), { files: y13, include: v9, exclude: d17, compilerOptions: C15 } = a27, S10 = k9((Q2) => L10.isAbsolute(Q2) ? Q2 : Mt(l28, Q2), "resolvePattern"), R10 = y13?.map(S10), W4 = Ue2(C15), $4 = g17 ? "" : "i", tt2 = (d17 || be2(C15)).map((Q2) => {
-            const rt2 = S10(Q2), kt2 = Me2(rt2).replaceAll(String.raw`\*\*/`, "(.+/)?").replaceAll(String.raw`\*`, `${Rt}*`).replaceAll(String.raw`\?`, Rt);
-            return new RegExp(`^${kt2}($|/)`, $4);
-          }), J3 = y13 || v9 ? v9 : [je2], Y = J3 ? J3.map((Q2) => {
-            let rt2 = S10(Q2);
-            Tt.test(rt2) && (rt2 = Mt(rt2, je2));
-            const kt2 = Me2(rt2).replaceAll(String.raw`/\*\*`, `(/${Wt}${jt}${Rt}*)*?`).replaceAll(/(\/)?\\\*/g, (Pt, E11) => {
-              const ht2 = `(${jt}|(\\.(?!min\\.js$))?)*`;
-              return E11 ? `/${Wt}${jt}${ht2}` : ht2;
-            }).replaceAll(/(\/)?\\\?/g, (Pt, E11) => E11 ? `/${Wt}${Rt}` : Rt);
-            return new RegExp(`^${kt2}$`, $4);
+          Ce && (p27 = H3(p27));
+          const l28 = L10.dirname(p27), { files: y12, include: v8, exclude: d17, compilerOptions: C14 } = a27, S9 = k8((Q) => L10.isAbsolute(Q) ? Q : Mt(l28, Q), "resolvePattern"), R9 = y12?.map(S9), W3 = Ue(C14), $3 = g17 ? "" : "i", tt = (d17 || be(C14)).map((Q) => {
+            const rt = S9(Q), kt = Me(rt).replaceAll(String.raw`\*\*/`, "(.+/)?").replaceAll(String.raw`\*`, `${Rt}*`).replaceAll(String.raw`\?`, Rt);
+            return new RegExp(`^${kt}($|/)`, $3);
+          }), J2 = y12 || v8 ? v8 : [je], Y = J2 ? J2.map((Q) => {
+            let rt = S9(Q);
+            Tt.test(rt) && (rt = Mt(rt, je));
+            const kt = Me(rt).replaceAll(String.raw`/\*\*`, `(/${Wt}${jt}${Rt}*)*?`).replaceAll(/(\/)?\\\*/g, (Pt, E12) => {
+              const ht = `(${jt}|(\\.(?!min\\.js$))?)*`;
+              return E12 ? `/${Wt}${jt}${ht}` : ht;
+            }).replaceAll(/(\/)?\\\?/g, (Pt, E12) => E12 ? `/${Wt}${Rt}` : Rt);
+            return new RegExp(`^${kt}$`, $3);
           }) : void 0;
-          return (Q2) => {
-            if (!L10.isAbsolute(Q2)) throw new Error("filePath must be absolute");
-            return Ce2 && (Q2 = H4(Q2)), R10 != null && R10.includes(Q2) || W4.some((rt2) => Q2.endsWith(rt2)) && !tt2.some((rt2) => rt2.test(Q2)) && Y && Y.some((rt2) => rt2.test(Q2)) ? a27 : void 0;
+          return (Q) => {
+            if (!L10.isAbsolute(Q)) throw new Error("filePath must be absolute");
+            return Ce && (Q = H3(Q)), R9 != null && R9.includes(Q) || W3.some((rt) => Q.endsWith(rt)) && !tt.some((rt) => rt.test(Q)) && Y && Y.some((rt) => rt.test(Q)) ? a27 : void 0;
           };
-        }, "createFilesMatcher"), he2 = k9((a27, p27, g17) => {
+        }, "createFilesMatcher"), he = k8((a27, p27, g17) => {
           const l28 = L10.resolve(a27);
-          let y13 = H4(a27);
+          let y12 = H3(a27);
           for (; ; ) {
-            const v9 = O8(y13, p27, g17);
-            if (!v9) return;
-            const d17 = L10.resolve(v9), C15 = De2(d17, g17), S10 = { path: H4(d17), config: C15 };
-            if (Fe2(S10)(l28)) return S10;
-            const R10 = L10.dirname(v9), W4 = L10.dirname(R10);
-            if (W4 === R10) return;
-            y13 = W4;
+            const v8 = O7(y12, p27, g17);
+            if (!v8) return;
+            const d17 = L10.resolve(v8), C14 = De(d17, g17), S9 = { path: H3(d17), config: C14 };
+            if (Fe(S9)(l28)) return S9;
+            const R9 = L10.dirname(v8), W3 = L10.dirname(R9);
+            if (W3 === R9) return;
+            y12 = W3;
           }
-        }, "findConfigApplicable"), ke2 = k9((a27 = process.cwd(), p27 = "tsconfig.json", g17 = /* @__PURE__ */ new Map(), l28 = false) => {
-          var y13;
-          return l28 ? (y13 = he2(a27, p27, g17)) == null ? void 0 : y13.path : O8(H4(a27), p27, g17);
-        }, "findTsconfig"), oi = k9((a27 = process.cwd(), p27 = "tsconfig.json", g17 = /* @__PURE__ */ new Map(), l28 = false) => {
-          var y13;
+        }, "findConfigApplicable"), ke = k8((a27 = process.cwd(), p27 = "tsconfig.json", g17 = /* @__PURE__ */ new Map(), l28 = false) => {
+          var y12;
+          return l28 ? (y12 = he(a27, p27, g17)) == null ? void 0 : y12.path : O7(H3(a27), p27, g17);
+        }, "findTsconfig"), oi = k8((a27 = process.cwd(), p27 = "tsconfig.json", g17 = /* @__PURE__ */ new Map(), l28 = false) => {
+          var y12;
           if (!l28) {
-            const v9 = ke2(a27, p27, g17);
-            return v9 ? { path: v9, config: De2(v9, g17) } : null;
+            const v8 = ke(a27, p27, g17);
+            return v8 ? { path: v8, config: De(v8, g17) } : null;
           }
-          return (y13 = he2(a27, p27, g17)) != null ? y13 : null;
-        }, "getTsconfig"), ci = /\*/g, we = k9((a27, p27) => {
+          return (y12 = he(a27, p27, g17)) != null ? y12 : null;
+        }, "getTsconfig"), ci = /\*/g, we = k8((a27, p27) => {
           const g17 = a27.match(ci);
           if (g17 && g17.length > 1) throw new Error(p27);
-        }, "assertStarCount"), Be2 = k9((a27) => {
+        }, "assertStarCount"), Be = k8((a27) => {
           if (a27.includes("*")) {
             const [p27, g17] = a27.split("*");
             return { prefix: p27, suffix: g17 };
           }
           return a27;
-        }, "parsePattern"), $e2 = k9(({ prefix: a27, suffix: p27 }, g17) => g17.startsWith(a27) && g17.endsWith(p27), "isPatternMatch"), We2 = k9((a27, p27, g17) => Object.entries(a27).map(([l28, y13]) => (we(l28, `Pattern '${l28}' can have at most one '*' character.`), { pattern: Be2(l28), substitutions: y13.map((v9) => {
-          if (we(v9, `Substitution '${v9}' in pattern '${l28}' can have at most one '*' character.`), !p27 && !A17.test(v9) && !L10.isAbsolute(v9)) throw new Error("Non-relative paths are not allowed when 'baseUrl' is not set. Did you forget a leading './'?");
-          return L10.resolve(g17, v9);
-        }) })), "parsePaths"), qe2 = k9((a27) => {
+        }, "parsePattern"), $e = k8(({ prefix: a27, suffix: p27 }, g17) => g17.startsWith(a27) && g17.endsWith(p27), "isPatternMatch"), We = k8((a27, p27, g17) => Object.entries(a27).map(([l28, y12]) => (we(l28, `Pattern '${l28}' can have at most one '*' character.`), { pattern: Be(l28), substitutions: y12.map((v8) => {
+          if (we(v8, `Substitution '${v8}' in pattern '${l28}' can have at most one '*' character.`), !p27 && !A16.test(v8) && !L10.isAbsolute(v8)) throw new Error("Non-relative paths are not allowed when 'baseUrl' is not set. Did you forget a leading './'?");
+          return L10.resolve(g17, v8);
+        }) })), "parsePaths"), qe = k8((a27) => {
           const { compilerOptions: p27 } = a27.config;
           if (!p27) return null;
           const { baseUrl: g17, paths: l28 } = p27;
           if (!g17 && !l28) return null;
-          const y13 = Ut in p27 && p27[Ut], v9 = L10.resolve(L10.dirname(a27.path), g17 || y13 || "."), d17 = l28 ? We2(l28, g17, v9) : [];
-          return (C15) => {
-            if (A17.test(C15)) return [];
-            const S10 = [];
-            for (const tt2 of d17) {
-              if (tt2.pattern === C15) return tt2.substitutions.map(H4);
-              typeof tt2.pattern != "string" && S10.push(tt2);
+          const y12 = Ut in p27 && p27[Ut], v8 = L10.resolve(L10.dirname(a27.path), g17 || y12 || "."), d17 = l28 ? We(l28, g17, v8) : [];
+          return (C14) => {
+            if (A16.test(C14)) return [];
+            const S9 = [];
+            for (const tt of d17) {
+              if (tt.pattern === C14) return tt.substitutions.map(H3);
+              typeof tt.pattern != "string" && S9.push(tt);
             }
-            let R10, W4 = -1;
-            for (const tt2 of S10) $e2(tt2.pattern, C15) && tt2.pattern.prefix.length > W4 && (W4 = tt2.pattern.prefix.length, R10 = tt2);
-            if (!R10) return g17 ? [H4(L10.join(v9, C15))] : [];
-            const $4 = C15.slice(R10.pattern.prefix.length, C15.length - R10.pattern.suffix.length);
-            return R10.substitutions.map((tt2) => H4(tt2.replace("*", $4)));
+            let R9, W3 = -1;
+            for (const tt of S9) $e(tt.pattern, C14) && tt.pattern.prefix.length > W3 && (W3 = tt.pattern.prefix.length, R9 = tt);
+            if (!R9) return g17 ? [H3(L10.join(v8, C14))] : [];
+            const $3 = C14.slice(R9.pattern.prefix.length, C14.length - R9.pattern.suffix.length);
+            return R9.substitutions.map((tt) => H3(tt.replace("*", $3)));
           };
         }, "createPathsMatcher");
-        X2.createPathsMatcher = qe2, X2.getTsconfig = oi;
-      }, "./node_modules/.pnpm/resolve-pkg-maps@1.0.0/node_modules/resolve-pkg-maps/dist/index.cjs"(B8, X2) {
+        X.createPathsMatcher = qe, X.getTsconfig = oi;
+      }, "./node_modules/.pnpm/resolve-pkg-maps@1.0.0/node_modules/resolve-pkg-maps/dist/index.cjs"(B7, X) {
         "use strict";
-        Object.defineProperty(X2, "__esModule", { value: true });
-        const at2 = (P7) => P7 !== null && typeof P7 == "object", xt2 = (P7, O8) => Object.assign(new Error(`[${P7}]: ${O8}`), { code: P7 }), k9 = "ERR_INVALID_PACKAGE_CONFIG", L10 = "ERR_INVALID_PACKAGE_TARGET", se2 = /^\d+$/, re2 = /^(\.{1,2}|node_modules)$/i, xe2 = /\/|\\/;
+        Object.defineProperty(X, "__esModule", { value: true });
+        const at = (P6) => P6 !== null && typeof P6 == "object", xt = (P6, O7) => Object.assign(new Error(`[${P6}]: ${O7}`), { code: P6 }), k8 = "ERR_INVALID_PACKAGE_CONFIG", L10 = "ERR_INVALID_PACKAGE_TARGET", se = /^\d+$/, re = /^(\.{1,2}|node_modules)$/i, xe = /\/|\\/;
         var Kt, Ot = ((Kt = Ot || {}).Export = "exports", Kt.Import = "imports", Kt);
-        const pt2 = (P7, O8, A17, n8, z5) => {
-          if (O8 == null) return [];
-          if (typeof O8 == "string") {
-            const [it2, ...ot2] = O8.split(xe2);
-            if (it2 === ".." || ot2.some((ut2) => re2.test(ut2))) throw xt2(L10, `Invalid "${P7}" target "${O8}" defined in the package config`);
-            return [z5 ? O8.replace(/\*/g, z5) : O8];
+        const pt = (P6, O7, A16, n8, z4) => {
+          if (O7 == null) return [];
+          if (typeof O7 == "string") {
+            const [it, ...ot] = O7.split(xe);
+            if (it === ".." || ot.some((ut) => re.test(ut))) throw xt(L10, `Invalid "${P6}" target "${O7}" defined in the package config`);
+            return [z4 ? O7.replace(/\*/g, z4) : O7];
           }
-          if (Array.isArray(O8)) return O8.flatMap((it2) => pt2(P7, it2, A17, n8, z5));
-          if (at2(O8)) {
-            for (const it2 of Object.keys(O8)) {
-              if (se2.test(it2)) throw xt2(k9, "Cannot contain numeric property keys");
-              if (it2 === "default" || n8.includes(it2)) return pt2(P7, O8[it2], A17, n8, z5);
+          if (Array.isArray(O7)) return O7.flatMap((it) => pt(P6, it, A16, n8, z4));
+          if (at(O7)) {
+            for (const it of Object.keys(O7)) {
+              if (se.test(it)) throw xt(k8, "Cannot contain numeric property keys");
+              if (it === "default" || n8.includes(it)) return pt(P6, O7[it], A16, n8, z4);
             }
             return [];
           }
-          throw xt2(L10, `Invalid "${P7}" target "${O8}"`);
-        }, H4 = "*", M7 = (P7, O8) => {
-          const A17 = P7.indexOf(H4), n8 = O8.indexOf(H4);
-          return A17 === n8 ? O8.length > P7.length : n8 > A17;
+          throw xt(L10, `Invalid "${P6}" target "${O7}"`);
+        }, H3 = "*", M6 = (P6, O7) => {
+          const A16 = P6.indexOf(H3), n8 = O7.indexOf(H3);
+          return A16 === n8 ? O7.length > P6.length : n8 > A16;
         };
-        function Z2(P7, O8) {
-          if (!O8.includes(H4) && P7.hasOwnProperty(O8)) return [O8];
-          let A17, n8;
-          for (const z5 of Object.keys(P7)) if (z5.includes(H4)) {
-            const [it2, ot2, ut2] = z5.split(H4);
-            if (ut2 === void 0 && O8.startsWith(it2) && O8.endsWith(ot2)) {
-              const It = O8.slice(it2.length, -ot2.length || void 0);
-              It && (!A17 || M7(A17, z5)) && (A17 = z5, n8 = It);
+        function Z(P6, O7) {
+          if (!O7.includes(H3) && P6.hasOwnProperty(O7)) return [O7];
+          let A16, n8;
+          for (const z4 of Object.keys(P6)) if (z4.includes(H3)) {
+            const [it, ot, ut] = z4.split(H3);
+            if (ut === void 0 && O7.startsWith(it) && O7.endsWith(ot)) {
+              const It = O7.slice(it.length, -ot.length || void 0);
+              It && (!A16 || M6(A16, z4)) && (A16 = z4, n8 = It);
             }
           }
-          return [A17, n8];
+          return [A16, n8];
         }
-        const mt2 = /^\w+:/;
-        X2.resolveExports = (P7, O8, A17) => {
-          if (!P7) throw new Error('"exports" is required');
-          O8 = O8 === "" ? "." : `./${O8}`, (typeof P7 == "string" || Array.isArray(P7) || at2(P7) && ((ot2) => Object.keys(ot2).reduce((ut2, It) => {
-            const u21 = It === "" || It[0] !== ".";
-            if (ut2 === void 0 || ut2 === u21) return u21;
-            throw xt2(k9, '"exports" cannot contain some keys starting with "." and some not');
-          }, void 0))(P7)) && (P7 = { ".": P7 });
-          const [n8, z5] = Z2(P7, O8), it2 = pt2(Ot.Export, P7[n8], O8, A17, z5);
-          if (it2.length === 0) throw xt2("ERR_PACKAGE_PATH_NOT_EXPORTED", O8 === "." ? 'No "exports" main defined' : `Package subpath '${O8}' is not defined by "exports"`);
-          for (const ot2 of it2) if (!ot2.startsWith("./") && !mt2.test(ot2)) throw xt2(L10, `Invalid "exports" target "${ot2}" defined in the package config`);
-          return it2;
-        }, X2.resolveImports = (P7, O8, A17) => {
-          if (!P7) throw new Error('"imports" is required');
-          const [n8, z5] = Z2(P7, O8), it2 = pt2(Ot.Import, P7[n8], O8, A17, z5);
-          if (it2.length === 0) throw xt2("ERR_PACKAGE_IMPORT_NOT_DEFINED", `Package import specifier "${O8}" is not defined in package`);
-          return it2;
+        const mt = /^\w+:/;
+        X.resolveExports = (P6, O7, A16) => {
+          if (!P6) throw new Error('"exports" is required');
+          O7 = O7 === "" ? "." : `./${O7}`, (typeof P6 == "string" || Array.isArray(P6) || at(P6) && ((ot) => Object.keys(ot).reduce((ut, It) => {
+            const u20 = It === "" || It[0] !== ".";
+            if (ut === void 0 || ut === u20) return u20;
+            throw xt(k8, '"exports" cannot contain some keys starting with "." and some not');
+          }, void 0))(P6)) && (P6 = { ".": P6 });
+          const [n8, z4] = Z(P6, O7), it = pt(Ot.Export, P6[n8], O7, A16, z4);
+          if (it.length === 0) throw xt("ERR_PACKAGE_PATH_NOT_EXPORTED", O7 === "." ? 'No "exports" main defined' : `Package subpath '${O7}' is not defined by "exports"`);
+          for (const ot of it) if (!ot.startsWith("./") && !mt.test(ot)) throw xt(L10, `Invalid "exports" target "${ot}" defined in the package config`);
+          return it;
+        }, X.resolveImports = (P6, O7, A16) => {
+          if (!P6) throw new Error('"imports" is required');
+          const [n8, z4] = Z(P6, O7), it = pt(Ot.Import, P6[n8], O7, A16, z4);
+          if (it.length === 0) throw xt("ERR_PACKAGE_IMPORT_NOT_DEFINED", `Package import specifier "${O7}" is not defined in package`);
+          return it;
         };
       } }, Si = {};
-      function Et(B8) {
-        var X2 = Si[B8];
-        if (X2 !== void 0) return X2.exports;
-        var at2 = Si[B8] = { exports: {} };
-        return _s[B8](at2, at2.exports, Et), at2.exports;
+      function Et(B7) {
+        var X = Si[B7];
+        if (X !== void 0) return X.exports;
+        var at = Si[B7] = { exports: {} };
+        return _s[B7](at, at.exports, Et), at.exports;
       }
-      Et.n = (B8) => {
-        var X2 = B8 && B8.__esModule ? () => B8.default : () => B8;
-        return Et.d(X2, { a: X2 }), X2;
-      }, Et.d = (B8, X2) => {
-        for (var at2 in X2) Et.o(X2, at2) && !Et.o(B8, at2) && Object.defineProperty(B8, at2, { enumerable: true, get: X2[at2] });
-      }, Et.o = (B8, X2) => Object.prototype.hasOwnProperty.call(B8, X2);
+      Et.n = (B7) => {
+        var X = B7 && B7.__esModule ? () => B7.default : () => B7;
+        return Et.d(X, { a: X }), X;
+      }, Et.d = (B7, X) => {
+        for (var at in X) Et.o(X, at) && !Et.o(B7, at) && Object.defineProperty(B7, at, { enumerable: true, get: X[at] });
+      }, Et.o = (B7, X) => Object.prototype.hasOwnProperty.call(B7, X);
       var Ii = {};
       (() => {
         "use strict";
         Et.d(Ii, { default: () => fs });
-        const B8 = __require("node:os");
-        var X2 = [509, 0, 227, 0, 150, 4, 294, 9, 1368, 2, 2, 1, 6, 3, 41, 2, 5, 0, 166, 1, 574, 3, 9, 9, 7, 9, 32, 4, 318, 1, 78, 5, 71, 10, 50, 3, 123, 2, 54, 14, 32, 10, 3, 1, 11, 3, 46, 10, 8, 0, 46, 9, 7, 2, 37, 13, 2, 9, 6, 1, 45, 0, 13, 2, 49, 13, 9, 3, 2, 11, 83, 11, 7, 0, 3, 0, 158, 11, 6, 9, 7, 3, 56, 1, 2, 6, 3, 1, 3, 2, 10, 0, 11, 1, 3, 6, 4, 4, 68, 8, 2, 0, 3, 0, 2, 3, 2, 4, 2, 0, 15, 1, 83, 17, 10, 9, 5, 0, 82, 19, 13, 9, 214, 6, 3, 8, 28, 1, 83, 16, 16, 9, 82, 12, 9, 9, 7, 19, 58, 14, 5, 9, 243, 14, 166, 9, 71, 5, 2, 1, 3, 3, 2, 0, 2, 1, 13, 9, 120, 6, 3, 6, 4, 0, 29, 9, 41, 6, 2, 3, 9, 0, 10, 10, 47, 15, 199, 7, 137, 9, 54, 7, 2, 7, 17, 9, 57, 21, 2, 13, 123, 5, 4, 0, 2, 1, 2, 6, 2, 0, 9, 9, 49, 4, 2, 1, 2, 4, 9, 9, 55, 9, 266, 3, 10, 1, 2, 0, 49, 6, 4, 4, 14, 10, 5350, 0, 7, 14, 11465, 27, 2343, 9, 87, 9, 39, 4, 60, 6, 26, 9, 535, 9, 470, 0, 2, 54, 8, 3, 82, 0, 12, 1, 19628, 1, 4178, 9, 519, 45, 3, 22, 543, 4, 4, 5, 9, 7, 3, 6, 31, 3, 149, 2, 1418, 49, 513, 54, 5, 49, 9, 0, 15, 0, 23, 4, 2, 14, 1361, 6, 2, 16, 3, 6, 2, 1, 2, 4, 101, 0, 161, 6, 10, 9, 357, 0, 62, 13, 499, 13, 245, 1, 2, 9, 233, 0, 3, 0, 8, 1, 6, 0, 475, 6, 110, 6, 6, 9, 4759, 9, 787719, 239], at2 = [0, 11, 2, 25, 2, 18, 2, 1, 2, 14, 3, 13, 35, 122, 70, 52, 268, 28, 4, 48, 48, 31, 14, 29, 6, 37, 11, 29, 3, 35, 5, 7, 2, 4, 43, 157, 19, 35, 5, 35, 5, 39, 9, 51, 13, 10, 2, 14, 2, 6, 2, 1, 2, 10, 2, 14, 2, 6, 2, 1, 4, 51, 13, 310, 10, 21, 11, 7, 25, 5, 2, 41, 2, 8, 70, 5, 3, 0, 2, 43, 2, 1, 4, 0, 3, 22, 11, 22, 10, 30, 66, 18, 2, 1, 11, 21, 11, 25, 7, 25, 39, 55, 7, 1, 65, 0, 16, 3, 2, 2, 2, 28, 43, 28, 4, 28, 36, 7, 2, 27, 28, 53, 11, 21, 11, 18, 14, 17, 111, 72, 56, 50, 14, 50, 14, 35, 39, 27, 10, 22, 251, 41, 7, 1, 17, 5, 57, 28, 11, 0, 9, 21, 43, 17, 47, 20, 28, 22, 13, 52, 58, 1, 3, 0, 14, 44, 33, 24, 27, 35, 30, 0, 3, 0, 9, 34, 4, 0, 13, 47, 15, 3, 22, 0, 2, 0, 36, 17, 2, 24, 20, 1, 64, 6, 2, 0, 2, 3, 2, 14, 2, 9, 8, 46, 39, 7, 3, 1, 3, 21, 2, 6, 2, 1, 2, 4, 4, 0, 19, 0, 13, 4, 31, 9, 2, 0, 3, 0, 2, 37, 2, 0, 26, 0, 2, 0, 45, 52, 19, 3, 21, 2, 31, 47, 21, 1, 2, 0, 185, 46, 42, 3, 37, 47, 21, 0, 60, 42, 14, 0, 72, 26, 38, 6, 186, 43, 117, 63, 32, 7, 3, 0, 3, 7, 2, 1, 2, 23, 16, 0, 2, 0, 95, 7, 3, 38, 17, 0, 2, 0, 29, 0, 11, 39, 8, 0, 22, 0, 12, 45, 20, 0, 19, 72, 200, 32, 32, 8, 2, 36, 18, 0, 50, 29, 113, 6, 2, 1, 2, 37, 22, 0, 26, 5, 2, 1, 2, 31, 15, 0, 24, 43, 261, 18, 16, 0, 2, 12, 2, 33, 125, 0, 80, 921, 103, 110, 18, 195, 2637, 96, 16, 1071, 18, 5, 26, 3994, 6, 582, 6842, 29, 1763, 568, 8, 30, 18, 78, 18, 29, 19, 47, 17, 3, 32, 20, 6, 18, 433, 44, 212, 63, 33, 24, 3, 24, 45, 74, 6, 0, 67, 12, 65, 1, 2, 0, 15, 4, 10, 7381, 42, 31, 98, 114, 8702, 3, 2, 6, 2, 1, 2, 290, 16, 0, 30, 2, 3, 0, 15, 3, 9, 395, 2309, 106, 6, 12, 4, 8, 8, 9, 5991, 84, 2, 70, 2, 1, 3, 0, 3, 1, 3, 3, 2, 11, 2, 0, 2, 6, 2, 64, 2, 3, 3, 7, 2, 6, 2, 27, 2, 3, 2, 4, 2, 0, 4, 6, 2, 339, 3, 24, 2, 24, 2, 30, 2, 24, 2, 30, 2, 24, 2, 30, 2, 24, 2, 30, 2, 24, 2, 7, 1845, 30, 7, 5, 262, 61, 147, 44, 11, 6, 17, 0, 322, 29, 19, 43, 485, 27, 229, 29, 3, 0, 208, 30, 2, 2, 2, 1, 2, 6, 3, 4, 10, 1, 225, 6, 2, 3, 2, 1, 2, 14, 2, 196, 60, 67, 8, 0, 1205, 3, 2, 26, 2, 1, 2, 0, 3, 0, 2, 9, 2, 3, 2, 0, 2, 0, 7, 0, 5, 0, 2, 0, 2, 0, 2, 2, 2, 1, 2, 0, 3, 0, 2, 0, 2, 0, 2, 0, 2, 0, 2, 1, 2, 0, 3, 3, 2, 6, 2, 3, 2, 3, 2, 0, 2, 9, 2, 16, 6, 2, 2, 4, 2, 16, 4421, 42719, 33, 4381, 3, 5773, 3, 7472, 16, 621, 2467, 541, 1507, 4938, 6, 8489], xt2 = "\xAA\xB5\xBA\xC0-\xD6\xD8-\xF6\xF8-\u02C1\u02C6-\u02D1\u02E0-\u02E4\u02EC\u02EE\u0370-\u0374\u0376\u0377\u037A-\u037D\u037F\u0386\u0388-\u038A\u038C\u038E-\u03A1\u03A3-\u03F5\u03F7-\u0481\u048A-\u052F\u0531-\u0556\u0559\u0560-\u0588\u05D0-\u05EA\u05EF-\u05F2\u0620-\u064A\u066E\u066F\u0671-\u06D3\u06D5\u06E5\u06E6\u06EE\u06EF\u06FA-\u06FC\u06FF\u0710\u0712-\u072F\u074D-\u07A5\u07B1\u07CA-\u07EA\u07F4\u07F5\u07FA\u0800-\u0815\u081A\u0824\u0828\u0840-\u0858\u0860-\u086A\u0870-\u0887\u0889-\u088F\u08A0-\u08C9\u0904-\u0939\u093D\u0950\u0958-\u0961\u0971-\u0980\u0985-\u098C\u098F\u0990\u0993-\u09A8\u09AA-\u09B0\u09B2\u09B6-\u09B9\u09BD\u09CE\u09DC\u09DD\u09DF-\u09E1\u09F0\u09F1\u09FC\u0A05-\u0A0A\u0A0F\u0A10\u0A13-\u0A28\u0A2A-\u0A30\u0A32\u0A33\u0A35\u0A36\u0A38\u0A39\u0A59-\u0A5C\u0A5E\u0A72-\u0A74\u0A85-\u0A8D\u0A8F-\u0A91\u0A93-\u0AA8\u0AAA-\u0AB0\u0AB2\u0AB3\u0AB5-\u0AB9\u0ABD\u0AD0\u0AE0\u0AE1\u0AF9\u0B05-\u0B0C\u0B0F\u0B10\u0B13-\u0B28\u0B2A-\u0B30\u0B32\u0B33\u0B35-\u0B39\u0B3D\u0B5C\u0B5D\u0B5F-\u0B61\u0B71\u0B83\u0B85-\u0B8A\u0B8E-\u0B90\u0B92-\u0B95\u0B99\u0B9A\u0B9C\u0B9E\u0B9F\u0BA3\u0BA4\u0BA8-\u0BAA\u0BAE-\u0BB9\u0BD0\u0C05-\u0C0C\u0C0E-\u0C10\u0C12-\u0C28\u0C2A-\u0C39\u0C3D\u0C58-\u0C5A\u0C5C\u0C5D\u0C60\u0C61\u0C80\u0C85-\u0C8C\u0C8E-\u0C90\u0C92-\u0CA8\u0CAA-\u0CB3\u0CB5-\u0CB9\u0CBD\u0CDC-\u0CDE\u0CE0\u0CE1\u0CF1\u0CF2\u0D04-\u0D0C\u0D0E-\u0D10\u0D12-\u0D3A\u0D3D\u0D4E\u0D54-\u0D56\u0D5F-\u0D61\u0D7A-\u0D7F\u0D85-\u0D96\u0D9A-\u0DB1\u0DB3-\u0DBB\u0DBD\u0DC0-\u0DC6\u0E01-\u0E30\u0E32\u0E33\u0E40-\u0E46\u0E81\u0E82\u0E84\u0E86-\u0E8A\u0E8C-\u0EA3\u0EA5\u0EA7-\u0EB0\u0EB2\u0EB3\u0EBD\u0EC0-\u0EC4\u0EC6\u0EDC-\u0EDF\u0F00\u0F40-\u0F47\u0F49-\u0F6C\u0F88-\u0F8C\u1000-\u102A\u103F\u1050-\u1055\u105A-\u105D\u1061\u1065\u1066\u106E-\u1070\u1075-\u1081\u108E\u10A0-\u10C5\u10C7\u10CD\u10D0-\u10FA\u10FC-\u1248\u124A-\u124D\u1250-\u1256\u1258\u125A-\u125D\u1260-\u1288\u128A-\u128D\u1290-\u12B0\u12B2-\u12B5\u12B8-\u12BE\u12C0\u12C2-\u12C5\u12C8-\u12D6\u12D8-\u1310\u1312-\u1315\u1318-\u135A\u1380-\u138F\u13A0-\u13F5\u13F8-\u13FD\u1401-\u166C\u166F-\u167F\u1681-\u169A\u16A0-\u16EA\u16EE-\u16F8\u1700-\u1711\u171F-\u1731\u1740-\u1751\u1760-\u176C\u176E-\u1770\u1780-\u17B3\u17D7\u17DC\u1820-\u1878\u1880-\u18A8\u18AA\u18B0-\u18F5\u1900-\u191E\u1950-\u196D\u1970-\u1974\u1980-\u19AB\u19B0-\u19C9\u1A00-\u1A16\u1A20-\u1A54\u1AA7\u1B05-\u1B33\u1B45-\u1B4C\u1B83-\u1BA0\u1BAE\u1BAF\u1BBA-\u1BE5\u1C00-\u1C23\u1C4D-\u1C4F\u1C5A-\u1C7D\u1C80-\u1C8A\u1C90-\u1CBA\u1CBD-\u1CBF\u1CE9-\u1CEC\u1CEE-\u1CF3\u1CF5\u1CF6\u1CFA\u1D00-\u1DBF\u1E00-\u1F15\u1F18-\u1F1D\u1F20-\u1F45\u1F48-\u1F4D\u1F50-\u1F57\u1F59\u1F5B\u1F5D\u1F5F-\u1F7D\u1F80-\u1FB4\u1FB6-\u1FBC\u1FBE\u1FC2-\u1FC4\u1FC6-\u1FCC\u1FD0-\u1FD3\u1FD6-\u1FDB\u1FE0-\u1FEC\u1FF2-\u1FF4\u1FF6-\u1FFC\u2071\u207F\u2090-\u209C\u2102\u2107\u210A-\u2113\u2115\u2118-\u211D\u2124\u2126\u2128\u212A-\u2139\u213C-\u213F\u2145-\u2149\u214E\u2160-\u2188\u2C00-\u2CE4\u2CEB-\u2CEE\u2CF2\u2CF3\u2D00-\u2D25\u2D27\u2D2D\u2D30-\u2D67\u2D6F\u2D80-\u2D96\u2DA0-\u2DA6\u2DA8-\u2DAE\u2DB0-\u2DB6\u2DB8-\u2DBE\u2DC0-\u2DC6\u2DC8-\u2DCE\u2DD0-\u2DD6\u2DD8-\u2DDE\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303C\u3041-\u3096\u309B-\u309F\u30A1-\u30FA\u30FC-\u30FF\u3105-\u312F\u3131-\u318E\u31A0-\u31BF\u31F0-\u31FF\u3400-\u4DBF\u4E00-\uA48C\uA4D0-\uA4FD\uA500-\uA60C\uA610-\uA61F\uA62A\uA62B\uA640-\uA66E\uA67F-\uA69D\uA6A0-\uA6EF\uA717-\uA71F\uA722-\uA788\uA78B-\uA7DC\uA7F1-\uA801\uA803-\uA805\uA807-\uA80A\uA80C-\uA822\uA840-\uA873\uA882-\uA8B3\uA8F2-\uA8F7\uA8FB\uA8FD\uA8FE\uA90A-\uA925\uA930-\uA946\uA960-\uA97C\uA984-\uA9B2\uA9CF\uA9E0-\uA9E4\uA9E6-\uA9EF\uA9FA-\uA9FE\uAA00-\uAA28\uAA40-\uAA42\uAA44-\uAA4B\uAA60-\uAA76\uAA7A\uAA7E-\uAAAF\uAAB1\uAAB5\uAAB6\uAAB9-\uAABD\uAAC0\uAAC2\uAADB-\uAADD\uAAE0-\uAAEA\uAAF2-\uAAF4\uAB01-\uAB06\uAB09-\uAB0E\uAB11-\uAB16\uAB20-\uAB26\uAB28-\uAB2E\uAB30-\uAB5A\uAB5C-\uAB69\uAB70-\uABE2\uAC00-\uD7A3\uD7B0-\uD7C6\uD7CB-\uD7FB\uF900-\uFA6D\uFA70-\uFAD9\uFB00-\uFB06\uFB13-\uFB17\uFB1D\uFB1F-\uFB28\uFB2A-\uFB36\uFB38-\uFB3C\uFB3E\uFB40\uFB41\uFB43\uFB44\uFB46-\uFBB1\uFBD3-\uFD3D\uFD50-\uFD8F\uFD92-\uFDC7\uFDF0-\uFDFB\uFE70-\uFE74\uFE76-\uFEFC\uFF21-\uFF3A\uFF41-\uFF5A\uFF66-\uFFBE\uFFC2-\uFFC7\uFFCA-\uFFCF\uFFD2-\uFFD7\uFFDA-\uFFDC", k9 = { 3: "abstract boolean byte char class double enum export extends final float goto implements import int interface long native package private protected public short static super synchronized throws transient volatile", 5: "class enum extends super const export import", 6: "enum", strict: "implements interface let package private protected public static yield", strictBind: "eval arguments" }, L10 = "break case catch continue debugger default do else finally for function if return switch throw try var while with null true false instanceof typeof void delete new in this", se2 = { 5: L10, "5module": L10 + " export import", 6: L10 + " const class extends export import super" }, re2 = /^in(stanceof)?$/, xe2 = new RegExp("[" + xt2 + "]"), Kt = new RegExp("[" + xt2 + "\u200C\u200D\xB7\u0300-\u036F\u0387\u0483-\u0487\u0591-\u05BD\u05BF\u05C1\u05C2\u05C4\u05C5\u05C7\u0610-\u061A\u064B-\u0669\u0670\u06D6-\u06DC\u06DF-\u06E4\u06E7\u06E8\u06EA-\u06ED\u06F0-\u06F9\u0711\u0730-\u074A\u07A6-\u07B0\u07C0-\u07C9\u07EB-\u07F3\u07FD\u0816-\u0819\u081B-\u0823\u0825-\u0827\u0829-\u082D\u0859-\u085B\u0897-\u089F\u08CA-\u08E1\u08E3-\u0903\u093A-\u093C\u093E-\u094F\u0951-\u0957\u0962\u0963\u0966-\u096F\u0981-\u0983\u09BC\u09BE-\u09C4\u09C7\u09C8\u09CB-\u09CD\u09D7\u09E2\u09E3\u09E6-\u09EF\u09FE\u0A01-\u0A03\u0A3C\u0A3E-\u0A42\u0A47\u0A48\u0A4B-\u0A4D\u0A51\u0A66-\u0A71\u0A75\u0A81-\u0A83\u0ABC\u0ABE-\u0AC5\u0AC7-\u0AC9\u0ACB-\u0ACD\u0AE2\u0AE3\u0AE6-\u0AEF\u0AFA-\u0AFF\u0B01-\u0B03\u0B3C\u0B3E-\u0B44\u0B47\u0B48\u0B4B-\u0B4D\u0B55-\u0B57\u0B62\u0B63\u0B66-\u0B6F\u0B82\u0BBE-\u0BC2\u0BC6-\u0BC8\u0BCA-\u0BCD\u0BD7\u0BE6-\u0BEF\u0C00-\u0C04\u0C3C\u0C3E-\u0C44\u0C46-\u0C48\u0C4A-\u0C4D\u0C55\u0C56\u0C62\u0C63\u0C66-\u0C6F\u0C81-\u0C83\u0CBC\u0CBE-\u0CC4\u0CC6-\u0CC8\u0CCA-\u0CCD\u0CD5\u0CD6\u0CE2\u0CE3\u0CE6-\u0CEF\u0CF3\u0D00-\u0D03\u0D3B\u0D3C\u0D3E-\u0D44\u0D46-\u0D48\u0D4A-\u0D4D\u0D57\u0D62\u0D63\u0D66-\u0D6F\u0D81-\u0D83\u0DCA\u0DCF-\u0DD4\u0DD6\u0DD8-\u0DDF\u0DE6-\u0DEF\u0DF2\u0DF3\u0E31\u0E34-\u0E3A\u0E47-\u0E4E\u0E50-\u0E59\u0EB1\u0EB4-\u0EBC\u0EC8-\u0ECE\u0ED0-\u0ED9\u0F18\u0F19\u0F20-\u0F29\u0F35\u0F37\u0F39\u0F3E\u0F3F\u0F71-\u0F84\u0F86\u0F87\u0F8D-\u0F97\u0F99-\u0FBC\u0FC6\u102B-\u103E\u1040-\u1049\u1056-\u1059\u105E-\u1060\u1062-\u1064\u1067-\u106D\u1071-\u1074\u1082-\u108D\u108F-\u109D\u135D-\u135F\u1369-\u1371\u1712-\u1715\u1732-\u1734\u1752\u1753\u1772\u1773\u17B4-\u17D3\u17DD\u17E0-\u17E9\u180B-\u180D\u180F-\u1819\u18A9\u1920-\u192B\u1930-\u193B\u1946-\u194F\u19D0-\u19DA\u1A17-\u1A1B\u1A55-\u1A5E\u1A60-\u1A7C\u1A7F-\u1A89\u1A90-\u1A99\u1AB0-\u1ABD\u1ABF-\u1ADD\u1AE0-\u1AEB\u1B00-\u1B04\u1B34-\u1B44\u1B50-\u1B59\u1B6B-\u1B73\u1B80-\u1B82\u1BA1-\u1BAD\u1BB0-\u1BB9\u1BE6-\u1BF3\u1C24-\u1C37\u1C40-\u1C49\u1C50-\u1C59\u1CD0-\u1CD2\u1CD4-\u1CE8\u1CED\u1CF4\u1CF7-\u1CF9\u1DC0-\u1DFF\u200C\u200D\u203F\u2040\u2054\u20D0-\u20DC\u20E1\u20E5-\u20F0\u2CEF-\u2CF1\u2D7F\u2DE0-\u2DFF\u302A-\u302F\u3099\u309A\u30FB\uA620-\uA629\uA66F\uA674-\uA67D\uA69E\uA69F\uA6F0\uA6F1\uA802\uA806\uA80B\uA823-\uA827\uA82C\uA880\uA881\uA8B4-\uA8C5\uA8D0-\uA8D9\uA8E0-\uA8F1\uA8FF-\uA909\uA926-\uA92D\uA947-\uA953\uA980-\uA983\uA9B3-\uA9C0\uA9D0-\uA9D9\uA9E5\uA9F0-\uA9F9\uAA29-\uAA36\uAA43\uAA4C\uAA4D\uAA50-\uAA59\uAA7B-\uAA7D\uAAB0\uAAB2-\uAAB4\uAAB7\uAAB8\uAABE\uAABF\uAAC1\uAAEB-\uAAEF\uAAF5\uAAF6\uABE3-\uABEA\uABEC\uABED\uABF0-\uABF9\uFB1E\uFE00-\uFE0F\uFE20-\uFE2F\uFE33\uFE34\uFE4D-\uFE4F\uFF10-\uFF19\uFF3F\uFF65]");
+        const B7 = __require("node:os");
+        var X = [509, 0, 227, 0, 150, 4, 294, 9, 1368, 2, 2, 1, 6, 3, 41, 2, 5, 0, 166, 1, 574, 3, 9, 9, 7, 9, 32, 4, 318, 1, 78, 5, 71, 10, 50, 3, 123, 2, 54, 14, 32, 10, 3, 1, 11, 3, 46, 10, 8, 0, 46, 9, 7, 2, 37, 13, 2, 9, 6, 1, 45, 0, 13, 2, 49, 13, 9, 3, 2, 11, 83, 11, 7, 0, 3, 0, 158, 11, 6, 9, 7, 3, 56, 1, 2, 6, 3, 1, 3, 2, 10, 0, 11, 1, 3, 6, 4, 4, 68, 8, 2, 0, 3, 0, 2, 3, 2, 4, 2, 0, 15, 1, 83, 17, 10, 9, 5, 0, 82, 19, 13, 9, 214, 6, 3, 8, 28, 1, 83, 16, 16, 9, 82, 12, 9, 9, 7, 19, 58, 14, 5, 9, 243, 14, 166, 9, 71, 5, 2, 1, 3, 3, 2, 0, 2, 1, 13, 9, 120, 6, 3, 6, 4, 0, 29, 9, 41, 6, 2, 3, 9, 0, 10, 10, 47, 15, 199, 7, 137, 9, 54, 7, 2, 7, 17, 9, 57, 21, 2, 13, 123, 5, 4, 0, 2, 1, 2, 6, 2, 0, 9, 9, 49, 4, 2, 1, 2, 4, 9, 9, 55, 9, 266, 3, 10, 1, 2, 0, 49, 6, 4, 4, 14, 10, 5350, 0, 7, 14, 11465, 27, 2343, 9, 87, 9, 39, 4, 60, 6, 26, 9, 535, 9, 470, 0, 2, 54, 8, 3, 82, 0, 12, 1, 19628, 1, 4178, 9, 519, 45, 3, 22, 543, 4, 4, 5, 9, 7, 3, 6, 31, 3, 149, 2, 1418, 49, 513, 54, 5, 49, 9, 0, 15, 0, 23, 4, 2, 14, 1361, 6, 2, 16, 3, 6, 2, 1, 2, 4, 101, 0, 161, 6, 10, 9, 357, 0, 62, 13, 499, 13, 245, 1, 2, 9, 233, 0, 3, 0, 8, 1, 6, 0, 475, 6, 110, 6, 6, 9, 4759, 9, 787719, 239], at = [0, 11, 2, 25, 2, 18, 2, 1, 2, 14, 3, 13, 35, 122, 70, 52, 268, 28, 4, 48, 48, 31, 14, 29, 6, 37, 11, 29, 3, 35, 5, 7, 2, 4, 43, 157, 19, 35, 5, 35, 5, 39, 9, 51, 13, 10, 2, 14, 2, 6, 2, 1, 2, 10, 2, 14, 2, 6, 2, 1, 4, 51, 13, 310, 10, 21, 11, 7, 25, 5, 2, 41, 2, 8, 70, 5, 3, 0, 2, 43, 2, 1, 4, 0, 3, 22, 11, 22, 10, 30, 66, 18, 2, 1, 11, 21, 11, 25, 7, 25, 39, 55, 7, 1, 65, 0, 16, 3, 2, 2, 2, 28, 43, 28, 4, 28, 36, 7, 2, 27, 28, 53, 11, 21, 11, 18, 14, 17, 111, 72, 56, 50, 14, 50, 14, 35, 39, 27, 10, 22, 251, 41, 7, 1, 17, 5, 57, 28, 11, 0, 9, 21, 43, 17, 47, 20, 28, 22, 13, 52, 58, 1, 3, 0, 14, 44, 33, 24, 27, 35, 30, 0, 3, 0, 9, 34, 4, 0, 13, 47, 15, 3, 22, 0, 2, 0, 36, 17, 2, 24, 20, 1, 64, 6, 2, 0, 2, 3, 2, 14, 2, 9, 8, 46, 39, 7, 3, 1, 3, 21, 2, 6, 2, 1, 2, 4, 4, 0, 19, 0, 13, 4, 31, 9, 2, 0, 3, 0, 2, 37, 2, 0, 26, 0, 2, 0, 45, 52, 19, 3, 21, 2, 31, 47, 21, 1, 2, 0, 185, 46, 42, 3, 37, 47, 21, 0, 60, 42, 14, 0, 72, 26, 38, 6, 186, 43, 117, 63, 32, 7, 3, 0, 3, 7, 2, 1, 2, 23, 16, 0, 2, 0, 95, 7, 3, 38, 17, 0, 2, 0, 29, 0, 11, 39, 8, 0, 22, 0, 12, 45, 20, 0, 19, 72, 200, 32, 32, 8, 2, 36, 18, 0, 50, 29, 113, 6, 2, 1, 2, 37, 22, 0, 26, 5, 2, 1, 2, 31, 15, 0, 24, 43, 261, 18, 16, 0, 2, 12, 2, 33, 125, 0, 80, 921, 103, 110, 18, 195, 2637, 96, 16, 1071, 18, 5, 26, 3994, 6, 582, 6842, 29, 1763, 568, 8, 30, 18, 78, 18, 29, 19, 47, 17, 3, 32, 20, 6, 18, 433, 44, 212, 63, 33, 24, 3, 24, 45, 74, 6, 0, 67, 12, 65, 1, 2, 0, 15, 4, 10, 7381, 42, 31, 98, 114, 8702, 3, 2, 6, 2, 1, 2, 290, 16, 0, 30, 2, 3, 0, 15, 3, 9, 395, 2309, 106, 6, 12, 4, 8, 8, 9, 5991, 84, 2, 70, 2, 1, 3, 0, 3, 1, 3, 3, 2, 11, 2, 0, 2, 6, 2, 64, 2, 3, 3, 7, 2, 6, 2, 27, 2, 3, 2, 4, 2, 0, 4, 6, 2, 339, 3, 24, 2, 24, 2, 30, 2, 24, 2, 30, 2, 24, 2, 30, 2, 24, 2, 30, 2, 24, 2, 7, 1845, 30, 7, 5, 262, 61, 147, 44, 11, 6, 17, 0, 322, 29, 19, 43, 485, 27, 229, 29, 3, 0, 208, 30, 2, 2, 2, 1, 2, 6, 3, 4, 10, 1, 225, 6, 2, 3, 2, 1, 2, 14, 2, 196, 60, 67, 8, 0, 1205, 3, 2, 26, 2, 1, 2, 0, 3, 0, 2, 9, 2, 3, 2, 0, 2, 0, 7, 0, 5, 0, 2, 0, 2, 0, 2, 2, 2, 1, 2, 0, 3, 0, 2, 0, 2, 0, 2, 0, 2, 0, 2, 1, 2, 0, 3, 3, 2, 6, 2, 3, 2, 3, 2, 0, 2, 9, 2, 16, 6, 2, 2, 4, 2, 16, 4421, 42719, 33, 4381, 3, 5773, 3, 7472, 16, 621, 2467, 541, 1507, 4938, 6, 8489], xt = "\xAA\xB5\xBA\xC0-\xD6\xD8-\xF6\xF8-\u02C1\u02C6-\u02D1\u02E0-\u02E4\u02EC\u02EE\u0370-\u0374\u0376\u0377\u037A-\u037D\u037F\u0386\u0388-\u038A\u038C\u038E-\u03A1\u03A3-\u03F5\u03F7-\u0481\u048A-\u052F\u0531-\u0556\u0559\u0560-\u0588\u05D0-\u05EA\u05EF-\u05F2\u0620-\u064A\u066E\u066F\u0671-\u06D3\u06D5\u06E5\u06E6\u06EE\u06EF\u06FA-\u06FC\u06FF\u0710\u0712-\u072F\u074D-\u07A5\u07B1\u07CA-\u07EA\u07F4\u07F5\u07FA\u0800-\u0815\u081A\u0824\u0828\u0840-\u0858\u0860-\u086A\u0870-\u0887\u0889-\u088F\u08A0-\u08C9\u0904-\u0939\u093D\u0950\u0958-\u0961\u0971-\u0980\u0985-\u098C\u098F\u0990\u0993-\u09A8\u09AA-\u09B0\u09B2\u09B6-\u09B9\u09BD\u09CE\u09DC\u09DD\u09DF-\u09E1\u09F0\u09F1\u09FC\u0A05-\u0A0A\u0A0F\u0A10\u0A13-\u0A28\u0A2A-\u0A30\u0A32\u0A33\u0A35\u0A36\u0A38\u0A39\u0A59-\u0A5C\u0A5E\u0A72-\u0A74\u0A85-\u0A8D\u0A8F-\u0A91\u0A93-\u0AA8\u0AAA-\u0AB0\u0AB2\u0AB3\u0AB5-\u0AB9\u0ABD\u0AD0\u0AE0\u0AE1\u0AF9\u0B05-\u0B0C\u0B0F\u0B10\u0B13-\u0B28\u0B2A-\u0B30\u0B32\u0B33\u0B35-\u0B39\u0B3D\u0B5C\u0B5D\u0B5F-\u0B61\u0B71\u0B83\u0B85-\u0B8A\u0B8E-\u0B90\u0B92-\u0B95\u0B99\u0B9A\u0B9C\u0B9E\u0B9F\u0BA3\u0BA4\u0BA8-\u0BAA\u0BAE-\u0BB9\u0BD0\u0C05-\u0C0C\u0C0E-\u0C10\u0C12-\u0C28\u0C2A-\u0C39\u0C3D\u0C58-\u0C5A\u0C5C\u0C5D\u0C60\u0C61\u0C80\u0C85-\u0C8C\u0C8E-\u0C90\u0C92-\u0CA8\u0CAA-\u0CB3\u0CB5-\u0CB9\u0CBD\u0CDC-\u0CDE\u0CE0\u0CE1\u0CF1\u0CF2\u0D04-\u0D0C\u0D0E-\u0D10\u0D12-\u0D3A\u0D3D\u0D4E\u0D54-\u0D56\u0D5F-\u0D61\u0D7A-\u0D7F\u0D85-\u0D96\u0D9A-\u0DB1\u0DB3-\u0DBB\u0DBD\u0DC0-\u0DC6\u0E01-\u0E30\u0E32\u0E33\u0E40-\u0E46\u0E81\u0E82\u0E84\u0E86-\u0E8A\u0E8C-\u0EA3\u0EA5\u0EA7-\u0EB0\u0EB2\u0EB3\u0EBD\u0EC0-\u0EC4\u0EC6\u0EDC-\u0EDF\u0F00\u0F40-\u0F47\u0F49-\u0F6C\u0F88-\u0F8C\u1000-\u102A\u103F\u1050-\u1055\u105A-\u105D\u1061\u1065\u1066\u106E-\u1070\u1075-\u1081\u108E\u10A0-\u10C5\u10C7\u10CD\u10D0-\u10FA\u10FC-\u1248\u124A-\u124D\u1250-\u1256\u1258\u125A-\u125D\u1260-\u1288\u128A-\u128D\u1290-\u12B0\u12B2-\u12B5\u12B8-\u12BE\u12C0\u12C2-\u12C5\u12C8-\u12D6\u12D8-\u1310\u1312-\u1315\u1318-\u135A\u1380-\u138F\u13A0-\u13F5\u13F8-\u13FD\u1401-\u166C\u166F-\u167F\u1681-\u169A\u16A0-\u16EA\u16EE-\u16F8\u1700-\u1711\u171F-\u1731\u1740-\u1751\u1760-\u176C\u176E-\u1770\u1780-\u17B3\u17D7\u17DC\u1820-\u1878\u1880-\u18A8\u18AA\u18B0-\u18F5\u1900-\u191E\u1950-\u196D\u1970-\u1974\u1980-\u19AB\u19B0-\u19C9\u1A00-\u1A16\u1A20-\u1A54\u1AA7\u1B05-\u1B33\u1B45-\u1B4C\u1B83-\u1BA0\u1BAE\u1BAF\u1BBA-\u1BE5\u1C00-\u1C23\u1C4D-\u1C4F\u1C5A-\u1C7D\u1C80-\u1C8A\u1C90-\u1CBA\u1CBD-\u1CBF\u1CE9-\u1CEC\u1CEE-\u1CF3\u1CF5\u1CF6\u1CFA\u1D00-\u1DBF\u1E00-\u1F15\u1F18-\u1F1D\u1F20-\u1F45\u1F48-\u1F4D\u1F50-\u1F57\u1F59\u1F5B\u1F5D\u1F5F-\u1F7D\u1F80-\u1FB4\u1FB6-\u1FBC\u1FBE\u1FC2-\u1FC4\u1FC6-\u1FCC\u1FD0-\u1FD3\u1FD6-\u1FDB\u1FE0-\u1FEC\u1FF2-\u1FF4\u1FF6-\u1FFC\u2071\u207F\u2090-\u209C\u2102\u2107\u210A-\u2113\u2115\u2118-\u211D\u2124\u2126\u2128\u212A-\u2139\u213C-\u213F\u2145-\u2149\u214E\u2160-\u2188\u2C00-\u2CE4\u2CEB-\u2CEE\u2CF2\u2CF3\u2D00-\u2D25\u2D27\u2D2D\u2D30-\u2D67\u2D6F\u2D80-\u2D96\u2DA0-\u2DA6\u2DA8-\u2DAE\u2DB0-\u2DB6\u2DB8-\u2DBE\u2DC0-\u2DC6\u2DC8-\u2DCE\u2DD0-\u2DD6\u2DD8-\u2DDE\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303C\u3041-\u3096\u309B-\u309F\u30A1-\u30FA\u30FC-\u30FF\u3105-\u312F\u3131-\u318E\u31A0-\u31BF\u31F0-\u31FF\u3400-\u4DBF\u4E00-\uA48C\uA4D0-\uA4FD\uA500-\uA60C\uA610-\uA61F\uA62A\uA62B\uA640-\uA66E\uA67F-\uA69D\uA6A0-\uA6EF\uA717-\uA71F\uA722-\uA788\uA78B-\uA7DC\uA7F1-\uA801\uA803-\uA805\uA807-\uA80A\uA80C-\uA822\uA840-\uA873\uA882-\uA8B3\uA8F2-\uA8F7\uA8FB\uA8FD\uA8FE\uA90A-\uA925\uA930-\uA946\uA960-\uA97C\uA984-\uA9B2\uA9CF\uA9E0-\uA9E4\uA9E6-\uA9EF\uA9FA-\uA9FE\uAA00-\uAA28\uAA40-\uAA42\uAA44-\uAA4B\uAA60-\uAA76\uAA7A\uAA7E-\uAAAF\uAAB1\uAAB5\uAAB6\uAAB9-\uAABD\uAAC0\uAAC2\uAADB-\uAADD\uAAE0-\uAAEA\uAAF2-\uAAF4\uAB01-\uAB06\uAB09-\uAB0E\uAB11-\uAB16\uAB20-\uAB26\uAB28-\uAB2E\uAB30-\uAB5A\uAB5C-\uAB69\uAB70-\uABE2\uAC00-\uD7A3\uD7B0-\uD7C6\uD7CB-\uD7FB\uF900-\uFA6D\uFA70-\uFAD9\uFB00-\uFB06\uFB13-\uFB17\uFB1D\uFB1F-\uFB28\uFB2A-\uFB36\uFB38-\uFB3C\uFB3E\uFB40\uFB41\uFB43\uFB44\uFB46-\uFBB1\uFBD3-\uFD3D\uFD50-\uFD8F\uFD92-\uFDC7\uFDF0-\uFDFB\uFE70-\uFE74\uFE76-\uFEFC\uFF21-\uFF3A\uFF41-\uFF5A\uFF66-\uFFBE\uFFC2-\uFFC7\uFFCA-\uFFCF\uFFD2-\uFFD7\uFFDA-\uFFDC", k8 = { 3: "abstract boolean byte char class double enum export extends final float goto implements import int interface long native package private protected public short static super synchronized throws transient volatile", 5: "class enum extends super const export import", 6: "enum", strict: "implements interface let package private protected public static yield", strictBind: "eval arguments" }, L10 = "break case catch continue debugger default do else finally for function if return switch throw try var while with null true false instanceof typeof void delete new in this", se = { 5: L10, "5module": L10 + " export import", 6: L10 + " const class extends export import super" }, re = /^in(stanceof)?$/, xe = new RegExp("[" + xt + "]"), Kt = new RegExp("[" + xt + "\u200C\u200D\xB7\u0300-\u036F\u0387\u0483-\u0487\u0591-\u05BD\u05BF\u05C1\u05C2\u05C4\u05C5\u05C7\u0610-\u061A\u064B-\u0669\u0670\u06D6-\u06DC\u06DF-\u06E4\u06E7\u06E8\u06EA-\u06ED\u06F0-\u06F9\u0711\u0730-\u074A\u07A6-\u07B0\u07C0-\u07C9\u07EB-\u07F3\u07FD\u0816-\u0819\u081B-\u0823\u0825-\u0827\u0829-\u082D\u0859-\u085B\u0897-\u089F\u08CA-\u08E1\u08E3-\u0903\u093A-\u093C\u093E-\u094F\u0951-\u0957\u0962\u0963\u0966-\u096F\u0981-\u0983\u09BC\u09BE-\u09C4\u09C7\u09C8\u09CB-\u09CD\u09D7\u09E2\u09E3\u09E6-\u09EF\u09FE\u0A01-\u0A03\u0A3C\u0A3E-\u0A42\u0A47\u0A48\u0A4B-\u0A4D\u0A51\u0A66-\u0A71\u0A75\u0A81-\u0A83\u0ABC\u0ABE-\u0AC5\u0AC7-\u0AC9\u0ACB-\u0ACD\u0AE2\u0AE3\u0AE6-\u0AEF\u0AFA-\u0AFF\u0B01-\u0B03\u0B3C\u0B3E-\u0B44\u0B47\u0B48\u0B4B-\u0B4D\u0B55-\u0B57\u0B62\u0B63\u0B66-\u0B6F\u0B82\u0BBE-\u0BC2\u0BC6-\u0BC8\u0BCA-\u0BCD\u0BD7\u0BE6-\u0BEF\u0C00-\u0C04\u0C3C\u0C3E-\u0C44\u0C46-\u0C48\u0C4A-\u0C4D\u0C55\u0C56\u0C62\u0C63\u0C66-\u0C6F\u0C81-\u0C83\u0CBC\u0CBE-\u0CC4\u0CC6-\u0CC8\u0CCA-\u0CCD\u0CD5\u0CD6\u0CE2\u0CE3\u0CE6-\u0CEF\u0CF3\u0D00-\u0D03\u0D3B\u0D3C\u0D3E-\u0D44\u0D46-\u0D48\u0D4A-\u0D4D\u0D57\u0D62\u0D63\u0D66-\u0D6F\u0D81-\u0D83\u0DCA\u0DCF-\u0DD4\u0DD6\u0DD8-\u0DDF\u0DE6-\u0DEF\u0DF2\u0DF3\u0E31\u0E34-\u0E3A\u0E47-\u0E4E\u0E50-\u0E59\u0EB1\u0EB4-\u0EBC\u0EC8-\u0ECE\u0ED0-\u0ED9\u0F18\u0F19\u0F20-\u0F29\u0F35\u0F37\u0F39\u0F3E\u0F3F\u0F71-\u0F84\u0F86\u0F87\u0F8D-\u0F97\u0F99-\u0FBC\u0FC6\u102B-\u103E\u1040-\u1049\u1056-\u1059\u105E-\u1060\u1062-\u1064\u1067-\u106D\u1071-\u1074\u1082-\u108D\u108F-\u109D\u135D-\u135F\u1369-\u1371\u1712-\u1715\u1732-\u1734\u1752\u1753\u1772\u1773\u17B4-\u17D3\u17DD\u17E0-\u17E9\u180B-\u180D\u180F-\u1819\u18A9\u1920-\u192B\u1930-\u193B\u1946-\u194F\u19D0-\u19DA\u1A17-\u1A1B\u1A55-\u1A5E\u1A60-\u1A7C\u1A7F-\u1A89\u1A90-\u1A99\u1AB0-\u1ABD\u1ABF-\u1ADD\u1AE0-\u1AEB\u1B00-\u1B04\u1B34-\u1B44\u1B50-\u1B59\u1B6B-\u1B73\u1B80-\u1B82\u1BA1-\u1BAD\u1BB0-\u1BB9\u1BE6-\u1BF3\u1C24-\u1C37\u1C40-\u1C49\u1C50-\u1C59\u1CD0-\u1CD2\u1CD4-\u1CE8\u1CED\u1CF4\u1CF7-\u1CF9\u1DC0-\u1DFF\u200C\u200D\u203F\u2040\u2054\u20D0-\u20DC\u20E1\u20E5-\u20F0\u2CEF-\u2CF1\u2D7F\u2DE0-\u2DFF\u302A-\u302F\u3099\u309A\u30FB\uA620-\uA629\uA66F\uA674-\uA67D\uA69E\uA69F\uA6F0\uA6F1\uA802\uA806\uA80B\uA823-\uA827\uA82C\uA880\uA881\uA8B4-\uA8C5\uA8D0-\uA8D9\uA8E0-\uA8F1\uA8FF-\uA909\uA926-\uA92D\uA947-\uA953\uA980-\uA983\uA9B3-\uA9C0\uA9D0-\uA9D9\uA9E5\uA9F0-\uA9F9\uAA29-\uAA36\uAA43\uAA4C\uAA4D\uAA50-\uAA59\uAA7B-\uAA7D\uAAB0\uAAB2-\uAAB4\uAAB7\uAAB8\uAABE\uAABF\uAAC1\uAAEB-\uAAEF\uAAF5\uAAF6\uABE3-\uABEA\uABEC\uABED\uABF0-\uABF9\uFB1E\uFE00-\uFE0F\uFE20-\uFE2F\uFE33\uFE34\uFE4D-\uFE4F\uFF10-\uFF19\uFF3F\uFF65]");
         function Ot(t14, e19) {
           for (var i25 = 65536, s29 = 0; s29 < e19.length; s29 += 2) {
             if ((i25 += e19[s29]) > t14) return false;
@@ -894,195 +885,195 @@ var require_jiti = __commonJS({
           }
           return false;
         }
-        function pt2(t14, e19) {
-          return t14 < 65 ? t14 === 36 : t14 < 91 || (t14 < 97 ? t14 === 95 : t14 < 123 || (t14 <= 65535 ? t14 >= 170 && xe2.test(String.fromCharCode(t14)) : e19 !== false && Ot(t14, at2)));
+        function pt(t14, e19) {
+          return t14 < 65 ? t14 === 36 : t14 < 91 || (t14 < 97 ? t14 === 95 : t14 < 123 || (t14 <= 65535 ? t14 >= 170 && xe.test(String.fromCharCode(t14)) : e19 !== false && Ot(t14, at)));
         }
-        function H4(t14, e19) {
-          return t14 < 48 ? t14 === 36 : t14 < 58 || !(t14 < 65) && (t14 < 91 || (t14 < 97 ? t14 === 95 : t14 < 123 || (t14 <= 65535 ? t14 >= 170 && Kt.test(String.fromCharCode(t14)) : e19 !== false && (Ot(t14, at2) || Ot(t14, X2)))));
+        function H3(t14, e19) {
+          return t14 < 48 ? t14 === 36 : t14 < 58 || !(t14 < 65) && (t14 < 91 || (t14 < 97 ? t14 === 95 : t14 < 123 || (t14 <= 65535 ? t14 >= 170 && Kt.test(String.fromCharCode(t14)) : e19 !== false && (Ot(t14, at) || Ot(t14, X)))));
         }
-        var M7 = function(t14, e19) {
+        var M6 = function(t14, e19) {
           e19 === void 0 && (e19 = {}), this.label = t14, this.keyword = e19.keyword, this.beforeExpr = !!e19.beforeExpr, this.startsExpr = !!e19.startsExpr, this.isLoop = !!e19.isLoop, this.isAssign = !!e19.isAssign, this.prefix = !!e19.prefix, this.postfix = !!e19.postfix, this.binop = e19.binop || null, this.updateContext = null;
         };
-        function Z2(t14, e19) {
-          return new M7(t14, { beforeExpr: true, binop: e19 });
+        function Z(t14, e19) {
+          return new M6(t14, { beforeExpr: true, binop: e19 });
         }
-        var mt2 = { beforeExpr: true }, P7 = { startsExpr: true }, O8 = {};
-        function A17(t14, e19) {
-          return e19 === void 0 && (e19 = {}), e19.keyword = t14, O8[t14] = new M7(t14, e19);
+        var mt = { beforeExpr: true }, P6 = { startsExpr: true }, O7 = {};
+        function A16(t14, e19) {
+          return e19 === void 0 && (e19 = {}), e19.keyword = t14, O7[t14] = new M6(t14, e19);
         }
-        var n8 = { num: new M7("num", P7), regexp: new M7("regexp", P7), string: new M7("string", P7), name: new M7("name", P7), privateId: new M7("privateId", P7), eof: new M7("eof"), bracketL: new M7("[", { beforeExpr: true, startsExpr: true }), bracketR: new M7("]"), braceL: new M7("{", { beforeExpr: true, startsExpr: true }), braceR: new M7("}"), parenL: new M7("(", { beforeExpr: true, startsExpr: true }), parenR: new M7(")"), comma: new M7(",", mt2), semi: new M7(";", mt2), colon: new M7(":", mt2), dot: new M7("."), question: new M7("?", mt2), questionDot: new M7("?."), arrow: new M7("=>", mt2), template: new M7("template"), invalidTemplate: new M7("invalidTemplate"), ellipsis: new M7("...", mt2), backQuote: new M7("`", P7), dollarBraceL: new M7("${", { beforeExpr: true, startsExpr: true }), eq: new M7("=", { beforeExpr: true, isAssign: true }), assign: new M7("_=", { beforeExpr: true, isAssign: true }), incDec: new M7("++/--", { prefix: true, postfix: true, startsExpr: true }), prefix: new M7("!/~", { beforeExpr: true, prefix: true, startsExpr: true }), logicalOR: Z2("||", 1), logicalAND: Z2("&&", 2), bitwiseOR: Z2("|", 3), bitwiseXOR: Z2("^", 4), bitwiseAND: Z2("&", 5), equality: Z2("==/!=/===/!==", 6), relational: Z2("</>/<=/>=", 7), bitShift: Z2("<</>>/>>>", 8), plusMin: new M7("+/-", { beforeExpr: true, binop: 9, prefix: true, startsExpr: true }), modulo: Z2("%", 10), star: Z2("*", 10), slash: Z2("/", 10), starstar: new M7("**", { beforeExpr: true }), coalesce: Z2("??", 1), _break: A17("break"), _case: A17("case", mt2), _catch: A17("catch"), _continue: A17("continue"), _debugger: A17("debugger"), _default: A17("default", mt2), _do: A17("do", { isLoop: true, beforeExpr: true }), _else: A17("else", mt2), _finally: A17("finally"), _for: A17("for", { isLoop: true }), _function: A17("function", P7), _if: A17("if"), _return: A17("return", mt2), _switch: A17("switch"), _throw: A17("throw", mt2), _try: A17("try"), _var: A17("var"), _const: A17("const"), _while: A17("while", { isLoop: true }), _with: A17("with"), _new: A17("new", { beforeExpr: true, startsExpr: true }), _this: A17("this", P7), _super: A17("super", P7), _class: A17("class", P7), _extends: A17("extends", mt2), _export: A17("export"), _import: A17("import", P7), _null: A17("null", P7), _true: A17("true", P7), _false: A17("false", P7), _in: A17("in", { beforeExpr: true, binop: 7 }), _instanceof: A17("instanceof", { beforeExpr: true, binop: 7 }), _typeof: A17("typeof", { beforeExpr: true, prefix: true, startsExpr: true }), _void: A17("void", { beforeExpr: true, prefix: true, startsExpr: true }), _delete: A17("delete", { beforeExpr: true, prefix: true, startsExpr: true }) }, z5 = /\r\n?|\n|\u2028|\u2029/, it2 = new RegExp(z5.source, "g");
-        function ot2(t14) {
+        var n8 = { num: new M6("num", P6), regexp: new M6("regexp", P6), string: new M6("string", P6), name: new M6("name", P6), privateId: new M6("privateId", P6), eof: new M6("eof"), bracketL: new M6("[", { beforeExpr: true, startsExpr: true }), bracketR: new M6("]"), braceL: new M6("{", { beforeExpr: true, startsExpr: true }), braceR: new M6("}"), parenL: new M6("(", { beforeExpr: true, startsExpr: true }), parenR: new M6(")"), comma: new M6(",", mt), semi: new M6(";", mt), colon: new M6(":", mt), dot: new M6("."), question: new M6("?", mt), questionDot: new M6("?."), arrow: new M6("=>", mt), template: new M6("template"), invalidTemplate: new M6("invalidTemplate"), ellipsis: new M6("...", mt), backQuote: new M6("`", P6), dollarBraceL: new M6("${", { beforeExpr: true, startsExpr: true }), eq: new M6("=", { beforeExpr: true, isAssign: true }), assign: new M6("_=", { beforeExpr: true, isAssign: true }), incDec: new M6("++/--", { prefix: true, postfix: true, startsExpr: true }), prefix: new M6("!/~", { beforeExpr: true, prefix: true, startsExpr: true }), logicalOR: Z("||", 1), logicalAND: Z("&&", 2), bitwiseOR: Z("|", 3), bitwiseXOR: Z("^", 4), bitwiseAND: Z("&", 5), equality: Z("==/!=/===/!==", 6), relational: Z("</>/<=/>=", 7), bitShift: Z("<</>>/>>>", 8), plusMin: new M6("+/-", { beforeExpr: true, binop: 9, prefix: true, startsExpr: true }), modulo: Z("%", 10), star: Z("*", 10), slash: Z("/", 10), starstar: new M6("**", { beforeExpr: true }), coalesce: Z("??", 1), _break: A16("break"), _case: A16("case", mt), _catch: A16("catch"), _continue: A16("continue"), _debugger: A16("debugger"), _default: A16("default", mt), _do: A16("do", { isLoop: true, beforeExpr: true }), _else: A16("else", mt), _finally: A16("finally"), _for: A16("for", { isLoop: true }), _function: A16("function", P6), _if: A16("if"), _return: A16("return", mt), _switch: A16("switch"), _throw: A16("throw", mt), _try: A16("try"), _var: A16("var"), _const: A16("const"), _while: A16("while", { isLoop: true }), _with: A16("with"), _new: A16("new", { beforeExpr: true, startsExpr: true }), _this: A16("this", P6), _super: A16("super", P6), _class: A16("class", P6), _extends: A16("extends", mt), _export: A16("export"), _import: A16("import", P6), _null: A16("null", P6), _true: A16("true", P6), _false: A16("false", P6), _in: A16("in", { beforeExpr: true, binop: 7 }), _instanceof: A16("instanceof", { beforeExpr: true, binop: 7 }), _typeof: A16("typeof", { beforeExpr: true, prefix: true, startsExpr: true }), _void: A16("void", { beforeExpr: true, prefix: true, startsExpr: true }), _delete: A16("delete", { beforeExpr: true, prefix: true, startsExpr: true }) }, z4 = /\r\n?|\n|\u2028|\u2029/, it = new RegExp(z4.source, "g");
+        function ot(t14) {
           return t14 === 10 || t14 === 13 || t14 === 8232 || t14 === 8233;
         }
-        function ut2(t14, e19, i25) {
+        function ut(t14, e19, i25) {
           i25 === void 0 && (i25 = t14.length);
           for (var s29 = e19; s29 < i25; s29++) {
             var r9 = t14.charCodeAt(s29);
-            if (ot2(r9)) return s29 < i25 - 1 && r9 === 13 && t14.charCodeAt(s29 + 1) === 10 ? s29 + 2 : s29 + 1;
+            if (ot(r9)) return s29 < i25 - 1 && r9 === 13 && t14.charCodeAt(s29 + 1) === 10 ? s29 + 2 : s29 + 1;
           }
           return -1;
         }
-        var It = /[\u1680\u2000-\u200a\u202f\u205f\u3000\ufeff]/, u21 = /(?:\s|\/\/.*|\/\*[^]*?\*\/)*/g, Dt = Object.prototype, ne2 = Dt.hasOwnProperty, Pe2 = Dt.toString, Vt = Object.hasOwn || function(t14, e19) {
-          return ne2.call(t14, e19);
-        }, ve2 = Array.isArray || function(t14) {
-          return Pe2.call(t14) === "[object Array]";
-        }, ye2 = /* @__PURE__ */ Object.create(null);
+        var It = /[\u1680\u2000-\u200a\u202f\u205f\u3000\ufeff]/, u20 = /(?:\s|\/\/.*|\/\*[^]*?\*\/)*/g, Dt = Object.prototype, ne = Dt.hasOwnProperty, Pe = Dt.toString, Vt = Object.hasOwn || function(t14, e19) {
+          return ne.call(t14, e19);
+        }, ve = Array.isArray || function(t14) {
+          return Pe.call(t14) === "[object Array]";
+        }, ye = /* @__PURE__ */ Object.create(null);
         function At(t14) {
-          return ye2[t14] || (ye2[t14] = new RegExp("^(?:" + t14.replace(/ /g, "|") + ")$"));
+          return ye[t14] || (ye[t14] = new RegExp("^(?:" + t14.replace(/ /g, "|") + ")$"));
         }
-        function wt2(t14) {
+        function wt(t14) {
           return t14 <= 65535 ? String.fromCharCode(t14) : (t14 -= 65536, String.fromCharCode(55296 + (t14 >> 10), 56320 + (1023 & t14)));
         }
-        var Ne2 = /(?:[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?:[^\uD800-\uDBFF]|^)[\uDC00-\uDFFF])/, Ut = function(t14, e19) {
+        var Ne = /(?:[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?:[^\uD800-\uDBFF]|^)[\uDC00-\uDFFF])/, Ut = function(t14, e19) {
           this.line = t14, this.column = e19;
         };
         Ut.prototype.offset = function(t14) {
           return new Ut(this.line, this.column + t14);
         };
-        var gt2 = function(t14, e19, i25) {
+        var gt = function(t14, e19, i25) {
           this.start = e19, this.end = i25, t14.sourceFile !== null && (this.source = t14.sourceFile);
         };
-        function Le2(t14, e19) {
+        function Le(t14, e19) {
           for (var i25 = 1, s29 = 0; ; ) {
-            var r9 = ut2(t14, s29, e19);
+            var r9 = ut(t14, s29, e19);
             if (r9 < 0) return new Ut(i25, e19 - s29);
             ++i25, s29 = r9;
           }
         }
-        var Ht = { ecmaVersion: null, sourceType: "script", onInsertedSemicolon: null, onTrailingComma: null, allowReserved: null, allowReturnOutsideFunction: false, allowImportExportEverywhere: false, allowAwaitOutsideFunction: null, allowSuperOutsideMethod: null, allowHashBang: false, checkPrivateFields: true, locations: false, onToken: null, onComment: null, ranges: false, program: null, sourceFile: null, directSourceFile: null, preserveParens: false }, ae2 = false;
-        function _e2(t14) {
+        var Ht = { ecmaVersion: null, sourceType: "script", onInsertedSemicolon: null, onTrailingComma: null, allowReserved: null, allowReturnOutsideFunction: false, allowImportExportEverywhere: false, allowAwaitOutsideFunction: null, allowSuperOutsideMethod: null, allowHashBang: false, checkPrivateFields: true, locations: false, onToken: null, onComment: null, ranges: false, program: null, sourceFile: null, directSourceFile: null, preserveParens: false }, ae = false;
+        function _e(t14) {
           var e19 = {};
           for (var i25 in Ht) e19[i25] = t14 && Vt(t14, i25) ? t14[i25] : Ht[i25];
-          if (e19.ecmaVersion === "latest" ? e19.ecmaVersion = 1e8 : e19.ecmaVersion == null ? (!ae2 && typeof console == "object" && console.warn && (ae2 = true, console.warn(`Since Acorn 8.0.0, options.ecmaVersion is required.
-Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersion = 11) : e19.ecmaVersion >= 2015 && (e19.ecmaVersion -= 2009), e19.allowReserved == null && (e19.allowReserved = e19.ecmaVersion < 5), t14 && t14.allowHashBang != null || (e19.allowHashBang = e19.ecmaVersion >= 14), ve2(e19.onToken)) {
+          if (e19.ecmaVersion === "latest" ? e19.ecmaVersion = 1e8 : e19.ecmaVersion == null ? (!ae && typeof console == "object" && console.warn && (ae = true, console.warn(`Since Acorn 8.0.0, options.ecmaVersion is required.
+Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersion = 11) : e19.ecmaVersion >= 2015 && (e19.ecmaVersion -= 2009), e19.allowReserved == null && (e19.allowReserved = e19.ecmaVersion < 5), t14 && t14.allowHashBang != null || (e19.allowHashBang = e19.ecmaVersion >= 14), ve(e19.onToken)) {
             var s29 = e19.onToken;
             e19.onToken = function(r9) {
               return s29.push(r9);
             };
           }
-          if (ve2(e19.onComment) && (e19.onComment = /* @__PURE__ */ (function(r9, o19) {
-            return function(c20, h12, f36, x17, m16, b12) {
-              var _7 = { type: c20 ? "Block" : "Line", value: h12, start: f36, end: x17 };
-              r9.locations && (_7.loc = new gt2(this, m16, b12)), r9.ranges && (_7.range = [f36, x17]), o19.push(_7);
+          if (ve(e19.onComment) && (e19.onComment = /* @__PURE__ */ (function(r9, o19) {
+            return function(c21, h12, f35, x17, m16, b11) {
+              var _6 = { type: c21 ? "Block" : "Line", value: h12, start: f35, end: x17 };
+              r9.locations && (_6.loc = new gt(this, m16, b11)), r9.ranges && (_6.range = [f35, x17]), o19.push(_6);
             };
           })(e19, e19.onComment)), e19.sourceType === "commonjs" && e19.allowAwaitOutsideFunction) throw new Error("Cannot use allowAwaitOutsideFunction with sourceType: commonjs");
           return e19;
         }
-        var ni = 256, oe2 = 259;
-        function ce2(t14, e19) {
+        var ni = 256, oe = 259;
+        function ce(t14, e19) {
           return 2 | (t14 ? 4 : 0) | (e19 ? 8 : 0);
         }
-        var st2 = function(t14, e19, i25) {
-          this.options = t14 = _e2(t14), this.sourceFile = t14.sourceFile, this.keywords = At(se2[t14.ecmaVersion >= 6 ? 6 : t14.sourceType === "module" ? "5module" : 5]);
+        var st = function(t14, e19, i25) {
+          this.options = t14 = _e(t14), this.sourceFile = t14.sourceFile, this.keywords = At(se[t14.ecmaVersion >= 6 ? 6 : t14.sourceType === "module" ? "5module" : 5]);
           var s29 = "";
-          t14.allowReserved !== true && (s29 = k9[t14.ecmaVersion >= 6 ? 6 : t14.ecmaVersion === 5 ? 5 : 3], t14.sourceType === "module" && (s29 += " await")), this.reservedWords = At(s29);
-          var r9 = (s29 ? s29 + " " : "") + k9.strict;
-          this.reservedWordsStrict = At(r9), this.reservedWordsStrictBind = At(r9 + " " + k9.strictBind), this.input = String(e19), this.containsEsc = false, i25 ? (this.pos = i25, this.lineStart = this.input.lastIndexOf(`
-`, i25 - 1) + 1, this.curLine = this.input.slice(0, this.lineStart).split(z5).length) : (this.pos = this.lineStart = 0, this.curLine = 1), this.type = n8.eof, this.value = null, this.start = this.end = this.pos, this.startLoc = this.endLoc = this.curPosition(), this.lastTokEndLoc = this.lastTokStartLoc = null, this.lastTokStart = this.lastTokEnd = this.pos, this.context = this.initialContext(), this.exprAllowed = true, this.inModule = t14.sourceType === "module", this.strict = this.inModule || this.strictDirective(this.pos), this.potentialArrowAt = -1, this.potentialArrowInForAwait = false, this.yieldPos = this.awaitPos = this.awaitIdentPos = 0, this.labels = [], this.undefinedExports = /* @__PURE__ */ Object.create(null), this.pos === 0 && t14.allowHashBang && this.input.slice(0, 2) === "#!" && this.skipLineComment(2), this.scopeStack = [], this.enterScope(this.options.sourceType === "commonjs" ? 2 : 1), this.regexpState = null, this.privateNameStack = [];
-        }, bt2 = { inFunction: { configurable: true }, inGenerator: { configurable: true }, inAsync: { configurable: true }, canAwait: { configurable: true }, allowReturn: { configurable: true }, allowSuper: { configurable: true }, allowDirectSuper: { configurable: true }, treatFunctionsAsVar: { configurable: true }, allowNewDotTarget: { configurable: true }, allowUsing: { configurable: true }, inClassStaticBlock: { configurable: true } };
-        st2.prototype.parse = function() {
+          t14.allowReserved !== true && (s29 = k8[t14.ecmaVersion >= 6 ? 6 : t14.ecmaVersion === 5 ? 5 : 3], t14.sourceType === "module" && (s29 += " await")), this.reservedWords = At(s29);
+          var r9 = (s29 ? s29 + " " : "") + k8.strict;
+          this.reservedWordsStrict = At(r9), this.reservedWordsStrictBind = At(r9 + " " + k8.strictBind), this.input = String(e19), this.containsEsc = false, i25 ? (this.pos = i25, this.lineStart = this.input.lastIndexOf(`
+`, i25 - 1) + 1, this.curLine = this.input.slice(0, this.lineStart).split(z4).length) : (this.pos = this.lineStart = 0, this.curLine = 1), this.type = n8.eof, this.value = null, this.start = this.end = this.pos, this.startLoc = this.endLoc = this.curPosition(), this.lastTokEndLoc = this.lastTokStartLoc = null, this.lastTokStart = this.lastTokEnd = this.pos, this.context = this.initialContext(), this.exprAllowed = true, this.inModule = t14.sourceType === "module", this.strict = this.inModule || this.strictDirective(this.pos), this.potentialArrowAt = -1, this.potentialArrowInForAwait = false, this.yieldPos = this.awaitPos = this.awaitIdentPos = 0, this.labels = [], this.undefinedExports = /* @__PURE__ */ Object.create(null), this.pos === 0 && t14.allowHashBang && this.input.slice(0, 2) === "#!" && this.skipLineComment(2), this.scopeStack = [], this.enterScope(this.options.sourceType === "commonjs" ? 2 : 1), this.regexpState = null, this.privateNameStack = [];
+        }, bt = { inFunction: { configurable: true }, inGenerator: { configurable: true }, inAsync: { configurable: true }, canAwait: { configurable: true }, allowReturn: { configurable: true }, allowSuper: { configurable: true }, allowDirectSuper: { configurable: true }, treatFunctionsAsVar: { configurable: true }, allowNewDotTarget: { configurable: true }, allowUsing: { configurable: true }, inClassStaticBlock: { configurable: true } };
+        st.prototype.parse = function() {
           var t14 = this.options.program || this.startNode();
           return this.nextToken(), this.parseTopLevel(t14);
-        }, bt2.inFunction.get = function() {
+        }, bt.inFunction.get = function() {
           return (2 & this.currentVarScope().flags) > 0;
-        }, bt2.inGenerator.get = function() {
+        }, bt.inGenerator.get = function() {
           return (8 & this.currentVarScope().flags) > 0;
-        }, bt2.inAsync.get = function() {
+        }, bt.inAsync.get = function() {
           return (4 & this.currentVarScope().flags) > 0;
-        }, bt2.canAwait.get = function() {
+        }, bt.canAwait.get = function() {
           for (var t14 = this.scopeStack.length - 1; t14 >= 0; t14--) {
             var e19 = this.scopeStack[t14].flags;
             if (768 & e19) return false;
             if (2 & e19) return (4 & e19) > 0;
           }
           return this.inModule && this.options.ecmaVersion >= 13 || this.options.allowAwaitOutsideFunction;
-        }, bt2.allowReturn.get = function() {
+        }, bt.allowReturn.get = function() {
           return !!this.inFunction || !!(this.options.allowReturnOutsideFunction && 1 & this.currentVarScope().flags);
-        }, bt2.allowSuper.get = function() {
+        }, bt.allowSuper.get = function() {
           return (64 & this.currentThisScope().flags) > 0 || this.options.allowSuperOutsideMethod;
-        }, bt2.allowDirectSuper.get = function() {
+        }, bt.allowDirectSuper.get = function() {
           return (128 & this.currentThisScope().flags) > 0;
-        }, bt2.treatFunctionsAsVar.get = function() {
+        }, bt.treatFunctionsAsVar.get = function() {
           return this.treatFunctionsAsVarInScope(this.currentScope());
-        }, bt2.allowNewDotTarget.get = function() {
+        }, bt.allowNewDotTarget.get = function() {
           for (var t14 = this.scopeStack.length - 1; t14 >= 0; t14--) {
             var e19 = this.scopeStack[t14].flags;
             if (768 & e19 || 2 & e19 && !(16 & e19)) return true;
           }
           return false;
-        }, bt2.allowUsing.get = function() {
+        }, bt.allowUsing.get = function() {
           var t14 = this.currentScope().flags;
           return !(1024 & t14) && !(!this.inModule && 1 & t14);
-        }, bt2.inClassStaticBlock.get = function() {
+        }, bt.inClassStaticBlock.get = function() {
           return (this.currentVarScope().flags & ni) > 0;
-        }, st2.extend = function() {
+        }, st.extend = function() {
           for (var t14 = [], e19 = arguments.length; e19--; ) t14[e19] = arguments[e19];
           for (var i25 = this, s29 = 0; s29 < t14.length; s29++) i25 = t14[s29](i25);
           return i25;
-        }, st2.parse = function(t14, e19) {
+        }, st.parse = function(t14, e19) {
           return new this(e19, t14).parse();
-        }, st2.parseExpressionAt = function(t14, e19, i25) {
+        }, st.parseExpressionAt = function(t14, e19, i25) {
           var s29 = new this(i25, t14, e19);
           return s29.nextToken(), s29.parseExpression();
-        }, st2.tokenizer = function(t14, e19) {
+        }, st.tokenizer = function(t14, e19) {
           return new this(e19, t14);
-        }, Object.defineProperties(st2.prototype, bt2);
-        var ft2 = st2.prototype, Oe2 = /^(?:'((?:\\[^]|[^'\\])*?)'|"((?:\\[^]|[^"\\])*?)")/;
-        ft2.strictDirective = function(t14) {
+        }, Object.defineProperties(st.prototype, bt);
+        var ft = st.prototype, Oe = /^(?:'((?:\\[^]|[^'\\])*?)'|"((?:\\[^]|[^"\\])*?)")/;
+        ft.strictDirective = function(t14) {
           if (this.options.ecmaVersion < 5) return false;
           for (; ; ) {
-            u21.lastIndex = t14, t14 += u21.exec(this.input)[0].length;
-            var e19 = Oe2.exec(this.input.slice(t14));
+            u20.lastIndex = t14, t14 += u20.exec(this.input)[0].length;
+            var e19 = Oe.exec(this.input.slice(t14));
             if (!e19) return false;
             if ((e19[1] || e19[2]) === "use strict") {
-              u21.lastIndex = t14 + e19[0].length;
-              var i25 = u21.exec(this.input), s29 = i25.index + i25[0].length, r9 = this.input.charAt(s29);
-              return r9 === ";" || r9 === "}" || z5.test(i25[0]) && !(/[(`.[+\-/*%<>=,?^&]/.test(r9) || r9 === "!" && this.input.charAt(s29 + 1) === "=");
+              u20.lastIndex = t14 + e19[0].length;
+              var i25 = u20.exec(this.input), s29 = i25.index + i25[0].length, r9 = this.input.charAt(s29);
+              return r9 === ";" || r9 === "}" || z4.test(i25[0]) && !(/[(`.[+\-/*%<>=,?^&]/.test(r9) || r9 === "!" && this.input.charAt(s29 + 1) === "=");
             }
-            t14 += e19[0].length, u21.lastIndex = t14, t14 += u21.exec(this.input)[0].length, this.input[t14] === ";" && t14++;
+            t14 += e19[0].length, u20.lastIndex = t14, t14 += u20.exec(this.input)[0].length, this.input[t14] === ";" && t14++;
           }
-        }, ft2.eat = function(t14) {
+        }, ft.eat = function(t14) {
           return this.type === t14 && (this.next(), true);
-        }, ft2.isContextual = function(t14) {
+        }, ft.isContextual = function(t14) {
           return this.type === n8.name && this.value === t14 && !this.containsEsc;
-        }, ft2.eatContextual = function(t14) {
+        }, ft.eatContextual = function(t14) {
           return !!this.isContextual(t14) && (this.next(), true);
-        }, ft2.expectContextual = function(t14) {
+        }, ft.expectContextual = function(t14) {
           this.eatContextual(t14) || this.unexpected();
-        }, ft2.canInsertSemicolon = function() {
-          return this.type === n8.eof || this.type === n8.braceR || z5.test(this.input.slice(this.lastTokEnd, this.start));
-        }, ft2.insertSemicolon = function() {
+        }, ft.canInsertSemicolon = function() {
+          return this.type === n8.eof || this.type === n8.braceR || z4.test(this.input.slice(this.lastTokEnd, this.start));
+        }, ft.insertSemicolon = function() {
           if (this.canInsertSemicolon()) return this.options.onInsertedSemicolon && this.options.onInsertedSemicolon(this.lastTokEnd, this.lastTokEndLoc), true;
-        }, ft2.semicolon = function() {
+        }, ft.semicolon = function() {
           this.eat(n8.semi) || this.insertSemicolon() || this.unexpected();
-        }, ft2.afterTrailingComma = function(t14, e19) {
+        }, ft.afterTrailingComma = function(t14, e19) {
           if (this.type === t14) return this.options.onTrailingComma && this.options.onTrailingComma(this.lastTokStart, this.lastTokStartLoc), e19 || this.next(), true;
-        }, ft2.expect = function(t14) {
+        }, ft.expect = function(t14) {
           this.eat(t14) || this.unexpected();
-        }, ft2.unexpected = function(t14) {
+        }, ft.unexpected = function(t14) {
           this.raise(t14 ?? this.start, "Unexpected token");
         };
         var zt = function() {
           this.shorthandAssign = this.trailingComma = this.parenthesizedAssign = this.parenthesizedBind = this.doubleProto = -1;
         };
-        ft2.checkPatternErrors = function(t14, e19) {
+        ft.checkPatternErrors = function(t14, e19) {
           if (t14) {
             t14.trailingComma > -1 && this.raiseRecoverable(t14.trailingComma, "Comma is not permitted after the rest element");
             var i25 = e19 ? t14.parenthesizedAssign : t14.parenthesizedBind;
             i25 > -1 && this.raiseRecoverable(i25, e19 ? "Assigning to rvalue" : "Parenthesized pattern");
           }
-        }, ft2.checkExpressionErrors = function(t14, e19) {
+        }, ft.checkExpressionErrors = function(t14, e19) {
           if (!t14) return false;
           var i25 = t14.shorthandAssign, s29 = t14.doubleProto;
           if (!e19) return i25 >= 0 || s29 >= 0;
           i25 >= 0 && this.raise(i25, "Shorthand property assignments are valid only in destructuring patterns"), s29 >= 0 && this.raiseRecoverable(s29, "Redefinition of __proto__ property");
-        }, ft2.checkYieldAwaitInDefaultParams = function() {
+        }, ft.checkYieldAwaitInDefaultParams = function() {
           this.yieldPos && (!this.awaitPos || this.yieldPos < this.awaitPos) && this.raise(this.yieldPos, "Yield expression cannot be a default value"), this.awaitPos && this.raise(this.awaitPos, "Await expression cannot be a default value");
-        }, ft2.isSimpleAssignTarget = function(t14) {
+        }, ft.isSimpleAssignTarget = function(t14) {
           return t14.type === "ParenthesizedExpression" ? this.isSimpleAssignTarget(t14.expression) : t14.type === "Identifier" || t14.type === "MemberExpression";
         };
-        var w7 = st2.prototype;
-        w7.parseTopLevel = function(t14) {
+        var w6 = st.prototype;
+        w6.parseTopLevel = function(t14) {
           var e19 = /* @__PURE__ */ Object.create(null);
           for (t14.body || (t14.body = []); this.type !== n8.eof; ) {
             var i25 = this.parseStatement(null, true, e19);
@@ -1094,55 +1085,55 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
           }
           return this.adaptDirectivePrologue(t14.body), this.next(), t14.sourceType = this.options.sourceType === "commonjs" ? "script" : this.options.sourceType, this.finishNode(t14, "Program");
         };
-        var Ee2 = { kind: "loop" }, ai = { kind: "switch" };
-        w7.isLet = function(t14) {
+        var Ee = { kind: "loop" }, ai = { kind: "switch" };
+        w6.isLet = function(t14) {
           if (this.options.ecmaVersion < 6 || !this.isContextual("let")) return false;
-          u21.lastIndex = this.pos;
-          var e19 = u21.exec(this.input), i25 = this.pos + e19[0].length, s29 = this.fullCharCodeAt(i25);
+          u20.lastIndex = this.pos;
+          var e19 = u20.exec(this.input), i25 = this.pos + e19[0].length, s29 = this.fullCharCodeAt(i25);
           if (s29 === 91 || s29 === 92) return true;
           if (t14) return false;
           if (s29 === 123) return true;
-          if (pt2(s29)) {
+          if (pt(s29)) {
             var r9 = i25;
             do
               i25 += s29 <= 65535 ? 1 : 2;
-            while (H4(s29 = this.fullCharCodeAt(i25)));
+            while (H3(s29 = this.fullCharCodeAt(i25)));
             if (s29 === 92) return true;
             var o19 = this.input.slice(r9, i25);
-            if (!re2.test(o19)) return true;
+            if (!re.test(o19)) return true;
           }
           return false;
-        }, w7.isAsyncFunction = function() {
+        }, w6.isAsyncFunction = function() {
           if (this.options.ecmaVersion < 8 || !this.isContextual("async")) return false;
-          u21.lastIndex = this.pos;
-          var t14, e19 = u21.exec(this.input), i25 = this.pos + e19[0].length;
-          return !(z5.test(this.input.slice(this.pos, i25)) || this.input.slice(i25, i25 + 8) !== "function" || i25 + 8 !== this.input.length && (H4(t14 = this.fullCharCodeAt(i25 + 8)) || t14 === 92));
-        }, w7.isUsingKeyword = function(t14, e19) {
+          u20.lastIndex = this.pos;
+          var t14, e19 = u20.exec(this.input), i25 = this.pos + e19[0].length;
+          return !(z4.test(this.input.slice(this.pos, i25)) || this.input.slice(i25, i25 + 8) !== "function" || i25 + 8 !== this.input.length && (H3(t14 = this.fullCharCodeAt(i25 + 8)) || t14 === 92));
+        }, w6.isUsingKeyword = function(t14, e19) {
           if (this.options.ecmaVersion < 17 || !this.isContextual(t14 ? "await" : "using")) return false;
-          u21.lastIndex = this.pos;
-          var i25 = u21.exec(this.input), s29 = this.pos + i25[0].length;
-          if (z5.test(this.input.slice(this.pos, s29))) return false;
+          u20.lastIndex = this.pos;
+          var i25 = u20.exec(this.input), s29 = this.pos + i25[0].length;
+          if (z4.test(this.input.slice(this.pos, s29))) return false;
           if (t14) {
             var r9, o19 = s29 + 5;
-            if (this.input.slice(s29, o19) !== "using" || o19 === this.input.length || H4(r9 = this.fullCharCodeAt(o19)) || r9 === 92) return false;
-            u21.lastIndex = o19;
-            var c20 = u21.exec(this.input);
-            if (s29 = o19 + c20[0].length, c20 && z5.test(this.input.slice(o19, s29))) return false;
+            if (this.input.slice(s29, o19) !== "using" || o19 === this.input.length || H3(r9 = this.fullCharCodeAt(o19)) || r9 === 92) return false;
+            u20.lastIndex = o19;
+            var c21 = u20.exec(this.input);
+            if (s29 = o19 + c21[0].length, c21 && z4.test(this.input.slice(o19, s29))) return false;
           }
           var h12 = this.fullCharCodeAt(s29);
-          if (!pt2(h12) && h12 !== 92) return false;
-          var f36 = s29;
+          if (!pt(h12) && h12 !== 92) return false;
+          var f35 = s29;
           do
             s29 += h12 <= 65535 ? 1 : 2;
-          while (H4(h12 = this.fullCharCodeAt(s29)));
+          while (H3(h12 = this.fullCharCodeAt(s29)));
           if (h12 === 92) return true;
-          var x17 = this.input.slice(f36, s29);
-          return !(re2.test(x17) || e19 && x17 === "of");
-        }, w7.isAwaitUsing = function(t14) {
+          var x17 = this.input.slice(f35, s29);
+          return !(re.test(x17) || e19 && x17 === "of");
+        }, w6.isAwaitUsing = function(t14) {
           return this.isUsingKeyword(true, t14);
-        }, w7.isUsing = function(t14) {
+        }, w6.isUsing = function(t14) {
           return this.isUsingKeyword(false, t14);
-        }, w7.parseStatement = function(t14, e19, i25) {
+        }, w6.parseStatement = function(t14, e19, i25) {
           var s29, r9 = this.type, o19 = this.startNode();
           switch (this.isLet(t14) && (r9 = n8._var, s29 = "let"), r9) {
             case n8._break:
@@ -1182,19 +1173,19 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             case n8._export:
             case n8._import:
               if (this.options.ecmaVersion > 10 && r9 === n8._import) {
-                u21.lastIndex = this.pos;
-                var c20 = u21.exec(this.input), h12 = this.pos + c20[0].length, f36 = this.input.charCodeAt(h12);
-                if (f36 === 40 || f36 === 46) return this.parseExpressionStatement(o19, this.parseExpression());
+                u20.lastIndex = this.pos;
+                var c21 = u20.exec(this.input), h12 = this.pos + c21[0].length, f35 = this.input.charCodeAt(h12);
+                if (f35 === 40 || f35 === 46) return this.parseExpressionStatement(o19, this.parseExpression());
               }
               return this.options.allowImportExportEverywhere || (e19 || this.raise(this.start, "'import' and 'export' may only appear at the top level"), this.inModule || this.raise(this.start, "'import' and 'export' may appear only with 'sourceType: module'")), r9 === n8._import ? this.parseImport(o19) : this.parseExport(o19, i25);
             default:
               if (this.isAsyncFunction()) return t14 && this.unexpected(), this.next(), this.parseFunctionStatement(o19, true, !t14);
               var x17 = this.isAwaitUsing(false) ? "await using" : this.isUsing(false) ? "using" : null;
               if (x17) return this.allowUsing || this.raise(this.start, "Using declaration cannot appear in the top level when source type is `script` or in the bare case statement"), x17 === "await using" && (this.canAwait || this.raise(this.start, "Await using cannot appear outside of async function"), this.next()), this.next(), this.parseVar(o19, false, x17), this.semicolon(), this.finishNode(o19, "VariableDeclaration");
-              var m16 = this.value, b12 = this.parseExpression();
-              return r9 === n8.name && b12.type === "Identifier" && this.eat(n8.colon) ? this.parseLabeledStatement(o19, m16, b12, t14) : this.parseExpressionStatement(o19, b12);
+              var m16 = this.value, b11 = this.parseExpression();
+              return r9 === n8.name && b11.type === "Identifier" && this.eat(n8.colon) ? this.parseLabeledStatement(o19, m16, b11, t14) : this.parseExpressionStatement(o19, b11);
           }
-        }, w7.parseBreakContinueStatement = function(t14, e19) {
+        }, w6.parseBreakContinueStatement = function(t14, e19) {
           var i25 = e19 === "break";
           this.next(), this.eat(n8.semi) || this.insertSemicolon() ? t14.label = null : this.type !== n8.name ? this.unexpected() : (t14.label = this.parseIdent(), this.semicolon());
           for (var s29 = 0; s29 < this.labels.length; ++s29) {
@@ -1202,35 +1193,35 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             if ((t14.label == null || r9.name === t14.label.name) && (r9.kind != null && (i25 || r9.kind === "loop") || t14.label && i25)) break;
           }
           return s29 === this.labels.length && this.raise(t14.start, "Unsyntactic " + e19), this.finishNode(t14, i25 ? "BreakStatement" : "ContinueStatement");
-        }, w7.parseDebuggerStatement = function(t14) {
+        }, w6.parseDebuggerStatement = function(t14) {
           return this.next(), this.semicolon(), this.finishNode(t14, "DebuggerStatement");
-        }, w7.parseDoStatement = function(t14) {
-          return this.next(), this.labels.push(Ee2), t14.body = this.parseStatement("do"), this.labels.pop(), this.expect(n8._while), t14.test = this.parseParenExpression(), this.options.ecmaVersion >= 6 ? this.eat(n8.semi) : this.semicolon(), this.finishNode(t14, "DoWhileStatement");
-        }, w7.parseForStatement = function(t14) {
+        }, w6.parseDoStatement = function(t14) {
+          return this.next(), this.labels.push(Ee), t14.body = this.parseStatement("do"), this.labels.pop(), this.expect(n8._while), t14.test = this.parseParenExpression(), this.options.ecmaVersion >= 6 ? this.eat(n8.semi) : this.semicolon(), this.finishNode(t14, "DoWhileStatement");
+        }, w6.parseForStatement = function(t14) {
           this.next();
           var e19 = this.options.ecmaVersion >= 9 && this.canAwait && this.eatContextual("await") ? this.lastTokStart : -1;
-          if (this.labels.push(Ee2), this.enterScope(0), this.expect(n8.parenL), this.type === n8.semi) return e19 > -1 && this.unexpected(e19), this.parseFor(t14, null);
+          if (this.labels.push(Ee), this.enterScope(0), this.expect(n8.parenL), this.type === n8.semi) return e19 > -1 && this.unexpected(e19), this.parseFor(t14, null);
           var i25 = this.isLet();
           if (this.type === n8._var || this.type === n8._const || i25) {
             var s29 = this.startNode(), r9 = i25 ? "let" : this.value;
             return this.next(), this.parseVar(s29, true, r9), this.finishNode(s29, "VariableDeclaration"), this.parseForAfterInit(t14, s29, e19);
           }
-          var o19 = this.isContextual("let"), c20 = false, h12 = this.isUsing(true) ? "using" : this.isAwaitUsing(true) ? "await using" : null;
+          var o19 = this.isContextual("let"), c21 = false, h12 = this.isUsing(true) ? "using" : this.isAwaitUsing(true) ? "await using" : null;
           if (h12) {
-            var f36 = this.startNode();
-            return this.next(), h12 === "await using" && (this.canAwait || this.raise(this.start, "Await using cannot appear outside of async function"), this.next()), this.parseVar(f36, true, h12), this.finishNode(f36, "VariableDeclaration"), this.parseForAfterInit(t14, f36, e19);
+            var f35 = this.startNode();
+            return this.next(), h12 === "await using" && (this.canAwait || this.raise(this.start, "Await using cannot appear outside of async function"), this.next()), this.parseVar(f35, true, h12), this.finishNode(f35, "VariableDeclaration"), this.parseForAfterInit(t14, f35, e19);
           }
-          var x17 = this.containsEsc, m16 = new zt(), b12 = this.start, _7 = e19 > -1 ? this.parseExprSubscripts(m16, "await") : this.parseExpression(true, m16);
-          return this.type === n8._in || (c20 = this.options.ecmaVersion >= 6 && this.isContextual("of")) ? (e19 > -1 ? (this.type === n8._in && this.unexpected(e19), t14.await = true) : c20 && this.options.ecmaVersion >= 8 && (_7.start !== b12 || x17 || _7.type !== "Identifier" || _7.name !== "async" ? this.options.ecmaVersion >= 9 && (t14.await = false) : this.unexpected()), o19 && c20 && this.raise(_7.start, "The left-hand side of a for-of loop may not start with 'let'."), this.toAssignable(_7, false, m16), this.checkLValPattern(_7), this.parseForIn(t14, _7)) : (this.checkExpressionErrors(m16, true), e19 > -1 && this.unexpected(e19), this.parseFor(t14, _7));
-        }, w7.parseForAfterInit = function(t14, e19, i25) {
+          var x17 = this.containsEsc, m16 = new zt(), b11 = this.start, _6 = e19 > -1 ? this.parseExprSubscripts(m16, "await") : this.parseExpression(true, m16);
+          return this.type === n8._in || (c21 = this.options.ecmaVersion >= 6 && this.isContextual("of")) ? (e19 > -1 ? (this.type === n8._in && this.unexpected(e19), t14.await = true) : c21 && this.options.ecmaVersion >= 8 && (_6.start !== b11 || x17 || _6.type !== "Identifier" || _6.name !== "async" ? this.options.ecmaVersion >= 9 && (t14.await = false) : this.unexpected()), o19 && c21 && this.raise(_6.start, "The left-hand side of a for-of loop may not start with 'let'."), this.toAssignable(_6, false, m16), this.checkLValPattern(_6), this.parseForIn(t14, _6)) : (this.checkExpressionErrors(m16, true), e19 > -1 && this.unexpected(e19), this.parseFor(t14, _6));
+        }, w6.parseForAfterInit = function(t14, e19, i25) {
           return (this.type === n8._in || this.options.ecmaVersion >= 6 && this.isContextual("of")) && e19.declarations.length === 1 ? (this.options.ecmaVersion >= 9 && (this.type === n8._in ? i25 > -1 && this.unexpected(i25) : t14.await = i25 > -1), this.parseForIn(t14, e19)) : (i25 > -1 && this.unexpected(i25), this.parseFor(t14, e19));
-        }, w7.parseFunctionStatement = function(t14, e19, i25) {
+        }, w6.parseFunctionStatement = function(t14, e19, i25) {
           return this.next(), this.parseFunction(t14, Jt | (i25 ? 0 : Bt), false, e19);
-        }, w7.parseIfStatement = function(t14) {
+        }, w6.parseIfStatement = function(t14) {
           return this.next(), t14.test = this.parseParenExpression(), t14.consequent = this.parseStatement("if"), t14.alternate = this.eat(n8._else) ? this.parseStatement("if") : null, this.finishNode(t14, "IfStatement");
-        }, w7.parseReturnStatement = function(t14) {
+        }, w6.parseReturnStatement = function(t14) {
           return this.allowReturn || this.raise(this.start, "'return' outside of function"), this.next(), this.eat(n8.semi) || this.insertSemicolon() ? t14.argument = null : (t14.argument = this.parseExpression(), this.semicolon()), this.finishNode(t14, "ReturnStatement");
-        }, w7.parseSwitchStatement = function(t14) {
+        }, w6.parseSwitchStatement = function(t14) {
           var e19;
           this.next(), t14.discriminant = this.parseParenExpression(), t14.cases = [], this.expect(n8.braceL), this.labels.push(ai), this.enterScope(1024);
           for (var i25 = false; this.type !== n8.braceR; ) if (this.type === n8._case || this.type === n8._default) {
@@ -1238,110 +1229,110 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             e19 && this.finishNode(e19, "SwitchCase"), t14.cases.push(e19 = this.startNode()), e19.consequent = [], this.next(), s29 ? e19.test = this.parseExpression() : (i25 && this.raiseRecoverable(this.lastTokStart, "Multiple default clauses"), i25 = true, e19.test = null), this.expect(n8.colon);
           } else e19 || this.unexpected(), e19.consequent.push(this.parseStatement(null));
           return this.exitScope(), e19 && this.finishNode(e19, "SwitchCase"), this.next(), this.labels.pop(), this.finishNode(t14, "SwitchStatement");
-        }, w7.parseThrowStatement = function(t14) {
-          return this.next(), z5.test(this.input.slice(this.lastTokEnd, this.start)) && this.raise(this.lastTokEnd, "Illegal newline after throw"), t14.argument = this.parseExpression(), this.semicolon(), this.finishNode(t14, "ThrowStatement");
+        }, w6.parseThrowStatement = function(t14) {
+          return this.next(), z4.test(this.input.slice(this.lastTokEnd, this.start)) && this.raise(this.lastTokEnd, "Illegal newline after throw"), t14.argument = this.parseExpression(), this.semicolon(), this.finishNode(t14, "ThrowStatement");
         };
-        var De2 = [];
-        w7.parseCatchClauseParam = function() {
+        var De = [];
+        w6.parseCatchClauseParam = function() {
           var t14 = this.parseBindingAtom(), e19 = t14.type === "Identifier";
           return this.enterScope(e19 ? 32 : 0), this.checkLValPattern(t14, e19 ? 4 : 2), this.expect(n8.parenR), t14;
-        }, w7.parseTryStatement = function(t14) {
+        }, w6.parseTryStatement = function(t14) {
           if (this.next(), t14.block = this.parseBlock(), t14.handler = null, this.type === n8._catch) {
             var e19 = this.startNode();
             this.next(), this.eat(n8.parenL) ? e19.param = this.parseCatchClauseParam() : (this.options.ecmaVersion < 10 && this.unexpected(), e19.param = null, this.enterScope(0)), e19.body = this.parseBlock(false), this.exitScope(), t14.handler = this.finishNode(e19, "CatchClause");
           }
           return t14.finalizer = this.eat(n8._finally) ? this.parseBlock() : null, t14.handler || t14.finalizer || this.raise(t14.start, "Missing catch or finally clause"), this.finishNode(t14, "TryStatement");
-        }, w7.parseVarStatement = function(t14, e19, i25) {
+        }, w6.parseVarStatement = function(t14, e19, i25) {
           return this.next(), this.parseVar(t14, false, e19, i25), this.semicolon(), this.finishNode(t14, "VariableDeclaration");
-        }, w7.parseWhileStatement = function(t14) {
-          return this.next(), t14.test = this.parseParenExpression(), this.labels.push(Ee2), t14.body = this.parseStatement("while"), this.labels.pop(), this.finishNode(t14, "WhileStatement");
-        }, w7.parseWithStatement = function(t14) {
+        }, w6.parseWhileStatement = function(t14) {
+          return this.next(), t14.test = this.parseParenExpression(), this.labels.push(Ee), t14.body = this.parseStatement("while"), this.labels.pop(), this.finishNode(t14, "WhileStatement");
+        }, w6.parseWithStatement = function(t14) {
           return this.strict && this.raise(this.start, "'with' in strict mode"), this.next(), t14.object = this.parseParenExpression(), t14.body = this.parseStatement("with"), this.finishNode(t14, "WithStatement");
-        }, w7.parseEmptyStatement = function(t14) {
+        }, w6.parseEmptyStatement = function(t14) {
           return this.next(), this.finishNode(t14, "EmptyStatement");
-        }, w7.parseLabeledStatement = function(t14, e19, i25, s29) {
+        }, w6.parseLabeledStatement = function(t14, e19, i25, s29) {
           for (var r9 = 0, o19 = this.labels; r9 < o19.length; r9 += 1) o19[r9].name === e19 && this.raise(i25.start, "Label '" + e19 + "' is already declared");
-          for (var c20 = this.type.isLoop ? "loop" : this.type === n8._switch ? "switch" : null, h12 = this.labels.length - 1; h12 >= 0; h12--) {
-            var f36 = this.labels[h12];
-            if (f36.statementStart !== t14.start) break;
-            f36.statementStart = this.start, f36.kind = c20;
+          for (var c21 = this.type.isLoop ? "loop" : this.type === n8._switch ? "switch" : null, h12 = this.labels.length - 1; h12 >= 0; h12--) {
+            var f35 = this.labels[h12];
+            if (f35.statementStart !== t14.start) break;
+            f35.statementStart = this.start, f35.kind = c21;
           }
-          return this.labels.push({ name: e19, kind: c20, statementStart: this.start }), t14.body = this.parseStatement(s29 ? s29.indexOf("label") === -1 ? s29 + "label" : s29 : "label"), this.labels.pop(), t14.label = i25, this.finishNode(t14, "LabeledStatement");
-        }, w7.parseExpressionStatement = function(t14, e19) {
+          return this.labels.push({ name: e19, kind: c21, statementStart: this.start }), t14.body = this.parseStatement(s29 ? s29.indexOf("label") === -1 ? s29 + "label" : s29 : "label"), this.labels.pop(), t14.label = i25, this.finishNode(t14, "LabeledStatement");
+        }, w6.parseExpressionStatement = function(t14, e19) {
           return t14.expression = e19, this.semicolon(), this.finishNode(t14, "ExpressionStatement");
-        }, w7.parseBlock = function(t14, e19, i25) {
+        }, w6.parseBlock = function(t14, e19, i25) {
           for (t14 === void 0 && (t14 = true), e19 === void 0 && (e19 = this.startNode()), e19.body = [], this.expect(n8.braceL), t14 && this.enterScope(0); this.type !== n8.braceR; ) {
             var s29 = this.parseStatement(null);
             e19.body.push(s29);
           }
           return i25 && (this.strict = false), this.next(), t14 && this.exitScope(), this.finishNode(e19, "BlockStatement");
-        }, w7.parseFor = function(t14, e19) {
+        }, w6.parseFor = function(t14, e19) {
           return t14.init = e19, this.expect(n8.semi), t14.test = this.type === n8.semi ? null : this.parseExpression(), this.expect(n8.semi), t14.update = this.type === n8.parenR ? null : this.parseExpression(), this.expect(n8.parenR), t14.body = this.parseStatement("for"), this.exitScope(), this.labels.pop(), this.finishNode(t14, "ForStatement");
-        }, w7.parseForIn = function(t14, e19) {
+        }, w6.parseForIn = function(t14, e19) {
           var i25 = this.type === n8._in;
           return this.next(), e19.type === "VariableDeclaration" && e19.declarations[0].init != null && (!i25 || this.options.ecmaVersion < 8 || this.strict || e19.kind !== "var" || e19.declarations[0].id.type !== "Identifier") && this.raise(e19.start, (i25 ? "for-in" : "for-of") + " loop variable declaration may not have an initializer"), t14.left = e19, t14.right = i25 ? this.parseExpression() : this.parseMaybeAssign(), this.expect(n8.parenR), t14.body = this.parseStatement("for"), this.exitScope(), this.labels.pop(), this.finishNode(t14, i25 ? "ForInStatement" : "ForOfStatement");
-        }, w7.parseVar = function(t14, e19, i25, s29) {
+        }, w6.parseVar = function(t14, e19, i25, s29) {
           for (t14.declarations = [], t14.kind = i25; ; ) {
             var r9 = this.startNode();
             if (this.parseVarId(r9, i25), this.eat(n8.eq) ? r9.init = this.parseMaybeAssign(e19) : s29 || i25 !== "const" || this.type === n8._in || this.options.ecmaVersion >= 6 && this.isContextual("of") ? s29 || i25 !== "using" && i25 !== "await using" || !(this.options.ecmaVersion >= 17) || this.type === n8._in || this.isContextual("of") ? s29 || r9.id.type === "Identifier" || e19 && (this.type === n8._in || this.isContextual("of")) ? r9.init = null : this.raise(this.lastTokEnd, "Complex binding patterns require an initialization value") : this.raise(this.lastTokEnd, "Missing initializer in " + i25 + " declaration") : this.unexpected(), t14.declarations.push(this.finishNode(r9, "VariableDeclarator")), !this.eat(n8.comma)) break;
           }
           return t14;
-        }, w7.parseVarId = function(t14, e19) {
+        }, w6.parseVarId = function(t14, e19) {
           t14.id = e19 === "using" || e19 === "await using" ? this.parseIdent() : this.parseBindingAtom(), this.checkLValPattern(t14.id, e19 === "var" ? 1 : 2, false);
         };
         var Jt = 1, Bt = 2;
-        function Ve2(t14, e19) {
+        function Ve(t14, e19) {
           var i25 = e19.key.name, s29 = t14[i25], r9 = "true";
           return e19.type !== "MethodDefinition" || e19.kind !== "get" && e19.kind !== "set" || (r9 = (e19.static ? "s" : "i") + e19.kind), s29 === "iget" && r9 === "iset" || s29 === "iset" && r9 === "iget" || s29 === "sget" && r9 === "sset" || s29 === "sset" && r9 === "sget" ? (t14[i25] = "true", false) : !!s29 || (t14[i25] = r9, false);
         }
-        function $t2(t14, e19) {
+        function $t(t14, e19) {
           var i25 = t14.computed, s29 = t14.key;
           return !i25 && (s29.type === "Identifier" && s29.name === e19 || s29.type === "Literal" && s29.value === e19);
         }
-        w7.parseFunction = function(t14, e19, i25, s29, r9) {
+        w6.parseFunction = function(t14, e19, i25, s29, r9) {
           this.initFunction(t14), (this.options.ecmaVersion >= 9 || this.options.ecmaVersion >= 6 && !s29) && (this.type === n8.star && e19 & Bt && this.unexpected(), t14.generator = this.eat(n8.star)), this.options.ecmaVersion >= 8 && (t14.async = !!s29), e19 & Jt && (t14.id = 4 & e19 && this.type !== n8.name ? null : this.parseIdent(), !t14.id || e19 & Bt || this.checkLValSimple(t14.id, this.strict || t14.generator || t14.async ? this.treatFunctionsAsVar ? 1 : 2 : 3));
-          var o19 = this.yieldPos, c20 = this.awaitPos, h12 = this.awaitIdentPos;
-          return this.yieldPos = 0, this.awaitPos = 0, this.awaitIdentPos = 0, this.enterScope(ce2(t14.async, t14.generator)), e19 & Jt || (t14.id = this.type === n8.name ? this.parseIdent() : null), this.parseFunctionParams(t14), this.parseFunctionBody(t14, i25, false, r9), this.yieldPos = o19, this.awaitPos = c20, this.awaitIdentPos = h12, this.finishNode(t14, e19 & Jt ? "FunctionDeclaration" : "FunctionExpression");
-        }, w7.parseFunctionParams = function(t14) {
+          var o19 = this.yieldPos, c21 = this.awaitPos, h12 = this.awaitIdentPos;
+          return this.yieldPos = 0, this.awaitPos = 0, this.awaitIdentPos = 0, this.enterScope(ce(t14.async, t14.generator)), e19 & Jt || (t14.id = this.type === n8.name ? this.parseIdent() : null), this.parseFunctionParams(t14), this.parseFunctionBody(t14, i25, false, r9), this.yieldPos = o19, this.awaitPos = c21, this.awaitIdentPos = h12, this.finishNode(t14, e19 & Jt ? "FunctionDeclaration" : "FunctionExpression");
+        }, w6.parseFunctionParams = function(t14) {
           this.expect(n8.parenL), t14.params = this.parseBindingList(n8.parenR, false, this.options.ecmaVersion >= 8), this.checkYieldAwaitInDefaultParams();
-        }, w7.parseClass = function(t14, e19) {
+        }, w6.parseClass = function(t14, e19) {
           this.next();
           var i25 = this.strict;
           this.strict = true, this.parseClassId(t14, e19), this.parseClassSuper(t14);
           var s29 = this.enterClassBody(), r9 = this.startNode(), o19 = false;
           for (r9.body = [], this.expect(n8.braceL); this.type !== n8.braceR; ) {
-            var c20 = this.parseClassElement(t14.superClass !== null);
-            c20 && (r9.body.push(c20), c20.type === "MethodDefinition" && c20.kind === "constructor" ? (o19 && this.raiseRecoverable(c20.start, "Duplicate constructor in the same class"), o19 = true) : c20.key && c20.key.type === "PrivateIdentifier" && Ve2(s29, c20) && this.raiseRecoverable(c20.key.start, "Identifier '#" + c20.key.name + "' has already been declared"));
+            var c21 = this.parseClassElement(t14.superClass !== null);
+            c21 && (r9.body.push(c21), c21.type === "MethodDefinition" && c21.kind === "constructor" ? (o19 && this.raiseRecoverable(c21.start, "Duplicate constructor in the same class"), o19 = true) : c21.key && c21.key.type === "PrivateIdentifier" && Ve(s29, c21) && this.raiseRecoverable(c21.key.start, "Identifier '#" + c21.key.name + "' has already been declared"));
           }
           return this.strict = i25, this.next(), t14.body = this.finishNode(r9, "ClassBody"), this.exitClassBody(), this.finishNode(t14, e19 ? "ClassDeclaration" : "ClassExpression");
-        }, w7.parseClassElement = function(t14) {
+        }, w6.parseClassElement = function(t14) {
           if (this.eat(n8.semi)) return null;
-          var e19 = this.options.ecmaVersion, i25 = this.startNode(), s29 = "", r9 = false, o19 = false, c20 = "method", h12 = false;
+          var e19 = this.options.ecmaVersion, i25 = this.startNode(), s29 = "", r9 = false, o19 = false, c21 = "method", h12 = false;
           if (this.eatContextual("static")) {
             if (e19 >= 13 && this.eat(n8.braceL)) return this.parseClassStaticBlock(i25), i25;
             this.isClassElementNameStart() || this.type === n8.star ? h12 = true : s29 = "static";
           }
           if (i25.static = h12, !s29 && e19 >= 8 && this.eatContextual("async") && (!this.isClassElementNameStart() && this.type !== n8.star || this.canInsertSemicolon() ? s29 = "async" : o19 = true), !s29 && (e19 >= 9 || !o19) && this.eat(n8.star) && (r9 = true), !s29 && !o19 && !r9) {
-            var f36 = this.value;
-            (this.eatContextual("get") || this.eatContextual("set")) && (this.isClassElementNameStart() ? c20 = f36 : s29 = f36);
+            var f35 = this.value;
+            (this.eatContextual("get") || this.eatContextual("set")) && (this.isClassElementNameStart() ? c21 = f35 : s29 = f35);
           }
-          if (s29 ? (i25.computed = false, i25.key = this.startNodeAt(this.lastTokStart, this.lastTokStartLoc), i25.key.name = s29, this.finishNode(i25.key, "Identifier")) : this.parseClassElementName(i25), e19 < 13 || this.type === n8.parenL || c20 !== "method" || r9 || o19) {
-            var x17 = !i25.static && $t2(i25, "constructor"), m16 = x17 && t14;
-            x17 && c20 !== "method" && this.raise(i25.key.start, "Constructor can't have get/set modifier"), i25.kind = x17 ? "constructor" : c20, this.parseClassMethod(i25, r9, o19, m16);
+          if (s29 ? (i25.computed = false, i25.key = this.startNodeAt(this.lastTokStart, this.lastTokStartLoc), i25.key.name = s29, this.finishNode(i25.key, "Identifier")) : this.parseClassElementName(i25), e19 < 13 || this.type === n8.parenL || c21 !== "method" || r9 || o19) {
+            var x17 = !i25.static && $t(i25, "constructor"), m16 = x17 && t14;
+            x17 && c21 !== "method" && this.raise(i25.key.start, "Constructor can't have get/set modifier"), i25.kind = x17 ? "constructor" : c21, this.parseClassMethod(i25, r9, o19, m16);
           } else this.parseClassField(i25);
           return i25;
-        }, w7.isClassElementNameStart = function() {
+        }, w6.isClassElementNameStart = function() {
           return this.type === n8.name || this.type === n8.privateId || this.type === n8.num || this.type === n8.string || this.type === n8.bracketL || this.type.keyword;
-        }, w7.parseClassElementName = function(t14) {
+        }, w6.parseClassElementName = function(t14) {
           this.type === n8.privateId ? (this.value === "constructor" && this.raise(this.start, "Classes can't have an element named '#constructor'"), t14.computed = false, t14.key = this.parsePrivateIdent()) : this.parsePropertyName(t14);
-        }, w7.parseClassMethod = function(t14, e19, i25, s29) {
+        }, w6.parseClassMethod = function(t14, e19, i25, s29) {
           var r9 = t14.key;
-          t14.kind === "constructor" ? (e19 && this.raise(r9.start, "Constructor can't be a generator"), i25 && this.raise(r9.start, "Constructor can't be an async method")) : t14.static && $t2(t14, "prototype") && this.raise(r9.start, "Classes may not have a static property named prototype");
+          t14.kind === "constructor" ? (e19 && this.raise(r9.start, "Constructor can't be a generator"), i25 && this.raise(r9.start, "Constructor can't be an async method")) : t14.static && $t(t14, "prototype") && this.raise(r9.start, "Classes may not have a static property named prototype");
           var o19 = t14.value = this.parseMethod(e19, i25, s29);
           return t14.kind === "get" && o19.params.length !== 0 && this.raiseRecoverable(o19.start, "getter should have no params"), t14.kind === "set" && o19.params.length !== 1 && this.raiseRecoverable(o19.start, "setter should have exactly one param"), t14.kind === "set" && o19.params[0].type === "RestElement" && this.raiseRecoverable(o19.params[0].start, "Setter cannot use rest params"), this.finishNode(t14, "MethodDefinition");
-        }, w7.parseClassField = function(t14) {
-          return $t2(t14, "constructor") ? this.raise(t14.key.start, "Classes can't have a field named 'constructor'") : t14.static && $t2(t14, "prototype") && this.raise(t14.key.start, "Classes can't have a static field named 'prototype'"), this.eat(n8.eq) ? (this.enterScope(576), t14.value = this.parseMaybeAssign(), this.exitScope()) : t14.value = null, this.semicolon(), this.finishNode(t14, "PropertyDefinition");
-        }, w7.parseClassStaticBlock = function(t14) {
+        }, w6.parseClassField = function(t14) {
+          return $t(t14, "constructor") ? this.raise(t14.key.start, "Classes can't have a field named 'constructor'") : t14.static && $t(t14, "prototype") && this.raise(t14.key.start, "Classes can't have a static field named 'prototype'"), this.eat(n8.eq) ? (this.enterScope(576), t14.value = this.parseMaybeAssign(), this.exitScope()) : t14.value = null, this.semicolon(), this.finishNode(t14, "PropertyDefinition");
+        }, w6.parseClassStaticBlock = function(t14) {
           t14.body = [];
           var e19 = this.labels;
           for (this.labels = [], this.enterScope(320); this.type !== n8.braceR; ) {
@@ -1349,22 +1340,22 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             t14.body.push(i25);
           }
           return this.next(), this.exitScope(), this.labels = e19, this.finishNode(t14, "StaticBlock");
-        }, w7.parseClassId = function(t14, e19) {
+        }, w6.parseClassId = function(t14, e19) {
           this.type === n8.name ? (t14.id = this.parseIdent(), e19 && this.checkLValSimple(t14.id, 2, false)) : (e19 === true && this.unexpected(), t14.id = null);
-        }, w7.parseClassSuper = function(t14) {
+        }, w6.parseClassSuper = function(t14) {
           t14.superClass = this.eat(n8._extends) ? this.parseExprSubscripts(null, false) : null;
-        }, w7.enterClassBody = function() {
+        }, w6.enterClassBody = function() {
           var t14 = { declared: /* @__PURE__ */ Object.create(null), used: [] };
           return this.privateNameStack.push(t14), t14.declared;
-        }, w7.exitClassBody = function() {
+        }, w6.exitClassBody = function() {
           var t14 = this.privateNameStack.pop(), e19 = t14.declared, i25 = t14.used;
           if (this.options.checkPrivateFields) for (var s29 = this.privateNameStack.length, r9 = s29 === 0 ? null : this.privateNameStack[s29 - 1], o19 = 0; o19 < i25.length; ++o19) {
-            var c20 = i25[o19];
-            Vt(e19, c20.name) || (r9 ? r9.used.push(c20) : this.raiseRecoverable(c20.start, "Private field '#" + c20.name + "' must be declared in an enclosing class"));
+            var c21 = i25[o19];
+            Vt(e19, c21.name) || (r9 ? r9.used.push(c21) : this.raiseRecoverable(c21.start, "Private field '#" + c21.name + "' must be declared in an enclosing class"));
           }
-        }, w7.parseExportAllDeclaration = function(t14, e19) {
+        }, w6.parseExportAllDeclaration = function(t14, e19) {
           return this.options.ecmaVersion >= 11 && (this.eatContextual("as") ? (t14.exported = this.parseModuleExportName(), this.checkExport(e19, t14.exported, this.lastTokStart)) : t14.exported = null), this.expectContextual("from"), this.type !== n8.string && this.unexpected(), t14.source = this.parseExprAtom(), this.options.ecmaVersion >= 16 && (t14.attributes = this.parseWithClause()), this.semicolon(), this.finishNode(t14, "ExportAllDeclaration");
-        }, w7.parseExport = function(t14, e19) {
+        }, w6.parseExport = function(t14, e19) {
           if (this.next(), this.eat(n8.star)) return this.parseExportAllDeclaration(t14, e19);
           if (this.eat(n8._default)) return this.checkExport(e19, "default", this.lastTokStart), t14.declaration = this.parseExportDefaultDeclaration(), this.finishNode(t14, "ExportDefaultDeclaration");
           if (this.shouldParseExportStatement()) t14.declaration = this.parseExportDeclaration(t14), t14.declaration.type === "VariableDeclaration" ? this.checkVariableExport(e19, t14.declaration.declarations) : this.checkExport(e19, t14.declaration.id, t14.declaration.id.start), t14.specifiers = [], t14.source = null, this.options.ecmaVersion >= 16 && (t14.attributes = []);
@@ -1380,9 +1371,9 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             this.semicolon();
           }
           return this.finishNode(t14, "ExportNamedDeclaration");
-        }, w7.parseExportDeclaration = function(t14) {
+        }, w6.parseExportDeclaration = function(t14) {
           return this.parseStatement(null);
-        }, w7.parseExportDefaultDeclaration = function() {
+        }, w6.parseExportDefaultDeclaration = function() {
           var t14;
           if (this.type === n8._function || (t14 = this.isAsyncFunction())) {
             var e19 = this.startNode();
@@ -1394,31 +1385,31 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
           }
           var s29 = this.parseMaybeAssign();
           return this.semicolon(), s29;
-        }, w7.checkExport = function(t14, e19, i25) {
+        }, w6.checkExport = function(t14, e19, i25) {
           t14 && (typeof e19 != "string" && (e19 = e19.type === "Identifier" ? e19.name : e19.value), Vt(t14, e19) && this.raiseRecoverable(i25, "Duplicate export '" + e19 + "'"), t14[e19] = true);
-        }, w7.checkPatternExport = function(t14, e19) {
+        }, w6.checkPatternExport = function(t14, e19) {
           var i25 = e19.type;
           if (i25 === "Identifier") this.checkExport(t14, e19, e19.start);
           else if (i25 === "ObjectPattern") for (var s29 = 0, r9 = e19.properties; s29 < r9.length; s29 += 1) {
             var o19 = r9[s29];
             this.checkPatternExport(t14, o19);
           }
-          else if (i25 === "ArrayPattern") for (var c20 = 0, h12 = e19.elements; c20 < h12.length; c20 += 1) {
-            var f36 = h12[c20];
-            f36 && this.checkPatternExport(t14, f36);
+          else if (i25 === "ArrayPattern") for (var c21 = 0, h12 = e19.elements; c21 < h12.length; c21 += 1) {
+            var f35 = h12[c21];
+            f35 && this.checkPatternExport(t14, f35);
           }
           else i25 === "Property" ? this.checkPatternExport(t14, e19.value) : i25 === "AssignmentPattern" ? this.checkPatternExport(t14, e19.left) : i25 === "RestElement" && this.checkPatternExport(t14, e19.argument);
-        }, w7.checkVariableExport = function(t14, e19) {
+        }, w6.checkVariableExport = function(t14, e19) {
           if (t14) for (var i25 = 0, s29 = e19; i25 < s29.length; i25 += 1) {
             var r9 = s29[i25];
             this.checkPatternExport(t14, r9.id);
           }
-        }, w7.shouldParseExportStatement = function() {
+        }, w6.shouldParseExportStatement = function() {
           return this.type.keyword === "var" || this.type.keyword === "const" || this.type.keyword === "class" || this.type.keyword === "function" || this.isLet() || this.isAsyncFunction();
-        }, w7.parseExportSpecifier = function(t14) {
+        }, w6.parseExportSpecifier = function(t14) {
           var e19 = this.startNode();
           return e19.local = this.parseModuleExportName(), e19.exported = this.eatContextual("as") ? this.parseModuleExportName() : e19.local, this.checkExport(t14, e19.exported, e19.exported.start), this.finishNode(e19, "ExportSpecifier");
-        }, w7.parseExportSpecifiers = function(t14) {
+        }, w6.parseExportSpecifiers = function(t14) {
           var e19 = [], i25 = true;
           for (this.expect(n8.braceL); !this.eat(n8.braceR); ) {
             if (i25) i25 = false;
@@ -1426,18 +1417,18 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             e19.push(this.parseExportSpecifier(t14));
           }
           return e19;
-        }, w7.parseImport = function(t14) {
-          return this.next(), this.type === n8.string ? (t14.specifiers = De2, t14.source = this.parseExprAtom()) : (t14.specifiers = this.parseImportSpecifiers(), this.expectContextual("from"), t14.source = this.type === n8.string ? this.parseExprAtom() : this.unexpected()), this.options.ecmaVersion >= 16 && (t14.attributes = this.parseWithClause()), this.semicolon(), this.finishNode(t14, "ImportDeclaration");
-        }, w7.parseImportSpecifier = function() {
+        }, w6.parseImport = function(t14) {
+          return this.next(), this.type === n8.string ? (t14.specifiers = De, t14.source = this.parseExprAtom()) : (t14.specifiers = this.parseImportSpecifiers(), this.expectContextual("from"), t14.source = this.type === n8.string ? this.parseExprAtom() : this.unexpected()), this.options.ecmaVersion >= 16 && (t14.attributes = this.parseWithClause()), this.semicolon(), this.finishNode(t14, "ImportDeclaration");
+        }, w6.parseImportSpecifier = function() {
           var t14 = this.startNode();
           return t14.imported = this.parseModuleExportName(), this.eatContextual("as") ? t14.local = this.parseIdent() : (this.checkUnreserved(t14.imported), t14.local = t14.imported), this.checkLValSimple(t14.local, 2), this.finishNode(t14, "ImportSpecifier");
-        }, w7.parseImportDefaultSpecifier = function() {
+        }, w6.parseImportDefaultSpecifier = function() {
           var t14 = this.startNode();
           return t14.local = this.parseIdent(), this.checkLValSimple(t14.local, 2), this.finishNode(t14, "ImportDefaultSpecifier");
-        }, w7.parseImportNamespaceSpecifier = function() {
+        }, w6.parseImportNamespaceSpecifier = function() {
           var t14 = this.startNode();
           return this.next(), this.expectContextual("as"), t14.local = this.parseIdent(), this.checkLValSimple(t14.local, 2), this.finishNode(t14, "ImportNamespaceSpecifier");
-        }, w7.parseImportSpecifiers = function() {
+        }, w6.parseImportSpecifiers = function() {
           var t14 = [], e19 = true;
           if (this.type === n8.name && (t14.push(this.parseImportDefaultSpecifier()), !this.eat(n8.comma))) return t14;
           if (this.type === n8.star) return t14.push(this.parseImportNamespaceSpecifier()), t14;
@@ -1447,7 +1438,7 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             t14.push(this.parseImportSpecifier());
           }
           return t14;
-        }, w7.parseWithClause = function() {
+        }, w6.parseWithClause = function() {
           var t14 = [];
           if (!this.eat(n8._with)) return t14;
           this.expect(n8.braceL);
@@ -1458,21 +1449,21 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             Vt(e19, r9) && this.raiseRecoverable(s29.key.start, "Duplicate attribute key '" + r9 + "'"), e19[r9] = true, t14.push(s29);
           }
           return t14;
-        }, w7.parseImportAttribute = function() {
+        }, w6.parseImportAttribute = function() {
           var t14 = this.startNode();
           return t14.key = this.type === n8.string ? this.parseExprAtom() : this.parseIdent(this.options.allowReserved !== "never"), this.expect(n8.colon), this.type !== n8.string && this.unexpected(), t14.value = this.parseExprAtom(), this.finishNode(t14, "ImportAttribute");
-        }, w7.parseModuleExportName = function() {
+        }, w6.parseModuleExportName = function() {
           if (this.options.ecmaVersion >= 13 && this.type === n8.string) {
             var t14 = this.parseLiteral(this.value);
-            return Ne2.test(t14.value) && this.raise(t14.start, "An export name cannot include a lone surrogate."), t14;
+            return Ne.test(t14.value) && this.raise(t14.start, "An export name cannot include a lone surrogate."), t14;
           }
           return this.parseIdent(true);
-        }, w7.adaptDirectivePrologue = function(t14) {
+        }, w6.adaptDirectivePrologue = function(t14) {
           for (var e19 = 0; e19 < t14.length && this.isDirectiveCandidate(t14[e19]); ++e19) t14[e19].directive = t14[e19].expression.raw.slice(1, -1);
-        }, w7.isDirectiveCandidate = function(t14) {
+        }, w6.isDirectiveCandidate = function(t14) {
           return this.options.ecmaVersion >= 5 && t14.type === "ExpressionStatement" && t14.expression.type === "Literal" && typeof t14.expression.value == "string" && (this.input[t14.start] === '"' || this.input[t14.start] === "'");
         };
-        var vt = st2.prototype;
+        var vt = st.prototype;
         vt.toAssignable = function(t14, e19, i25) {
           if (this.options.ecmaVersion >= 6 && t14) switch (t14.type) {
             case "Identifier":
@@ -1545,8 +1536,8 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
           else {
             if (i25 && this.afterTrailingComma(t14)) break;
             if (this.type === n8.ellipsis) {
-              var c20 = this.parseRestBinding();
-              this.parseBindingListItem(c20), r9.push(c20), this.type === n8.comma && this.raiseRecoverable(this.start, "Comma is not permitted after the rest element"), this.expect(t14);
+              var c21 = this.parseRestBinding();
+              this.parseBindingListItem(c21), r9.push(c21), this.type === n8.comma && this.raiseRecoverable(this.start, "Comma is not permitted after the rest element"), this.expect(t14);
               break;
             }
             r9.push(this.parseAssignableListItem(s29));
@@ -1588,9 +1579,9 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
               }
               break;
             case "ArrayPattern":
-              for (var c20 = 0, h12 = t14.elements; c20 < h12.length; c20 += 1) {
-                var f36 = h12[c20];
-                f36 && this.checkLValInnerPattern(f36, e19, i25);
+              for (var c21 = 0, h12 = t14.elements; c21 < h12.length; c21 += 1) {
+                var f35 = h12[c21];
+                f35 && this.checkLValInnerPattern(f35, e19, i25);
               }
               break;
             default:
@@ -1613,16 +1604,16 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
         };
         var Ct = function(t14, e19, i25, s29, r9) {
           this.token = t14, this.isExpr = !!e19, this.preserveSpace = !!i25, this.override = s29, this.generator = !!r9;
-        }, et2 = { b_stat: new Ct("{", false), b_expr: new Ct("{", true), b_tmpl: new Ct("${", false), p_stat: new Ct("(", false), p_expr: new Ct("(", true), q_tmpl: new Ct("`", true, true, function(t14) {
+        }, et = { b_stat: new Ct("{", false), b_expr: new Ct("{", true), b_tmpl: new Ct("${", false), p_stat: new Ct("(", false), p_expr: new Ct("(", true), q_tmpl: new Ct("`", true, true, function(t14) {
           return t14.tryReadTemplateToken();
-        }), f_stat: new Ct("function", false), f_expr: new Ct("function", true), f_expr_gen: new Ct("function", true, false, null, true), f_gen: new Ct("function", false, false, null, true) }, Mt = st2.prototype;
+        }), f_stat: new Ct("function", false), f_expr: new Ct("function", true), f_expr_gen: new Ct("function", true, false, null, true), f_gen: new Ct("function", false, false, null, true) }, Mt = st.prototype;
         Mt.initialContext = function() {
-          return [et2.b_stat];
+          return [et.b_stat];
         }, Mt.curContext = function() {
           return this.context[this.context.length - 1];
         }, Mt.braceIsBlock = function(t14) {
           var e19 = this.curContext();
-          return e19 === et2.f_expr || e19 === et2.f_stat || (t14 !== n8.colon || e19 !== et2.b_stat && e19 !== et2.b_expr ? t14 === n8._return || t14 === n8.name && this.exprAllowed ? z5.test(this.input.slice(this.lastTokEnd, this.start)) : t14 === n8._else || t14 === n8.semi || t14 === n8.eof || t14 === n8.parenR || t14 === n8.arrow || (t14 === n8.braceL ? e19 === et2.b_stat : t14 !== n8._var && t14 !== n8._const && t14 !== n8.name && !this.exprAllowed) : !e19.isExpr);
+          return e19 === et.f_expr || e19 === et.f_stat || (t14 !== n8.colon || e19 !== et.b_stat && e19 !== et.b_expr ? t14 === n8._return || t14 === n8.name && this.exprAllowed ? z4.test(this.input.slice(this.lastTokEnd, this.start)) : t14 === n8._else || t14 === n8.semi || t14 === n8.eof || t14 === n8.parenR || t14 === n8.arrow || (t14 === n8.braceL ? e19 === et.b_stat : t14 !== n8._var && t14 !== n8._const && t14 !== n8.name && !this.exprAllowed) : !e19.isExpr);
         }, Mt.inGeneratorContext = function() {
           for (var t14 = this.context.length - 1; t14 >= 1; t14--) {
             var e19 = this.context[t14];
@@ -1637,40 +1628,40 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
         }, n8.parenR.updateContext = n8.braceR.updateContext = function() {
           if (this.context.length !== 1) {
             var t14 = this.context.pop();
-            t14 === et2.b_stat && this.curContext().token === "function" && (t14 = this.context.pop()), this.exprAllowed = !t14.isExpr;
+            t14 === et.b_stat && this.curContext().token === "function" && (t14 = this.context.pop()), this.exprAllowed = !t14.isExpr;
           } else this.exprAllowed = true;
         }, n8.braceL.updateContext = function(t14) {
-          this.context.push(this.braceIsBlock(t14) ? et2.b_stat : et2.b_expr), this.exprAllowed = true;
+          this.context.push(this.braceIsBlock(t14) ? et.b_stat : et.b_expr), this.exprAllowed = true;
         }, n8.dollarBraceL.updateContext = function() {
-          this.context.push(et2.b_tmpl), this.exprAllowed = true;
+          this.context.push(et.b_tmpl), this.exprAllowed = true;
         }, n8.parenL.updateContext = function(t14) {
           var e19 = t14 === n8._if || t14 === n8._for || t14 === n8._with || t14 === n8._while;
-          this.context.push(e19 ? et2.p_stat : et2.p_expr), this.exprAllowed = true;
+          this.context.push(e19 ? et.p_stat : et.p_expr), this.exprAllowed = true;
         }, n8.incDec.updateContext = function() {
         }, n8._function.updateContext = n8._class.updateContext = function(t14) {
-          !t14.beforeExpr || t14 === n8._else || t14 === n8.semi && this.curContext() !== et2.p_stat || t14 === n8._return && z5.test(this.input.slice(this.lastTokEnd, this.start)) || (t14 === n8.colon || t14 === n8.braceL) && this.curContext() === et2.b_stat ? this.context.push(et2.f_stat) : this.context.push(et2.f_expr), this.exprAllowed = false;
+          !t14.beforeExpr || t14 === n8._else || t14 === n8.semi && this.curContext() !== et.p_stat || t14 === n8._return && z4.test(this.input.slice(this.lastTokEnd, this.start)) || (t14 === n8.colon || t14 === n8.braceL) && this.curContext() === et.b_stat ? this.context.push(et.f_stat) : this.context.push(et.f_expr), this.exprAllowed = false;
         }, n8.colon.updateContext = function() {
           this.curContext().token === "function" && this.context.pop(), this.exprAllowed = true;
         }, n8.backQuote.updateContext = function() {
-          this.curContext() === et2.q_tmpl ? this.context.pop() : this.context.push(et2.q_tmpl), this.exprAllowed = false;
+          this.curContext() === et.q_tmpl ? this.context.pop() : this.context.push(et.q_tmpl), this.exprAllowed = false;
         }, n8.star.updateContext = function(t14) {
           if (t14 === n8._function) {
             var e19 = this.context.length - 1;
-            this.context[e19] === et2.f_expr ? this.context[e19] = et2.f_expr_gen : this.context[e19] = et2.f_gen;
+            this.context[e19] === et.f_expr ? this.context[e19] = et.f_expr_gen : this.context[e19] = et.f_gen;
           }
           this.exprAllowed = true;
         }, n8.name.updateContext = function(t14) {
           var e19 = false;
           this.options.ecmaVersion >= 6 && t14 !== n8.dot && (this.value === "of" && !this.exprAllowed || this.value === "yield" && this.inGeneratorContext()) && (e19 = true), this.exprAllowed = e19;
         };
-        var N8 = st2.prototype;
-        function Ue2(t14) {
-          return t14.type === "Identifier" || t14.type === "ParenthesizedExpression" && Ue2(t14.expression);
+        var N7 = st.prototype;
+        function Ue(t14) {
+          return t14.type === "Identifier" || t14.type === "ParenthesizedExpression" && Ue(t14.expression);
         }
-        function be2(t14) {
-          return t14.type === "MemberExpression" && t14.property.type === "PrivateIdentifier" || t14.type === "ChainExpression" && be2(t14.expression) || t14.type === "ParenthesizedExpression" && be2(t14.expression);
+        function be(t14) {
+          return t14.type === "MemberExpression" && t14.property.type === "PrivateIdentifier" || t14.type === "ChainExpression" && be(t14.expression) || t14.type === "ParenthesizedExpression" && be(t14.expression);
         }
-        N8.checkPropClash = function(t14, e19, i25) {
+        N7.checkPropClash = function(t14, e19, i25) {
           if (!(this.options.ecmaVersion >= 9 && t14.type === "SpreadElement" || this.options.ecmaVersion >= 6 && (t14.computed || t14.method || t14.shorthand))) {
             var s29, r9 = t14.key;
             switch (r9.type) {
@@ -1686,11 +1677,11 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             var o19 = t14.kind;
             if (this.options.ecmaVersion >= 6) s29 === "__proto__" && o19 === "init" && (e19.proto && (i25 ? i25.doubleProto < 0 && (i25.doubleProto = r9.start) : this.raiseRecoverable(r9.start, "Redefinition of __proto__ property")), e19.proto = true);
             else {
-              var c20 = e19[s29 = "$" + s29];
-              c20 ? (o19 === "init" ? this.strict && c20.init || c20.get || c20.set : c20.init || c20[o19]) && this.raiseRecoverable(r9.start, "Redefinition of property") : c20 = e19[s29] = { init: false, get: false, set: false }, c20[o19] = true;
+              var c21 = e19[s29 = "$" + s29];
+              c21 ? (o19 === "init" ? this.strict && c21.init || c21.get || c21.set : c21.init || c21[o19]) && this.raiseRecoverable(r9.start, "Redefinition of property") : c21 = e19[s29] = { init: false, get: false, set: false }, c21[o19] = true;
             }
           }
-        }, N8.parseExpression = function(t14, e19) {
+        }, N7.parseExpression = function(t14, e19) {
           var i25 = this.start, s29 = this.startLoc, r9 = this.parseMaybeAssign(t14, e19);
           if (this.type === n8.comma) {
             var o19 = this.startNodeAt(i25, s29);
@@ -1698,22 +1689,22 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             return this.finishNode(o19, "SequenceExpression");
           }
           return r9;
-        }, N8.parseMaybeAssign = function(t14, e19, i25) {
+        }, N7.parseMaybeAssign = function(t14, e19, i25) {
           if (this.isContextual("yield")) {
             if (this.inGenerator) return this.parseYield(t14);
             this.exprAllowed = false;
           }
-          var s29 = false, r9 = -1, o19 = -1, c20 = -1;
-          e19 ? (r9 = e19.parenthesizedAssign, o19 = e19.trailingComma, c20 = e19.doubleProto, e19.parenthesizedAssign = e19.trailingComma = -1) : (e19 = new zt(), s29 = true);
-          var h12 = this.start, f36 = this.startLoc;
+          var s29 = false, r9 = -1, o19 = -1, c21 = -1;
+          e19 ? (r9 = e19.parenthesizedAssign, o19 = e19.trailingComma, c21 = e19.doubleProto, e19.parenthesizedAssign = e19.trailingComma = -1) : (e19 = new zt(), s29 = true);
+          var h12 = this.start, f35 = this.startLoc;
           this.type !== n8.parenL && this.type !== n8.name || (this.potentialArrowAt = this.start, this.potentialArrowInForAwait = t14 === "await");
           var x17 = this.parseMaybeConditional(t14, e19);
-          if (i25 && (x17 = i25.call(this, x17, h12, f36)), this.type.isAssign) {
-            var m16 = this.startNodeAt(h12, f36);
-            return m16.operator = this.value, this.type === n8.eq && (x17 = this.toAssignable(x17, false, e19)), s29 || (e19.parenthesizedAssign = e19.trailingComma = e19.doubleProto = -1), e19.shorthandAssign >= x17.start && (e19.shorthandAssign = -1), this.type === n8.eq ? this.checkLValPattern(x17) : this.checkLValSimple(x17), m16.left = x17, this.next(), m16.right = this.parseMaybeAssign(t14), c20 > -1 && (e19.doubleProto = c20), this.finishNode(m16, "AssignmentExpression");
+          if (i25 && (x17 = i25.call(this, x17, h12, f35)), this.type.isAssign) {
+            var m16 = this.startNodeAt(h12, f35);
+            return m16.operator = this.value, this.type === n8.eq && (x17 = this.toAssignable(x17, false, e19)), s29 || (e19.parenthesizedAssign = e19.trailingComma = e19.doubleProto = -1), e19.shorthandAssign >= x17.start && (e19.shorthandAssign = -1), this.type === n8.eq ? this.checkLValPattern(x17) : this.checkLValSimple(x17), m16.left = x17, this.next(), m16.right = this.parseMaybeAssign(t14), c21 > -1 && (e19.doubleProto = c21), this.finishNode(m16, "AssignmentExpression");
           }
           return s29 && this.checkExpressionErrors(e19, true), r9 > -1 && (e19.parenthesizedAssign = r9), o19 > -1 && (e19.trailingComma = o19), x17;
-        }, N8.parseMaybeConditional = function(t14, e19) {
+        }, N7.parseMaybeConditional = function(t14, e19) {
           var i25 = this.start, s29 = this.startLoc, r9 = this.parseExprOps(t14, e19);
           if (this.checkExpressionErrors(e19)) return r9;
           if (this.eat(n8.question)) {
@@ -1721,81 +1712,81 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             return o19.test = r9, o19.consequent = this.parseMaybeAssign(), this.expect(n8.colon), o19.alternate = this.parseMaybeAssign(t14), this.finishNode(o19, "ConditionalExpression");
           }
           return r9;
-        }, N8.parseExprOps = function(t14, e19) {
+        }, N7.parseExprOps = function(t14, e19) {
           var i25 = this.start, s29 = this.startLoc, r9 = this.parseMaybeUnary(e19, false, false, t14);
           return this.checkExpressionErrors(e19) || r9.start === i25 && r9.type === "ArrowFunctionExpression" ? r9 : this.parseExprOp(r9, i25, s29, -1, t14);
-        }, N8.parseExprOp = function(t14, e19, i25, s29, r9) {
+        }, N7.parseExprOp = function(t14, e19, i25, s29, r9) {
           var o19 = this.type.binop;
           if (o19 != null && (!r9 || this.type !== n8._in) && o19 > s29) {
-            var c20 = this.type === n8.logicalOR || this.type === n8.logicalAND, h12 = this.type === n8.coalesce;
+            var c21 = this.type === n8.logicalOR || this.type === n8.logicalAND, h12 = this.type === n8.coalesce;
             h12 && (o19 = n8.logicalAND.binop);
-            var f36 = this.value;
+            var f35 = this.value;
             this.next();
-            var x17 = this.start, m16 = this.startLoc, b12 = this.parseExprOp(this.parseMaybeUnary(null, false, false, r9), x17, m16, o19, r9), _7 = this.buildBinary(e19, i25, t14, b12, f36, c20 || h12);
-            return (c20 && this.type === n8.coalesce || h12 && (this.type === n8.logicalOR || this.type === n8.logicalAND)) && this.raiseRecoverable(this.start, "Logical expressions and coalesce expressions cannot be mixed. Wrap either by parentheses"), this.parseExprOp(_7, e19, i25, s29, r9);
+            var x17 = this.start, m16 = this.startLoc, b11 = this.parseExprOp(this.parseMaybeUnary(null, false, false, r9), x17, m16, o19, r9), _6 = this.buildBinary(e19, i25, t14, b11, f35, c21 || h12);
+            return (c21 && this.type === n8.coalesce || h12 && (this.type === n8.logicalOR || this.type === n8.logicalAND)) && this.raiseRecoverable(this.start, "Logical expressions and coalesce expressions cannot be mixed. Wrap either by parentheses"), this.parseExprOp(_6, e19, i25, s29, r9);
           }
           return t14;
-        }, N8.buildBinary = function(t14, e19, i25, s29, r9, o19) {
+        }, N7.buildBinary = function(t14, e19, i25, s29, r9, o19) {
           s29.type === "PrivateIdentifier" && this.raise(s29.start, "Private identifier can only be left side of binary expression");
-          var c20 = this.startNodeAt(t14, e19);
-          return c20.left = i25, c20.operator = r9, c20.right = s29, this.finishNode(c20, o19 ? "LogicalExpression" : "BinaryExpression");
-        }, N8.parseMaybeUnary = function(t14, e19, i25, s29) {
-          var r9, o19 = this.start, c20 = this.startLoc;
+          var c21 = this.startNodeAt(t14, e19);
+          return c21.left = i25, c21.operator = r9, c21.right = s29, this.finishNode(c21, o19 ? "LogicalExpression" : "BinaryExpression");
+        }, N7.parseMaybeUnary = function(t14, e19, i25, s29) {
+          var r9, o19 = this.start, c21 = this.startLoc;
           if (this.isContextual("await") && this.canAwait) r9 = this.parseAwait(s29), e19 = true;
           else if (this.type.prefix) {
-            var h12 = this.startNode(), f36 = this.type === n8.incDec;
-            h12.operator = this.value, h12.prefix = true, this.next(), h12.argument = this.parseMaybeUnary(null, true, f36, s29), this.checkExpressionErrors(t14, true), f36 ? this.checkLValSimple(h12.argument) : this.strict && h12.operator === "delete" && Ue2(h12.argument) ? this.raiseRecoverable(h12.start, "Deleting local variable in strict mode") : h12.operator === "delete" && be2(h12.argument) ? this.raiseRecoverable(h12.start, "Private fields can not be deleted") : e19 = true, r9 = this.finishNode(h12, f36 ? "UpdateExpression" : "UnaryExpression");
+            var h12 = this.startNode(), f35 = this.type === n8.incDec;
+            h12.operator = this.value, h12.prefix = true, this.next(), h12.argument = this.parseMaybeUnary(null, true, f35, s29), this.checkExpressionErrors(t14, true), f35 ? this.checkLValSimple(h12.argument) : this.strict && h12.operator === "delete" && Ue(h12.argument) ? this.raiseRecoverable(h12.start, "Deleting local variable in strict mode") : h12.operator === "delete" && be(h12.argument) ? this.raiseRecoverable(h12.start, "Private fields can not be deleted") : e19 = true, r9 = this.finishNode(h12, f35 ? "UpdateExpression" : "UnaryExpression");
           } else if (e19 || this.type !== n8.privateId) {
             if (r9 = this.parseExprSubscripts(t14, s29), this.checkExpressionErrors(t14)) return r9;
             for (; this.type.postfix && !this.canInsertSemicolon(); ) {
-              var x17 = this.startNodeAt(o19, c20);
+              var x17 = this.startNodeAt(o19, c21);
               x17.operator = this.value, x17.prefix = false, x17.argument = r9, this.checkLValSimple(r9), this.next(), r9 = this.finishNode(x17, "UpdateExpression");
             }
           } else (s29 || this.privateNameStack.length === 0) && this.options.checkPrivateFields && this.unexpected(), r9 = this.parsePrivateIdent(), this.type !== n8._in && this.unexpected();
-          return i25 || !this.eat(n8.starstar) ? r9 : e19 ? void this.unexpected(this.lastTokStart) : this.buildBinary(o19, c20, r9, this.parseMaybeUnary(null, false, false, s29), "**", false);
-        }, N8.parseExprSubscripts = function(t14, e19) {
+          return i25 || !this.eat(n8.starstar) ? r9 : e19 ? void this.unexpected(this.lastTokStart) : this.buildBinary(o19, c21, r9, this.parseMaybeUnary(null, false, false, s29), "**", false);
+        }, N7.parseExprSubscripts = function(t14, e19) {
           var i25 = this.start, s29 = this.startLoc, r9 = this.parseExprAtom(t14, e19);
           if (r9.type === "ArrowFunctionExpression" && this.input.slice(this.lastTokStart, this.lastTokEnd) !== ")") return r9;
           var o19 = this.parseSubscripts(r9, i25, s29, false, e19);
           return t14 && o19.type === "MemberExpression" && (t14.parenthesizedAssign >= o19.start && (t14.parenthesizedAssign = -1), t14.parenthesizedBind >= o19.start && (t14.parenthesizedBind = -1), t14.trailingComma >= o19.start && (t14.trailingComma = -1)), o19;
-        }, N8.parseSubscripts = function(t14, e19, i25, s29, r9) {
-          for (var o19 = this.options.ecmaVersion >= 8 && t14.type === "Identifier" && t14.name === "async" && this.lastTokEnd === t14.end && !this.canInsertSemicolon() && t14.end - t14.start === 5 && this.potentialArrowAt === t14.start, c20 = false; ; ) {
-            var h12 = this.parseSubscript(t14, e19, i25, s29, o19, c20, r9);
-            if (h12.optional && (c20 = true), h12 === t14 || h12.type === "ArrowFunctionExpression") {
-              if (c20) {
-                var f36 = this.startNodeAt(e19, i25);
-                f36.expression = h12, h12 = this.finishNode(f36, "ChainExpression");
+        }, N7.parseSubscripts = function(t14, e19, i25, s29, r9) {
+          for (var o19 = this.options.ecmaVersion >= 8 && t14.type === "Identifier" && t14.name === "async" && this.lastTokEnd === t14.end && !this.canInsertSemicolon() && t14.end - t14.start === 5 && this.potentialArrowAt === t14.start, c21 = false; ; ) {
+            var h12 = this.parseSubscript(t14, e19, i25, s29, o19, c21, r9);
+            if (h12.optional && (c21 = true), h12 === t14 || h12.type === "ArrowFunctionExpression") {
+              if (c21) {
+                var f35 = this.startNodeAt(e19, i25);
+                f35.expression = h12, h12 = this.finishNode(f35, "ChainExpression");
               }
               return h12;
             }
             t14 = h12;
           }
-        }, N8.shouldParseAsyncArrow = function() {
+        }, N7.shouldParseAsyncArrow = function() {
           return !this.canInsertSemicolon() && this.eat(n8.arrow);
-        }, N8.parseSubscriptAsyncArrow = function(t14, e19, i25, s29) {
+        }, N7.parseSubscriptAsyncArrow = function(t14, e19, i25, s29) {
           return this.parseArrowExpression(this.startNodeAt(t14, e19), i25, true, s29);
-        }, N8.parseSubscript = function(t14, e19, i25, s29, r9, o19, c20) {
-          var h12 = this.options.ecmaVersion >= 11, f36 = h12 && this.eat(n8.questionDot);
-          s29 && f36 && this.raise(this.lastTokStart, "Optional chaining cannot appear in the callee of new expressions");
+        }, N7.parseSubscript = function(t14, e19, i25, s29, r9, o19, c21) {
+          var h12 = this.options.ecmaVersion >= 11, f35 = h12 && this.eat(n8.questionDot);
+          s29 && f35 && this.raise(this.lastTokStart, "Optional chaining cannot appear in the callee of new expressions");
           var x17 = this.eat(n8.bracketL);
-          if (x17 || f36 && this.type !== n8.parenL && this.type !== n8.backQuote || this.eat(n8.dot)) {
+          if (x17 || f35 && this.type !== n8.parenL && this.type !== n8.backQuote || this.eat(n8.dot)) {
             var m16 = this.startNodeAt(e19, i25);
-            m16.object = t14, x17 ? (m16.property = this.parseExpression(), this.expect(n8.bracketR)) : this.type === n8.privateId && t14.type !== "Super" ? m16.property = this.parsePrivateIdent() : m16.property = this.parseIdent(this.options.allowReserved !== "never"), m16.computed = !!x17, h12 && (m16.optional = f36), t14 = this.finishNode(m16, "MemberExpression");
+            m16.object = t14, x17 ? (m16.property = this.parseExpression(), this.expect(n8.bracketR)) : this.type === n8.privateId && t14.type !== "Super" ? m16.property = this.parsePrivateIdent() : m16.property = this.parseIdent(this.options.allowReserved !== "never"), m16.computed = !!x17, h12 && (m16.optional = f35), t14 = this.finishNode(m16, "MemberExpression");
           } else if (!s29 && this.eat(n8.parenL)) {
-            var b12 = new zt(), _7 = this.yieldPos, T8 = this.awaitPos, G7 = this.awaitIdentPos;
+            var b11 = new zt(), _6 = this.yieldPos, T7 = this.awaitPos, G6 = this.awaitIdentPos;
             this.yieldPos = 0, this.awaitPos = 0, this.awaitIdentPos = 0;
-            var lt2 = this.parseExprList(n8.parenR, this.options.ecmaVersion >= 8, false, b12);
-            if (r9 && !f36 && this.shouldParseAsyncArrow()) return this.checkPatternErrors(b12, false), this.checkYieldAwaitInDefaultParams(), this.awaitIdentPos > 0 && this.raise(this.awaitIdentPos, "Cannot use 'await' as identifier inside an async function"), this.yieldPos = _7, this.awaitPos = T8, this.awaitIdentPos = G7, this.parseSubscriptAsyncArrow(e19, i25, lt2, c20);
-            this.checkExpressionErrors(b12, true), this.yieldPos = _7 || this.yieldPos, this.awaitPos = T8 || this.awaitPos, this.awaitIdentPos = G7 || this.awaitIdentPos;
-            var U11 = this.startNodeAt(e19, i25);
-            U11.callee = t14, U11.arguments = lt2, h12 && (U11.optional = f36), t14 = this.finishNode(U11, "CallExpression");
+            var lt = this.parseExprList(n8.parenR, this.options.ecmaVersion >= 8, false, b11);
+            if (r9 && !f35 && this.shouldParseAsyncArrow()) return this.checkPatternErrors(b11, false), this.checkYieldAwaitInDefaultParams(), this.awaitIdentPos > 0 && this.raise(this.awaitIdentPos, "Cannot use 'await' as identifier inside an async function"), this.yieldPos = _6, this.awaitPos = T7, this.awaitIdentPos = G6, this.parseSubscriptAsyncArrow(e19, i25, lt, c21);
+            this.checkExpressionErrors(b11, true), this.yieldPos = _6 || this.yieldPos, this.awaitPos = T7 || this.awaitPos, this.awaitIdentPos = G6 || this.awaitIdentPos;
+            var U10 = this.startNodeAt(e19, i25);
+            U10.callee = t14, U10.arguments = lt, h12 && (U10.optional = f35), t14 = this.finishNode(U10, "CallExpression");
           } else if (this.type === n8.backQuote) {
-            (f36 || o19) && this.raise(this.start, "Optional chaining cannot appear in the tag of tagged template expressions");
-            var K5 = this.startNodeAt(e19, i25);
-            K5.tag = t14, K5.quasi = this.parseTemplate({ isTagged: true }), t14 = this.finishNode(K5, "TaggedTemplateExpression");
+            (f35 || o19) && this.raise(this.start, "Optional chaining cannot appear in the tag of tagged template expressions");
+            var K4 = this.startNodeAt(e19, i25);
+            K4.tag = t14, K4.quasi = this.parseTemplate({ isTagged: true }), t14 = this.finishNode(K4, "TaggedTemplateExpression");
           }
           return t14;
-        }, N8.parseExprAtom = function(t14, e19, i25) {
+        }, N7.parseExprAtom = function(t14, e19, i25) {
           this.type === n8.slash && this.readRegexp();
           var s29, r9 = this.potentialArrowAt === this.start;
           switch (this.type) {
@@ -1804,13 +1795,13 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             case n8._this:
               return s29 = this.startNode(), this.next(), this.finishNode(s29, "ThisExpression");
             case n8.name:
-              var o19 = this.start, c20 = this.startLoc, h12 = this.containsEsc, f36 = this.parseIdent(false);
-              if (this.options.ecmaVersion >= 8 && !h12 && f36.name === "async" && !this.canInsertSemicolon() && this.eat(n8._function)) return this.overrideContext(et2.f_expr), this.parseFunction(this.startNodeAt(o19, c20), 0, false, true, e19);
+              var o19 = this.start, c21 = this.startLoc, h12 = this.containsEsc, f35 = this.parseIdent(false);
+              if (this.options.ecmaVersion >= 8 && !h12 && f35.name === "async" && !this.canInsertSemicolon() && this.eat(n8._function)) return this.overrideContext(et.f_expr), this.parseFunction(this.startNodeAt(o19, c21), 0, false, true, e19);
               if (r9 && !this.canInsertSemicolon()) {
-                if (this.eat(n8.arrow)) return this.parseArrowExpression(this.startNodeAt(o19, c20), [f36], false, e19);
-                if (this.options.ecmaVersion >= 8 && f36.name === "async" && this.type === n8.name && !h12 && (!this.potentialArrowInForAwait || this.value !== "of" || this.containsEsc)) return f36 = this.parseIdent(false), !this.canInsertSemicolon() && this.eat(n8.arrow) || this.unexpected(), this.parseArrowExpression(this.startNodeAt(o19, c20), [f36], true, e19);
+                if (this.eat(n8.arrow)) return this.parseArrowExpression(this.startNodeAt(o19, c21), [f35], false, e19);
+                if (this.options.ecmaVersion >= 8 && f35.name === "async" && this.type === n8.name && !h12 && (!this.potentialArrowInForAwait || this.value !== "of" || this.containsEsc)) return f35 = this.parseIdent(false), !this.canInsertSemicolon() && this.eat(n8.arrow) || this.unexpected(), this.parseArrowExpression(this.startNodeAt(o19, c21), [f35], true, e19);
               }
-              return f36;
+              return f35;
             case n8.regexp:
               var x17 = this.value;
               return (s29 = this.parseLiteral(x17.value)).regex = { pattern: x17.pattern, flags: x17.flags }, s29;
@@ -1822,12 +1813,12 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             case n8._false:
               return (s29 = this.startNode()).value = this.type === n8._null ? null : this.type === n8._true, s29.raw = this.type.keyword, this.next(), this.finishNode(s29, "Literal");
             case n8.parenL:
-              var m16 = this.start, b12 = this.parseParenAndDistinguishExpression(r9, e19);
-              return t14 && (t14.parenthesizedAssign < 0 && !this.isSimpleAssignTarget(b12) && (t14.parenthesizedAssign = m16), t14.parenthesizedBind < 0 && (t14.parenthesizedBind = m16)), b12;
+              var m16 = this.start, b11 = this.parseParenAndDistinguishExpression(r9, e19);
+              return t14 && (t14.parenthesizedAssign < 0 && !this.isSimpleAssignTarget(b11) && (t14.parenthesizedAssign = m16), t14.parenthesizedBind < 0 && (t14.parenthesizedBind = m16)), b11;
             case n8.bracketL:
               return s29 = this.startNode(), this.next(), s29.elements = this.parseExprList(n8.bracketR, true, true, t14), this.finishNode(s29, "ArrayExpression");
             case n8.braceL:
-              return this.overrideContext(et2.b_expr), this.parseObj(false, t14);
+              return this.overrideContext(et.b_expr), this.parseObj(false, t14);
             case n8._function:
               return s29 = this.startNode(), this.next(), this.parseFunction(s29, 0);
             case n8._class:
@@ -1841,9 +1832,9 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             default:
               return this.parseExprAtomDefault();
           }
-        }, N8.parseExprAtomDefault = function() {
+        }, N7.parseExprAtomDefault = function() {
           this.unexpected();
-        }, N8.parseExprImport = function(t14) {
+        }, N7.parseExprImport = function(t14) {
           var e19 = this.startNode();
           if (this.containsEsc && this.raiseRecoverable(this.start, "Escape sequence in keyword import"), this.next(), this.type === n8.parenL && !t14) return this.parseDynamicImport(e19);
           if (this.type === n8.dot) {
@@ -1851,58 +1842,58 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             return i25.name = "import", e19.meta = this.finishNode(i25, "Identifier"), this.parseImportMeta(e19);
           }
           this.unexpected();
-        }, N8.parseDynamicImport = function(t14) {
+        }, N7.parseDynamicImport = function(t14) {
           if (this.next(), t14.source = this.parseMaybeAssign(), this.options.ecmaVersion >= 16) this.eat(n8.parenR) ? t14.options = null : (this.expect(n8.comma), this.afterTrailingComma(n8.parenR) ? t14.options = null : (t14.options = this.parseMaybeAssign(), this.eat(n8.parenR) || (this.expect(n8.comma), this.afterTrailingComma(n8.parenR) || this.unexpected())));
           else if (!this.eat(n8.parenR)) {
             var e19 = this.start;
             this.eat(n8.comma) && this.eat(n8.parenR) ? this.raiseRecoverable(e19, "Trailing comma is not allowed in import()") : this.unexpected(e19);
           }
           return this.finishNode(t14, "ImportExpression");
-        }, N8.parseImportMeta = function(t14) {
+        }, N7.parseImportMeta = function(t14) {
           this.next();
           var e19 = this.containsEsc;
           return t14.property = this.parseIdent(true), t14.property.name !== "meta" && this.raiseRecoverable(t14.property.start, "The only valid meta property for import is 'import.meta'"), e19 && this.raiseRecoverable(t14.start, "'import.meta' must not contain escaped characters"), this.options.sourceType === "module" || this.options.allowImportExportEverywhere || this.raiseRecoverable(t14.start, "Cannot use 'import.meta' outside a module"), this.finishNode(t14, "MetaProperty");
-        }, N8.parseLiteral = function(t14) {
+        }, N7.parseLiteral = function(t14) {
           var e19 = this.startNode();
           return e19.value = t14, e19.raw = this.input.slice(this.start, this.end), e19.raw.charCodeAt(e19.raw.length - 1) === 110 && (e19.bigint = e19.value != null ? e19.value.toString() : e19.raw.slice(0, -1).replace(/_/g, "")), this.next(), this.finishNode(e19, "Literal");
-        }, N8.parseParenExpression = function() {
+        }, N7.parseParenExpression = function() {
           this.expect(n8.parenL);
           var t14 = this.parseExpression();
           return this.expect(n8.parenR), t14;
-        }, N8.shouldParseArrow = function(t14) {
+        }, N7.shouldParseArrow = function(t14) {
           return !this.canInsertSemicolon();
-        }, N8.parseParenAndDistinguishExpression = function(t14, e19) {
+        }, N7.parseParenAndDistinguishExpression = function(t14, e19) {
           var i25, s29 = this.start, r9 = this.startLoc, o19 = this.options.ecmaVersion >= 8;
           if (this.options.ecmaVersion >= 6) {
             this.next();
-            var c20, h12 = this.start, f36 = this.startLoc, x17 = [], m16 = true, b12 = false, _7 = new zt(), T8 = this.yieldPos, G7 = this.awaitPos;
+            var c21, h12 = this.start, f35 = this.startLoc, x17 = [], m16 = true, b11 = false, _6 = new zt(), T7 = this.yieldPos, G6 = this.awaitPos;
             for (this.yieldPos = 0, this.awaitPos = 0; this.type !== n8.parenR; ) {
               if (m16 ? m16 = false : this.expect(n8.comma), o19 && this.afterTrailingComma(n8.parenR, true)) {
-                b12 = true;
+                b11 = true;
                 break;
               }
               if (this.type === n8.ellipsis) {
-                c20 = this.start, x17.push(this.parseParenItem(this.parseRestBinding())), this.type === n8.comma && this.raiseRecoverable(this.start, "Comma is not permitted after the rest element");
+                c21 = this.start, x17.push(this.parseParenItem(this.parseRestBinding())), this.type === n8.comma && this.raiseRecoverable(this.start, "Comma is not permitted after the rest element");
                 break;
               }
-              x17.push(this.parseMaybeAssign(false, _7, this.parseParenItem));
+              x17.push(this.parseMaybeAssign(false, _6, this.parseParenItem));
             }
-            var lt2 = this.lastTokEnd, U11 = this.lastTokEndLoc;
-            if (this.expect(n8.parenR), t14 && this.shouldParseArrow(x17) && this.eat(n8.arrow)) return this.checkPatternErrors(_7, false), this.checkYieldAwaitInDefaultParams(), this.yieldPos = T8, this.awaitPos = G7, this.parseParenArrowList(s29, r9, x17, e19);
-            x17.length && !b12 || this.unexpected(this.lastTokStart), c20 && this.unexpected(c20), this.checkExpressionErrors(_7, true), this.yieldPos = T8 || this.yieldPos, this.awaitPos = G7 || this.awaitPos, x17.length > 1 ? ((i25 = this.startNodeAt(h12, f36)).expressions = x17, this.finishNodeAt(i25, "SequenceExpression", lt2, U11)) : i25 = x17[0];
+            var lt = this.lastTokEnd, U10 = this.lastTokEndLoc;
+            if (this.expect(n8.parenR), t14 && this.shouldParseArrow(x17) && this.eat(n8.arrow)) return this.checkPatternErrors(_6, false), this.checkYieldAwaitInDefaultParams(), this.yieldPos = T7, this.awaitPos = G6, this.parseParenArrowList(s29, r9, x17, e19);
+            x17.length && !b11 || this.unexpected(this.lastTokStart), c21 && this.unexpected(c21), this.checkExpressionErrors(_6, true), this.yieldPos = T7 || this.yieldPos, this.awaitPos = G6 || this.awaitPos, x17.length > 1 ? ((i25 = this.startNodeAt(h12, f35)).expressions = x17, this.finishNodeAt(i25, "SequenceExpression", lt, U10)) : i25 = x17[0];
           } else i25 = this.parseParenExpression();
           if (this.options.preserveParens) {
-            var K5 = this.startNodeAt(s29, r9);
-            return K5.expression = i25, this.finishNode(K5, "ParenthesizedExpression");
+            var K4 = this.startNodeAt(s29, r9);
+            return K4.expression = i25, this.finishNode(K4, "ParenthesizedExpression");
           }
           return i25;
-        }, N8.parseParenItem = function(t14) {
+        }, N7.parseParenItem = function(t14) {
           return t14;
-        }, N8.parseParenArrowList = function(t14, e19, i25, s29) {
+        }, N7.parseParenArrowList = function(t14, e19, i25, s29) {
           return this.parseArrowExpression(this.startNodeAt(t14, e19), i25, false, s29);
         };
-        var Me2 = [];
-        N8.parseNew = function() {
+        var Me = [];
+        N7.parseNew = function() {
           this.containsEsc && this.raiseRecoverable(this.start, "Escape sequence in keyword new");
           var t14 = this.startNode();
           if (this.next(), this.options.ecmaVersion >= 6 && this.type === n8.dot) {
@@ -1912,13 +1903,13 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             return t14.property = this.parseIdent(true), t14.property.name !== "target" && this.raiseRecoverable(t14.property.start, "The only valid meta property for new is 'new.target'"), i25 && this.raiseRecoverable(t14.start, "'new.target' must not contain escaped characters"), this.allowNewDotTarget || this.raiseRecoverable(t14.start, "'new.target' can only be used in functions and class static block"), this.finishNode(t14, "MetaProperty");
           }
           var s29 = this.start, r9 = this.startLoc;
-          return t14.callee = this.parseSubscripts(this.parseExprAtom(null, false, true), s29, r9, true, false), this.eat(n8.parenL) ? t14.arguments = this.parseExprList(n8.parenR, this.options.ecmaVersion >= 8, false) : t14.arguments = Me2, this.finishNode(t14, "NewExpression");
-        }, N8.parseTemplateElement = function(t14) {
+          return t14.callee = this.parseSubscripts(this.parseExprAtom(null, false, true), s29, r9, true, false), this.eat(n8.parenL) ? t14.arguments = this.parseExprList(n8.parenR, this.options.ecmaVersion >= 8, false) : t14.arguments = Me, this.finishNode(t14, "NewExpression");
+        }, N7.parseTemplateElement = function(t14) {
           var e19 = t14.isTagged, i25 = this.startNode();
           return this.type === n8.invalidTemplate ? (e19 || this.raiseRecoverable(this.start, "Bad escape sequence in untagged template literal"), i25.value = { raw: this.value.replace(/\r\n?/g, `
 `), cooked: null }) : i25.value = { raw: this.input.slice(this.start, this.end).replace(/\r\n?/g, `
 `), cooked: this.value }, this.next(), i25.tail = this.type === n8.backQuote, this.finishNode(i25, "TemplateElement");
-        }, N8.parseTemplate = function(t14) {
+        }, N7.parseTemplate = function(t14) {
           t14 === void 0 && (t14 = {});
           var e19 = t14.isTagged;
           e19 === void 0 && (e19 = false);
@@ -1927,9 +1918,9 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
           var s29 = this.parseTemplateElement({ isTagged: e19 });
           for (i25.quasis = [s29]; !s29.tail; ) this.type === n8.eof && this.raise(this.pos, "Unterminated template literal"), this.expect(n8.dollarBraceL), i25.expressions.push(this.parseExpression()), this.expect(n8.braceR), i25.quasis.push(s29 = this.parseTemplateElement({ isTagged: e19 }));
           return this.next(), this.finishNode(i25, "TemplateLiteral");
-        }, N8.isAsyncProp = function(t14) {
-          return !t14.computed && t14.key.type === "Identifier" && t14.key.name === "async" && (this.type === n8.name || this.type === n8.num || this.type === n8.string || this.type === n8.bracketL || this.type.keyword || this.options.ecmaVersion >= 9 && this.type === n8.star) && !z5.test(this.input.slice(this.lastTokEnd, this.start));
-        }, N8.parseObj = function(t14, e19) {
+        }, N7.isAsyncProp = function(t14) {
+          return !t14.computed && t14.key.type === "Identifier" && t14.key.name === "async" && (this.type === n8.name || this.type === n8.num || this.type === n8.string || this.type === n8.bracketL || this.type.keyword || this.options.ecmaVersion >= 9 && this.type === n8.star) && !z4.test(this.input.slice(this.lastTokEnd, this.start));
+        }, N7.parseObj = function(t14, e19) {
           var i25 = this.startNode(), s29 = true, r9 = {};
           for (i25.properties = [], this.next(); !this.eat(n8.braceR); ) {
             if (s29) s29 = false;
@@ -1938,13 +1929,13 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             t14 || this.checkPropClash(o19, r9, e19), i25.properties.push(o19);
           }
           return this.finishNode(i25, t14 ? "ObjectPattern" : "ObjectExpression");
-        }, N8.parseProperty = function(t14, e19) {
-          var i25, s29, r9, o19, c20 = this.startNode();
-          if (this.options.ecmaVersion >= 9 && this.eat(n8.ellipsis)) return t14 ? (c20.argument = this.parseIdent(false), this.type === n8.comma && this.raiseRecoverable(this.start, "Comma is not permitted after the rest element"), this.finishNode(c20, "RestElement")) : (c20.argument = this.parseMaybeAssign(false, e19), this.type === n8.comma && e19 && e19.trailingComma < 0 && (e19.trailingComma = this.start), this.finishNode(c20, "SpreadElement"));
-          this.options.ecmaVersion >= 6 && (c20.method = false, c20.shorthand = false, (t14 || e19) && (r9 = this.start, o19 = this.startLoc), t14 || (i25 = this.eat(n8.star)));
+        }, N7.parseProperty = function(t14, e19) {
+          var i25, s29, r9, o19, c21 = this.startNode();
+          if (this.options.ecmaVersion >= 9 && this.eat(n8.ellipsis)) return t14 ? (c21.argument = this.parseIdent(false), this.type === n8.comma && this.raiseRecoverable(this.start, "Comma is not permitted after the rest element"), this.finishNode(c21, "RestElement")) : (c21.argument = this.parseMaybeAssign(false, e19), this.type === n8.comma && e19 && e19.trailingComma < 0 && (e19.trailingComma = this.start), this.finishNode(c21, "SpreadElement"));
+          this.options.ecmaVersion >= 6 && (c21.method = false, c21.shorthand = false, (t14 || e19) && (r9 = this.start, o19 = this.startLoc), t14 || (i25 = this.eat(n8.star)));
           var h12 = this.containsEsc;
-          return this.parsePropertyName(c20), !t14 && !h12 && this.options.ecmaVersion >= 8 && !i25 && this.isAsyncProp(c20) ? (s29 = true, i25 = this.options.ecmaVersion >= 9 && this.eat(n8.star), this.parsePropertyName(c20)) : s29 = false, this.parsePropertyValue(c20, t14, i25, s29, r9, o19, e19, h12), this.finishNode(c20, "Property");
-        }, N8.parseGetterSetter = function(t14) {
+          return this.parsePropertyName(c21), !t14 && !h12 && this.options.ecmaVersion >= 8 && !i25 && this.isAsyncProp(c21) ? (s29 = true, i25 = this.options.ecmaVersion >= 9 && this.eat(n8.star), this.parsePropertyName(c21)) : s29 = false, this.parsePropertyValue(c21, t14, i25, s29, r9, o19, e19, h12), this.finishNode(c21, "Property");
+        }, N7.parseGetterSetter = function(t14) {
           var e19 = t14.key.name;
           this.parsePropertyName(t14), t14.value = this.parseMethod(false), t14.kind = e19;
           var i25 = t14.kind === "get" ? 0 : 1;
@@ -1952,83 +1943,83 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             var s29 = t14.value.start;
             t14.kind === "get" ? this.raiseRecoverable(s29, "getter should have no params") : this.raiseRecoverable(s29, "setter should have exactly one param");
           } else t14.kind === "set" && t14.value.params[0].type === "RestElement" && this.raiseRecoverable(t14.value.params[0].start, "Setter cannot use rest params");
-        }, N8.parsePropertyValue = function(t14, e19, i25, s29, r9, o19, c20, h12) {
-          (i25 || s29) && this.type === n8.colon && this.unexpected(), this.eat(n8.colon) ? (t14.value = e19 ? this.parseMaybeDefault(this.start, this.startLoc) : this.parseMaybeAssign(false, c20), t14.kind = "init") : this.options.ecmaVersion >= 6 && this.type === n8.parenL ? (e19 && this.unexpected(), t14.method = true, t14.value = this.parseMethod(i25, s29), t14.kind = "init") : e19 || h12 || !(this.options.ecmaVersion >= 5) || t14.computed || t14.key.type !== "Identifier" || t14.key.name !== "get" && t14.key.name !== "set" || this.type === n8.comma || this.type === n8.braceR || this.type === n8.eq ? this.options.ecmaVersion >= 6 && !t14.computed && t14.key.type === "Identifier" ? ((i25 || s29) && this.unexpected(), this.checkUnreserved(t14.key), t14.key.name !== "await" || this.awaitIdentPos || (this.awaitIdentPos = r9), e19 ? t14.value = this.parseMaybeDefault(r9, o19, this.copyNode(t14.key)) : this.type === n8.eq && c20 ? (c20.shorthandAssign < 0 && (c20.shorthandAssign = this.start), t14.value = this.parseMaybeDefault(r9, o19, this.copyNode(t14.key))) : t14.value = this.copyNode(t14.key), t14.kind = "init", t14.shorthand = true) : this.unexpected() : ((i25 || s29) && this.unexpected(), this.parseGetterSetter(t14));
-        }, N8.parsePropertyName = function(t14) {
+        }, N7.parsePropertyValue = function(t14, e19, i25, s29, r9, o19, c21, h12) {
+          (i25 || s29) && this.type === n8.colon && this.unexpected(), this.eat(n8.colon) ? (t14.value = e19 ? this.parseMaybeDefault(this.start, this.startLoc) : this.parseMaybeAssign(false, c21), t14.kind = "init") : this.options.ecmaVersion >= 6 && this.type === n8.parenL ? (e19 && this.unexpected(), t14.method = true, t14.value = this.parseMethod(i25, s29), t14.kind = "init") : e19 || h12 || !(this.options.ecmaVersion >= 5) || t14.computed || t14.key.type !== "Identifier" || t14.key.name !== "get" && t14.key.name !== "set" || this.type === n8.comma || this.type === n8.braceR || this.type === n8.eq ? this.options.ecmaVersion >= 6 && !t14.computed && t14.key.type === "Identifier" ? ((i25 || s29) && this.unexpected(), this.checkUnreserved(t14.key), t14.key.name !== "await" || this.awaitIdentPos || (this.awaitIdentPos = r9), e19 ? t14.value = this.parseMaybeDefault(r9, o19, this.copyNode(t14.key)) : this.type === n8.eq && c21 ? (c21.shorthandAssign < 0 && (c21.shorthandAssign = this.start), t14.value = this.parseMaybeDefault(r9, o19, this.copyNode(t14.key))) : t14.value = this.copyNode(t14.key), t14.kind = "init", t14.shorthand = true) : this.unexpected() : ((i25 || s29) && this.unexpected(), this.parseGetterSetter(t14));
+        }, N7.parsePropertyName = function(t14) {
           if (this.options.ecmaVersion >= 6) {
             if (this.eat(n8.bracketL)) return t14.computed = true, t14.key = this.parseMaybeAssign(), this.expect(n8.bracketR), t14.key;
             t14.computed = false;
           }
           return t14.key = this.type === n8.num || this.type === n8.string ? this.parseExprAtom() : this.parseIdent(this.options.allowReserved !== "never");
-        }, N8.initFunction = function(t14) {
+        }, N7.initFunction = function(t14) {
           t14.id = null, this.options.ecmaVersion >= 6 && (t14.generator = t14.expression = false), this.options.ecmaVersion >= 8 && (t14.async = false);
-        }, N8.parseMethod = function(t14, e19, i25) {
-          var s29 = this.startNode(), r9 = this.yieldPos, o19 = this.awaitPos, c20 = this.awaitIdentPos;
-          return this.initFunction(s29), this.options.ecmaVersion >= 6 && (s29.generator = t14), this.options.ecmaVersion >= 8 && (s29.async = !!e19), this.yieldPos = 0, this.awaitPos = 0, this.awaitIdentPos = 0, this.enterScope(64 | ce2(e19, s29.generator) | (i25 ? 128 : 0)), this.expect(n8.parenL), s29.params = this.parseBindingList(n8.parenR, false, this.options.ecmaVersion >= 8), this.checkYieldAwaitInDefaultParams(), this.parseFunctionBody(s29, false, true, false), this.yieldPos = r9, this.awaitPos = o19, this.awaitIdentPos = c20, this.finishNode(s29, "FunctionExpression");
-        }, N8.parseArrowExpression = function(t14, e19, i25, s29) {
-          var r9 = this.yieldPos, o19 = this.awaitPos, c20 = this.awaitIdentPos;
-          return this.enterScope(16 | ce2(i25, false)), this.initFunction(t14), this.options.ecmaVersion >= 8 && (t14.async = !!i25), this.yieldPos = 0, this.awaitPos = 0, this.awaitIdentPos = 0, t14.params = this.toAssignableList(e19, true), this.parseFunctionBody(t14, true, false, s29), this.yieldPos = r9, this.awaitPos = o19, this.awaitIdentPos = c20, this.finishNode(t14, "ArrowFunctionExpression");
-        }, N8.parseFunctionBody = function(t14, e19, i25, s29) {
-          var r9 = e19 && this.type !== n8.braceL, o19 = this.strict, c20 = false;
+        }, N7.parseMethod = function(t14, e19, i25) {
+          var s29 = this.startNode(), r9 = this.yieldPos, o19 = this.awaitPos, c21 = this.awaitIdentPos;
+          return this.initFunction(s29), this.options.ecmaVersion >= 6 && (s29.generator = t14), this.options.ecmaVersion >= 8 && (s29.async = !!e19), this.yieldPos = 0, this.awaitPos = 0, this.awaitIdentPos = 0, this.enterScope(64 | ce(e19, s29.generator) | (i25 ? 128 : 0)), this.expect(n8.parenL), s29.params = this.parseBindingList(n8.parenR, false, this.options.ecmaVersion >= 8), this.checkYieldAwaitInDefaultParams(), this.parseFunctionBody(s29, false, true, false), this.yieldPos = r9, this.awaitPos = o19, this.awaitIdentPos = c21, this.finishNode(s29, "FunctionExpression");
+        }, N7.parseArrowExpression = function(t14, e19, i25, s29) {
+          var r9 = this.yieldPos, o19 = this.awaitPos, c21 = this.awaitIdentPos;
+          return this.enterScope(16 | ce(i25, false)), this.initFunction(t14), this.options.ecmaVersion >= 8 && (t14.async = !!i25), this.yieldPos = 0, this.awaitPos = 0, this.awaitIdentPos = 0, t14.params = this.toAssignableList(e19, true), this.parseFunctionBody(t14, true, false, s29), this.yieldPos = r9, this.awaitPos = o19, this.awaitIdentPos = c21, this.finishNode(t14, "ArrowFunctionExpression");
+        }, N7.parseFunctionBody = function(t14, e19, i25, s29) {
+          var r9 = e19 && this.type !== n8.braceL, o19 = this.strict, c21 = false;
           if (r9) t14.body = this.parseMaybeAssign(s29), t14.expression = true, this.checkParams(t14, false);
           else {
             var h12 = this.options.ecmaVersion >= 7 && !this.isSimpleParamList(t14.params);
-            o19 && !h12 || (c20 = this.strictDirective(this.end)) && h12 && this.raiseRecoverable(t14.start, "Illegal 'use strict' directive in function with non-simple parameter list");
-            var f36 = this.labels;
-            this.labels = [], c20 && (this.strict = true), this.checkParams(t14, !o19 && !c20 && !e19 && !i25 && this.isSimpleParamList(t14.params)), this.strict && t14.id && this.checkLValSimple(t14.id, 5), t14.body = this.parseBlock(false, void 0, c20 && !o19), t14.expression = false, this.adaptDirectivePrologue(t14.body.body), this.labels = f36;
+            o19 && !h12 || (c21 = this.strictDirective(this.end)) && h12 && this.raiseRecoverable(t14.start, "Illegal 'use strict' directive in function with non-simple parameter list");
+            var f35 = this.labels;
+            this.labels = [], c21 && (this.strict = true), this.checkParams(t14, !o19 && !c21 && !e19 && !i25 && this.isSimpleParamList(t14.params)), this.strict && t14.id && this.checkLValSimple(t14.id, 5), t14.body = this.parseBlock(false, void 0, c21 && !o19), t14.expression = false, this.adaptDirectivePrologue(t14.body.body), this.labels = f35;
           }
           this.exitScope();
-        }, N8.isSimpleParamList = function(t14) {
+        }, N7.isSimpleParamList = function(t14) {
           for (var e19 = 0, i25 = t14; e19 < i25.length; e19 += 1) if (i25[e19].type !== "Identifier") return false;
           return true;
-        }, N8.checkParams = function(t14, e19) {
+        }, N7.checkParams = function(t14, e19) {
           for (var i25 = /* @__PURE__ */ Object.create(null), s29 = 0, r9 = t14.params; s29 < r9.length; s29 += 1) {
             var o19 = r9[s29];
             this.checkLValInnerPattern(o19, 1, e19 ? null : i25);
           }
-        }, N8.parseExprList = function(t14, e19, i25, s29) {
+        }, N7.parseExprList = function(t14, e19, i25, s29) {
           for (var r9 = [], o19 = true; !this.eat(t14); ) {
             if (o19) o19 = false;
             else if (this.expect(n8.comma), e19 && this.afterTrailingComma(t14)) break;
-            var c20 = void 0;
-            i25 && this.type === n8.comma ? c20 = null : this.type === n8.ellipsis ? (c20 = this.parseSpread(s29), s29 && this.type === n8.comma && s29.trailingComma < 0 && (s29.trailingComma = this.start)) : c20 = this.parseMaybeAssign(false, s29), r9.push(c20);
+            var c21 = void 0;
+            i25 && this.type === n8.comma ? c21 = null : this.type === n8.ellipsis ? (c21 = this.parseSpread(s29), s29 && this.type === n8.comma && s29.trailingComma < 0 && (s29.trailingComma = this.start)) : c21 = this.parseMaybeAssign(false, s29), r9.push(c21);
           }
           return r9;
-        }, N8.checkUnreserved = function(t14) {
+        }, N7.checkUnreserved = function(t14) {
           var e19 = t14.start, i25 = t14.end, s29 = t14.name;
-          this.inGenerator && s29 === "yield" && this.raiseRecoverable(e19, "Cannot use 'yield' as identifier inside a generator"), this.inAsync && s29 === "await" && this.raiseRecoverable(e19, "Cannot use 'await' as identifier inside an async function"), this.currentThisScope().flags & oe2 || s29 !== "arguments" || this.raiseRecoverable(e19, "Cannot use 'arguments' in class field initializer"), !this.inClassStaticBlock || s29 !== "arguments" && s29 !== "await" || this.raise(e19, "Cannot use " + s29 + " in class static initialization block"), this.keywords.test(s29) && this.raise(e19, "Unexpected keyword '" + s29 + "'"), this.options.ecmaVersion < 6 && this.input.slice(e19, i25).indexOf("\\") !== -1 || (this.strict ? this.reservedWordsStrict : this.reservedWords).test(s29) && (this.inAsync || s29 !== "await" || this.raiseRecoverable(e19, "Cannot use keyword 'await' outside an async function"), this.raiseRecoverable(e19, "The keyword '" + s29 + "' is reserved"));
-        }, N8.parseIdent = function(t14) {
+          this.inGenerator && s29 === "yield" && this.raiseRecoverable(e19, "Cannot use 'yield' as identifier inside a generator"), this.inAsync && s29 === "await" && this.raiseRecoverable(e19, "Cannot use 'await' as identifier inside an async function"), this.currentThisScope().flags & oe || s29 !== "arguments" || this.raiseRecoverable(e19, "Cannot use 'arguments' in class field initializer"), !this.inClassStaticBlock || s29 !== "arguments" && s29 !== "await" || this.raise(e19, "Cannot use " + s29 + " in class static initialization block"), this.keywords.test(s29) && this.raise(e19, "Unexpected keyword '" + s29 + "'"), this.options.ecmaVersion < 6 && this.input.slice(e19, i25).indexOf("\\") !== -1 || (this.strict ? this.reservedWordsStrict : this.reservedWords).test(s29) && (this.inAsync || s29 !== "await" || this.raiseRecoverable(e19, "Cannot use keyword 'await' outside an async function"), this.raiseRecoverable(e19, "The keyword '" + s29 + "' is reserved"));
+        }, N7.parseIdent = function(t14) {
           var e19 = this.parseIdentNode();
           return this.next(!!t14), this.finishNode(e19, "Identifier"), t14 || (this.checkUnreserved(e19), e19.name !== "await" || this.awaitIdentPos || (this.awaitIdentPos = e19.start)), e19;
-        }, N8.parseIdentNode = function() {
+        }, N7.parseIdentNode = function() {
           var t14 = this.startNode();
           return this.type === n8.name ? t14.name = this.value : this.type.keyword ? (t14.name = this.type.keyword, t14.name !== "class" && t14.name !== "function" || this.lastTokEnd === this.lastTokStart + 1 && this.input.charCodeAt(this.lastTokStart) === 46 || this.context.pop(), this.type = n8.name) : this.unexpected(), t14;
-        }, N8.parsePrivateIdent = function() {
+        }, N7.parsePrivateIdent = function() {
           var t14 = this.startNode();
           return this.type === n8.privateId ? t14.name = this.value : this.unexpected(), this.next(), this.finishNode(t14, "PrivateIdentifier"), this.options.checkPrivateFields && (this.privateNameStack.length === 0 ? this.raise(t14.start, "Private field '#" + t14.name + "' must be declared in an enclosing class") : this.privateNameStack[this.privateNameStack.length - 1].used.push(t14)), t14;
-        }, N8.parseYield = function(t14) {
+        }, N7.parseYield = function(t14) {
           this.yieldPos || (this.yieldPos = this.start);
           var e19 = this.startNode();
           return this.next(), this.type === n8.semi || this.canInsertSemicolon() || this.type !== n8.star && !this.type.startsExpr ? (e19.delegate = false, e19.argument = null) : (e19.delegate = this.eat(n8.star), e19.argument = this.parseMaybeAssign(t14)), this.finishNode(e19, "YieldExpression");
-        }, N8.parseAwait = function(t14) {
+        }, N7.parseAwait = function(t14) {
           this.awaitPos || (this.awaitPos = this.start);
           var e19 = this.startNode();
           return this.next(), e19.argument = this.parseMaybeUnary(null, true, false, t14), this.finishNode(e19, "AwaitExpression");
         };
-        var Wt = st2.prototype;
+        var Wt = st.prototype;
         Wt.raise = function(t14, e19) {
-          var i25 = Le2(this.input, t14);
+          var i25 = Le(this.input, t14);
           e19 += " (" + i25.line + ":" + i25.column + ")", this.sourceFile && (e19 += " in " + this.sourceFile);
           var s29 = new SyntaxError(e19);
           throw s29.pos = t14, s29.loc = i25, s29.raisedAt = this.pos, s29;
         }, Wt.raiseRecoverable = Wt.raise, Wt.curPosition = function() {
           if (this.options.locations) return new Ut(this.curLine, this.pos - this.lineStart);
         };
-        var Tt = st2.prototype, je2 = function(t14) {
+        var Tt = st.prototype, je = function(t14) {
           this.flags = t14, this.var = [], this.lexical = [], this.functions = [];
         };
         Tt.enterScope = function(t14) {
-          this.scopeStack.push(new je2(t14));
+          this.scopeStack.push(new je(t14));
         }, Tt.exitScope = function() {
           this.scopeStack.pop();
         }, Tt.treatFunctionsAsVarInScope = function(t14) {
@@ -2042,13 +2033,13 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
           else if (e19 === 3) {
             var o19 = this.currentScope();
             s29 = this.treatFunctionsAsVar ? o19.lexical.indexOf(t14) > -1 : o19.lexical.indexOf(t14) > -1 || o19.var.indexOf(t14) > -1, o19.functions.push(t14);
-          } else for (var c20 = this.scopeStack.length - 1; c20 >= 0; --c20) {
-            var h12 = this.scopeStack[c20];
+          } else for (var c21 = this.scopeStack.length - 1; c21 >= 0; --c21) {
+            var h12 = this.scopeStack[c21];
             if (h12.lexical.indexOf(t14) > -1 && !(32 & h12.flags && h12.lexical[0] === t14) || !this.treatFunctionsAsVarInScope(h12) && h12.functions.indexOf(t14) > -1) {
               s29 = true;
               break;
             }
-            if (h12.var.push(t14), this.inModule && 1 & h12.flags && delete this.undefinedExports[t14], h12.flags & oe2) break;
+            if (h12.var.push(t14), this.inModule && 1 & h12.flags && delete this.undefinedExports[t14], h12.flags & oe) break;
           }
           s29 && this.raiseRecoverable(i25, "Identifier '" + t14 + "' has already been declared");
         }, Tt.checkLocalExport = function(t14) {
@@ -2067,9 +2058,9 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
           }
         };
         var Rt = function(t14, e19, i25) {
-          this.type = "", this.start = e19, this.end = 0, t14.options.locations && (this.loc = new gt2(t14, i25)), t14.options.directSourceFile && (this.sourceFile = t14.options.directSourceFile), t14.options.ranges && (this.range = [e19, 0]);
-        }, jt = st2.prototype;
-        function Ce2(t14, e19, i25, s29) {
+          this.type = "", this.start = e19, this.end = 0, t14.options.locations && (this.loc = new gt(t14, i25)), t14.options.directSourceFile && (this.sourceFile = t14.options.directSourceFile), t14.options.ranges && (this.range = [e19, 0]);
+        }, jt = st.prototype;
+        function Ce(t14, e19, i25, s29) {
           return t14.type = e19, t14.end = i25, this.options.locations && (t14.loc.end = s29), this.options.ranges && (t14.range[1] = i25), t14;
         }
         jt.startNode = function() {
@@ -2077,47 +2068,47 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
         }, jt.startNodeAt = function(t14, e19) {
           return new Rt(this, t14, e19);
         }, jt.finishNode = function(t14, e19) {
-          return Ce2.call(this, t14, e19, this.lastTokEnd, this.lastTokEndLoc);
+          return Ce.call(this, t14, e19, this.lastTokEnd, this.lastTokEndLoc);
         }, jt.finishNodeAt = function(t14, e19, i25, s29) {
-          return Ce2.call(this, t14, e19, i25, s29);
+          return Ce.call(this, t14, e19, i25, s29);
         }, jt.copyNode = function(t14) {
           var e19 = new Rt(this, t14.start, this.startLoc);
           for (var i25 in t14) e19[i25] = t14[i25];
           return e19;
         };
-        var Fe2 = "ASCII ASCII_Hex_Digit AHex Alphabetic Alpha Any Assigned Bidi_Control Bidi_C Bidi_Mirrored Bidi_M Case_Ignorable CI Cased Changes_When_Casefolded CWCF Changes_When_Casemapped CWCM Changes_When_Lowercased CWL Changes_When_NFKC_Casefolded CWKCF Changes_When_Titlecased CWT Changes_When_Uppercased CWU Dash Default_Ignorable_Code_Point DI Deprecated Dep Diacritic Dia Emoji Emoji_Component Emoji_Modifier Emoji_Modifier_Base Emoji_Presentation Extender Ext Grapheme_Base Gr_Base Grapheme_Extend Gr_Ext Hex_Digit Hex IDS_Binary_Operator IDSB IDS_Trinary_Operator IDST ID_Continue IDC ID_Start IDS Ideographic Ideo Join_Control Join_C Logical_Order_Exception LOE Lowercase Lower Math Noncharacter_Code_Point NChar Pattern_Syntax Pat_Syn Pattern_White_Space Pat_WS Quotation_Mark QMark Radical Regional_Indicator RI Sentence_Terminal STerm Soft_Dotted SD Terminal_Punctuation Term Unified_Ideograph UIdeo Uppercase Upper Variation_Selector VS White_Space space XID_Continue XIDC XID_Start XIDS", he2 = Fe2 + " Extended_Pictographic", ke2 = he2 + " EBase EComp EMod EPres ExtPict", oi = { 9: Fe2, 10: he2, 11: he2, 12: ke2, 13: ke2, 14: ke2 }, ci = { 9: "", 10: "", 11: "", 12: "", 13: "", 14: "Basic_Emoji Emoji_Keycap_Sequence RGI_Emoji_Modifier_Sequence RGI_Emoji_Flag_Sequence RGI_Emoji_Tag_Sequence RGI_Emoji_ZWJ_Sequence RGI_Emoji" }, we = "Cased_Letter LC Close_Punctuation Pe Connector_Punctuation Pc Control Cc cntrl Currency_Symbol Sc Dash_Punctuation Pd Decimal_Number Nd digit Enclosing_Mark Me Final_Punctuation Pf Format Cf Initial_Punctuation Pi Letter L Letter_Number Nl Line_Separator Zl Lowercase_Letter Ll Mark M Combining_Mark Math_Symbol Sm Modifier_Letter Lm Modifier_Symbol Sk Nonspacing_Mark Mn Number N Open_Punctuation Ps Other C Other_Letter Lo Other_Number No Other_Punctuation Po Other_Symbol So Paragraph_Separator Zp Private_Use Co Punctuation P punct Separator Z Space_Separator Zs Spacing_Mark Mc Surrogate Cs Symbol S Titlecase_Letter Lt Unassigned Cn Uppercase_Letter Lu", Be2 = "Adlam Adlm Ahom Anatolian_Hieroglyphs Hluw Arabic Arab Armenian Armn Avestan Avst Balinese Bali Bamum Bamu Bassa_Vah Bass Batak Batk Bengali Beng Bhaiksuki Bhks Bopomofo Bopo Brahmi Brah Braille Brai Buginese Bugi Buhid Buhd Canadian_Aboriginal Cans Carian Cari Caucasian_Albanian Aghb Chakma Cakm Cham Cham Cherokee Cher Common Zyyy Coptic Copt Qaac Cuneiform Xsux Cypriot Cprt Cyrillic Cyrl Deseret Dsrt Devanagari Deva Duployan Dupl Egyptian_Hieroglyphs Egyp Elbasan Elba Ethiopic Ethi Georgian Geor Glagolitic Glag Gothic Goth Grantha Gran Greek Grek Gujarati Gujr Gurmukhi Guru Han Hani Hangul Hang Hanunoo Hano Hatran Hatr Hebrew Hebr Hiragana Hira Imperial_Aramaic Armi Inherited Zinh Qaai Inscriptional_Pahlavi Phli Inscriptional_Parthian Prti Javanese Java Kaithi Kthi Kannada Knda Katakana Kana Kayah_Li Kali Kharoshthi Khar Khmer Khmr Khojki Khoj Khudawadi Sind Lao Laoo Latin Latn Lepcha Lepc Limbu Limb Linear_A Lina Linear_B Linb Lisu Lisu Lycian Lyci Lydian Lydi Mahajani Mahj Malayalam Mlym Mandaic Mand Manichaean Mani Marchen Marc Masaram_Gondi Gonm Meetei_Mayek Mtei Mende_Kikakui Mend Meroitic_Cursive Merc Meroitic_Hieroglyphs Mero Miao Plrd Modi Mongolian Mong Mro Mroo Multani Mult Myanmar Mymr Nabataean Nbat New_Tai_Lue Talu Newa Newa Nko Nkoo Nushu Nshu Ogham Ogam Ol_Chiki Olck Old_Hungarian Hung Old_Italic Ital Old_North_Arabian Narb Old_Permic Perm Old_Persian Xpeo Old_South_Arabian Sarb Old_Turkic Orkh Oriya Orya Osage Osge Osmanya Osma Pahawh_Hmong Hmng Palmyrene Palm Pau_Cin_Hau Pauc Phags_Pa Phag Phoenician Phnx Psalter_Pahlavi Phlp Rejang Rjng Runic Runr Samaritan Samr Saurashtra Saur Sharada Shrd Shavian Shaw Siddham Sidd SignWriting Sgnw Sinhala Sinh Sora_Sompeng Sora Soyombo Soyo Sundanese Sund Syloti_Nagri Sylo Syriac Syrc Tagalog Tglg Tagbanwa Tagb Tai_Le Tale Tai_Tham Lana Tai_Viet Tavt Takri Takr Tamil Taml Tangut Tang Telugu Telu Thaana Thaa Thai Thai Tibetan Tibt Tifinagh Tfng Tirhuta Tirh Ugaritic Ugar Vai Vaii Warang_Citi Wara Yi Yiii Zanabazar_Square Zanb", $e2 = Be2 + " Dogra Dogr Gunjala_Gondi Gong Hanifi_Rohingya Rohg Makasar Maka Medefaidrin Medf Old_Sogdian Sogo Sogdian Sogd", We2 = $e2 + " Elymaic Elym Nandinagari Nand Nyiakeng_Puachue_Hmong Hmnp Wancho Wcho", qe2 = We2 + " Chorasmian Chrs Diak Dives_Akuru Khitan_Small_Script Kits Yezi Yezidi", a27 = qe2 + " Cypro_Minoan Cpmn Old_Uyghur Ougr Tangsa Tnsa Toto Vithkuqi Vith", p27 = { 9: Be2, 10: $e2, 11: We2, 12: qe2, 13: a27, 14: a27 + " Berf Beria_Erfe Gara Garay Gukh Gurung_Khema Hrkt Katakana_Or_Hiragana Kawi Kirat_Rai Krai Nag_Mundari Nagm Ol_Onal Onao Sidetic Sidt Sunu Sunuwar Tai_Yo Tayo Todhri Todr Tolong_Siki Tols Tulu_Tigalari Tutg Unknown Zzzz" }, g17 = {};
+        var Fe = "ASCII ASCII_Hex_Digit AHex Alphabetic Alpha Any Assigned Bidi_Control Bidi_C Bidi_Mirrored Bidi_M Case_Ignorable CI Cased Changes_When_Casefolded CWCF Changes_When_Casemapped CWCM Changes_When_Lowercased CWL Changes_When_NFKC_Casefolded CWKCF Changes_When_Titlecased CWT Changes_When_Uppercased CWU Dash Default_Ignorable_Code_Point DI Deprecated Dep Diacritic Dia Emoji Emoji_Component Emoji_Modifier Emoji_Modifier_Base Emoji_Presentation Extender Ext Grapheme_Base Gr_Base Grapheme_Extend Gr_Ext Hex_Digit Hex IDS_Binary_Operator IDSB IDS_Trinary_Operator IDST ID_Continue IDC ID_Start IDS Ideographic Ideo Join_Control Join_C Logical_Order_Exception LOE Lowercase Lower Math Noncharacter_Code_Point NChar Pattern_Syntax Pat_Syn Pattern_White_Space Pat_WS Quotation_Mark QMark Radical Regional_Indicator RI Sentence_Terminal STerm Soft_Dotted SD Terminal_Punctuation Term Unified_Ideograph UIdeo Uppercase Upper Variation_Selector VS White_Space space XID_Continue XIDC XID_Start XIDS", he = Fe + " Extended_Pictographic", ke = he + " EBase EComp EMod EPres ExtPict", oi = { 9: Fe, 10: he, 11: he, 12: ke, 13: ke, 14: ke }, ci = { 9: "", 10: "", 11: "", 12: "", 13: "", 14: "Basic_Emoji Emoji_Keycap_Sequence RGI_Emoji_Modifier_Sequence RGI_Emoji_Flag_Sequence RGI_Emoji_Tag_Sequence RGI_Emoji_ZWJ_Sequence RGI_Emoji" }, we = "Cased_Letter LC Close_Punctuation Pe Connector_Punctuation Pc Control Cc cntrl Currency_Symbol Sc Dash_Punctuation Pd Decimal_Number Nd digit Enclosing_Mark Me Final_Punctuation Pf Format Cf Initial_Punctuation Pi Letter L Letter_Number Nl Line_Separator Zl Lowercase_Letter Ll Mark M Combining_Mark Math_Symbol Sm Modifier_Letter Lm Modifier_Symbol Sk Nonspacing_Mark Mn Number N Open_Punctuation Ps Other C Other_Letter Lo Other_Number No Other_Punctuation Po Other_Symbol So Paragraph_Separator Zp Private_Use Co Punctuation P punct Separator Z Space_Separator Zs Spacing_Mark Mc Surrogate Cs Symbol S Titlecase_Letter Lt Unassigned Cn Uppercase_Letter Lu", Be = "Adlam Adlm Ahom Anatolian_Hieroglyphs Hluw Arabic Arab Armenian Armn Avestan Avst Balinese Bali Bamum Bamu Bassa_Vah Bass Batak Batk Bengali Beng Bhaiksuki Bhks Bopomofo Bopo Brahmi Brah Braille Brai Buginese Bugi Buhid Buhd Canadian_Aboriginal Cans Carian Cari Caucasian_Albanian Aghb Chakma Cakm Cham Cham Cherokee Cher Common Zyyy Coptic Copt Qaac Cuneiform Xsux Cypriot Cprt Cyrillic Cyrl Deseret Dsrt Devanagari Deva Duployan Dupl Egyptian_Hieroglyphs Egyp Elbasan Elba Ethiopic Ethi Georgian Geor Glagolitic Glag Gothic Goth Grantha Gran Greek Grek Gujarati Gujr Gurmukhi Guru Han Hani Hangul Hang Hanunoo Hano Hatran Hatr Hebrew Hebr Hiragana Hira Imperial_Aramaic Armi Inherited Zinh Qaai Inscriptional_Pahlavi Phli Inscriptional_Parthian Prti Javanese Java Kaithi Kthi Kannada Knda Katakana Kana Kayah_Li Kali Kharoshthi Khar Khmer Khmr Khojki Khoj Khudawadi Sind Lao Laoo Latin Latn Lepcha Lepc Limbu Limb Linear_A Lina Linear_B Linb Lisu Lisu Lycian Lyci Lydian Lydi Mahajani Mahj Malayalam Mlym Mandaic Mand Manichaean Mani Marchen Marc Masaram_Gondi Gonm Meetei_Mayek Mtei Mende_Kikakui Mend Meroitic_Cursive Merc Meroitic_Hieroglyphs Mero Miao Plrd Modi Mongolian Mong Mro Mroo Multani Mult Myanmar Mymr Nabataean Nbat New_Tai_Lue Talu Newa Newa Nko Nkoo Nushu Nshu Ogham Ogam Ol_Chiki Olck Old_Hungarian Hung Old_Italic Ital Old_North_Arabian Narb Old_Permic Perm Old_Persian Xpeo Old_South_Arabian Sarb Old_Turkic Orkh Oriya Orya Osage Osge Osmanya Osma Pahawh_Hmong Hmng Palmyrene Palm Pau_Cin_Hau Pauc Phags_Pa Phag Phoenician Phnx Psalter_Pahlavi Phlp Rejang Rjng Runic Runr Samaritan Samr Saurashtra Saur Sharada Shrd Shavian Shaw Siddham Sidd SignWriting Sgnw Sinhala Sinh Sora_Sompeng Sora Soyombo Soyo Sundanese Sund Syloti_Nagri Sylo Syriac Syrc Tagalog Tglg Tagbanwa Tagb Tai_Le Tale Tai_Tham Lana Tai_Viet Tavt Takri Takr Tamil Taml Tangut Tang Telugu Telu Thaana Thaa Thai Thai Tibetan Tibt Tifinagh Tfng Tirhuta Tirh Ugaritic Ugar Vai Vaii Warang_Citi Wara Yi Yiii Zanabazar_Square Zanb", $e = Be + " Dogra Dogr Gunjala_Gondi Gong Hanifi_Rohingya Rohg Makasar Maka Medefaidrin Medf Old_Sogdian Sogo Sogdian Sogd", We = $e + " Elymaic Elym Nandinagari Nand Nyiakeng_Puachue_Hmong Hmnp Wancho Wcho", qe = We + " Chorasmian Chrs Diak Dives_Akuru Khitan_Small_Script Kits Yezi Yezidi", a27 = qe + " Cypro_Minoan Cpmn Old_Uyghur Ougr Tangsa Tnsa Toto Vithkuqi Vith", p27 = { 9: Be, 10: $e, 11: We, 12: qe, 13: a27, 14: a27 + " Berf Beria_Erfe Gara Garay Gukh Gurung_Khema Hrkt Katakana_Or_Hiragana Kawi Kirat_Rai Krai Nag_Mundari Nagm Ol_Onal Onao Sidetic Sidt Sunu Sunuwar Tai_Yo Tayo Todhri Todr Tolong_Siki Tols Tulu_Tigalari Tutg Unknown Zzzz" }, g17 = {};
         function l28(t14) {
           var e19 = g17[t14] = { binary: At(oi[t14] + " " + we), binaryOfStrings: At(ci[t14]), nonBinary: { General_Category: At(we), Script: At(p27[t14]) } };
           e19.nonBinary.Script_Extensions = e19.nonBinary.Script, e19.nonBinary.gc = e19.nonBinary.General_Category, e19.nonBinary.sc = e19.nonBinary.Script, e19.nonBinary.scx = e19.nonBinary.Script_Extensions;
         }
-        for (var y13 = 0, v9 = [9, 10, 11, 12, 13, 14]; y13 < v9.length; y13 += 1) l28(v9[y13]);
-        var d17 = st2.prototype, C15 = function(t14, e19) {
+        for (var y12 = 0, v8 = [9, 10, 11, 12, 13, 14]; y12 < v8.length; y12 += 1) l28(v8[y12]);
+        var d17 = st.prototype, C14 = function(t14, e19) {
           this.parent = t14, this.base = e19 || this;
         };
-        C15.prototype.separatedFrom = function(t14) {
+        C14.prototype.separatedFrom = function(t14) {
           for (var e19 = this; e19; e19 = e19.parent) for (var i25 = t14; i25; i25 = i25.parent) if (e19.base === i25.base && e19 !== i25) return true;
           return false;
-        }, C15.prototype.sibling = function() {
-          return new C15(this.parent, this.base);
+        }, C14.prototype.sibling = function() {
+          return new C14(this.parent, this.base);
         };
-        var S10 = function(t14) {
+        var S9 = function(t14) {
           this.parser = t14, this.validFlags = "gim" + (t14.options.ecmaVersion >= 6 ? "uy" : "") + (t14.options.ecmaVersion >= 9 ? "s" : "") + (t14.options.ecmaVersion >= 13 ? "d" : "") + (t14.options.ecmaVersion >= 15 ? "v" : ""), this.unicodeProperties = g17[t14.options.ecmaVersion >= 14 ? 14 : t14.options.ecmaVersion], this.source = "", this.flags = "", this.start = 0, this.switchU = false, this.switchV = false, this.switchN = false, this.pos = 0, this.lastIntValue = 0, this.lastStringValue = "", this.lastAssertionIsQuantifiable = false, this.numCapturingParens = 0, this.maxBackReference = 0, this.groupNames = /* @__PURE__ */ Object.create(null), this.backReferenceNames = [], this.branchID = null;
         };
-        function R10(t14) {
+        function R9(t14) {
           return t14 === 105 || t14 === 109 || t14 === 115;
         }
-        function W4(t14) {
+        function W3(t14) {
           return t14 === 36 || t14 >= 40 && t14 <= 43 || t14 === 46 || t14 === 63 || t14 >= 91 && t14 <= 94 || t14 >= 123 && t14 <= 125;
         }
-        function $4(t14) {
+        function $3(t14) {
           return t14 >= 65 && t14 <= 90 || t14 >= 97 && t14 <= 122;
         }
-        S10.prototype.reset = function(t14, e19, i25) {
+        S9.prototype.reset = function(t14, e19, i25) {
           var s29 = i25.indexOf("v") !== -1, r9 = i25.indexOf("u") !== -1;
           this.start = 0 | t14, this.source = e19 + "", this.flags = i25, s29 && this.parser.options.ecmaVersion >= 15 ? (this.switchU = true, this.switchV = true, this.switchN = true) : (this.switchU = r9 && this.parser.options.ecmaVersion >= 6, this.switchV = false, this.switchN = r9 && this.parser.options.ecmaVersion >= 9);
-        }, S10.prototype.raise = function(t14) {
+        }, S9.prototype.raise = function(t14) {
           this.parser.raiseRecoverable(this.start, "Invalid regular expression: /" + this.source + "/: " + t14);
-        }, S10.prototype.at = function(t14, e19) {
+        }, S9.prototype.at = function(t14, e19) {
           e19 === void 0 && (e19 = false);
           var i25 = this.source, s29 = i25.length;
           if (t14 >= s29) return -1;
@@ -2125,32 +2116,32 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
           if (!e19 && !this.switchU || r9 <= 55295 || r9 >= 57344 || t14 + 1 >= s29) return r9;
           var o19 = i25.charCodeAt(t14 + 1);
           return o19 >= 56320 && o19 <= 57343 ? (r9 << 10) + o19 - 56613888 : r9;
-        }, S10.prototype.nextIndex = function(t14, e19) {
+        }, S9.prototype.nextIndex = function(t14, e19) {
           e19 === void 0 && (e19 = false);
           var i25 = this.source, s29 = i25.length;
           if (t14 >= s29) return s29;
           var r9, o19 = i25.charCodeAt(t14);
           return !e19 && !this.switchU || o19 <= 55295 || o19 >= 57344 || t14 + 1 >= s29 || (r9 = i25.charCodeAt(t14 + 1)) < 56320 || r9 > 57343 ? t14 + 1 : t14 + 2;
-        }, S10.prototype.current = function(t14) {
+        }, S9.prototype.current = function(t14) {
           return t14 === void 0 && (t14 = false), this.at(this.pos, t14);
-        }, S10.prototype.lookahead = function(t14) {
+        }, S9.prototype.lookahead = function(t14) {
           return t14 === void 0 && (t14 = false), this.at(this.nextIndex(this.pos, t14), t14);
-        }, S10.prototype.advance = function(t14) {
+        }, S9.prototype.advance = function(t14) {
           t14 === void 0 && (t14 = false), this.pos = this.nextIndex(this.pos, t14);
-        }, S10.prototype.eat = function(t14, e19) {
+        }, S9.prototype.eat = function(t14, e19) {
           return e19 === void 0 && (e19 = false), this.current(e19) === t14 && (this.advance(e19), true);
-        }, S10.prototype.eatChars = function(t14, e19) {
+        }, S9.prototype.eatChars = function(t14, e19) {
           e19 === void 0 && (e19 = false);
           for (var i25 = this.pos, s29 = 0, r9 = t14; s29 < r9.length; s29 += 1) {
-            var o19 = r9[s29], c20 = this.at(i25, e19);
-            if (c20 === -1 || c20 !== o19) return false;
+            var o19 = r9[s29], c21 = this.at(i25, e19);
+            if (c21 === -1 || c21 !== o19) return false;
             i25 = this.nextIndex(i25, e19);
           }
           return this.pos = i25, true;
         }, d17.validateRegExpFlags = function(t14) {
           for (var e19 = t14.validFlags, i25 = t14.flags, s29 = false, r9 = false, o19 = 0; o19 < i25.length; o19++) {
-            var c20 = i25.charAt(o19);
-            e19.indexOf(c20) === -1 && this.raise(t14.start, "Invalid regular expression flag"), i25.indexOf(c20, o19 + 1) > -1 && this.raise(t14.start, "Duplicate regular expression flag"), c20 === "u" && (s29 = true), c20 === "v" && (r9 = true);
+            var c21 = i25.charAt(o19);
+            e19.indexOf(c21) === -1 && this.raise(t14.start, "Invalid regular expression flag"), i25.indexOf(c21, o19 + 1) > -1 && this.raise(t14.start, "Duplicate regular expression flag"), c21 === "u" && (s29 = true), c21 === "v" && (r9 = true);
           }
           this.options.ecmaVersion >= 15 && s29 && r9 && this.raise(t14.start, "Invalid regular expression flag");
         }, d17.validateRegExpPattern = function(t14) {
@@ -2166,7 +2157,7 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
           }
         }, d17.regexp_disjunction = function(t14) {
           var e19 = this.options.ecmaVersion >= 16;
-          for (e19 && (t14.branchID = new C15(t14.branchID, null)), this.regexp_alternative(t14); t14.eat(124); ) e19 && (t14.branchID = t14.branchID.sibling()), this.regexp_alternative(t14);
+          for (e19 && (t14.branchID = new C14(t14.branchID, null)), this.regexp_alternative(t14); t14.eat(124); ) e19 && (t14.branchID = t14.branchID.sibling()), this.regexp_alternative(t14);
           e19 && (t14.branchID = t14.branchID.parent), this.regexp_eatQuantifier(t14, true) && t14.raise("Nothing to repeat"), t14.eat(123) && t14.raise("Lone quantifier brackets");
         }, d17.regexp_alternative = function(t14) {
           for (; t14.pos < t14.source.length && this.regexp_eatTerm(t14); ) ;
@@ -2217,11 +2208,11 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
                     i25.indexOf(o19, r9 + 1) > -1 && t14.raise("Duplicate regular expression modifiers");
                   }
                   if (s29) {
-                    var c20 = this.regexp_eatModifiers(t14);
-                    i25 || c20 || t14.current() !== 58 || t14.raise("Invalid regular expression modifiers");
-                    for (var h12 = 0; h12 < c20.length; h12++) {
-                      var f36 = c20.charAt(h12);
-                      (c20.indexOf(f36, h12 + 1) > -1 || i25.indexOf(f36) > -1) && t14.raise("Duplicate regular expression modifiers");
+                    var c21 = this.regexp_eatModifiers(t14);
+                    i25 || c21 || t14.current() !== 58 || t14.raise("Invalid regular expression modifiers");
+                    for (var h12 = 0; h12 < c21.length; h12++) {
+                      var f35 = c21.charAt(h12);
+                      (c21.indexOf(f35, h12 + 1) > -1 || i25.indexOf(f35) > -1) && t14.raise("Duplicate regular expression modifiers");
                     }
                   }
                 }
@@ -2241,7 +2232,7 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
           }
           return false;
         }, d17.regexp_eatModifiers = function(t14) {
-          for (var e19 = "", i25 = 0; (i25 = t14.current()) !== -1 && R10(i25); ) e19 += wt2(i25), t14.advance();
+          for (var e19 = "", i25 = 0; (i25 = t14.current()) !== -1 && R9(i25); ) e19 += wt(i25), t14.advance();
           return e19;
         }, d17.regexp_eatExtendedAtom = function(t14) {
           return t14.eat(46) || this.regexp_eatReverseSolidusAtomEscape(t14) || this.regexp_eatCharacterClass(t14) || this.regexp_eatUncapturingGroup(t14) || this.regexp_eatCapturingGroup(t14) || this.regexp_eatInvalidBracedQuantifier(t14) || this.regexp_eatExtendedPatternCharacter(t14);
@@ -2249,9 +2240,9 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
           return this.regexp_eatBracedQuantifier(t14, true) && t14.raise("Nothing to repeat"), false;
         }, d17.regexp_eatSyntaxCharacter = function(t14) {
           var e19 = t14.current();
-          return !!W4(e19) && (t14.lastIntValue = e19, t14.advance(), true);
+          return !!W3(e19) && (t14.lastIntValue = e19, t14.advance(), true);
         }, d17.regexp_eatPatternCharacters = function(t14) {
-          for (var e19 = t14.pos, i25 = 0; (i25 = t14.current()) !== -1 && !W4(i25); ) t14.advance();
+          for (var e19 = t14.pos, i25 = 0; (i25 = t14.current()) !== -1 && !W3(i25); ) t14.advance();
           return t14.pos !== e19;
         }, d17.regexp_eatExtendedPatternCharacter = function(t14) {
           var e19 = t14.current();
@@ -2272,19 +2263,19 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
           return false;
         }, d17.regexp_eatRegExpIdentifierName = function(t14) {
           if (t14.lastStringValue = "", this.regexp_eatRegExpIdentifierStart(t14)) {
-            for (t14.lastStringValue += wt2(t14.lastIntValue); this.regexp_eatRegExpIdentifierPart(t14); ) t14.lastStringValue += wt2(t14.lastIntValue);
+            for (t14.lastStringValue += wt(t14.lastIntValue); this.regexp_eatRegExpIdentifierPart(t14); ) t14.lastStringValue += wt(t14.lastIntValue);
             return true;
           }
           return false;
         }, d17.regexp_eatRegExpIdentifierStart = function(t14) {
           var e19 = t14.pos, i25 = this.options.ecmaVersion >= 11, s29 = t14.current(i25);
           return t14.advance(i25), s29 === 92 && this.regexp_eatRegExpUnicodeEscapeSequence(t14, i25) && (s29 = t14.lastIntValue), (function(r9) {
-            return pt2(r9, true) || r9 === 36 || r9 === 95;
+            return pt(r9, true) || r9 === 36 || r9 === 95;
           })(s29) ? (t14.lastIntValue = s29, true) : (t14.pos = e19, false);
         }, d17.regexp_eatRegExpIdentifierPart = function(t14) {
           var e19 = t14.pos, i25 = this.options.ecmaVersion >= 11, s29 = t14.current(i25);
           return t14.advance(i25), s29 === 92 && this.regexp_eatRegExpUnicodeEscapeSequence(t14, i25) && (s29 = t14.lastIntValue), (function(r9) {
-            return H4(r9, true) || r9 === 36 || r9 === 95 || r9 === 8204 || r9 === 8205;
+            return H3(r9, true) || r9 === 36 || r9 === 95 || r9 === 8204 || r9 === 8205;
           })(s29) ? (t14.lastIntValue = s29, true) : (t14.pos = e19, false);
         }, d17.regexp_eatAtomEscape = function(t14) {
           return !!(this.regexp_eatBackReference(t14) || this.regexp_eatCharacterClassEscape(t14) || this.regexp_eatCharacterEscape(t14) || t14.switchN && this.regexp_eatKGroupName(t14)) || (t14.switchU && (t14.current() === 99 && t14.raise("Invalid unicode escape"), t14.raise("Invalid escape")), false);
@@ -2319,7 +2310,7 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
           return e19 === 116 ? (t14.lastIntValue = 9, t14.advance(), true) : e19 === 110 ? (t14.lastIntValue = 10, t14.advance(), true) : e19 === 118 ? (t14.lastIntValue = 11, t14.advance(), true) : e19 === 102 ? (t14.lastIntValue = 12, t14.advance(), true) : e19 === 114 && (t14.lastIntValue = 13, t14.advance(), true);
         }, d17.regexp_eatControlLetter = function(t14) {
           var e19 = t14.current();
-          return !!$4(e19) && (t14.lastIntValue = e19 % 32, t14.advance(), true);
+          return !!$3(e19) && (t14.lastIntValue = e19 % 32, t14.advance(), true);
         }, d17.regexp_eatRegExpUnicodeEscapeSequence = function(t14, e19) {
           e19 === void 0 && (e19 = false);
           var i25, s29 = t14.pos, r9 = e19 || t14.switchU;
@@ -2327,12 +2318,12 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             if (this.regexp_eatFixedHexDigits(t14, 4)) {
               var o19 = t14.lastIntValue;
               if (r9 && o19 >= 55296 && o19 <= 56319) {
-                var c20 = t14.pos;
+                var c21 = t14.pos;
                 if (t14.eat(92) && t14.eat(117) && this.regexp_eatFixedHexDigits(t14, 4)) {
                   var h12 = t14.lastIntValue;
                   if (h12 >= 56320 && h12 <= 57343) return t14.lastIntValue = 1024 * (o19 - 55296) + (h12 - 56320) + 65536, true;
                 }
-                t14.pos = c20, t14.lastIntValue = o19;
+                t14.pos = c21, t14.lastIntValue = o19;
               }
               return true;
             }
@@ -2355,22 +2346,22 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
           }
           return false;
         };
-        function tt2(t14) {
-          return $4(t14) || t14 === 95;
+        function tt(t14) {
+          return $3(t14) || t14 === 95;
         }
-        function J3(t14) {
-          return tt2(t14) || Y(t14);
+        function J2(t14) {
+          return tt(t14) || Y(t14);
         }
         function Y(t14) {
           return t14 >= 48 && t14 <= 57;
         }
-        function Q2(t14) {
+        function Q(t14) {
           return t14 >= 48 && t14 <= 57 || t14 >= 65 && t14 <= 70 || t14 >= 97 && t14 <= 102;
         }
-        function rt2(t14) {
+        function rt(t14) {
           return t14 >= 65 && t14 <= 70 ? t14 - 65 + 10 : t14 >= 97 && t14 <= 102 ? t14 - 97 + 10 : t14 - 48;
         }
-        function kt2(t14) {
+        function kt(t14) {
           return t14 >= 48 && t14 <= 55;
         }
         d17.regexp_eatCharacterClassEscape = function(t14) {
@@ -2405,11 +2396,11 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
           return t14.unicodeProperties.binary.test(e19) ? 1 : t14.switchV && t14.unicodeProperties.binaryOfStrings.test(e19) ? 2 : void t14.raise("Invalid property name");
         }, d17.regexp_eatUnicodePropertyName = function(t14) {
           var e19 = 0;
-          for (t14.lastStringValue = ""; tt2(e19 = t14.current()); ) t14.lastStringValue += wt2(e19), t14.advance();
+          for (t14.lastStringValue = ""; tt(e19 = t14.current()); ) t14.lastStringValue += wt(e19), t14.advance();
           return t14.lastStringValue !== "";
         }, d17.regexp_eatUnicodePropertyValue = function(t14) {
           var e19 = 0;
-          for (t14.lastStringValue = ""; J3(e19 = t14.current()); ) t14.lastStringValue += wt2(e19), t14.advance();
+          for (t14.lastStringValue = ""; J2(e19 = t14.current()); ) t14.lastStringValue += wt(e19), t14.advance();
           return t14.lastStringValue !== "";
         }, d17.regexp_eatLoneUnicodePropertyNameOrValue = function(t14) {
           return this.regexp_eatUnicodePropertyValue(t14);
@@ -2435,7 +2426,7 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             if (this.regexp_eatClassEscape(t14)) return true;
             if (t14.switchU) {
               var i25 = t14.current();
-              (i25 === 99 || kt2(i25)) && t14.raise("Invalid class escape"), t14.raise("Invalid escape");
+              (i25 === 99 || kt(i25)) && t14.raise("Invalid class escape"), t14.raise("Invalid escape");
             }
             t14.pos = e19;
           }
@@ -2535,7 +2526,7 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
           return t14.pos !== e19;
         }, d17.regexp_eatHexDigits = function(t14) {
           var e19 = t14.pos, i25 = 0;
-          for (t14.lastIntValue = 0; Q2(i25 = t14.current()); ) t14.lastIntValue = 16 * t14.lastIntValue + rt2(i25), t14.advance();
+          for (t14.lastIntValue = 0; Q(i25 = t14.current()); ) t14.lastIntValue = 16 * t14.lastIntValue + rt(i25), t14.advance();
           return t14.pos !== e19;
         }, d17.regexp_eatLegacyOctalEscapeSequence = function(t14) {
           if (this.regexp_eatOctalDigit(t14)) {
@@ -2549,53 +2540,53 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
           return false;
         }, d17.regexp_eatOctalDigit = function(t14) {
           var e19 = t14.current();
-          return kt2(e19) ? (t14.lastIntValue = e19 - 48, t14.advance(), true) : (t14.lastIntValue = 0, false);
+          return kt(e19) ? (t14.lastIntValue = e19 - 48, t14.advance(), true) : (t14.lastIntValue = 0, false);
         }, d17.regexp_eatFixedHexDigits = function(t14, e19) {
           var i25 = t14.pos;
           t14.lastIntValue = 0;
           for (var s29 = 0; s29 < e19; ++s29) {
             var r9 = t14.current();
-            if (!Q2(r9)) return t14.pos = i25, false;
-            t14.lastIntValue = 16 * t14.lastIntValue + rt2(r9), t14.advance();
+            if (!Q(r9)) return t14.pos = i25, false;
+            t14.lastIntValue = 16 * t14.lastIntValue + rt(r9), t14.advance();
           }
           return true;
         };
         var Pt = function(t14) {
-          this.type = t14.type, this.value = t14.value, this.start = t14.start, this.end = t14.end, t14.options.locations && (this.loc = new gt2(t14, t14.startLoc, t14.endLoc)), t14.options.ranges && (this.range = [t14.start, t14.end]);
-        }, E11 = st2.prototype;
-        function ht2(t14) {
+          this.type = t14.type, this.value = t14.value, this.start = t14.start, this.end = t14.end, t14.options.locations && (this.loc = new gt(t14, t14.startLoc, t14.endLoc)), t14.options.ranges && (this.range = [t14.start, t14.end]);
+        }, E12 = st.prototype;
+        function ht(t14) {
           return typeof BigInt != "function" ? null : BigInt(t14.replace(/_/g, ""));
         }
-        E11.next = function(t14) {
+        E12.next = function(t14) {
           !t14 && this.type.keyword && this.containsEsc && this.raiseRecoverable(this.start, "Escape sequence in keyword " + this.type.keyword), this.options.onToken && this.options.onToken(new Pt(this)), this.lastTokEnd = this.end, this.lastTokStart = this.start, this.lastTokEndLoc = this.endLoc, this.lastTokStartLoc = this.startLoc, this.nextToken();
-        }, E11.getToken = function() {
+        }, E12.getToken = function() {
           return this.next(), new Pt(this);
-        }, typeof Symbol < "u" && (E11[Symbol.iterator] = function() {
+        }, typeof Symbol < "u" && (E12[Symbol.iterator] = function() {
           var t14 = this;
           return { next: function() {
             var e19 = t14.getToken();
             return { done: e19.type === n8.eof, value: e19 };
           } };
-        }), E11.nextToken = function() {
+        }), E12.nextToken = function() {
           var t14 = this.curContext();
           return t14 && t14.preserveSpace || this.skipSpace(), this.start = this.pos, this.options.locations && (this.startLoc = this.curPosition()), this.pos >= this.input.length ? this.finishToken(n8.eof) : t14.override ? t14.override(this) : void this.readToken(this.fullCharCodeAtPos());
-        }, E11.readToken = function(t14) {
-          return pt2(t14, this.options.ecmaVersion >= 6) || t14 === 92 ? this.readWord() : this.getTokenFromCode(t14);
-        }, E11.fullCharCodeAt = function(t14) {
+        }, E12.readToken = function(t14) {
+          return pt(t14, this.options.ecmaVersion >= 6) || t14 === 92 ? this.readWord() : this.getTokenFromCode(t14);
+        }, E12.fullCharCodeAt = function(t14) {
           var e19 = this.input.charCodeAt(t14);
           if (e19 <= 55295 || e19 >= 56320) return e19;
           var i25 = this.input.charCodeAt(t14 + 1);
           return i25 <= 56319 || i25 >= 57344 ? e19 : (e19 << 10) + i25 - 56613888;
-        }, E11.fullCharCodeAtPos = function() {
+        }, E12.fullCharCodeAtPos = function() {
           return this.fullCharCodeAt(this.pos);
-        }, E11.skipBlockComment = function() {
+        }, E12.skipBlockComment = function() {
           var t14 = this.options.onComment && this.curPosition(), e19 = this.pos, i25 = this.input.indexOf("*/", this.pos += 2);
-          if (i25 === -1 && this.raise(this.pos - 2, "Unterminated comment"), this.pos = i25 + 2, this.options.locations) for (var s29 = void 0, r9 = e19; (s29 = ut2(this.input, r9, this.pos)) > -1; ) ++this.curLine, r9 = this.lineStart = s29;
+          if (i25 === -1 && this.raise(this.pos - 2, "Unterminated comment"), this.pos = i25 + 2, this.options.locations) for (var s29 = void 0, r9 = e19; (s29 = ut(this.input, r9, this.pos)) > -1; ) ++this.curLine, r9 = this.lineStart = s29;
           this.options.onComment && this.options.onComment(true, this.input.slice(e19 + 2, i25), e19, this.pos, t14, this.curPosition());
-        }, E11.skipLineComment = function(t14) {
-          for (var e19 = this.pos, i25 = this.options.onComment && this.curPosition(), s29 = this.input.charCodeAt(this.pos += t14); this.pos < this.input.length && !ot2(s29); ) s29 = this.input.charCodeAt(++this.pos);
+        }, E12.skipLineComment = function(t14) {
+          for (var e19 = this.pos, i25 = this.options.onComment && this.curPosition(), s29 = this.input.charCodeAt(this.pos += t14); this.pos < this.input.length && !ot(s29); ) s29 = this.input.charCodeAt(++this.pos);
           this.options.onComment && this.options.onComment(false, this.input.slice(e19 + t14, this.pos), e19, this.pos, i25, this.curPosition());
-        }, E11.skipSpace = function() {
+        }, E12.skipSpace = function() {
           t: for (; this.pos < this.input.length; ) {
             var t14 = this.input.charCodeAt(this.pos);
             switch (t14) {
@@ -2627,36 +2618,36 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
                 ++this.pos;
             }
           }
-        }, E11.finishToken = function(t14, e19) {
+        }, E12.finishToken = function(t14, e19) {
           this.end = this.pos, this.options.locations && (this.endLoc = this.curPosition());
           var i25 = this.type;
           this.type = t14, this.value = e19, this.updateContext(i25);
-        }, E11.readToken_dot = function() {
+        }, E12.readToken_dot = function() {
           var t14 = this.input.charCodeAt(this.pos + 1);
           if (t14 >= 48 && t14 <= 57) return this.readNumber(true);
           var e19 = this.input.charCodeAt(this.pos + 2);
           return this.options.ecmaVersion >= 6 && t14 === 46 && e19 === 46 ? (this.pos += 3, this.finishToken(n8.ellipsis)) : (++this.pos, this.finishToken(n8.dot));
-        }, E11.readToken_slash = function() {
+        }, E12.readToken_slash = function() {
           var t14 = this.input.charCodeAt(this.pos + 1);
           return this.exprAllowed ? (++this.pos, this.readRegexp()) : t14 === 61 ? this.finishOp(n8.assign, 2) : this.finishOp(n8.slash, 1);
-        }, E11.readToken_mult_modulo_exp = function(t14) {
+        }, E12.readToken_mult_modulo_exp = function(t14) {
           var e19 = this.input.charCodeAt(this.pos + 1), i25 = 1, s29 = t14 === 42 ? n8.star : n8.modulo;
           return this.options.ecmaVersion >= 7 && t14 === 42 && e19 === 42 && (++i25, s29 = n8.starstar, e19 = this.input.charCodeAt(this.pos + 2)), e19 === 61 ? this.finishOp(n8.assign, i25 + 1) : this.finishOp(s29, i25);
-        }, E11.readToken_pipe_amp = function(t14) {
+        }, E12.readToken_pipe_amp = function(t14) {
           var e19 = this.input.charCodeAt(this.pos + 1);
           return e19 === t14 ? this.options.ecmaVersion >= 12 && this.input.charCodeAt(this.pos + 2) === 61 ? this.finishOp(n8.assign, 3) : this.finishOp(t14 === 124 ? n8.logicalOR : n8.logicalAND, 2) : e19 === 61 ? this.finishOp(n8.assign, 2) : this.finishOp(t14 === 124 ? n8.bitwiseOR : n8.bitwiseAND, 1);
-        }, E11.readToken_caret = function() {
+        }, E12.readToken_caret = function() {
           return this.input.charCodeAt(this.pos + 1) === 61 ? this.finishOp(n8.assign, 2) : this.finishOp(n8.bitwiseXOR, 1);
-        }, E11.readToken_plus_min = function(t14) {
+        }, E12.readToken_plus_min = function(t14) {
           var e19 = this.input.charCodeAt(this.pos + 1);
-          return e19 === t14 ? e19 !== 45 || this.inModule || this.input.charCodeAt(this.pos + 2) !== 62 || this.lastTokEnd !== 0 && !z5.test(this.input.slice(this.lastTokEnd, this.pos)) ? this.finishOp(n8.incDec, 2) : (this.skipLineComment(3), this.skipSpace(), this.nextToken()) : e19 === 61 ? this.finishOp(n8.assign, 2) : this.finishOp(n8.plusMin, 1);
-        }, E11.readToken_lt_gt = function(t14) {
+          return e19 === t14 ? e19 !== 45 || this.inModule || this.input.charCodeAt(this.pos + 2) !== 62 || this.lastTokEnd !== 0 && !z4.test(this.input.slice(this.lastTokEnd, this.pos)) ? this.finishOp(n8.incDec, 2) : (this.skipLineComment(3), this.skipSpace(), this.nextToken()) : e19 === 61 ? this.finishOp(n8.assign, 2) : this.finishOp(n8.plusMin, 1);
+        }, E12.readToken_lt_gt = function(t14) {
           var e19 = this.input.charCodeAt(this.pos + 1), i25 = 1;
           return e19 === t14 ? (i25 = t14 === 62 && this.input.charCodeAt(this.pos + 2) === 62 ? 3 : 2, this.input.charCodeAt(this.pos + i25) === 61 ? this.finishOp(n8.assign, i25 + 1) : this.finishOp(n8.bitShift, i25)) : e19 !== 33 || t14 !== 60 || this.inModule || this.input.charCodeAt(this.pos + 2) !== 45 || this.input.charCodeAt(this.pos + 3) !== 45 ? (e19 === 61 && (i25 = 2), this.finishOp(n8.relational, i25)) : (this.skipLineComment(4), this.skipSpace(), this.nextToken());
-        }, E11.readToken_eq_excl = function(t14) {
+        }, E12.readToken_eq_excl = function(t14) {
           var e19 = this.input.charCodeAt(this.pos + 1);
           return e19 === 61 ? this.finishOp(n8.equality, this.input.charCodeAt(this.pos + 2) === 61 ? 3 : 2) : t14 === 61 && e19 === 62 && this.options.ecmaVersion >= 6 ? (this.pos += 2, this.finishToken(n8.arrow)) : this.finishOp(t14 === 61 ? n8.eq : n8.prefix, 1);
-        }, E11.readToken_question = function() {
+        }, E12.readToken_question = function() {
           var t14 = this.options.ecmaVersion;
           if (t14 >= 11) {
             var e19 = this.input.charCodeAt(this.pos + 1);
@@ -2667,11 +2658,11 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             if (e19 === 63) return t14 >= 12 && this.input.charCodeAt(this.pos + 2) === 61 ? this.finishOp(n8.assign, 3) : this.finishOp(n8.coalesce, 2);
           }
           return this.finishOp(n8.question, 1);
-        }, E11.readToken_numberSign = function() {
+        }, E12.readToken_numberSign = function() {
           var t14 = 35;
-          if (this.options.ecmaVersion >= 13 && (++this.pos, pt2(t14 = this.fullCharCodeAtPos(), true) || t14 === 92)) return this.finishToken(n8.privateId, this.readWord1());
-          this.raise(this.pos, "Unexpected character '" + wt2(t14) + "'");
-        }, E11.getTokenFromCode = function(t14) {
+          if (this.options.ecmaVersion >= 13 && (++this.pos, pt(t14 = this.fullCharCodeAtPos(), true) || t14 === 92)) return this.finishToken(n8.privateId, this.readWord1());
+          this.raise(this.pos, "Unexpected character '" + wt(t14) + "'");
+        }, E12.getTokenFromCode = function(t14) {
           switch (t14) {
             case 46:
               return this.readToken_dot();
@@ -2742,15 +2733,15 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             case 35:
               return this.readToken_numberSign();
           }
-          this.raise(this.pos, "Unexpected character '" + wt2(t14) + "'");
-        }, E11.finishOp = function(t14, e19) {
+          this.raise(this.pos, "Unexpected character '" + wt(t14) + "'");
+        }, E12.finishOp = function(t14, e19) {
           var i25 = this.input.slice(this.pos, this.pos + e19);
           return this.pos += e19, this.finishToken(t14, i25);
-        }, E11.readRegexp = function() {
+        }, E12.readRegexp = function() {
           for (var t14, e19, i25 = this.pos; ; ) {
             this.pos >= this.input.length && this.raise(i25, "Unterminated regular expression");
             var s29 = this.input.charAt(this.pos);
-            if (z5.test(s29) && this.raise(i25, "Unterminated regular expression"), t14) t14 = false;
+            if (z4.test(s29) && this.raise(i25, "Unterminated regular expression"), t14) t14 = false;
             else {
               if (s29 === "[") e19 = true;
               else if (s29 === "]" && e19) e19 = false;
@@ -2761,45 +2752,45 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
           }
           var r9 = this.input.slice(i25, this.pos);
           ++this.pos;
-          var o19 = this.pos, c20 = this.readWord1();
+          var o19 = this.pos, c21 = this.readWord1();
           this.containsEsc && this.unexpected(o19);
-          var h12 = this.regexpState || (this.regexpState = new S10(this));
-          h12.reset(i25, r9, c20), this.validateRegExpFlags(h12), this.validateRegExpPattern(h12);
-          var f36 = null;
+          var h12 = this.regexpState || (this.regexpState = new S9(this));
+          h12.reset(i25, r9, c21), this.validateRegExpFlags(h12), this.validateRegExpPattern(h12);
+          var f35 = null;
           try {
-            f36 = new RegExp(r9, c20);
+            f35 = new RegExp(r9, c21);
           } catch {
           }
-          return this.finishToken(n8.regexp, { pattern: r9, flags: c20, value: f36 });
-        }, E11.readInt = function(t14, e19, i25) {
-          for (var s29 = this.options.ecmaVersion >= 12 && e19 === void 0, r9 = i25 && this.input.charCodeAt(this.pos) === 48, o19 = this.pos, c20 = 0, h12 = 0, f36 = 0, x17 = e19 ?? 1 / 0; f36 < x17; ++f36, ++this.pos) {
-            var m16 = this.input.charCodeAt(this.pos), b12 = void 0;
-            if (s29 && m16 === 95) r9 && this.raiseRecoverable(this.pos, "Numeric separator is not allowed in legacy octal numeric literals"), h12 === 95 && this.raiseRecoverable(this.pos, "Numeric separator must be exactly one underscore"), f36 === 0 && this.raiseRecoverable(this.pos, "Numeric separator is not allowed at the first of digits"), h12 = m16;
+          return this.finishToken(n8.regexp, { pattern: r9, flags: c21, value: f35 });
+        }, E12.readInt = function(t14, e19, i25) {
+          for (var s29 = this.options.ecmaVersion >= 12 && e19 === void 0, r9 = i25 && this.input.charCodeAt(this.pos) === 48, o19 = this.pos, c21 = 0, h12 = 0, f35 = 0, x17 = e19 ?? 1 / 0; f35 < x17; ++f35, ++this.pos) {
+            var m16 = this.input.charCodeAt(this.pos), b11 = void 0;
+            if (s29 && m16 === 95) r9 && this.raiseRecoverable(this.pos, "Numeric separator is not allowed in legacy octal numeric literals"), h12 === 95 && this.raiseRecoverable(this.pos, "Numeric separator must be exactly one underscore"), f35 === 0 && this.raiseRecoverable(this.pos, "Numeric separator is not allowed at the first of digits"), h12 = m16;
             else {
-              if ((b12 = m16 >= 97 ? m16 - 97 + 10 : m16 >= 65 ? m16 - 65 + 10 : m16 >= 48 && m16 <= 57 ? m16 - 48 : 1 / 0) >= t14) break;
-              h12 = m16, c20 = c20 * t14 + b12;
+              if ((b11 = m16 >= 97 ? m16 - 97 + 10 : m16 >= 65 ? m16 - 65 + 10 : m16 >= 48 && m16 <= 57 ? m16 - 48 : 1 / 0) >= t14) break;
+              h12 = m16, c21 = c21 * t14 + b11;
             }
           }
-          return s29 && h12 === 95 && this.raiseRecoverable(this.pos - 1, "Numeric separator is not allowed at the last of digits"), this.pos === o19 || e19 != null && this.pos - o19 !== e19 ? null : c20;
-        }, E11.readRadixNumber = function(t14) {
+          return s29 && h12 === 95 && this.raiseRecoverable(this.pos - 1, "Numeric separator is not allowed at the last of digits"), this.pos === o19 || e19 != null && this.pos - o19 !== e19 ? null : c21;
+        }, E12.readRadixNumber = function(t14) {
           var e19 = this.pos;
           this.pos += 2;
           var i25 = this.readInt(t14);
-          return i25 == null && this.raise(this.start + 2, "Expected number in radix " + t14), this.options.ecmaVersion >= 11 && this.input.charCodeAt(this.pos) === 110 ? (i25 = ht2(this.input.slice(e19, this.pos)), ++this.pos) : pt2(this.fullCharCodeAtPos()) && this.raise(this.pos, "Identifier directly after number"), this.finishToken(n8.num, i25);
-        }, E11.readNumber = function(t14) {
+          return i25 == null && this.raise(this.start + 2, "Expected number in radix " + t14), this.options.ecmaVersion >= 11 && this.input.charCodeAt(this.pos) === 110 ? (i25 = ht(this.input.slice(e19, this.pos)), ++this.pos) : pt(this.fullCharCodeAtPos()) && this.raise(this.pos, "Identifier directly after number"), this.finishToken(n8.num, i25);
+        }, E12.readNumber = function(t14) {
           var e19 = this.pos;
           t14 || this.readInt(10, void 0, true) !== null || this.raise(e19, "Invalid number");
           var i25 = this.pos - e19 >= 2 && this.input.charCodeAt(e19) === 48;
           i25 && this.strict && this.raise(e19, "Invalid number");
           var s29 = this.input.charCodeAt(this.pos);
           if (!i25 && !t14 && this.options.ecmaVersion >= 11 && s29 === 110) {
-            var r9 = ht2(this.input.slice(e19, this.pos));
-            return ++this.pos, pt2(this.fullCharCodeAtPos()) && this.raise(this.pos, "Identifier directly after number"), this.finishToken(n8.num, r9);
+            var r9 = ht(this.input.slice(e19, this.pos));
+            return ++this.pos, pt(this.fullCharCodeAtPos()) && this.raise(this.pos, "Identifier directly after number"), this.finishToken(n8.num, r9);
           }
-          i25 && /[89]/.test(this.input.slice(e19, this.pos)) && (i25 = false), s29 !== 46 || i25 || (++this.pos, this.readInt(10), s29 = this.input.charCodeAt(this.pos)), s29 !== 69 && s29 !== 101 || i25 || ((s29 = this.input.charCodeAt(++this.pos)) !== 43 && s29 !== 45 || ++this.pos, this.readInt(10) === null && this.raise(e19, "Invalid number")), pt2(this.fullCharCodeAtPos()) && this.raise(this.pos, "Identifier directly after number");
-          var o19, c20 = (o19 = this.input.slice(e19, this.pos), i25 ? parseInt(o19, 8) : parseFloat(o19.replace(/_/g, "")));
-          return this.finishToken(n8.num, c20);
-        }, E11.readCodePoint = function() {
+          i25 && /[89]/.test(this.input.slice(e19, this.pos)) && (i25 = false), s29 !== 46 || i25 || (++this.pos, this.readInt(10), s29 = this.input.charCodeAt(this.pos)), s29 !== 69 && s29 !== 101 || i25 || ((s29 = this.input.charCodeAt(++this.pos)) !== 43 && s29 !== 45 || ++this.pos, this.readInt(10) === null && this.raise(e19, "Invalid number")), pt(this.fullCharCodeAtPos()) && this.raise(this.pos, "Identifier directly after number");
+          var o19, c21 = (o19 = this.input.slice(e19, this.pos), i25 ? parseInt(o19, 8) : parseFloat(o19.replace(/_/g, "")));
+          return this.finishToken(n8.num, c21);
+        }, E12.readCodePoint = function() {
           var t14;
           if (this.input.charCodeAt(this.pos) === 123) {
             this.options.ecmaVersion < 6 && this.unexpected();
@@ -2807,35 +2798,35 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             t14 = this.readHexChar(this.input.indexOf("}", this.pos) - this.pos), ++this.pos, t14 > 1114111 && this.invalidStringToken(e19, "Code point out of bounds");
           } else t14 = this.readHexChar(4);
           return t14;
-        }, E11.readString = function(t14) {
+        }, E12.readString = function(t14) {
           for (var e19 = "", i25 = ++this.pos; ; ) {
             this.pos >= this.input.length && this.raise(this.start, "Unterminated string constant");
             var s29 = this.input.charCodeAt(this.pos);
             if (s29 === t14) break;
-            s29 === 92 ? (e19 += this.input.slice(i25, this.pos), e19 += this.readEscapedChar(false), i25 = this.pos) : s29 === 8232 || s29 === 8233 ? (this.options.ecmaVersion < 10 && this.raise(this.start, "Unterminated string constant"), ++this.pos, this.options.locations && (this.curLine++, this.lineStart = this.pos)) : (ot2(s29) && this.raise(this.start, "Unterminated string constant"), ++this.pos);
+            s29 === 92 ? (e19 += this.input.slice(i25, this.pos), e19 += this.readEscapedChar(false), i25 = this.pos) : s29 === 8232 || s29 === 8233 ? (this.options.ecmaVersion < 10 && this.raise(this.start, "Unterminated string constant"), ++this.pos, this.options.locations && (this.curLine++, this.lineStart = this.pos)) : (ot(s29) && this.raise(this.start, "Unterminated string constant"), ++this.pos);
           }
           return e19 += this.input.slice(i25, this.pos++), this.finishToken(n8.string, e19);
         };
-        var dt2 = {};
-        E11.tryReadTemplateToken = function() {
+        var dt = {};
+        E12.tryReadTemplateToken = function() {
           this.inTemplateElement = true;
           try {
             this.readTmplToken();
           } catch (t14) {
-            if (t14 !== dt2) throw t14;
+            if (t14 !== dt) throw t14;
             this.readInvalidTemplateToken();
           }
           this.inTemplateElement = false;
-        }, E11.invalidStringToken = function(t14, e19) {
-          if (this.inTemplateElement && this.options.ecmaVersion >= 9) throw dt2;
+        }, E12.invalidStringToken = function(t14, e19) {
+          if (this.inTemplateElement && this.options.ecmaVersion >= 9) throw dt;
           this.raise(t14, e19);
-        }, E11.readTmplToken = function() {
+        }, E12.readTmplToken = function() {
           for (var t14 = "", e19 = this.pos; ; ) {
             this.pos >= this.input.length && this.raise(this.start, "Unterminated template");
             var i25 = this.input.charCodeAt(this.pos);
             if (i25 === 96 || i25 === 36 && this.input.charCodeAt(this.pos + 1) === 123) return this.pos !== this.start || this.type !== n8.template && this.type !== n8.invalidTemplate ? (t14 += this.input.slice(e19, this.pos), this.finishToken(n8.template, t14)) : i25 === 36 ? (this.pos += 2, this.finishToken(n8.dollarBraceL)) : (++this.pos, this.finishToken(n8.backQuote));
             if (i25 === 92) t14 += this.input.slice(e19, this.pos), t14 += this.readEscapedChar(true), e19 = this.pos;
-            else if (ot2(i25)) {
+            else if (ot(i25)) {
               switch (t14 += this.input.slice(e19, this.pos), ++this.pos, i25) {
                 case 13:
                   this.input.charCodeAt(this.pos) === 10 && ++this.pos;
@@ -2849,7 +2840,7 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
               this.options.locations && (++this.curLine, this.lineStart = this.pos), e19 = this.pos;
             } else ++this.pos;
           }
-        }, E11.readInvalidTemplateToken = function() {
+        }, E12.readInvalidTemplateToken = function() {
           for (; this.pos < this.input.length; this.pos++) switch (this.input[this.pos]) {
             case "\\":
               ++this.pos;
@@ -2868,7 +2859,7 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
               ++this.curLine, this.lineStart = this.pos + 1;
           }
           this.raise(this.start, "Unterminated template");
-        }, E11.readEscapedChar = function(t14) {
+        }, E12.readEscapedChar = function(t14) {
           var e19 = this.input.charCodeAt(++this.pos);
           switch (++this.pos, e19) {
             case 110:
@@ -2879,7 +2870,7 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             case 120:
               return String.fromCharCode(this.readHexChar(2));
             case 117:
-              return wt2(this.readCodePoint());
+              return wt(this.readCodePoint());
             case 116:
               return "	";
             case 98:
@@ -2903,64 +2894,64 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
                 var s29 = this.input.substr(this.pos - 1, 3).match(/^[0-7]+/)[0], r9 = parseInt(s29, 8);
                 return r9 > 255 && (s29 = s29.slice(0, -1), r9 = parseInt(s29, 8)), this.pos += s29.length - 1, e19 = this.input.charCodeAt(this.pos), s29 === "0" && e19 !== 56 && e19 !== 57 || !this.strict && !t14 || this.invalidStringToken(this.pos - 1 - s29.length, t14 ? "Octal literal in template string" : "Octal literal in strict mode"), String.fromCharCode(r9);
               }
-              return ot2(e19) ? (this.options.locations && (this.lineStart = this.pos, ++this.curLine), "") : String.fromCharCode(e19);
+              return ot(e19) ? (this.options.locations && (this.lineStart = this.pos, ++this.curLine), "") : String.fromCharCode(e19);
           }
-        }, E11.readHexChar = function(t14) {
+        }, E12.readHexChar = function(t14) {
           var e19 = this.pos, i25 = this.readInt(16, t14);
           return i25 === null && this.invalidStringToken(e19, "Bad character escape sequence"), i25;
-        }, E11.readWord1 = function() {
+        }, E12.readWord1 = function() {
           this.containsEsc = false;
           for (var t14 = "", e19 = true, i25 = this.pos, s29 = this.options.ecmaVersion >= 6; this.pos < this.input.length; ) {
             var r9 = this.fullCharCodeAtPos();
-            if (H4(r9, s29)) this.pos += r9 <= 65535 ? 1 : 2;
+            if (H3(r9, s29)) this.pos += r9 <= 65535 ? 1 : 2;
             else {
               if (r9 !== 92) break;
               this.containsEsc = true, t14 += this.input.slice(i25, this.pos);
               var o19 = this.pos;
               this.input.charCodeAt(++this.pos) !== 117 && this.invalidStringToken(this.pos, "Expecting Unicode escape sequence \\uXXXX"), ++this.pos;
-              var c20 = this.readCodePoint();
-              (e19 ? pt2 : H4)(c20, s29) || this.invalidStringToken(o19, "Invalid Unicode escape"), t14 += wt2(c20), i25 = this.pos;
+              var c21 = this.readCodePoint();
+              (e19 ? pt : H3)(c21, s29) || this.invalidStringToken(o19, "Invalid Unicode escape"), t14 += wt(c21), i25 = this.pos;
             }
             e19 = false;
           }
           return t14 + this.input.slice(i25, this.pos);
-        }, E11.readWord = function() {
+        }, E12.readWord = function() {
           var t14 = this.readWord1(), e19 = n8.name;
-          return this.keywords.test(t14) && (e19 = O8[t14]), this.finishToken(e19, t14);
-        }, st2.acorn = { Parser: st2, version: "8.16.0", defaultOptions: Ht, Position: Ut, SourceLocation: gt2, getLineInfo: Le2, Node: Rt, TokenType: M7, tokTypes: n8, keywordTypes: O8, TokContext: Ct, tokContexts: et2, isIdentifierChar: H4, isIdentifierStart: pt2, Token: Pt, isNewLine: ot2, lineBreak: z5, lineBreakG: it2, nonASCIIwhitespace: It };
-        var F8 = Et("node:module"), I17 = Et("node:fs");
+          return this.keywords.test(t14) && (e19 = O7[t14]), this.finishToken(e19, t14);
+        }, st.acorn = { Parser: st, version: "8.16.0", defaultOptions: Ht, Position: Ut, SourceLocation: gt, getLineInfo: Le, Node: Rt, TokenType: M6, tokTypes: n8, keywordTypes: O7, TokContext: Ct, tokContexts: et, isIdentifierChar: H3, isIdentifierStart: pt, Token: Pt, isNewLine: ot, lineBreak: z4, lineBreakG: it, nonASCIIwhitespace: It };
+        var F7 = Et("node:module"), I16 = Et("node:fs");
         String.fromCharCode;
-        const Se2 = /\/$|\/\?|\/#/, Ge2 = /^\.?\//;
-        function Ke2(t14 = "", e19) {
-          return e19 ? Se2.test(t14) : t14.endsWith("/");
+        const Se = /\/$|\/\?|\/#/, Ge = /^\.?\//;
+        function Ke(t14 = "", e19) {
+          return e19 ? Se.test(t14) : t14.endsWith("/");
         }
-        function He2(t14 = "", e19) {
+        function He(t14 = "", e19) {
           if (!e19) return t14.endsWith("/") ? t14 : t14 + "/";
-          if (Ke2(t14, true)) return t14 || "/";
+          if (Ke(t14, true)) return t14 || "/";
           let i25 = t14, s29 = "";
           const r9 = t14.indexOf("#");
           if (r9 !== -1 && (i25 = t14.slice(0, r9), s29 = t14.slice(r9), !i25)) return s29;
-          const [o19, ...c20] = i25.split("?");
-          return o19 + "/" + (c20.length > 0 ? `?${c20.join("?")}` : "") + s29;
+          const [o19, ...c21] = i25.split("?");
+          return o19 + "/" + (c21.length > 0 ? `?${c21.join("?")}` : "") + s29;
         }
-        function ze2(t14) {
+        function ze(t14) {
           return t14 && t14 !== "/";
         }
         function Yt(t14, ...e19) {
           let i25 = t14 || "";
-          for (const s29 of e19.filter((r9) => ze2(r9))) if (i25) {
-            const r9 = s29.replace(Ge2, "");
-            i25 = He2(i25) + r9;
+          for (const s29 of e19.filter((r9) => ze(r9))) if (i25) {
+            const r9 = s29.replace(Ge, "");
+            i25 = He(i25) + r9;
           } else i25 = s29;
           return i25;
         }
-        const q9 = /^[A-Za-z]:\//;
-        function nt2(t14 = "") {
-          return t14 && t14.replace(/\\/g, "/").replace(q9, (e19) => e19.toUpperCase());
+        const q8 = /^[A-Za-z]:\//;
+        function nt(t14 = "") {
+          return t14 && t14.replace(/\\/g, "/").replace(q8, (e19) => e19.toUpperCase());
         }
-        const Je2 = /^[/\\]{2}/, le2 = /^[/\\](?![/\\])|^[/\\]{2}(?!\.)|^[A-Za-z]:[/\\]/, Ai = /^[A-Za-z]:$/, Es = /.(\.[^./]+|\.)$/, bs = function(t14) {
+        const Je = /^[/\\]{2}/, le = /^[/\\](?![/\\])|^[/\\]{2}(?!\.)|^[A-Za-z]:[/\\]/, Ai = /^[A-Za-z]:$/, Es = /.(\.[^./]+|\.)$/, bs = function(t14) {
           if (t14.length === 0) return ".";
-          const e19 = (t14 = nt2(t14)).match(Je2), i25 = Qt(t14), s29 = t14[t14.length - 1] === "/";
+          const e19 = (t14 = nt(t14)).match(Je), i25 = Qt(t14), s29 = t14[t14.length - 1] === "/";
           return (t14 = Ti(t14, !i25)).length === 0 ? i25 ? "/" : s29 ? "./" : "." : (s29 && (t14 += "/"), Ai.test(t14) && (t14 += "/"), e19 ? i25 ? `//${t14}` : `//./${t14}` : i25 && !Qt(t14) ? `/${t14}` : t14);
         }, Nt = function(...t14) {
           let e19 = "";
@@ -2975,26 +2966,26 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
         }
         const ks = function(...t14) {
           let e19 = "", i25 = false;
-          for (let s29 = (t14 = t14.map((r9) => nt2(r9))).length - 1; s29 >= -1 && !i25; s29--) {
+          for (let s29 = (t14 = t14.map((r9) => nt(r9))).length - 1; s29 >= -1 && !i25; s29--) {
             const r9 = s29 >= 0 ? t14[s29] : Cs();
             r9 && r9.length !== 0 && (e19 = `${r9}/${e19}`, i25 = Qt(r9));
           }
           return e19 = Ti(e19, !i25), i25 && !Qt(e19) ? `/${e19}` : e19.length > 0 ? e19 : ".";
         };
         function Ti(t14, e19) {
-          let i25 = "", s29 = 0, r9 = -1, o19 = 0, c20 = null;
+          let i25 = "", s29 = 0, r9 = -1, o19 = 0, c21 = null;
           for (let h12 = 0; h12 <= t14.length; ++h12) {
-            if (h12 < t14.length) c20 = t14[h12];
+            if (h12 < t14.length) c21 = t14[h12];
             else {
-              if (c20 === "/") break;
-              c20 = "/";
+              if (c21 === "/") break;
+              c21 = "/";
             }
-            if (c20 === "/") {
+            if (c21 === "/") {
               if (!(r9 === h12 - 1 || o19 === 1)) if (o19 === 2) {
                 if (i25.length < 2 || s29 !== 2 || i25[i25.length - 1] !== "." || i25[i25.length - 2] !== ".") {
                   if (i25.length > 2) {
-                    const f36 = i25.lastIndexOf("/");
-                    f36 === -1 ? (i25 = "", s29 = 0) : (i25 = i25.slice(0, f36), s29 = i25.length - 1 - i25.lastIndexOf("/")), r9 = h12, o19 = 0;
+                    const f35 = i25.lastIndexOf("/");
+                    f35 === -1 ? (i25 = "", s29 = 0) : (i25 = i25.slice(0, f35), s29 = i25.length - 1 - i25.lastIndexOf("/")), r9 = h12, o19 = 0;
                     continue;
                   }
                   if (i25.length > 0) {
@@ -3005,21 +2996,21 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
                 e19 && (i25 += i25.length > 0 ? "/.." : "..", s29 = 2);
               } else i25.length > 0 ? i25 += `/${t14.slice(r9 + 1, h12)}` : i25 = t14.slice(r9 + 1, h12), s29 = h12 - r9 - 1;
               r9 = h12, o19 = 0;
-            } else c20 === "." && o19 !== -1 ? ++o19 : o19 = -1;
+            } else c21 === "." && o19 !== -1 ? ++o19 : o19 = -1;
           }
           return i25;
         }
         const Qt = function(t14) {
-          return le2.test(t14);
+          return le.test(t14);
         }, hi = function(t14) {
           if (t14 === "..") return "";
-          const e19 = Es.exec(nt2(t14));
+          const e19 = Es.exec(nt(t14));
           return e19 && e19[1] || "";
-        }, Ie2 = function(t14) {
-          const e19 = nt2(t14).replace(/\/$/, "").split("/").slice(0, -1);
+        }, Ie = function(t14) {
+          const e19 = nt(t14).replace(/\/$/, "").split("/").slice(0, -1);
           return e19.length === 1 && Ai.test(e19[0]) && (e19[0] += "/"), e19.join("/") || (Qt(t14) ? "/" : ".");
         }, li = function(t14, e19) {
-          const i25 = nt2(t14).split("/");
+          const i25 = nt(t14).split("/");
           let s29 = "";
           for (let r9 = i25.length - 1; r9 >= 0; r9--) {
             const o19 = i25[r9];
@@ -3029,9 +3020,9 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             }
           }
           return e19 && s29.endsWith(e19) ? s29.slice(0, -e19.length) : s29;
-        }, j6 = __require("node:url"), qt = __require("node:assert"), Xt = __require("node:process");
+        }, j7 = __require("node:url"), qt = __require("node:assert"), Xt = __require("node:process");
         var pi = Et("node:path");
-        const ws = __require("node:v8"), Ye2 = __require("node:util"), Ri = new Set(F8.builtinModules);
+        const ws = __require("node:v8"), Ye = __require("node:util"), Ri = new Set(F7.builtinModules);
         function ui(t14) {
           return t14.replace(/\\/g, "/");
         }
@@ -3041,25 +3032,25 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
         }
         const Pi = /* @__PURE__ */ new Map();
         let Ni;
-        function St2(t14, e19, i25) {
+        function St(t14, e19, i25) {
           return Pi.set(t14, e19), /* @__PURE__ */ (function(s29, r9) {
             return o19;
-            function o19(...c20) {
+            function o19(...c21) {
               const h12 = Error.stackTraceLimit;
               di() && (Error.stackTraceLimit = 0);
-              const f36 = new s29();
+              const f35 = new s29();
               di() && (Error.stackTraceLimit = h12);
-              const x17 = (function(m16, b12, _7) {
-                const T8 = Pi.get(m16);
-                if (qt.ok(T8 !== void 0, "expected `message` to be found"), typeof T8 == "function") return qt.ok(T8.length <= b12.length, `Code: ${m16}; The provided arguments length (${b12.length}) does not match the required ones (${T8.length}).`), Reflect.apply(T8, _7, b12);
-                const G7 = /%[dfijoOs]/g;
-                let lt2 = 0;
-                for (; G7.exec(T8) !== null; ) lt2++;
-                return qt.ok(lt2 === b12.length, `Code: ${m16}; The provided arguments length (${b12.length}) does not match the required ones (${lt2}).`), b12.length === 0 ? T8 : (b12.unshift(T8), Reflect.apply(Ye2.format, null, b12));
-              })(r9, c20, f36);
-              return Object.defineProperties(f36, { message: { value: x17, enumerable: false, writable: true, configurable: true }, toString: { value() {
+              const x17 = (function(m16, b11, _6) {
+                const T7 = Pi.get(m16);
+                if (qt.ok(T7 !== void 0, "expected `message` to be found"), typeof T7 == "function") return qt.ok(T7.length <= b11.length, `Code: ${m16}; The provided arguments length (${b11.length}) does not match the required ones (${T7.length}).`), Reflect.apply(T7, _6, b11);
+                const G6 = /%[dfijoOs]/g;
+                let lt = 0;
+                for (; G6.exec(T7) !== null; ) lt++;
+                return qt.ok(lt === b11.length, `Code: ${m16}; The provided arguments length (${b11.length}) does not match the required ones (${lt}).`), b11.length === 0 ? T7 : (b11.unshift(T7), Reflect.apply(Ye.format, null, b11));
+              })(r9, c21, f35);
+              return Object.defineProperties(f35, { message: { value: x17, enumerable: false, writable: true, configurable: true }, toString: { value() {
                 return `${this.name} [${r9}]: ${this.message}`;
-              }, enumerable: false, writable: true, configurable: true } }), Ts(f36), f36.code = r9, f36;
+              }, enumerable: false, writable: true, configurable: true } }), Ts(f35), f35.code = r9, f35;
             }
           })(i25, t14);
         }
@@ -3071,7 +3062,7 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
           const t14 = Object.getOwnPropertyDescriptor(Error, "stackTraceLimit");
           return t14 === void 0 ? Object.isExtensible(Error) : Ss.call(t14, "writable") && t14.writable !== void 0 ? t14.writable : t14.set !== void 0;
         }
-        yt.ERR_INVALID_ARG_TYPE = St2("ERR_INVALID_ARG_TYPE", (t14, e19, i25) => {
+        yt.ERR_INVALID_ARG_TYPE = St("ERR_INVALID_ARG_TYPE", (t14, e19, i25) => {
           qt.ok(typeof t14 == "string", "'name' must be a string"), Array.isArray(e19) || (e19 = [e19]);
           let s29 = "The ";
           if (t14.endsWith(" argument")) s29 += `${t14} `;
@@ -3080,24 +3071,24 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             s29 += `"${t14}" ${h12} `;
           }
           s29 += "must be ";
-          const r9 = [], o19 = [], c20 = [];
-          for (const h12 of e19) qt.ok(typeof h12 == "string", "All expected entries have to be of type string"), As.has(h12) ? r9.push(h12.toLowerCase()) : Is.exec(h12) === null ? (qt.ok(h12 !== "object", 'The value "object" should be written as "Object"'), c20.push(h12)) : o19.push(h12);
+          const r9 = [], o19 = [], c21 = [];
+          for (const h12 of e19) qt.ok(typeof h12 == "string", "All expected entries have to be of type string"), As.has(h12) ? r9.push(h12.toLowerCase()) : Is.exec(h12) === null ? (qt.ok(h12 !== "object", 'The value "object" should be written as "Object"'), c21.push(h12)) : o19.push(h12);
           if (o19.length > 0) {
             const h12 = r9.indexOf("object");
             h12 !== -1 && (r9.slice(h12, 1), o19.push("Object"));
           }
-          return r9.length > 0 && (s29 += `${r9.length > 1 ? "one of type" : "of type"} ${fi(r9, "or")}`, (o19.length > 0 || c20.length > 0) && (s29 += " or ")), o19.length > 0 && (s29 += `an instance of ${fi(o19, "or")}`, c20.length > 0 && (s29 += " or ")), c20.length > 0 && (c20.length > 1 ? s29 += `one of ${fi(c20, "or")}` : (c20[0].toLowerCase() !== c20[0] && (s29 += "an "), s29 += `${c20[0]}`)), s29 += `. Received ${(function(h12) {
+          return r9.length > 0 && (s29 += `${r9.length > 1 ? "one of type" : "of type"} ${fi(r9, "or")}`, (o19.length > 0 || c21.length > 0) && (s29 += " or ")), o19.length > 0 && (s29 += `an instance of ${fi(o19, "or")}`, c21.length > 0 && (s29 += " or ")), c21.length > 0 && (c21.length > 1 ? s29 += `one of ${fi(c21, "or")}` : (c21[0].toLowerCase() !== c21[0] && (s29 += "an "), s29 += `${c21[0]}`)), s29 += `. Received ${(function(h12) {
             if (h12 == null) return String(h12);
             if (typeof h12 == "function" && h12.name) return `function ${h12.name}`;
-            if (typeof h12 == "object") return h12.constructor && h12.constructor.name ? `an instance of ${h12.constructor.name}` : `${(0, Ye2.inspect)(h12, { depth: -1 })}`;
-            let f36 = (0, Ye2.inspect)(h12, { colors: false });
-            return f36.length > 28 && (f36 = `${f36.slice(0, 25)}...`), `type ${typeof h12} (${f36})`;
+            if (typeof h12 == "object") return h12.constructor && h12.constructor.name ? `an instance of ${h12.constructor.name}` : `${(0, Ye.inspect)(h12, { depth: -1 })}`;
+            let f35 = (0, Ye.inspect)(h12, { colors: false });
+            return f35.length > 28 && (f35 = `${f35.slice(0, 25)}...`), `type ${typeof h12} (${f35})`;
           })(i25)}`, s29;
-        }, TypeError), yt.ERR_INVALID_MODULE_SPECIFIER = St2("ERR_INVALID_MODULE_SPECIFIER", (t14, e19, i25 = void 0) => `Invalid module "${t14}" ${e19}${i25 ? ` imported from ${i25}` : ""}`, TypeError), yt.ERR_INVALID_PACKAGE_CONFIG = St2("ERR_INVALID_PACKAGE_CONFIG", (t14, e19, i25) => `Invalid package config ${t14}${e19 ? ` while importing ${e19}` : ""}${i25 ? `. ${i25}` : ""}`, Error), yt.ERR_INVALID_PACKAGE_TARGET = St2("ERR_INVALID_PACKAGE_TARGET", (t14, e19, i25, s29 = false, r9 = void 0) => {
+        }, TypeError), yt.ERR_INVALID_MODULE_SPECIFIER = St("ERR_INVALID_MODULE_SPECIFIER", (t14, e19, i25 = void 0) => `Invalid module "${t14}" ${e19}${i25 ? ` imported from ${i25}` : ""}`, TypeError), yt.ERR_INVALID_PACKAGE_CONFIG = St("ERR_INVALID_PACKAGE_CONFIG", (t14, e19, i25) => `Invalid package config ${t14}${e19 ? ` while importing ${e19}` : ""}${i25 ? `. ${i25}` : ""}`, Error), yt.ERR_INVALID_PACKAGE_TARGET = St("ERR_INVALID_PACKAGE_TARGET", (t14, e19, i25, s29 = false, r9 = void 0) => {
           const o19 = typeof i25 == "string" && !s29 && i25.length > 0 && !i25.startsWith("./");
           return e19 === "." ? (qt.ok(s29 === false), `Invalid "exports" main target ${JSON.stringify(i25)} defined in the package config ${t14}package.json${r9 ? ` imported from ${r9}` : ""}${o19 ? '; targets must start with "./"' : ""}`) : `Invalid "${s29 ? "imports" : "exports"}" target ${JSON.stringify(i25)} defined for '${e19}' in the package config ${t14}package.json${r9 ? ` imported from ${r9}` : ""}${o19 ? '; targets must start with "./"' : ""}`;
-        }, Error), yt.ERR_MODULE_NOT_FOUND = St2("ERR_MODULE_NOT_FOUND", (t14, e19, i25 = false) => `Cannot find ${i25 ? "module" : "package"} '${t14}' imported from ${e19}`, Error), yt.ERR_NETWORK_IMPORT_DISALLOWED = St2("ERR_NETWORK_IMPORT_DISALLOWED", "import of '%s' by %s is not supported: %s", Error), yt.ERR_PACKAGE_IMPORT_NOT_DEFINED = St2("ERR_PACKAGE_IMPORT_NOT_DEFINED", (t14, e19, i25) => `Package import specifier "${t14}" is not defined${e19 ? ` in package ${e19}package.json` : ""} imported from ${i25}`, TypeError), yt.ERR_PACKAGE_PATH_NOT_EXPORTED = St2("ERR_PACKAGE_PATH_NOT_EXPORTED", (t14, e19, i25 = void 0) => e19 === "." ? `No "exports" main defined in ${t14}package.json${i25 ? ` imported from ${i25}` : ""}` : `Package subpath '${e19}' is not defined by "exports" in ${t14}package.json${i25 ? ` imported from ${i25}` : ""}`, Error), yt.ERR_UNSUPPORTED_DIR_IMPORT = St2("ERR_UNSUPPORTED_DIR_IMPORT", "Directory import '%s' is not supported resolving ES modules imported from %s", Error), yt.ERR_UNSUPPORTED_RESOLVE_REQUEST = St2("ERR_UNSUPPORTED_RESOLVE_REQUEST", 'Failed to resolve module specifier "%s" from "%s": Invalid relative URL or base scheme is not hierarchical.', TypeError), yt.ERR_UNKNOWN_FILE_EXTENSION = St2("ERR_UNKNOWN_FILE_EXTENSION", (t14, e19) => `Unknown file extension "${t14}" for ${e19}`, TypeError), yt.ERR_INVALID_ARG_VALUE = St2("ERR_INVALID_ARG_VALUE", (t14, e19, i25 = "is invalid") => {
-          let s29 = (0, Ye2.inspect)(e19);
+        }, Error), yt.ERR_MODULE_NOT_FOUND = St("ERR_MODULE_NOT_FOUND", (t14, e19, i25 = false) => `Cannot find ${i25 ? "module" : "package"} '${t14}' imported from ${e19}`, Error), yt.ERR_NETWORK_IMPORT_DISALLOWED = St("ERR_NETWORK_IMPORT_DISALLOWED", "import of '%s' by %s is not supported: %s", Error), yt.ERR_PACKAGE_IMPORT_NOT_DEFINED = St("ERR_PACKAGE_IMPORT_NOT_DEFINED", (t14, e19, i25) => `Package import specifier "${t14}" is not defined${e19 ? ` in package ${e19}package.json` : ""} imported from ${i25}`, TypeError), yt.ERR_PACKAGE_PATH_NOT_EXPORTED = St("ERR_PACKAGE_PATH_NOT_EXPORTED", (t14, e19, i25 = void 0) => e19 === "." ? `No "exports" main defined in ${t14}package.json${i25 ? ` imported from ${i25}` : ""}` : `Package subpath '${e19}' is not defined by "exports" in ${t14}package.json${i25 ? ` imported from ${i25}` : ""}`, Error), yt.ERR_UNSUPPORTED_DIR_IMPORT = St("ERR_UNSUPPORTED_DIR_IMPORT", "Directory import '%s' is not supported resolving ES modules imported from %s", Error), yt.ERR_UNSUPPORTED_RESOLVE_REQUEST = St("ERR_UNSUPPORTED_RESOLVE_REQUEST", 'Failed to resolve module specifier "%s" from "%s": Invalid relative URL or base scheme is not hierarchical.', TypeError), yt.ERR_UNKNOWN_FILE_EXTENSION = St("ERR_UNKNOWN_FILE_EXTENSION", (t14, e19) => `Unknown file extension "${t14}" for ${e19}`, TypeError), yt.ERR_INVALID_ARG_VALUE = St("ERR_INVALID_ARG_VALUE", (t14, e19, i25 = "is invalid") => {
+          let s29 = (0, Ye.inspect)(e19);
           return s29.length > 128 && (s29 = `${s29.slice(0, 128)}...`), `The ${t14.includes(".") ? "property" : "argument"} '${t14}' ${i25}. Received ${s29}`;
         }, TypeError);
         const Ts = (function(t14) {
@@ -3106,39 +3097,39 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
         })(function(t14) {
           const e19 = di();
           return e19 && (Ni = Error.stackTraceLimit, Error.stackTraceLimit = Number.POSITIVE_INFINITY), Error.captureStackTrace(t14), e19 && (Error.stackTraceLimit = Ni), t14;
-        }), Ae2 = {}.hasOwnProperty, { ERR_INVALID_PACKAGE_CONFIG: Rs } = yt, Li = /* @__PURE__ */ new Map();
+        }), Ae = {}.hasOwnProperty, { ERR_INVALID_PACKAGE_CONFIG: Rs } = yt, Li = /* @__PURE__ */ new Map();
         function Oi(t14, { base: e19, specifier: i25 }) {
           const s29 = Li.get(t14);
           if (s29) return s29;
           let r9;
           try {
-            r9 = I17.readFileSync(pi.toNamespacedPath(t14), "utf8");
-          } catch (c20) {
-            const h12 = c20;
+            r9 = I16.readFileSync(pi.toNamespacedPath(t14), "utf8");
+          } catch (c21) {
+            const h12 = c21;
             if (h12.code !== "ENOENT") throw h12;
           }
           const o19 = { exists: false, pjsonPath: t14, main: void 0, name: void 0, type: "none", exports: void 0, imports: void 0 };
           if (r9 !== void 0) {
-            let c20;
+            let c21;
             try {
-              c20 = JSON.parse(r9);
+              c21 = JSON.parse(r9);
             } catch (h12) {
-              const f36 = h12, x17 = new Rs(t14, (e19 ? `"${i25}" from ` : "") + (0, j6.fileURLToPath)(e19 || i25), f36.message);
-              throw x17.cause = f36, x17;
+              const f35 = h12, x17 = new Rs(t14, (e19 ? `"${i25}" from ` : "") + (0, j7.fileURLToPath)(e19 || i25), f35.message);
+              throw x17.cause = f35, x17;
             }
-            o19.exists = true, Ae2.call(c20, "name") && typeof c20.name == "string" && (o19.name = c20.name), Ae2.call(c20, "main") && typeof c20.main == "string" && (o19.main = c20.main), Ae2.call(c20, "exports") && (o19.exports = c20.exports), Ae2.call(c20, "imports") && (o19.imports = c20.imports), !Ae2.call(c20, "type") || c20.type !== "commonjs" && c20.type !== "module" || (o19.type = c20.type);
+            o19.exists = true, Ae.call(c21, "name") && typeof c21.name == "string" && (o19.name = c21.name), Ae.call(c21, "main") && typeof c21.main == "string" && (o19.main = c21.main), Ae.call(c21, "exports") && (o19.exports = c21.exports), Ae.call(c21, "imports") && (o19.imports = c21.imports), !Ae.call(c21, "type") || c21.type !== "commonjs" && c21.type !== "module" || (o19.type = c21.type);
           }
           return Li.set(t14, o19), o19;
         }
         function mi(t14) {
           let e19 = new URL("package.json", t14);
           for (; !e19.pathname.endsWith("node_modules/package.json"); ) {
-            const i25 = Oi((0, j6.fileURLToPath)(e19), { specifier: t14 });
+            const i25 = Oi((0, j7.fileURLToPath)(e19), { specifier: t14 });
             if (i25.exists) return i25;
             const s29 = e19;
             if (e19 = new URL("../package.json", e19), e19.pathname === s29.pathname) break;
           }
-          return { pjsonPath: (0, j6.fileURLToPath)(e19), exists: false, type: "none" };
+          return { pjsonPath: (0, j7.fileURLToPath)(e19), exists: false, type: "none" };
         }
         function Di(t14) {
           return mi(t14).type;
@@ -3149,28 +3140,28 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
             return i25 && /\s*(text|application)\/javascript\s*(;\s*charset=utf-?8\s*)?/i.test(i25) ? "module" : i25 === "application/json" ? "json" : null;
           })(e19);
         }, "file:": function(t14, e19, i25) {
-          const s29 = (function(c20) {
-            const h12 = c20.pathname;
-            let f36 = h12.length;
-            for (; f36--; ) {
-              const x17 = h12.codePointAt(f36);
+          const s29 = (function(c21) {
+            const h12 = c21.pathname;
+            let f35 = h12.length;
+            for (; f35--; ) {
+              const x17 = h12.codePointAt(f35);
               if (x17 === 47) return "";
-              if (x17 === 46) return h12.codePointAt(f36 - 1) === 47 ? "" : h12.slice(f36);
+              if (x17 === 46) return h12.codePointAt(f35 - 1) === 47 ? "" : h12.slice(f35);
             }
             return "";
           })(t14);
           if (s29 === ".js") {
-            const c20 = Di(t14);
-            return c20 !== "none" ? c20 : "commonjs";
+            const c21 = Di(t14);
+            return c21 !== "none" ? c21 : "commonjs";
           }
           if (s29 === "") {
-            const c20 = Di(t14);
-            return c20 === "none" || c20 === "commonjs" ? "commonjs" : "module";
+            const c21 = Di(t14);
+            return c21 === "none" || c21 === "commonjs" ? "commonjs" : "module";
           }
           const r9 = Ls[s29];
           if (r9) return r9;
           if (i25) return;
-          const o19 = (0, j6.fileURLToPath)(t14);
+          const o19 = (0, j7.fileURLToPath)(t14);
           throw new Ps(s29, o19);
         }, "http:": Ui, "https:": Ui, "node:": () => "builtin" };
         function Ui() {
@@ -3179,106 +3170,106 @@ Defaulting to 2020, but this will stop working in the future.`)), e19.ecmaVersio
         function Vs(t14) {
           return Ds;
         }
-        const Qe2 = RegExp.prototype[Symbol.replace], { ERR_INVALID_MODULE_SPECIFIER: Xe2, ERR_INVALID_PACKAGE_CONFIG: Mi, ERR_INVALID_PACKAGE_TARGET: Us, ERR_MODULE_NOT_FOUND: ji, ERR_PACKAGE_IMPORT_NOT_DEFINED: Ms, ERR_PACKAGE_PATH_NOT_EXPORTED: js, ERR_UNSUPPORTED_DIR_IMPORT: Fs, ERR_UNSUPPORTED_RESOLVE_REQUEST: Fi } = yt, Bi = {}.hasOwnProperty, $i = /(^|\\|\/)((\.|%2e)(\.|%2e)?|(n|%6e|%4e)(o|%6f|%4f)(d|%64|%44)(e|%65|%45)(_|%5f)(m|%6d|%4d)(o|%6f|%4f)(d|%64|%44)(u|%75|%55)(l|%6c|%4c)(e|%65|%45)(s|%73|%53))?(\\|\/|$)/i, Wi2 = /(^|\\|\/)((\.|%2e)(\.|%2e)?|(n|%6e|%4e)(o|%6f|%4f)(d|%64|%44)(e|%65|%45)(_|%5f)(m|%6d|%4d)(o|%6f|%4f)(d|%64|%44)(u|%75|%55)(l|%6c|%4c)(e|%65|%45)(s|%73|%53))(\\|\/|$)/i, Bs = /^\.|%|\\/, Ze2 = /\*/g, $s = /%2f|%5c/i, qi = /* @__PURE__ */ new Set(), Ws = /[/\\]{2}/;
-        function Gi(t14, e19, i25, s29, r9, o19, c20) {
+        const Qe = RegExp.prototype[Symbol.replace], { ERR_INVALID_MODULE_SPECIFIER: Xe, ERR_INVALID_PACKAGE_CONFIG: Mi, ERR_INVALID_PACKAGE_TARGET: Us, ERR_MODULE_NOT_FOUND: ji, ERR_PACKAGE_IMPORT_NOT_DEFINED: Ms, ERR_PACKAGE_PATH_NOT_EXPORTED: js, ERR_UNSUPPORTED_DIR_IMPORT: Fs, ERR_UNSUPPORTED_RESOLVE_REQUEST: Fi } = yt, Bi = {}.hasOwnProperty, $i = /(^|\\|\/)((\.|%2e)(\.|%2e)?|(n|%6e|%4e)(o|%6f|%4f)(d|%64|%44)(e|%65|%45)(_|%5f)(m|%6d|%4d)(o|%6f|%4f)(d|%64|%44)(u|%75|%55)(l|%6c|%4c)(e|%65|%45)(s|%73|%53))?(\\|\/|$)/i, Wi2 = /(^|\\|\/)((\.|%2e)(\.|%2e)?|(n|%6e|%4e)(o|%6f|%4f)(d|%64|%44)(e|%65|%45)(_|%5f)(m|%6d|%4d)(o|%6f|%4f)(d|%64|%44)(u|%75|%55)(l|%6c|%4c)(e|%65|%45)(s|%73|%53))(\\|\/|$)/i, Bs = /^\.|%|\\/, Ze = /\*/g, $s = /%2f|%5c/i, qi = /* @__PURE__ */ new Set(), Ws = /[/\\]{2}/;
+        function Gi(t14, e19, i25, s29, r9, o19, c21) {
           if (Xt.noDeprecation) return;
-          const h12 = (0, j6.fileURLToPath)(s29), f36 = Ws.exec(c20 ? t14 : e19) !== null;
-          Xt.emitWarning(`Use of deprecated ${f36 ? "double slash" : "leading or trailing slash matching"} resolving "${t14}" for module request "${e19}" ${e19 === i25 ? "" : `matched to "${i25}" `}in the "${r9 ? "imports" : "exports"}" field module resolution of the package at ${h12}${o19 ? ` imported from ${(0, j6.fileURLToPath)(o19)}` : ""}.`, "DeprecationWarning", "DEP0166");
+          const h12 = (0, j7.fileURLToPath)(s29), f35 = Ws.exec(c21 ? t14 : e19) !== null;
+          Xt.emitWarning(`Use of deprecated ${f35 ? "double slash" : "leading or trailing slash matching"} resolving "${t14}" for module request "${e19}" ${e19 === i25 ? "" : `matched to "${i25}" `}in the "${r9 ? "imports" : "exports"}" field module resolution of the package at ${h12}${o19 ? ` imported from ${(0, j7.fileURLToPath)(o19)}` : ""}.`, "DeprecationWarning", "DEP0166");
         }
         function Ki(t14, e19, i25, s29) {
-          if (Xt.noDeprecation || (function(f36, x17) {
-            const m16 = f36.protocol;
-            return Ns.call(Vi2, m16) && Vi2[m16](f36, x17, true) || null;
+          if (Xt.noDeprecation || (function(f35, x17) {
+            const m16 = f35.protocol;
+            return Ns.call(Vi2, m16) && Vi2[m16](f35, x17, true) || null;
           })(t14, { parentURL: i25.href }) !== "module") return;
-          const o19 = (0, j6.fileURLToPath)(t14.href), c20 = (0, j6.fileURLToPath)(new URL(".", e19)), h12 = (0, j6.fileURLToPath)(i25);
-          s29 ? pi.resolve(c20, s29) !== o19 && Xt.emitWarning(`Package ${c20} has a "main" field set to "${s29}", excluding the full filename and extension to the resolved file at "${o19.slice(c20.length)}", imported from ${h12}.
- Automatic extension resolution of the "main" field is deprecated for ES modules.`, "DeprecationWarning", "DEP0151") : Xt.emitWarning(`No "main" or "exports" field defined in the package.json for ${c20} resolving the main entry point "${o19.slice(c20.length)}", imported from ${h12}.
+          const o19 = (0, j7.fileURLToPath)(t14.href), c21 = (0, j7.fileURLToPath)(new URL(".", e19)), h12 = (0, j7.fileURLToPath)(i25);
+          s29 ? pi.resolve(c21, s29) !== o19 && Xt.emitWarning(`Package ${c21} has a "main" field set to "${s29}", excluding the full filename and extension to the resolved file at "${o19.slice(c21.length)}", imported from ${h12}.
+ Automatic extension resolution of the "main" field is deprecated for ES modules.`, "DeprecationWarning", "DEP0151") : Xt.emitWarning(`No "main" or "exports" field defined in the package.json for ${c21} resolving the main entry point "${o19.slice(c21.length)}", imported from ${h12}.
 Default "index" lookups for the main are deprecated for ES modules.`, "DeprecationWarning", "DEP0151");
         }
         function Hi(t14) {
           try {
-            return (0, I17.statSync)(t14);
+            return (0, I16.statSync)(t14);
           } catch {
           }
         }
         function gi(t14) {
-          const e19 = (0, I17.statSync)(t14, { throwIfNoEntry: false }), i25 = e19 ? e19.isFile() : void 0;
+          const e19 = (0, I16.statSync)(t14, { throwIfNoEntry: false }), i25 = e19 ? e19.isFile() : void 0;
           return i25 != null && i25;
         }
         function qs(t14, e19, i25) {
           let s29;
           if (e19.main !== void 0) {
             if (s29 = new URL(e19.main, t14), gi(s29)) return s29;
-            const c20 = [`./${e19.main}.js`, `./${e19.main}.json`, `./${e19.main}.node`, `./${e19.main}/index.js`, `./${e19.main}/index.json`, `./${e19.main}/index.node`];
+            const c21 = [`./${e19.main}.js`, `./${e19.main}.json`, `./${e19.main}.node`, `./${e19.main}/index.js`, `./${e19.main}/index.json`, `./${e19.main}/index.node`];
             let h12 = -1;
-            for (; ++h12 < c20.length && (s29 = new URL(c20[h12], t14), !gi(s29)); ) s29 = void 0;
+            for (; ++h12 < c21.length && (s29 = new URL(c21[h12], t14), !gi(s29)); ) s29 = void 0;
             if (s29) return Ki(s29, t14, i25, e19.main), s29;
           }
           const r9 = ["./index.js", "./index.json", "./index.node"];
           let o19 = -1;
           for (; ++o19 < r9.length && (s29 = new URL(r9[o19], t14), !gi(s29)); ) s29 = void 0;
           if (s29) return Ki(s29, t14, i25, e19.main), s29;
-          throw new ji((0, j6.fileURLToPath)(new URL(".", t14)), (0, j6.fileURLToPath)(i25));
+          throw new ji((0, j7.fileURLToPath)(new URL(".", t14)), (0, j7.fileURLToPath)(i25));
         }
         function xi(t14, e19, i25) {
-          return new js((0, j6.fileURLToPath)(new URL(".", e19)), t14, i25 && (0, j6.fileURLToPath)(i25));
+          return new js((0, j7.fileURLToPath)(new URL(".", e19)), t14, i25 && (0, j7.fileURLToPath)(i25));
         }
-        function Te2(t14, e19, i25, s29, r9) {
-          return e19 = typeof e19 == "object" && e19 !== null ? JSON.stringify(e19, null, "") : `${e19}`, new Us((0, j6.fileURLToPath)(new URL(".", i25)), t14, e19, s29, r9 && (0, j6.fileURLToPath)(r9));
+        function Te(t14, e19, i25, s29, r9) {
+          return e19 = typeof e19 == "object" && e19 !== null ? JSON.stringify(e19, null, "") : `${e19}`, new Us((0, j7.fileURLToPath)(new URL(".", i25)), t14, e19, s29, r9 && (0, j7.fileURLToPath)(r9));
         }
-        function Gs(t14, e19, i25, s29, r9, o19, c20, h12, f36) {
-          if (e19 !== "" && !o19 && t14[t14.length - 1] !== "/") throw Te2(i25, t14, s29, c20, r9);
+        function Gs(t14, e19, i25, s29, r9, o19, c21, h12, f35) {
+          if (e19 !== "" && !o19 && t14[t14.length - 1] !== "/") throw Te(i25, t14, s29, c21, r9);
           if (!t14.startsWith("./")) {
-            if (c20 && !t14.startsWith("../") && !t14.startsWith("/")) {
-              let _7 = false;
+            if (c21 && !t14.startsWith("../") && !t14.startsWith("/")) {
+              let _6 = false;
               try {
-                new URL(t14), _7 = true;
+                new URL(t14), _6 = true;
               } catch {
               }
-              if (!_7) return Yi2(o19 ? Qe2.call(Ze2, t14, () => e19) : t14 + e19, s29, f36);
+              if (!_6) return Yi2(o19 ? Qe.call(Ze, t14, () => e19) : t14 + e19, s29, f35);
             }
-            throw Te2(i25, t14, s29, c20, r9);
+            throw Te(i25, t14, s29, c21, r9);
           }
           if ($i.exec(t14.slice(2)) !== null) {
-            if (Wi2.exec(t14.slice(2)) !== null) throw Te2(i25, t14, s29, c20, r9);
+            if (Wi2.exec(t14.slice(2)) !== null) throw Te(i25, t14, s29, c21, r9);
             if (!h12) {
-              const _7 = o19 ? i25.replace("*", () => e19) : i25 + e19;
-              Gi(o19 ? Qe2.call(Ze2, t14, () => e19) : t14, _7, i25, s29, c20, r9, true);
+              const _6 = o19 ? i25.replace("*", () => e19) : i25 + e19;
+              Gi(o19 ? Qe.call(Ze, t14, () => e19) : t14, _6, i25, s29, c21, r9, true);
             }
           }
-          const x17 = new URL(t14, s29), m16 = x17.pathname, b12 = new URL(".", s29).pathname;
-          if (!m16.startsWith(b12)) throw Te2(i25, t14, s29, c20, r9);
+          const x17 = new URL(t14, s29), m16 = x17.pathname, b11 = new URL(".", s29).pathname;
+          if (!m16.startsWith(b11)) throw Te(i25, t14, s29, c21, r9);
           if (e19 === "") return x17;
           if ($i.exec(e19) !== null) {
-            const _7 = o19 ? i25.replace("*", () => e19) : i25 + e19;
-            Wi2.exec(e19) === null ? h12 || Gi(o19 ? Qe2.call(Ze2, t14, () => e19) : t14, _7, i25, s29, c20, r9, false) : (function(T8, G7, lt2, U11, K5) {
-              const D9 = `request is not a valid match in pattern "${G7}" for the "${U11 ? "imports" : "exports"}" resolution of ${(0, j6.fileURLToPath)(lt2)}`;
-              throw new Xe2(T8, D9, K5 && (0, j6.fileURLToPath)(K5));
-            })(_7, i25, s29, c20, r9);
+            const _6 = o19 ? i25.replace("*", () => e19) : i25 + e19;
+            Wi2.exec(e19) === null ? h12 || Gi(o19 ? Qe.call(Ze, t14, () => e19) : t14, _6, i25, s29, c21, r9, false) : (function(T7, G6, lt, U10, K4) {
+              const D8 = `request is not a valid match in pattern "${G6}" for the "${U10 ? "imports" : "exports"}" resolution of ${(0, j7.fileURLToPath)(lt)}`;
+              throw new Xe(T7, D8, K4 && (0, j7.fileURLToPath)(K4));
+            })(_6, i25, s29, c21, r9);
           }
-          return o19 ? new URL(Qe2.call(Ze2, x17.href, () => e19)) : new URL(e19, x17);
+          return o19 ? new URL(Qe.call(Ze, x17.href, () => e19)) : new URL(e19, x17);
         }
         function Ks(t14) {
           const e19 = Number(t14);
           return `${e19}` === t14 && e19 >= 0 && e19 < 4294967295;
         }
-        function pe2(t14, e19, i25, s29, r9, o19, c20, h12, f36) {
-          if (typeof e19 == "string") return Gs(e19, i25, s29, t14, r9, o19, c20, h12, f36);
+        function pe(t14, e19, i25, s29, r9, o19, c21, h12, f35) {
+          if (typeof e19 == "string") return Gs(e19, i25, s29, t14, r9, o19, c21, h12, f35);
           if (Array.isArray(e19)) {
             const x17 = e19;
             if (x17.length === 0) return null;
-            let m16, b12 = -1;
-            for (; ++b12 < x17.length; ) {
-              const _7 = x17[b12];
-              let T8;
+            let m16, b11 = -1;
+            for (; ++b11 < x17.length; ) {
+              const _6 = x17[b11];
+              let T7;
               try {
-                T8 = pe2(t14, _7, i25, s29, r9, o19, c20, h12, f36);
-              } catch (G7) {
-                if (m16 = G7, G7.code === "ERR_INVALID_PACKAGE_TARGET") continue;
-                throw G7;
+                T7 = pe(t14, _6, i25, s29, r9, o19, c21, h12, f35);
+              } catch (G6) {
+                if (m16 = G6, G6.code === "ERR_INVALID_PACKAGE_TARGET") continue;
+                throw G6;
               }
-              if (T8 !== void 0) {
-                if (T8 !== null) return T8;
+              if (T7 !== void 0) {
+                if (T7 !== null) return T7;
                 m16 = null;
               }
             }
@@ -3288,56 +3279,56 @@ Default "index" lookups for the main are deprecated for ES modules.`, "Deprecati
           if (typeof e19 == "object" && e19 !== null) {
             const x17 = Object.getOwnPropertyNames(e19);
             let m16 = -1;
-            for (; ++m16 < x17.length; ) if (Ks(x17[m16])) throw new Mi((0, j6.fileURLToPath)(t14), r9, '"exports" cannot contain numeric property keys.');
+            for (; ++m16 < x17.length; ) if (Ks(x17[m16])) throw new Mi((0, j7.fileURLToPath)(t14), r9, '"exports" cannot contain numeric property keys.');
             for (m16 = -1; ++m16 < x17.length; ) {
-              const b12 = x17[m16];
-              if (b12 === "default" || f36 && f36.has(b12)) {
-                const _7 = pe2(t14, e19[b12], i25, s29, r9, o19, c20, h12, f36);
-                if (_7 === void 0) continue;
-                return _7;
+              const b11 = x17[m16];
+              if (b11 === "default" || f35 && f35.has(b11)) {
+                const _6 = pe(t14, e19[b11], i25, s29, r9, o19, c21, h12, f35);
+                if (_6 === void 0) continue;
+                return _6;
               }
             }
             return null;
           }
           if (e19 === null) return null;
-          throw Te2(s29, e19, t14, c20, r9);
+          throw Te(s29, e19, t14, c21, r9);
         }
         function Hs(t14, e19, i25) {
           if (Xt.noDeprecation) return;
-          const s29 = (0, j6.fileURLToPath)(e19);
-          qi.has(s29 + "|" + t14) || (qi.add(s29 + "|" + t14), Xt.emitWarning(`Use of deprecated trailing slash pattern mapping "${t14}" in the "exports" field module resolution of the package at ${s29}${i25 ? ` imported from ${(0, j6.fileURLToPath)(i25)}` : ""}. Mapping specifiers ending in "/" is no longer supported.`, "DeprecationWarning", "DEP0155"));
+          const s29 = (0, j7.fileURLToPath)(e19);
+          qi.has(s29 + "|" + t14) || (qi.add(s29 + "|" + t14), Xt.emitWarning(`Use of deprecated trailing slash pattern mapping "${t14}" in the "exports" field module resolution of the package at ${s29}${i25 ? ` imported from ${(0, j7.fileURLToPath)(i25)}` : ""}. Mapping specifiers ending in "/" is no longer supported.`, "DeprecationWarning", "DEP0155"));
         }
         function zi(t14, e19, i25, s29, r9) {
           let o19 = i25.exports;
-          if ((function(m16, b12, _7) {
+          if ((function(m16, b11, _6) {
             if (typeof m16 == "string" || Array.isArray(m16)) return true;
             if (typeof m16 != "object" || m16 === null) return false;
-            const T8 = Object.getOwnPropertyNames(m16);
-            let G7 = false, lt2 = 0, U11 = -1;
-            for (; ++U11 < T8.length; ) {
-              const K5 = T8[U11], D9 = K5 === "" || K5[0] !== ".";
-              if (lt2++ === 0) G7 = D9;
-              else if (G7 !== D9) throw new Mi((0, j6.fileURLToPath)(b12), _7, `"exports" cannot contain some keys starting with '.' and some not. The exports object must either be an object of package subpath keys or an object of main entry condition name keys only.`);
+            const T7 = Object.getOwnPropertyNames(m16);
+            let G6 = false, lt = 0, U10 = -1;
+            for (; ++U10 < T7.length; ) {
+              const K4 = T7[U10], D8 = K4 === "" || K4[0] !== ".";
+              if (lt++ === 0) G6 = D8;
+              else if (G6 !== D8) throw new Mi((0, j7.fileURLToPath)(b11), _6, `"exports" cannot contain some keys starting with '.' and some not. The exports object must either be an object of package subpath keys or an object of main entry condition name keys only.`);
             }
-            return G7;
+            return G6;
           })(o19, t14, s29) && (o19 = { ".": o19 }), Bi.call(o19, e19) && !e19.includes("*") && !e19.endsWith("/")) {
-            const m16 = pe2(t14, o19[e19], "", e19, s29, false, false, false, r9);
+            const m16 = pe(t14, o19[e19], "", e19, s29, false, false, false, r9);
             if (m16 == null) throw xi(e19, t14, s29);
             return m16;
           }
-          let c20 = "", h12 = "";
-          const f36 = Object.getOwnPropertyNames(o19);
+          let c21 = "", h12 = "";
+          const f35 = Object.getOwnPropertyNames(o19);
           let x17 = -1;
-          for (; ++x17 < f36.length; ) {
-            const m16 = f36[x17], b12 = m16.indexOf("*");
-            if (b12 !== -1 && e19.startsWith(m16.slice(0, b12))) {
+          for (; ++x17 < f35.length; ) {
+            const m16 = f35[x17], b11 = m16.indexOf("*");
+            if (b11 !== -1 && e19.startsWith(m16.slice(0, b11))) {
               e19.endsWith("/") && Hs(e19, t14, s29);
-              const _7 = m16.slice(b12 + 1);
-              e19.length >= m16.length && e19.endsWith(_7) && Ji2(c20, m16) === 1 && m16.lastIndexOf("*") === b12 && (c20 = m16, h12 = e19.slice(b12, e19.length - _7.length));
+              const _6 = m16.slice(b11 + 1);
+              e19.length >= m16.length && e19.endsWith(_6) && Ji2(c21, m16) === 1 && m16.lastIndexOf("*") === b11 && (c21 = m16, h12 = e19.slice(b11, e19.length - _6.length));
             }
           }
-          if (c20) {
-            const m16 = pe2(t14, o19[c20], h12, c20, s29, true, false, e19.endsWith("/"), r9);
+          if (c21) {
+            const m16 = pe(t14, o19[c21], h12, c21, s29, true, false, e19.endsWith("/"), r9);
             if (m16 == null) throw xi(e19, t14, s29);
             return m16;
           }
@@ -3348,114 +3339,114 @@ Default "index" lookups for the main are deprecated for ES modules.`, "Deprecati
           return r9 > o19 ? -1 : o19 > r9 || i25 === -1 ? 1 : s29 === -1 || t14.length > e19.length ? -1 : e19.length > t14.length ? 1 : 0;
         }
         function zs(t14, e19, i25) {
-          if (t14 === "#" || t14.startsWith("#/") || t14.endsWith("/")) throw new Xe2(t14, "is not a valid internal imports specifier name", (0, j6.fileURLToPath)(e19));
+          if (t14 === "#" || t14.startsWith("#/") || t14.endsWith("/")) throw new Xe(t14, "is not a valid internal imports specifier name", (0, j7.fileURLToPath)(e19));
           let s29;
           const r9 = mi(e19);
           if (r9.exists) {
-            s29 = (0, j6.pathToFileURL)(r9.pjsonPath);
+            s29 = (0, j7.pathToFileURL)(r9.pjsonPath);
             const o19 = r9.imports;
             if (o19) if (Bi.call(o19, t14) && !t14.includes("*")) {
-              const c20 = pe2(s29, o19[t14], "", t14, e19, false, true, false, i25);
-              if (c20 != null) return c20;
+              const c21 = pe(s29, o19[t14], "", t14, e19, false, true, false, i25);
+              if (c21 != null) return c21;
             } else {
-              let c20 = "", h12 = "";
-              const f36 = Object.getOwnPropertyNames(o19);
+              let c21 = "", h12 = "";
+              const f35 = Object.getOwnPropertyNames(o19);
               let x17 = -1;
-              for (; ++x17 < f36.length; ) {
-                const m16 = f36[x17], b12 = m16.indexOf("*");
-                if (b12 !== -1 && t14.startsWith(m16.slice(0, -1))) {
-                  const _7 = m16.slice(b12 + 1);
-                  t14.length >= m16.length && t14.endsWith(_7) && Ji2(c20, m16) === 1 && m16.lastIndexOf("*") === b12 && (c20 = m16, h12 = t14.slice(b12, t14.length - _7.length));
+              for (; ++x17 < f35.length; ) {
+                const m16 = f35[x17], b11 = m16.indexOf("*");
+                if (b11 !== -1 && t14.startsWith(m16.slice(0, -1))) {
+                  const _6 = m16.slice(b11 + 1);
+                  t14.length >= m16.length && t14.endsWith(_6) && Ji2(c21, m16) === 1 && m16.lastIndexOf("*") === b11 && (c21 = m16, h12 = t14.slice(b11, t14.length - _6.length));
                 }
               }
-              if (c20) {
-                const m16 = pe2(s29, o19[c20], h12, c20, e19, true, true, false, i25);
+              if (c21) {
+                const m16 = pe(s29, o19[c21], h12, c21, e19, true, true, false, i25);
                 if (m16 != null) return m16;
               }
             }
           }
-          throw (function(o19, c20, h12) {
-            return new Ms(o19, c20 && (0, j6.fileURLToPath)(new URL(".", c20)), (0, j6.fileURLToPath)(h12));
+          throw (function(o19, c21, h12) {
+            return new Ms(o19, c21 && (0, j7.fileURLToPath)(new URL(".", c21)), (0, j7.fileURLToPath)(h12));
           })(t14, s29, e19);
         }
         function Yi2(t14, e19, i25) {
-          if (F8.builtinModules.includes(t14)) return new URL("node:" + t14);
-          const { packageName: s29, packageSubpath: r9, isScoped: o19 } = (function(m16, b12) {
-            let _7 = m16.indexOf("/"), T8 = true, G7 = false;
-            m16[0] === "@" && (G7 = true, _7 === -1 || m16.length === 0 ? T8 = false : _7 = m16.indexOf("/", _7 + 1));
-            const lt2 = _7 === -1 ? m16 : m16.slice(0, _7);
-            if (Bs.exec(lt2) !== null && (T8 = false), !T8) throw new Xe2(m16, "is not a valid package name", (0, j6.fileURLToPath)(b12));
-            return { packageName: lt2, packageSubpath: "." + (_7 === -1 ? "" : m16.slice(_7)), isScoped: G7 };
-          })(t14, e19), c20 = mi(e19);
-          if (c20.exists) {
-            const m16 = (0, j6.pathToFileURL)(c20.pjsonPath);
-            if (c20.name === s29 && c20.exports !== void 0 && c20.exports !== null) return zi(m16, r9, c20, e19, i25);
+          if (F7.builtinModules.includes(t14)) return new URL("node:" + t14);
+          const { packageName: s29, packageSubpath: r9, isScoped: o19 } = (function(m16, b11) {
+            let _6 = m16.indexOf("/"), T7 = true, G6 = false;
+            m16[0] === "@" && (G6 = true, _6 === -1 || m16.length === 0 ? T7 = false : _6 = m16.indexOf("/", _6 + 1));
+            const lt = _6 === -1 ? m16 : m16.slice(0, _6);
+            if (Bs.exec(lt) !== null && (T7 = false), !T7) throw new Xe(m16, "is not a valid package name", (0, j7.fileURLToPath)(b11));
+            return { packageName: lt, packageSubpath: "." + (_6 === -1 ? "" : m16.slice(_6)), isScoped: G6 };
+          })(t14, e19), c21 = mi(e19);
+          if (c21.exists) {
+            const m16 = (0, j7.pathToFileURL)(c21.pjsonPath);
+            if (c21.name === s29 && c21.exports !== void 0 && c21.exports !== null) return zi(m16, r9, c21, e19, i25);
           }
-          let h12, f36 = new URL("./node_modules/" + s29 + "/package.json", e19), x17 = (0, j6.fileURLToPath)(f36);
+          let h12, f35 = new URL("./node_modules/" + s29 + "/package.json", e19), x17 = (0, j7.fileURLToPath)(f35);
           do {
             const m16 = Hi(x17.slice(0, -13));
             if (!m16 || !m16.isDirectory()) {
-              h12 = x17, f36 = new URL((o19 ? "../../../../node_modules/" : "../../../node_modules/") + s29 + "/package.json", f36), x17 = (0, j6.fileURLToPath)(f36);
+              h12 = x17, f35 = new URL((o19 ? "../../../../node_modules/" : "../../../node_modules/") + s29 + "/package.json", f35), x17 = (0, j7.fileURLToPath)(f35);
               continue;
             }
-            const b12 = Oi(x17, { base: e19, specifier: t14 });
-            return b12.exports !== void 0 && b12.exports !== null ? zi(f36, r9, b12, e19, i25) : r9 === "." ? qs(f36, b12, e19) : new URL(r9, f36);
+            const b11 = Oi(x17, { base: e19, specifier: t14 });
+            return b11.exports !== void 0 && b11.exports !== null ? zi(f35, r9, b11, e19, i25) : r9 === "." ? qs(f35, b11, e19) : new URL(r9, f35);
           } while (x17.length !== h12.length);
         }
         function Js(t14, e19, i25, s29) {
           i25 === void 0 && (i25 = Vs());
           const r9 = e19.protocol, o19 = r9 === "data:" || r9 === "http:" || r9 === "https:";
-          let c20;
+          let c21;
           if ((function(h12) {
-            return h12 !== "" && (h12[0] === "/" || (function(f36) {
-              return f36[0] === "." && (f36.length === 1 || f36[1] === "/" || f36[1] === "." && (f36.length === 2 || f36[2] === "/"));
+            return h12 !== "" && (h12[0] === "/" || (function(f35) {
+              return f35[0] === "." && (f35.length === 1 || f35[1] === "/" || f35[1] === "." && (f35.length === 2 || f35[2] === "/"));
             })(h12));
           })(t14)) try {
-            c20 = new URL(t14, e19);
+            c21 = new URL(t14, e19);
           } catch (h12) {
-            const f36 = new Fi(t14, e19);
-            throw f36.cause = h12, f36;
+            const f35 = new Fi(t14, e19);
+            throw f35.cause = h12, f35;
           }
-          else if (r9 === "file:" && t14[0] === "#") c20 = zs(t14, e19, i25);
+          else if (r9 === "file:" && t14[0] === "#") c21 = zs(t14, e19, i25);
           else try {
-            c20 = new URL(t14);
+            c21 = new URL(t14);
           } catch (h12) {
-            if (o19 && !F8.builtinModules.includes(t14)) {
-              const f36 = new Fi(t14, e19);
-              throw f36.cause = h12, f36;
+            if (o19 && !F7.builtinModules.includes(t14)) {
+              const f35 = new Fi(t14, e19);
+              throw f35.cause = h12, f35;
             }
-            c20 = Yi2(t14, e19, i25);
+            c21 = Yi2(t14, e19, i25);
           }
-          return qt.ok(c20 !== void 0, "expected to be defined"), c20.protocol !== "file:" ? c20 : (function(h12, f36) {
-            if ($s.exec(h12.pathname) !== null) throw new Xe2(h12.pathname, 'must not include encoded "/" or "\\" characters', (0, j6.fileURLToPath)(f36));
+          return qt.ok(c21 !== void 0, "expected to be defined"), c21.protocol !== "file:" ? c21 : (function(h12, f35) {
+            if ($s.exec(h12.pathname) !== null) throw new Xe(h12.pathname, 'must not include encoded "/" or "\\" characters', (0, j7.fileURLToPath)(f35));
             let x17;
             try {
-              x17 = (0, j6.fileURLToPath)(h12);
-            } catch (b12) {
-              const _7 = b12;
-              throw Object.defineProperty(_7, "input", { value: String(h12) }), Object.defineProperty(_7, "module", { value: String(f36) }), _7;
+              x17 = (0, j7.fileURLToPath)(h12);
+            } catch (b11) {
+              const _6 = b11;
+              throw Object.defineProperty(_6, "input", { value: String(h12) }), Object.defineProperty(_6, "module", { value: String(f35) }), _6;
             }
             const m16 = Hi(x17.endsWith("/") ? x17.slice(-1) : x17);
             if (m16 && m16.isDirectory()) {
-              const b12 = new Fs(x17, (0, j6.fileURLToPath)(f36));
-              throw b12.url = String(h12), b12;
+              const b11 = new Fs(x17, (0, j7.fileURLToPath)(f35));
+              throw b11.url = String(h12), b11;
             }
             if (!m16 || !m16.isFile()) {
-              const b12 = new ji(x17 || h12.pathname, f36 && (0, j6.fileURLToPath)(f36), true);
-              throw b12.url = String(h12), b12;
+              const b11 = new ji(x17 || h12.pathname, f35 && (0, j7.fileURLToPath)(f35), true);
+              throw b11.url = String(h12), b11;
             }
             {
-              const b12 = (0, I17.realpathSync)(x17), { search: _7, hash: T8 } = h12;
-              (h12 = (0, j6.pathToFileURL)(b12 + (x17.endsWith(pi.sep) ? "/" : ""))).search = _7, h12.hash = T8;
+              const b11 = (0, I16.realpathSync)(x17), { search: _6, hash: T7 } = h12;
+              (h12 = (0, j7.pathToFileURL)(b11 + (x17.endsWith(pi.sep) ? "/" : ""))).search = _6, h12.hash = T7;
             }
             return h12;
-          })(c20, e19);
+          })(c21, e19);
         }
-        function ue2(t14) {
-          return typeof t14 != "string" || t14.startsWith("file://") ? ui((0, j6.fileURLToPath)(t14)) : ui(t14);
+        function ue(t14) {
+          return typeof t14 != "string" || t14.startsWith("file://") ? ui((0, j7.fileURLToPath)(t14)) : ui(t14);
         }
         function Zt(t14) {
-          return (0, j6.pathToFileURL)(ue2(t14)).toString();
+          return (0, j7.pathToFileURL)(ue(t14)).toString();
         }
         const Ys = /* @__PURE__ */ new Set(["node", "import"]), Qs = [".mjs", ".cjs", ".js", ".json"], Xs = /* @__PURE__ */ new Set(["ERR_MODULE_NOT_FOUND", "ERR_UNSUPPORTED_DIR_IMPORT", "MODULE_NOT_FOUND", "ERR_PACKAGE_PATH_NOT_EXPORTED"]);
         function Qi2(t14, e19, i25) {
@@ -3468,33 +3459,33 @@ Default "index" lookups for the main are deprecated for ES modules.`, "Deprecati
         function Zs(t14, e19 = {}) {
           if (typeof t14 != "string") {
             if (!(t14 instanceof URL)) throw new TypeError("input must be a `string` or `URL`");
-            t14 = ue2(t14);
+            t14 = ue(t14);
           }
           if (/(?:node|data|http|https):/.test(t14)) return t14;
           if (Ri.has(t14)) return "node:" + t14;
-          if (t14.startsWith("file://") && (t14 = ue2(t14)), Qt(t14)) try {
-            if ((0, I17.statSync)(t14).isFile()) return Zt(t14);
-          } catch (c20) {
-            if (c20?.code !== "ENOENT") throw c20;
+          if (t14.startsWith("file://") && (t14 = ue(t14)), Qt(t14)) try {
+            if ((0, I16.statSync)(t14).isFile()) return Zt(t14);
+          } catch (c21) {
+            if (c21?.code !== "ENOENT") throw c21;
           }
-          const i25 = e19.conditions ? new Set(e19.conditions) : Ys, s29 = (Array.isArray(e19.url) ? e19.url : [e19.url]).filter(Boolean).map((c20) => new URL((function(h12) {
+          const i25 = e19.conditions ? new Set(e19.conditions) : Ys, s29 = (Array.isArray(e19.url) ? e19.url : [e19.url]).filter(Boolean).map((c21) => new URL((function(h12) {
             return typeof h12 != "string" && (h12 = h12.toString()), /(?:node|data|http|https|file):/.test(h12) ? h12 : Ri.has(h12) ? "node:" + h12 : "file://" + encodeURI(ui(h12));
-          })(c20.toString())));
+          })(c21.toString())));
           s29.length === 0 && s29.push(new URL(Zt(process.cwd())));
           const r9 = [...s29];
-          for (const c20 of s29) c20.protocol === "file:" && r9.push(new URL("./", c20), new URL(Yt(c20.pathname, "_index.js"), c20), new URL("node_modules", c20));
+          for (const c21 of s29) c21.protocol === "file:" && r9.push(new URL("./", c21), new URL(Yt(c21.pathname, "_index.js"), c21), new URL("node_modules", c21));
           let o19;
-          for (const c20 of r9) {
-            if (o19 = Qi2(t14, c20, i25), o19) break;
+          for (const c21 of r9) {
+            if (o19 = Qi2(t14, c21, i25), o19) break;
             for (const h12 of ["", "/index"]) {
-              for (const f36 of e19.extensions || Qs) if (o19 = Qi2(Yt(t14, h12) + f36, c20, i25), o19) break;
+              for (const f35 of e19.extensions || Qs) if (o19 = Qi2(Yt(t14, h12) + f35, c21, i25), o19) break;
               if (o19) break;
             }
             if (o19) break;
           }
           if (!o19) {
-            const c20 = new Error(`Cannot find module ${t14} imported from ${r9.join(", ")}`);
-            throw c20.code = "ERR_MODULE_NOT_FOUND", c20;
+            const c21 = new Error(`Cannot find module ${t14} imported from ${r9.join(", ")}`);
+            throw c21.code = "ERR_MODULE_NOT_FOUND", c21;
           }
           return Zt(o19);
         }
@@ -3502,7 +3493,7 @@ Default "index" lookups for the main are deprecated for ES modules.`, "Deprecati
           return Zs(t14, e19);
         }
         function er(t14, e19) {
-          return ue2(tr(t14, e19));
+          return ue(tr(t14, e19));
         }
         const ir = /(?:[\s;]|^)(?:import[\s\w*,{}]*from|import\s*["'*{]|export\b\s*(?:[*{]|default|class|type|function|const|var|let|async function)|import\.meta\b)/m, sr = /\/\*.+?\*\/|\/\/.*(?=[nr])/g;
         function rr(t14, e19 = {}) {
@@ -3553,35 +3544,35 @@ Default "index" lookups for the main are deprecated for ES modules.`, "Deprecati
           const i25 = `\x1B[${t14}m`, s29 = `\x1B[${e19}m`;
           return (r9) => {
             const o19 = r9 + "";
-            let c20 = o19.indexOf(s29);
-            if (c20 === -1) return i25 + o19 + s29;
-            let h12 = i25, f36 = 0;
+            let c21 = o19.indexOf(s29);
+            if (c21 === -1) return i25 + o19 + s29;
+            let h12 = i25, f35 = 0;
             const x17 = (e19 === 22 ? s29 : "") + i25;
-            for (; c20 !== -1; ) h12 += o19.slice(f36, c20) + x17, f36 = c20 + s29.length, c20 = o19.indexOf(s29, f36);
-            return h12 += o19.slice(f36) + s29, h12;
+            for (; c21 !== -1; ) h12 += o19.slice(f35, c21) + x17, f35 = c21 + s29.length, c21 = o19.indexOf(s29, f35);
+            return h12 += o19.slice(f35) + s29, h12;
           };
-        }, ns = (V2(0, 0), V2(1, 22), V2(2, 22), V2(3, 23), V2(4, 24), V2(53, 55), V2(7, 27), V2(8, 28), V2(9, 29), V2(30, 39), V2(31, 39)), fe2 = V2(32, 39), ei = V2(33, 39), as = V2(34, 39), _r = (V2(35, 39), V2(36, 39)), Er = (V2(37, 39), V2(90, 39));
+        }, ns = (V2(0, 0), V2(1, 22), V2(2, 22), V2(3, 23), V2(4, 24), V2(53, 55), V2(7, 27), V2(8, 28), V2(9, 29), V2(30, 39), V2(31, 39)), fe = V2(32, 39), ei = V2(33, 39), as = V2(34, 39), _r = (V2(35, 39), V2(36, 39)), Er = (V2(37, 39), V2(90, 39));
         V2(40, 49), V2(41, 49), V2(42, 49), V2(43, 49), V2(44, 49), V2(45, 49), V2(46, 49), V2(47, 49), V2(100, 49), V2(91, 39), V2(92, 39), V2(93, 39), V2(94, 39), V2(95, 39), V2(96, 39), V2(97, 39), V2(101, 49), V2(102, 49), V2(103, 49), V2(104, 49), V2(105, 49), V2(106, 49), V2(107, 49);
         function os(t14) {
           if (typeof t14 != "string" || t14.startsWith("file://")) return false;
           try {
-            return (0, I17.lstatSync)(t14).isDirectory();
+            return (0, I16.lstatSync)(t14).isDirectory();
           } catch {
             return false;
           }
         }
         function cs(t14, e19 = 8) {
           return ((function() {
-            if (de2 !== void 0) return de2;
+            if (de !== void 0) return de;
             try {
-              return de2 = !!vi().getFips?.(), de2;
+              return de = !!vi().getFips?.(), de;
             } catch {
-              return de2 = false, de2;
+              return de = false, de;
             }
           })() ? vi().createHash("sha256") : vi().createHash("md5")).update(t14).digest("hex").slice(0, e19);
         }
-        const hs = { true: fe2("true"), false: ei("false"), "[rebuild]": ei("[rebuild]"), "[esm]": as("[esm]"), "[cjs]": fe2("[cjs]"), "[import]": as("[import]"), "[require]": fe2("[require]"), "[native]": _r("[native]"), "[transpile]": ei("[transpile]"), "[fallback]": ns("[fallback]"), "[unknown]": ns("[unknown]"), "[hit]": fe2("[hit]"), "[miss]": ei("[miss]"), "[json]": fe2("[json]"), "[data]": fe2("[data]") };
-        function ct2(t14, ...e19) {
+        const hs = { true: fe("true"), false: ei("false"), "[rebuild]": ei("[rebuild]"), "[esm]": as("[esm]"), "[cjs]": fe("[cjs]"), "[import]": as("[import]"), "[require]": fe("[require]"), "[native]": _r("[native]"), "[transpile]": ei("[transpile]"), "[fallback]": ns("[fallback]"), "[unknown]": ns("[unknown]"), "[hit]": fe("[hit]"), "[miss]": ei("[miss]"), "[json]": fe("[json]"), "[data]": fe("[data]") };
+        function ct(t14, ...e19) {
           if (!t14.opts.debug) return;
           const i25 = process.cwd();
           console.log(Er(["[jiti]", ...e19.map((s29) => s29 in hs ? hs[s29] : typeof s29 != "string" ? JSON.stringify(s29) : s29.replace(i25, "."))].join(" ")));
@@ -3590,21 +3581,21 @@ Default "index" lookups for the main are deprecated for ES modules.`, "Deprecati
           return t14.opts.interopDefault ? (function(i25) {
             const s29 = typeof i25;
             if (i25 === null || s29 !== "object" && s29 !== "function") return i25;
-            const r9 = i25.default, o19 = typeof r9, c20 = r9 == null, h12 = o19 === "object" || o19 === "function";
-            if (c20 && i25 instanceof Promise) return i25;
-            const f36 = o19 === "function" && s29 !== "function", x17 = h12 && !(r9 instanceof Promise), m16 = /* @__PURE__ */ new Map();
-            return new Proxy(i25, { get(b12, _7) {
-              if (m16.has(_7)) return m16.get(_7);
-              let T8;
-              return _7 === "__esModule" ? T8 = true : _7 === "default" ? T8 = c20 ? i25 : typeof r9?.default == "function" && i25.__esModule ? r9.default : r9 : _7 in b12 ? T8 = b12[_7] : x17 && (T8 = r9[_7], typeof T8 == "function" && (T8 = T8.bind(r9))), m16.set(_7, T8), T8;
-            }, apply: f36 ? (b12, _7, T8) => Reflect.apply(r9, _7, T8) : void 0 });
+            const r9 = i25.default, o19 = typeof r9, c21 = r9 == null, h12 = o19 === "object" || o19 === "function";
+            if (c21 && i25 instanceof Promise) return i25;
+            const f35 = o19 === "function" && s29 !== "function", x17 = h12 && !(r9 instanceof Promise), m16 = /* @__PURE__ */ new Map();
+            return new Proxy(i25, { get(b11, _6) {
+              if (m16.has(_6)) return m16.get(_6);
+              let T7;
+              return _6 === "__esModule" ? T7 = true : _6 === "default" ? T7 = c21 ? i25 : typeof r9?.default == "function" && i25.__esModule ? r9.default : r9 : _6 in b11 ? T7 = b11[_6] : x17 && (T7 = r9[_6], typeof T7 == "function" && (T7 = T7.bind(r9))), m16.set(_6, T7), T7;
+            }, apply: f35 ? (b11, _6, T7) => Reflect.apply(r9, _6, T7) : void 0 });
           })(e19) : e19;
         }
-        let de2;
+        let de;
         function Lt(t14, e19) {
-          return !!te2(t14, e19);
+          return !!te(t14, e19);
         }
-        function te2(t14, e19, i25) {
+        function te(t14, e19, i25) {
           const s29 = process.env[t14];
           if (!(t14 in process.env)) return e19;
           try {
@@ -3619,29 +3610,29 @@ Default "index" lookups for the main are deprecated for ES modules.`, "Deprecati
           if (t14.isNativeRe.test(e19)) return e19;
           if (t14.resolveTsConfigPaths && !i25.skipTsConfigPaths) {
             const h12 = t14.resolveTsConfigPaths(e19);
-            for (const f36 of h12) {
-              const x17 = me(t14, f36, { ...i25, try: true, skipTsConfigPaths: true });
+            for (const f35 of h12) {
+              const x17 = me(t14, f35, { ...i25, try: true, skipTsConfigPaths: true });
               if (x17) return x17;
             }
           }
-          t14.alias && (e19 = (function(h12, f36) {
-            const x17 = nt2(h12);
-            f36 = ts(f36);
-            for (const [m16, b12] of Object.entries(f36)) {
+          t14.alias && (e19 = (function(h12, f35) {
+            const x17 = nt(h12);
+            f35 = ts(f35);
+            for (const [m16, b11] of Object.entries(f35)) {
               if (!x17.startsWith(m16)) continue;
-              const _7 = es(m16) ? m16.slice(0, -1) : m16;
-              if (es(x17[_7.length])) return Nt(b12, x17.slice(m16.length));
+              const _6 = es(m16) ? m16.slice(0, -1) : m16;
+              if (es(x17[_6.length])) return Nt(b11, x17.slice(m16.length));
             }
             return x17;
           })(e19, t14.alias));
           let o19 = i25?.parentURL || t14.url;
           os(o19) && (o19 = Nt(o19, "_index.js"));
-          const c20 = (i25?.async ? [i25?.conditions, ["node", "import"], ["node", "require"]] : [i25?.conditions, ["node", "require"], ["node", "import"]]).filter(Boolean);
-          for (const h12 of c20) {
+          const c21 = (i25?.async ? [i25?.conditions, ["node", "import"], ["node", "require"]] : [i25?.conditions, ["node", "require"], ["node", "import"]]).filter(Boolean);
+          for (const h12 of c21) {
             try {
               s29 = er(e19, { url: o19, conditions: h12, extensions: t14.opts.extensions });
-            } catch (f36) {
-              r9 = f36;
+            } catch (f35) {
+              r9 = f35;
             }
             if (s29) return s29;
           }
@@ -3655,7 +3646,7 @@ Default "index" lookups for the main are deprecated for ES modules.`, "Deprecati
         }
         function Ei(t14, e19, i25, s29) {
           try {
-            return t14.nativeRequire.resolve(e19, { ...s29, paths: [Ie2(ue2(i25)), ...s29?.paths || []] });
+            return t14.nativeRequire.resolve(e19, { ...s29, paths: [Ie(ue(i25)), ...s29?.paths || []] });
           } catch {
           }
         }
@@ -3663,47 +3654,47 @@ Default "index" lookups for the main are deprecated for ES modules.`, "Deprecati
         var kr = Et.n(Cr);
         function ii(t14, e19, i25) {
           const s29 = t14.parentCache || {};
-          if (e19.startsWith("node:")) return ee2(t14, e19, i25.async);
-          if (e19.startsWith("file:")) e19 = (0, j6.fileURLToPath)(e19);
+          if (e19.startsWith("node:")) return ee(t14, e19, i25.async);
+          if (e19.startsWith("file:")) e19 = (0, j7.fileURLToPath)(e19);
           else if (e19.startsWith("data:")) {
             if (!i25.async) throw new Error("`data:` URLs are only supported in ESM context. Use `import` or `jiti.import` instead.");
-            return ct2(t14, "[native]", "[data]", "[import]", e19), ee2(t14, e19, true);
+            return ct(t14, "[native]", "[data]", "[import]", e19), ee(t14, e19, true);
           }
-          if (F8.builtinModules.includes(e19) || e19 === ".pnp.js") return ee2(t14, e19, i25.async);
+          if (F7.builtinModules.includes(e19) || e19 === ".pnp.js") return ee(t14, e19, i25.async);
           if (t14.opts.virtualModules && e19 in t14.opts.virtualModules) {
-            ct2(t14, "[virtual]", e19);
+            ct(t14, "[virtual]", e19);
             const h12 = t14.opts.virtualModules[e19];
             return i25.async ? Promise.resolve(Ft(t14, h12)) : Ft(t14, h12);
           }
           if (t14.opts.tryNative && !t14.opts.transformOptions) try {
             if (!(e19 = me(t14, e19, i25)) && i25.try) return;
-            if (ct2(t14, "[try-native]", i25.async && t14.nativeImport ? "[import]" : "[require]", e19), i25.async && t14.nativeImport) return t14.nativeImport(e19).then((h12) => (t14.opts.moduleCache === false && delete t14.nativeRequire.cache[e19], Ft(t14, h12))).catch((h12) => (ct2(t14, `[try-native] Using fallback for ${e19} because of an error:`, h12), ii({ ...t14, opts: { ...t14.opts, tryNative: false } }, e19, i25)));
+            if (ct(t14, "[try-native]", i25.async && t14.nativeImport ? "[import]" : "[require]", e19), i25.async && t14.nativeImport) return t14.nativeImport(e19).then((h12) => (t14.opts.moduleCache === false && delete t14.nativeRequire.cache[e19], Ft(t14, h12))).catch((h12) => (ct(t14, `[try-native] Using fallback for ${e19} because of an error:`, h12), ii({ ...t14, opts: { ...t14.opts, tryNative: false } }, e19, i25)));
             {
               const h12 = t14.nativeRequire(e19);
               return t14.opts.moduleCache === false && delete t14.nativeRequire.cache[e19], Ft(t14, h12);
             }
           } catch (h12) {
-            ct2(t14, `[try-native] Using fallback for ${e19} because of an error:`, h12);
+            ct(t14, `[try-native] Using fallback for ${e19} because of an error:`, h12);
           }
           const r9 = me(t14, e19, i25);
           if (!r9 && i25.try) return;
           const o19 = hi(r9);
           if (o19 === ".json") {
-            ct2(t14, "[json]", r9);
+            ct(t14, "[json]", r9);
             const h12 = t14.nativeRequire(r9);
             return h12 && !("default" in h12) && Object.defineProperty(h12, "default", { value: h12, enumerable: false }), h12;
           }
-          if (o19 && !t14.opts.extensions.includes(o19)) return ct2(t14, "[native]", "[unknown]", i25.async ? "[import]" : "[require]", r9), ee2(t14, r9, i25.async);
-          if (t14.isNativeRe.test(r9)) return ct2(t14, "[native]", i25.async ? "[import]" : "[require]", r9), ee2(t14, r9, i25.async);
+          if (o19 && !t14.opts.extensions.includes(o19)) return ct(t14, "[native]", "[unknown]", i25.async ? "[import]" : "[require]", r9), ee(t14, r9, i25.async);
+          if (t14.isNativeRe.test(r9)) return ct(t14, "[native]", i25.async ? "[import]" : "[require]", r9), ee(t14, r9, i25.async);
           if (s29[r9]) return Ft(t14, s29[r9]?.exports);
           if (t14.opts.moduleCache) {
             const h12 = t14.nativeRequire.cache[r9];
             if (h12?.loaded) return Ft(t14, h12.exports);
           }
-          const c20 = (0, I17.readFileSync)(r9, "utf8");
-          return Ci(t14, c20, { id: e19, filename: r9, ext: o19, cache: s29, async: i25.async });
+          const c21 = (0, I16.readFileSync)(r9, "utf8");
+          return Ci(t14, c21, { id: e19, filename: r9, ext: o19, cache: s29, async: i25.async });
         }
-        function ee2(t14, e19, i25) {
+        function ee(t14, e19, i25) {
           return i25 && t14.nativeImport ? t14.nativeImport((function(s29) {
             return rs && Qt(s29) ? Zt(s29) : s29;
           })(e19)).then((s29) => Ft(t14, s29)) : Ft(t14, t14.nativeRequire(e19));
@@ -3713,158 +3704,158 @@ Default "index" lookups for the main are deprecated for ES modules.`, "Deprecati
           if (!t14.opts.fsCache || !e19.filename) return i25();
           const s29 = ` /* v${wr}-${cs(e19.source, 16)} */
 `;
-          let r9 = `${li(Ie2(e19.filename))}-${(function(f36) {
-            const x17 = f36.split(ar).pop();
+          let r9 = `${li(Ie(e19.filename))}-${(function(f35) {
+            const x17 = f35.split(ar).pop();
             if (!x17) return;
             const m16 = x17.lastIndexOf(".");
             return m16 <= 0 ? x17 : x17.slice(0, m16);
           })(e19.filename)}` + (t14.opts.sourceMaps ? "+map" : "") + (e19.interopDefault ? ".i" : "") + `.${cs(e19.filename)}` + (e19.async ? ".mjs" : ".cjs");
           e19.jsx && e19.filename.endsWith("x") && (r9 += "x");
-          const o19 = t14.opts.fsCache, c20 = Nt(o19, r9);
-          if (!t14.opts.rebuildFsCache && (0, I17.existsSync)(c20)) {
-            const f36 = (0, I17.readFileSync)(c20, "utf8");
-            if (f36.endsWith(s29)) return ct2(t14, "[cache]", "[hit]", e19.filename, "~>", c20), f36;
+          const o19 = t14.opts.fsCache, c21 = Nt(o19, r9);
+          if (!t14.opts.rebuildFsCache && (0, I16.existsSync)(c21)) {
+            const f35 = (0, I16.readFileSync)(c21, "utf8");
+            if (f35.endsWith(s29)) return ct(t14, "[cache]", "[hit]", e19.filename, "~>", c21), f35;
           }
-          ct2(t14, "[cache]", "[miss]", e19.filename);
+          ct(t14, "[cache]", "[miss]", e19.filename);
           const h12 = i25();
-          return h12.includes("__JITI_ERROR__") || ((0, I17.writeFileSync)(c20, h12 + s29, "utf8"), ct2(t14, "[cache]", "[store]", e19.filename, "~>", c20)), h12;
+          return h12.includes("__JITI_ERROR__") || ((0, I16.writeFileSync)(c21, h12 + s29, "utf8"), ct(t14, "[cache]", "[store]", e19.filename, "~>", c21)), h12;
         }
         function Ir(t14) {
           if (t14.opts.fsCache === true && (t14.opts.fsCache = (function(e19) {
             const i25 = e19.filename && ks(e19.filename, "../node_modules");
-            if (i25 && (0, I17.existsSync)(i25)) return Nt(i25, ".cache/jiti");
-            let s29 = (0, B8.tmpdir)();
+            if (i25 && (0, I16.existsSync)(i25)) return Nt(i25, ".cache/jiti");
+            let s29 = (0, B7.tmpdir)();
             if (process.env.TMPDIR && s29 === process.cwd() && !process.env.JITI_RESPECT_TMPDIR_ENV) {
               const r9 = process.env.TMPDIR;
-              delete process.env.TMPDIR, s29 = (0, B8.tmpdir)(), process.env.TMPDIR = r9;
+              delete process.env.TMPDIR, s29 = (0, B7.tmpdir)(), process.env.TMPDIR = r9;
             }
             return Nt(s29, "jiti");
           })(t14)), t14.opts.fsCache) try {
-            if ((0, I17.mkdirSync)(t14.opts.fsCache, { recursive: true }), !(function(e19) {
+            if ((0, I16.mkdirSync)(t14.opts.fsCache, { recursive: true }), !(function(e19) {
               try {
-                return (0, I17.accessSync)(e19, I17.constants.W_OK), true;
+                return (0, I16.accessSync)(e19, I16.constants.W_OK), true;
               } catch {
                 return false;
               }
             })(t14.opts.fsCache)) throw new Error("directory is not writable!");
           } catch (e19) {
-            ct2(t14, "Error creating cache directory at ", t14.opts.fsCache, e19), t14.opts.fsCache = false;
+            ct(t14, "Error creating cache directory at ", t14.opts.fsCache, e19), t14.opts.fsCache = false;
           }
         }
         function bi(t14, e19) {
           let i25 = Sr(t14, e19, () => {
             const s29 = t14.opts.transform({ ...t14.opts.transformOptions, babel: { ...t14.opts.sourceMaps ? { sourceFileName: e19.filename, sourceMaps: "inline" } : {}, ...t14.opts.transformOptions?.babel }, interopDefault: t14.opts.interopDefault, ...e19 });
-            return s29.error && t14.opts.debug && ct2(t14, s29.error), s29.code;
+            return s29.error && t14.opts.debug && ct(t14, s29.error), s29.code;
           });
           return i25.startsWith("#!") && (i25 = "// " + i25), i25;
         }
         function Ci(t14, e19, i25 = {}) {
-          const s29 = i25.id || (i25.filename ? li(i25.filename) : `_jitiEval.${i25.ext || (i25.async ? "mjs" : "js")}`), r9 = i25.filename || me(t14, s29, { async: i25.async }), o19 = i25.ext || hi(r9), c20 = i25.cache || t14.parentCache || {}, h12 = /\.[cm]?tsx?$/.test(o19), f36 = o19 === ".mjs" || o19 === ".js" && (function(D9) {
-            for (; D9 && D9 !== "." && D9 !== "/"; ) {
-              D9 = Nt(D9, "..");
+          const s29 = i25.id || (i25.filename ? li(i25.filename) : `_jitiEval.${i25.ext || (i25.async ? "mjs" : "js")}`), r9 = i25.filename || me(t14, s29, { async: i25.async }), o19 = i25.ext || hi(r9), c21 = i25.cache || t14.parentCache || {}, h12 = /\.[cm]?tsx?$/.test(o19), f35 = o19 === ".mjs" || o19 === ".js" && (function(D8) {
+            for (; D8 && D8 !== "." && D8 !== "/"; ) {
+              D8 = Nt(D8, "..");
               try {
-                const ie2 = (0, I17.readFileSync)(Nt(D9, "package.json"), "utf8");
+                const ie = (0, I16.readFileSync)(Nt(D8, "package.json"), "utf8");
                 try {
-                  return JSON.parse(ie2);
+                  return JSON.parse(ie);
                 } catch {
                 }
                 break;
               } catch {
               }
             }
-          })(r9)?.type === "module", x17 = o19 === ".cjs", m16 = i25.forceTranspile ?? (!x17 && !(f36 && i25.async) && (h12 || f36 || t14.isTransformRe.test(r9) || rr(e19))), b12 = us.performance.now();
+          })(r9)?.type === "module", x17 = o19 === ".cjs", m16 = i25.forceTranspile ?? (!x17 && !(f35 && i25.async) && (h12 || f35 || t14.isTransformRe.test(r9) || rr(e19))), b11 = us.performance.now();
           if (m16) {
             e19 = bi(t14, { filename: r9, source: e19, ts: h12, async: i25.async ?? false, jsx: t14.opts.jsx });
-            const D9 = Math.round(1e3 * (us.performance.now() - b12)) / 1e3;
-            ct2(t14, "[transpile]", i25.async ? "[esm]" : "[cjs]", r9, `(${D9}ms)`);
+            const D8 = Math.round(1e3 * (us.performance.now() - b11)) / 1e3;
+            ct(t14, "[transpile]", i25.async ? "[esm]" : "[cjs]", r9, `(${D8}ms)`);
           } else {
-            if (ct2(t14, "[native]", i25.async ? "[import]" : "[require]", r9), i25.async) return Promise.resolve(ee2(t14, r9, i25.async)).catch((D9) => (ct2(t14, "Native import error:", D9), ct2(t14, "[fallback]", r9), Ci(t14, e19, { ...i25, forceTranspile: true })));
+            if (ct(t14, "[native]", i25.async ? "[import]" : "[require]", r9), i25.async) return Promise.resolve(ee(t14, r9, i25.async)).catch((D8) => (ct(t14, "Native import error:", D8), ct(t14, "[fallback]", r9), Ci(t14, e19, { ...i25, forceTranspile: true })));
             try {
-              return ee2(t14, r9, i25.async);
-            } catch (D9) {
-              ct2(t14, "Native require error:", D9), ct2(t14, "[fallback]", r9), e19 = bi(t14, { filename: r9, source: e19, ts: h12, async: i25.async ?? false, jsx: t14.opts.jsx });
+              return ee(t14, r9, i25.async);
+            } catch (D8) {
+              ct(t14, "Native require error:", D8), ct(t14, "[fallback]", r9), e19 = bi(t14, { filename: r9, source: e19, ts: h12, async: i25.async ?? false, jsx: t14.opts.jsx });
             }
           }
-          const _7 = new F8.Module(r9);
-          _7.filename = r9, t14.parentModule && (_7.parent = t14.parentModule, Array.isArray(t14.parentModule.children) && !t14.parentModule.children.includes(_7) && t14.parentModule.children.push(_7));
-          const T8 = fs(r9, t14.opts, { parentModule: _7, parentCache: c20, nativeImport: t14.nativeImport, onError: t14.onError, createRequire: t14.createRequire }, true);
-          let G7;
-          _7.require = T8, _7.path = Ie2(r9), _7.paths = F8.Module._nodeModulePaths(_7.path), c20[r9] = _7, t14.opts.moduleCache && (t14.nativeRequire.cache[r9] = _7);
-          const lt2 = (function(D9, ie2) {
-            return `(${ie2?.async ? "async " : ""}function (exports, require, module, __filename, __dirname, jitiImport, jitiESMResolve) { ${D9}
+          const _6 = new F7.Module(r9);
+          _6.filename = r9, t14.parentModule && (_6.parent = t14.parentModule, Array.isArray(t14.parentModule.children) && !t14.parentModule.children.includes(_6) && t14.parentModule.children.push(_6));
+          const T7 = fs(r9, t14.opts, { parentModule: _6, parentCache: c21, nativeImport: t14.nativeImport, onError: t14.onError, createRequire: t14.createRequire }, true);
+          let G6;
+          _6.require = T7, _6.path = Ie(r9), _6.paths = F7.Module._nodeModulePaths(_6.path), c21[r9] = _6, t14.opts.moduleCache && (t14.nativeRequire.cache[r9] = _6);
+          const lt = (function(D8, ie) {
+            return `(${ie?.async ? "async " : ""}function (exports, require, module, __filename, __dirname, jitiImport, jitiESMResolve) { ${D8}
 });`;
           })(e19, { async: i25.async });
           try {
-            G7 = kr().runInThisContext(lt2, { filename: r9, lineOffset: 0, displayErrors: false });
-          } catch (D9) {
-            D9.name === "SyntaxError" && i25.async && t14.nativeImport ? (ct2(t14, "[esm]", "[import]", "[fallback]", r9), G7 = (function(ie2, ki, wi, si, ri) {
+            G6 = kr().runInThisContext(lt, { filename: r9, lineOffset: 0, displayErrors: false });
+          } catch (D8) {
+            D8.name === "SyntaxError" && i25.async && t14.nativeImport ? (ct(t14, "[esm]", "[import]", "[fallback]", r9), G6 = (function(ie, ki, wi, si, ri) {
               const ds = `export default ${ki}`, ms = ri ? void 0 : `data:text/javascript;base64,${Buffer.from(ds).toString("base64")}`;
               return (...Tr) => {
-                let Re2;
-                const gs = () => (Re2 = (function(ge2, xs) {
-                  const vs = Nt((0, B8.tmpdir)(), "jiti-esm");
+                let Re;
+                const gs = () => (Re = (function(ge, xs) {
+                  const vs = Nt((0, B7.tmpdir)(), "jiti-esm");
                   try {
-                    (0, I17.mkdirSync)(vs, { recursive: true });
+                    (0, I16.mkdirSync)(vs, { recursive: true });
                   } catch {
                   }
                   const ys = Nt(vs, `${li(xs, hi(xs))}-${Date.now()}-${Math.random().toString(36).slice(2)}.mjs`);
-                  return (0, I17.writeFileSync)(ys, ge2), ys;
-                })(ds, wi), ct2(ie2, "[esm]", "[tempfile]", Re2), si(Zt(Re2)));
-                return (ms ? si(ms).catch((ge2) => {
-                  if (ge2?.code !== "ENAMETOOLONG") throw ge2;
+                  return (0, I16.writeFileSync)(ys, ge), ys;
+                })(ds, wi), ct(ie, "[esm]", "[tempfile]", Re), si(Zt(Re)));
+                return (ms ? si(ms).catch((ge) => {
+                  if (ge?.code !== "ENAMETOOLONG") throw ge;
                   return gs();
-                }) : gs()).then((ge2) => ge2.default(...Tr)).finally(() => {
-                  Re2 && (0, br.unlink)(Re2).catch(() => {
+                }) : gs()).then((ge) => ge.default(...Tr)).finally(() => {
+                  Re && (0, br.unlink)(Re).catch(() => {
                   });
                 });
               };
-            })(t14, lt2, r9, t14.nativeImport, t14.opts.esmEvalTempFile)) : (t14.opts.moduleCache && delete t14.nativeRequire.cache[r9], t14.onError(D9));
+            })(t14, lt, r9, t14.nativeImport, t14.opts.esmEvalTempFile)) : (t14.opts.moduleCache && delete t14.nativeRequire.cache[r9], t14.onError(D8));
           }
-          let U11;
+          let U10;
           try {
-            U11 = G7(_7.exports, _7.require, _7, _7.filename, Ie2(_7.filename), T8.import, T8.esmResolve);
-          } catch (D9) {
-            t14.opts.moduleCache && delete t14.nativeRequire.cache[r9], t14.onError(D9);
+            U10 = G6(_6.exports, _6.require, _6, _6.filename, Ie(_6.filename), T7.import, T7.esmResolve);
+          } catch (D8) {
+            t14.opts.moduleCache && delete t14.nativeRequire.cache[r9], t14.onError(D8);
           }
-          function K5() {
-            if (_7.exports && _7.exports.__JITI_ERROR__) {
-              const { filename: D9, line: ie2, column: ki, code: wi, message: si } = _7.exports.__JITI_ERROR__, ri = new Error(`${wi}: ${si} 
- ${`${D9}:${ie2}:${ki}`}`);
+          function K4() {
+            if (_6.exports && _6.exports.__JITI_ERROR__) {
+              const { filename: D8, line: ie, column: ki, code: wi, message: si } = _6.exports.__JITI_ERROR__, ri = new Error(`${wi}: ${si} 
+ ${`${D8}:${ie}:${ki}`}`);
               Error.captureStackTrace(ri, ii), t14.onError(ri);
             }
-            return _7.loaded = true, Ft(t14, _7.exports);
+            return _6.loaded = true, Ft(t14, _6.exports);
           }
-          return i25.async ? Promise.resolve(U11).then(K5) : K5();
+          return i25.async ? Promise.resolve(U10).then(K4) : K4();
         }
-        const Ar = (0, B8.platform)() === "win32";
+        const Ar = (0, B7.platform)() === "win32";
         function fs(t14, e19 = {}, i25, s29 = false) {
-          const r9 = s29 ? e19 : (function(U11) {
-            const K5 = { fsCache: Lt("JITI_FS_CACHE", Lt("JITI_CACHE", true)), rebuildFsCache: Lt("JITI_REBUILD_FS_CACHE", false), moduleCache: Lt("JITI_MODULE_CACHE", Lt("JITI_REQUIRE_CACHE", true)), debug: Lt("JITI_DEBUG", false), sourceMaps: Lt("JITI_SOURCE_MAPS", false), interopDefault: Lt("JITI_INTEROP_DEFAULT", true), extensions: te2("JITI_EXTENSIONS", [".js", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts", ".mtsx", ".ctsx"]), alias: te2("JITI_ALIAS", {}), nativeModules: te2("JITI_NATIVE_MODULES", []), transformModules: te2("JITI_TRANSFORM_MODULES", []), tryNative: te2("JITI_TRY_NATIVE", "Bun" in globalThis), esmEvalTempFile: Lt("JITI_ESM_EVAL_TEMP_FILE", false), jsx: Lt("JITI_JSX", false), tsconfigPaths: te2("JITI_TSCONFIG_PATHS", false, true) };
-            K5.jsx && K5.extensions.push(".jsx", ".tsx");
-            const D9 = {};
-            return U11.cache !== void 0 && (D9.fsCache = U11.cache), U11.requireCache !== void 0 && (D9.moduleCache = U11.requireCache), { ...K5, ...D9, ...U11 };
+          const r9 = s29 ? e19 : (function(U10) {
+            const K4 = { fsCache: Lt("JITI_FS_CACHE", Lt("JITI_CACHE", true)), rebuildFsCache: Lt("JITI_REBUILD_FS_CACHE", false), moduleCache: Lt("JITI_MODULE_CACHE", Lt("JITI_REQUIRE_CACHE", true)), debug: Lt("JITI_DEBUG", false), sourceMaps: Lt("JITI_SOURCE_MAPS", false), interopDefault: Lt("JITI_INTEROP_DEFAULT", true), extensions: te("JITI_EXTENSIONS", [".js", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts", ".mtsx", ".ctsx"]), alias: te("JITI_ALIAS", {}), nativeModules: te("JITI_NATIVE_MODULES", []), transformModules: te("JITI_TRANSFORM_MODULES", []), tryNative: te("JITI_TRY_NATIVE", "Bun" in globalThis), esmEvalTempFile: Lt("JITI_ESM_EVAL_TEMP_FILE", false), jsx: Lt("JITI_JSX", false), tsconfigPaths: te("JITI_TSCONFIG_PATHS", false, true) };
+            K4.jsx && K4.extensions.push(".jsx", ".tsx");
+            const D8 = {};
+            return U10.cache !== void 0 && (D8.fsCache = U10.cache), U10.requireCache !== void 0 && (D8.moduleCache = U10.requireCache), { ...K4, ...D8, ...U10 };
           })(e19);
-          typeof t14 == "string" && t14.startsWith("file://") && (t14 = ue2(t14));
+          typeof t14 == "string" && t14.startsWith("file://") && (t14 = ue(t14));
           const o19 = r9.alias && Object.keys(r9.alias).length > 0 ? ts(r9.alias || {}) : void 0;
-          let c20;
+          let c21;
           if (r9.tsconfigPaths) {
-            const { getTsconfig: U11, createPathsMatcher: K5 } = Et("./node_modules/.pnpm/get-tsconfig@4.14.0/node_modules/get-tsconfig/dist/index.cjs"), D9 = U11(typeof r9.tsconfigPaths == "string" ? r9.tsconfigPaths : Ie2(t14));
-            D9 && (c20 = K5(D9));
+            const { getTsconfig: U10, createPathsMatcher: K4 } = Et("./node_modules/.pnpm/get-tsconfig@4.14.0/node_modules/get-tsconfig/dist/index.cjs"), D8 = U10(typeof r9.tsconfigPaths == "string" ? r9.tsconfigPaths : Ie(t14));
+            D8 && (c21 = K4(D8));
           }
-          const h12 = ["typescript", "jiti", ...r9.nativeModules || []], f36 = new RegExp(`node_modules/(${h12.map((U11) => Xi2(U11)).join("|")})/`), x17 = [...r9.transformModules || []], m16 = new RegExp(`node_modules/(${x17.map((U11) => Xi2(U11)).join("|")})/`);
+          const h12 = ["typescript", "jiti", ...r9.nativeModules || []], f35 = new RegExp(`node_modules/(${h12.map((U10) => Xi2(U10)).join("|")})/`), x17 = [...r9.transformModules || []], m16 = new RegExp(`node_modules/(${x17.map((U10) => Xi2(U10)).join("|")})/`);
           t14 || (t14 = process.cwd()), !s29 && os(t14) && (t14 = Nt(t14, "_index.js"));
-          const b12 = Zt(t14), _7 = [...r9.extensions].filter((U11) => U11 !== ".js"), T8 = i25.createRequire(Ar ? t14.replace(/\//g, "\\") : t14), G7 = { filename: t14, url: b12, opts: r9, alias: o19, resolveTsConfigPaths: c20, nativeModules: h12, transformModules: x17, isNativeRe: f36, isTransformRe: m16, additionalExts: _7, nativeRequire: T8, onError: i25.onError, parentModule: i25.parentModule, parentCache: i25.parentCache, nativeImport: i25.nativeImport, createRequire: i25.createRequire };
-          return s29 || ct2(G7, "[init]", ...[["version:", or.rE], ["module-cache:", r9.moduleCache], ["fs-cache:", r9.fsCache], ["rebuild-fs-cache:", r9.rebuildFsCache], ["interop-defaults:", r9.interopDefault]].flat()), s29 || Ir(G7), Object.assign(function(U11) {
-            return ii(G7, U11, { async: false });
-          }, { cache: r9.moduleCache ? T8.cache : /* @__PURE__ */ Object.create(null), extensions: T8.extensions, main: T8.main, options: r9, resolve: Object.assign(function(U11, K5) {
-            return me(G7, U11, { ...K5, async: false });
-          }, { paths: T8.resolve.paths }), transform: (U11) => bi(G7, U11), evalModule: (U11, K5) => Ci(G7, U11, K5), async import(U11, K5) {
-            const D9 = await ii(G7, U11, { ...K5, async: true });
-            return K5?.default ? D9?.default ?? D9 : D9;
-          }, esmResolve(U11, K5) {
-            typeof K5 == "string" && (K5 = { parentURL: K5 });
-            const D9 = me(G7, U11, { parentURL: b12, ...K5, async: true });
-            return !D9 || typeof D9 != "string" || D9.startsWith("file://") ? D9 : Zt(D9);
+          const b11 = Zt(t14), _6 = [...r9.extensions].filter((U10) => U10 !== ".js"), T7 = i25.createRequire(Ar ? t14.replace(/\//g, "\\") : t14), G6 = { filename: t14, url: b11, opts: r9, alias: o19, resolveTsConfigPaths: c21, nativeModules: h12, transformModules: x17, isNativeRe: f35, isTransformRe: m16, additionalExts: _6, nativeRequire: T7, onError: i25.onError, parentModule: i25.parentModule, parentCache: i25.parentCache, nativeImport: i25.nativeImport, createRequire: i25.createRequire };
+          return s29 || ct(G6, "[init]", ...[["version:", or.rE], ["module-cache:", r9.moduleCache], ["fs-cache:", r9.fsCache], ["rebuild-fs-cache:", r9.rebuildFsCache], ["interop-defaults:", r9.interopDefault]].flat()), s29 || Ir(G6), Object.assign(function(U10) {
+            return ii(G6, U10, { async: false });
+          }, { cache: r9.moduleCache ? T7.cache : /* @__PURE__ */ Object.create(null), extensions: T7.extensions, main: T7.main, options: r9, resolve: Object.assign(function(U10, K4) {
+            return me(G6, U10, { ...K4, async: false });
+          }, { paths: T7.resolve.paths }), transform: (U10) => bi(G6, U10), evalModule: (U10, K4) => Ci(G6, U10, K4), async import(U10, K4) {
+            const D8 = await ii(G6, U10, { ...K4, async: true });
+            return K4?.default ? D8?.default ?? D8 : D8;
+          }, esmResolve(U10, K4) {
+            typeof K4 == "string" && (K4 = { parentURL: K4 });
+            const D8 = me(G6, U10, { parentURL: b11, ...K4, async: true });
+            return !D8 || typeof D8 != "string" || D8.startsWith("file://") ? D8 : Zt(D8);
           } });
         }
       })(), module.exports = Ii.default;
@@ -3920,64 +3911,64 @@ var require_dist = __commonJS({
         throw new PartialJSON(`${i25} at position ${e19}`);
       }, l28 = (i25) => {
         throw new MalformedJSON(`${i25} at position ${e19}`);
-      }, n8 = () => (c20(), e19 >= s29 && a27("Unexpected end of input"), t14[e19] === '"' ? p27() : t14[e19] === "{" ? o19() : t14[e19] === "[" ? N8() : t14.substring(e19, e19 + 4) === "null" || options_1.Allow.NULL & r9 && s29 - e19 < 4 && "null".startsWith(t14.substring(e19)) ? (e19 += 4, null) : t14.substring(e19, e19 + 4) === "true" || options_1.Allow.BOOL & r9 && s29 - e19 < 4 && "true".startsWith(t14.substring(e19)) ? (e19 += 4, true) : t14.substring(e19, e19 + 5) === "false" || options_1.Allow.BOOL & r9 && s29 - e19 < 5 && "false".startsWith(t14.substring(e19)) ? (e19 += 5, false) : t14.substring(e19, e19 + 8) === "Infinity" || options_1.Allow.INFINITY & r9 && s29 - e19 < 8 && "Infinity".startsWith(t14.substring(e19)) ? (e19 += 8, 1 / 0) : t14.substring(e19, e19 + 9) === "-Infinity" || options_1.Allow._INFINITY & r9 && 1 < s29 - e19 && s29 - e19 < 9 && "-Infinity".startsWith(t14.substring(e19)) ? (e19 += 9, -1 / 0) : t14.substring(e19, e19 + 3) === "NaN" || options_1.Allow.NAN & r9 && s29 - e19 < 3 && "NaN".startsWith(t14.substring(e19)) ? (e19 += 3, NaN) : O8()), p27 = () => {
+      }, n8 = () => (c21(), e19 >= s29 && a27("Unexpected end of input"), t14[e19] === '"' ? p27() : t14[e19] === "{" ? o19() : t14[e19] === "[" ? N7() : t14.substring(e19, e19 + 4) === "null" || options_1.Allow.NULL & r9 && s29 - e19 < 4 && "null".startsWith(t14.substring(e19)) ? (e19 += 4, null) : t14.substring(e19, e19 + 4) === "true" || options_1.Allow.BOOL & r9 && s29 - e19 < 4 && "true".startsWith(t14.substring(e19)) ? (e19 += 4, true) : t14.substring(e19, e19 + 5) === "false" || options_1.Allow.BOOL & r9 && s29 - e19 < 5 && "false".startsWith(t14.substring(e19)) ? (e19 += 5, false) : t14.substring(e19, e19 + 8) === "Infinity" || options_1.Allow.INFINITY & r9 && s29 - e19 < 8 && "Infinity".startsWith(t14.substring(e19)) ? (e19 += 8, 1 / 0) : t14.substring(e19, e19 + 9) === "-Infinity" || options_1.Allow._INFINITY & r9 && 1 < s29 - e19 && s29 - e19 < 9 && "-Infinity".startsWith(t14.substring(e19)) ? (e19 += 9, -1 / 0) : t14.substring(e19, e19 + 3) === "NaN" || options_1.Allow.NAN & r9 && s29 - e19 < 3 && "NaN".startsWith(t14.substring(e19)) ? (e19 += 3, NaN) : O7()), p27 = () => {
         const i25 = e19;
-        let u21 = false;
-        for (e19++; e19 < s29 && (t14[e19] !== '"' || u21 && t14[e19 - 1] === "\\"); ) u21 = t14[e19] === "\\" ? !u21 : false, e19++;
+        let u20 = false;
+        for (e19++; e19 < s29 && (t14[e19] !== '"' || u20 && t14[e19 - 1] === "\\"); ) u20 = t14[e19] === "\\" ? !u20 : false, e19++;
         if (t14.charAt(e19) == '"') try {
-          return JSON.parse(t14.substring(i25, ++e19 - Number(u21)));
-        } catch (f36) {
-          l28(String(f36));
+          return JSON.parse(t14.substring(i25, ++e19 - Number(u20)));
+        } catch (f35) {
+          l28(String(f35));
         }
         else if (options_1.Allow.STR & r9) try {
-          return JSON.parse(t14.substring(i25, e19 - Number(u21)) + '"');
+          return JSON.parse(t14.substring(i25, e19 - Number(u20)) + '"');
         } catch {
           return JSON.parse(t14.substring(i25, t14.lastIndexOf("\\")) + '"');
         }
         a27("Unterminated string literal");
       }, o19 = () => {
-        e19++, c20();
+        e19++, c21();
         const i25 = {};
         try {
           for (; t14[e19] !== "}"; ) {
-            if (c20(), e19 >= s29 && options_1.Allow.OBJ & r9) return i25;
-            const u21 = p27();
-            c20(), e19++;
+            if (c21(), e19 >= s29 && options_1.Allow.OBJ & r9) return i25;
+            const u20 = p27();
+            c21(), e19++;
             try {
-              const f36 = n8();
-              i25[u21] = f36;
-            } catch (f36) {
+              const f35 = n8();
+              i25[u20] = f35;
+            } catch (f35) {
               if (options_1.Allow.OBJ & r9) return i25;
-              throw f36;
+              throw f35;
             }
-            c20(), t14[e19] === "," && e19++;
+            c21(), t14[e19] === "," && e19++;
           }
         } catch {
           if (options_1.Allow.OBJ & r9) return i25;
           a27("Expected '}' at end of object");
         }
         return e19++, i25;
-      }, N8 = () => {
+      }, N7 = () => {
         e19++;
         const i25 = [];
         try {
-          for (; t14[e19] !== "]"; ) i25.push(n8()), c20(), t14[e19] === "," && e19++;
+          for (; t14[e19] !== "]"; ) i25.push(n8()), c21(), t14[e19] === "," && e19++;
         } catch {
           if (options_1.Allow.ARR & r9) return i25;
           a27("Expected ']' at end of array");
         }
         return e19++, i25;
-      }, O8 = () => {
+      }, O7 = () => {
         if (e19 === 0) {
           t14 === "-" && l28("Not sure what '-' is");
           try {
             return JSON.parse(t14);
-          } catch (u21) {
+          } catch (u20) {
             if (options_1.Allow.NUM & r9) try {
               return JSON.parse(t14.substring(0, t14.lastIndexOf("e")));
             } catch {
             }
-            l28(String(u21));
+            l28(String(u20));
           }
         }
         const i25 = e19;
@@ -3989,1324 +3980,18 @@ var require_dist = __commonJS({
           t14.substring(i25, e19) === "-" && a27("Not sure what '-' is");
           try {
             return JSON.parse(t14.substring(i25, t14.lastIndexOf("e")));
-          } catch (f36) {
-            l28(String(f36));
+          } catch (f35) {
+            l28(String(f35));
           }
         }
-      }, c20 = () => {
+      }, c21 = () => {
         for (; e19 < s29 && ` 
 \r	`.includes(t14[e19]); ) e19++;
       };
       return n8();
     };
-    var parse2 = parseJSON;
-    exports.parse = parse2;
-  }
-});
-
-// node_modules/marked/lib/marked.esm.js
-var marked_esm_exports = {};
-__export(marked_esm_exports, {
-  Hooks: () => P6,
-  Lexer: () => b11,
-  Marked: () => xe,
-  Parser: () => w6,
-  Renderer: () => v8,
-  TextRenderer: () => M6,
-  Tokenizer: () => q8,
-  defaults: () => y12,
-  getDefaults: () => D8,
-  lexer: () => St,
-  marked: () => k8,
-  options: () => ft,
-  parse: () => mt,
-  parseInline: () => wt,
-  parser: () => $t,
-  setOptions: () => xt,
-  use: () => be,
-  walkTokens: () => bt
-});
-function D8() {
-  return { async: false, breaks: false, extensions: null, gfm: true, hooks: null, pedantic: false, renderer: null, silent: false, tokenizer: null, walkTokens: null };
-}
-function ee(r9) {
-  y12 = r9;
-}
-function z4(r9) {
-  let e19 = [];
-  return (t14) => {
-    let s29 = Math.max(0, Math.min(3, t14 - 1)), n8 = e19[s29];
-    return n8 || (n8 = r9(s29), e19[s29] = n8), n8;
-  };
-}
-function u20(r9, e19 = "") {
-  let t14 = typeof r9 == "string" ? r9 : r9.source, s29 = { replace: (n8, i25) => {
-    let a27 = typeof i25 == "string" ? i25 : i25.source;
-    return a27 = a27.replace(f35.caret, "$1"), t14 = t14.replace(n8, a27), s29;
-  }, getRegex: () => new RegExp(t14, e19) };
-  return s29;
-}
-function $3(r9, e19) {
-  if (e19) {
-    if (f35.escapeTest.test(r9)) return r9.replace(f35.escapeReplace, ue);
-  } else if (f35.escapeTestNoEncode.test(r9)) return r9.replace(f35.escapeReplaceNoEncode, ue);
-  return r9;
-}
-function ge(r9) {
-  try {
-    r9 = encodeURI(r9).replace(f35.percentDecode, "%");
-  } catch {
-    return null;
-  }
-  return r9;
-}
-function ke(r9, e19) {
-  let t14 = r9.replace(f35.findPipe, (i25, a27, l28) => {
-    let c20 = false, o19 = a27;
-    for (; --o19 >= 0 && l28[o19] === "\\"; ) c20 = !c20;
-    return c20 ? "|" : " |";
-  }), s29 = t14.split(f35.splitPipe), n8 = 0;
-  if (s29[0].trim() || s29.shift(), s29.length > 0 && !s29.at(-1)?.trim() && s29.pop(), e19) if (s29.length > e19) s29.splice(e19);
-  else for (; s29.length < e19; ) s29.push("");
-  for (; n8 < s29.length; n8++) s29[n8] = s29[n8].trim().replace(f35.slashPipe, "|");
-  return s29;
-}
-function R9(r9, e19, t14) {
-  let s29 = r9.length;
-  if (s29 === 0) return "";
-  let n8 = 0;
-  for (; n8 < s29; ) {
-    let i25 = r9.charAt(s29 - n8 - 1);
-    if (i25 === e19 && !t14) n8++;
-    else if (i25 !== e19 && t14) n8++;
-    else break;
-  }
-  return r9.slice(0, s29 - n8);
-}
-function de(r9) {
-  let e19 = r9.split(`
-`), t14 = e19.length - 1;
-  for (; t14 >= 0 && f35.blankLine.test(e19[t14]); ) t14--;
-  return e19.length - t14 <= 2 ? r9 : e19.slice(0, t14 + 1).join(`
-`);
-}
-function gt(r9, e19) {
-  if (r9.indexOf(e19[1]) === -1) return -1;
-  let t14 = 0;
-  for (let s29 = 0; s29 < r9.length; s29++) if (r9[s29] === "\\") s29++;
-  else if (r9[s29] === e19[0]) t14++;
-  else if (r9[s29] === e19[1] && (t14--, t14 < 0)) return s29;
-  return t14 > 0 ? -2 : -1;
-}
-function kt(r9, e19 = 0) {
-  let t14 = e19, s29 = "";
-  for (let n8 of r9) if (n8 === "	") {
-    let i25 = 4 - t14 % 4;
-    s29 += " ".repeat(i25), t14 += i25;
-  } else s29 += n8, t14++;
-  return s29;
-}
-function fe(r9, e19, t14, s29, n8) {
-  let i25 = e19.href, a27 = e19.title || null, l28 = r9[1].replace(n8.other.outputLinkReplace, "$1"), c20 = r9[0].charAt(0) === "!";
-  s29.state.inLink = true;
-  let o19 = s29.state.linkEmitted, p27 = s29.state.inRawBlock;
-  s29.state.linkEmitted = false;
-  let h12 = s29.inlineTokens(l28), g17 = s29.state.linkEmitted;
-  if (s29.state.linkEmitted = o19, s29.state.inLink = false, !c20) {
-    if (g17) {
-      s29.state.inRawBlock = p27;
-      return;
-    }
-    s29.state.linkEmitted = true;
-  }
-  return { type: c20 ? "image" : "link", raw: t14, href: i25, title: a27, text: l28, tokens: h12 };
-}
-function dt(r9, e19, t14) {
-  let s29 = r9.match(t14.other.indentCodeCompensation);
-  if (s29 === null) return e19;
-  let n8 = s29[1];
-  return e19.split(`
-`).map((i25) => {
-    let a27 = i25.match(t14.other.beginningSpace);
-    if (a27 === null) return i25;
-    let [l28] = a27;
-    return l28.length >= n8.length ? i25.slice(n8.length) : i25;
-  }).join(`
-`);
-}
-function k8(r9, e19) {
-  return _6.parse(r9, e19);
-}
-function be(...r9) {
-  return _6.use(...r9), k8.defaults = _6.defaults, ee(k8.defaults), k8;
-}
-var y12, T7, $e, f35, Se, ye, Re, I16, Te, H3, te, re, _e, N7, ze, G6, Ae, Pe, Z, X, Le, ne, Ee, Ie, Be, U10, se, Ce, qe, ve, De, ie, Ze, S9, A16, B7, Oe, Qe, le, Me, je, He, ae, Ne, Ge, Xe, Ue, oe, We, Fe, Je, Ke, Ve, Ye, et, tt, rt, nt, st, it, lt, at, O7, ot, ce, he, ct, pe, W3, ht, F7, pt, Q, C14, ut, ue, q8, b11, v8, M6, w6, P6, xe, _6, ft, xt, bt, wt, mt, $t, St;
-var init_marked_esm = __esm({
-  "node_modules/marked/lib/marked.esm.js"() {
-    y12 = D8();
-    T7 = { exec: () => null };
-    $e = ((r9 = "") => {
-      try {
-        return !!new RegExp("(?<=1)(?<!1)" + r9);
-      } catch {
-        return false;
-      }
-    })();
-    f35 = { codeRemoveIndent: /^(?: {1,4}| {0,3}\t)/gm, outputLinkReplace: /\\([\[\]])/g, indentCodeCompensation: /^(\s+)(?:```)/, beginningSpace: /^\s+/, endingHash: /#$/, startingSpaceChar: /^ /, endingSpaceChar: / $/, nonSpaceChar: /[^ ]/, newLineCharGlobal: /\n/g, tabCharGlobal: /\t/g, multipleSpaceGlobal: /\s+/g, blankLine: /^[ \t]*$/, doubleBlankLine: /\n[ \t]*\n[ \t]*$/, blockquoteStart: /^ {0,3}>/, blockquoteSetextReplace: /\n {0,3}((?:=+|-+) *)(?=\n|$)/g, blockquoteSetextReplace2: /^ {0,3}>[ \t]?/gm, listReplaceNesting: /^ {1,4}(?=( {4})*[^ ])/g, listIsTask: /^\[[ xX]\] +\S/, listReplaceTask: /^\[[ xX]\] +/, listTaskCheckbox: /\[[ xX]\]/, anyLine: /\n.*\n/, hrefBrackets: /^<(.*)>$/, tableDelimiter: /[:|]/, tableAlignChars: /^\||\| *$/g, tableRowBlankLine: /\n[ \t]*$/, tableAlignRight: /^ *-+: *$/, tableAlignCenter: /^ *:-+: *$/, tableAlignLeft: /^ *:-+ *$/, startATag: /^<a /i, endATag: /^<\/a>/i, startPreScriptTag: /^<(pre|code|kbd|script)(\s|>)/i, endPreScriptTag: /^<\/(pre|code|kbd|script)(\s|>)/i, startAngleBracket: /^</, endAngleBracket: />$/, pedanticHrefTitle: /^([^'"]*[^\s])\s+(['"])(.*)\2/, unicodeAlphaNumeric: /[\p{L}\p{N}]/u, escapeTest: /[&<>"']/, escapeReplace: /[&<>"']/g, escapeTestNoEncode: /[<>"']|&(?!(#\d{1,7}|#[Xx][a-fA-F0-9]{1,6}|\w+);)/, escapeReplaceNoEncode: /[<>"']|&(?!(#\d{1,7}|#[Xx][a-fA-F0-9]{1,6}|\w+);)/g, caret: /(^|[^\[])\^/g, percentDecode: /%25/g, findPipe: /\|/g, splitPipe: / \|/, slashPipe: /\\\|/g, carriageReturn: /\r\n|\r/g, spaceLine: /^ +$/gm, notSpaceStart: /^\S*/, endingNewline: /\n$/, listItemRegex: (r9) => new RegExp(`^( {0,3}${r9})((?:[	 ][^\\n]*)?(?:\\n|$))`), nextBulletRegex: z4((r9) => new RegExp(`^ {0,${r9}}(?:[*+-]|\\d{1,9}[.)])((?:[ 	][^\\n]*)?(?:\\n|$))`)), hrRegex: z4((r9) => new RegExp(`^ {0,${r9}}((?:- *){3,}|(?:_ *){3,}|(?:\\* *){3,})(?:\\n+|$)`)), fencesBeginRegex: z4((r9) => new RegExp(`^ {0,${r9}}(?:\`\`\`|~~~)`)), headingBeginRegex: z4((r9) => new RegExp(`^ {0,${r9}}#`)), htmlBeginRegex: z4((r9) => new RegExp(`^ {0,${r9}}<(?:[a-z].*>|!--)`, "i")), blockquoteBeginRegex: z4((r9) => new RegExp(`^ {0,${r9}}>`)) };
-    Se = /^(?:[ \t]*(?:\n|$))+/;
-    ye = /^((?: {4}| {0,3}\t)[^\n]+(?:\n(?:[ \t]*(?:\n|$))*)?)+/;
-    Re = /^ {0,3}(`{3,}(?=[^`\n]*(?:\n|$))|~{3,})([^\n]*)(?:\n|$)(?:|([\s\S]*?)(?:\n|$))(?: {0,3}\1[~`]* *(?=\n|$)|$)/;
-    I16 = /^ {0,3}((?:-[\t ]*){3,}|(?:_[ \t]*){3,}|(?:\*[ \t]*){3,})(?:\n+|$)/;
-    Te = /^ {0,3}(#{1,6})(?=\s|$)(.*)(?:\n+|$)/;
-    H3 = / {0,3}(?:[*+-]|\d{1,9}[.)])/;
-    te = /^(?!bull |blockCode|fences|blockquote|heading|html|table)((?:.|\n(?!\s*?\n|bull |blockCode|fences|blockquote|heading|html|table))+?)\n {0,3}(=+|-+) *(?:\n+|$)/;
-    re = u20(te).replace(/bull/g, H3).replace(/blockCode/g, /(?: {4}| {0,3}\t)/).replace(/fences/g, / {0,3}(?:`{3,}|~{3,})/).replace(/blockquote/g, / {0,3}>/).replace(/heading/g, / {0,3}#{1,6}(?:\s|$)/).replace(/html/g, / {0,3}<[^\n>]+>\n/).replace(/\|table/g, "").getRegex();
-    _e = u20(te).replace(/bull/g, H3).replace(/blockCode/g, /(?: {4}| {0,3}\t)/).replace(/fences/g, / {0,3}(?:`{3,}|~{3,})/).replace(/blockquote/g, / {0,3}>/).replace(/heading/g, / {0,3}#{1,6}(?:\s|$)/).replace(/html/g, / {0,3}<[^\n>]+>\n/).replace(/table/g, / {0,3}\|?(?:[:\- ]*\|)+[\:\- ]*\n/).getRegex();
-    N7 = /^([^\n]+(?:\n(?!hr|heading|lheading|blockquote|fences|list|html|table|[ \t]+\n)[^\n]+)*)/;
-    ze = /^[^\n]+/;
-    G6 = /(?!\s*\])(?:\\[\s\S]|[^\[\]\\])+/;
-    Ae = u20(/^ {0,3}\[(label)\]: *(?:\n[ \t]*)?([^<\s][^\s]*|<.*?>)(?:(?: +(?:\n[ \t]*)?| *\n[ \t]*)(title))? *(?:\n+|$)/).replace("label", G6).replace("title", /(?:"(?:\\"?|[^"\\])*"|'[^'\n]*(?:\n[^'\n]+)*\n?'|\([^()]*\))/).getRegex();
-    Pe = u20(/^(bull)([ \t][^\n]*?)?(?:\n|$)/).replace(/bull/g, H3).getRegex();
-    Z = "address|article|aside|base|basefont|blockquote|body|caption|center|col|colgroup|dd|details|dialog|dir|div|dl|dt|fieldset|figcaption|figure|footer|form|frame|frameset|h[1-6]|head|header|hr|html|iframe|legend|li|link|main|menu|menuitem|meta|nav|noframes|ol|optgroup|option|p|param|search|section|summary|table|tbody|td|tfoot|th|thead|title|tr|track|ul";
-    X = /<!--(?:-?>|[\s\S]*?(?:-->|$))/;
-    Le = u20("^ {0,3}(?:<(script|pre|style|textarea)[\\s>][\\s\\S]*?(?:</\\1>[^\\n]*\\n*|$)|comment[^\\n]*(\\n+|$)|<\\?[\\s\\S]*?(?:\\?>[^\\n]*\\n*|$)|<![A-Z][\\s\\S]*?(?:>[^\\n]*\\n*|$)|<!\\[CDATA\\[[\\s\\S]*?(?:\\]\\]>[^\\n]*\\n*|$)|</?(tag)(?: +|\\n|/?>)[\\s\\S]*?(?:(?:\\n[ 	]*)+\\n|$)|<(?!script|pre|style|textarea)([a-z][\\w-]*)(?:attribute)*? */?>(?=[ \\t]*(?:\\n|$))[\\s\\S]*?(?:(?:\\n[ 	]*)+\\n|$)|</(?!script|pre|style|textarea)[a-z][\\w-]*\\s*>(?=[ \\t]*(?:\\n|$))[\\s\\S]*?(?:(?:\\n[ 	]*)+\\n|$))", "i").replace("comment", X).replace("tag", Z).replace("attribute", / +[a-zA-Z:_][\w.:-]*(?: *= *"[^"\n]*"| *= *'[^'\n]*'| *= *[^\s"'=<>`]+)?/).getRegex();
-    ne = (r9) => u20(N7).replace("hr", I16).replace("heading", " {0,3}#{1,6}(?:\\s|$)").replace("|lheading", "").replace("|table", "").replace("blockquote", " {0,3}>").replace("fences", " {0,3}(?:`{3,}(?=[^`\\n]*(?:\\n|$))|~~~)[^\\n]*(?:\\n|$)").replace("list", r9).replace("html", "</?(?:tag)(?: +|\\n|/?>)|<(?:script|pre|style|textarea|!--)").replace("tag", Z).getRegex();
-    Ee = ne(/ {0,3}(?:[*+-]|1[.)])[ \t]+[^ \t\n]/);
-    Ie = ne(/ {0,3}(?:[*+-]|\d{1,9}[.)])(?:[ \t]|\n|$)/);
-    Be = u20(/^( {0,3}> ?(paragraph|[^\n]*)(?:\n|$))+/).replace("paragraph", Ie).getRegex();
-    U10 = { blockquote: Be, code: ye, def: Ae, fences: Re, heading: Te, hr: I16, html: Le, lheading: re, list: Pe, newline: Se, paragraph: Ee, table: T7, text: ze };
-    se = u20("^ *([^\\n ].*)\\n {0,3}((?:\\| *)?:?-+:? *(?:\\| *:?-+:? *)*(?:\\| *)?)(?:\\n((?:(?! *\\n|hr|heading|blockquote|code|fences|list|html).*(?:\\n|$))*)\\n*|$)").replace("hr", I16).replace("heading", " {0,3}#{1,6}(?:\\s|$)").replace("blockquote", " {0,3}>").replace("code", "(?: {4}| {0,3}	)[^\\n]").replace("fences", " {0,3}(?:`{3,}(?=[^`\\n]*(?:\\n|$))|~~~)[^\\n]*(?:\\n|$)").replace("list", " {0,3}(?:[*+-]|1[.)])[ \\t]").replace("html", "</?(?:tag)(?: +|\\n|/?>)|<(?:script|pre|style|textarea|!--)").replace("tag", Z).getRegex();
-    Ce = { ...U10, lheading: _e, table: se, paragraph: u20(N7).replace("hr", I16).replace("heading", " {0,3}#{1,6}(?:\\s|$)").replace("|lheading", "").replace("table", se).replace("blockquote", " {0,3}>").replace("fences", " {0,3}(?:`{3,}(?=[^`\\n]*(?:\\n|$))|~~~)[^\\n]*(?:\\n|$)").replace("list", " {0,3}(?:[*+-]|1[.)])[ \\t]+[^ \\t\\n]").replace("html", "</?(?:tag)(?: +|\\n|/?>)|<(?:script|pre|style|textarea|!--)").replace("tag", Z).getRegex() };
-    qe = { ...U10, html: u20(`^ *(?:comment *(?:\\n|\\s*$)|<(tag)[\\s\\S]+?</\\1> *(?:\\n{2,}|\\s*$)|<tag(?:"[^"]*"|'[^']*'|\\s[^'"/>\\s]*)*?/?> *(?:\\n{2,}|\\s*$))`).replace("comment", X).replace(/tag/g, "(?!(?:a|em|strong|small|s|cite|q|dfn|abbr|data|time|code|var|samp|kbd|sub|sup|i|b|u|mark|ruby|rt|rp|bdi|bdo|span|br|wbr|ins|del|img)\\b)\\w+(?!:|[^\\w\\s@]*@)\\b").getRegex(), def: /^ *\[([^\]]+)\]: *<?([^\s>]+)>?(?: +(["(][^\n]+[")]))? *(?:\n+|$)/, heading: /^(#{1,6})(.*)(?:\n+|$)/, fences: T7, lheading: /^(.+?)\n {0,3}(=+|-+) *(?:\n+|$)/, paragraph: u20(N7).replace("hr", I16).replace("heading", ` *#{1,6} *[^
-]`).replace("lheading", re).replace("|table", "").replace("blockquote", " {0,3}>").replace("|fences", "").replace("|list", "").replace("|html", "").replace("|tag", "").getRegex() };
-    ve = /^\\([!"#$%&'()*+,\-./:;<=>?@\[\]\\^_`{|}~])/;
-    De = /^(`+)([^`]|[^`][\s\S]*?[^`])\1(?!`)/;
-    ie = /^( {2,}|\\)\n(?!\s*$)/;
-    Ze = /^(`+|[^`])(?:(?= {2,}\n)|[\s\S]*?(?:(?=[\\<!\[`*_]|\b_|$)|[^ ](?= {2,}\n)))/;
-    S9 = /[\p{P}\p{S}]/u;
-    A16 = /[\s\p{P}\p{S}]/u;
-    B7 = /[^\s\p{P}\p{S}]/u;
-    Oe = u20(/^((?![*_])punctSpace)/, "u").replace(/punctSpace/g, A16).getRegex();
-    Qe = /[\p{Pi}\p{Ps}"']/u;
-    le = /(?!~)[\p{P}\p{S}]/u;
-    Me = /(?!~)[\s\p{P}\p{S}]/u;
-    je = /(?:[^\s\p{P}\p{S}]|~)/u;
-    He = u20(/link|precode-code|html/, "g").replace("link", /\[(?:[^\[\]`]|(?<a>`+)[^`]+\k<a>(?!`))*?\]\((?:\\[\s\S]|[^\\\(\)]|\((?:\\[\s\S]|[^\\\(\)])*\))*\)/).replace("precode-", $e ? "(?<!`)()" : "(^^|[^`])").replace("code", /(?<b>`+)[^`]+\k<b>(?!`)/).replace("html", /<(?! )[^<>]*?>/).getRegex();
-    ae = /^(?:\*+(?:((?!\*)punct)|([^\s*]))?)|^_+(?:((?!_)punct)|([^\s_]))?/;
-    Ne = u20(ae, "u").replace(/punct/g, S9).getRegex();
-    Ge = u20(ae, "u").replace(/punct/g, le).getRegex();
-    Xe = /^(?:\*+(?:((?!\*)(?!openQuote)punct)|([^\s*]))?)|^_+(?:((?!_)(?!openQuote)punct)|([^\s_]))?/;
-    Ue = u20(Xe, "u").replace(/openQuote/g, Qe).replace(/punct/g, S9).getRegex();
-    oe = "^[^_*]*?__[^_*]*?\\*[^_*]*?(?=__)|[^*]+(?=[^*])|(?!\\*)punct(\\*+)(?=[\\s]|$)|notPunctSpace(\\*+)(?!\\*)(?=punctSpace|$)|(?!\\*)punctSpace(\\*+)(?=notPunctSpace)|[\\s](\\*+)(?!\\*)(?=punct)|(?!\\*)punct(\\*+)(?!\\*)(?=punct)|notPunctSpace(\\*+)(?=notPunctSpace)";
-    We = u20(oe, "gu").replace(/notPunctSpace/g, B7).replace(/punctSpace/g, A16).replace(/punct/g, S9).getRegex();
-    Fe = u20(oe, "gu").replace(/notPunctSpace/g, je).replace(/punctSpace/g, Me).replace(/punct/g, le).getRegex();
-    Je = "^[^_*]*?__[^_*]*?\\*[^_*]*?(?=__)|[^*]+(?=[^*])|(?!\\*)punct(\\*+)(?=[\\s]|$)|notPunctSpace(\\*+)(?!\\*)(?=punctSpace|$)|(?!\\*)[\\s](\\*+)(?=notPunctSpace)|[\\s](\\*+)(?!\\*)(?=punct)|(?!\\*)punct(\\*+)(?!\\*)(?=punct)|(?:(?!\\*)punct|notPunctSpace)(\\*+)(?!\\*)(?=notPunctSpace)";
-    Ke = u20(Je, "gu").replace(/notPunctSpace/g, B7).replace(/punctSpace/g, A16).replace(/punct/g, S9).getRegex();
-    Ve = u20("^[^_*]*?\\*\\*[^_*]*?_[^_*]*?(?=\\*\\*)|[^_]+(?=[^_])|(?!_)punct(_+)(?=[\\s]|$)|notPunctSpace(_+)(?!_)(?=punctSpace|$)|(?!_)punctSpace(_+)(?=notPunctSpace)|[\\s](_+)(?!_)(?=punct)|(?!_)punct(_+)(?!_)(?=punct)", "gu").replace(/notPunctSpace/g, B7).replace(/punctSpace/g, A16).replace(/punct/g, S9).getRegex();
-    Ye = "^[^_*]*?\\*\\*[^_*]*?_[^_*]*?(?=\\*\\*)|[^_]+(?=[^_])|(?!_)punct(_+)(?=[\\s]|$)|notPunctSpace(_+)(?!_)(?=punctSpace|$)|(?!_)[\\s](_+)(?=notPunctSpace)|[\\s](_+)(?!_)(?=punct)|(?!_)punct(_+)(?!_)(?=punct)|(?:(?!_)punct|notPunctSpace)(_+)(?!_)(?=notPunctSpace)";
-    et = u20(Ye, "gu").replace(/notPunctSpace/g, B7).replace(/punctSpace/g, A16).replace(/punct/g, S9).getRegex();
-    tt = u20(/^~~?(?:((?!~)punct)|[^\s~])/, "u").replace(/punct/g, S9).getRegex();
-    rt = "^[^~]+(?=[^~])|(?!~)punct(~~?)(?=[\\s]|$)|notPunctSpace(~~?)(?!~)(?=punctSpace|$)|(?!~)punctSpace(~~?)(?=notPunctSpace)|[\\s](~~?)(?!~)(?=punct)|(?!~)punct(~~?)(?!~)(?=punct)|notPunctSpace(~~?)(?=notPunctSpace)";
-    nt = u20(rt, "gu").replace(/notPunctSpace/g, B7).replace(/punctSpace/g, A16).replace(/punct/g, S9).getRegex();
-    st = u20(/\\(punct)/, "gu").replace(/punct/g, S9).getRegex();
-    it = u20(/^<(scheme:[^\s\x00-\x1f<>]*|email)>/).replace("scheme", /[a-zA-Z][a-zA-Z0-9+.-]{1,31}/).replace("email", /[a-zA-Z0-9.!#$%&'*+/=?^_`{|}~-]+(@)[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)+(?![-_])/).getRegex();
-    lt = u20(X).replace("(?:-->|$)", "-->").getRegex();
-    at = u20("^comment|^</[a-zA-Z][\\w:-]*\\s*>|^<[a-zA-Z][\\w-]*(?:attribute)*?\\s*/?>|^<\\?[\\s\\S]*?\\?>|^<![a-zA-Z]+\\s[\\s\\S]*?>|^<!\\[CDATA\\[[\\s\\S]*?\\]\\]>").replace("comment", lt).replace("attribute", /\s+[a-zA-Z:_][\w.:-]*(?:\s*=\s*"[^"]*"|\s*=\s*'[^']*'|\s*=\s*[^\s"'=<>`]+)?/).getRegex();
-    O7 = /(?:\[(?:\\[\s\S]|[^\[\]\\])*\]|\\[\s\S]|`+(?!`)[^`]*?`+(?!`)|``+(?=\])|[^\[\]\\`])*?/;
-    ot = u20(/^!?\[(label)\]\(\s*(href)(?:(?:[ \t]+(?:\n[ \t]*)?|\n[ \t]*)(title))?\s*\)/).replace("label", O7).replace("href", /<(?:\\.|[^\n<>\\])+>|[^ \t\n\x00-\x1f]+|(?=\))/).replace("title", /"(?:\\"?|[^"\\])*"|'(?:\\'?|[^'\\])*'|\((?:\\\)?|[^)\\])*\)/).getRegex();
-    ce = u20(/^!?\[(label)\]\[(ref)\]/).replace("label", O7).replace("ref", G6).getRegex();
-    he = u20(/^!?\[(ref)\](?:\[\])?/).replace("ref", G6).getRegex();
-    ct = u20("reflink|nolink(?!\\()", "g").replace("reflink", ce).replace("nolink", he).getRegex();
-    pe = /[hH][tT][tT][pP][sS]?|[fF][tT][pP]/;
-    W3 = { _backpedal: T7, anyPunctuation: st, autolink: it, blockSkip: He, br: ie, code: De, del: T7, delLDelim: T7, delRDelim: T7, emStrongLDelim: Ne, emStrongRDelimAst: We, emStrongRDelimUnd: Ve, escape: ve, link: ot, nolink: he, punctuation: Oe, reflink: ce, reflinkSearch: ct, tag: at, text: Ze, url: T7 };
-    ht = { ...W3, emStrongLDelim: Ue, emStrongRDelimAst: Ke, emStrongRDelimUnd: et, link: u20(/^!?\[(label)\]\((.*?)\)/).replace("label", O7).getRegex(), reflink: u20(/^!?\[(label)\]\s*\[([^\]]*)\]/).replace("label", O7).getRegex() };
-    F7 = { ...W3, emStrongRDelimAst: Fe, emStrongLDelim: Ge, delLDelim: tt, delRDelim: nt, url: u20(/^((?:protocol):\/\/|www\.)(?:[a-zA-Z0-9\-]+\.?)+[^\s<]*|^email/).replace("protocol", pe).replace("email", /[A-Za-z0-9._+-]+(@)[a-zA-Z0-9-_]+(?:\.[a-zA-Z0-9-_]*[a-zA-Z0-9])+(?![-_])/).getRegex(), _backpedal: /(?:[^?!.,:;*_'"~()&]+|\([^)]*\)|&(?![a-zA-Z0-9]+;$)|[?!.,:;*_'"~)]+(?!$))+/, del: /^(~~?)(?=[^\s~])((?:\\[\s\S]|[^\\])*?(?:\\[\s\S]|[^\s~\\]))\1(?=[^~]|$)/, text: u20(/^(`+|~+|[^`~])(?:(?=[`~])|(?= {2,}\n)|(?=[a-zA-Z0-9.!#$%&'*+\/=?_`{\|}~-]+@)|[\s\S]*?(?:(?=[\\<!\[`*~_]|\b_|protocol:\/\/|www\.|$)|[^ ](?= {2,}\n)|[^a-zA-Z0-9.!#$%&'*+\/=?_`{\|}~-](?=[a-zA-Z0-9.!#$%&'*+\/=?_`{\|}~-]+@)))/).replace("protocol", pe).getRegex() };
-    pt = { ...F7, br: u20(ie).replace("{2,}", "*").getRegex(), text: u20(F7.text).replace("\\b_", "\\b_| {2,}\\n").replace(/\{2,\}/g, "*").getRegex() };
-    Q = { normal: U10, gfm: Ce, pedantic: qe };
-    C14 = { normal: W3, gfm: F7, breaks: pt, pedantic: ht };
-    ut = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
-    ue = (r9) => ut[r9];
-    q8 = class {
-      options;
-      rules;
-      lexer;
-      constructor(r9) {
-        this.options = r9 || y12;
-      }
-      space(r9) {
-        let e19 = this.rules.block.newline.exec(r9);
-        if (e19 && e19[0].length > 0) return { type: "space", raw: e19[0] };
-      }
-      code(r9) {
-        let e19 = this.rules.block.code.exec(r9);
-        if (e19) {
-          let t14 = this.options.pedantic ? e19[0] : de(e19[0]), s29 = t14.replace(this.rules.other.codeRemoveIndent, "");
-          return { type: "code", raw: t14, codeBlockStyle: "indented", text: s29 };
-        }
-      }
-      fences(r9) {
-        let e19 = this.rules.block.fences.exec(r9);
-        if (e19) {
-          let t14 = e19[0], s29 = dt(t14, e19[3] || "", this.rules);
-          return { type: "code", raw: t14, lang: e19[2] ? e19[2].trim().replace(this.rules.inline.anyPunctuation, "$1") : e19[2], text: s29 };
-        }
-      }
-      heading(r9) {
-        let e19 = this.rules.block.heading.exec(r9);
-        if (e19) {
-          let t14 = e19[2].trim();
-          if (this.rules.other.endingHash.test(t14)) {
-            let s29 = R9(t14, "#");
-            (this.options.pedantic || !s29 || this.rules.other.endingSpaceChar.test(s29)) && (t14 = s29.trim());
-          }
-          return { type: "heading", raw: R9(e19[0], `
-`), depth: e19[1].length, text: t14, tokens: this.lexer.inline(t14) };
-        }
-      }
-      hr(r9) {
-        let e19 = this.rules.block.hr.exec(r9);
-        if (e19) return { type: "hr", raw: R9(e19[0], `
-`) };
-      }
-      blockquote(r9) {
-        let e19 = this.rules.block.blockquote.exec(r9);
-        if (e19) {
-          let t14 = R9(e19[0], `
-`).split(`
-`), s29 = "", n8 = "", i25 = [];
-          for (; t14.length > 0; ) {
-            let a27 = false, l28 = [], c20;
-            for (c20 = 0; c20 < t14.length; c20++) if (this.rules.other.blockquoteStart.test(t14[c20])) l28.push(t14[c20]), a27 = true;
-            else if (!a27) l28.push(t14[c20]);
-            else break;
-            t14 = t14.slice(c20);
-            let o19 = l28.join(`
-`), p27 = o19.replace(this.rules.other.blockquoteSetextReplace, `
-    $1`).replace(this.rules.other.blockquoteSetextReplace2, "");
-            s29 = s29 ? `${s29}
-${o19}` : o19, n8 = n8 ? `${n8}
-${p27}` : p27;
-            let h12 = this.lexer.state.top;
-            if (this.lexer.state.top = true, this.lexer.blockTokens(p27, i25, true), this.lexer.state.top = h12, t14.length === 0) break;
-            let g17 = i25.at(-1);
-            if (g17?.type === "code") break;
-            if (g17?.type === "blockquote") {
-              let x17 = g17, d17 = t14.join(`
-`), m16 = x17.raw + `
-` + d17.replace(this.rules.other.blockquoteSetextReplace2, ""), L10 = this.blockquote(m16);
-              i25[i25.length - 1] = L10, s29 = `${s29}
-${d17}`, n8 = n8.substring(0, n8.length - x17.text.length) + L10.text;
-              break;
-            } else if (g17?.type === "list") {
-              let x17 = g17, d17 = x17.raw + `
-` + t14.join(`
-`), m16 = this.list(d17);
-              i25[i25.length - 1] = m16, s29 = s29.substring(0, s29.length - g17.raw.length) + m16.raw, n8 = n8.substring(0, n8.length - x17.raw.length) + m16.raw, t14 = d17.substring(i25.at(-1).raw.length).split(`
-`);
-              continue;
-            }
-          }
-          return { type: "blockquote", raw: s29, tokens: i25, text: n8 };
-        }
-      }
-      list(r9) {
-        let e19 = this.rules.block.list.exec(r9);
-        if (e19) {
-          let t14 = e19[1].trim(), s29 = t14.length > 1, n8 = { type: "list", raw: "", ordered: s29, start: s29 ? +t14.slice(0, -1) : "", loose: false, items: [] };
-          t14 = s29 ? `\\d{1,9}\\${t14.slice(-1)}` : `\\${t14}`, this.options.pedantic && (t14 = s29 ? t14 : "[*+-]");
-          let i25 = this.rules.other.listItemRegex(t14), a27 = false;
-          for (; r9; ) {
-            let c20 = false, o19 = "", p27 = "";
-            if (!(e19 = i25.exec(r9)) || this.rules.block.hr.test(r9)) break;
-            o19 = e19[0], r9 = r9.substring(o19.length);
-            let h12 = kt(e19[2].split(`
-`, 1)[0], e19[1].length), g17 = r9.split(`
-`, 1)[0], x17 = !h12.trim(), d17 = 0;
-            if (this.options.pedantic ? (d17 = 2, p27 = h12.trimStart()) : x17 ? d17 = e19[1].length + 1 : (d17 = h12.search(this.rules.other.nonSpaceChar), d17 = d17 > 4 ? 1 : d17, p27 = h12.slice(d17), d17 += e19[1].length), x17 && this.rules.other.blankLine.test(g17) && (o19 += g17 + `
-`, r9 = r9.substring(g17.length + 1), c20 = true), !c20) {
-              let m16 = this.rules.other.nextBulletRegex(d17), L10 = this.rules.other.hrRegex(d17), V2 = this.rules.other.fencesBeginRegex(d17), Y = this.rules.other.headingBeginRegex(d17), we = this.rules.other.htmlBeginRegex(d17), me = this.rules.other.blockquoteBeginRegex(d17);
-              for (; r9; ) {
-                let j6 = r9.split(`
-`, 1)[0], E11;
-                if (g17 = j6, this.options.pedantic ? (g17 = g17.replace(this.rules.other.listReplaceNesting, "  "), E11 = g17) : E11 = g17.replace(this.rules.other.tabCharGlobal, "    "), V2.test(g17) || Y.test(g17) || we.test(g17) || me.test(g17) || m16.test(g17) || L10.test(g17)) break;
-                if (E11.search(this.rules.other.nonSpaceChar) >= d17 || !g17.trim()) p27 += `
-` + E11.slice(d17);
-                else {
-                  if (x17 || h12.replace(this.rules.other.tabCharGlobal, "    ").search(this.rules.other.nonSpaceChar) >= 4 || V2.test(h12) || Y.test(h12) || L10.test(h12)) break;
-                  p27 += `
-` + g17;
-                }
-                x17 = !g17.trim(), o19 += j6 + `
-`, r9 = r9.substring(j6.length + 1), h12 = E11.slice(d17);
-              }
-            }
-            n8.loose || (a27 ? n8.loose = true : this.rules.other.doubleBlankLine.test(o19) && (a27 = true)), n8.items.push({ type: "list_item", raw: o19, task: !!this.options.gfm && this.rules.other.listIsTask.test(p27), loose: false, text: p27, tokens: [] }), n8.raw += o19;
-          }
-          let l28 = n8.items.at(-1);
-          if (l28) l28.raw = l28.raw.trimEnd(), l28.text = l28.text.trimEnd();
-          else return;
-          n8.raw = n8.raw.trimEnd();
-          for (let c20 of n8.items) if (this.lexer.state.top = false, c20.tokens = this.lexer.blockTokens(c20.text, []), !n8.loose) {
-            let o19 = c20.tokens.filter((h12) => h12.type === "space"), p27 = o19.length > 0 && o19.some((h12) => this.rules.other.anyLine.test(h12.raw));
-            n8.loose = p27;
-          }
-          for (let c20 of n8.items) {
-            let o19 = c20.tokens[0];
-            if (c20.task && (o19?.type === "text" || o19?.type === "paragraph")) {
-              c20.text = c20.text.replace(this.rules.other.listReplaceTask, ""), o19.raw = o19.raw.replace(this.rules.other.listReplaceTask, ""), o19.text = o19.text.replace(this.rules.other.listReplaceTask, "");
-              for (let h12 = this.lexer.inlineQueue.length - 1; h12 >= 0; h12--) if (this.rules.other.listIsTask.test(this.lexer.inlineQueue[h12].src)) {
-                this.lexer.inlineQueue[h12].src = this.lexer.inlineQueue[h12].src.replace(this.rules.other.listReplaceTask, "");
-                break;
-              }
-              let p27 = this.rules.other.listTaskCheckbox.exec(c20.raw);
-              if (p27) {
-                let h12 = { type: "checkbox", raw: p27[0] + " ", checked: p27[0] !== "[ ]" };
-                c20.checked = h12.checked, n8.loose ? c20.tokens[0] && ["paragraph", "text"].includes(c20.tokens[0].type) && "tokens" in c20.tokens[0] && c20.tokens[0].tokens ? (c20.tokens[0].raw = h12.raw + c20.tokens[0].raw, c20.tokens[0].text = h12.raw + c20.tokens[0].text, c20.tokens[0].tokens.unshift(h12)) : c20.tokens.unshift({ type: "paragraph", raw: h12.raw, text: h12.raw, tokens: [h12] }) : c20.tokens.unshift(h12);
-              }
-            } else c20.task && (c20.task = false);
-          }
-          if (n8.loose) for (let c20 of n8.items) {
-            c20.loose = true;
-            for (let o19 of c20.tokens) o19.type === "text" && (o19.type = "paragraph");
-          }
-          return n8;
-        }
-      }
-      html(r9) {
-        let e19 = this.rules.block.html.exec(r9);
-        if (e19) {
-          let t14 = de(e19[0]);
-          return { type: "html", block: true, raw: t14, pre: e19[1] === "pre" || e19[1] === "script" || e19[1] === "style", text: t14 };
-        }
-      }
-      def(r9) {
-        let e19 = this.rules.block.def.exec(r9);
-        if (e19) {
-          let t14 = e19[1].toLowerCase().replace(this.rules.other.multipleSpaceGlobal, " "), s29 = e19[2] ? e19[2].replace(this.rules.other.hrefBrackets, "$1").replace(this.rules.inline.anyPunctuation, "$1") : "", n8 = e19[3] ? e19[3].substring(1, e19[3].length - 1).replace(this.rules.inline.anyPunctuation, "$1") : e19[3];
-          return { type: "def", tag: t14, raw: R9(e19[0], `
-`), href: s29, title: n8 };
-        }
-      }
-      table(r9) {
-        let e19 = this.rules.block.table.exec(r9);
-        if (!e19 || !this.rules.other.tableDelimiter.test(e19[2])) return;
-        let t14 = ke(e19[1]), s29 = e19[2].replace(this.rules.other.tableAlignChars, "").split("|"), n8 = e19[3]?.trim() ? e19[3].replace(this.rules.other.tableRowBlankLine, "").split(`
-`) : [], i25 = { type: "table", raw: R9(e19[0], `
-`), header: [], align: [], rows: [] };
-        if (t14.length === s29.length) {
-          for (let a27 of s29) this.rules.other.tableAlignRight.test(a27) ? i25.align.push("right") : this.rules.other.tableAlignCenter.test(a27) ? i25.align.push("center") : this.rules.other.tableAlignLeft.test(a27) ? i25.align.push("left") : i25.align.push(null);
-          for (let a27 = 0; a27 < t14.length; a27++) i25.header.push({ text: t14[a27], tokens: this.lexer.inline(t14[a27]), header: true, align: i25.align[a27] });
-          for (let a27 of n8) i25.rows.push(ke(a27, i25.header.length).map((l28, c20) => ({ text: l28, tokens: this.lexer.inline(l28), header: false, align: i25.align[c20] })));
-          return i25;
-        }
-      }
-      lheading(r9) {
-        let e19 = this.rules.block.lheading.exec(r9);
-        if (e19) {
-          let t14 = e19[1].trim();
-          return { type: "heading", raw: R9(e19[0], `
-`), depth: e19[2].charAt(0) === "=" ? 1 : 2, text: t14, tokens: this.lexer.inline(t14) };
-        }
-      }
-      paragraph(r9) {
-        let e19 = this.rules.block.paragraph.exec(r9);
-        if (e19) {
-          let t14 = e19[1].charAt(e19[1].length - 1) === `
-` ? e19[1].slice(0, -1) : e19[1];
-          return { type: "paragraph", raw: e19[0], text: t14, tokens: this.lexer.inline(t14) };
-        }
-      }
-      text(r9) {
-        let e19 = this.rules.block.text.exec(r9);
-        if (e19) return { type: "text", raw: e19[0], text: e19[0], tokens: this.lexer.inline(e19[0]) };
-      }
-      escape(r9) {
-        let e19 = this.rules.inline.escape.exec(r9);
-        if (e19) return { type: "escape", raw: e19[0], text: e19[1] };
-      }
-      tag(r9) {
-        let e19 = this.rules.inline.tag.exec(r9);
-        if (e19) return !this.lexer.state.inLink && this.rules.other.startATag.test(e19[0]) ? this.lexer.state.inLink = true : this.lexer.state.inLink && this.rules.other.endATag.test(e19[0]) && (this.lexer.state.inLink = false), !this.lexer.state.inRawBlock && this.rules.other.startPreScriptTag.test(e19[0]) ? this.lexer.state.inRawBlock = true : this.lexer.state.inRawBlock && this.rules.other.endPreScriptTag.test(e19[0]) && (this.lexer.state.inRawBlock = false), { type: "html", raw: e19[0], inLink: this.lexer.state.inLink, inRawBlock: this.lexer.state.inRawBlock, block: false, text: e19[0] };
-      }
-      link(r9) {
-        let e19 = this.rules.inline.link.exec(r9);
-        if (e19) {
-          let t14 = e19[2].trim();
-          if (!this.options.pedantic && this.rules.other.startAngleBracket.test(t14)) {
-            if (!this.rules.other.endAngleBracket.test(t14)) return;
-            let i25 = R9(t14.slice(0, -1), "\\");
-            if ((t14.length - i25.length) % 2 === 0) return;
-          } else {
-            let i25 = gt(e19[2], "()");
-            if (i25 === -2) return;
-            if (i25 > -1) {
-              let a27 = (e19[0].indexOf("!") === 0 ? 5 : 4) + e19[1].length + i25;
-              e19[2] = e19[2].substring(0, i25), e19[0] = e19[0].substring(0, a27).trim(), e19[3] = "";
-            }
-          }
-          let s29 = e19[2], n8 = "";
-          if (this.options.pedantic) {
-            let i25 = this.rules.other.pedanticHrefTitle.exec(s29);
-            i25 && (s29 = i25[1], n8 = i25[3]);
-          } else n8 = e19[3] ? e19[3].slice(1, -1) : "";
-          return s29 = s29.trim(), this.rules.other.startAngleBracket.test(s29) && (this.options.pedantic && !this.rules.other.endAngleBracket.test(t14) ? s29 = s29.slice(1) : s29 = s29.slice(1, -1)), fe(e19, { href: s29 && s29.replace(this.rules.inline.anyPunctuation, "$1"), title: n8 && n8.replace(this.rules.inline.anyPunctuation, "$1") }, e19[0], this.lexer, this.rules);
-        }
-      }
-      reflink(r9, e19) {
-        let t14;
-        if ((t14 = this.rules.inline.reflink.exec(r9)) || (t14 = this.rules.inline.nolink.exec(r9))) {
-          let s29 = (t14[2] || t14[1]).replace(this.rules.other.multipleSpaceGlobal, " "), n8 = e19[s29.toLowerCase()];
-          if (!n8) {
-            let i25 = t14[0].charAt(0);
-            return { type: "text", raw: i25, text: i25 };
-          }
-          return fe(t14, n8, t14[0], this.lexer, this.rules);
-        }
-      }
-      emStrong(r9, e19, t14 = "") {
-        let s29 = this.rules.inline.emStrongLDelim.exec(r9);
-        if (!(!s29 || !s29[1] && !s29[2] && !s29[3] && !s29[4] || s29[4] && t14.match(this.rules.other.unicodeAlphaNumeric)) && (!(s29[1] || s29[3]) || !t14 || this.rules.inline.punctuation.exec(t14))) {
-          let n8 = [...s29[0]].length - 1, i25, a27, l28 = n8, c20 = 0, o19 = s29[0][0], p27 = t14 === o19, h12 = o19 === "*" ? this.rules.inline.emStrongRDelimAst : this.rules.inline.emStrongRDelimUnd;
-          for (h12.lastIndex = 0, e19 = e19.slice(-1 * r9.length + n8); (s29 = h12.exec(e19)) !== null; ) {
-            if (i25 = s29[1] || s29[2] || s29[3] || s29[4] || s29[5] || s29[6], !i25) continue;
-            if (a27 = [...i25].length, s29[3] || s29[4]) {
-              l28 += a27;
-              continue;
-            } else if (s29[5] || s29[6]) {
-              if (n8 % 3 && !((n8 + a27) % 3)) {
-                c20 += a27;
-                continue;
-              }
-              if (p27) break;
-            }
-            if (l28 -= a27, l28 > 0) continue;
-            a27 = Math.min(a27, a27 + l28 + c20);
-            let g17 = [...s29[0]][0].length, x17 = r9.slice(0, n8 + s29.index + g17 + a27);
-            if (Math.min(n8, a27) % 2) {
-              let m16 = x17.slice(1, -1);
-              return { type: "em", raw: x17, text: m16, tokens: this.lexer.inlineTokens(m16) };
-            }
-            let d17 = x17.slice(2, -2);
-            return { type: "strong", raw: x17, text: d17, tokens: this.lexer.inlineTokens(d17) };
-          }
-        }
-      }
-      codespan(r9) {
-        let e19 = this.rules.inline.code.exec(r9);
-        if (e19) {
-          let t14 = e19[2].replace(this.rules.other.newLineCharGlobal, " "), s29 = this.rules.other.nonSpaceChar.test(t14), n8 = this.rules.other.startingSpaceChar.test(t14) && this.rules.other.endingSpaceChar.test(t14);
-          return s29 && n8 && (t14 = t14.substring(1, t14.length - 1)), { type: "codespan", raw: e19[0], text: t14 };
-        }
-      }
-      br(r9) {
-        let e19 = this.rules.inline.br.exec(r9);
-        if (e19) return { type: "br", raw: e19[0] };
-      }
-      del(r9, e19, t14 = "") {
-        let s29 = this.rules.inline.delLDelim.exec(r9);
-        if (s29 && (!s29[1] || !t14 || this.rules.inline.punctuation.exec(t14))) {
-          let n8 = [...s29[0]].length - 1, i25, a27, l28 = n8, c20 = this.rules.inline.delRDelim;
-          for (c20.lastIndex = 0, e19 = e19.slice(-1 * r9.length + n8); (s29 = c20.exec(e19)) !== null; ) {
-            if (i25 = s29[1] || s29[2] || s29[3] || s29[4] || s29[5] || s29[6], !i25 || (a27 = [...i25].length, a27 !== n8)) continue;
-            if (s29[3] || s29[4]) {
-              l28 += a27;
-              continue;
-            }
-            if (l28 -= a27, l28 > 0) continue;
-            a27 = Math.min(a27, a27 + l28);
-            let o19 = [...s29[0]][0].length, p27 = r9.slice(0, n8 + s29.index + o19 + a27), h12 = p27.slice(n8, -n8);
-            return { type: "del", raw: p27, text: h12, tokens: this.lexer.inlineTokens(h12) };
-          }
-        }
-      }
-      autolink(r9) {
-        let e19 = this.rules.inline.autolink.exec(r9);
-        if (e19) {
-          let t14, s29;
-          return e19[2] === "@" ? (t14 = e19[1], s29 = "mailto:" + t14) : (t14 = e19[1], s29 = t14), { type: "link", raw: e19[0], text: t14, href: s29, tokens: [{ type: "text", raw: t14, text: t14 }] };
-        }
-      }
-      url(r9) {
-        let e19;
-        if (e19 = this.rules.inline.url.exec(r9)) {
-          let t14, s29;
-          if (e19[2] === "@") t14 = e19[0], s29 = "mailto:" + t14;
-          else {
-            let n8;
-            do
-              n8 = e19[0], e19[0] = this.rules.inline._backpedal.exec(e19[0])?.[0] ?? "";
-            while (n8 !== e19[0]);
-            t14 = e19[0], e19[1] === "www." ? s29 = "http://" + e19[0] : s29 = e19[0];
-          }
-          return { type: "link", raw: e19[0], text: t14, href: s29, tokens: [{ type: "text", raw: t14, text: t14 }] };
-        }
-      }
-      inlineText(r9) {
-        let e19 = this.rules.inline.text.exec(r9);
-        if (e19) {
-          let t14 = this.lexer.state.inRawBlock;
-          return { type: "text", raw: e19[0], text: e19[0], escaped: t14 };
-        }
-      }
-    };
-    b11 = class J2 {
-      tokens;
-      options;
-      state;
-      inlineQueue;
-      tokenizer;
-      constructor(e19) {
-        this.tokens = [], this.tokens.links = /* @__PURE__ */ Object.create(null), this.options = e19 || y12, this.options.tokenizer = this.options.tokenizer || new q8(), this.tokenizer = this.options.tokenizer, this.tokenizer.options = this.options, this.tokenizer.lexer = this, this.inlineQueue = [], this.state = { inLink: false, inRawBlock: false, linkEmitted: false, top: true };
-        let t14 = { other: f35, block: Q.normal, inline: C14.normal };
-        this.options.pedantic ? (t14.block = Q.pedantic, t14.inline = C14.pedantic) : this.options.gfm && (t14.block = Q.gfm, this.options.breaks ? t14.inline = C14.breaks : t14.inline = C14.gfm), this.tokenizer.rules = t14;
-      }
-      static get rules() {
-        return { block: Q, inline: C14 };
-      }
-      static lex(e19, t14) {
-        return new J2(t14).lex(e19);
-      }
-      static lexInline(e19, t14) {
-        return new J2(t14).inlineTokens(e19);
-      }
-      lex(e19) {
-        e19 = e19.replace(f35.carriageReturn, `
-`), this.blockTokens(e19, this.tokens);
-        for (let t14 = 0; t14 < this.inlineQueue.length; t14++) {
-          let s29 = this.inlineQueue[t14];
-          this.inlineTokens(s29.src, s29.tokens);
-        }
-        return this.inlineQueue = [], this.tokens;
-      }
-      blockTokens(e19, t14 = [], s29 = false) {
-        this.tokenizer.lexer = this, this.options.pedantic && (e19 = e19.replace(f35.tabCharGlobal, "    ").replace(f35.spaceLine, ""));
-        let n8 = 1 / 0;
-        for (; e19; ) {
-          if (e19.length < n8) n8 = e19.length;
-          else {
-            this.infiniteLoopError(e19.charCodeAt(0));
-            break;
-          }
-          let i25;
-          if (this.options.extensions?.block?.some((l28) => (i25 = l28.call({ lexer: this }, e19, t14)) ? (e19 = e19.substring(i25.raw.length), t14.push(i25), true) : false)) continue;
-          if (i25 = this.tokenizer.space(e19)) {
-            e19 = e19.substring(i25.raw.length);
-            let l28 = t14.at(-1);
-            i25.raw.length === 1 && l28 !== void 0 ? l28.raw += `
-` : t14.push(i25);
-            continue;
-          }
-          if (i25 = this.tokenizer.code(e19)) {
-            e19 = e19.substring(i25.raw.length);
-            let l28 = t14.at(-1);
-            l28?.type === "paragraph" || l28?.type === "text" ? (l28.raw += (l28.raw.endsWith(`
-`) ? "" : `
-`) + i25.raw, l28.text += `
-` + i25.text, this.inlineQueue.at(-1).src = l28.text) : t14.push(i25);
-            continue;
-          }
-          if (i25 = this.tokenizer.fences(e19)) {
-            e19 = e19.substring(i25.raw.length), t14.push(i25);
-            continue;
-          }
-          if (i25 = this.tokenizer.heading(e19)) {
-            e19 = e19.substring(i25.raw.length), t14.push(i25);
-            continue;
-          }
-          if (i25 = this.tokenizer.hr(e19)) {
-            e19 = e19.substring(i25.raw.length), t14.push(i25);
-            continue;
-          }
-          if (i25 = this.tokenizer.blockquote(e19)) {
-            e19 = e19.substring(i25.raw.length), t14.push(i25);
-            continue;
-          }
-          if (i25 = this.tokenizer.list(e19)) {
-            e19 = e19.substring(i25.raw.length), t14.push(i25);
-            continue;
-          }
-          if (i25 = this.tokenizer.html(e19)) {
-            e19 = e19.substring(i25.raw.length), t14.push(i25);
-            continue;
-          }
-          if (i25 = this.tokenizer.def(e19)) {
-            e19 = e19.substring(i25.raw.length);
-            let l28 = t14.at(-1);
-            l28?.type === "paragraph" || l28?.type === "text" ? (l28.raw += (l28.raw.endsWith(`
-`) ? "" : `
-`) + i25.raw, l28.text += `
-` + i25.raw, this.inlineQueue.at(-1).src = l28.text) : this.tokens.links[i25.tag] || (this.tokens.links[i25.tag] = { href: i25.href, title: i25.title }, t14.push(i25));
-            continue;
-          }
-          if (i25 = this.tokenizer.table(e19)) {
-            e19 = e19.substring(i25.raw.length), t14.push(i25);
-            continue;
-          }
-          if (i25 = this.tokenizer.lheading(e19)) {
-            e19 = e19.substring(i25.raw.length), t14.push(i25);
-            continue;
-          }
-          let a27 = e19;
-          if (this.options.extensions?.startBlock) {
-            let l28 = 1 / 0, c20 = e19.slice(1), o19;
-            this.options.extensions.startBlock.forEach((p27) => {
-              o19 = p27.call({ lexer: this }, c20), typeof o19 == "number" && o19 >= 0 && (l28 = Math.min(l28, o19));
-            }), l28 < 1 / 0 && l28 >= 0 && (a27 = e19.substring(0, l28 + 1));
-          }
-          if (this.state.top && (i25 = this.tokenizer.paragraph(a27))) {
-            let l28 = t14.at(-1);
-            s29 && l28?.type === "paragraph" ? (l28.raw += (l28.raw.endsWith(`
-`) ? "" : `
-`) + i25.raw, l28.text += `
-` + i25.text, this.inlineQueue.pop(), this.inlineQueue.at(-1).src = l28.text) : t14.push(i25), s29 = a27.length !== e19.length, e19 = e19.substring(i25.raw.length);
-            continue;
-          }
-          if (i25 = this.tokenizer.text(e19)) {
-            e19 = e19.substring(i25.raw.length);
-            let l28 = t14.at(-1);
-            l28?.type === "text" ? (l28.raw += (l28.raw.endsWith(`
-`) ? "" : `
-`) + i25.raw, l28.text += `
-` + i25.text, this.inlineQueue.pop(), this.inlineQueue.at(-1).src = l28.text) : t14.push(i25);
-            continue;
-          }
-          if (e19) {
-            this.infiniteLoopError(e19.charCodeAt(0));
-            break;
-          }
-        }
-        return this.state.top = true, t14;
-      }
-      inline(e19, t14 = []) {
-        return this.inlineQueue.push({ src: e19, tokens: t14 }), t14;
-      }
-      linkInText(e19) {
-        if (!e19.includes("[")) return false;
-        let t14 = this.tokenizer.rules.inline.link;
-        for (let s29 of e19.matchAll(this.tokenizer.rules.inline.blockSkip)) if (t14.test(s29[0]) && e19.charAt(s29.index - 1) !== "!") return true;
-        for (let s29 of e19.matchAll(this.tokenizer.rules.inline.reflinkSearch)) {
-          let n8 = s29[0], i25 = n8.lastIndexOf("[");
-          if (!(n8.charAt(0) === "!" || !Object.hasOwn(this.tokens.links, n8.slice(i25 + 1, -1))) && !(i25 > 1 && this.linkInText(n8.slice(1, i25 - 1)))) return true;
-        }
-        return false;
-      }
-      inlineTokens(e19, t14 = []) {
-        this.tokenizer.lexer = this;
-        let s29 = e19;
-        if (this.tokens.links && e19.includes("[")) {
-          let l28 = this.tokenizer.rules.inline.reflinkSearch, c20 = (o19) => {
-            let p27 = o19.lastIndexOf("[");
-            if (!Object.hasOwn(this.tokens.links, o19.slice(p27 + 1, -1))) return o19;
-            if (p27 > 1 && o19.charAt(0) !== "!") {
-              let h12 = o19.slice(1, p27 - 1);
-              if (this.linkInText(h12)) return "[" + h12.replace(l28, c20) + "][" + "a".repeat(o19.length - p27 - 2) + "]";
-            }
-            return "[" + "a".repeat(o19.length - 2) + "]";
-          };
-          s29 = s29.replace(l28, c20);
-        }
-        s29 = s29.replace(this.tokenizer.rules.inline.anyPunctuation, (l28) => "+".repeat(l28.length)), s29 = s29.replace(this.tokenizer.rules.inline.blockSkip, (l28, c20, o19) => {
-          let p27 = o19 ? o19.length : 0;
-          return l28.slice(0, p27) + "[" + "a".repeat(l28.length - p27 - 2) + "]";
-        }), s29 = this.options.hooks?.emStrongMask?.call({ lexer: this }, s29) ?? s29;
-        let n8 = false, i25 = "", a27 = 1 / 0;
-        for (; e19; ) {
-          if (e19.length < a27) a27 = e19.length;
-          else {
-            this.infiniteLoopError(e19.charCodeAt(0));
-            break;
-          }
-          n8 || (i25 = ""), n8 = false;
-          let l28;
-          if (this.options.extensions?.inline?.some((o19) => (l28 = o19.call({ lexer: this }, e19, t14)) ? (e19 = e19.substring(l28.raw.length), t14.push(l28), true) : false)) continue;
-          if (l28 = this.tokenizer.escape(e19)) {
-            e19 = e19.substring(l28.raw.length), t14.push(l28);
-            continue;
-          }
-          if (l28 = this.tokenizer.tag(e19)) {
-            e19 = e19.substring(l28.raw.length), t14.push(l28);
-            continue;
-          }
-          if (l28 = this.tokenizer.link(e19)) {
-            e19 = e19.substring(l28.raw.length), t14.push(l28);
-            continue;
-          }
-          if (l28 = this.tokenizer.reflink(e19, this.tokens.links)) {
-            e19 = e19.substring(l28.raw.length);
-            let o19 = t14.at(-1);
-            l28.type === "text" && o19?.type === "text" ? (o19.raw += l28.raw, o19.text += l28.text) : t14.push(l28);
-            continue;
-          }
-          if (l28 = this.tokenizer.emStrong(e19, s29, i25)) {
-            e19 = e19.substring(l28.raw.length), t14.push(l28);
-            continue;
-          }
-          if (l28 = this.tokenizer.codespan(e19)) {
-            e19 = e19.substring(l28.raw.length), t14.push(l28);
-            continue;
-          }
-          if (l28 = this.tokenizer.br(e19)) {
-            e19 = e19.substring(l28.raw.length), t14.push(l28);
-            continue;
-          }
-          if (l28 = this.tokenizer.del(e19, s29, i25)) {
-            e19 = e19.substring(l28.raw.length), t14.push(l28);
-            continue;
-          }
-          if (l28 = this.tokenizer.autolink(e19)) {
-            e19 = e19.substring(l28.raw.length), t14.push(l28);
-            continue;
-          }
-          if (!this.state.inLink && (l28 = this.tokenizer.url(e19))) {
-            e19 = e19.substring(l28.raw.length), t14.push(l28);
-            continue;
-          }
-          let c20 = e19;
-          if (this.options.extensions?.startInline) {
-            let o19 = 1 / 0, p27 = e19.slice(1), h12;
-            this.options.extensions.startInline.forEach((g17) => {
-              h12 = g17.call({ lexer: this }, p27), typeof h12 == "number" && h12 >= 0 && (o19 = Math.min(o19, h12));
-            }), o19 < 1 / 0 && o19 >= 0 && (c20 = e19.substring(0, o19 + 1));
-          }
-          if (l28 = this.tokenizer.inlineText(c20)) {
-            e19 = e19.substring(l28.raw.length), l28.raw.slice(-1) !== "_" && (i25 = l28.raw.slice(-1)), n8 = true;
-            let o19 = t14.at(-1);
-            o19?.type === "text" ? (o19.raw += l28.raw, o19.text += l28.text) : t14.push(l28);
-            continue;
-          }
-          if (e19) {
-            this.infiniteLoopError(e19.charCodeAt(0));
-            break;
-          }
-        }
-        return t14;
-      }
-      infiniteLoopError(e19) {
-        let t14 = "Infinite loop on byte: " + e19;
-        if (this.options.silent) console.error(t14);
-        else throw new Error(t14);
-      }
-    };
-    v8 = class {
-      options;
-      parser;
-      constructor(r9) {
-        this.options = r9 || y12;
-      }
-      space(r9) {
-        return "";
-      }
-      code({ text: r9, lang: e19, escaped: t14 }) {
-        let s29 = (e19 || "").match(f35.notSpaceStart)?.[0], n8 = r9.replace(f35.endingNewline, "") + `
-`;
-        return s29 ? '<pre><code class="language-' + $3(s29) + '">' + (t14 ? n8 : $3(n8, true)) + `</code></pre>
-` : "<pre><code>" + (t14 ? n8 : $3(n8, true)) + `</code></pre>
-`;
-      }
-      blockquote({ tokens: r9 }) {
-        return `<blockquote>
-${this.parser.parse(r9)}</blockquote>
-`;
-      }
-      html({ text: r9 }) {
-        return r9;
-      }
-      def(r9) {
-        return "";
-      }
-      heading({ tokens: r9, depth: e19 }) {
-        return `<h${e19}>${this.parser.parseInline(r9)}</h${e19}>
-`;
-      }
-      hr(r9) {
-        return `<hr>
-`;
-      }
-      list(r9) {
-        let e19 = r9.ordered, t14 = r9.start, s29 = "";
-        for (let a27 = 0; a27 < r9.items.length; a27++) {
-          let l28 = r9.items[a27];
-          s29 += this.listitem(l28);
-        }
-        let n8 = e19 ? "ol" : "ul", i25 = e19 && t14 !== 1 ? ' start="' + t14 + '"' : "";
-        return "<" + n8 + i25 + `>
-` + s29 + "</" + n8 + `>
-`;
-      }
-      listitem(r9) {
-        return `<li>${this.parser.parse(r9.tokens)}</li>
-`;
-      }
-      checkbox({ checked: r9 }) {
-        return "<input " + (r9 ? 'checked="" ' : "") + 'disabled="" type="checkbox"> ';
-      }
-      paragraph({ tokens: r9 }) {
-        return `<p>${this.parser.parseInline(r9)}</p>
-`;
-      }
-      table(r9) {
-        let e19 = "", t14 = "";
-        for (let n8 = 0; n8 < r9.header.length; n8++) t14 += this.tablecell(r9.header[n8]);
-        e19 += this.tablerow({ text: t14 });
-        let s29 = "";
-        for (let n8 = 0; n8 < r9.rows.length; n8++) {
-          let i25 = r9.rows[n8];
-          t14 = "";
-          for (let a27 = 0; a27 < i25.length; a27++) t14 += this.tablecell(i25[a27]);
-          s29 += this.tablerow({ text: t14 });
-        }
-        return s29 && (s29 = `<tbody>${s29}</tbody>`), `<table>
-<thead>
-` + e19 + `</thead>
-` + s29 + `</table>
-`;
-      }
-      tablerow({ text: r9 }) {
-        return `<tr>
-${r9}</tr>
-`;
-      }
-      tablecell(r9) {
-        let e19 = this.parser.parseInline(r9.tokens), t14 = r9.header ? "th" : "td";
-        return (r9.align ? `<${t14} align="${r9.align}">` : `<${t14}>`) + e19 + `</${t14}>
-`;
-      }
-      strong({ tokens: r9 }) {
-        return `<strong>${this.parser.parseInline(r9)}</strong>`;
-      }
-      em({ tokens: r9 }) {
-        return `<em>${this.parser.parseInline(r9)}</em>`;
-      }
-      codespan({ text: r9 }) {
-        return `<code>${$3(r9, true)}</code>`;
-      }
-      br(r9) {
-        return "<br>";
-      }
-      del({ tokens: r9 }) {
-        return `<del>${this.parser.parseInline(r9)}</del>`;
-      }
-      link({ href: r9, title: e19, tokens: t14 }) {
-        let s29 = this.parser.parseInline(t14), n8 = ge(r9);
-        if (n8 === null) return s29;
-        r9 = n8;
-        let i25 = '<a href="' + r9 + '"';
-        return e19 && (i25 += ' title="' + $3(e19) + '"'), i25 += ">" + s29 + "</a>", i25;
-      }
-      image({ href: r9, title: e19, text: t14, tokens: s29 }) {
-        s29 && (t14 = this.parser.parseInline(s29, this.parser.textRenderer));
-        let n8 = ge(r9);
-        if (n8 === null) return $3(t14);
-        r9 = n8;
-        let i25 = `<img src="${r9}" alt="${$3(t14)}"`;
-        return e19 && (i25 += ` title="${$3(e19)}"`), i25 += ">", i25;
-      }
-      text(r9) {
-        return "tokens" in r9 && r9.tokens ? this.parser.parseInline(r9.tokens) : "escaped" in r9 && r9.escaped ? r9.text : $3(r9.text);
-      }
-    };
-    M6 = class {
-      strong({ text: r9 }) {
-        return r9;
-      }
-      em({ text: r9 }) {
-        return r9;
-      }
-      codespan({ text: r9 }) {
-        return r9;
-      }
-      del({ text: r9 }) {
-        return r9;
-      }
-      html({ text: r9 }) {
-        return r9;
-      }
-      text({ text: r9 }) {
-        return r9;
-      }
-      link({ text: r9 }) {
-        return "" + r9;
-      }
-      image({ text: r9 }) {
-        return "" + r9;
-      }
-      br() {
-        return "";
-      }
-      checkbox({ raw: r9 }) {
-        return r9;
-      }
-    };
-    w6 = class K4 {
-      options;
-      renderer;
-      textRenderer;
-      constructor(e19) {
-        this.options = e19 || y12, this.options.renderer = this.options.renderer || new v8(), this.renderer = this.options.renderer, this.renderer.options = this.options, this.renderer.parser = this, this.textRenderer = new M6();
-      }
-      static parse(e19, t14) {
-        return new K4(t14).parse(e19);
-      }
-      static parseInline(e19, t14) {
-        return new K4(t14).parseInline(e19);
-      }
-      parse(e19) {
-        this.renderer.parser = this;
-        let t14 = "";
-        for (let s29 = 0; s29 < e19.length; s29++) {
-          let n8 = e19[s29];
-          if (this.options.extensions?.renderers?.[n8.type]) {
-            let a27 = n8, l28 = this.options.extensions.renderers[a27.type].call({ parser: this }, a27);
-            if (l28 !== false || !["space", "hr", "heading", "code", "table", "blockquote", "list", "checkbox", "html", "def", "paragraph", "text"].includes(a27.type)) {
-              t14 += l28 || "";
-              continue;
-            }
-          }
-          let i25 = n8;
-          switch (i25.type) {
-            case "space": {
-              t14 += this.renderer.space(i25);
-              break;
-            }
-            case "hr": {
-              t14 += this.renderer.hr(i25);
-              break;
-            }
-            case "heading": {
-              t14 += this.renderer.heading(i25);
-              break;
-            }
-            case "code": {
-              t14 += this.renderer.code(i25);
-              break;
-            }
-            case "table": {
-              t14 += this.renderer.table(i25);
-              break;
-            }
-            case "blockquote": {
-              t14 += this.renderer.blockquote(i25);
-              break;
-            }
-            case "list": {
-              t14 += this.renderer.list(i25);
-              break;
-            }
-            case "checkbox": {
-              t14 += this.renderer.checkbox(i25);
-              break;
-            }
-            case "html": {
-              t14 += this.renderer.html(i25);
-              break;
-            }
-            case "def": {
-              t14 += this.renderer.def(i25);
-              break;
-            }
-            case "paragraph": {
-              t14 += this.renderer.paragraph(i25);
-              break;
-            }
-            case "text": {
-              t14 += this.renderer.text(i25);
-              break;
-            }
-            default: {
-              let a27 = 'Token with "' + i25.type + '" type was not found.';
-              if (this.options.silent) return console.error(a27), "";
-              throw new Error(a27);
-            }
-          }
-        }
-        return t14;
-      }
-      parseInline(e19, t14 = this.renderer) {
-        this.renderer.parser = this;
-        let s29 = "";
-        for (let n8 = 0; n8 < e19.length; n8++) {
-          let i25 = e19[n8];
-          if (this.options.extensions?.renderers?.[i25.type]) {
-            let l28 = this.options.extensions.renderers[i25.type].call({ parser: this }, i25);
-            if (l28 !== false || !["escape", "html", "link", "image", "checkbox", "strong", "em", "codespan", "br", "del", "text"].includes(i25.type)) {
-              s29 += l28 || "";
-              continue;
-            }
-          }
-          let a27 = i25;
-          switch (a27.type) {
-            case "escape": {
-              s29 += t14.text(a27);
-              break;
-            }
-            case "html": {
-              s29 += t14.html(a27);
-              break;
-            }
-            case "link": {
-              s29 += t14.link(a27);
-              break;
-            }
-            case "image": {
-              s29 += t14.image(a27);
-              break;
-            }
-            case "checkbox": {
-              s29 += t14.checkbox(a27);
-              break;
-            }
-            case "strong": {
-              s29 += t14.strong(a27);
-              break;
-            }
-            case "em": {
-              s29 += t14.em(a27);
-              break;
-            }
-            case "codespan": {
-              s29 += t14.codespan(a27);
-              break;
-            }
-            case "br": {
-              s29 += t14.br(a27);
-              break;
-            }
-            case "del": {
-              s29 += t14.del(a27);
-              break;
-            }
-            case "text": {
-              s29 += t14.text(a27);
-              break;
-            }
-            default: {
-              let l28 = 'Token with "' + a27.type + '" type was not found.';
-              if (this.options.silent) return console.error(l28), "";
-              throw new Error(l28);
-            }
-          }
-        }
-        return s29;
-      }
-    };
-    P6 = class {
-      options;
-      block;
-      constructor(r9) {
-        this.options = r9 || y12;
-      }
-      static passThroughHooks = /* @__PURE__ */ new Set(["preprocess", "postprocess", "processAllTokens", "emStrongMask"]);
-      static passThroughHooksRespectAsync = /* @__PURE__ */ new Set(["preprocess", "postprocess", "processAllTokens"]);
-      preprocess(r9) {
-        return r9;
-      }
-      postprocess(r9) {
-        return r9;
-      }
-      processAllTokens(r9) {
-        return r9;
-      }
-      emStrongMask(r9) {
-        return r9;
-      }
-      provideLexer(r9 = this.block) {
-        return r9 ? b11.lex : b11.lexInline;
-      }
-      provideParser(r9 = this.block) {
-        return r9 ? w6.parse : w6.parseInline;
-      }
-    };
-    xe = class {
-      defaults = D8();
-      options = this.setOptions;
-      parse = this.parseMarkdown(true);
-      parseInline = this.parseMarkdown(false);
-      Parser = w6;
-      Renderer = v8;
-      TextRenderer = M6;
-      Lexer = b11;
-      Tokenizer = q8;
-      Hooks = P6;
-      constructor(...r9) {
-        this.use(...r9);
-      }
-      walkTokens(r9, e19) {
-        let t14 = [];
-        for (let s29 of r9) switch (t14 = t14.concat(e19.call(this, s29)), s29.type) {
-          case "table": {
-            let n8 = s29;
-            for (let i25 of n8.header) t14 = t14.concat(this.walkTokens(i25.tokens, e19));
-            for (let i25 of n8.rows) for (let a27 of i25) t14 = t14.concat(this.walkTokens(a27.tokens, e19));
-            break;
-          }
-          case "list": {
-            let n8 = s29;
-            t14 = t14.concat(this.walkTokens(n8.items, e19));
-            break;
-          }
-          default: {
-            let n8 = s29;
-            this.defaults.extensions?.childTokens?.[n8.type] ? this.defaults.extensions.childTokens[n8.type].forEach((i25) => {
-              let a27 = n8[i25].flat(1 / 0);
-              t14 = t14.concat(this.walkTokens(a27, e19));
-            }) : n8.tokens && (t14 = t14.concat(this.walkTokens(n8.tokens, e19)));
-          }
-        }
-        return t14;
-      }
-      use(...r9) {
-        let e19 = this.defaults.extensions || { renderers: {}, childTokens: {} };
-        return r9.forEach((t14) => {
-          let s29 = { ...t14 };
-          if (s29.async = this.defaults.async || s29.async || false, t14.extensions && (t14.extensions.forEach((n8) => {
-            if (!n8.name) throw new Error("extension name required");
-            if ("renderer" in n8) {
-              let i25 = e19.renderers[n8.name];
-              i25 ? e19.renderers[n8.name] = function(...a27) {
-                let l28 = n8.renderer.apply(this, a27);
-                return l28 === false && (l28 = i25.apply(this, a27)), l28;
-              } : e19.renderers[n8.name] = n8.renderer;
-            }
-            if ("tokenizer" in n8) {
-              if (!n8.level || n8.level !== "block" && n8.level !== "inline") throw new Error("extension level must be 'block' or 'inline'");
-              let i25 = e19[n8.level];
-              i25 ? i25.unshift(n8.tokenizer) : e19[n8.level] = [n8.tokenizer], n8.start && (n8.level === "block" ? e19.startBlock ? e19.startBlock.push(n8.start) : e19.startBlock = [n8.start] : n8.level === "inline" && (e19.startInline ? e19.startInline.push(n8.start) : e19.startInline = [n8.start]));
-            }
-            "childTokens" in n8 && n8.childTokens && (e19.childTokens[n8.name] = n8.childTokens);
-          }), s29.extensions = e19), t14.renderer) {
-            let n8 = this.defaults.renderer || new v8(this.defaults);
-            for (let i25 in t14.renderer) {
-              if (!(i25 in n8)) throw new Error(`renderer '${i25}' does not exist`);
-              if (["options", "parser"].includes(i25)) continue;
-              let a27 = i25, l28 = t14.renderer[a27], c20 = n8[a27];
-              n8[a27] = (...o19) => {
-                let p27 = l28.apply(n8, o19);
-                return p27 === false && (p27 = c20.apply(n8, o19)), p27 || "";
-              };
-            }
-            s29.renderer = n8;
-          }
-          if (t14.tokenizer) {
-            let n8 = this.defaults.tokenizer || new q8(this.defaults);
-            for (let i25 in t14.tokenizer) {
-              if (!(i25 in n8)) throw new Error(`tokenizer '${i25}' does not exist`);
-              if (["options", "rules", "lexer"].includes(i25)) continue;
-              let a27 = i25, l28 = t14.tokenizer[a27], c20 = n8[a27];
-              n8[a27] = (...o19) => {
-                let p27 = l28.apply(n8, o19);
-                return p27 === false && (p27 = c20.apply(n8, o19)), p27;
-              };
-            }
-            s29.tokenizer = n8;
-          }
-          if (t14.hooks) {
-            let n8 = this.defaults.hooks || new P6();
-            for (let i25 in t14.hooks) {
-              if (!(i25 in n8)) throw new Error(`hook '${i25}' does not exist`);
-              if (["options", "block"].includes(i25)) continue;
-              let a27 = i25, l28 = t14.hooks[a27], c20 = n8[a27];
-              P6.passThroughHooks.has(i25) ? n8[a27] = (o19) => {
-                if (this.defaults.async && P6.passThroughHooksRespectAsync.has(i25)) return (async () => {
-                  let h12 = await l28.call(n8, o19);
-                  return c20.call(n8, h12);
-                })();
-                let p27 = l28.call(n8, o19);
-                return c20.call(n8, p27);
-              } : n8[a27] = (...o19) => {
-                if (this.defaults.async) return (async () => {
-                  let h12 = await l28.apply(n8, o19);
-                  return h12 === false && (h12 = await c20.apply(n8, o19)), h12;
-                })();
-                let p27 = l28.apply(n8, o19);
-                return p27 === false && (p27 = c20.apply(n8, o19)), p27;
-              };
-            }
-            s29.hooks = n8;
-          }
-          if (t14.walkTokens) {
-            let n8 = this.defaults.walkTokens, i25 = t14.walkTokens;
-            s29.walkTokens = function(a27) {
-              let l28 = [];
-              return l28.push(i25.call(this, a27)), n8 && (l28 = l28.concat(n8.call(this, a27))), l28;
-            };
-          }
-          this.defaults = { ...this.defaults, ...s29 };
-        }), this;
-      }
-      setOptions(r9) {
-        return this.defaults = { ...this.defaults, ...r9 }, this;
-      }
-      lexer(r9, e19) {
-        return b11.lex(r9, e19 ?? this.defaults);
-      }
-      parser(r9, e19) {
-        return w6.parse(r9, e19 ?? this.defaults);
-      }
-      parseMarkdown(r9) {
-        return (e19, t14) => {
-          let s29 = { ...t14 }, n8 = { ...this.defaults, ...s29 }, i25 = this.onError(!!n8.silent, !!n8.async);
-          if (this.defaults.async === true && s29.async === false) return i25(new Error("marked(): The async option was set to true by an extension. Remove async: false from the parse options object to return a Promise."));
-          if (typeof e19 > "u" || e19 === null) return i25(new Error("marked(): input parameter is undefined or null"));
-          if (typeof e19 != "string") return i25(new Error("marked(): input parameter is of type " + Object.prototype.toString.call(e19) + ", string expected"));
-          if (n8.hooks && (n8.hooks.options = n8, n8.hooks.block = r9), n8.async) return (async () => {
-            let a27 = n8.hooks ? await n8.hooks.preprocess(e19) : e19, l28 = await (n8.hooks ? await n8.hooks.provideLexer(r9) : r9 ? b11.lex : b11.lexInline)(a27, n8), c20 = n8.hooks ? await n8.hooks.processAllTokens(l28) : l28;
-            n8.walkTokens && await Promise.all(this.walkTokens(c20, n8.walkTokens));
-            let o19 = await (n8.hooks ? await n8.hooks.provideParser(r9) : r9 ? w6.parse : w6.parseInline)(c20, n8);
-            return n8.hooks ? await n8.hooks.postprocess(o19) : o19;
-          })().catch(i25);
-          try {
-            n8.hooks && (e19 = n8.hooks.preprocess(e19));
-            let a27 = (n8.hooks ? n8.hooks.provideLexer(r9) : r9 ? b11.lex : b11.lexInline)(e19, n8);
-            n8.hooks && (a27 = n8.hooks.processAllTokens(a27)), n8.walkTokens && this.walkTokens(a27, n8.walkTokens);
-            let l28 = (n8.hooks ? n8.hooks.provideParser(r9) : r9 ? w6.parse : w6.parseInline)(a27, n8);
-            return n8.hooks && (l28 = n8.hooks.postprocess(l28)), l28;
-          } catch (a27) {
-            return i25(a27);
-          }
-        };
-      }
-      onError(r9, e19) {
-        return (t14) => {
-          if (t14.message += `
-Please report this to https://github.com/markedjs/marked.`, r9) {
-            let s29 = "<p>An error occurred:</p><pre>" + $3(t14.message + "", true) + "</pre>";
-            return e19 ? Promise.resolve(s29) : s29;
-          }
-          if (e19) return Promise.reject(t14);
-          throw t14;
-        };
-      }
-    };
-    _6 = new xe();
-    k8.options = k8.setOptions = function(r9) {
-      return _6.setOptions(r9), k8.defaults = _6.defaults, ee(k8.defaults), k8;
-    }, k8.getDefaults = D8, k8.defaults = y12;
-    k8.use = be, k8.walkTokens = function(r9, e19) {
-      return _6.walkTokens(r9, e19);
-    }, k8.parseInline = _6.parseInline, k8.Parser = w6, k8.parser = w6.parse, k8.Renderer = v8, k8.TextRenderer = M6, k8.Lexer = b11, k8.lexer = b11.lex, k8.Tokenizer = q8, k8.Hooks = P6, k8.parse = k8;
-    ft = k8.options;
-    xt = k8.setOptions;
-    bt = k8.walkTokens;
-    wt = k8.parseInline;
-    mt = k8;
-    $t = w6.parse;
-    St = b11.lex;
-  }
-});
-
-// lazy:yaml
-var yaml_exports = {};
-__export(yaml_exports, {
-  parse: () => parse
-});
-import { createRequire as createRequire2 } from "node:module";
-function parse(...args) {
-  return new.target ? Reflect.construct(load().parse, args) : load().parse(...args);
-}
-var loaded, load;
-var init_yaml = __esm({
-  "lazy:yaml"() {
-    load = () => loaded ??= createRequire2(import.meta.url)("./yaml.cjs");
+    var parse = parseJSON;
+    exports.parse = parse;
   }
 });
 
@@ -5805,16 +4490,16 @@ function setOwn(target, key2, value) {
     target[key2] = value;
   }
 }
-function equalJson(a27, b12) {
-  if (a27 === b12) return true;
-  if (typeof a27 !== "object" || typeof b12 !== "object" || a27 === null || b12 === null) return false;
+function equalJson(a27, b11) {
+  if (a27 === b11) return true;
+  if (typeof a27 !== "object" || typeof b11 !== "object" || a27 === null || b11 === null) return false;
   if (Array.isArray(a27)) {
-    if (!Array.isArray(b12) || a27.length !== b12.length) return false;
-    return a27.every((item, index) => equalJson(item, b12[index]));
+    if (!Array.isArray(b11) || a27.length !== b11.length) return false;
+    return a27.every((item, index) => equalJson(item, b11[index]));
   }
-  if (Array.isArray(b12)) return false;
+  if (Array.isArray(b11)) return false;
   const left = a27;
-  const right = b12;
+  const right = b11;
   for (const key2 of Object.keys(left)) {
     if (!equalJson(left[key2], right[key2])) return false;
   }
@@ -6694,22 +5379,22 @@ var MessageList = class {
         return this.untouched(item) ? { m: this.originals[known]?.key } : { v: item };
       }
       index ??= this.indexByLook();
-      const match = index.get(lookOf(item))?.find((at2) => equalJson(this.originals[at2]?.message, item));
+      const match = index.get(lookOf(item))?.find((at) => equalJson(this.originals[at]?.message, item));
       return match === void 0 ? { v: item } : { m: this.originals[match]?.key };
     });
   }
   untouched(copy) {
-    const at2 = this.byCopy.get(copy);
-    return at2 !== void 0 && equalJson(this.originals[at2]?.message, copy);
+    const at = this.byCopy.get(copy);
+    return at !== void 0 && equalJson(this.originals[at]?.message, copy);
   }
   /** Finds candidates for copies that an extension made itself, without comparing everything with everything. */
   indexByLook() {
     const index = /* @__PURE__ */ new Map();
-    this.originals.forEach(({ message }, at2) => {
+    this.originals.forEach(({ message }, at) => {
       const look = lookOf(message);
       const list2 = index.get(look);
-      if (list2 === void 0) index.set(look, [at2]);
-      else list2.push(at2);
+      if (list2 === void 0) index.set(look, [at]);
+      else list2.push(at);
     });
     return index;
   }
@@ -7227,8 +5912,8 @@ var Loader = class {
       extension = new Extension(source, generation);
       generation.extensions.set(source.ext, extension);
       await factory(createApi(this.host, this.registrar, extension));
-      const loaded3 = extension;
-      loaded3.commit((error) => this.host.reportError(actorOf(loaded3), "register", error));
+      const loaded = extension;
+      loaded.commit((error) => this.host.reportError(actorOf(loaded), "register", error));
       return void 0;
     } catch (error) {
       extension?.discard();
@@ -7405,12 +6090,12 @@ function branchOf(byId, leafId) {
   return branch.reverse();
 }
 function contextEntriesOf(branch) {
-  const at2 = branch.findLastIndex((entry) => entry.type === "compaction");
-  const compaction = branch[at2];
+  const at = branch.findLastIndex((entry) => entry.type === "compaction");
+  const compaction = branch[at];
   if (compaction === void 0) return [...branch];
   const firstKept = branch.findIndex((entry) => entry.id === compaction["firstKeptEntryId"]);
-  const kept = firstKept === -1 || firstKept >= at2 ? [] : branch.slice(firstKept, at2).filter((entry) => !isSystemMessage(entry));
-  return [compaction, ...kept, ...branch.slice(at2 + 1)];
+  const kept = firstKept === -1 || firstKept >= at ? [] : branch.slice(firstKept, at).filter((entry) => !isSystemMessage(entry));
+  return [compaction, ...kept, ...branch.slice(at + 1)];
 }
 function isSystemMessage(entry) {
   return entry.type === "message" && entry["message"]?.role === "system";
@@ -7482,7 +6167,7 @@ var EntryStore = class {
   }
 };
 function sortByTime(nodes) {
-  if (nodes.length > 1) nodes.sort((a27, b12) => Date.parse(a27.entry.timestamp) - Date.parse(b12.entry.timestamp));
+  if (nodes.length > 1) nodes.sort((a27, b11) => Date.parse(a27.entry.timestamp) - Date.parse(b11.entry.timestamp));
 }
 
 // src/host/mirror.ts
@@ -8974,8 +7659,8 @@ function Every(t14, r9, e19) {
 }
 function EveryAll(t14, r9, e19) {
   let n8 = true;
-  return t14.forEach((o19, c20) => {
-    c20 >= r9 && !e19(o19, c20) && (n8 = false);
+  return t14.forEach((o19, c21) => {
+    c21 >= r9 && !e19(o19, c21) && (n8 = false);
   }), n8;
 }
 function Some(t14, r9) {
@@ -9350,8 +8035,8 @@ function Discard(o19, i25) {
 // node_modules/typebox/build/system/memory/update.mjs
 function Update(n8, r9, o19) {
   Metrics.update += 1;
-  const u21 = settings_exports.Get(), t14 = Clone(n8);
-  for (const e19 of Object.keys(r9)) Object.defineProperty(t14, e19, { configurable: true, writable: true, enumerable: u21.enumerableKind, value: r9[e19] });
+  const u20 = settings_exports.Get(), t14 = Clone(n8);
+  for (const e19 of Object.keys(r9)) Object.defineProperty(t14, e19, { configurable: true, writable: true, enumerable: u20.enumerableKind, value: r9[e19] });
   for (const e19 of Object.keys(o19)) Object.defineProperty(t14, e19, { configurable: true, enumerable: true, writable: true, value: o19[e19] });
   return Freeze(t14);
 }
@@ -9510,9 +8195,9 @@ function IsUnknown(n8) {
 }
 
 // node_modules/typebox/build/type/types/cyclic.mjs
-function Cyclic(r9, c20, e19) {
+function Cyclic(r9, c21, e19) {
   const n8 = guard_exports.Keys(r9).reduce((o19, i25) => ({ ...o19, [i25]: memory_exports.Update(r9[i25], {}, { $id: i25 }) }), {});
-  return memory_exports.Create({ "~kind": "Cyclic" }, { $defs: n8, $ref: c20 }, e19);
+  return memory_exports.Create({ "~kind": "Cyclic" }, { $defs: n8, $ref: c21 }, e19);
 }
 function IsCyclic(r9) {
   return IsKind(r9, "Cyclic");
@@ -9542,8 +8227,8 @@ function Match(r9, t14) {
 
 // node_modules/typebox/build/type/types/infer.mjs
 function Infer(...r9) {
-  const [o19, f36] = arguments_exports.Match(r9, { 2: (n8, e19) => [n8, e19, e19], 1: (n8) => [n8, Unknown(), Unknown()] });
-  return memory_exports.Create({ "~kind": "Infer" }, { type: "infer", name: o19, extends: f36 }, {});
+  const [o19, f35] = arguments_exports.Match(r9, { 2: (n8, e19) => [n8, e19, e19], 1: (n8) => [n8, Unknown(), Unknown()] });
+  return memory_exports.Create({ "~kind": "Infer" }, { type: "infer", name: o19, extends: f35 }, {});
 }
 function IsInfer(r9) {
   return IsKind(r9, "Infer");
@@ -9629,10 +8314,10 @@ function Unreachable() {
 // node_modules/typebox/build/system/hashing/hash.mjs
 function S(n8) {
   const t14 = /* @__PURE__ */ new Set();
-  let c20 = n8;
-  for (; c20 && c20 !== Object.prototype; ) {
-    for (const u21 of Reflect.ownKeys(c20)) u21 !== "constructor" && typeof u21 != "symbol" && t14.add(u21);
-    c20 = Object.getPrototypeOf(c20);
+  let c21 = n8;
+  for (; c21 && c21 !== Object.prototype; ) {
+    for (const u20 of Reflect.ownKeys(c21)) u20 !== "constructor" && typeof u20 != "symbol" && t14.add(u20);
+    c21 = Object.getPrototypeOf(c21);
   }
   return [...t14];
 }
@@ -9697,7 +8382,7 @@ function D(n8) {
 function R(n8) {
   o5(r.TypeArray);
   const t14 = new Uint8Array(n8.buffer);
-  for (let c20 = 0; c20 < t14.length; c20++) o5(t14[c20]);
+  for (let c21 = 0; c21 < t14.length; c21++) o5(t14[c21]);
 }
 function _(n8) {
   return o5(r.Undefined);
@@ -9790,11 +8475,11 @@ function Get2() {
 
 // node_modules/typebox/build/type/types/_codec.mjs
 var EncodeBuilder = class {
-  constructor(o19, c20) {
-    this.type = o19, this.decode = c20;
+  constructor(o19, c21) {
+    this.type = o19, this.decode = c21;
   }
   Encode(o19) {
-    const c20 = this.type, d17 = IsCodec(c20) ? (r9) => this.decode(c20["~codec"].decode(r9)) : this.decode, n8 = IsCodec(c20) ? (r9) => c20["~codec"].encode(o19(r9)) : o19, s29 = { decode: d17, encode: n8 };
+    const c21 = this.type, d17 = IsCodec(c21) ? (r9) => this.decode(c21["~codec"].decode(r9)) : this.decode, n8 = IsCodec(c21) ? (r9) => c21["~codec"].encode(o19(r9)) : o19, s29 = { decode: d17, encode: n8 };
     return memory_exports.Update(this.type, { "~codec": s29 }, {});
   }
 };
@@ -9853,8 +8538,8 @@ function RefineAdd(r9, n8) {
   return memory_exports.Update(r9, { "~refine": o19 }, {});
 }
 function Refine(...r9) {
-  const [n8, o19, f36] = arguments_exports.Match(r9, { 3: (t14, i25, c20) => [t14, i25, c20], 2: (t14, i25) => [t14, i25, () => "Refine Error"] });
-  return RefineAdd(n8, { check: o19, error: f36 });
+  const [n8, o19, f35] = arguments_exports.Match(r9, { 3: (t14, i25, c21) => [t14, i25, c21], 2: (t14, i25) => [t14, i25, () => "Refine Error"] });
+  return RefineAdd(n8, { check: o19, error: f35 });
 }
 function IsRefinement(r9) {
   return guard_exports.IsObjectNotArray(r9) && guard_exports.HasPropertyKey(r9, "check") && guard_exports.HasPropertyKey(r9, "error") && guard_exports.IsFunction(r9.check) && guard_exports.IsFunction(r9.error);
@@ -9995,7 +8680,7 @@ function f5(r9) {
   return true;
 }
 function n2(r9) {
-  return guard_exports.ShiftLeft(r9, (t14, u21) => l2(t14) ? n2(u21) : false, () => true);
+  return guard_exports.ShiftLeft(r9, (t14, u20) => l2(t14) ? n2(u20) : false, () => true);
 }
 function o6(r9) {
   return guard_exports.IsEqual(r9.length, 0) ? false : n2(r9);
@@ -10117,7 +8802,7 @@ function RemoveOptional(e19, o19 = {}) {
 
 // node_modules/typebox/build/type/engine/tuple/to_object.mjs
 function TupleElementsToProperties(e19) {
-  return e19.reduceRight((r9, o19, u21) => ({ [u21]: o19, ...r9 }), {});
+  return e19.reduceRight((r9, o19, u20) => ({ [u20]: o19, ...r9 }), {});
 }
 function TupleToObject(e19) {
   const t14 = TupleElementsToProperties(e19.items);
@@ -10502,8 +9187,8 @@ function WithMapping(e19) {
 }
 function s5(e19, n8) {
   return n8.reduce((a27, i25) => {
-    const u21 = i25;
-    return guard_exports.IsEqual(u21.length, 1) ? IndexDeferred(a27, u21[0]) : guard_exports.IsEqual(u21.length, 0) ? _Array_(a27) : c3();
+    const u20 = i25;
+    return guard_exports.IsEqual(u20.length, 1) ? IndexDeferred(a27, u20[0]) : guard_exports.IsEqual(u20.length, 0) ? _Array_(a27) : c3();
   }, e19);
 }
 function x3(e19, n8) {
@@ -10513,12 +9198,12 @@ function q2(e19, n8) {
   return guard_exports.IsArray(n8) && guard_exports.IsEqual(n8.length, 0) ? e19 : WithDeferred(e19, n8);
 }
 function FactorMapping(e19) {
-  const [n8, a27, i25, u21, p27] = e19;
-  return q2(x3(n8 ? KeyOfDeferred(s5(a27, i25)) : s5(a27, i25), u21), p27);
+  const [n8, a27, i25, u20, p27] = e19;
+  return q2(x3(n8 ? KeyOfDeferred(s5(a27, i25)) : s5(a27, i25), u20), p27);
 }
 function g5(e19, n8) {
   return guard_exports.IsEqual(n8.length, 3) ? (() => {
-    const [a27, i25, u21] = n8, p27 = g5(i25, u21);
+    const [a27, i25, u20] = n8, p27 = g5(i25, u20);
     if (guard_exports.IsEqual(a27, "&")) return IsIntersect(p27) ? Intersect([e19, ...p27.allOf]) : Intersect([e19, p27]);
     if (guard_exports.IsEqual(a27, "|")) return IsUnion(p27) ? Union([e19, ...p27.anyOf]) : Union([e19, p27]);
     c3();
@@ -10575,7 +9260,7 @@ function OptionalMapping(e19) {
   return e19.length > 0;
 }
 function PropertyMapping(e19) {
-  const [n8, a27, i25, u21, p27] = e19;
+  const [n8, a27, i25, u20, p27] = e19;
   return { [a27]: n8 && i25 ? AddReadonlyDeferred(AddOptionalDeferred(p27)) : n8 && !i25 ? AddReadonlyDeferred(p27) : !n8 && i25 ? AddOptionalDeferred(p27) : p27 };
 }
 function PropertyDelimiterMapping(e19) {
@@ -10740,12 +9425,12 @@ function InterfaceDeclarationHeritageMapping(e19) {
   return guard_exports.IsEqual(e19.length, 2) ? e19[1] : [];
 }
 function InterfaceDeclarationGenericMapping(e19) {
-  const n8 = e19[2], a27 = e19[3], [i25, u21] = e19[4], p27 = guard_exports.IsEqual(guard_exports.Keys(u21).length, 0) ? {} : { patternProperties: u21 };
+  const n8 = e19[2], a27 = e19[3], [i25, u20] = e19[4], p27 = guard_exports.IsEqual(guard_exports.Keys(u20).length, 0) ? {} : { patternProperties: u20 };
   return { [e19[1]]: Generic(n8, InterfaceDeferred(a27, i25, p27)) };
 }
 function InterfaceDeclarationMapping(e19) {
-  const n8 = e19[2], [a27, i25] = e19[3], u21 = guard_exports.IsEqual(guard_exports.Keys(i25).length, 0) ? {} : { patternProperties: i25 };
-  return { [e19[1]]: InterfaceDeferred(n8, a27, u21) };
+  const n8 = e19[2], [a27, i25] = e19[3], u20 = guard_exports.IsEqual(guard_exports.Keys(i25).length, 0) ? {} : { patternProperties: i25 };
+  return { [e19[1]]: InterfaceDeferred(n8, a27, u20) };
 }
 function TypeAliasDeclarationGenericMapping(e19) {
   return { [e19[1]]: Generic(e19[2], e19[4]) };
@@ -10842,8 +9527,8 @@ function Optional2(r9, o19) {
 function p5(n8, o19) {
   return n8.includes(o19);
 }
-function Many(n8, o19, f36, r9 = "") {
-  return Match2(Take(n8, f36), (m16, t14) => p5(o19, m16) ? Many(n8, o19, t14, r9) : Many(n8, o19, t14, `${r9}${m16}`), () => [r9, f36]);
+function Many(n8, o19, f35, r9 = "") {
+  return Match2(Take(n8, f35), (m16, t14) => p5(o19, m16) ? Many(n8, o19, t14, r9) : Many(n8, o19, t14, `${r9}${m16}`), () => [r9, f35]);
 }
 
 // node_modules/typebox/build/type/script/token/unsigned_integer.mjs
@@ -10855,7 +9540,7 @@ function d(r9) {
   return Many(T3, [UnderScore], r9);
 }
 function k(r9) {
-  return Match2(Take([Zero], r9), (o19, t14) => [o19, t14], () => Match2(s7(r9), (o19, t14) => Match2(d(t14), (m16, f36) => [`${o19}${m16}`, f36], () => []), () => []));
+  return Match2(Take([Zero], r9), (o19, t14) => [o19, t14], () => Match2(s7(r9), (o19, t14) => Match2(d(t14), (m16, f35) => [`${o19}${m16}`, f35], () => []), () => []));
 }
 function UnsignedInteger(r9) {
   return k(Trim(r9));
@@ -10898,7 +9583,7 @@ function a7(r9, n8 = "") {
   return Match2(Take(l8, r9), (o19, i25) => a7(i25, `${n8}${o19}`), () => [n8, r9]);
 }
 function I5(r9) {
-  return Match2(k2(r9), (n8, o19) => Match2(a7(o19), (i25, f36) => [`${n8}${i25}`, f36], () => []), () => []);
+  return Match2(k2(r9), (n8, o19) => Match2(a7(o19), (i25, f35) => [`${n8}${i25}`, f35], () => []), () => []);
 }
 function Ident(r9) {
   return I5(Trim(r9));
@@ -10916,7 +9601,7 @@ function D4(r9) {
   return Match2(Take([Dot], r9), (o19, n8) => Match2(a8(n8), (m16, i25) => [`0${o19}${m16}`, i25], () => []), () => []);
 }
 function L(r9) {
-  return Match2(UnsignedInteger(r9), (o19, n8) => Match2(Take([Dot], n8), (m16, i25) => Match2(a8(i25), (c20, d17) => [`${o19}${m16}${c20}`, d17], () => [`${o19}`, i25]), () => [`${o19}`, n8]), () => []);
+  return Match2(UnsignedInteger(r9), (o19, n8) => Match2(Take([Dot], n8), (m16, i25) => Match2(a8(i25), (c21, d17) => [`${o19}${m16}${c21}`, d17], () => [`${o19}`, i25]), () => [`${o19}`, n8]), () => []);
 }
 function M2(r9) {
   return k3(r9) ? D4(r9) : L(r9);
@@ -10949,10 +9634,10 @@ function Until(t14, r9, e19 = "") {
 
 // node_modules/typebox/build/type/script/token/span.mjs
 function a10(i25, r9, t14) {
-  return Match2(Take([i25], t14), (m16, f36) => Match2(Until([r9], f36), (e19, p27) => Match2(Take([r9], p27), (l28, u21) => [`${e19}`, u21], () => []), () => []), () => []);
+  return Match2(Take([i25], t14), (m16, f35) => Match2(Until([r9], f35), (e19, p27) => Match2(Take([r9], p27), (l28, u20) => [`${e19}`, u20], () => []), () => []), () => []);
 }
 function M3(i25, r9, t14) {
-  return Match2(Take([i25], t14), (m16, f36) => Match2(Until([NewLine, r9], f36), (e19, p27) => Match2(Take([r9], p27), (l28, u21) => [`${e19}`, u21], () => []), () => []), () => []);
+  return Match2(Take([i25], t14), (m16, f35) => Match2(Until([NewLine, r9], f35), (e19, p27) => Match2(Take([r9], p27), (l28, u20) => [`${e19}`, u20], () => []), () => []), () => []);
 }
 function Span(i25, r9, t14, m16) {
   return t14 ? a10(i25, r9, Trim(m16)) : M3(i25, r9, Trim(m16));
@@ -10979,17 +9664,17 @@ function Until_1(o19, t14) {
 
 // node_modules/typebox/build/type/script/parser.mjs
 var o10 = (n8, t14, e19 = () => []) => n8.length === 2 ? t14(n8) : e19();
-var GenericParameterExtendsEquals = (n8) => o10(o10(Ident(n8), ([t14, e19]) => o10(Const("extends", e19), ([r9, s29]) => o10(Type(s29), ([p27, c20]) => o10(Const("=", c20), ([C15, x17]) => o10(Type(x17), ([g17, l28]) => [[t14, r9, p27, C15, g17], l28]))))), ([t14, e19]) => [GenericParameterExtendsEqualsMapping(t14), e19]);
-var GenericParameterExtends = (n8) => o10(o10(Ident(n8), ([t14, e19]) => o10(Const("extends", e19), ([r9, s29]) => o10(Type(s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [GenericParameterExtendsMapping(t14), e19]);
-var GenericParameterEquals = (n8) => o10(o10(Ident(n8), ([t14, e19]) => o10(Const("=", e19), ([r9, s29]) => o10(Type(s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [GenericParameterEqualsMapping(t14), e19]);
+var GenericParameterExtendsEquals = (n8) => o10(o10(Ident(n8), ([t14, e19]) => o10(Const("extends", e19), ([r9, s29]) => o10(Type(s29), ([p27, c21]) => o10(Const("=", c21), ([C14, x17]) => o10(Type(x17), ([g17, l28]) => [[t14, r9, p27, C14, g17], l28]))))), ([t14, e19]) => [GenericParameterExtendsEqualsMapping(t14), e19]);
+var GenericParameterExtends = (n8) => o10(o10(Ident(n8), ([t14, e19]) => o10(Const("extends", e19), ([r9, s29]) => o10(Type(s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [GenericParameterExtendsMapping(t14), e19]);
+var GenericParameterEquals = (n8) => o10(o10(Ident(n8), ([t14, e19]) => o10(Const("=", e19), ([r9, s29]) => o10(Type(s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [GenericParameterEqualsMapping(t14), e19]);
 var GenericParameterIdentifier = (n8) => o10(Ident(n8), ([t14, e19]) => [GenericParameterIdentifierMapping(t14), e19]);
 var GenericParameter = (n8) => o10(o10(GenericParameterExtendsEquals(n8), ([t14, e19]) => [t14, e19], () => o10(GenericParameterExtends(n8), ([t14, e19]) => [t14, e19], () => o10(GenericParameterEquals(n8), ([t14, e19]) => [t14, e19], () => o10(GenericParameterIdentifier(n8), ([t14, e19]) => [t14, e19], () => [])))), ([t14, e19]) => [GenericParameterMapping(t14), e19]);
 var GenericParameterList_0 = (n8, t14 = []) => o10(o10(Const(",", n8), ([e19, r9]) => o10(GenericParameter(r9), ([s29, p27]) => [[e19, s29], p27])), ([e19, r9]) => GenericParameterList_0(r9, [...t14, e19]), () => [t14, n8]);
-var GenericParameterList = (n8) => o10(o10(o10(GenericParameter(n8), ([t14, e19]) => o10(GenericParameterList_0(e19), ([r9, s29]) => o10(o10(Const(",", s29), ([p27, c20]) => [[p27], c20], () => [[], s29]), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [GenericParameterListMapping(t14), e19]);
-var GenericParameters = (n8) => o10(o10(Const("<", n8), ([t14, e19]) => o10(GenericParameterList(e19), ([r9, s29]) => o10(Const(">", s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [GenericParametersMapping(t14), e19]);
+var GenericParameterList = (n8) => o10(o10(o10(GenericParameter(n8), ([t14, e19]) => o10(GenericParameterList_0(e19), ([r9, s29]) => o10(o10(Const(",", s29), ([p27, c21]) => [[p27], c21], () => [[], s29]), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [GenericParameterListMapping(t14), e19]);
+var GenericParameters = (n8) => o10(o10(Const("<", n8), ([t14, e19]) => o10(GenericParameterList(e19), ([r9, s29]) => o10(Const(">", s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [GenericParametersMapping(t14), e19]);
 var GenericCallArgumentList_0 = (n8, t14 = []) => o10(o10(Const(",", n8), ([e19, r9]) => o10(Type(r9), ([s29, p27]) => [[e19, s29], p27])), ([e19, r9]) => GenericCallArgumentList_0(r9, [...t14, e19]), () => [t14, n8]);
-var GenericCallArgumentList = (n8) => o10(o10(o10(Type(n8), ([t14, e19]) => o10(GenericCallArgumentList_0(e19), ([r9, s29]) => o10(o10(Const(",", s29), ([p27, c20]) => [[p27], c20], () => [[], s29]), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [GenericCallArgumentListMapping(t14), e19]);
-var GenericCallArguments = (n8) => o10(o10(Const("<", n8), ([t14, e19]) => o10(GenericCallArgumentList(e19), ([r9, s29]) => o10(Const(">", s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [GenericCallArgumentsMapping(t14), e19]);
+var GenericCallArgumentList = (n8) => o10(o10(o10(Type(n8), ([t14, e19]) => o10(GenericCallArgumentList_0(e19), ([r9, s29]) => o10(o10(Const(",", s29), ([p27, c21]) => [[p27], c21], () => [[], s29]), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [GenericCallArgumentListMapping(t14), e19]);
+var GenericCallArguments = (n8) => o10(o10(Const("<", n8), ([t14, e19]) => o10(GenericCallArgumentList(e19), ([r9, s29]) => o10(Const(">", s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [GenericCallArgumentsMapping(t14), e19]);
 var GenericCall = (n8) => o10(o10(Ident(n8), ([t14, e19]) => o10(GenericCallArguments(e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [GenericCallMapping(t14), e19]);
 var OptionalSemiColon = (n8) => o10(o10(o10(Const(";", n8), ([t14, e19]) => [[t14], e19]), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [OptionalSemiColonMapping(t14), e19]);
 var KeywordString = (n8) => o10(Const("string", n8), ([t14, e19]) => [KeywordStringMapping(t14), e19]);
@@ -11006,68 +9691,68 @@ var KeywordNever = (n8) => o10(Const("never", n8), ([t14, e19]) => [KeywordNever
 var KeywordSymbol = (n8) => o10(Const("symbol", n8), ([t14, e19]) => [KeywordSymbolMapping(t14), e19]);
 var KeywordVoid = (n8) => o10(Const("void", n8), ([t14, e19]) => [KeywordVoidMapping(t14), e19]);
 var KeywordThis = (n8) => o10(Const("this", n8), ([t14, e19]) => [KeywordThisMapping(t14), e19]);
-var TemplateInterpolate = (n8) => o10(o10(Const("${", n8), ([t14, e19]) => o10(Type(e19), ([r9, s29]) => o10(Const("}", s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [TemplateInterpolateMapping(t14), e19]);
+var TemplateInterpolate = (n8) => o10(o10(Const("${", n8), ([t14, e19]) => o10(Type(e19), ([r9, s29]) => o10(Const("}", s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [TemplateInterpolateMapping(t14), e19]);
 var TemplateSpan = (n8) => o10(Until(["${", "`"], n8), ([t14, e19]) => [TemplateSpanMapping(t14), e19]);
-var TemplateBody = (n8) => o10(o10(o10(TemplateSpan(n8), ([t14, e19]) => o10(TemplateInterpolate(e19), ([r9, s29]) => o10(TemplateBody(s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [t14, e19], () => o10(o10(TemplateSpan(n8), ([t14, e19]) => [[t14], e19]), ([t14, e19]) => [t14, e19], () => o10(o10(TemplateSpan(n8), ([t14, e19]) => [[t14], e19]), ([t14, e19]) => [t14, e19], () => []))), ([t14, e19]) => [TemplateBodyMapping(t14), e19]);
-var TemplateLiteralTypes = (n8) => o10(o10(Const("`", n8), ([t14, e19]) => o10(TemplateBody(e19), ([r9, s29]) => o10(Const("`", s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [TemplateLiteralTypesMapping(t14), e19]);
+var TemplateBody = (n8) => o10(o10(o10(TemplateSpan(n8), ([t14, e19]) => o10(TemplateInterpolate(e19), ([r9, s29]) => o10(TemplateBody(s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [t14, e19], () => o10(o10(TemplateSpan(n8), ([t14, e19]) => [[t14], e19]), ([t14, e19]) => [t14, e19], () => o10(o10(TemplateSpan(n8), ([t14, e19]) => [[t14], e19]), ([t14, e19]) => [t14, e19], () => []))), ([t14, e19]) => [TemplateBodyMapping(t14), e19]);
+var TemplateLiteralTypes = (n8) => o10(o10(Const("`", n8), ([t14, e19]) => o10(TemplateBody(e19), ([r9, s29]) => o10(Const("`", s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [TemplateLiteralTypesMapping(t14), e19]);
 var TemplateLiteral = (n8) => o10(TemplateLiteralTypes(n8), ([t14, e19]) => [TemplateLiteralMapping(t14), e19]);
-var Dependent2 = (n8) => o10(o10(o10(Const("if", n8), ([t14, e19]) => o10(Type(e19), ([r9, s29]) => o10(Const("then", s29), ([p27, c20]) => o10(Type(c20), ([C15, x17]) => o10(Const("else", x17), ([g17, l28]) => o10(Type(l28), ([d17, M7]) => [[t14, r9, p27, C15, g17, d17], M7])))))), ([t14, e19]) => [t14, e19], () => o10(o10(Const("if", n8), ([t14, e19]) => o10(Type(e19), ([r9, s29]) => o10(Const("then", s29), ([p27, c20]) => o10(Type(c20), ([C15, x17]) => [[t14, r9, p27, C15], x17])))), ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [DependentMapping(t14), e19]);
+var Dependent2 = (n8) => o10(o10(o10(Const("if", n8), ([t14, e19]) => o10(Type(e19), ([r9, s29]) => o10(Const("then", s29), ([p27, c21]) => o10(Type(c21), ([C14, x17]) => o10(Const("else", x17), ([g17, l28]) => o10(Type(l28), ([d17, M6]) => [[t14, r9, p27, C14, g17, d17], M6])))))), ([t14, e19]) => [t14, e19], () => o10(o10(Const("if", n8), ([t14, e19]) => o10(Type(e19), ([r9, s29]) => o10(Const("then", s29), ([p27, c21]) => o10(Type(c21), ([C14, x17]) => [[t14, r9, p27, C14], x17])))), ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [DependentMapping(t14), e19]);
 var LiteralBigInt = (n8) => o10(BigInt3(n8), ([t14, e19]) => [LiteralBigIntMapping(t14), e19]);
 var LiteralBoolean = (n8) => o10(o10(Const("true", n8), ([t14, e19]) => [t14, e19], () => o10(Const("false", n8), ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [LiteralBooleanMapping(t14), e19]);
 var LiteralNumber = (n8) => o10(Number3(n8), ([t14, e19]) => [LiteralNumberMapping(t14), e19]);
 var LiteralString = (n8) => o10(String3(["'", '"'], n8), ([t14, e19]) => [LiteralStringMapping(t14), e19]);
 var KeyOf = (n8) => o10(o10(o10(Const("keyof", n8), ([t14, e19]) => [[t14], e19]), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [KeyOfMapping(t14), e19]);
-var IndexArray_0 = (n8, t14 = []) => o10(o10(o10(Const("[", n8), ([e19, r9]) => o10(Type(r9), ([s29, p27]) => o10(Const("]", p27), ([c20, C15]) => [[e19, s29, c20], C15]))), ([e19, r9]) => [e19, r9], () => o10(o10(Const("[", n8), ([e19, r9]) => o10(Const("]", r9), ([s29, p27]) => [[e19, s29], p27])), ([e19, r9]) => [e19, r9], () => [])), ([e19, r9]) => IndexArray_0(r9, [...t14, e19]), () => [t14, n8]);
+var IndexArray_0 = (n8, t14 = []) => o10(o10(o10(Const("[", n8), ([e19, r9]) => o10(Type(r9), ([s29, p27]) => o10(Const("]", p27), ([c21, C14]) => [[e19, s29, c21], C14]))), ([e19, r9]) => [e19, r9], () => o10(o10(Const("[", n8), ([e19, r9]) => o10(Const("]", r9), ([s29, p27]) => [[e19, s29], p27])), ([e19, r9]) => [e19, r9], () => [])), ([e19, r9]) => IndexArray_0(r9, [...t14, e19]), () => [t14, n8]);
 var IndexArray = (n8) => o10(IndexArray_0(n8), ([t14, e19]) => [IndexArrayMapping(t14), e19]);
-var Extends2 = (n8) => o10(o10(o10(Const("extends", n8), ([t14, e19]) => o10(Type(e19), ([r9, s29]) => o10(Const("?", s29), ([p27, c20]) => o10(Type(c20), ([C15, x17]) => o10(Const(":", x17), ([g17, l28]) => o10(Type(l28), ([d17, M7]) => [[t14, r9, p27, C15, g17, d17], M7])))))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [ExtendsMapping(t14), e19]);
-var Base = (n8) => o10(o10(o10(Const("(", n8), ([t14, e19]) => o10(Type(e19), ([r9, s29]) => o10(Const(")", s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [t14, e19], () => o10(KeywordString(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordNumber(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordBoolean(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordUndefined(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordNull(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordInteger(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordBigInt(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordUnknown(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordAny(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordObject(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordNever(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordSymbol(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordVoid(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordThis(n8), ([t14, e19]) => [t14, e19], () => o10(LiteralBigInt(n8), ([t14, e19]) => [t14, e19], () => o10(LiteralBoolean(n8), ([t14, e19]) => [t14, e19], () => o10(LiteralNumber(n8), ([t14, e19]) => [t14, e19], () => o10(LiteralString(n8), ([t14, e19]) => [t14, e19], () => o10(TemplateLiteral(n8), ([t14, e19]) => [t14, e19], () => o10(Dependent2(n8), ([t14, e19]) => [t14, e19], () => o10(_Object_2(n8), ([t14, e19]) => [t14, e19], () => o10(_Tuple_(n8), ([t14, e19]) => [t14, e19], () => o10(_Constructor_(n8), ([t14, e19]) => [t14, e19], () => o10(_Function_2(n8), ([t14, e19]) => [t14, e19], () => o10(_Mapped_(n8), ([t14, e19]) => [t14, e19], () => o10(GenericCall(n8), ([t14, e19]) => [t14, e19], () => o10(Reference(n8), ([t14, e19]) => [t14, e19], () => [])))))))))))))))))))))))))))), ([t14, e19]) => [BaseMapping(t14), e19]);
+var Extends2 = (n8) => o10(o10(o10(Const("extends", n8), ([t14, e19]) => o10(Type(e19), ([r9, s29]) => o10(Const("?", s29), ([p27, c21]) => o10(Type(c21), ([C14, x17]) => o10(Const(":", x17), ([g17, l28]) => o10(Type(l28), ([d17, M6]) => [[t14, r9, p27, C14, g17, d17], M6])))))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [ExtendsMapping(t14), e19]);
+var Base = (n8) => o10(o10(o10(Const("(", n8), ([t14, e19]) => o10(Type(e19), ([r9, s29]) => o10(Const(")", s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [t14, e19], () => o10(KeywordString(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordNumber(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordBoolean(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordUndefined(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordNull(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordInteger(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordBigInt(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordUnknown(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordAny(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordObject(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordNever(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordSymbol(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordVoid(n8), ([t14, e19]) => [t14, e19], () => o10(KeywordThis(n8), ([t14, e19]) => [t14, e19], () => o10(LiteralBigInt(n8), ([t14, e19]) => [t14, e19], () => o10(LiteralBoolean(n8), ([t14, e19]) => [t14, e19], () => o10(LiteralNumber(n8), ([t14, e19]) => [t14, e19], () => o10(LiteralString(n8), ([t14, e19]) => [t14, e19], () => o10(TemplateLiteral(n8), ([t14, e19]) => [t14, e19], () => o10(Dependent2(n8), ([t14, e19]) => [t14, e19], () => o10(_Object_2(n8), ([t14, e19]) => [t14, e19], () => o10(_Tuple_(n8), ([t14, e19]) => [t14, e19], () => o10(_Constructor_(n8), ([t14, e19]) => [t14, e19], () => o10(_Function_2(n8), ([t14, e19]) => [t14, e19], () => o10(_Mapped_(n8), ([t14, e19]) => [t14, e19], () => o10(GenericCall(n8), ([t14, e19]) => [t14, e19], () => o10(Reference(n8), ([t14, e19]) => [t14, e19], () => [])))))))))))))))))))))))))))), ([t14, e19]) => [BaseMapping(t14), e19]);
 var With = (n8) => o10(o10(o10(Const("with", n8), ([t14, e19]) => o10(WithObject(e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [WithMapping(t14), e19]);
-var Factor = (n8) => o10(o10(KeyOf(n8), ([t14, e19]) => o10(Base(e19), ([r9, s29]) => o10(IndexArray(s29), ([p27, c20]) => o10(Extends2(c20), ([C15, x17]) => o10(With(x17), ([g17, l28]) => [[t14, r9, p27, C15, g17], l28]))))), ([t14, e19]) => [FactorMapping(t14), e19]);
-var ExprTermTail = (n8) => o10(o10(o10(Const("&", n8), ([t14, e19]) => o10(Factor(e19), ([r9, s29]) => o10(ExprTermTail(s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [ExprTermTailMapping(t14), e19]);
+var Factor = (n8) => o10(o10(KeyOf(n8), ([t14, e19]) => o10(Base(e19), ([r9, s29]) => o10(IndexArray(s29), ([p27, c21]) => o10(Extends2(c21), ([C14, x17]) => o10(With(x17), ([g17, l28]) => [[t14, r9, p27, C14, g17], l28]))))), ([t14, e19]) => [FactorMapping(t14), e19]);
+var ExprTermTail = (n8) => o10(o10(o10(Const("&", n8), ([t14, e19]) => o10(Factor(e19), ([r9, s29]) => o10(ExprTermTail(s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [ExprTermTailMapping(t14), e19]);
 var ExprTerm = (n8) => o10(o10(Factor(n8), ([t14, e19]) => o10(ExprTermTail(e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [ExprTermMapping(t14), e19]);
-var ExprTail = (n8) => o10(o10(o10(Const("|", n8), ([t14, e19]) => o10(ExprTerm(e19), ([r9, s29]) => o10(ExprTail(s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [ExprTailMapping(t14), e19]);
+var ExprTail = (n8) => o10(o10(o10(Const("|", n8), ([t14, e19]) => o10(ExprTerm(e19), ([r9, s29]) => o10(ExprTail(s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [ExprTailMapping(t14), e19]);
 var Expr = (n8) => o10(o10(ExprTerm(n8), ([t14, e19]) => o10(ExprTail(e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [ExprMapping(t14), e19]);
 var ExprReadonly = (n8) => o10(o10(Const("readonly", n8), ([t14, e19]) => o10(Expr(e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [ExprReadonlyMapping(t14), e19]);
 var ExprPipe = (n8) => o10(o10(Const("|", n8), ([t14, e19]) => o10(Expr(e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [ExprPipeMapping(t14), e19]);
-var GenericType = (n8) => o10(o10(GenericParameters(n8), ([t14, e19]) => o10(Const("=", e19), ([r9, s29]) => o10(Type(s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [GenericTypeMapping(t14), e19]);
-var InferType = (n8) => o10(o10(o10(Const("infer", n8), ([t14, e19]) => o10(Ident(e19), ([r9, s29]) => o10(Const("extends", s29), ([p27, c20]) => o10(Expr(c20), ([C15, x17]) => [[t14, r9, p27, C15], x17])))), ([t14, e19]) => [t14, e19], () => o10(o10(Const("infer", n8), ([t14, e19]) => o10(Ident(e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [InferTypeMapping(t14), e19]);
+var GenericType = (n8) => o10(o10(GenericParameters(n8), ([t14, e19]) => o10(Const("=", e19), ([r9, s29]) => o10(Type(s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [GenericTypeMapping(t14), e19]);
+var InferType = (n8) => o10(o10(o10(Const("infer", n8), ([t14, e19]) => o10(Ident(e19), ([r9, s29]) => o10(Const("extends", s29), ([p27, c21]) => o10(Expr(c21), ([C14, x17]) => [[t14, r9, p27, C14], x17])))), ([t14, e19]) => [t14, e19], () => o10(o10(Const("infer", n8), ([t14, e19]) => o10(Ident(e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [InferTypeMapping(t14), e19]);
 var Type = (n8) => o10(o10(InferType(n8), ([t14, e19]) => [t14, e19], () => o10(ExprPipe(n8), ([t14, e19]) => [t14, e19], () => o10(ExprReadonly(n8), ([t14, e19]) => [t14, e19], () => o10(Expr(n8), ([t14, e19]) => [t14, e19], () => [])))), ([t14, e19]) => [TypeMapping(t14), e19]);
 var PropertyKeyNumber = (n8) => o10(Number3(n8), ([t14, e19]) => [PropertyKeyNumberMapping(t14), e19]);
 var PropertyKeyIdent = (n8) => o10(Ident(n8), ([t14, e19]) => [PropertyKeyIdentMapping(t14), e19]);
 var PropertyKeyQuoted = (n8) => o10(String3(["'", '"'], n8), ([t14, e19]) => [PropertyKeyQuotedMapping(t14), e19]);
-var PropertyKeyIndex = (n8) => o10(o10(Const("[", n8), ([t14, e19]) => o10(Ident(e19), ([r9, s29]) => o10(Const(":", s29), ([p27, c20]) => o10(o10(KeywordInteger(c20), ([C15, x17]) => [C15, x17], () => o10(KeywordNumber(c20), ([C15, x17]) => [C15, x17], () => o10(KeywordString(c20), ([C15, x17]) => [C15, x17], () => o10(KeywordSymbol(c20), ([C15, x17]) => [C15, x17], () => [])))), ([C15, x17]) => o10(Const("]", x17), ([g17, l28]) => [[t14, r9, p27, C15, g17], l28]))))), ([t14, e19]) => [PropertyKeyIndexMapping(t14), e19]);
+var PropertyKeyIndex = (n8) => o10(o10(Const("[", n8), ([t14, e19]) => o10(Ident(e19), ([r9, s29]) => o10(Const(":", s29), ([p27, c21]) => o10(o10(KeywordInteger(c21), ([C14, x17]) => [C14, x17], () => o10(KeywordNumber(c21), ([C14, x17]) => [C14, x17], () => o10(KeywordString(c21), ([C14, x17]) => [C14, x17], () => o10(KeywordSymbol(c21), ([C14, x17]) => [C14, x17], () => [])))), ([C14, x17]) => o10(Const("]", x17), ([g17, l28]) => [[t14, r9, p27, C14, g17], l28]))))), ([t14, e19]) => [PropertyKeyIndexMapping(t14), e19]);
 var PropertyKey = (n8) => o10(o10(PropertyKeyNumber(n8), ([t14, e19]) => [t14, e19], () => o10(PropertyKeyIdent(n8), ([t14, e19]) => [t14, e19], () => o10(PropertyKeyQuoted(n8), ([t14, e19]) => [t14, e19], () => o10(PropertyKeyIndex(n8), ([t14, e19]) => [t14, e19], () => [])))), ([t14, e19]) => [PropertyKeyMapping(t14), e19]);
 var Readonly2 = (n8) => o10(o10(o10(Const("readonly", n8), ([t14, e19]) => [[t14], e19]), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [ReadonlyMapping(t14), e19]);
 var Optional3 = (n8) => o10(o10(o10(Const("?", n8), ([t14, e19]) => [[t14], e19]), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [OptionalMapping(t14), e19]);
-var Property = (n8) => o10(o10(Readonly2(n8), ([t14, e19]) => o10(PropertyKey(e19), ([r9, s29]) => o10(Optional3(s29), ([p27, c20]) => o10(Const(":", c20), ([C15, x17]) => o10(Type(x17), ([g17, l28]) => [[t14, r9, p27, C15, g17], l28]))))), ([t14, e19]) => [PropertyMapping(t14), e19]);
+var Property = (n8) => o10(o10(Readonly2(n8), ([t14, e19]) => o10(PropertyKey(e19), ([r9, s29]) => o10(Optional3(s29), ([p27, c21]) => o10(Const(":", c21), ([C14, x17]) => o10(Type(x17), ([g17, l28]) => [[t14, r9, p27, C14, g17], l28]))))), ([t14, e19]) => [PropertyMapping(t14), e19]);
 var PropertyDelimiter = (n8) => o10(o10(o10(Const(",", n8), ([t14, e19]) => o10(Const(`
 `, e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [t14, e19], () => o10(o10(Const(";", n8), ([t14, e19]) => o10(Const(`
 `, e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [t14, e19], () => o10(o10(Const(",", n8), ([t14, e19]) => [[t14], e19]), ([t14, e19]) => [t14, e19], () => o10(o10(Const(";", n8), ([t14, e19]) => [[t14], e19]), ([t14, e19]) => [t14, e19], () => o10(o10(Const(`
 `, n8), ([t14, e19]) => [[t14], e19]), ([t14, e19]) => [t14, e19], () => []))))), ([t14, e19]) => [PropertyDelimiterMapping(t14), e19]);
 var PropertyList_0 = (n8, t14 = []) => o10(o10(PropertyDelimiter(n8), ([e19, r9]) => o10(Property(r9), ([s29, p27]) => [[e19, s29], p27])), ([e19, r9]) => PropertyList_0(r9, [...t14, e19]), () => [t14, n8]);
-var PropertyList = (n8) => o10(o10(o10(Property(n8), ([t14, e19]) => o10(PropertyList_0(e19), ([r9, s29]) => o10(o10(PropertyDelimiter(s29), ([p27, c20]) => [[p27], c20], () => [[], s29]), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [PropertyListMapping(t14), e19]);
-var Properties = (n8) => o10(o10(Const("{", n8), ([t14, e19]) => o10(PropertyList(e19), ([r9, s29]) => o10(Const("}", s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [PropertiesMapping(t14), e19]);
+var PropertyList = (n8) => o10(o10(o10(Property(n8), ([t14, e19]) => o10(PropertyList_0(e19), ([r9, s29]) => o10(o10(PropertyDelimiter(s29), ([p27, c21]) => [[p27], c21], () => [[], s29]), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [PropertyListMapping(t14), e19]);
+var Properties = (n8) => o10(o10(Const("{", n8), ([t14, e19]) => o10(PropertyList(e19), ([r9, s29]) => o10(Const("}", s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [PropertiesMapping(t14), e19]);
 var _Object_2 = (n8) => o10(Properties(n8), ([t14, e19]) => [_Object_Mapping(t14), e19]);
-var ElementNamed = (n8) => o10(o10(o10(Ident(n8), ([t14, e19]) => o10(Const("?", e19), ([r9, s29]) => o10(Const(":", s29), ([p27, c20]) => o10(Const("readonly", c20), ([C15, x17]) => o10(Type(x17), ([g17, l28]) => [[t14, r9, p27, C15, g17], l28]))))), ([t14, e19]) => [t14, e19], () => o10(o10(Ident(n8), ([t14, e19]) => o10(Const(":", e19), ([r9, s29]) => o10(Const("readonly", s29), ([p27, c20]) => o10(Type(c20), ([C15, x17]) => [[t14, r9, p27, C15], x17])))), ([t14, e19]) => [t14, e19], () => o10(o10(Ident(n8), ([t14, e19]) => o10(Const("?", e19), ([r9, s29]) => o10(Const(":", s29), ([p27, c20]) => o10(Type(c20), ([C15, x17]) => [[t14, r9, p27, C15], x17])))), ([t14, e19]) => [t14, e19], () => o10(o10(Ident(n8), ([t14, e19]) => o10(Const(":", e19), ([r9, s29]) => o10(Type(s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [t14, e19], () => [])))), ([t14, e19]) => [ElementNamedMapping(t14), e19]);
-var ElementBase = (n8) => o10(o10(ElementNamed(n8), ([t14, e19]) => [t14, e19], () => o10(o10(Readonly2(n8), ([t14, e19]) => o10(Type(e19), ([r9, s29]) => o10(Optional3(s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [ElementBaseMapping(t14), e19]);
+var ElementNamed = (n8) => o10(o10(o10(Ident(n8), ([t14, e19]) => o10(Const("?", e19), ([r9, s29]) => o10(Const(":", s29), ([p27, c21]) => o10(Const("readonly", c21), ([C14, x17]) => o10(Type(x17), ([g17, l28]) => [[t14, r9, p27, C14, g17], l28]))))), ([t14, e19]) => [t14, e19], () => o10(o10(Ident(n8), ([t14, e19]) => o10(Const(":", e19), ([r9, s29]) => o10(Const("readonly", s29), ([p27, c21]) => o10(Type(c21), ([C14, x17]) => [[t14, r9, p27, C14], x17])))), ([t14, e19]) => [t14, e19], () => o10(o10(Ident(n8), ([t14, e19]) => o10(Const("?", e19), ([r9, s29]) => o10(Const(":", s29), ([p27, c21]) => o10(Type(c21), ([C14, x17]) => [[t14, r9, p27, C14], x17])))), ([t14, e19]) => [t14, e19], () => o10(o10(Ident(n8), ([t14, e19]) => o10(Const(":", e19), ([r9, s29]) => o10(Type(s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [t14, e19], () => [])))), ([t14, e19]) => [ElementNamedMapping(t14), e19]);
+var ElementBase = (n8) => o10(o10(ElementNamed(n8), ([t14, e19]) => [t14, e19], () => o10(o10(Readonly2(n8), ([t14, e19]) => o10(Type(e19), ([r9, s29]) => o10(Optional3(s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [ElementBaseMapping(t14), e19]);
 var Element = (n8) => o10(o10(o10(Const("...", n8), ([t14, e19]) => o10(ElementBase(e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [t14, e19], () => o10(o10(ElementBase(n8), ([t14, e19]) => [[t14], e19]), ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [ElementMapping(t14), e19]);
 var ElementList_0 = (n8, t14 = []) => o10(o10(Const(",", n8), ([e19, r9]) => o10(Element(r9), ([s29, p27]) => [[e19, s29], p27])), ([e19, r9]) => ElementList_0(r9, [...t14, e19]), () => [t14, n8]);
-var ElementList = (n8) => o10(o10(o10(Element(n8), ([t14, e19]) => o10(ElementList_0(e19), ([r9, s29]) => o10(o10(Const(",", s29), ([p27, c20]) => [[p27], c20], () => [[], s29]), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [ElementListMapping(t14), e19]);
-var _Tuple_ = (n8) => o10(o10(Const("[", n8), ([t14, e19]) => o10(ElementList(e19), ([r9, s29]) => o10(Const("]", s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [_Tuple_Mapping(t14), e19]);
-var ParameterReadonlyOptional = (n8) => o10(o10(Ident(n8), ([t14, e19]) => o10(Const("?", e19), ([r9, s29]) => o10(Const(":", s29), ([p27, c20]) => o10(Const("readonly", c20), ([C15, x17]) => o10(Type(x17), ([g17, l28]) => [[t14, r9, p27, C15, g17], l28]))))), ([t14, e19]) => [ParameterReadonlyOptionalMapping(t14), e19]);
-var ParameterReadonly = (n8) => o10(o10(Ident(n8), ([t14, e19]) => o10(Const(":", e19), ([r9, s29]) => o10(Const("readonly", s29), ([p27, c20]) => o10(Type(c20), ([C15, x17]) => [[t14, r9, p27, C15], x17])))), ([t14, e19]) => [ParameterReadonlyMapping(t14), e19]);
-var ParameterOptional = (n8) => o10(o10(Ident(n8), ([t14, e19]) => o10(Const("?", e19), ([r9, s29]) => o10(Const(":", s29), ([p27, c20]) => o10(Type(c20), ([C15, x17]) => [[t14, r9, p27, C15], x17])))), ([t14, e19]) => [ParameterOptionalMapping(t14), e19]);
-var ParameterType = (n8) => o10(o10(Ident(n8), ([t14, e19]) => o10(Const(":", e19), ([r9, s29]) => o10(Type(s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [ParameterTypeMapping(t14), e19]);
+var ElementList = (n8) => o10(o10(o10(Element(n8), ([t14, e19]) => o10(ElementList_0(e19), ([r9, s29]) => o10(o10(Const(",", s29), ([p27, c21]) => [[p27], c21], () => [[], s29]), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [ElementListMapping(t14), e19]);
+var _Tuple_ = (n8) => o10(o10(Const("[", n8), ([t14, e19]) => o10(ElementList(e19), ([r9, s29]) => o10(Const("]", s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [_Tuple_Mapping(t14), e19]);
+var ParameterReadonlyOptional = (n8) => o10(o10(Ident(n8), ([t14, e19]) => o10(Const("?", e19), ([r9, s29]) => o10(Const(":", s29), ([p27, c21]) => o10(Const("readonly", c21), ([C14, x17]) => o10(Type(x17), ([g17, l28]) => [[t14, r9, p27, C14, g17], l28]))))), ([t14, e19]) => [ParameterReadonlyOptionalMapping(t14), e19]);
+var ParameterReadonly = (n8) => o10(o10(Ident(n8), ([t14, e19]) => o10(Const(":", e19), ([r9, s29]) => o10(Const("readonly", s29), ([p27, c21]) => o10(Type(c21), ([C14, x17]) => [[t14, r9, p27, C14], x17])))), ([t14, e19]) => [ParameterReadonlyMapping(t14), e19]);
+var ParameterOptional = (n8) => o10(o10(Ident(n8), ([t14, e19]) => o10(Const("?", e19), ([r9, s29]) => o10(Const(":", s29), ([p27, c21]) => o10(Type(c21), ([C14, x17]) => [[t14, r9, p27, C14], x17])))), ([t14, e19]) => [ParameterOptionalMapping(t14), e19]);
+var ParameterType = (n8) => o10(o10(Ident(n8), ([t14, e19]) => o10(Const(":", e19), ([r9, s29]) => o10(Type(s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [ParameterTypeMapping(t14), e19]);
 var ParameterBase = (n8) => o10(o10(ParameterReadonlyOptional(n8), ([t14, e19]) => [t14, e19], () => o10(ParameterReadonly(n8), ([t14, e19]) => [t14, e19], () => o10(ParameterOptional(n8), ([t14, e19]) => [t14, e19], () => o10(ParameterType(n8), ([t14, e19]) => [t14, e19], () => [])))), ([t14, e19]) => [ParameterBaseMapping(t14), e19]);
 var Parameter2 = (n8) => o10(o10(o10(Const("...", n8), ([t14, e19]) => o10(ParameterBase(e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [t14, e19], () => o10(o10(ParameterBase(n8), ([t14, e19]) => [[t14], e19]), ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [ParameterMapping(t14), e19]);
 var ParameterList_0 = (n8, t14 = []) => o10(o10(Const(",", n8), ([e19, r9]) => o10(Parameter2(r9), ([s29, p27]) => [[e19, s29], p27])), ([e19, r9]) => ParameterList_0(r9, [...t14, e19]), () => [t14, n8]);
-var ParameterList = (n8) => o10(o10(o10(Parameter2(n8), ([t14, e19]) => o10(ParameterList_0(e19), ([r9, s29]) => o10(o10(Const(",", s29), ([p27, c20]) => [[p27], c20], () => [[], s29]), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [ParameterListMapping(t14), e19]);
-var _Function_2 = (n8) => o10(o10(Const("(", n8), ([t14, e19]) => o10(ParameterList(e19), ([r9, s29]) => o10(Const(")", s29), ([p27, c20]) => o10(Const("=>", c20), ([C15, x17]) => o10(Type(x17), ([g17, l28]) => [[t14, r9, p27, C15, g17], l28]))))), ([t14, e19]) => [_Function_Mapping(t14), e19]);
-var _Constructor_ = (n8) => o10(o10(Const("new", n8), ([t14, e19]) => o10(Const("(", e19), ([r9, s29]) => o10(ParameterList(s29), ([p27, c20]) => o10(Const(")", c20), ([C15, x17]) => o10(Const("=>", x17), ([g17, l28]) => o10(Type(l28), ([d17, M7]) => [[t14, r9, p27, C15, g17, d17], M7])))))), ([t14, e19]) => [_Constructor_Mapping(t14), e19]);
+var ParameterList = (n8) => o10(o10(o10(Parameter2(n8), ([t14, e19]) => o10(ParameterList_0(e19), ([r9, s29]) => o10(o10(Const(",", s29), ([p27, c21]) => [[p27], c21], () => [[], s29]), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [ParameterListMapping(t14), e19]);
+var _Function_2 = (n8) => o10(o10(Const("(", n8), ([t14, e19]) => o10(ParameterList(e19), ([r9, s29]) => o10(Const(")", s29), ([p27, c21]) => o10(Const("=>", c21), ([C14, x17]) => o10(Type(x17), ([g17, l28]) => [[t14, r9, p27, C14, g17], l28]))))), ([t14, e19]) => [_Function_Mapping(t14), e19]);
+var _Constructor_ = (n8) => o10(o10(Const("new", n8), ([t14, e19]) => o10(Const("(", e19), ([r9, s29]) => o10(ParameterList(s29), ([p27, c21]) => o10(Const(")", c21), ([C14, x17]) => o10(Const("=>", x17), ([g17, l28]) => o10(Type(l28), ([d17, M6]) => [[t14, r9, p27, C14, g17, d17], M6])))))), ([t14, e19]) => [_Constructor_Mapping(t14), e19]);
 var MappedReadonly = (n8) => o10(o10(o10(Const("+", n8), ([t14, e19]) => o10(Const("readonly", e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [t14, e19], () => o10(o10(Const("-", n8), ([t14, e19]) => o10(Const("readonly", e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [t14, e19], () => o10(o10(Const("readonly", n8), ([t14, e19]) => [[t14], e19]), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])))), ([t14, e19]) => [MappedReadonlyMapping(t14), e19]);
 var MappedOptional = (n8) => o10(o10(o10(Const("+", n8), ([t14, e19]) => o10(Const("?", e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [t14, e19], () => o10(o10(Const("-", n8), ([t14, e19]) => o10(Const("?", e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [t14, e19], () => o10(o10(Const("?", n8), ([t14, e19]) => [[t14], e19]), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])))), ([t14, e19]) => [MappedOptionalMapping(t14), e19]);
 var MappedAs = (n8) => o10(o10(o10(Const("as", n8), ([t14, e19]) => o10(Type(e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [MappedAsMapping(t14), e19]);
-var _Mapped_ = (n8) => o10(o10(Const("{", n8), ([t14, e19]) => o10(MappedReadonly(e19), ([r9, s29]) => o10(Const("[", s29), ([p27, c20]) => o10(Ident(c20), ([C15, x17]) => o10(Const("in", x17), ([g17, l28]) => o10(Type(l28), ([d17, M7]) => o10(MappedAs(M7), ([y13, m16]) => o10(Const("]", m16), ([P7, I17]) => o10(MappedOptional(I17), ([K5, T8]) => o10(Const(":", T8), ([L10, E11]) => o10(Type(E11), ([f36, h12]) => o10(OptionalSemiColon(h12), ([w7, _7]) => o10(Const("}", _7), ([G7, B8]) => [[t14, r9, p27, C15, g17, d17, y13, P7, K5, L10, f36, w7, G7], B8]))))))))))))), ([t14, e19]) => [_Mapped_Mapping(t14), e19]);
+var _Mapped_ = (n8) => o10(o10(Const("{", n8), ([t14, e19]) => o10(MappedReadonly(e19), ([r9, s29]) => o10(Const("[", s29), ([p27, c21]) => o10(Ident(c21), ([C14, x17]) => o10(Const("in", x17), ([g17, l28]) => o10(Type(l28), ([d17, M6]) => o10(MappedAs(M6), ([y12, m16]) => o10(Const("]", m16), ([P6, I16]) => o10(MappedOptional(I16), ([K4, T7]) => o10(Const(":", T7), ([L10, E12]) => o10(Type(E12), ([f35, h12]) => o10(OptionalSemiColon(h12), ([w6, _6]) => o10(Const("}", _6), ([G6, B7]) => [[t14, r9, p27, C14, g17, d17, y12, P6, K4, L10, f35, w6, G6], B7]))))))))))))), ([t14, e19]) => [_Mapped_Mapping(t14), e19]);
 var Reference = (n8) => o10(Ident(n8), ([t14, e19]) => [ReferenceMapping(t14), e19]);
 var WithBigInt = (n8) => o10(BigInt3(n8), ([t14, e19]) => [WithBigIntMapping(t14), e19]);
 var WithNumber = (n8) => o10(Number3(n8), ([t14, e19]) => [WithNumberMapping(t14), e19]);
@@ -11075,13 +9760,13 @@ var WithBoolean = (n8) => o10(o10(Const("true", n8), ([t14, e19]) => [t14, e19],
 var WithString = (n8) => o10(String3(['"', "'"], n8), ([t14, e19]) => [WithStringMapping(t14), e19]);
 var WithNull = (n8) => o10(Const("null", n8), ([t14, e19]) => [WithNullMapping(t14), e19]);
 var WithUndefined = (n8) => o10(Const("undefined", n8), ([t14, e19]) => [WithUndefinedMapping(t14), e19]);
-var WithProperty = (n8) => o10(o10(PropertyKey(n8), ([t14, e19]) => o10(Const(":", e19), ([r9, s29]) => o10(WithValue(s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [WithPropertyMapping(t14), e19]);
+var WithProperty = (n8) => o10(o10(PropertyKey(n8), ([t14, e19]) => o10(Const(":", e19), ([r9, s29]) => o10(WithValue(s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [WithPropertyMapping(t14), e19]);
 var WithPropertyList_0 = (n8, t14 = []) => o10(o10(PropertyDelimiter(n8), ([e19, r9]) => o10(WithProperty(r9), ([s29, p27]) => [[e19, s29], p27])), ([e19, r9]) => WithPropertyList_0(r9, [...t14, e19]), () => [t14, n8]);
-var WithPropertyList = (n8) => o10(o10(o10(WithProperty(n8), ([t14, e19]) => o10(WithPropertyList_0(e19), ([r9, s29]) => o10(o10(PropertyDelimiter(s29), ([p27, c20]) => [[p27], c20], () => [[], s29]), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [WithPropertyListMapping(t14), e19]);
-var WithObject = (n8) => o10(o10(Const("{", n8), ([t14, e19]) => o10(WithPropertyList(e19), ([r9, s29]) => o10(Const("}", s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [WithObjectMapping(t14), e19]);
+var WithPropertyList = (n8) => o10(o10(o10(WithProperty(n8), ([t14, e19]) => o10(WithPropertyList_0(e19), ([r9, s29]) => o10(o10(PropertyDelimiter(s29), ([p27, c21]) => [[p27], c21], () => [[], s29]), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [WithPropertyListMapping(t14), e19]);
+var WithObject = (n8) => o10(o10(Const("{", n8), ([t14, e19]) => o10(WithPropertyList(e19), ([r9, s29]) => o10(Const("}", s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [WithObjectMapping(t14), e19]);
 var WithElementList_0 = (n8, t14 = []) => o10(o10(Const(",", n8), ([e19, r9]) => o10(WithValue(r9), ([s29, p27]) => [[e19, s29], p27])), ([e19, r9]) => WithElementList_0(r9, [...t14, e19]), () => [t14, n8]);
-var WithElementList = (n8) => o10(o10(o10(WithValue(n8), ([t14, e19]) => o10(WithElementList_0(e19), ([r9, s29]) => o10(o10(Const(",", s29), ([p27, c20]) => [[p27], c20], () => [[], s29]), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [WithElementListMapping(t14), e19]);
-var WithArray = (n8) => o10(o10(Const("[", n8), ([t14, e19]) => o10(WithElementList(e19), ([r9, s29]) => o10(Const("]", s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [WithArrayMapping(t14), e19]);
+var WithElementList = (n8) => o10(o10(o10(WithValue(n8), ([t14, e19]) => o10(WithElementList_0(e19), ([r9, s29]) => o10(o10(Const(",", s29), ([p27, c21]) => [[p27], c21], () => [[], s29]), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [WithElementListMapping(t14), e19]);
+var WithArray = (n8) => o10(o10(Const("[", n8), ([t14, e19]) => o10(WithElementList(e19), ([r9, s29]) => o10(Const("]", s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [WithArrayMapping(t14), e19]);
 var WithValue = (n8) => o10(o10(WithBigInt(n8), ([t14, e19]) => [t14, e19], () => o10(WithNumber(n8), ([t14, e19]) => [t14, e19], () => o10(WithBoolean(n8), ([t14, e19]) => [t14, e19], () => o10(WithString(n8), ([t14, e19]) => [t14, e19], () => o10(WithNull(n8), ([t14, e19]) => [t14, e19], () => o10(WithUndefined(n8), ([t14, e19]) => [t14, e19], () => o10(WithObject(n8), ([t14, e19]) => [t14, e19], () => o10(WithArray(n8), ([t14, e19]) => [t14, e19], () => [])))))))), ([t14, e19]) => [WithValueMapping(t14), e19]);
 var PatternBigInt = (n8) => o10(Const("-?(?:0|[1-9][0-9]*)n", n8), ([t14, e19]) => [PatternBigIntMapping(t14), e19]);
 var PatternString = (n8) => o10(Const(".*", n8), ([t14, e19]) => [PatternStringMapping(t14), e19]);
@@ -11090,25 +9775,25 @@ var PatternInteger = (n8) => o10(Const("-?(?:0|[1-9][0-9]*)", n8), ([t14, e19]) 
 var PatternNever = (n8) => o10(Const("(?!)", n8), ([t14, e19]) => [PatternNeverMapping(t14), e19]);
 var PatternText = (n8) => o10(Until_1(["-?(?:0|[1-9][0-9]*)n", ".*", "-?(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?", "-?(?:0|[1-9][0-9]*)", "(?!)", "(", ")", "$", "|"], n8), ([t14, e19]) => [PatternTextMapping(t14), e19]);
 var PatternBase = (n8) => o10(o10(PatternBigInt(n8), ([t14, e19]) => [t14, e19], () => o10(PatternString(n8), ([t14, e19]) => [t14, e19], () => o10(PatternNumber(n8), ([t14, e19]) => [t14, e19], () => o10(PatternInteger(n8), ([t14, e19]) => [t14, e19], () => o10(PatternNever(n8), ([t14, e19]) => [t14, e19], () => o10(PatternGroup(n8), ([t14, e19]) => [t14, e19], () => o10(PatternText(n8), ([t14, e19]) => [t14, e19], () => []))))))), ([t14, e19]) => [PatternBaseMapping(t14), e19]);
-var PatternGroup = (n8) => o10(o10(Const("(", n8), ([t14, e19]) => o10(PatternBody(e19), ([r9, s29]) => o10(Const(")", s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [PatternGroupMapping(t14), e19]);
-var PatternUnion = (n8) => o10(o10(o10(PatternTerm(n8), ([t14, e19]) => o10(Const("|", e19), ([r9, s29]) => o10(PatternUnion(s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [t14, e19], () => o10(o10(PatternTerm(n8), ([t14, e19]) => [[t14], e19]), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => []))), ([t14, e19]) => [PatternUnionMapping(t14), e19]);
+var PatternGroup = (n8) => o10(o10(Const("(", n8), ([t14, e19]) => o10(PatternBody(e19), ([r9, s29]) => o10(Const(")", s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [PatternGroupMapping(t14), e19]);
+var PatternUnion = (n8) => o10(o10(o10(PatternTerm(n8), ([t14, e19]) => o10(Const("|", e19), ([r9, s29]) => o10(PatternUnion(s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [t14, e19], () => o10(o10(PatternTerm(n8), ([t14, e19]) => [[t14], e19]), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => []))), ([t14, e19]) => [PatternUnionMapping(t14), e19]);
 var PatternTerm = (n8) => o10(o10(PatternBase(n8), ([t14, e19]) => o10(PatternBody(e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [PatternTermMapping(t14), e19]);
 var PatternBody = (n8) => o10(o10(PatternUnion(n8), ([t14, e19]) => [t14, e19], () => o10(PatternTerm(n8), ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [PatternBodyMapping(t14), e19]);
-var Pattern = (n8) => o10(o10(Const("^", n8), ([t14, e19]) => o10(PatternBody(e19), ([r9, s29]) => o10(Const("$", s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [PatternMapping(t14), e19]);
+var Pattern = (n8) => o10(o10(Const("^", n8), ([t14, e19]) => o10(PatternBody(e19), ([r9, s29]) => o10(Const("$", s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [PatternMapping(t14), e19]);
 var InterfaceDeclarationHeritageList_0 = (n8, t14 = []) => o10(o10(Const(",", n8), ([e19, r9]) => o10(Type(r9), ([s29, p27]) => [[e19, s29], p27])), ([e19, r9]) => InterfaceDeclarationHeritageList_0(r9, [...t14, e19]), () => [t14, n8]);
-var InterfaceDeclarationHeritageList = (n8) => o10(o10(o10(Type(n8), ([t14, e19]) => o10(InterfaceDeclarationHeritageList_0(e19), ([r9, s29]) => o10(o10(Const(",", s29), ([p27, c20]) => [[p27], c20], () => [[], s29]), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [InterfaceDeclarationHeritageListMapping(t14), e19]);
+var InterfaceDeclarationHeritageList = (n8) => o10(o10(o10(Type(n8), ([t14, e19]) => o10(InterfaceDeclarationHeritageList_0(e19), ([r9, s29]) => o10(o10(Const(",", s29), ([p27, c21]) => [[p27], c21], () => [[], s29]), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [InterfaceDeclarationHeritageListMapping(t14), e19]);
 var InterfaceDeclarationHeritage = (n8) => o10(o10(o10(Const("extends", n8), ([t14, e19]) => o10(InterfaceDeclarationHeritageList(e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [InterfaceDeclarationHeritageMapping(t14), e19]);
-var InterfaceDeclarationGeneric = (n8) => o10(o10(Const("interface", n8), ([t14, e19]) => o10(Ident(e19), ([r9, s29]) => o10(GenericParameters(s29), ([p27, c20]) => o10(InterfaceDeclarationHeritage(c20), ([C15, x17]) => o10(Properties(x17), ([g17, l28]) => [[t14, r9, p27, C15, g17], l28]))))), ([t14, e19]) => [InterfaceDeclarationGenericMapping(t14), e19]);
-var InterfaceDeclaration = (n8) => o10(o10(Const("interface", n8), ([t14, e19]) => o10(Ident(e19), ([r9, s29]) => o10(InterfaceDeclarationHeritage(s29), ([p27, c20]) => o10(Properties(c20), ([C15, x17]) => [[t14, r9, p27, C15], x17])))), ([t14, e19]) => [InterfaceDeclarationMapping(t14), e19]);
-var TypeAliasDeclarationGeneric = (n8) => o10(o10(Const("type", n8), ([t14, e19]) => o10(Ident(e19), ([r9, s29]) => o10(GenericParameters(s29), ([p27, c20]) => o10(Const("=", c20), ([C15, x17]) => o10(Type(x17), ([g17, l28]) => [[t14, r9, p27, C15, g17], l28]))))), ([t14, e19]) => [TypeAliasDeclarationGenericMapping(t14), e19]);
-var TypeAliasDeclaration = (n8) => o10(o10(Const("type", n8), ([t14, e19]) => o10(Ident(e19), ([r9, s29]) => o10(Const("=", s29), ([p27, c20]) => o10(Type(c20), ([C15, x17]) => [[t14, r9, p27, C15], x17])))), ([t14, e19]) => [TypeAliasDeclarationMapping(t14), e19]);
+var InterfaceDeclarationGeneric = (n8) => o10(o10(Const("interface", n8), ([t14, e19]) => o10(Ident(e19), ([r9, s29]) => o10(GenericParameters(s29), ([p27, c21]) => o10(InterfaceDeclarationHeritage(c21), ([C14, x17]) => o10(Properties(x17), ([g17, l28]) => [[t14, r9, p27, C14, g17], l28]))))), ([t14, e19]) => [InterfaceDeclarationGenericMapping(t14), e19]);
+var InterfaceDeclaration = (n8) => o10(o10(Const("interface", n8), ([t14, e19]) => o10(Ident(e19), ([r9, s29]) => o10(InterfaceDeclarationHeritage(s29), ([p27, c21]) => o10(Properties(c21), ([C14, x17]) => [[t14, r9, p27, C14], x17])))), ([t14, e19]) => [InterfaceDeclarationMapping(t14), e19]);
+var TypeAliasDeclarationGeneric = (n8) => o10(o10(Const("type", n8), ([t14, e19]) => o10(Ident(e19), ([r9, s29]) => o10(GenericParameters(s29), ([p27, c21]) => o10(Const("=", c21), ([C14, x17]) => o10(Type(x17), ([g17, l28]) => [[t14, r9, p27, C14, g17], l28]))))), ([t14, e19]) => [TypeAliasDeclarationGenericMapping(t14), e19]);
+var TypeAliasDeclaration = (n8) => o10(o10(Const("type", n8), ([t14, e19]) => o10(Ident(e19), ([r9, s29]) => o10(Const("=", s29), ([p27, c21]) => o10(Type(c21), ([C14, x17]) => [[t14, r9, p27, C14], x17])))), ([t14, e19]) => [TypeAliasDeclarationMapping(t14), e19]);
 var ExportKeyword = (n8) => o10(o10(o10(Const("export", n8), ([t14, e19]) => [[t14], e19]), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [ExportKeywordMapping(t14), e19]);
 var ModuleDeclarationDelimiter = (n8) => o10(o10(o10(Const(";", n8), ([t14, e19]) => o10(Const(`
 `, e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [t14, e19], () => o10(o10(Const(";", n8), ([t14, e19]) => [[t14], e19]), ([t14, e19]) => [t14, e19], () => o10(o10(Const(`
 `, n8), ([t14, e19]) => [[t14], e19]), ([t14, e19]) => [t14, e19], () => []))), ([t14, e19]) => [ModuleDeclarationDelimiterMapping(t14), e19]);
 var ModuleDeclarationList_0 = (n8, t14 = []) => o10(o10(ModuleDeclarationDelimiter(n8), ([e19, r9]) => o10(ModuleDeclaration(r9), ([s29, p27]) => [[e19, s29], p27])), ([e19, r9]) => ModuleDeclarationList_0(r9, [...t14, e19]), () => [t14, n8]);
-var ModuleDeclarationList = (n8) => o10(o10(o10(ModuleDeclaration(n8), ([t14, e19]) => o10(ModuleDeclarationList_0(e19), ([r9, s29]) => o10(o10(ModuleDeclarationDelimiter(s29), ([p27, c20]) => [[p27], c20], () => [[], s29]), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [ModuleDeclarationListMapping(t14), e19]);
-var ModuleDeclaration = (n8) => o10(o10(ExportKeyword(n8), ([t14, e19]) => o10(o10(InterfaceDeclarationGeneric(e19), ([r9, s29]) => [r9, s29], () => o10(InterfaceDeclaration(e19), ([r9, s29]) => [r9, s29], () => o10(TypeAliasDeclarationGeneric(e19), ([r9, s29]) => [r9, s29], () => o10(TypeAliasDeclaration(e19), ([r9, s29]) => [r9, s29], () => [])))), ([r9, s29]) => o10(OptionalSemiColon(s29), ([p27, c20]) => [[t14, r9, p27], c20]))), ([t14, e19]) => [ModuleDeclarationMapping(t14), e19]);
+var ModuleDeclarationList = (n8) => o10(o10(o10(ModuleDeclaration(n8), ([t14, e19]) => o10(ModuleDeclarationList_0(e19), ([r9, s29]) => o10(o10(ModuleDeclarationDelimiter(s29), ([p27, c21]) => [[p27], c21], () => [[], s29]), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [t14, e19], () => o10([[], n8], ([t14, e19]) => [t14, e19], () => [])), ([t14, e19]) => [ModuleDeclarationListMapping(t14), e19]);
+var ModuleDeclaration = (n8) => o10(o10(ExportKeyword(n8), ([t14, e19]) => o10(o10(InterfaceDeclarationGeneric(e19), ([r9, s29]) => [r9, s29], () => o10(InterfaceDeclaration(e19), ([r9, s29]) => [r9, s29], () => o10(TypeAliasDeclarationGeneric(e19), ([r9, s29]) => [r9, s29], () => o10(TypeAliasDeclaration(e19), ([r9, s29]) => [r9, s29], () => [])))), ([r9, s29]) => o10(OptionalSemiColon(s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [ModuleDeclarationMapping(t14), e19]);
 var Module = (n8) => o10(o10(ModuleDeclaration(n8), ([t14, e19]) => o10(ModuleDeclarationList(e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [ModuleMapping(t14), e19]);
 var Script = (n8) => o10(o10(Module(n8), ([t14, e19]) => [t14, e19], () => o10(GenericType(n8), ([t14, e19]) => [t14, e19], () => o10(Type(n8), ([t14, e19]) => [t14, e19], () => []))), ([t14, e19]) => [ScriptMapping(t14), e19]);
 
@@ -11155,7 +9840,7 @@ function F4(n8, e19, r9) {
   return i8(o19, e19, r9);
 }
 function f11(n8, e19, r9, o19 = []) {
-  return guard_exports.ShiftLeft(n8, (u21, l28) => f11(l28, e19, r9, [...o19, i8(u21, [], "")]), () => t3(e19, `${r9}(${w2(o19)})`));
+  return guard_exports.ShiftLeft(n8, (u20, l28) => f11(l28, e19, r9, [...o19, i8(u20, [], "")]), () => t3(e19, `${r9}(${w2(o19)})`));
 }
 function i8(n8, e19, r9) {
   return IsEnum(n8) ? F4(n8.enum, e19, r9) : IsInteger3(n8) ? G(e19, r9) : IsLiteral(n8) ? A2(n8.const, e19, r9) : IsBigInt3(n8) ? C3(e19, r9) : IsBoolean4(n8) ? O2(e19, r9) : IsNumber4(n8) ? J(e19, r9) : IsString4(n8) ? k4(e19, r9) : IsTemplateLiteral(n8) ? q3(n8.pattern, e19, r9) : IsTemplateLiteralDeferred(n8) ? z(n8.parameters[0], e19, r9) : IsUnion(n8) ? f11(n8.anyOf, e19, r9) : NeverPattern;
@@ -11241,27 +9926,27 @@ function Match3(e19, t14, s29) {
 
 // node_modules/typebox/build/type/extends/extends_right.mjs
 function v2(n8, e19, t14, o19) {
-  return Match3(ExtendsLeft(n8, t14, o19), (u21) => ExtendsTrue(memory_exports.Assign(memory_exports.Assign(n8, u21), { [e19]: t14 })), () => ExtendsFalse());
+  return Match3(ExtendsLeft(n8, t14, o19), (u20) => ExtendsTrue(memory_exports.Assign(memory_exports.Assign(n8, u20), { [e19]: t14 })), () => ExtendsFalse());
 }
 function y5(n8, e19) {
   return ExtendsTrue(n8);
 }
-function A3(n8, e19, t14, o19, u21) {
-  return Match3(ExtendsLeft(n8, e19, t14), (a27) => Match3(ExtendsLeft(a27, e19, o19), (c20) => ExtendsTrue(c20), () => ExtendsFalse()), () => Match3(ExtendsLeft(n8, e19, u21), (a27) => ExtendsTrue(a27), () => ExtendsFalse()));
+function A3(n8, e19, t14, o19, u20) {
+  return Match3(ExtendsLeft(n8, e19, t14), (a27) => Match3(ExtendsLeft(a27, e19, o19), (c21) => ExtendsTrue(c21), () => ExtendsFalse()), () => Match3(ExtendsLeft(n8, e19, u20), (a27) => ExtendsTrue(a27), () => ExtendsFalse()));
 }
 function U4(n8, e19, t14) {
   const o19 = EvaluateEnum(t14);
   return ExtendsLeft(n8, e19, o19);
 }
 function x5(n8, e19, t14) {
-  return guard_exports.ShiftLeft(t14, (o19, u21) => Match3(ExtendsLeft(n8, e19, o19), (a27) => x5(a27, e19, u21), () => ExtendsFalse()), () => ExtendsTrue(n8));
+  return guard_exports.ShiftLeft(t14, (o19, u20) => Match3(ExtendsLeft(n8, e19, o19), (a27) => x5(a27, e19, u20), () => ExtendsFalse()), () => ExtendsTrue(n8));
 }
 function D5(n8, e19, t14) {
   const o19 = EvaluateTemplateLiteral(t14);
   return ExtendsLeft(n8, e19, o19);
 }
 function p7(n8, e19, t14) {
-  return guard_exports.ShiftLeft(t14, (o19, u21) => Match3(ExtendsLeft(n8, e19, o19), (a27) => ExtendsTrue(a27), () => p7(n8, e19, u21)), () => ExtendsFalse());
+  return guard_exports.ShiftLeft(t14, (o19, u20) => Match3(ExtendsLeft(n8, e19, o19), (a27) => ExtendsTrue(a27), () => p7(n8, e19, u20)), () => ExtendsFalse());
 }
 function ExtendsRight(n8, e19, t14) {
   return IsAny(t14) ? y5(n8, e19) : IsDependent(t14) ? A3(n8, e19, t14.if, t14.then, t14.else) : IsEnum(t14) ? U4(n8, e19, t14.enum) : IsInfer(t14) ? v2(n8, t14.name, e19, t14.extends) : IsIntersect(t14) ? x5(n8, e19, t14.allOf) : IsTemplateLiteral(t14) ? D5(n8, e19, t14.pattern) : IsUnion(t14) ? p7(n8, e19, t14.anyOf) : IsUnknown(t14) ? ExtendsTrue(n8) : ExtendsFalse();
@@ -11293,8 +9978,8 @@ function ExtendsBoolean(o19, e19, t14) {
 
 // node_modules/typebox/build/type/extends/parameters.mjs
 function d2(e19, t14, r9, n8, s29) {
-  const a27 = IsInfer(n8) ? t14 : n8, i25 = IsInfer(n8) ? n8 : t14, u21 = IsOptional(t14), p27 = IsOptional(n8);
-  return !u21 && p27 ? ExtendsFalse() : Match3(ExtendsLeft(e19, a27, i25), (x17) => ExtendsParameters(x17, r9, s29), () => ExtendsFalse());
+  const a27 = IsInfer(n8) ? t14 : n8, i25 = IsInfer(n8) ? n8 : t14, u20 = IsOptional(t14), p27 = IsOptional(n8);
+  return !u20 && p27 ? ExtendsFalse() : Match3(ExtendsLeft(e19, a27, i25), (x17) => ExtendsParameters(x17, r9, s29), () => ExtendsFalse());
 }
 function L2(e19, t14, r9, n8) {
   return guard_exports.ShiftLeft(n8, (s29, a27) => d2(e19, t14, r9, s29, a27), () => IsOptional(t14) ? ExtendsTrue(e19) : ExtendsFalse());
@@ -11391,8 +10076,8 @@ function L4(t14, n8) {
 function M4(t14, n8, e19) {
   const r9 = {};
   for (const o19 of guard_exports.Keys(e19)) r9[o19] = o19 in n8 ? K2({}, n8[o19], e19[o19]) : IsOptional(e19[o19]) ? IsInfer(e19[o19]) ? ExtendsTrue(memory_exports.Assign(t14, { [e19[o19].name]: e19[o19].extends })) : ExtendsTrue(t14) : ExtendsFalse();
-  const c20 = guard_exports.Values(r9).every((o19) => IsExtendsTrueLike(o19)), u21 = c20 ? L4(guard_exports.Keys(r9), r9) : {};
-  return c20 ? ExtendsTrue(u21) : ExtendsFalse();
+  const c21 = guard_exports.Values(r9).every((o19) => IsExtendsTrueLike(o19)), u20 = c21 ? L4(guard_exports.Keys(r9), r9) : {};
+  return c21 ? ExtendsTrue(u20) : ExtendsFalse();
 }
 function y6(t14, n8, e19) {
   const r9 = M4(t14, n8, e19);
@@ -11405,11 +10090,11 @@ function v3(t14, n8) {
   return guard_exports.Keys(n8).reduce((e19, r9) => ({ ...e19, [r9]: guard_exports.HasPropertyKey(t14, r9) ? IsUnion(e19[r9]) ? Union([...e19[r9].anyOf, n8[r9]]) : Union([t14[r9], n8[r9]]) : n8[r9] }), t14);
 }
 function i10(t14, n8, e19, r9) {
-  return guard_exports.ShiftLeft(n8, (c20, u21) => Match3(ExtendsLeft({}, t14[c20], e19), (o19) => i10(t14, u21, e19, v3(r9, o19)), () => ExtendsFalse()), () => ExtendsTrue(r9));
+  return guard_exports.ShiftLeft(n8, (c21, u20) => Match3(ExtendsLeft({}, t14[c21], e19), (o19) => i10(t14, u20, e19, v3(r9, o19)), () => ExtendsFalse()), () => ExtendsTrue(r9));
 }
 function A4(t14, n8, e19, r9) {
-  const c20 = guard_exports.Keys(n8);
-  return i10(n8, c20, r9, t14);
+  const c21 = guard_exports.Keys(n8);
+  return i10(n8, c21, r9, t14);
 }
 function ExtendsObject(t14, n8, e19) {
   return IsRecord(e19) ? A4(t14, n8, RecordPattern(e19), RecordValue(e19)) : IsObject3(e19) ? U5(t14, n8, e19.properties) : ExtendsRight(t14, _Object_(n8), e19);
@@ -11419,8 +10104,8 @@ function ExtendsObject(t14, n8, e19) {
 function l11(e19, r9) {
   return guard_exports.IsEqual(guard_exports.Keys(r9).length, 0) ? ExtendsTrue(e19) : ExtendsFalse();
 }
-function R2(e19, r9, n8, o19, u21) {
-  return ExtendsLeft(e19, n8, u21);
+function R2(e19, r9, n8, o19, u20) {
+  return ExtendsLeft(e19, n8, u20);
 }
 function ExtendsRecord(e19, r9, n8, o19) {
   return IsRecord(o19) ? R2(e19, RecordPatternToType(r9), n8, RecordPatternToType(RecordPattern(o19)), RecordValue(o19)) : IsObject3(o19) ? l11(e19, o19.properties) : IsAny(o19) || IsUnknown(o19) ? ExtendsTrue(e19) : ExtendsFalse();
@@ -11484,7 +10169,7 @@ function M5(e19, n8, t14, r9, s29, o19) {
 }
 function q4(e19, n8, t14, r9, s29) {
   const o19 = TryRestInferable(r9);
-  return IsInferable(o19) ? InferTupleResult(e19, o19.name, a12(t14, n8), o19.type) : guard_exports.ShiftLeft(t14, (m16, I17) => M5(e19, n8, m16, I17, r9, s29), () => ExtendsFalse());
+  return IsInferable(o19) ? InferTupleResult(e19, o19.name, a12(t14, n8), o19.type) : guard_exports.ShiftLeft(t14, (m16, I16) => M5(e19, n8, m16, I16, r9, s29), () => ExtendsFalse());
 }
 function C4(e19, n8, t14, r9) {
   return guard_exports.ShiftLeft(r9, (s29, o19) => q4(e19, n8, t14, s29, o19), () => guard_exports.IsEqual(t14.length, 0) ? ExtendsTrue(e19) : ExtendsFalse());
@@ -11512,10 +10197,10 @@ function ExtendsUndefined(o19, n8, t14) {
 
 // node_modules/typebox/build/type/extends/union.mjs
 function u9(n8, e19, t14) {
-  return guard_exports.ShiftLeft(t14, (o19, r9) => Match3(ExtendsLeft(n8, e19, o19), (f36) => ExtendsTrue(f36), () => u9(n8, e19, r9)), () => ExtendsFalse());
+  return guard_exports.ShiftLeft(t14, (o19, r9) => Match3(ExtendsLeft(n8, e19, o19), (f35) => ExtendsTrue(f35), () => u9(n8, e19, r9)), () => ExtendsFalse());
 }
 function m4(n8, e19, t14) {
-  return guard_exports.ShiftLeft(e19, (o19, r9) => Match3(u9(n8, o19, t14), (f36) => m4(f36, r9, t14), () => ExtendsFalse()), () => ExtendsTrue(n8));
+  return guard_exports.ShiftLeft(e19, (o19, r9) => Match3(u9(n8, o19, t14), (f35) => m4(f35, r9, t14), () => ExtendsFalse()), () => ExtendsTrue(n8));
 }
 function ExtendsUnion2(n8, e19, t14) {
   const o19 = TryInferable(t14);
@@ -11565,11 +10250,11 @@ function V(o19, m16, r9) {
   return o19.includes(r9) ? true : f13([...o19, r9], m16, m16[r9]);
 }
 function s8(o19, m16, r9) {
-  const u21 = PropertyValues(r9);
-  return i11(o19, m16, u21);
+  const u20 = PropertyValues(r9);
+  return i11(o19, m16, u20);
 }
 function i11(o19, m16, r9) {
-  return guard_exports.ShiftLeft(r9, (u21, n8) => f13(o19, m16, u21) ? true : i11(o19, m16, n8), () => false);
+  return guard_exports.ShiftLeft(r9, (u20, n8) => f13(o19, m16, u20) ? true : i11(o19, m16, n8), () => false);
 }
 function f13(o19, m16, r9) {
   return IsRef(r9) ? V(o19, m16, r9.$ref) : IsArray3(r9) ? f13(o19, m16, r9.items) : IsConstructor3(r9) ? i11(o19, m16, [...r9.parameters, r9.instanceType]) : IsFunction3(r9) ? i11(o19, m16, [...r9.parameters, r9.returnType]) : IsInterfaceDeferred(r9) ? s8(o19, m16, r9.parameters[1]) : IsIntersect(r9) ? i11(o19, m16, r9.allOf) : IsObject3(r9) ? s8(o19, m16, r9.properties) : IsUnion(r9) ? i11(o19, m16, r9.anyOf) : IsTuple(r9) ? i11(o19, m16, r9.items) : IsRecord(r9) ? f13(o19, m16, RecordValue(r9)) : false;
@@ -11592,11 +10277,11 @@ function P(m16, r9, o19) {
   return o19.includes(r9) ? o19 : r9 in m16 ? n3(m16, m16[r9], [...o19, r9]) : Unreachable();
 }
 function s10(m16, r9, o19) {
-  const f36 = PropertyValues(r9);
-  return i12(m16, f36, o19);
+  const f35 = PropertyValues(r9);
+  return i12(m16, f35, o19);
 }
 function i12(m16, r9, o19) {
-  return r9.reduce((f36, a27) => n3(m16, a27, f36), o19);
+  return r9.reduce((f35, a27) => n3(m16, a27, f35), o19);
 }
 function n3(m16, r9, o19) {
   return IsRef(r9) ? P(m16, r9.$ref, o19) : IsArray3(r9) ? n3(m16, r9.items, o19) : IsConstructor3(r9) ? i12(m16, [...r9.parameters, r9.instanceType], o19) : IsFunction3(r9) ? i12(m16, [...r9.parameters, r9.returnType], o19) : IsInterfaceDeferred(r9) ? s10(m16, r9.parameters[1], o19) : IsIntersect(r9) ? i12(m16, r9.allOf, o19) : IsObject3(r9) ? s10(m16, r9.properties, o19) : IsUnion(r9) ? i12(m16, r9.anyOf, o19) : IsTuple(r9) ? i12(m16, r9.items, o19) : IsRecord(r9) ? n3(m16, RecordValue(r9), o19) : o19;
@@ -11654,8 +10339,8 @@ function o13(n8) {
   return IsCyclic(n8) ? CyclicExtends(n8) : IsUnsafe(n8) ? Unknown() : n8;
 }
 function Extends(n8, r9, t14) {
-  const c20 = o13(r9), i25 = o13(t14);
-  return ExtendsLeft(n8, c20, i25);
+  const c21 = o13(r9), i25 = o13(t14);
+  return ExtendsLeft(n8, c21, i25);
 }
 
 // node_modules/typebox/build/type/engine/evaluate/compare.mjs
@@ -11670,9 +10355,9 @@ function Compare(t14, n8) {
 
 // node_modules/typebox/build/type/engine/evaluate/broaden.mjs
 function f14(n8, r9, t14 = [], o19 = r9) {
-  return guard_exports.ShiftLeft(r9, (i25, u21) => {
+  return guard_exports.ShiftLeft(r9, (i25, u20) => {
     const a27 = Compare(n8, i25);
-    return guard_exports.IsEqual(a27, CompareResultLeftInside) || guard_exports.IsEqual(a27, CompareResultEqual) ? o19 : guard_exports.IsEqual(a27, CompareResultDisjoint) ? f14(n8, u21, [...t14, i25], o19) : f14(n8, u21, t14, o19);
+    return guard_exports.IsEqual(a27, CompareResultLeftInside) || guard_exports.IsEqual(a27, CompareResultEqual) ? o19 : guard_exports.IsEqual(a27, CompareResultDisjoint) ? f14(n8, u20, [...t14, i25], o19) : f14(n8, u20, t14, o19);
   }, () => [...t14, n8]);
 }
 function v4(n8, r9, t14) {
@@ -11759,7 +10444,7 @@ function f16(r9, n8, t14, i25, o19) {
 }
 function x7(r9, n8, t14, i25, o19) {
   const s29 = InstantiateType(r9, n8, t14.extends), d17 = InstantiateType(r9, n8, t14.equals);
-  return guard_exports.ShiftLeft(o19, (a27, c20) => e6(f16(r9, n8, t14.name, s29, a27), n8, i25, c20), () => e6(f16(r9, n8, t14.name, s29, d17), n8, i25, []));
+  return guard_exports.ShiftLeft(o19, (a27, c21) => e6(f16(r9, n8, t14.name, s29, a27), n8, i25, c21), () => e6(f16(r9, n8, t14.name, s29, d17), n8, i25, []));
 }
 function e6(r9, n8, t14, i25) {
   return guard_exports.ShiftLeft(t14, (o19, s29) => x7(r9, n8, o19, s29, i25), () => r9);
@@ -11797,8 +10482,8 @@ function q5(t14, n8, o19, s29, e19, a27) {
 }
 function x8(t14, n8, o19, s29, e19, a27) {
   return a27.reduce((i25, r9) => {
-    const u21 = q5(t14, n8, o19, s29, e19, r9);
-    return [...i25, u21];
+    const u20 = q5(t14, n8, o19, s29, e19, r9);
+    return [...i25, u20];
   }, []);
 }
 function R3(t14, n8, o19, s29, e19, a27) {
@@ -11981,8 +10666,8 @@ function ExcludeAction(t14, n8, e19) {
   return CanInstantiate([t14, n8]) ? memory_exports.Update(ExcludeOperation(t14, n8), {}, e19) : ExcludeDeferred(t14, n8, e19);
 }
 function ExcludeInstantiate(t14, n8, e19, r9, i25) {
-  const a27 = InstantiateType(t14, n8, e19), u21 = InstantiateType(t14, n8, r9);
-  return ExcludeAction(a27, u21, i25);
+  const a27 = InstantiateType(t14, n8, e19), u20 = InstantiateType(t14, n8, r9);
+  return ExcludeAction(a27, u20, i25);
 }
 
 // node_modules/typebox/build/type/action/extract.mjs
@@ -12011,8 +10696,8 @@ function ExtractAction(t14, r9, n8) {
   return CanInstantiate([t14, r9]) ? memory_exports.Update(ExtractOperation(t14, r9), {}, n8) : ExtractDeferred(t14, r9, n8);
 }
 function ExtractInstantiate(t14, r9, n8, a27, o19) {
-  const i25 = InstantiateType(t14, r9, n8), c20 = InstantiateType(t14, r9, a27);
-  return ExtractAction(i25, c20, o19);
+  const i25 = InstantiateType(t14, r9, n8), c21 = InstantiateType(t14, r9, a27);
+  return ExtractAction(i25, c21, o19);
 }
 
 // node_modules/typebox/build/type/engine/helpers/keys_to_indexer.mjs
@@ -12047,8 +10732,8 @@ function FromDependent(e19, t14, r9) {
 
 // node_modules/typebox/build/type/engine/object/from_intersect.mjs
 function f17(s29, t14) {
-  const n8 = guard_exports.Keys(s29).filter((r9) => !guard_exports.HasPropertyKey(t14, r9)), i25 = guard_exports.Keys(t14).filter((r9) => !guard_exports.HasPropertyKey(s29, r9)), p27 = guard_exports.Keys(s29).filter((r9) => guard_exports.HasPropertyKey(t14, r9)), u21 = n8.reduce((r9, e19) => ({ ...r9, [e19]: s29[e19] }), {}), a27 = i25.reduce((r9, e19) => ({ ...r9, [e19]: t14[e19] }), {}), m16 = p27.reduce((r9, e19) => ({ ...r9, [e19]: EvaluateIntersect([s29[e19], t14[e19]]) }), {}), y13 = memory_exports.Assign(u21, a27);
-  return memory_exports.Assign(y13, m16);
+  const n8 = guard_exports.Keys(s29).filter((r9) => !guard_exports.HasPropertyKey(t14, r9)), i25 = guard_exports.Keys(t14).filter((r9) => !guard_exports.HasPropertyKey(s29, r9)), p27 = guard_exports.Keys(s29).filter((r9) => guard_exports.HasPropertyKey(t14, r9)), u20 = n8.reduce((r9, e19) => ({ ...r9, [e19]: s29[e19] }), {}), a27 = i25.reduce((r9, e19) => ({ ...r9, [e19]: t14[e19] }), {}), m16 = p27.reduce((r9, e19) => ({ ...r9, [e19]: EvaluateIntersect([s29[e19], t14[e19]]) }), {}), y12 = memory_exports.Assign(u20, a27);
+  return memory_exports.Assign(y12, m16);
 }
 function FromIntersect(s29) {
   return s29.reduce((t14, n8) => f17(t14, FromType2(n8)), {});
@@ -12070,7 +10755,7 @@ function c8(e19, r9) {
   return guard_exports.Keys(e19).filter((o19) => o19 in r9).reduce((o19, t14) => ({ ...o19, [t14]: EvaluateUnion([e19[t14], r9[t14]]) }), {});
 }
 function s13(e19, r9) {
-  return guard_exports.ShiftLeft(e19, (n8, u21) => s13(u21, c8(r9, FromType2(n8))), () => r9);
+  return guard_exports.ShiftLeft(e19, (n8, u20) => s13(u20, c8(r9, FromType2(n8))), () => r9);
 }
 function FromUnion2(e19) {
   return guard_exports.ShiftLeft(e19, (r9, n8) => s13(n8, FromType2(r9)), () => Unreachable());
@@ -12207,8 +10892,8 @@ function FormatArrayIndexer(r9) {
 
 // node_modules/typebox/build/type/engine/indexed/from_tuple.mjs
 function d7(r9, t14) {
-  return r9.reduceRight((e19, o19, u21) => {
-    const i25 = Extends({}, Literal(u21), t14);
+  return r9.reduceRight((e19, o19, u20) => {
+    const i25 = Extends({}, Literal(u20), t14);
     return result_exports.IsExtendsTrueLike(i25) ? [o19, ...e19] : e19;
   }, []);
 }
@@ -12350,8 +11035,8 @@ function L7(t14) {
   return IsTemplateLiteral(t14) ? EvaluateTemplateLiteral(t14.pattern) : t14;
 }
 function O3(t14, r9, e19, o19, a27, p27) {
-  const n8 = memory_exports.Assign(t14, { [e19.name]: o19 }), i25 = InstantiateType(n8, r9, a27), s29 = L7(i25), c20 = InstantiateType(n8, r9, p27);
-  return IsLiteralNumber(s29) || IsLiteralString(s29) ? { [s29.const]: c20 } : {};
+  const n8 = memory_exports.Assign(t14, { [e19.name]: o19 }), i25 = InstantiateType(n8, r9, a27), s29 = L7(i25), c21 = InstantiateType(n8, r9, p27);
+  return IsLiteralNumber(s29) || IsLiteralString(s29) ? { [s29.const]: c21 } : {};
 }
 function j2(t14, r9, e19, o19, a27, p27) {
   return o19.reduce((n8, i25) => [...n8, O3(t14, r9, e19, i25, a27, p27)], []);
@@ -12383,7 +11068,7 @@ function y8(e19, t14, s29) {
   return guard_exports.Keys(t14).filter((n8) => !s29.includes(n8)).reduce((n8, o19) => ({ ...n8, [o19]: InstantiateType(i25, State([], []), t14[o19]) }), {});
 }
 function C8(e19, t14, s29) {
-  const i25 = CyclicCandidates(t14), c20 = f20(e19, t14, i25), n8 = y8(e19, t14, i25), o19 = { ...c20, ...n8 };
+  const i25 = CyclicCandidates(t14), c21 = f20(e19, t14, i25), n8 = y8(e19, t14, i25), o19 = { ...c21, ...n8 };
   return memory_exports.Update(o19, {}, s29);
 }
 function ModuleInstantiate(e19, t14, s29, i25) {
@@ -12710,38 +11395,38 @@ function RestSpread(r9) {
 }
 
 // node_modules/typebox/build/type/engine/instantiate.mjs
-function State(i25, I17) {
-  return { callstack: i25, visited: I17 };
+function State(i25, I16) {
+  return { callstack: i25, visited: I16 };
 }
 function CanInstantiate(i25) {
-  return guard_exports.ShiftLeft(i25, (I17, r9) => IsRef(I17) ? false : CanInstantiate(r9), () => true);
+  return guard_exports.ShiftLeft(i25, (I16, r9) => IsRef(I16) ? false : CanInstantiate(r9), () => true);
 }
-function InstantiateProperties(i25, I17, r9) {
-  return guard_exports.Keys(r9).reduce((m16, l28) => ({ ...m16, [l28]: InstantiateType(i25, I17, r9[l28]) }), {});
+function InstantiateProperties(i25, I16, r9) {
+  return guard_exports.Keys(r9).reduce((m16, l28) => ({ ...m16, [l28]: InstantiateType(i25, I16, r9[l28]) }), {});
 }
-function InstantiateElements(i25, I17, r9) {
-  const m16 = InstantiateTypes(i25, I17, r9);
+function InstantiateElements(i25, I16, r9) {
+  const m16 = InstantiateTypes(i25, I16, r9);
   return RestSpread(m16);
 }
-function InstantiateTypes(i25, I17, r9) {
-  return r9.map((m16) => InstantiateType(i25, I17, m16));
+function InstantiateTypes(i25, I16, r9) {
+  return r9.map((m16) => InstantiateType(i25, I16, m16));
 }
-function jr(i25, I17) {
-  const r9 = IsOptional(i25) ? AddOptionalAction(I17, {}) : I17, m16 = IsReadonly(i25) ? AddReadonlyAction(r9, {}) : r9;
+function jr(i25, I16) {
+  const r9 = IsOptional(i25) ? AddOptionalAction(I16, {}) : I16, m16 = IsReadonly(i25) ? AddReadonlyAction(r9, {}) : r9;
   return IsImmutable(i25) ? AddImmutableAction(m16, {}) : m16;
 }
-function Lr(i25, I17, r9, m16, l28) {
-  return guard_exports.IsEqual(r9, "AddImmutable") ? AddImmutableInstantiate(i25, I17, m16[0], l28) : guard_exports.IsEqual(r9, "RemoveImmutable") ? RemoveImmutableInstantiate(i25, I17, m16[0], l28) : guard_exports.IsEqual(r9, "AddReadonly") ? AddReadonlyInstantiate(i25, I17, m16[0], l28) : guard_exports.IsEqual(r9, "RemoveReadonly") ? RemoveReadonlyInstantiate(i25, I17, m16[0], l28) : guard_exports.IsEqual(r9, "AddOptional") ? AddOptionalInstantiate(i25, I17, m16[0], l28) : guard_exports.IsEqual(r9, "RemoveOptional") ? RemoveOptionalInstantiate(i25, I17, m16[0], l28) : guard_exports.IsEqual(r9, "Capitalize") ? CapitalizeInstantiate(i25, I17, m16[0], l28) : guard_exports.IsEqual(r9, "Conditional") ? ConditionalInstantiate(i25, I17, m16[0], m16[1], m16[2], m16[3], l28) : guard_exports.IsEqual(r9, "ConstructorParameters") ? ConstructorParametersInstantiate(i25, I17, m16[0], l28) : guard_exports.IsEqual(r9, "Evaluate") ? EvaluateInstantiate(i25, I17, m16[0], l28) : guard_exports.IsEqual(r9, "Exclude") ? ExcludeInstantiate(i25, I17, m16[0], m16[1], l28) : guard_exports.IsEqual(r9, "Extract") ? ExtractInstantiate(i25, I17, m16[0], m16[1], l28) : guard_exports.IsEqual(r9, "Index") ? IndexInstantiate(i25, I17, m16[0], m16[1], l28) : guard_exports.IsEqual(r9, "InstanceType") ? InstanceTypeInstantiate(i25, I17, m16[0], l28) : guard_exports.IsEqual(r9, "Interface") ? InterfaceInstantiate(i25, I17, m16[0], m16[1], l28) : guard_exports.IsEqual(r9, "KeyOf") ? KeyOfInstantiate(i25, I17, m16[0], l28) : guard_exports.IsEqual(r9, "Lowercase") ? LowercaseInstantiate(i25, I17, m16[0], l28) : guard_exports.IsEqual(r9, "Mapped") ? MappedInstantiate(i25, I17, m16[0], m16[1], m16[2], m16[3], l28) : guard_exports.IsEqual(r9, "Module") ? ModuleInstantiate(i25, I17, m16[0], l28) : guard_exports.IsEqual(r9, "NonNullable") ? NonNullableInstantiate(i25, I17, m16[0], l28) : guard_exports.IsEqual(r9, "Pick") ? PickInstantiate(i25, I17, m16[0], m16[1], l28) : guard_exports.IsEqual(r9, "Parameters") ? ParametersInstantiate(i25, I17, m16[0], l28) : guard_exports.IsEqual(r9, "Partial") ? PartialInstantiate(i25, I17, m16[0], l28) : guard_exports.IsEqual(r9, "Omit") ? OmitInstantiate(i25, I17, m16[0], m16[1], l28) : guard_exports.IsEqual(r9, "ReadonlyObject") ? ReadonlyObjectInstantiate(i25, I17, m16[0], l28) : guard_exports.IsEqual(r9, "Record") ? RecordInstantiate(i25, I17, m16[0], m16[1], l28) : guard_exports.IsEqual(r9, "Required") ? RequiredInstantiate(i25, I17, m16[0], l28) : guard_exports.IsEqual(r9, "ReturnType") ? ReturnTypeInstantiate(i25, I17, m16[0], l28) : guard_exports.IsEqual(r9, "TemplateLiteral") ? TemplateLiteralInstantiate(i25, I17, m16[0], l28) : guard_exports.IsEqual(r9, "Uncapitalize") ? UncapitalizeInstantiate(i25, I17, m16[0], l28) : guard_exports.IsEqual(r9, "Uppercase") ? UppercaseInstantiate(i25, I17, m16[0], l28) : guard_exports.IsEqual(r9, "With") ? WithInstantiate(i25, I17, m16[0], m16[1]) : Deferred(r9, m16, l28);
+function Lr(i25, I16, r9, m16, l28) {
+  return guard_exports.IsEqual(r9, "AddImmutable") ? AddImmutableInstantiate(i25, I16, m16[0], l28) : guard_exports.IsEqual(r9, "RemoveImmutable") ? RemoveImmutableInstantiate(i25, I16, m16[0], l28) : guard_exports.IsEqual(r9, "AddReadonly") ? AddReadonlyInstantiate(i25, I16, m16[0], l28) : guard_exports.IsEqual(r9, "RemoveReadonly") ? RemoveReadonlyInstantiate(i25, I16, m16[0], l28) : guard_exports.IsEqual(r9, "AddOptional") ? AddOptionalInstantiate(i25, I16, m16[0], l28) : guard_exports.IsEqual(r9, "RemoveOptional") ? RemoveOptionalInstantiate(i25, I16, m16[0], l28) : guard_exports.IsEqual(r9, "Capitalize") ? CapitalizeInstantiate(i25, I16, m16[0], l28) : guard_exports.IsEqual(r9, "Conditional") ? ConditionalInstantiate(i25, I16, m16[0], m16[1], m16[2], m16[3], l28) : guard_exports.IsEqual(r9, "ConstructorParameters") ? ConstructorParametersInstantiate(i25, I16, m16[0], l28) : guard_exports.IsEqual(r9, "Evaluate") ? EvaluateInstantiate(i25, I16, m16[0], l28) : guard_exports.IsEqual(r9, "Exclude") ? ExcludeInstantiate(i25, I16, m16[0], m16[1], l28) : guard_exports.IsEqual(r9, "Extract") ? ExtractInstantiate(i25, I16, m16[0], m16[1], l28) : guard_exports.IsEqual(r9, "Index") ? IndexInstantiate(i25, I16, m16[0], m16[1], l28) : guard_exports.IsEqual(r9, "InstanceType") ? InstanceTypeInstantiate(i25, I16, m16[0], l28) : guard_exports.IsEqual(r9, "Interface") ? InterfaceInstantiate(i25, I16, m16[0], m16[1], l28) : guard_exports.IsEqual(r9, "KeyOf") ? KeyOfInstantiate(i25, I16, m16[0], l28) : guard_exports.IsEqual(r9, "Lowercase") ? LowercaseInstantiate(i25, I16, m16[0], l28) : guard_exports.IsEqual(r9, "Mapped") ? MappedInstantiate(i25, I16, m16[0], m16[1], m16[2], m16[3], l28) : guard_exports.IsEqual(r9, "Module") ? ModuleInstantiate(i25, I16, m16[0], l28) : guard_exports.IsEqual(r9, "NonNullable") ? NonNullableInstantiate(i25, I16, m16[0], l28) : guard_exports.IsEqual(r9, "Pick") ? PickInstantiate(i25, I16, m16[0], m16[1], l28) : guard_exports.IsEqual(r9, "Parameters") ? ParametersInstantiate(i25, I16, m16[0], l28) : guard_exports.IsEqual(r9, "Partial") ? PartialInstantiate(i25, I16, m16[0], l28) : guard_exports.IsEqual(r9, "Omit") ? OmitInstantiate(i25, I16, m16[0], m16[1], l28) : guard_exports.IsEqual(r9, "ReadonlyObject") ? ReadonlyObjectInstantiate(i25, I16, m16[0], l28) : guard_exports.IsEqual(r9, "Record") ? RecordInstantiate(i25, I16, m16[0], m16[1], l28) : guard_exports.IsEqual(r9, "Required") ? RequiredInstantiate(i25, I16, m16[0], l28) : guard_exports.IsEqual(r9, "ReturnType") ? ReturnTypeInstantiate(i25, I16, m16[0], l28) : guard_exports.IsEqual(r9, "TemplateLiteral") ? TemplateLiteralInstantiate(i25, I16, m16[0], l28) : guard_exports.IsEqual(r9, "Uncapitalize") ? UncapitalizeInstantiate(i25, I16, m16[0], l28) : guard_exports.IsEqual(r9, "Uppercase") ? UppercaseInstantiate(i25, I16, m16[0], l28) : guard_exports.IsEqual(r9, "With") ? WithInstantiate(i25, I16, m16[0], m16[1]) : Deferred(r9, m16, l28);
 }
-function zr(i25, I17, r9) {
-  const m16 = IsRef(r9) ? RefInstantiate(i25, I17, r9, r9.$ref) : IsArray3(r9) ? _Array_(InstantiateType(i25, I17, r9.items), ArrayOptions(r9)) : IsCall(r9) ? CallInstantiate(i25, I17, r9.target, r9.arguments) : IsConstructor3(r9) ? Constructor(InstantiateTypes(i25, I17, r9.parameters), InstantiateType(i25, I17, r9.instanceType), ConstructorOptions(r9)) : IsFunction3(r9) ? _Function_(InstantiateTypes(i25, I17, r9.parameters), InstantiateType(i25, I17, r9.returnType), FunctionOptions(r9)) : IsDependent(r9) ? Dependent(InstantiateType(i25, I17, r9.if), InstantiateType(i25, I17, r9.then), InstantiateType(i25, I17, r9.else), DependentOptions(r9)) : IsIntersect(r9) ? Intersect(InstantiateTypes(i25, I17, r9.allOf), IntersectOptions(r9)) : IsObject3(r9) ? _Object_(InstantiateProperties(i25, I17, r9.properties), ObjectOptions(r9)) : IsRecord(r9) ? RecordFromPattern(RecordPattern(r9), InstantiateType(i25, I17, RecordValue(r9))) : IsRest(r9) ? Rest(InstantiateType(i25, I17, r9.items)) : IsTuple(r9) ? Tuple(InstantiateElements(i25, I17, r9.items), TupleOptions(r9)) : IsUnion(r9) ? Union(InstantiateTypes(i25, I17, r9.anyOf), UnionOptions(r9)) : r9;
+function zr(i25, I16, r9) {
+  const m16 = IsRef(r9) ? RefInstantiate(i25, I16, r9, r9.$ref) : IsArray3(r9) ? _Array_(InstantiateType(i25, I16, r9.items), ArrayOptions(r9)) : IsCall(r9) ? CallInstantiate(i25, I16, r9.target, r9.arguments) : IsConstructor3(r9) ? Constructor(InstantiateTypes(i25, I16, r9.parameters), InstantiateType(i25, I16, r9.instanceType), ConstructorOptions(r9)) : IsFunction3(r9) ? _Function_(InstantiateTypes(i25, I16, r9.parameters), InstantiateType(i25, I16, r9.returnType), FunctionOptions(r9)) : IsDependent(r9) ? Dependent(InstantiateType(i25, I16, r9.if), InstantiateType(i25, I16, r9.then), InstantiateType(i25, I16, r9.else), DependentOptions(r9)) : IsIntersect(r9) ? Intersect(InstantiateTypes(i25, I16, r9.allOf), IntersectOptions(r9)) : IsObject3(r9) ? _Object_(InstantiateProperties(i25, I16, r9.properties), ObjectOptions(r9)) : IsRecord(r9) ? RecordFromPattern(RecordPattern(r9), InstantiateType(i25, I16, RecordValue(r9))) : IsRest(r9) ? Rest(InstantiateType(i25, I16, r9.items)) : IsTuple(r9) ? Tuple(InstantiateElements(i25, I16, r9.items), TupleOptions(r9)) : IsUnion(r9) ? Union(InstantiateTypes(i25, I16, r9.anyOf), UnionOptions(r9)) : r9;
   return jr(r9, m16);
 }
-function InstantiateType(i25, I17, r9) {
-  return IsDeferred(r9) ? Lr(i25, I17, r9.action, r9.parameters, r9.options) : zr(i25, I17, r9);
+function InstantiateType(i25, I16, r9) {
+  return IsDeferred(r9) ? Lr(i25, I16, r9.action, r9.parameters, r9.options) : zr(i25, I16, r9);
 }
-function Instantiate(i25, I17) {
-  return InstantiateType(i25, State([], []), I17);
+function Instantiate(i25, I16) {
+  return InstantiateType(i25, State([], []), I16);
 }
 
 // node_modules/typebox/build/type/engine/immutable/instantiate_add.mjs
@@ -12977,7 +11662,7 @@ function IsAdditionalProperties(r9) {
 
 // node_modules/typebox/build/schema/types/allOf.mjs
 function IsAllOf(r9) {
-  return guard_exports.HasPropertyKey(r9, "allOf") && guard_exports.IsArray(r9.allOf) && r9.allOf.every((f36) => IsSchema2(f36));
+  return guard_exports.HasPropertyKey(r9, "allOf") && guard_exports.IsArray(r9.allOf) && r9.allOf.every((f35) => IsSchema2(f35));
 }
 
 // node_modules/typebox/build/schema/types/anchor.mjs
@@ -12987,7 +11672,7 @@ function IsAnchor(r9) {
 
 // node_modules/typebox/build/schema/types/anyOf.mjs
 function IsAnyOf(r9) {
-  return guard_exports.HasPropertyKey(r9, "anyOf") && guard_exports.IsArray(r9.anyOf) && r9.anyOf.every((f36) => IsSchema2(f36));
+  return guard_exports.HasPropertyKey(r9, "anyOf") && guard_exports.IsArray(r9.anyOf) && r9.anyOf.every((f35) => IsSchema2(f35));
 }
 
 // node_modules/typebox/build/schema/types/const.mjs
@@ -13041,8 +11726,8 @@ function IsEnum2(r9) {
 }
 
 // node_modules/typebox/build/schema/types/exclusiveMaximum.mjs
-function IsExclusiveMaximum(u21) {
-  return guard_exports.HasPropertyKey(u21, "exclusiveMaximum") && (guard_exports.IsNumber(u21.exclusiveMaximum) || guard_exports.IsBigInt(u21.exclusiveMaximum));
+function IsExclusiveMaximum(u20) {
+  return guard_exports.HasPropertyKey(u20, "exclusiveMaximum") && (guard_exports.IsNumber(u20.exclusiveMaximum) || guard_exports.IsBigInt(u20.exclusiveMaximum));
 }
 
 // node_modules/typebox/build/schema/types/exclusiveMinimum.mjs
@@ -13193,7 +11878,7 @@ function IsThen(r9) {
 
 // node_modules/typebox/build/schema/types/type.mjs
 function IsType(r9) {
-  return guard_exports.HasPropertyKey(r9, "type") && (guard_exports.IsString(r9.type) || guard_exports.IsArray(r9.type) && r9.type.every((y13) => guard_exports.IsString(y13)));
+  return guard_exports.HasPropertyKey(r9, "type") && (guard_exports.IsString(r9.type) || guard_exports.IsArray(r9.type) && r9.type.every((y12) => guard_exports.IsString(y12)));
 }
 
 // node_modules/typebox/build/schema/types/uniqueItems.mjs
@@ -13313,7 +11998,7 @@ function CheckRefine(a27, i25, e19, r9) {
   return guard_exports.Every(e19["~refine"], 0, (n8, t14) => n8.check(r9));
 }
 function ErrorRefine(a27, i25, e19, r9, n8, t14) {
-  return guard_exports.EveryAll(n8["~refine"], 0, (c20, s29) => c20.check(t14) || i25.AddError({ keyword: "~refine", schemaPath: e19, instancePath: r9, params: { index: s29, message: c20.error(t14) } }));
+  return guard_exports.EveryAll(n8["~refine"], 0, (c21, s29) => c21.check(t14) || i25.AddError({ keyword: "~refine", schemaPath: e19, instancePath: r9, params: { index: s29, message: c21.error(t14) } }));
 }
 
 // node_modules/typebox/build/schema/engine/_unique.mjs
@@ -13327,8 +12012,8 @@ function l18(i25) {
   return IsItems(i25) && guard_exports.IsArray(i25.items);
 }
 function p14(i25, n8, t14, e19) {
-  const [r9, d17] = [Unique(), Unique()], o19 = BuildSchemaPushStack(i25, n8, t14.additionalItems, r9), a27 = emit_exports.IsLessThan(d17, emit_exports.Constant(t14.items.length)), u21 = n8.AddIndex(d17);
-  return emit_exports.Every(e19, emit_exports.Constant(0), [r9, d17], emit_exports.Or(a27, emit_exports.And(o19, u21)));
+  const [r9, d17] = [Unique(), Unique()], o19 = BuildSchemaPushStack(i25, n8, t14.additionalItems, r9), a27 = emit_exports.IsLessThan(d17, emit_exports.Constant(t14.items.length)), u20 = n8.AddIndex(d17);
+  return emit_exports.Every(e19, emit_exports.Constant(0), [r9, d17], emit_exports.Or(a27, emit_exports.And(o19, u20)));
 }
 function C9(i25, n8, t14, e19) {
   const [r9, d17] = [Unique(), Unique()], o19 = BuildSchemaPushStack(i25, n8, t14.additionalItems, r9), a27 = emit_exports.IsLessThan(d17, emit_exports.Constant(t14.items.length));
@@ -13341,9 +12026,9 @@ function CheckAdditionalItems(i25, n8, t14, e19) {
   return l18(t14) ? guard_exports.Every(e19, 0, (d17, o19) => guard_exports.IsLessThan(o19, t14.items.length) || CheckSchemaPushStack(i25, n8, t14.additionalItems, d17) && n8.AddIndex(o19)) : true;
 }
 function ErrorAdditionalItems(i25, n8, t14, e19, r9, d17) {
-  return l18(r9) ? guard_exports.Every(d17, 0, (a27, u21) => {
-    const h12 = `${t14}/additionalItems`, A17 = `${e19}/${u21}`;
-    return guard_exports.IsLessThan(u21, r9.items.length) || ErrorSchemaPushStack(i25, n8, h12, A17, r9.additionalItems, a27) && n8.AddIndex(u21);
+  return l18(r9) ? guard_exports.Every(d17, 0, (a27, u20) => {
+    const h12 = `${t14}/additionalItems`, A16 = `${e19}/${u20}`;
+    return guard_exports.IsLessThan(u20, r9.items.length) || ErrorSchemaPushStack(i25, n8, h12, A16, r9.additionalItems, a27) && n8.AddIndex(u20);
   }) : true;
 }
 
@@ -13370,8 +12055,8 @@ function BuildAdditionalPropertiesFast(t14, r9, e19) {
   return emit_exports.IsEqual(emit_exports.Member(emit_exports.Call(emit_exports.Member("Object", "getOwnPropertyNames"), [e19]), "length"), emit_exports.Constant(r9.required.length));
 }
 function BuildAdditionalPropertiesStandard(t14, r9, e19, n8) {
-  const [s29, u21] = [Unique(), Unique()], d17 = CreateVariable(UnicodeRegExp(f22(e19))), p27 = BuildSchemaPushStack(t14, r9, e19.additionalProperties, `${n8}[${s29}]`), P7 = emit_exports.Call(emit_exports.Member(d17, "test"), [s29]), a27 = r9.AddKey(s29), A17 = r9.UseUnevaluated() ? emit_exports.Or(P7, emit_exports.And(p27, a27)) : emit_exports.Or(P7, p27);
-  return emit_exports.Every(emit_exports.Keys(n8), emit_exports.Constant(0), [s29, u21], A17);
+  const [s29, u20] = [Unique(), Unique()], d17 = CreateVariable(UnicodeRegExp(f22(e19))), p27 = BuildSchemaPushStack(t14, r9, e19.additionalProperties, `${n8}[${s29}]`), P6 = emit_exports.Call(emit_exports.Member(d17, "test"), [s29]), a27 = r9.AddKey(s29), A16 = r9.UseUnevaluated() ? emit_exports.Or(P6, emit_exports.And(p27, a27)) : emit_exports.Or(P6, p27);
+  return emit_exports.Every(emit_exports.Keys(n8), emit_exports.Constant(0), [s29, u20], A16);
 }
 function BuildAdditionalProperties(t14, r9, e19, n8) {
   return m10(r9, e19.additionalProperties) ? emit_exports.Constant(true) : CanAdditionalPropertiesFast(r9, e19, n8) ? BuildAdditionalPropertiesFast(r9, e19, n8) : BuildAdditionalPropertiesStandard(t14, r9, e19, n8);
@@ -13380,18 +12065,18 @@ function CheckAdditionalProperties(t14, r9, e19, n8) {
   const s29 = UnicodeRegExp(f22(e19));
   return guard_exports.Every(guard_exports.Keys(n8), 0, (d17, p27) => s29.test(d17) || CheckSchemaPushStack(t14, r9, e19.additionalProperties, n8[d17]) && r9.AddKey(d17));
 }
-function ErrorAdditionalProperties(t14, r9, e19, n8, s29, u21) {
+function ErrorAdditionalProperties(t14, r9, e19, n8, s29, u20) {
   const d17 = UnicodeRegExp(f22(s29)), p27 = [];
-  return guard_exports.EveryAll(guard_exports.Keys(u21), 0, (a27, A17) => {
-    const y13 = `${e19}/additionalProperties`, g17 = `${n8}/${a27}`, E11 = d17.test(a27) || ErrorSchemaPushStack(t14, r9, y13, g17, s29.additionalProperties, u21[a27]) && r9.AddKey(a27);
-    return E11 || p27.push(a27), E11;
+  return guard_exports.EveryAll(guard_exports.Keys(u20), 0, (a27, A16) => {
+    const y12 = `${e19}/additionalProperties`, g17 = `${n8}/${a27}`, E12 = d17.test(a27) || ErrorSchemaPushStack(t14, r9, y12, g17, s29.additionalProperties, u20[a27]) && r9.AddKey(a27);
+    return E12 || p27.push(a27), E12;
   }) || r9.AddError({ keyword: "additionalProperties", schemaPath: e19, instancePath: n8, params: { additionalProperties: p27 } });
 }
 
 // node_modules/typebox/build/schema/engine/_reducer.mjs
-function Reducer(c20, r9, o19, s29, a27) {
-  const i25 = emit_exports.ConstDeclaration("results", "[]"), l28 = o19.map((e19, n8) => emit_exports.ConstDeclaration(`context_${n8}`, emit_exports.New("CheckContext", []))), u21 = o19.map((e19, n8) => emit_exports.ConstDeclaration(`condition_${n8}`, emit_exports.Call(emit_exports.ArrowFunction(["context"], BuildSchema(c20, r9, e19, s29)), [`context_${n8}`]))), m16 = o19.map((e19, n8) => emit_exports.If(`condition_${n8}`, emit_exports.Call(emit_exports.Member("results", "push"), [`context_${n8}`]))), _7 = emit_exports.Return(emit_exports.And(a27, r9.Merge("results")));
-  return emit_exports.Call(emit_exports.ArrowFunction([], emit_exports.Statements([i25, ...l28, ...u21, ...m16, _7])), []);
+function Reducer(c21, r9, o19, s29, a27) {
+  const i25 = emit_exports.ConstDeclaration("results", "[]"), l28 = o19.map((e19, n8) => emit_exports.ConstDeclaration(`context_${n8}`, emit_exports.New("CheckContext", []))), u20 = o19.map((e19, n8) => emit_exports.ConstDeclaration(`condition_${n8}`, emit_exports.Call(emit_exports.ArrowFunction(["context"], BuildSchema(c21, r9, e19, s29)), [`context_${n8}`]))), m16 = o19.map((e19, n8) => emit_exports.If(`condition_${n8}`, emit_exports.Call(emit_exports.Member("results", "push"), [`context_${n8}`]))), _6 = emit_exports.Return(emit_exports.And(a27, r9.Merge("results")));
+  return emit_exports.Call(emit_exports.ArrowFunction([], emit_exports.Statements([i25, ...l28, ...u20, ...m16, _6])), []);
 }
 
 // node_modules/typebox/build/schema/engine/allOf.mjs
@@ -13405,18 +12090,18 @@ function BuildAllOf(e19, r9, t14, l28) {
   return r9.UseUnevaluated() ? B2(e19, r9, t14, l28) : G4(e19, r9, t14, l28);
 }
 function CheckAllOf(e19, r9, t14, l28) {
-  const n8 = t14.allOf.reduce((f36, u21) => {
+  const n8 = t14.allOf.reduce((f35, u20) => {
     const o19 = new CheckContext();
-    return CheckSchema(e19, o19, u21, l28) ? [...f36, o19] : f36;
+    return CheckSchema(e19, o19, u20, l28) ? [...f35, o19] : f35;
   }, []);
   return guard_exports.IsEqual(n8.length, t14.allOf.length) && r9.Merge(n8);
 }
-function ErrorAllOf(e19, r9, t14, l28, n8, f36) {
-  const u21 = [], o19 = n8.allOf.reduce((a27, c20, m16) => {
-    const E11 = `${t14}/allOf/${m16}`, i25 = new ErrorContext(), h12 = ErrorSchema(e19, i25, E11, l28, c20, f36);
-    return h12 || u21.push(i25), h12 ? [...a27, i25] : a27;
+function ErrorAllOf(e19, r9, t14, l28, n8, f35) {
+  const u20 = [], o19 = n8.allOf.reduce((a27, c21, m16) => {
+    const E12 = `${t14}/allOf/${m16}`, i25 = new ErrorContext(), h12 = ErrorSchema(e19, i25, E12, l28, c21, f35);
+    return h12 || u20.push(i25), h12 ? [...a27, i25] : a27;
   }, []), d17 = guard_exports.IsEqual(o19.length, n8.allOf.length) && r9.Merge(o19);
-  return d17 || u21.forEach((a27) => a27.GetErrors().forEach((c20) => r9.AddError(c20))), d17;
+  return d17 || u20.forEach((a27) => a27.GetErrors().forEach((c21) => r9.AddError(c21))), d17;
 }
 
 // node_modules/typebox/build/schema/engine/anyOf.mjs
@@ -13430,18 +12115,18 @@ function BuildAnyOf(t14, r9, n8, e19) {
   return r9.UseUnevaluated() ? S4(t14, r9, n8, e19) : g7(t14, r9, n8, e19);
 }
 function CheckAnyOf(t14, r9, n8, e19) {
-  const o19 = n8.anyOf.reduce((f36, u21) => {
+  const o19 = n8.anyOf.reduce((f35, u20) => {
     const a27 = new CheckContext();
-    return CheckSchema(t14, a27, u21, e19) ? [...f36, a27] : f36;
+    return CheckSchema(t14, a27, u20, e19) ? [...f35, a27] : f35;
   }, []);
   return guard_exports.IsGreaterThan(o19.length, 0) && r9.Merge(o19);
 }
-function ErrorAnyOf(t14, r9, n8, e19, o19, f36) {
-  const u21 = [], a27 = o19.anyOf.reduce((s29, d17, O8) => {
-    const i25 = new ErrorContext(), p27 = `${n8}/anyOf/${O8}`, h12 = ErrorSchema(t14, i25, p27, e19, d17, f36);
-    return h12 || u21.push(i25), h12 ? [...s29, i25] : s29;
+function ErrorAnyOf(t14, r9, n8, e19, o19, f35) {
+  const u20 = [], a27 = o19.anyOf.reduce((s29, d17, O7) => {
+    const i25 = new ErrorContext(), p27 = `${n8}/anyOf/${O7}`, h12 = ErrorSchema(t14, i25, p27, e19, d17, f35);
+    return h12 || u20.push(i25), h12 ? [...s29, i25] : s29;
   }, []), m16 = guard_exports.IsGreaterThan(a27.length, 0) && r9.Merge(a27);
-  return m16 || u21.forEach((s29) => s29.GetErrors().forEach((d17) => r9.AddError(d17))), m16 || r9.AddError({ keyword: "anyOf", schemaPath: n8, instancePath: e19, params: {} });
+  return m16 || u20.forEach((s29) => s29.GetErrors().forEach((d17) => r9.AddError(d17))), m16 || r9.AddError({ keyword: "anyOf", schemaPath: n8, instancePath: e19, params: {} });
 }
 
 // node_modules/typebox/build/schema/engine/boolean.mjs
@@ -13451,8 +12136,8 @@ function BuildSchemaBoolean(e19, r9, o19, t14) {
 function CheckSchemaBoolean(e19, r9, o19, t14) {
   return o19;
 }
-function ErrorSchemaBoolean(e19, r9, o19, t14, n8, u21) {
-  return CheckSchemaBoolean(e19, r9, n8, u21) || r9.AddError({ keyword: "boolean", schemaPath: o19, instancePath: t14, params: {} });
+function ErrorSchemaBoolean(e19, r9, o19, t14, n8, u20) {
+  return CheckSchemaBoolean(e19, r9, n8, u20) || r9.AddError({ keyword: "boolean", schemaPath: o19, instancePath: t14, params: {} });
 }
 
 // node_modules/typebox/build/schema/engine/const.mjs
@@ -13462,8 +12147,8 @@ function BuildConst(s29, r9, t14, o19) {
 function CheckConst(s29, r9, t14, o19) {
   return guard_exports.IsValueLike(t14.const) ? guard_exports.IsEqual(o19, t14.const) : guard_exports.IsDeepEqual(o19, t14.const);
 }
-function ErrorConst(s29, r9, t14, o19, a27, u21) {
-  return CheckConst(s29, r9, a27, u21) || r9.AddError({ keyword: "const", schemaPath: t14, instancePath: o19, params: { allowedValue: a27.const } });
+function ErrorConst(s29, r9, t14, o19, a27, u20) {
+  return CheckConst(s29, r9, a27, u20) || r9.AddError({ keyword: "const", schemaPath: t14, instancePath: o19, params: { allowedValue: a27.const } });
 }
 
 // node_modules/typebox/build/schema/engine/contains.mjs
@@ -13471,8 +12156,8 @@ function l19(r9) {
   return !(IsMinContains(r9) && guard_exports.IsEqual(r9.minContains, 0));
 }
 function S5(r9, n8, i25, o19) {
-  const [s29, e19] = [Unique(), Unique()], a27 = emit_exports.Not(emit_exports.IsEqual(emit_exports.Member(o19, "length"), emit_exports.Constant(0))), C15 = emit_exports.SomeAll(o19, [s29, e19], emit_exports.And(BuildSchema(r9, n8, i25.contains, s29), n8.AddIndex(e19)));
-  return emit_exports.And(a27, C15);
+  const [s29, e19] = [Unique(), Unique()], a27 = emit_exports.Not(emit_exports.IsEqual(emit_exports.Member(o19, "length"), emit_exports.Constant(0))), C14 = emit_exports.SomeAll(o19, [s29, e19], emit_exports.And(BuildSchema(r9, n8, i25.contains, s29), n8.AddIndex(e19)));
+  return emit_exports.And(a27, C14);
 }
 function p15(r9, n8, i25, o19) {
   const [s29] = [Unique()], e19 = emit_exports.Not(emit_exports.IsEqual(emit_exports.Member(o19, "length"), emit_exports.Constant(0))), a27 = emit_exports.Some(o19, [s29, "_"], BuildSchema(r9, n8, i25.contains, s29));
@@ -13489,57 +12174,57 @@ function ErrorContains(r9, n8, i25, o19, s29, e19) {
 }
 
 // node_modules/typebox/build/schema/engine/dependencies.mjs
-function BuildDependencies(p27, y13, d17, n8) {
-  const c20 = emit_exports.IsEqual(emit_exports.Member(emit_exports.Keys(n8), "length"), emit_exports.Constant(0)), s29 = emit_exports.ReduceAnd(guard_exports.Entries(d17.dependencies).map(([E11, t14]) => {
-    const o19 = emit_exports.Not(emit_exports.HasPropertyKey(n8, emit_exports.Constant(E11))), i25 = BuildSchema(p27, y13, t14, n8), K5 = (a27) => emit_exports.ReduceAnd(a27.map((u21) => emit_exports.HasPropertyKey(n8, emit_exports.Constant(u21))));
-    return emit_exports.Or(o19, guard_exports.IsArray(t14) ? K5(t14) : i25);
+function BuildDependencies(p27, y12, d17, n8) {
+  const c21 = emit_exports.IsEqual(emit_exports.Member(emit_exports.Keys(n8), "length"), emit_exports.Constant(0)), s29 = emit_exports.ReduceAnd(guard_exports.Entries(d17.dependencies).map(([E12, t14]) => {
+    const o19 = emit_exports.Not(emit_exports.HasPropertyKey(n8, emit_exports.Constant(E12))), i25 = BuildSchema(p27, y12, t14, n8), K4 = (a27) => emit_exports.ReduceAnd(a27.map((u20) => emit_exports.HasPropertyKey(n8, emit_exports.Constant(u20))));
+    return emit_exports.Or(o19, guard_exports.IsArray(t14) ? K4(t14) : i25);
   }));
-  return emit_exports.Or(c20, s29);
+  return emit_exports.Or(c21, s29);
 }
-function CheckDependencies(p27, y13, d17, n8) {
-  const c20 = guard_exports.IsEqual(guard_exports.Keys(n8).length, 0), s29 = guard_exports.Every(guard_exports.Entries(d17.dependencies), 0, ([E11, t14]) => !guard_exports.HasPropertyKey(n8, E11) || (guard_exports.IsArray(t14) ? t14.every((o19) => guard_exports.HasPropertyKey(n8, o19)) : CheckSchema(p27, y13, t14, n8)));
-  return c20 || s29;
+function CheckDependencies(p27, y12, d17, n8) {
+  const c21 = guard_exports.IsEqual(guard_exports.Keys(n8).length, 0), s29 = guard_exports.Every(guard_exports.Entries(d17.dependencies), 0, ([E12, t14]) => !guard_exports.HasPropertyKey(n8, E12) || (guard_exports.IsArray(t14) ? t14.every((o19) => guard_exports.HasPropertyKey(n8, o19)) : CheckSchema(p27, y12, t14, n8)));
+  return c21 || s29;
 }
-function ErrorDependencies(p27, y13, d17, n8, c20, s29) {
-  const E11 = guard_exports.IsEqual(guard_exports.Keys(s29).length, 0), t14 = guard_exports.EveryAll(guard_exports.Entries(c20.dependencies), 0, ([o19, i25]) => {
-    const K5 = `${d17}/dependencies/${o19}`;
-    return !guard_exports.HasPropertyKey(s29, o19) || (guard_exports.IsArray(i25) ? i25.every((a27) => guard_exports.HasPropertyKey(s29, a27) || y13.AddError({ keyword: "dependencies", schemaPath: d17, instancePath: n8, params: { property: o19, dependencies: i25 } })) : ErrorSchema(p27, y13, K5, n8, i25, s29));
+function ErrorDependencies(p27, y12, d17, n8, c21, s29) {
+  const E12 = guard_exports.IsEqual(guard_exports.Keys(s29).length, 0), t14 = guard_exports.EveryAll(guard_exports.Entries(c21.dependencies), 0, ([o19, i25]) => {
+    const K4 = `${d17}/dependencies/${o19}`;
+    return !guard_exports.HasPropertyKey(s29, o19) || (guard_exports.IsArray(i25) ? i25.every((a27) => guard_exports.HasPropertyKey(s29, a27) || y12.AddError({ keyword: "dependencies", schemaPath: d17, instancePath: n8, params: { property: o19, dependencies: i25 } })) : ErrorSchema(p27, y12, K4, n8, i25, s29));
   });
-  return E11 || t14;
+  return E12 || t14;
 }
 
 // node_modules/typebox/build/schema/engine/dependentRequired.mjs
-function BuildDependentRequired(a27, c20, o19, t14) {
-  const d17 = emit_exports.IsEqual(emit_exports.Member(emit_exports.Keys(t14), "length"), emit_exports.Constant(0)), n8 = emit_exports.ReduceAnd(guard_exports.Entries(o19.dependentRequired).map(([y13, i25]) => {
-    const s29 = emit_exports.Not(emit_exports.HasPropertyKey(t14, emit_exports.Constant(y13))), p27 = emit_exports.ReduceAnd(i25.map((u21) => emit_exports.HasPropertyKey(t14, emit_exports.Constant(u21))));
+function BuildDependentRequired(a27, c21, o19, t14) {
+  const d17 = emit_exports.IsEqual(emit_exports.Member(emit_exports.Keys(t14), "length"), emit_exports.Constant(0)), n8 = emit_exports.ReduceAnd(guard_exports.Entries(o19.dependentRequired).map(([y12, i25]) => {
+    const s29 = emit_exports.Not(emit_exports.HasPropertyKey(t14, emit_exports.Constant(y12))), p27 = emit_exports.ReduceAnd(i25.map((u20) => emit_exports.HasPropertyKey(t14, emit_exports.Constant(u20))));
     return emit_exports.Or(s29, p27);
   }));
   return emit_exports.Or(d17, n8);
 }
-function CheckDependentRequired(a27, c20, o19, t14) {
-  const d17 = guard_exports.IsEqual(guard_exports.Keys(t14).length, 0), n8 = guard_exports.Every(guard_exports.Entries(o19.dependentRequired), 0, ([y13, i25]) => !guard_exports.HasPropertyKey(t14, y13) || i25.every((s29) => guard_exports.HasPropertyKey(t14, s29)));
+function CheckDependentRequired(a27, c21, o19, t14) {
+  const d17 = guard_exports.IsEqual(guard_exports.Keys(t14).length, 0), n8 = guard_exports.Every(guard_exports.Entries(o19.dependentRequired), 0, ([y12, i25]) => !guard_exports.HasPropertyKey(t14, y12) || i25.every((s29) => guard_exports.HasPropertyKey(t14, s29)));
   return d17 || n8;
 }
-function ErrorDependentRequired(a27, c20, o19, t14, d17, n8) {
-  const y13 = guard_exports.IsEqual(guard_exports.Keys(n8).length, 0), i25 = guard_exports.EveryAll(guard_exports.Entries(d17.dependentRequired), 0, ([s29, p27]) => !guard_exports.HasPropertyKey(n8, s29) || guard_exports.EveryAll(p27, 0, (u21) => guard_exports.HasPropertyKey(n8, u21) || c20.AddError({ keyword: "dependentRequired", schemaPath: o19, instancePath: t14, params: { property: s29, dependencies: p27 } })));
-  return y13 || i25;
+function ErrorDependentRequired(a27, c21, o19, t14, d17, n8) {
+  const y12 = guard_exports.IsEqual(guard_exports.Keys(n8).length, 0), i25 = guard_exports.EveryAll(guard_exports.Entries(d17.dependentRequired), 0, ([s29, p27]) => !guard_exports.HasPropertyKey(n8, s29) || guard_exports.EveryAll(p27, 0, (u20) => guard_exports.HasPropertyKey(n8, u20) || c21.AddError({ keyword: "dependentRequired", schemaPath: o19, instancePath: t14, params: { property: s29, dependencies: p27 } })));
+  return y12 || i25;
 }
 
 // node_modules/typebox/build/schema/engine/dependentSchemas.mjs
-function BuildDependentSchemas(s29, o19, c20, t14) {
-  const h12 = emit_exports.IsEqual(emit_exports.Member(emit_exports.Keys(t14), "length"), emit_exports.Constant(0)), r9 = emit_exports.ReduceAnd(guard_exports.Entries(c20.dependentSchemas).map(([a27, m16]) => {
+function BuildDependentSchemas(s29, o19, c21, t14) {
+  const h12 = emit_exports.IsEqual(emit_exports.Member(emit_exports.Keys(t14), "length"), emit_exports.Constant(0)), r9 = emit_exports.ReduceAnd(guard_exports.Entries(c21.dependentSchemas).map(([a27, m16]) => {
     const i25 = emit_exports.Not(emit_exports.HasPropertyKey(t14, emit_exports.Constant(a27))), d17 = BuildSchema(s29, o19, m16, t14);
     return emit_exports.Or(i25, d17);
   }));
   return emit_exports.Or(h12, r9);
 }
-function CheckDependentSchemas(s29, o19, c20, t14) {
-  const h12 = guard_exports.IsEqual(guard_exports.Keys(t14).length, 0), r9 = guard_exports.Every(guard_exports.Entries(c20.dependentSchemas), 0, ([a27, m16]) => !guard_exports.HasPropertyKey(t14, a27) || CheckSchema(s29, o19, m16, t14));
+function CheckDependentSchemas(s29, o19, c21, t14) {
+  const h12 = guard_exports.IsEqual(guard_exports.Keys(t14).length, 0), r9 = guard_exports.Every(guard_exports.Entries(c21.dependentSchemas), 0, ([a27, m16]) => !guard_exports.HasPropertyKey(t14, a27) || CheckSchema(s29, o19, m16, t14));
   return h12 || r9;
 }
-function ErrorDependentSchemas(s29, o19, c20, t14, h12, r9) {
+function ErrorDependentSchemas(s29, o19, c21, t14, h12, r9) {
   const a27 = guard_exports.IsEqual(guard_exports.Keys(r9).length, 0), m16 = guard_exports.EveryAll(guard_exports.Entries(h12.dependentSchemas), 0, ([i25, d17]) => {
-    const p27 = `${c20}/dependentSchemas/${i25}`;
+    const p27 = `${c21}/dependentSchemas/${i25}`;
     return !guard_exports.HasPropertyKey(r9, i25) || ErrorSchema(s29, o19, p27, t14, d17, r9);
   });
   return a27 || m16;
@@ -13555,45 +12240,45 @@ function CheckDynamicRef(e19, n8, a27, t14) {
   return IsSchema2(r9) && CheckSchema(e19, n8, r9, t14);
 }
 function ErrorDynamicRef(e19, n8, a27, t14, r9, m16) {
-  const c20 = e19.DynamicRef(r9) ?? false;
-  return IsSchema2(c20) && ErrorSchema(e19, n8, "#", t14, c20, m16);
+  const c21 = e19.DynamicRef(r9) ?? false;
+  return IsSchema2(c21) && ErrorSchema(e19, n8, "#", t14, c21, m16);
 }
 
 // node_modules/typebox/build/schema/engine/enum.mjs
-function BuildEnum(s29, n8, u21, e19) {
-  return emit_exports.ReduceOr(u21.enum.map((r9) => {
+function BuildEnum(s29, n8, u20, e19) {
+  return emit_exports.ReduceOr(u20.enum.map((r9) => {
     if (guard_exports.IsValueLike(r9)) return emit_exports.IsEqual(e19, emit_exports.Constant(r9));
     const m16 = CreateVariable(r9);
     return emit_exports.IsDeepEqual(e19, m16);
   }));
 }
-function CheckEnum(s29, n8, u21, e19) {
-  return guard_exports.Some(u21.enum, (r9) => guard_exports.IsValueLike(r9) ? guard_exports.IsEqual(e19, r9) : guard_exports.IsDeepEqual(e19, r9));
+function CheckEnum(s29, n8, u20, e19) {
+  return guard_exports.Some(u20.enum, (r9) => guard_exports.IsValueLike(r9) ? guard_exports.IsEqual(e19, r9) : guard_exports.IsDeepEqual(e19, r9));
 }
-function ErrorEnum(s29, n8, u21, e19, r9, m16) {
-  return CheckEnum(s29, n8, r9, m16) || n8.AddError({ keyword: "enum", schemaPath: u21, instancePath: e19, params: { allowedValues: r9.enum } });
+function ErrorEnum(s29, n8, u20, e19, r9, m16) {
+  return CheckEnum(s29, n8, r9, m16) || n8.AddError({ keyword: "enum", schemaPath: u20, instancePath: e19, params: { allowedValues: r9.enum } });
 }
 
 // node_modules/typebox/build/schema/engine/exclusiveMaximum.mjs
-function BuildExclusiveMaximum(e19, r9, i25, u21) {
-  return emit_exports.IsLessThan(u21, emit_exports.Constant(i25.exclusiveMaximum));
+function BuildExclusiveMaximum(e19, r9, i25, u20) {
+  return emit_exports.IsLessThan(u20, emit_exports.Constant(i25.exclusiveMaximum));
 }
-function CheckExclusiveMaximum(e19, r9, i25, u21) {
-  return guard_exports.IsLessThan(u21, i25.exclusiveMaximum);
+function CheckExclusiveMaximum(e19, r9, i25, u20) {
+  return guard_exports.IsLessThan(u20, i25.exclusiveMaximum);
 }
-function ErrorExclusiveMaximum(e19, r9, i25, u21, m16, a27) {
-  return CheckExclusiveMaximum(e19, r9, m16, a27) || r9.AddError({ keyword: "exclusiveMaximum", schemaPath: i25, instancePath: u21, params: { comparison: "<", limit: m16.exclusiveMaximum } });
+function ErrorExclusiveMaximum(e19, r9, i25, u20, m16, a27) {
+  return CheckExclusiveMaximum(e19, r9, m16, a27) || r9.AddError({ keyword: "exclusiveMaximum", schemaPath: i25, instancePath: u20, params: { comparison: "<", limit: m16.exclusiveMaximum } });
 }
 
 // node_modules/typebox/build/schema/engine/exclusiveMinimum.mjs
-function BuildExclusiveMinimum(u21, e19, i25, r9) {
+function BuildExclusiveMinimum(u20, e19, i25, r9) {
   return emit_exports.IsGreaterThan(r9, emit_exports.Constant(i25.exclusiveMinimum));
 }
-function CheckExclusiveMinimum(u21, e19, i25, r9) {
+function CheckExclusiveMinimum(u20, e19, i25, r9) {
   return guard_exports.IsGreaterThan(r9, i25.exclusiveMinimum);
 }
-function ErrorExclusiveMinimum(u21, e19, i25, r9, n8, m16) {
-  return CheckExclusiveMinimum(u21, e19, n8, m16) || e19.AddError({ keyword: "exclusiveMinimum", schemaPath: i25, instancePath: r9, params: { comparison: ">", limit: n8.exclusiveMinimum } });
+function ErrorExclusiveMinimum(u20, e19, i25, r9, n8, m16) {
+  return CheckExclusiveMinimum(u20, e19, n8, m16) || e19.AddError({ keyword: "exclusiveMinimum", schemaPath: i25, instancePath: r9, params: { comparison: ">", limit: n8.exclusiveMinimum } });
 }
 
 // node_modules/typebox/build/format/format.mjs
@@ -13638,20 +12323,20 @@ function r4(t14) {
 function IsDate2(t14) {
   const n8 = d9.exec(t14);
   if (!n8) return false;
-  const o19 = +n8[1], c20 = +n8[2], e19 = +n8[3];
-  return c20 >= 1 && c20 <= 12 && e19 >= 1 && e19 <= (c20 === 2 && r4(o19) ? 29 : s17[c20]);
+  const o19 = +n8[1], c21 = +n8[2], e19 = +n8[3];
+  return c21 >= 1 && c21 <= 12 && e19 >= 1 && e19 <= (c21 === 2 && r4(o19) ? 29 : s17[c21]);
 }
 
 // node_modules/typebox/build/format/time.mjs
 var a14 = /^(\d\d):(\d\d):(\d\d)(?:\.\d+)?(?:([Zz])|([+-])(\d\d):(\d\d))?$/;
-function IsTime(c20, r9 = true) {
-  const t14 = a14.exec(c20);
+function IsTime(c21, r9 = true) {
+  const t14 = a14.exec(c21);
   if (!t14 || r9 && !t14[4] && !t14[5]) return false;
   const n8 = +t14[1], e19 = +t14[2], s29 = +t14[3];
   if (n8 > 23 || e19 > 59 || s29 > 60) return false;
   if (t14[5]) {
-    const f36 = +t14[6], u21 = +t14[7];
-    if (f36 > 23 || u21 > 59) return false;
+    const f35 = +t14[6], u20 = +t14[7];
+    if (f35 > 23 || u20 > 59) return false;
   }
   if (s29 < 60) return true;
   const o19 = t14[5] === "-" ? -1 : 1, i25 = +(t14[6] || 0), d17 = +(t14[7] || 0);
@@ -13701,8 +12386,8 @@ var RE_VIRAMA = /[\u{094d}\u{09cd}\u{0a4d}\u{0acd}\u{0b4d}\u{0bcd}\u{0c4d}\u{0cc
 var RE_RFC5892_DISALLOWED = /[\u{0640}\u{07fa}\u{302e}\u{302f}\u{3031}\u{3032}\u{3033}\u{3034}\u{3035}\u{303b}]/u;
 var RE_CONTEXTO_EXCEPTIONS = /[\u{00b7}\u{0375}\u{05f3}\u{05f4}\u{200c}\u{200d}\u{30fb}]/u;
 var RE_PVALID_EXCEPTIONS = /[\u{00df}\u{03c2}\u{06fd}\u{06fe}\u{0f0b}\u{3007}]/u;
-var RE_EUROPEAN_NUMBER = new RegExp([RE_ASCII_DIGIT, RE_EXT_ARABIC_INDIC_DIGIT].map((u21) => u21.source).join("|"), "u");
-var RE_PERMITTED_CATEGORY = new RegExp([RE_LETTER, RE_EUROPEAN_SEPARATOR, RE_COMMON_SEPARATOR, RE_NUMBER_DECIMAL, RE_MARK_NONSPACING, RE_MARK_SPACING_COMBINING, RE_CONTEXTO_EXCEPTIONS, RE_PVALID_EXCEPTIONS].map((u21) => u21.source).join("|"), "u");
+var RE_EUROPEAN_NUMBER = new RegExp([RE_ASCII_DIGIT, RE_EXT_ARABIC_INDIC_DIGIT].map((u20) => u20.source).join("|"), "u");
+var RE_PERMITTED_CATEGORY = new RegExp([RE_LETTER, RE_EUROPEAN_SEPARATOR, RE_COMMON_SEPARATOR, RE_NUMBER_DECIMAL, RE_MARK_NONSPACING, RE_MARK_SPACING_COMBINING, RE_CONTEXTO_EXCEPTIONS, RE_PVALID_EXCEPTIONS].map((u20) => u20.source).join("|"), "u");
 
 // node_modules/typebox/build/format/idna/label/ascii.mjs
 function IsAsciiLabel(t14) {
@@ -13731,27 +12416,27 @@ function p16(t14, h12, x17) {
 }
 function Decode2(t14) {
   const h12 = [];
-  let x17 = P3, o19 = 0, I17 = N5;
+  let x17 = P3, o19 = 0, I16 = N5;
   const e19 = t14.lastIndexOf("-");
   if (e19 > 0) for (let r9 = 0; r9 < e19; r9++) {
-    const c20 = t14.charCodeAt(r9);
-    c20 >= 128 && E5(), h12.push(c20);
+    const c21 = t14.charCodeAt(r9);
+    c21 >= 128 && E5(), h12.push(c21);
   }
-  let f36 = e19 < 0 ? 0 : e19 + 1;
-  for (; f36 < t14.length; ) {
+  let f35 = e19 < 0 ? 0 : e19 + 1;
+  for (; f35 < t14.length; ) {
     const r9 = o19;
-    let c20 = 1, i25 = s18;
+    let c21 = 1, i25 = s18;
     for (; ; ) {
-      f36 >= t14.length && E5();
-      const n8 = t14.charCodeAt(f36++);
-      let C15;
-      n8 >= 97 && n8 <= 122 ? C15 = n8 - 97 : n8 >= 48 && n8 <= 57 ? C15 = n8 - 48 + 26 : E5(), o19 += C15 * c20;
-      const u21 = i25 <= I17 ? a15 : i25 >= I17 + A7 ? A7 : i25 - I17;
-      if (C15 < u21) break;
-      c20 *= s18 - u21, i25 += s18;
+      f35 >= t14.length && E5();
+      const n8 = t14.charCodeAt(f35++);
+      let C14;
+      n8 >= 97 && n8 <= 122 ? C14 = n8 - 97 : n8 >= 48 && n8 <= 57 ? C14 = n8 - 48 + 26 : E5(), o19 += C14 * c21;
+      const u20 = i25 <= I16 ? a15 : i25 >= I16 + A7 ? A7 : i25 - I16;
+      if (C14 < u20) break;
+      c21 *= s18 - u20, i25 += s18;
     }
     const l28 = h12.length + 1;
-    I17 = p16(o19 - r9, l28, r9 === 0), x17 += Math.floor(o19 / l28), o19 %= l28, h12.splice(o19, 0, x17), o19++;
+    I16 = p16(o19 - r9, l28, r9 === 0), x17 += Math.floor(o19 / l28), o19 %= l28, h12.splice(o19, 0, x17), o19++;
   }
   return String.fromCodePoint(...h12);
 }
@@ -13760,23 +12445,23 @@ function _2(t14) {
 }
 var w4 = new RegExp(RE_NON_ASCII.source, "gu");
 function Encode2(t14) {
-  const h12 = t14.replace(w4, ""), x17 = h12.length, o19 = x17 > 0 ? [h12, "-"] : [], I17 = Array.from(t14, (i25) => i25.codePointAt(0));
-  let e19 = P3, f36 = 0, r9 = N5, c20 = x17;
-  for (; c20 < I17.length; ) {
+  const h12 = t14.replace(w4, ""), x17 = h12.length, o19 = x17 > 0 ? [h12, "-"] : [], I16 = Array.from(t14, (i25) => i25.codePointAt(0));
+  let e19 = P3, f35 = 0, r9 = N5, c21 = x17;
+  for (; c21 < I16.length; ) {
     let i25 = 1 / 0;
-    for (const l28 of I17) l28 >= e19 && l28 < i25 && (i25 = l28);
-    f36 += (i25 - e19) * (c20 + 1), e19 = i25;
-    for (const l28 of I17) if (l28 < e19 && f36++, l28 === e19) {
-      let n8 = f36;
-      for (let C15 = s18; ; C15 += s18) {
-        const u21 = C15 <= r9 ? a15 : C15 >= r9 + A7 ? A7 : C15 - r9;
-        if (n8 < u21) break;
-        const g17 = u21 + (n8 - u21) % (s18 - u21);
-        o19.push(_2(g17)), n8 = Math.floor((n8 - u21) / (s18 - u21));
+    for (const l28 of I16) l28 >= e19 && l28 < i25 && (i25 = l28);
+    f35 += (i25 - e19) * (c21 + 1), e19 = i25;
+    for (const l28 of I16) if (l28 < e19 && f35++, l28 === e19) {
+      let n8 = f35;
+      for (let C14 = s18; ; C14 += s18) {
+        const u20 = C14 <= r9 ? a15 : C14 >= r9 + A7 ? A7 : C14 - r9;
+        if (n8 < u20) break;
+        const g17 = u20 + (n8 - u20) % (s18 - u20);
+        o19.push(_2(g17)), n8 = Math.floor((n8 - u20) / (s18 - u20));
       }
-      o19.push(_2(n8)), r9 = p16(f36, c20 + 1, c20 === x17), f36 = 0, c20++;
+      o19.push(_2(n8)), r9 = p16(f35, c21 + 1, c21 === x17), f35 = 0, c21++;
     }
-    f36++, e19++;
+    f35++, e19++;
   }
   return o19.join("");
 }
@@ -13802,17 +12487,17 @@ function HasRightToLeftCharacters(e19) {
   return false;
 }
 function SatisfiesBidiRule(e19) {
-  let t14 = false, o19 = R4, i25 = false, f36 = false, n8 = true;
-  for (const N8 of e19) {
-    const r9 = a16(N8.codePointAt(0));
+  let t14 = false, o19 = R4, i25 = false, f35 = false, n8 = true;
+  for (const N7 of e19) {
+    const r9 = a16(N7.codePointAt(0));
     if (n8) {
       if (r9 !== "L" && r9 !== "R" && r9 !== "AL") return false;
       t14 = r9 === "R" || r9 === "AL", o19 = t14 ? A8 : R4, n8 = false;
     }
     if (!o19.test(r9)) return false;
-    r9 === "EN" ? i25 = true : r9 === "AN" && (f36 = true);
+    r9 === "EN" ? i25 = true : r9 === "AN" && (f35 = true);
   }
-  return !(t14 && i25 && f36);
+  return !(t14 && i25 && f35);
 }
 
 // node_modules/typebox/build/format/idna/label/unicode.mjs
@@ -13824,15 +12509,15 @@ function _3(e19) {
 }
 function IsUnicodeLabel(e19) {
   if (l20(e19) || HasRightToLeftCharacters(e19) && !SatisfiesBidiRule(e19)) return false;
-  const s29 = [...e19], a27 = s29.map((t14) => t14.codePointAt(0)), R10 = a27.length;
+  const s29 = [...e19], a27 = s29.map((t14) => t14.codePointAt(0)), R9 = a27.length;
   if (_3(s29) || RE_COMBINING_MARK.test(s29[0])) return false;
   let i25 = false;
-  for (let t14 = 0; t14 < R10; t14++) {
-    const u21 = a27[t14], f36 = s29[t14];
-    if (RE_RFC5892_DISALLOWED.test(f36) || !RE_PERMITTED_CATEGORY.test(f36)) return false;
-    RE_SCRIPT_JAPANESE.test(f36) && (i25 = true);
+  for (let t14 = 0; t14 < R9; t14++) {
+    const u20 = a27[t14], f35 = s29[t14];
+    if (RE_RFC5892_DISALLOWED.test(f35) || !RE_PERMITTED_CATEGORY.test(f35)) return false;
+    RE_SCRIPT_JAPANESE.test(f35) && (i25 = true);
     const n8 = a27[t14 - 1], o19 = a27[t14 + 1];
-    switch (u21) {
+    switch (u20) {
       case 183:
         if (n8 !== 108 || o19 !== 108) return false;
         break;
@@ -13922,8 +12607,8 @@ function IsIPv4(d17) {
 
 // node_modules/typebox/build/format/ipv6.mjs
 var a18 = /^(?:(?:(?:[0-9a-f]{1,4}:){6}|::(?:[0-9a-f]{1,4}:){5}|(?:[0-9a-f]{1,4})?::(?:[0-9a-f]{1,4}:){4}|(?:(?:[0-9a-f]{1,4}:)?[0-9a-f]{1,4})?::(?:[0-9a-f]{1,4}:){3}|(?:(?:[0-9a-f]{1,4}:){0,2}[0-9a-f]{1,4})?::(?:[0-9a-f]{1,4}:){2}|(?:(?:[0-9a-f]{1,4}:){0,3}[0-9a-f]{1,4})?::[0-9a-f]{1,4}:|(?:(?:[0-9a-f]{1,4}:){0,4}[0-9a-f]{1,4})?::)(?:[0-9a-f]{1,4}:[0-9a-f]{1,4}|(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d))|(?:(?:[0-9a-f]{1,4}:){0,5}[0-9a-f]{1,4})?::[0-9a-f]{1,4}|(?:(?:[0-9a-f]{1,4}:){0,6}[0-9a-f]{1,4})?::)$/i;
-function IsIPv6(f36) {
-  return a18.test(f36);
+function IsIPv6(f35) {
+  return a18.test(f35);
 }
 
 // node_modules/typebox/build/format/iri_reference.mjs
@@ -14037,30 +12722,30 @@ function ErrorFormat(a27, o19, r9, t14, e19, n8) {
 }
 
 // node_modules/typebox/build/schema/engine/if.mjs
-function BuildIf(f36, o19, r9, e19) {
+function BuildIf(f35, o19, r9, e19) {
   const n8 = IsThen(r9) ? r9.then : true, i25 = IsElse(r9) ? r9.else : true;
-  return emit_exports.Ternary(BuildSchema(f36, o19, r9.if, e19), BuildSchema(f36, o19, n8, e19), BuildSchema(f36, o19, i25, e19));
+  return emit_exports.Ternary(BuildSchema(f35, o19, r9.if, e19), BuildSchema(f35, o19, n8, e19), BuildSchema(f35, o19, i25, e19));
 }
-function CheckIf(f36, o19, r9, e19) {
+function CheckIf(f35, o19, r9, e19) {
   const n8 = IsThen(r9) ? r9.then : true, i25 = IsElse(r9) ? r9.else : true;
-  return CheckSchema(f36, o19, r9.if, e19) ? CheckSchema(f36, o19, n8, e19) : CheckSchema(f36, o19, i25, e19);
+  return CheckSchema(f35, o19, r9.if, e19) ? CheckSchema(f35, o19, n8, e19) : CheckSchema(f35, o19, i25, e19);
 }
-function ErrorIf(f36, o19, r9, e19, n8, i25) {
-  const p27 = IsThen(n8) ? n8.then : true, t14 = IsElse(n8) ? n8.else : true, u21 = new ErrorContext(), l28 = ErrorSchema(f36, u21, `${r9}/if`, e19, n8.if, i25) ? ErrorSchema(f36, u21, `${r9}/then`, e19, p27, i25) || o19.AddError({ keyword: "if", schemaPath: r9, instancePath: e19, params: { failingKeyword: "then" } }) : ErrorSchema(f36, o19, `${r9}/else`, e19, t14, i25) || o19.AddError({ keyword: "if", schemaPath: r9, instancePath: e19, params: { failingKeyword: "else" } });
-  return l28 && o19.Merge([u21]), l28;
+function ErrorIf(f35, o19, r9, e19, n8, i25) {
+  const p27 = IsThen(n8) ? n8.then : true, t14 = IsElse(n8) ? n8.else : true, u20 = new ErrorContext(), l28 = ErrorSchema(f35, u20, `${r9}/if`, e19, n8.if, i25) ? ErrorSchema(f35, u20, `${r9}/then`, e19, p27, i25) || o19.AddError({ keyword: "if", schemaPath: r9, instancePath: e19, params: { failingKeyword: "then" } }) : ErrorSchema(f35, o19, `${r9}/else`, e19, t14, i25) || o19.AddError({ keyword: "if", schemaPath: r9, instancePath: e19, params: { failingKeyword: "else" } });
+  return l28 && o19.Merge([u20]), l28;
 }
 
 // node_modules/typebox/build/schema/engine/items.mjs
 function c13(r9, e19, t14, n8) {
   return emit_exports.ReduceAnd(t14.items.map((i25, s29) => {
-    const I17 = emit_exports.IsLessEqualThan(emit_exports.Member(n8, "length"), emit_exports.Constant(s29)), u21 = BuildSchemaPushStack(r9, e19, i25, `${n8}[${s29}]`), o19 = e19.AddIndex(emit_exports.Constant(s29));
-    return emit_exports.Or(I17, emit_exports.And(u21, o19));
+    const I16 = emit_exports.IsLessEqualThan(emit_exports.Member(n8, "length"), emit_exports.Constant(s29)), u20 = BuildSchemaPushStack(r9, e19, i25, `${n8}[${s29}]`), o19 = e19.AddIndex(emit_exports.Constant(s29));
+    return emit_exports.Or(I16, emit_exports.And(u20, o19));
   }));
 }
 function z3(r9, e19, t14, n8) {
   return emit_exports.ReduceAnd(t14.items.map((i25, s29) => {
-    const I17 = emit_exports.IsLessEqualThan(emit_exports.Member(n8, "length"), emit_exports.Constant(s29)), u21 = BuildSchemaPushStack(r9, e19, i25, `${n8}[${s29}]`);
-    return emit_exports.Or(I17, u21);
+    const I16 = emit_exports.IsLessEqualThan(emit_exports.Member(n8, "length"), emit_exports.Constant(s29)), u20 = BuildSchemaPushStack(r9, e19, i25, `${n8}[${s29}]`);
+    return emit_exports.Or(I16, u20);
   }));
 }
 function p17(r9, e19, t14, n8) {
@@ -14070,14 +12755,14 @@ function A9(r9, e19, t14, n8) {
   return guard_exports.Every(t14.items, 0, (i25, s29) => guard_exports.IsLessEqualThan(n8.length, s29) || CheckSchemaPushStack(r9, e19, i25, n8[s29]) && e19.AddIndex(s29));
 }
 function $(r9, e19, t14, n8, i25, s29) {
-  return guard_exports.EveryAll(i25.items, 0, (I17, u21) => {
-    const o19 = `${t14}/items/${u21}`, l28 = `${n8}/${u21}`;
-    return guard_exports.IsLessEqualThan(s29.length, u21) || ErrorSchemaPushStack(r9, e19, o19, l28, I17, s29[u21]) && e19.AddIndex(u21);
+  return guard_exports.EveryAll(i25.items, 0, (I16, u20) => {
+    const o19 = `${t14}/items/${u20}`, l28 = `${n8}/${u20}`;
+    return guard_exports.IsLessEqualThan(s29.length, u20) || ErrorSchemaPushStack(r9, e19, o19, l28, I16, s29[u20]) && e19.AddIndex(u20);
   });
 }
 function g8(r9, e19, t14, n8) {
-  const i25 = IsPrefixItems(t14) ? t14.prefixItems.length : 0, s29 = BuildSchemaPushStack(r9, e19, t14.items, "element"), I17 = e19.AddIndex("index");
-  return emit_exports.Every(n8, emit_exports.Constant(i25), ["element", "index"], emit_exports.And(s29, I17));
+  const i25 = IsPrefixItems(t14) ? t14.prefixItems.length : 0, s29 = BuildSchemaPushStack(r9, e19, t14.items, "element"), I16 = e19.AddIndex("index");
+  return emit_exports.Every(n8, emit_exports.Constant(i25), ["element", "index"], emit_exports.And(s29, I16));
 }
 function C10(r9, e19, t14, n8) {
   const i25 = IsPrefixItems(t14) ? t14.prefixItems.length : 0, s29 = BuildSchemaPushStack(r9, e19, t14.items, "element");
@@ -14088,13 +12773,13 @@ function P4(r9, e19, t14, n8) {
 }
 function U7(r9, e19, t14, n8) {
   const i25 = IsPrefixItems(t14) ? t14.prefixItems.length : 0;
-  return guard_exports.Every(n8, i25, (s29, I17) => CheckSchemaPushStack(r9, e19, t14.items, s29) && e19.AddIndex(I17));
+  return guard_exports.Every(n8, i25, (s29, I16) => CheckSchemaPushStack(r9, e19, t14.items, s29) && e19.AddIndex(I16));
 }
 function B3(r9, e19, t14, n8, i25, s29) {
-  const I17 = IsPrefixItems(i25) ? i25.prefixItems.length : 0;
-  return guard_exports.EveryAll(s29, I17, (u21, o19) => {
-    const l28 = `${t14}/items`, E11 = `${n8}/${o19}`;
-    return ErrorSchemaPushStack(r9, e19, l28, E11, i25.items, u21) && e19.AddIndex(o19);
+  const I16 = IsPrefixItems(i25) ? i25.prefixItems.length : 0;
+  return guard_exports.EveryAll(s29, I16, (u20, o19) => {
+    const l28 = `${t14}/items`, E12 = `${n8}/${o19}`;
+    return ErrorSchemaPushStack(r9, e19, l28, E12, i25.items, u20) && e19.AddIndex(o19);
   });
 }
 function BuildItems(r9, e19, t14, n8) {
@@ -14133,8 +12818,8 @@ function BuildMaximum(t14, a27, m16, r9) {
 function CheckMaximum(t14, a27, m16, r9) {
   return guard_exports.IsLessEqualThan(r9, m16.maximum);
 }
-function ErrorMaximum(t14, a27, m16, r9, u21, n8) {
-  return CheckMaximum(t14, a27, u21, n8) || a27.AddError({ keyword: "maximum", schemaPath: m16, instancePath: r9, params: { comparison: "<=", limit: u21.maximum } });
+function ErrorMaximum(t14, a27, m16, r9, u20, n8) {
+  return CheckMaximum(t14, a27, u20, n8) || a27.AddError({ keyword: "maximum", schemaPath: m16, instancePath: r9, params: { comparison: "<=", limit: u20.maximum } });
 }
 
 // node_modules/typebox/build/schema/engine/maxItems.mjs
@@ -14239,14 +12924,14 @@ function ErrorMinProperties(i25, t14, r9, e19, o19, a27) {
 }
 
 // node_modules/typebox/build/schema/engine/multipleOf.mjs
-function BuildMultipleOf(u21, r9, t14, l28) {
+function BuildMultipleOf(u20, r9, t14, l28) {
   return emit_exports.MultipleOf(l28, emit_exports.Constant(t14.multipleOf));
 }
-function CheckMultipleOf(u21, r9, t14, l28) {
+function CheckMultipleOf(u20, r9, t14, l28) {
   return guard_exports.IsMultipleOf(l28, t14.multipleOf);
 }
-function ErrorMultipleOf(u21, r9, t14, l28, e19, p27) {
-  return CheckMultipleOf(u21, r9, e19, p27) || r9.AddError({ keyword: "multipleOf", schemaPath: t14, instancePath: l28, params: { multipleOf: e19.multipleOf } });
+function ErrorMultipleOf(u20, r9, t14, l28, e19, p27) {
+  return CheckMultipleOf(u20, r9, e19, p27) || r9.AddError({ keyword: "multipleOf", schemaPath: t14, instancePath: l28, params: { multipleOf: e19.multipleOf } });
 }
 
 // node_modules/typebox/build/schema/engine/not.mjs
@@ -14263,8 +12948,8 @@ function CheckNot(o19, t14, r9, n8) {
   const i25 = new CheckContext();
   return !CheckSchema(o19, i25, r9.not, n8) && t14.Merge([i25]);
 }
-function ErrorNot(o19, t14, r9, n8, i25, u21) {
-  return CheckNot(o19, t14, i25, u21) || t14.AddError({ keyword: "not", schemaPath: r9, instancePath: n8, params: {} });
+function ErrorNot(o19, t14, r9, n8, i25, u20) {
+  return CheckNot(o19, t14, i25, u20) || t14.AddError({ keyword: "not", schemaPath: r9, instancePath: n8, params: {} });
 }
 
 // node_modules/typebox/build/schema/engine/oneOf.mjs
@@ -14272,25 +12957,25 @@ function G5(t14, e19, r9, n8) {
   return Reducer(t14, e19, r9.oneOf, n8, emit_exports.IsEqual(emit_exports.Member("results", "length"), emit_exports.Constant(1)));
 }
 function k5(t14, e19, r9, n8) {
-  const [u21] = [Unique()], a27 = emit_exports.ArrayLiteral(r9.oneOf.map((s29) => BuildSchema(t14, e19, s29, n8))), f36 = emit_exports.Counted(a27, [u21, "_"], emit_exports.IsEqual(u21, emit_exports.Constant(true)));
-  return emit_exports.IsEqual(f36, emit_exports.Constant(1));
+  const [u20] = [Unique()], a27 = emit_exports.ArrayLiteral(r9.oneOf.map((s29) => BuildSchema(t14, e19, s29, n8))), f35 = emit_exports.Counted(a27, [u20, "_"], emit_exports.IsEqual(u20, emit_exports.Constant(true)));
+  return emit_exports.IsEqual(f35, emit_exports.Constant(1));
 }
 function BuildOneOf(t14, e19, r9, n8) {
   return e19.UseUnevaluated() ? G5(t14, e19, r9, n8) : k5(t14, e19, r9, n8);
 }
 function CheckOneOf(t14, e19, r9, n8) {
-  const u21 = r9.oneOf.reduce((a27, f36) => {
+  const u20 = r9.oneOf.reduce((a27, f35) => {
     const s29 = new CheckContext();
-    return CheckSchema(t14, s29, f36, n8) ? [...a27, s29] : a27;
+    return CheckSchema(t14, s29, f35, n8) ? [...a27, s29] : a27;
   }, []);
-  return guard_exports.IsEqual(u21.length, 1) && e19.Merge(u21);
+  return guard_exports.IsEqual(u20.length, 1) && e19.Merge(u20);
 }
-function ErrorOneOf(t14, e19, r9, n8, u21, a27) {
-  const f36 = [], s29 = [], l28 = u21.oneOf.reduce((c20, i25, p27) => {
+function ErrorOneOf(t14, e19, r9, n8, u20, a27) {
+  const f35 = [], s29 = [], l28 = u20.oneOf.reduce((c21, i25, p27) => {
     const d17 = new ErrorContext(), h12 = `${r9}/oneOf/${p27}`, m16 = ErrorSchema(t14, d17, h12, n8, i25, a27);
-    return m16 && s29.push(p27), m16 || f36.push(d17), m16 ? [...c20, d17] : c20;
-  }, []), E11 = guard_exports.IsEqual(l28.length, 1) && e19.Merge(l28);
-  return !E11 && guard_exports.IsEqual(s29.length, 0) && f36.forEach((c20) => c20.GetErrors().forEach((i25) => e19.AddError(i25))), E11 || e19.AddError({ keyword: "oneOf", schemaPath: r9, instancePath: n8, params: { passingSchemas: s29 } });
+    return m16 && s29.push(p27), m16 || f35.push(d17), m16 ? [...c21, d17] : c21;
+  }, []), E12 = guard_exports.IsEqual(l28.length, 1) && e19.Merge(l28);
+  return !E12 && guard_exports.IsEqual(s29.length, 0) && f35.forEach((c21) => c21.GetErrors().forEach((i25) => e19.AddError(i25))), E12 || e19.AddError({ keyword: "oneOf", schemaPath: r9, instancePath: n8, params: { passingSchemas: s29 } });
 }
 
 // node_modules/typebox/build/schema/engine/pattern.mjs
@@ -14301,47 +12986,47 @@ function BuildPattern(a27, n8, t14, r9) {
 function CheckPattern(a27, n8, t14, r9) {
   return (guard_exports.IsString(t14.pattern) ? UnicodeRegExp(t14.pattern) : t14.pattern).test(r9);
 }
-function ErrorPattern(a27, n8, t14, r9, e19, u21) {
-  return CheckPattern(a27, n8, e19, u21) || n8.AddError({ keyword: "pattern", schemaPath: t14, instancePath: r9, params: { pattern: e19.pattern } });
+function ErrorPattern(a27, n8, t14, r9, e19, u20) {
+  return CheckPattern(a27, n8, e19, u20) || n8.AddError({ keyword: "pattern", schemaPath: t14, instancePath: r9, params: { pattern: e19.pattern } });
 }
 
 // node_modules/typebox/build/schema/engine/patternProperties.mjs
 function BuildPatternProperties(a27, e19, i25, p27) {
-  return emit_exports.ReduceAnd(guard_exports.Entries(i25.patternProperties).map(([c20, u21]) => {
-    const [n8, o19] = [Unique(), Unique()], d17 = CreateVariable(UnicodeRegExp(c20)), m16 = emit_exports.Not(emit_exports.Call(emit_exports.Member(d17, "test"), [n8])), s29 = BuildSchemaPushStack(a27, e19, u21, o19), E11 = e19.AddKey(n8), P7 = e19.UseUnevaluated() ? emit_exports.Or(m16, emit_exports.And(s29, E11)) : emit_exports.Or(m16, s29);
-    return emit_exports.Every(emit_exports.Entries(p27), emit_exports.Constant(0), [`[${n8}, ${o19}]`, "_"], P7);
+  return emit_exports.ReduceAnd(guard_exports.Entries(i25.patternProperties).map(([c21, u20]) => {
+    const [n8, o19] = [Unique(), Unique()], d17 = CreateVariable(UnicodeRegExp(c21)), m16 = emit_exports.Not(emit_exports.Call(emit_exports.Member(d17, "test"), [n8])), s29 = BuildSchemaPushStack(a27, e19, u20, o19), E12 = e19.AddKey(n8), P6 = e19.UseUnevaluated() ? emit_exports.Or(m16, emit_exports.And(s29, E12)) : emit_exports.Or(m16, s29);
+    return emit_exports.Every(emit_exports.Entries(p27), emit_exports.Constant(0), [`[${n8}, ${o19}]`, "_"], P6);
   }));
 }
 function CheckPatternProperties(a27, e19, i25, p27) {
-  return guard_exports.Every(guard_exports.Entries(i25.patternProperties), 0, ([c20, u21]) => {
-    const n8 = UnicodeRegExp(c20);
-    return guard_exports.Every(guard_exports.Entries(p27), 0, ([o19, d17]) => !n8.test(o19) || CheckSchemaPushStack(a27, e19, u21, d17) && e19.AddKey(o19));
+  return guard_exports.Every(guard_exports.Entries(i25.patternProperties), 0, ([c21, u20]) => {
+    const n8 = UnicodeRegExp(c21);
+    return guard_exports.Every(guard_exports.Entries(p27), 0, ([o19, d17]) => !n8.test(o19) || CheckSchemaPushStack(a27, e19, u20, d17) && e19.AddKey(o19));
   });
 }
-function ErrorPatternProperties(a27, e19, i25, p27, c20, u21) {
-  return guard_exports.EveryAll(guard_exports.Entries(c20.patternProperties), 0, ([n8, o19]) => {
+function ErrorPatternProperties(a27, e19, i25, p27, c21, u20) {
+  return guard_exports.EveryAll(guard_exports.Entries(c21.patternProperties), 0, ([n8, o19]) => {
     const d17 = `${i25}/patternProperties/${n8}`, m16 = UnicodeRegExp(n8);
-    return guard_exports.EveryAll(guard_exports.Entries(u21), 0, ([s29, E11]) => {
-      const P7 = `${p27}/${s29}`;
-      return !m16.test(s29) || ErrorSchemaPushStack(a27, e19, d17, P7, o19, E11) && e19.AddKey(s29);
+    return guard_exports.EveryAll(guard_exports.Entries(u20), 0, ([s29, E12]) => {
+      const P6 = `${p27}/${s29}`;
+      return !m16.test(s29) || ErrorSchemaPushStack(a27, e19, d17, P6, o19, E12) && e19.AddKey(s29);
     });
   });
 }
 
 // node_modules/typebox/build/schema/engine/prefixItems.mjs
 function BuildPrefixItems(h12, r9, m16, t14) {
-  return emit_exports.ReduceAnd(m16.prefixItems.map((u21, e19) => {
-    const c20 = emit_exports.IsLessEqualThan(emit_exports.Member(t14, "length"), emit_exports.Constant(e19)), s29 = BuildSchemaPushStack(h12, r9, u21, `${t14}[${e19}]`), I17 = r9.AddIndex(emit_exports.Constant(e19)), o19 = r9.UseUnevaluated() ? emit_exports.And(s29, I17) : s29;
-    return emit_exports.Or(c20, o19);
+  return emit_exports.ReduceAnd(m16.prefixItems.map((u20, e19) => {
+    const c21 = emit_exports.IsLessEqualThan(emit_exports.Member(t14, "length"), emit_exports.Constant(e19)), s29 = BuildSchemaPushStack(h12, r9, u20, `${t14}[${e19}]`), I16 = r9.AddIndex(emit_exports.Constant(e19)), o19 = r9.UseUnevaluated() ? emit_exports.And(s29, I16) : s29;
+    return emit_exports.Or(c21, o19);
   }));
 }
 function CheckPrefixItems(h12, r9, m16, t14) {
-  return guard_exports.IsEqual(t14.length, 0) || guard_exports.Every(m16.prefixItems, 0, (u21, e19) => guard_exports.IsLessEqualThan(t14.length, e19) || CheckSchemaPushStack(h12, r9, u21, t14[e19]) && r9.AddIndex(e19));
+  return guard_exports.IsEqual(t14.length, 0) || guard_exports.Every(m16.prefixItems, 0, (u20, e19) => guard_exports.IsLessEqualThan(t14.length, e19) || CheckSchemaPushStack(h12, r9, u20, t14[e19]) && r9.AddIndex(e19));
 }
-function ErrorPrefixItems(h12, r9, m16, t14, u21, e19) {
-  return guard_exports.IsEqual(e19.length, 0) || guard_exports.EveryAll(u21.prefixItems, 0, (c20, s29) => {
-    const I17 = `${m16}/prefixItems/${s29}`, o19 = `${t14}/${s29}`;
-    return guard_exports.IsLessEqualThan(e19.length, s29) || ErrorSchemaPushStack(h12, r9, I17, o19, c20, e19[s29]) && r9.AddIndex(s29);
+function ErrorPrefixItems(h12, r9, m16, t14, u20, e19) {
+  return guard_exports.IsEqual(e19.length, 0) || guard_exports.EveryAll(u20.prefixItems, 0, (c21, s29) => {
+    const I16 = `${m16}/prefixItems/${s29}`, o19 = `${t14}/${s29}`;
+    return guard_exports.IsLessEqualThan(e19.length, s29) || ErrorSchemaPushStack(h12, r9, I16, o19, c21, e19[s29]) && r9.AddIndex(s29);
   });
 }
 
@@ -14357,25 +13042,25 @@ function InexactOptionalCheck(t14, e19) {
 }
 
 // node_modules/typebox/build/schema/engine/properties.mjs
-function BuildProperties(c20, e19, o19, s29) {
+function BuildProperties(c21, e19, o19, s29) {
   const n8 = IsRequired(o19) ? o19.required : [], d17 = guard_exports.Entries(o19.properties).map(([r9, a27]) => {
-    const t14 = emit_exports.Not(emit_exports.HasPropertyKey(s29, emit_exports.Constant(r9))), P7 = BuildSchemaPushStack(c20, e19, a27, emit_exports.Member(s29, r9)), E11 = e19.AddKey(emit_exports.Constant(r9)), m16 = e19.UseUnevaluated() ? emit_exports.And(P7, E11) : P7, u21 = n8.includes(r9) ? m16 : emit_exports.Or(t14, m16);
-    return IsExactOptional(n8, r9) ? u21 : emit_exports.Or(InexactOptionalBuild(s29, r9), u21);
+    const t14 = emit_exports.Not(emit_exports.HasPropertyKey(s29, emit_exports.Constant(r9))), P6 = BuildSchemaPushStack(c21, e19, a27, emit_exports.Member(s29, r9)), E12 = e19.AddKey(emit_exports.Constant(r9)), m16 = e19.UseUnevaluated() ? emit_exports.And(P6, E12) : P6, u20 = n8.includes(r9) ? m16 : emit_exports.Or(t14, m16);
+    return IsExactOptional(n8, r9) ? u20 : emit_exports.Or(InexactOptionalBuild(s29, r9), u20);
   });
   return emit_exports.ReduceAnd(d17);
 }
-function CheckProperties(c20, e19, o19, s29) {
+function CheckProperties(c21, e19, o19, s29) {
   const n8 = IsRequired(o19) ? o19.required : [];
   return guard_exports.Every(guard_exports.Entries(o19.properties), 0, ([r9, a27]) => {
-    const t14 = !guard_exports.HasPropertyKey(s29, r9) || CheckSchemaPushStack(c20, e19, a27, s29[r9]) && e19.AddKey(r9);
+    const t14 = !guard_exports.HasPropertyKey(s29, r9) || CheckSchemaPushStack(c21, e19, a27, s29[r9]) && e19.AddKey(r9);
     return IsExactOptional(n8, r9) ? t14 : InexactOptionalCheck(s29, r9) || t14;
   });
 }
-function ErrorProperties(c20, e19, o19, s29, n8, d17) {
+function ErrorProperties(c21, e19, o19, s29, n8, d17) {
   const r9 = IsRequired(n8) ? n8.required : [];
-  return guard_exports.EveryAll(guard_exports.Entries(n8.properties), 0, ([t14, P7]) => {
-    const E11 = `${o19}/properties/${t14}`, m16 = `${s29}/${t14}`, u21 = () => !guard_exports.HasPropertyKey(d17, t14) || ErrorSchemaPushStack(c20, e19, E11, m16, P7, d17[t14]) && e19.AddKey(t14);
-    return IsExactOptional(r9, t14) ? u21() : InexactOptionalCheck(d17, t14) || u21();
+  return guard_exports.EveryAll(guard_exports.Entries(n8.properties), 0, ([t14, P6]) => {
+    const E12 = `${o19}/properties/${t14}`, m16 = `${s29}/${t14}`, u20 = () => !guard_exports.HasPropertyKey(d17, t14) || ErrorSchemaPushStack(c21, e19, E12, m16, P6, d17[t14]) && e19.AddKey(t14);
+    return IsExactOptional(r9, t14) ? u20() : InexactOptionalCheck(d17, t14) || u20();
   });
 }
 
@@ -14388,31 +13073,31 @@ function CheckPropertyNames(s29, r9, e19, o19) {
   return guard_exports.Every(guard_exports.Keys(o19), 0, (t14, p27) => CheckSchema(s29, r9, e19.propertyNames, t14));
 }
 function ErrorPropertyNames(s29, r9, e19, o19, t14, p27) {
-  const y13 = [];
+  const y12 = [];
   return guard_exports.EveryAll(guard_exports.Keys(p27), 0, (n8, h12) => {
-    const u21 = `${o19}/${n8}`, N8 = `${e19}/propertyNames`, i25 = ErrorSchema(s29, r9, N8, u21, t14.propertyNames, n8);
-    return i25 || y13.push(n8), i25;
-  }) || r9.AddError({ keyword: "propertyNames", schemaPath: e19, instancePath: o19, params: { propertyNames: y13 } });
+    const u20 = `${o19}/${n8}`, N7 = `${e19}/propertyNames`, i25 = ErrorSchema(s29, r9, N7, u20, t14.propertyNames, n8);
+    return i25 || y12.push(n8), i25;
+  }) || r9.AddError({ keyword: "propertyNames", schemaPath: e19, instancePath: o19, params: { propertyNames: y12 } });
 }
 
 // node_modules/typebox/build/schema/engine/recursiveRef.mjs
-function BuildRecursiveRef(e19, t14, o19, c20) {
+function BuildRecursiveRef(e19, t14, o19, c21) {
   const r9 = e19.RecursiveRef(o19) ?? false;
-  return CreateFunction(e19, t14, r9, c20);
+  return CreateFunction(e19, t14, r9, c21);
 }
-function CheckRecursiveRef(e19, t14, o19, c20) {
+function CheckRecursiveRef(e19, t14, o19, c21) {
   const r9 = e19.RecursiveRef(o19) ?? false;
-  return IsSchema2(r9) && CheckSchema(e19, t14, r9, c20);
+  return IsSchema2(r9) && CheckSchema(e19, t14, r9, c21);
 }
-function ErrorRecursiveRef(e19, t14, o19, c20, r9, i25) {
+function ErrorRecursiveRef(e19, t14, o19, c21, r9, i25) {
   const n8 = e19.RecursiveRef(r9) ?? false;
-  return IsSchema2(n8) && ErrorSchema(e19, t14, "#", c20, n8, i25);
+  return IsSchema2(n8) && ErrorSchema(e19, t14, "#", c21, n8, i25);
 }
 
 // node_modules/typebox/build/schema/engine/ref.mjs
 function R5(e19, t14, a27, r9) {
-  const o19 = emit_exports.ArrowFunction(["context", "value"], CreateFunction(e19, t14, a27, "value")), u21 = emit_exports.ArrowFunction(["context", "value"], emit_exports.Statements([emit_exports.ConstDeclaration("nextContext", emit_exports.New("CheckContext", [])), emit_exports.ConstDeclaration("result", emit_exports.Call(o19, ["nextContext", "value"])), emit_exports.If("result", t14.Merge("[nextContext]")), emit_exports.Return("result")]));
-  return emit_exports.Call(u21, ["context", r9]);
+  const o19 = emit_exports.ArrowFunction(["context", "value"], CreateFunction(e19, t14, a27, "value")), u20 = emit_exports.ArrowFunction(["context", "value"], emit_exports.Statements([emit_exports.ConstDeclaration("nextContext", emit_exports.New("CheckContext", [])), emit_exports.ConstDeclaration("result", emit_exports.Call(o19, ["nextContext", "value"])), emit_exports.If("result", t14.Merge("[nextContext]")), emit_exports.Return("result")]));
+  return emit_exports.Call(u20, ["context", r9]);
 }
 function p19(e19, t14, a27, r9) {
   return CreateFunction(e19, t14, a27, r9);
@@ -14422,12 +13107,12 @@ function BuildRef(e19, t14, a27, r9) {
   return t14.UseUnevaluated() ? R5(e19, t14, o19, r9) : p19(e19, t14, o19, r9);
 }
 function CheckRef(e19, t14, a27, r9) {
-  const o19 = e19.Ref(a27) ?? false, u21 = new CheckContext(), c20 = IsSchema2(o19) && CheckSchema(e19, u21, o19, r9);
-  return c20 && t14.Merge([u21]), c20;
+  const o19 = e19.Ref(a27) ?? false, u20 = new CheckContext(), c21 = IsSchema2(o19) && CheckSchema(e19, u20, o19, r9);
+  return c21 && t14.Merge([u20]), c21;
 }
-function ErrorRef(e19, t14, a27, r9, o19, u21) {
-  const c20 = e19.Ref(o19) ?? false, i25 = new ErrorContext(), f36 = IsSchema2(c20) && ErrorSchema(e19, i25, "#", r9, c20, u21);
-  return f36 && t14.Merge([i25]), f36 || i25.GetErrors().forEach((m16) => t14.AddError(m16)), f36;
+function ErrorRef(e19, t14, a27, r9, o19, u20) {
+  const c21 = e19.Ref(o19) ?? false, i25 = new ErrorContext(), f35 = IsSchema2(c21) && ErrorSchema(e19, i25, "#", r9, c21, u20);
+  return f35 && t14.Merge([i25]), f35 || i25.GetErrors().forEach((m16) => t14.AddError(m16)), f35;
 }
 
 // node_modules/typebox/build/schema/engine/required.mjs
@@ -14437,10 +13122,10 @@ function BuildRequired(d17, o19, r9, e19) {
 function CheckRequired(d17, o19, r9, e19) {
   return guard_exports.Every(r9.required, 0, (t14) => guard_exports.HasPropertyKey(e19, t14));
 }
-function ErrorRequired(d17, o19, r9, e19, t14, c20) {
+function ErrorRequired(d17, o19, r9, e19, t14, c21) {
   const n8 = [];
   return guard_exports.EveryAll(t14.required, 0, (s29) => {
-    const a27 = guard_exports.HasPropertyKey(c20, s29);
+    const a27 = guard_exports.HasPropertyKey(c21, s29);
     return a27 || n8.push(s29), a27;
   }) || o19.AddError({ keyword: "required", schemaPath: r9, instancePath: e19, params: { requiredProperties: n8 } });
 }
@@ -14449,14 +13134,14 @@ function ErrorRequired(d17, o19, r9, e19, t14, c20) {
 function q6(i25, o19, r9, s29) {
   return guard_exports.IsEqual(r9, "object") ? emit_exports.IsObjectNotArray(s29) : guard_exports.IsEqual(r9, "array") ? emit_exports.IsArray(s29) : guard_exports.IsEqual(r9, "boolean") ? emit_exports.IsBoolean(s29) : guard_exports.IsEqual(r9, "integer") ? emit_exports.IsInteger(s29) : guard_exports.IsEqual(r9, "number") ? emit_exports.IsNumber(s29) : guard_exports.IsEqual(r9, "null") ? emit_exports.IsNull(s29) : guard_exports.IsEqual(r9, "string") ? emit_exports.IsString(s29) : guard_exports.IsEqual(r9, "bigint") ? emit_exports.IsBigInt(s29) : guard_exports.IsEqual(r9, "constructor") ? emit_exports.IsConstructor(s29) : guard_exports.IsEqual(r9, "function") ? emit_exports.IsFunction(s29) : guard_exports.IsEqual(r9, "symbol") ? emit_exports.IsSymbol(s29) : guard_exports.IsEqual(r9, "undefined") ? emit_exports.IsUndefined(s29) : guard_exports.IsEqual(r9, "void") ? emit_exports.IsUndefined(s29) : emit_exports.Constant(true);
 }
-function E6(i25, o19, r9, s29, I17) {
-  return guard_exports.IsEqual(r9, "object") ? guard_exports.IsObjectNotArray(I17) : guard_exports.IsEqual(r9, "array") ? guard_exports.IsArray(I17) : guard_exports.IsEqual(r9, "boolean") ? guard_exports.IsBoolean(I17) : guard_exports.IsEqual(r9, "integer") ? guard_exports.IsInteger(I17) : guard_exports.IsEqual(r9, "number") ? guard_exports.IsNumber(I17) : guard_exports.IsEqual(r9, "null") ? guard_exports.IsNull(I17) : guard_exports.IsEqual(r9, "string") ? guard_exports.IsString(I17) : guard_exports.IsEqual(r9, "bigint") ? guard_exports.IsBigInt(I17) : guard_exports.IsEqual(r9, "constructor") ? guard_exports.IsConstructor(I17) : guard_exports.IsEqual(r9, "function") ? guard_exports.IsFunction(I17) : guard_exports.IsEqual(r9, "symbol") ? guard_exports.IsSymbol(I17) : guard_exports.IsEqual(r9, "undefined") ? guard_exports.IsUndefined(I17) : guard_exports.IsEqual(r9, "void") ? guard_exports.IsUndefined(I17) : true;
+function E6(i25, o19, r9, s29, I16) {
+  return guard_exports.IsEqual(r9, "object") ? guard_exports.IsObjectNotArray(I16) : guard_exports.IsEqual(r9, "array") ? guard_exports.IsArray(I16) : guard_exports.IsEqual(r9, "boolean") ? guard_exports.IsBoolean(I16) : guard_exports.IsEqual(r9, "integer") ? guard_exports.IsInteger(I16) : guard_exports.IsEqual(r9, "number") ? guard_exports.IsNumber(I16) : guard_exports.IsEqual(r9, "null") ? guard_exports.IsNull(I16) : guard_exports.IsEqual(r9, "string") ? guard_exports.IsString(I16) : guard_exports.IsEqual(r9, "bigint") ? guard_exports.IsBigInt(I16) : guard_exports.IsEqual(r9, "constructor") ? guard_exports.IsConstructor(I16) : guard_exports.IsEqual(r9, "function") ? guard_exports.IsFunction(I16) : guard_exports.IsEqual(r9, "symbol") ? guard_exports.IsSymbol(I16) : guard_exports.IsEqual(r9, "undefined") ? guard_exports.IsUndefined(I16) : guard_exports.IsEqual(r9, "void") ? guard_exports.IsUndefined(I16) : true;
 }
 function l23(i25, o19, r9, s29) {
-  return emit_exports.ReduceOr(r9.map((I17) => q6(i25, o19, I17, s29)));
+  return emit_exports.ReduceOr(r9.map((I16) => q6(i25, o19, I16, s29)));
 }
-function d11(i25, o19, r9, s29, I17) {
-  return guard_exports.Some(r9, (t14) => E6(i25, o19, t14, s29, I17));
+function d11(i25, o19, r9, s29, I16) {
+  return guard_exports.Some(r9, (t14) => E6(i25, o19, t14, s29, I16));
 }
 function BuildType(i25, o19, r9, s29) {
   return guard_exports.IsArray(r9.type) ? l23(i25, o19, r9.type, s29) : q6(i25, o19, r9.type, s29);
@@ -14464,14 +13149,14 @@ function BuildType(i25, o19, r9, s29) {
 function CheckType(i25, o19, r9, s29) {
   return guard_exports.IsArray(r9.type) ? d11(i25, o19, r9.type, r9, s29) : E6(i25, o19, r9.type, r9, s29);
 }
-function ErrorType(i25, o19, r9, s29, I17, t14) {
-  return (guard_exports.IsArray(I17.type) ? d11(i25, o19, I17.type, I17, t14) : E6(i25, o19, I17.type, I17, t14)) || o19.AddError({ keyword: "type", schemaPath: r9, instancePath: s29, params: { type: I17.type } });
+function ErrorType(i25, o19, r9, s29, I16, t14) {
+  return (guard_exports.IsArray(I16.type) ? d11(i25, o19, I16.type, I16, t14) : E6(i25, o19, I16.type, I16, t14)) || o19.AddError({ keyword: "type", schemaPath: r9, instancePath: s29, params: { type: I16.type } });
 }
 
 // node_modules/typebox/build/schema/engine/unevaluatedItems.mjs
 function BuildUnevaluatedItems(o19, t14, r9, s29) {
-  const [n8, a27] = [Unique(), Unique()], d17 = emit_exports.Call(emit_exports.Member("context", "GetIndices"), []), i25 = emit_exports.Call(emit_exports.Member("indices", "has"), [n8]), m16 = BuildSchema(o19, t14, r9.unevaluatedItems, a27), c20 = emit_exports.Call(emit_exports.Member("context", "AddIndex"), [n8]), u21 = emit_exports.Every(s29, emit_exports.Constant(0), [a27, n8], emit_exports.And(emit_exports.Or(i25, m16), c20));
-  return emit_exports.Call(emit_exports.ArrowFunction(["context"], emit_exports.Statements([emit_exports.ConstDeclaration("indices", d17), emit_exports.Return(u21)])), ["context"]);
+  const [n8, a27] = [Unique(), Unique()], d17 = emit_exports.Call(emit_exports.Member("context", "GetIndices"), []), i25 = emit_exports.Call(emit_exports.Member("indices", "has"), [n8]), m16 = BuildSchema(o19, t14, r9.unevaluatedItems, a27), c21 = emit_exports.Call(emit_exports.Member("context", "AddIndex"), [n8]), u20 = emit_exports.Every(s29, emit_exports.Constant(0), [a27, n8], emit_exports.And(emit_exports.Or(i25, m16), c21));
+  return emit_exports.Call(emit_exports.ArrowFunction(["context"], emit_exports.Statements([emit_exports.ConstDeclaration("indices", d17), emit_exports.Return(u20)])), ["context"]);
 }
 function CheckUnevaluatedItems(o19, t14, r9, s29) {
   const n8 = t14.GetIndices();
@@ -14479,48 +13164,48 @@ function CheckUnevaluatedItems(o19, t14, r9, s29) {
 }
 function ErrorUnevaluatedItems(o19, t14, r9, s29, n8, a27) {
   const d17 = t14.GetIndices(), i25 = [];
-  return guard_exports.EveryAll(a27, 0, (c20, u21) => {
-    const E11 = new ErrorContext(), l28 = (d17.has(u21) || ErrorSchema(o19, E11, r9, s29, n8.unevaluatedItems, c20)) && t14.AddIndex(u21);
-    return l28 || i25.push(u21), l28;
+  return guard_exports.EveryAll(a27, 0, (c21, u20) => {
+    const E12 = new ErrorContext(), l28 = (d17.has(u20) || ErrorSchema(o19, E12, r9, s29, n8.unevaluatedItems, c21)) && t14.AddIndex(u20);
+    return l28 || i25.push(u20), l28;
   }) || t14.AddError({ keyword: "unevaluatedItems", schemaPath: r9, instancePath: s29, params: { unevaluatedItems: i25 } });
 }
 
 // node_modules/typebox/build/schema/engine/unevaluatedProperties.mjs
 function BuildUnevaluatedProperties(a27, r9, n8, s29) {
-  const [t14, o19] = [Unique(), Unique()], u21 = emit_exports.Call(emit_exports.Member("context", "GetKeys"), []), d17 = emit_exports.Call(emit_exports.Member("keys", "has"), [t14]), c20 = emit_exports.Call(emit_exports.Member("context", "AddKey"), [t14]), i25 = BuildSchema(a27, r9, n8.unevaluatedProperties, o19), p27 = emit_exports.Every(emit_exports.Entries(s29), emit_exports.Constant(0), [`[${t14}, ${o19}]`, "_"], emit_exports.Or(d17, emit_exports.And(i25, c20)));
-  return emit_exports.Call(emit_exports.ArrowFunction(["context"], emit_exports.Statements([emit_exports.ConstDeclaration("keys", u21), emit_exports.Return(p27)])), ["context"]);
+  const [t14, o19] = [Unique(), Unique()], u20 = emit_exports.Call(emit_exports.Member("context", "GetKeys"), []), d17 = emit_exports.Call(emit_exports.Member("keys", "has"), [t14]), c21 = emit_exports.Call(emit_exports.Member("context", "AddKey"), [t14]), i25 = BuildSchema(a27, r9, n8.unevaluatedProperties, o19), p27 = emit_exports.Every(emit_exports.Entries(s29), emit_exports.Constant(0), [`[${t14}, ${o19}]`, "_"], emit_exports.Or(d17, emit_exports.And(i25, c21)));
+  return emit_exports.Call(emit_exports.ArrowFunction(["context"], emit_exports.Statements([emit_exports.ConstDeclaration("keys", u20), emit_exports.Return(p27)])), ["context"]);
 }
 function CheckUnevaluatedProperties(a27, r9, n8, s29) {
   const t14 = r9.GetKeys();
-  return guard_exports.Every(guard_exports.Entries(s29), 0, ([o19, u21]) => t14.has(o19) || CheckSchema(a27, r9, n8.unevaluatedProperties, u21) && r9.AddKey(o19));
+  return guard_exports.Every(guard_exports.Entries(s29), 0, ([o19, u20]) => t14.has(o19) || CheckSchema(a27, r9, n8.unevaluatedProperties, u20) && r9.AddKey(o19));
 }
 function ErrorUnevaluatedProperties(a27, r9, n8, s29, t14, o19) {
-  const u21 = r9.GetKeys(), d17 = [];
+  const u20 = r9.GetKeys(), d17 = [];
   return guard_exports.EveryAll(guard_exports.Entries(o19), 0, ([i25, p27]) => {
-    const v9 = new ErrorContext(), m16 = u21.has(i25) || ErrorSchema(a27, v9, n8, s29, t14.unevaluatedProperties, p27) && r9.AddKey(i25);
+    const v8 = new ErrorContext(), m16 = u20.has(i25) || ErrorSchema(a27, v8, n8, s29, t14.unevaluatedProperties, p27) && r9.AddKey(i25);
     return m16 || d17.push(i25), m16;
   }) || r9.AddError({ keyword: "unevaluatedProperties", schemaPath: n8, instancePath: s29, params: { unevaluatedProperties: d17 } });
 }
 
 // node_modules/typebox/build/schema/engine/uniqueItems.mjs
-function o16(u21) {
-  return !guard_exports.IsEqual(u21.uniqueItems, false);
+function o16(u20) {
+  return !guard_exports.IsEqual(u20.uniqueItems, false);
 }
-function BuildUniqueItems(u21, i25, n8, t14) {
+function BuildUniqueItems(u20, i25, n8, t14) {
   if (!o16(n8)) return emit_exports.Constant(true);
   const s29 = emit_exports.Member(emit_exports.New("Set", [emit_exports.Call(emit_exports.Member(t14, "map"), [emit_exports.Member("Hashing", "Hash")])]), "size"), r9 = emit_exports.Member(t14, "length");
   return emit_exports.IsEqual(s29, r9);
 }
-function CheckUniqueItems(u21, i25, n8, t14) {
+function CheckUniqueItems(u20, i25, n8, t14) {
   if (!o16(n8)) return true;
   const s29 = new Set(t14.map(hash_exports.Hash)).size, r9 = t14.length;
   return guard_exports.IsEqual(s29, r9);
 }
-function ErrorUniqueItems(u21, i25, n8, t14, s29, r9) {
+function ErrorUniqueItems(u20, i25, n8, t14, s29, r9) {
   if (!o16(s29)) return true;
-  const c20 = /* @__PURE__ */ new Set(), m16 = r9.reduce((h12, f36, q9) => {
-    const I17 = hash_exports.Hash(f36);
-    return c20.has(I17) ? [...h12, q9] : (c20.add(I17), h12);
+  const c21 = /* @__PURE__ */ new Set(), m16 = r9.reduce((h12, f35, q8) => {
+    const I16 = hash_exports.Hash(f35);
+    return c21.has(I16) ? [...h12, q8] : (c21.add(I16), h12);
   }, []);
   return guard_exports.IsEqual(m16.length, 0) || i25.AddError({ keyword: "uniqueItems", schemaPath: n8, instancePath: t14, params: { duplicateItems: m16 } });
 }
@@ -14558,34 +13243,34 @@ function BuildSchemaPushStack(i25, o19, r9, p27) {
 }
 function BuildSchema(i25, o19, r9, p27) {
   i25.Push(r9);
-  const f36 = [];
+  const f35 = [];
   if (IsSchemaBoolean(r9)) return BuildSchemaBoolean(i25, o19, r9, p27);
-  if (IsType(r9) && f36.push(BuildType(i25, o19, r9, p27)), Qi(r9)) {
+  if (IsType(r9) && f35.push(BuildType(i25, o19, r9, p27)), Qi(r9)) {
     const n8 = [];
     IsRequired(r9) && n8.push(BuildRequired(i25, o19, r9, p27)), IsAdditionalProperties(r9) && n8.push(BuildAdditionalProperties(i25, o19, r9, p27)), IsDependencies(r9) && n8.push(BuildDependencies(i25, o19, r9, p27)), IsDependentRequired(r9) && n8.push(BuildDependentRequired(i25, o19, r9, p27)), IsDependentSchemas(r9) && n8.push(BuildDependentSchemas(i25, o19, r9, p27)), IsPatternProperties(r9) && n8.push(BuildPatternProperties(i25, o19, r9, p27)), IsProperties(r9) && n8.push(BuildProperties(i25, o19, r9, p27)), IsPropertyNames(r9) && n8.push(BuildPropertyNames(i25, o19, r9, p27)), IsMinProperties(r9) && n8.push(BuildMinProperties(i25, o19, r9, p27)), IsMaxProperties(r9) && n8.push(BuildMaxProperties(i25, o19, r9, p27));
-    const C15 = emit_exports.ReduceAnd(n8), E11 = emit_exports.Or(emit_exports.Not(emit_exports.IsObjectNotArray(p27)), C15);
-    f36.push(Ji(r9) ? C15 : E11);
+    const C14 = emit_exports.ReduceAnd(n8), E12 = emit_exports.Or(emit_exports.Not(emit_exports.IsObjectNotArray(p27)), C14);
+    f35.push(Ji(r9) ? C14 : E12);
   }
   if (Wi(r9)) {
     const n8 = [];
     IsAdditionalItems(r9) && n8.push(BuildAdditionalItems(i25, o19, r9, p27)), IsContains(r9) && n8.push(BuildContains(i25, o19, r9, p27)), IsItems(r9) && n8.push(BuildItems(i25, o19, r9, p27)), IsMaxContains(r9) && n8.push(BuildMaxContains(i25, o19, r9, p27)), IsMaxItems(r9) && n8.push(BuildMaxItems(i25, o19, r9, p27)), IsMinContains(r9) && n8.push(BuildMinContains(i25, o19, r9, p27)), IsMinItems(r9) && n8.push(BuildMinItems(i25, o19, r9, p27)), IsPrefixItems(r9) && n8.push(BuildPrefixItems(i25, o19, r9, p27)), IsUniqueItems(r9) && n8.push(BuildUniqueItems(i25, o19, r9, p27));
-    const C15 = emit_exports.ReduceAnd(n8), E11 = emit_exports.Or(emit_exports.Not(emit_exports.IsArray(p27)), C15);
-    f36.push(Vi(r9) ? C15 : E11);
+    const C14 = emit_exports.ReduceAnd(n8), E12 = emit_exports.Or(emit_exports.Not(emit_exports.IsArray(p27)), C14);
+    f35.push(Vi(r9) ? C14 : E12);
   }
   if (Yi(r9)) {
     const n8 = [];
     IsMaxLength4(r9) && n8.push(BuildMaxLength(i25, o19, r9, p27)), IsMinLength4(r9) && n8.push(BuildMinLength(i25, o19, r9, p27)), IsFormat(r9) && n8.push(BuildFormat(i25, o19, r9, p27)), IsPattern(r9) && n8.push(BuildPattern(i25, o19, r9, p27));
-    const C15 = emit_exports.ReduceAnd(n8), E11 = emit_exports.Or(emit_exports.Not(emit_exports.IsString(p27)), C15);
-    f36.push(Xi(r9) ? C15 : E11);
+    const C14 = emit_exports.ReduceAnd(n8), E12 = emit_exports.Or(emit_exports.Not(emit_exports.IsString(p27)), C14);
+    f35.push(Xi(r9) ? C14 : E12);
   }
   if (_i(r9)) {
     const n8 = [];
     IsExclusiveMaximum(r9) && n8.push(BuildExclusiveMaximum(i25, o19, r9, p27)), IsExclusiveMinimum(r9) && n8.push(BuildExclusiveMinimum(i25, o19, r9, p27)), IsMaximum(r9) && n8.push(BuildMaximum(i25, o19, r9, p27)), IsMinimum(r9) && n8.push(BuildMinimum(i25, o19, r9, p27)), IsMultipleOf2(r9) && n8.push(BuildMultipleOf(i25, o19, r9, p27));
-    const C15 = emit_exports.ReduceAnd(n8), E11 = emit_exports.Or(emit_exports.Not(emit_exports.Or(emit_exports.IsNumber(p27), emit_exports.IsBigInt(p27))), C15);
-    f36.push(Zi(r9) ? C15 : E11);
+    const C14 = emit_exports.ReduceAnd(n8), E12 = emit_exports.Or(emit_exports.Not(emit_exports.Or(emit_exports.IsNumber(p27), emit_exports.IsBigInt(p27))), C14);
+    f35.push(Zi(r9) ? C14 : E12);
   }
-  IsRef2(r9) && f36.push(BuildRef(i25, o19, r9, p27)), IsRecursiveRef(r9) && f36.push(BuildRecursiveRef(i25, o19, r9, p27)), IsDynamicRef(r9) && f36.push(BuildDynamicRef(i25, o19, r9, p27)), IsConst(r9) && f36.push(BuildConst(i25, o19, r9, p27)), IsEnum2(r9) && f36.push(BuildEnum(i25, o19, r9, p27)), IsIf(r9) && f36.push(BuildIf(i25, o19, r9, p27)), IsNot(r9) && f36.push(BuildNot(i25, o19, r9, p27)), IsAllOf(r9) && f36.push(BuildAllOf(i25, o19, r9, p27)), IsAnyOf(r9) && f36.push(BuildAnyOf(i25, o19, r9, p27)), IsOneOf(r9) && f36.push(BuildOneOf(i25, o19, r9, p27)), IsUnevaluatedItems(r9) && f36.push(emit_exports.Or(emit_exports.Not(emit_exports.IsArray(p27)), BuildUnevaluatedItems(i25, o19, r9, p27))), IsUnevaluatedProperties(r9) && f36.push(emit_exports.Or(emit_exports.Not(emit_exports.IsObject(p27)), BuildUnevaluatedProperties(i25, o19, r9, p27))), IsRefine2(r9) && f36.push(BuildRefine(i25, o19, r9, p27));
-  const d17 = emit_exports.ReduceAnd(f36);
+  IsRef2(r9) && f35.push(BuildRef(i25, o19, r9, p27)), IsRecursiveRef(r9) && f35.push(BuildRecursiveRef(i25, o19, r9, p27)), IsDynamicRef(r9) && f35.push(BuildDynamicRef(i25, o19, r9, p27)), IsConst(r9) && f35.push(BuildConst(i25, o19, r9, p27)), IsEnum2(r9) && f35.push(BuildEnum(i25, o19, r9, p27)), IsIf(r9) && f35.push(BuildIf(i25, o19, r9, p27)), IsNot(r9) && f35.push(BuildNot(i25, o19, r9, p27)), IsAllOf(r9) && f35.push(BuildAllOf(i25, o19, r9, p27)), IsAnyOf(r9) && f35.push(BuildAnyOf(i25, o19, r9, p27)), IsOneOf(r9) && f35.push(BuildOneOf(i25, o19, r9, p27)), IsUnevaluatedItems(r9) && f35.push(emit_exports.Or(emit_exports.Not(emit_exports.IsArray(p27)), BuildUnevaluatedItems(i25, o19, r9, p27))), IsUnevaluatedProperties(r9) && f35.push(emit_exports.Or(emit_exports.Not(emit_exports.IsObject(p27)), BuildUnevaluatedProperties(i25, o19, r9, p27))), IsRefine2(r9) && f35.push(BuildRefine(i25, o19, r9, p27));
+  const d17 = emit_exports.ReduceAnd(f35);
   return i25.Pop(r9), d17;
 }
 function CheckSchemaPushStack(i25, o19, r9, p27) {
@@ -14593,17 +13278,17 @@ function CheckSchemaPushStack(i25, o19, r9, p27) {
 }
 function CheckSchema(i25, o19, r9, p27) {
   i25.Push(r9);
-  const f36 = IsSchemaBoolean(r9) ? CheckSchemaBoolean(i25, o19, r9, p27) : (!IsType(r9) || CheckType(i25, o19, r9, p27)) && (!(guard_exports.IsObject(p27) && !guard_exports.IsArray(p27)) || (!IsRequired(r9) || CheckRequired(i25, o19, r9, p27)) && (!IsAdditionalProperties(r9) || CheckAdditionalProperties(i25, o19, r9, p27)) && (!IsDependencies(r9) || CheckDependencies(i25, o19, r9, p27)) && (!IsDependentRequired(r9) || CheckDependentRequired(i25, o19, r9, p27)) && (!IsDependentSchemas(r9) || CheckDependentSchemas(i25, o19, r9, p27)) && (!IsPatternProperties(r9) || CheckPatternProperties(i25, o19, r9, p27)) && (!IsProperties(r9) || CheckProperties(i25, o19, r9, p27)) && (!IsPropertyNames(r9) || CheckPropertyNames(i25, o19, r9, p27)) && (!IsMinProperties(r9) || CheckMinProperties(i25, o19, r9, p27)) && (!IsMaxProperties(r9) || CheckMaxProperties(i25, o19, r9, p27))) && (!guard_exports.IsArray(p27) || (!IsAdditionalItems(r9) || CheckAdditionalItems(i25, o19, r9, p27)) && (!IsContains(r9) || CheckContains(i25, o19, r9, p27)) && (!IsItems(r9) || CheckItems(i25, o19, r9, p27)) && (!IsMaxContains(r9) || CheckMaxContains(i25, o19, r9, p27)) && (!IsMaxItems(r9) || CheckMaxItems(i25, o19, r9, p27)) && (!IsMinContains(r9) || CheckMinContains(i25, o19, r9, p27)) && (!IsMinItems(r9) || CheckMinItems(i25, o19, r9, p27)) && (!IsPrefixItems(r9) || CheckPrefixItems(i25, o19, r9, p27)) && (!IsUniqueItems(r9) || CheckUniqueItems(i25, o19, r9, p27))) && (!guard_exports.IsString(p27) || (!IsMaxLength4(r9) || CheckMaxLength(i25, o19, r9, p27)) && (!IsMinLength4(r9) || CheckMinLength(i25, o19, r9, p27)) && (!IsFormat(r9) || CheckFormat(i25, o19, r9, p27)) && (!IsPattern(r9) || CheckPattern(i25, o19, r9, p27))) && (!(guard_exports.IsNumber(p27) || guard_exports.IsBigInt(p27)) || (!IsExclusiveMaximum(r9) || CheckExclusiveMaximum(i25, o19, r9, p27)) && (!IsExclusiveMinimum(r9) || CheckExclusiveMinimum(i25, o19, r9, p27)) && (!IsMaximum(r9) || CheckMaximum(i25, o19, r9, p27)) && (!IsMinimum(r9) || CheckMinimum(i25, o19, r9, p27)) && (!IsMultipleOf2(r9) || CheckMultipleOf(i25, o19, r9, p27))) && (!IsRef2(r9) || CheckRef(i25, o19, r9, p27)) && (!IsRecursiveRef(r9) || CheckRecursiveRef(i25, o19, r9, p27)) && (!IsDynamicRef(r9) || CheckDynamicRef(i25, o19, r9, p27)) && (!IsConst(r9) || CheckConst(i25, o19, r9, p27)) && (!IsEnum2(r9) || CheckEnum(i25, o19, r9, p27)) && (!IsIf(r9) || CheckIf(i25, o19, r9, p27)) && (!IsNot(r9) || CheckNot(i25, o19, r9, p27)) && (!IsAllOf(r9) || CheckAllOf(i25, o19, r9, p27)) && (!IsAnyOf(r9) || CheckAnyOf(i25, o19, r9, p27)) && (!IsOneOf(r9) || CheckOneOf(i25, o19, r9, p27)) && (!IsUnevaluatedItems(r9) || !guard_exports.IsArray(p27) || CheckUnevaluatedItems(i25, o19, r9, p27)) && (!IsUnevaluatedProperties(r9) || !guard_exports.IsObject(p27) || CheckUnevaluatedProperties(i25, o19, r9, p27)) && (!IsRefine2(r9) || CheckRefine(i25, o19, r9, p27));
-  return i25.Pop(r9), f36;
+  const f35 = IsSchemaBoolean(r9) ? CheckSchemaBoolean(i25, o19, r9, p27) : (!IsType(r9) || CheckType(i25, o19, r9, p27)) && (!(guard_exports.IsObject(p27) && !guard_exports.IsArray(p27)) || (!IsRequired(r9) || CheckRequired(i25, o19, r9, p27)) && (!IsAdditionalProperties(r9) || CheckAdditionalProperties(i25, o19, r9, p27)) && (!IsDependencies(r9) || CheckDependencies(i25, o19, r9, p27)) && (!IsDependentRequired(r9) || CheckDependentRequired(i25, o19, r9, p27)) && (!IsDependentSchemas(r9) || CheckDependentSchemas(i25, o19, r9, p27)) && (!IsPatternProperties(r9) || CheckPatternProperties(i25, o19, r9, p27)) && (!IsProperties(r9) || CheckProperties(i25, o19, r9, p27)) && (!IsPropertyNames(r9) || CheckPropertyNames(i25, o19, r9, p27)) && (!IsMinProperties(r9) || CheckMinProperties(i25, o19, r9, p27)) && (!IsMaxProperties(r9) || CheckMaxProperties(i25, o19, r9, p27))) && (!guard_exports.IsArray(p27) || (!IsAdditionalItems(r9) || CheckAdditionalItems(i25, o19, r9, p27)) && (!IsContains(r9) || CheckContains(i25, o19, r9, p27)) && (!IsItems(r9) || CheckItems(i25, o19, r9, p27)) && (!IsMaxContains(r9) || CheckMaxContains(i25, o19, r9, p27)) && (!IsMaxItems(r9) || CheckMaxItems(i25, o19, r9, p27)) && (!IsMinContains(r9) || CheckMinContains(i25, o19, r9, p27)) && (!IsMinItems(r9) || CheckMinItems(i25, o19, r9, p27)) && (!IsPrefixItems(r9) || CheckPrefixItems(i25, o19, r9, p27)) && (!IsUniqueItems(r9) || CheckUniqueItems(i25, o19, r9, p27))) && (!guard_exports.IsString(p27) || (!IsMaxLength4(r9) || CheckMaxLength(i25, o19, r9, p27)) && (!IsMinLength4(r9) || CheckMinLength(i25, o19, r9, p27)) && (!IsFormat(r9) || CheckFormat(i25, o19, r9, p27)) && (!IsPattern(r9) || CheckPattern(i25, o19, r9, p27))) && (!(guard_exports.IsNumber(p27) || guard_exports.IsBigInt(p27)) || (!IsExclusiveMaximum(r9) || CheckExclusiveMaximum(i25, o19, r9, p27)) && (!IsExclusiveMinimum(r9) || CheckExclusiveMinimum(i25, o19, r9, p27)) && (!IsMaximum(r9) || CheckMaximum(i25, o19, r9, p27)) && (!IsMinimum(r9) || CheckMinimum(i25, o19, r9, p27)) && (!IsMultipleOf2(r9) || CheckMultipleOf(i25, o19, r9, p27))) && (!IsRef2(r9) || CheckRef(i25, o19, r9, p27)) && (!IsRecursiveRef(r9) || CheckRecursiveRef(i25, o19, r9, p27)) && (!IsDynamicRef(r9) || CheckDynamicRef(i25, o19, r9, p27)) && (!IsConst(r9) || CheckConst(i25, o19, r9, p27)) && (!IsEnum2(r9) || CheckEnum(i25, o19, r9, p27)) && (!IsIf(r9) || CheckIf(i25, o19, r9, p27)) && (!IsNot(r9) || CheckNot(i25, o19, r9, p27)) && (!IsAllOf(r9) || CheckAllOf(i25, o19, r9, p27)) && (!IsAnyOf(r9) || CheckAnyOf(i25, o19, r9, p27)) && (!IsOneOf(r9) || CheckOneOf(i25, o19, r9, p27)) && (!IsUnevaluatedItems(r9) || !guard_exports.IsArray(p27) || CheckUnevaluatedItems(i25, o19, r9, p27)) && (!IsUnevaluatedProperties(r9) || !guard_exports.IsObject(p27) || CheckUnevaluatedProperties(i25, o19, r9, p27)) && (!IsRefine2(r9) || CheckRefine(i25, o19, r9, p27));
+  return i25.Pop(r9), f35;
 }
-function ErrorSchemaPushStack(i25, o19, r9, p27, f36, d17) {
-  return o19.Push() && ErrorSchema(i25, o19, r9, p27, f36, d17) && o19.Pop();
+function ErrorSchemaPushStack(i25, o19, r9, p27, f35, d17) {
+  return o19.Push() && ErrorSchema(i25, o19, r9, p27, f35, d17) && o19.Pop();
 }
-function ErrorSchema(i25, o19, r9, p27, f36, d17) {
+function ErrorSchema(i25, o19, r9, p27, f35, d17) {
   if (o19.AtCapacity()) return false;
-  i25.Push(f36);
-  const n8 = IsSchemaBoolean(f36) ? ErrorSchemaBoolean(i25, o19, r9, p27, f36, d17) : !!(+(!IsType(f36) || ErrorType(i25, o19, r9, p27, f36, d17)) & +(!(guard_exports.IsObject(d17) && !guard_exports.IsArray(d17)) || !!(+(!IsRequired(f36) || ErrorRequired(i25, o19, r9, p27, f36, d17)) & +(!IsAdditionalProperties(f36) || ErrorAdditionalProperties(i25, o19, r9, p27, f36, d17)) & +(!IsDependencies(f36) || ErrorDependencies(i25, o19, r9, p27, f36, d17)) & +(!IsDependentRequired(f36) || ErrorDependentRequired(i25, o19, r9, p27, f36, d17)) & +(!IsDependentSchemas(f36) || ErrorDependentSchemas(i25, o19, r9, p27, f36, d17)) & +(!IsPatternProperties(f36) || ErrorPatternProperties(i25, o19, r9, p27, f36, d17)) & +(!IsProperties(f36) || ErrorProperties(i25, o19, r9, p27, f36, d17)) & +(!IsPropertyNames(f36) || ErrorPropertyNames(i25, o19, r9, p27, f36, d17)) & +(!IsMinProperties(f36) || ErrorMinProperties(i25, o19, r9, p27, f36, d17)) & +(!IsMaxProperties(f36) || ErrorMaxProperties(i25, o19, r9, p27, f36, d17)))) & +(!guard_exports.IsArray(d17) || !!(+(!IsAdditionalItems(f36) || ErrorAdditionalItems(i25, o19, r9, p27, f36, d17)) & +(!IsContains(f36) || ErrorContains(i25, o19, r9, p27, f36, d17)) & +(!IsItems(f36) || ErrorItems(i25, o19, r9, p27, f36, d17)) & +(!IsMaxContains(f36) || ErrorMaxContains(i25, o19, r9, p27, f36, d17)) & +(!IsMaxItems(f36) || ErrorMaxItems(i25, o19, r9, p27, f36, d17)) & +(!IsMinContains(f36) || ErrorMinContains(i25, o19, r9, p27, f36, d17)) & +(!IsMinItems(f36) || ErrorMinItems(i25, o19, r9, p27, f36, d17)) & +(!IsPrefixItems(f36) || ErrorPrefixItems(i25, o19, r9, p27, f36, d17)) & +(!IsUniqueItems(f36) || ErrorUniqueItems(i25, o19, r9, p27, f36, d17)))) & +(!guard_exports.IsString(d17) || !!(+(!IsMaxLength4(f36) || ErrorMaxLength(i25, o19, r9, p27, f36, d17)) & +(!IsMinLength4(f36) || ErrorMinLength(i25, o19, r9, p27, f36, d17)) & +(!IsFormat(f36) || ErrorFormat(i25, o19, r9, p27, f36, d17)) & +(!IsPattern(f36) || ErrorPattern(i25, o19, r9, p27, f36, d17)))) & +(!(guard_exports.IsNumber(d17) || guard_exports.IsBigInt(d17)) || !!(+(!IsExclusiveMaximum(f36) || ErrorExclusiveMaximum(i25, o19, r9, p27, f36, d17)) & +(!IsExclusiveMinimum(f36) || ErrorExclusiveMinimum(i25, o19, r9, p27, f36, d17)) & +(!IsMaximum(f36) || ErrorMaximum(i25, o19, r9, p27, f36, d17)) & +(!IsMinimum(f36) || ErrorMinimum(i25, o19, r9, p27, f36, d17)) & +(!IsMultipleOf2(f36) || ErrorMultipleOf(i25, o19, r9, p27, f36, d17)))) & +(!IsRef2(f36) || ErrorRef(i25, o19, r9, p27, f36, d17)) & +(!IsRecursiveRef(f36) || ErrorRecursiveRef(i25, o19, r9, p27, f36, d17)) & +(!IsDynamicRef(f36) || ErrorDynamicRef(i25, o19, r9, p27, f36, d17)) & +(!IsConst(f36) || ErrorConst(i25, o19, r9, p27, f36, d17)) & +(!IsEnum2(f36) || ErrorEnum(i25, o19, r9, p27, f36, d17)) & +(!IsIf(f36) || ErrorIf(i25, o19, r9, p27, f36, d17)) & +(!IsNot(f36) || ErrorNot(i25, o19, r9, p27, f36, d17)) & +(!IsAllOf(f36) || ErrorAllOf(i25, o19, r9, p27, f36, d17)) & +(!IsAnyOf(f36) || ErrorAnyOf(i25, o19, r9, p27, f36, d17)) & +(!IsOneOf(f36) || ErrorOneOf(i25, o19, r9, p27, f36, d17)) & +(!IsUnevaluatedItems(f36) || !guard_exports.IsArray(d17) || ErrorUnevaluatedItems(i25, o19, r9, p27, f36, d17)) & +(!IsUnevaluatedProperties(f36) || !guard_exports.IsObject(d17) || ErrorUnevaluatedProperties(i25, o19, r9, p27, f36, d17))) && (!IsRefine2(f36) || ErrorRefine(i25, o19, r9, p27, f36, d17));
-  return i25.Pop(f36), n8;
+  i25.Push(f35);
+  const n8 = IsSchemaBoolean(f35) ? ErrorSchemaBoolean(i25, o19, r9, p27, f35, d17) : !!(+(!IsType(f35) || ErrorType(i25, o19, r9, p27, f35, d17)) & +(!(guard_exports.IsObject(d17) && !guard_exports.IsArray(d17)) || !!(+(!IsRequired(f35) || ErrorRequired(i25, o19, r9, p27, f35, d17)) & +(!IsAdditionalProperties(f35) || ErrorAdditionalProperties(i25, o19, r9, p27, f35, d17)) & +(!IsDependencies(f35) || ErrorDependencies(i25, o19, r9, p27, f35, d17)) & +(!IsDependentRequired(f35) || ErrorDependentRequired(i25, o19, r9, p27, f35, d17)) & +(!IsDependentSchemas(f35) || ErrorDependentSchemas(i25, o19, r9, p27, f35, d17)) & +(!IsPatternProperties(f35) || ErrorPatternProperties(i25, o19, r9, p27, f35, d17)) & +(!IsProperties(f35) || ErrorProperties(i25, o19, r9, p27, f35, d17)) & +(!IsPropertyNames(f35) || ErrorPropertyNames(i25, o19, r9, p27, f35, d17)) & +(!IsMinProperties(f35) || ErrorMinProperties(i25, o19, r9, p27, f35, d17)) & +(!IsMaxProperties(f35) || ErrorMaxProperties(i25, o19, r9, p27, f35, d17)))) & +(!guard_exports.IsArray(d17) || !!(+(!IsAdditionalItems(f35) || ErrorAdditionalItems(i25, o19, r9, p27, f35, d17)) & +(!IsContains(f35) || ErrorContains(i25, o19, r9, p27, f35, d17)) & +(!IsItems(f35) || ErrorItems(i25, o19, r9, p27, f35, d17)) & +(!IsMaxContains(f35) || ErrorMaxContains(i25, o19, r9, p27, f35, d17)) & +(!IsMaxItems(f35) || ErrorMaxItems(i25, o19, r9, p27, f35, d17)) & +(!IsMinContains(f35) || ErrorMinContains(i25, o19, r9, p27, f35, d17)) & +(!IsMinItems(f35) || ErrorMinItems(i25, o19, r9, p27, f35, d17)) & +(!IsPrefixItems(f35) || ErrorPrefixItems(i25, o19, r9, p27, f35, d17)) & +(!IsUniqueItems(f35) || ErrorUniqueItems(i25, o19, r9, p27, f35, d17)))) & +(!guard_exports.IsString(d17) || !!(+(!IsMaxLength4(f35) || ErrorMaxLength(i25, o19, r9, p27, f35, d17)) & +(!IsMinLength4(f35) || ErrorMinLength(i25, o19, r9, p27, f35, d17)) & +(!IsFormat(f35) || ErrorFormat(i25, o19, r9, p27, f35, d17)) & +(!IsPattern(f35) || ErrorPattern(i25, o19, r9, p27, f35, d17)))) & +(!(guard_exports.IsNumber(d17) || guard_exports.IsBigInt(d17)) || !!(+(!IsExclusiveMaximum(f35) || ErrorExclusiveMaximum(i25, o19, r9, p27, f35, d17)) & +(!IsExclusiveMinimum(f35) || ErrorExclusiveMinimum(i25, o19, r9, p27, f35, d17)) & +(!IsMaximum(f35) || ErrorMaximum(i25, o19, r9, p27, f35, d17)) & +(!IsMinimum(f35) || ErrorMinimum(i25, o19, r9, p27, f35, d17)) & +(!IsMultipleOf2(f35) || ErrorMultipleOf(i25, o19, r9, p27, f35, d17)))) & +(!IsRef2(f35) || ErrorRef(i25, o19, r9, p27, f35, d17)) & +(!IsRecursiveRef(f35) || ErrorRecursiveRef(i25, o19, r9, p27, f35, d17)) & +(!IsDynamicRef(f35) || ErrorDynamicRef(i25, o19, r9, p27, f35, d17)) & +(!IsConst(f35) || ErrorConst(i25, o19, r9, p27, f35, d17)) & +(!IsEnum2(f35) || ErrorEnum(i25, o19, r9, p27, f35, d17)) & +(!IsIf(f35) || ErrorIf(i25, o19, r9, p27, f35, d17)) & +(!IsNot(f35) || ErrorNot(i25, o19, r9, p27, f35, d17)) & +(!IsAllOf(f35) || ErrorAllOf(i25, o19, r9, p27, f35, d17)) & +(!IsAnyOf(f35) || ErrorAnyOf(i25, o19, r9, p27, f35, d17)) & +(!IsOneOf(f35) || ErrorOneOf(i25, o19, r9, p27, f35, d17)) & +(!IsUnevaluatedItems(f35) || !guard_exports.IsArray(d17) || ErrorUnevaluatedItems(i25, o19, r9, p27, f35, d17)) & +(!IsUnevaluatedProperties(f35) || !guard_exports.IsObject(d17) || ErrorUnevaluatedProperties(i25, o19, r9, p27, f35, d17))) && (!IsRefine2(f35) || ErrorRefine(i25, o19, r9, p27, f35, d17));
+  return i25.Pop(f35), n8;
 }
 
 // node_modules/typebox/build/schema/engine/_functions.mjs
@@ -14634,8 +13319,8 @@ function GetFunctions() {
   return [...a21.values()];
 }
 function CreateFunction(e19, t14, n8, r9) {
-  const o19 = p20(n8, e19.LexicalBaseURL()), u21 = x13(t14, n8, o19, r9);
-  return a21.has(o19) || (a21.set(o19, ""), a21.set(o19, C11(e19, t14, n8, o19))), u21;
+  const o19 = p20(n8, e19.LexicalBaseURL()), u20 = x13(t14, n8, o19, r9);
+  return a21.has(o19) || (a21.set(o19, ""), a21.set(o19, C11(e19, t14, n8, o19))), u20;
 }
 
 // node_modules/typebox/build/schema/resolve/resolve.mjs
@@ -14703,14 +13388,14 @@ function Get4(e19, t14) {
 function Set4(e19, t14, n8) {
   const r9 = Indices(t14);
   f27(r9), d12(r9);
-  const [c20, s29] = p21(r9), u21 = i19(c20, e19);
-  return a22(u21), u21[s29] = n8, e19;
+  const [c21, s29] = p21(r9), u20 = i19(c21, e19);
+  return a22(u20), u20[s29] = n8, e19;
 }
 function Delete(e19, t14) {
   const n8 = Indices(t14);
   f27(n8), d12(n8);
-  const [r9, c20] = p21(n8), s29 = i19(r9, e19);
-  return a22(s29), guard_exports.IsArray(s29) && l24(c20) ? s29.splice(+c20, 1) : delete s29[c20], e19;
+  const [r9, c21] = p21(n8), s29 = i19(r9, e19);
+  return a22(s29), guard_exports.IsArray(s29) && l24(c21) ? s29.splice(+c21, 1) : delete s29[c21], e19;
 }
 
 // node_modules/typebox/build/schema/resolve/resolve.mjs
@@ -14726,12 +13411,12 @@ function R6(n8, e19, t14) {
   if (guard_exports.IsEqual(n8, t14)) return e19.href;
   const r9 = IsSchemaObject(n8) && IsId(n8) ? new URL(n8.$id, e19.href) : e19;
   if (guard_exports.IsArray(n8)) for (const o19 of n8) {
-    const u21 = R6(o19, r9, t14);
-    if (!guard_exports.IsUndefined(u21)) return u21;
+    const u20 = R6(o19, r9, t14);
+    if (!guard_exports.IsUndefined(u20)) return u20;
   }
   else if (guard_exports.IsObject(n8)) for (const o19 of guard_exports.Keys(n8)) {
-    const u21 = R6(n8[o19], r9, t14);
-    if (!guard_exports.IsUndefined(u21)) return u21;
+    const u20 = R6(n8[o19], r9, t14);
+    if (!guard_exports.IsUndefined(u20)) return u20;
   }
 }
 function x15(n8, e19, t14) {
@@ -14770,8 +13455,8 @@ function w5(n8, e19, t14) {
 }
 function B5(n8, e19, t14) {
   return n8.reduce((r9, o19) => {
-    const u21 = I9(o19, e19, t14);
-    return guard_exports.IsUndefined(u21) ? r9 : u21;
+    const u20 = I9(o19, e19, t14);
+    return guard_exports.IsUndefined(u20) ? r9 : u20;
   }, void 0);
 }
 function S6(n8) {
@@ -14780,8 +13465,8 @@ function S6(n8) {
 function g9(n8, e19, t14) {
   return guard_exports.Keys(n8).reduce((r9, o19) => {
     if (S6(o19)) return r9;
-    const u21 = I9(n8[o19], e19, t14);
-    return guard_exports.IsUndefined(u21) ? r9 : u21;
+    const u20 = I9(n8[o19], e19, t14);
+    return guard_exports.IsUndefined(u20) ? r9 : u20;
   }, void 0);
 }
 function I9(n8, e19, t14) {
@@ -14812,48 +13497,48 @@ function j3(n8, e19, t14) {
 function q7(n8, e19, t14) {
   const r9 = y9(t14);
   if (guard_exports.IsEqual(r9, y9(e19)) || !guard_exports.HasPropertyKey(n8, r9)) return;
-  const o19 = n8[r9], u21 = IsSchemaObject(o19) && IsId(o19) ? new URL(o19.$id, r9) : new URL(r9);
-  return guard_exports.IsEqual(t14.hash, "") ? o19 : I9(o19, u21, t14);
+  const o19 = n8[r9], u20 = IsSchemaObject(o19) && IsId(o19) ? new URL(o19.$id, r9) : new URL(r9);
+  return guard_exports.IsEqual(t14.hash, "") ? o19 : I9(o19, u20, t14);
 }
 function E7(n8, e19, t14, r9, o19) {
   if (!r9.$ref.startsWith("#") || guard_exports.HasPropertyKey(n8, "$schema")) return;
-  const u21 = Base2(e19, t14, o19);
-  if (!(guard_exports.IsUndefined(u21) || guard_exports.IsEqual(u21, t14))) return { target: o19, base: u21, root: e19 };
+  const u20 = Base2(e19, t14, o19);
+  if (!(guard_exports.IsUndefined(u20) || guard_exports.IsEqual(u20, t14))) return { target: o19, base: u20, root: e19 };
 }
 function O5(n8, e19, t14) {
   const r9 = n8[e19];
   if (IsSchemaObject(r9)) return { target: t14, base: e19, root: r9 };
 }
 function b7(n8, e19, t14, r9, o19) {
-  const u21 = o19 ? O5(n8.context, r9, t14) : void 0;
-  return guard_exports.IsUndefined(u21) ? E7(n8.root, n8.lexicalSchema, n8.referenceBase, e19, t14) : u21;
+  const u20 = o19 ? O5(n8.context, r9, t14) : void 0;
+  return guard_exports.IsUndefined(u20) ? E7(n8.root, n8.lexicalSchema, n8.referenceBase, e19, t14) : u20;
 }
-function W(n8, e19, t14, r9, o19, u21) {
+function W(n8, e19, t14, r9, o19, u20) {
   if (IsId(o19)) return;
-  const c20 = Resource(n8, e19, t14, r9);
-  if (!(!c20 || u21.includes(c20))) return { target: o19, resource: c20 };
+  const c21 = Resource(n8, e19, t14, r9);
+  if (!(!c21 || u20.includes(c21))) return { target: o19, resource: c21 };
 }
 function Ref2(n8, e19, t14, r9, o19 = true) {
-  const u21 = new URL(t14 || ".", DefaultBase), c20 = o19 && IsId(e19) ? new URL(e19.$id, u21) : u21, d17 = new URL(r9, c20.href);
-  return v5(n8, r9) ?? j3(e19, c20, d17) ?? q7(n8, c20, d17);
+  const u20 = new URL(t14 || ".", DefaultBase), c21 = o19 && IsId(e19) ? new URL(e19.$id, u20) : u20, d17 = new URL(r9, c21.href);
+  return v5(n8, r9) ?? j3(e19, c21, d17) ?? q7(n8, c21, d17);
 }
-function DynamicRef(n8, e19, t14, r9, o19, u21) {
-  const c20 = new URL(t14 || ".", DefaultBase), d17 = o19.$dynamicRef.startsWith("#") ? r9 : e19, f36 = Ref2(n8, d17, t14, o19.$dynamicRef, false);
-  if (guard_exports.IsUndefined(f36)) {
-    const l28 = new URL(o19.$dynamicRef, c20).hash;
+function DynamicRef(n8, e19, t14, r9, o19, u20) {
+  const c21 = new URL(t14 || ".", DefaultBase), d17 = o19.$dynamicRef.startsWith("#") ? r9 : e19, f35 = Ref2(n8, d17, t14, o19.$dynamicRef, false);
+  if (guard_exports.IsUndefined(f35)) {
+    const l28 = new URL(o19.$dynamicRef, c21).hash;
     if (!l28.startsWith("#/") && l28.startsWith("#")) {
       const h12 = decodeURIComponent(l28.slice(1));
-      return u21.find((p27) => guard_exports.IsEqual(p27.$dynamicAnchor, h12)) ?? a23(e19, h12);
+      return u20.find((p27) => guard_exports.IsEqual(p27.$dynamicAnchor, h12)) ?? a23(e19, h12);
     }
     return;
   }
-  return !IsSchemaObject(f36) || !IsDynamicAnchor(f36) || new URL(o19.$dynamicRef, c20).hash.startsWith("#/") ? f36 : u21.find((l28) => guard_exports.IsEqual(l28.$dynamicAnchor, f36.$dynamicAnchor)) ?? f36;
+  return !IsSchemaObject(f35) || !IsDynamicAnchor(f35) || new URL(o19.$dynamicRef, c21).hash.startsWith("#/") ? f35 : u20.find((l28) => guard_exports.IsEqual(l28.$dynamicAnchor, f35.$dynamicAnchor)) ?? f35;
 }
 function ResolveRef(n8, e19) {
   const t14 = n8.inRetrievedFrame ? n8.lexicalSchema : n8.root, r9 = e19.$ref.startsWith("#") ? n8.lexicalSchema : t14, o19 = Ref2(n8.context, r9, n8.referenceBase, e19.$ref, false);
   if (!o19 || !IsSchemaObject(o19)) return { schema: o19 };
-  const u21 = new URL(e19.$ref, n8.referenceBase).href.split("#")[0], c20 = !guard_exports.IsEqual(u21, n8.resourceBase), d17 = b7(n8, e19, o19, u21, c20), f36 = c20 ? W(n8.context, n8.root, n8.referenceBase, u21, o19, n8.ids) : void 0;
-  return { schema: o19, retrievedResource: d17, resolvedResource: f36 };
+  const u20 = new URL(e19.$ref, n8.referenceBase).href.split("#")[0], c21 = !guard_exports.IsEqual(u20, n8.resourceBase), d17 = b7(n8, e19, o19, u20, c21), f35 = c21 ? W(n8.context, n8.root, n8.referenceBase, u20, o19, n8.ids) : void 0;
+  return { schema: o19, retrievedResource: d17, resolvedResource: f35 };
 }
 function ResolveRecursiveRef(n8, e19) {
   const t14 = IsRecursiveAnchorTrue(n8.lexicalSchema) ? n8.recursiveAnchors[0] : n8.lexicalSchema;
@@ -14864,10 +13549,10 @@ function ResolveDynamicRef(n8, e19) {
 }
 
 // node_modules/typebox/build/schema/engine/_stack.mjs
-var r7 = function(i25, e19, s29, c20) {
-  if (s29 === "a" && !c20) throw new TypeError("Private accessor was defined without a getter");
-  if (typeof e19 == "function" ? i25 !== e19 || !c20 : !e19.has(i25)) throw new TypeError("Cannot read private member from an object whose class did not declare it");
-  return s29 === "m" ? c20 : s29 === "a" ? c20.call(i25) : c20 ? c20.value : e19.get(i25);
+var r7 = function(i25, e19, s29, c21) {
+  if (s29 === "a" && !c21) throw new TypeError("Private accessor was defined without a getter");
+  if (typeof e19 == "function" ? i25 !== e19 || !c21 : !e19.has(i25)) throw new TypeError("Cannot read private member from an object whose class did not declare it");
+  return s29 === "m" ? c21 : s29 === "a" ? c21.call(i25) : c21 ? c21.value : e19.get(i25);
 };
 var t10;
 var a24;
@@ -14918,11 +13603,11 @@ t10 = /* @__PURE__ */ new WeakSet(), a24 = function() {
 }, v6 = function(e19) {
   guard_exports.IsUndefined(e19.schema) || (this.pendingResource = true), guard_exports.IsUndefined(e19.resolvedResource) || r7(this, t10, "m", g10).call(this, e19.resolvedResource.target, e19.resolvedResource.resource), guard_exports.IsUndefined(e19.retrievedResource) || this.retrievedResources.set(e19.retrievedResource.target, { base: e19.retrievedResource.base, root: e19.retrievedResource.root });
 }, d13 = function(e19) {
-  const s29 = this.retrievedFrames[this.retrievedFrames.length - 1], c20 = s29 ? new URL(s29.base) : new URL(resolve_exports.DefaultBase);
-  return (s29 ? e19.slice(s29.idDepth) : e19).reduce((y13, U11) => new URL(U11.$id, y13), c20).href;
+  const s29 = this.retrievedFrames[this.retrievedFrames.length - 1], c21 = s29 ? new URL(s29.base) : new URL(resolve_exports.DefaultBase);
+  return (s29 ? e19.slice(s29.idDepth) : e19).reduce((y12, U10) => new URL(U10.$id, y12), c21).href;
 }, u13 = function() {
   const e19 = this.retrievedFrames[this.retrievedFrames.length - 1];
-  return e19 ? this.resourceIds.slice(e19.resourceDepth).reduce((s29, c20) => new URL(c20.$id, s29), new URL(e19.base)).href : r7(this, t10, "m", d13).call(this, this.resourceIds);
+  return e19 ? this.resourceIds.slice(e19.resourceDepth).reduce((s29, c21) => new URL(c21.$id, s29), new URL(e19.base)).href : r7(this, t10, "m", d13).call(this, this.resourceIds);
 }, p22 = function() {
   if (this.retrievedFrames.length > 0) return r7(this, t10, "m", u13).call(this);
   const e19 = this.ids[this.ids.length - 1];
@@ -14938,19 +13623,19 @@ t10 = /* @__PURE__ */ new WeakSet(), a24 = function() {
   if (IsSchemaBoolean(e19)) return;
   if (guard_exports.IsArray(e19)) return r7(this, t10, "m", A11).call(this, e19);
   if (!IsSchemaObject(e19)) return;
-  const c20 = e19;
-  if (!(!s29 && IsId(c20))) {
-    !s29 && IsDynamicAnchor(c20) && this.dynamicAnchors.push(c20);
-    for (const h12 of guard_exports.Keys(c20)) r7(this, t10, "m", i20).call(this, c20[h12], false);
+  const c21 = e19;
+  if (!(!s29 && IsId(c21))) {
+    !s29 && IsDynamicAnchor(c21) && this.dynamicAnchors.push(c21);
+    for (const h12 of guard_exports.Keys(c21)) r7(this, t10, "m", i20).call(this, c21[h12], false);
   }
 }, f28 = function i21(e19, s29 = true) {
   if (IsSchemaBoolean(e19)) return;
   if (guard_exports.IsArray(e19)) return r7(this, t10, "m", I10).call(this, e19);
   if (!IsSchemaObject(e19)) return;
-  const c20 = e19;
-  if (!(!s29 && IsId(c20))) {
-    !s29 && IsDynamicAnchor(c20) && this.dynamicAnchors.pop();
-    for (const h12 of guard_exports.Keys(c20)) r7(this, t10, "m", i21).call(this, c20[h12], false);
+  const c21 = e19;
+  if (!(!s29 && IsId(c21))) {
+    !s29 && IsDynamicAnchor(c21) && this.dynamicAnchors.pop();
+    for (const h12 of guard_exports.Keys(c21)) r7(this, t10, "m", i21).call(this, c21[h12], false);
   }
 }, _4 = function(e19) {
   this.ids.push(e19);
@@ -14977,14 +13662,14 @@ function v7(e19, t14) {
 }
 function E8(e19) {
   const t14 = new Stack(e19.Context(), e19.Schema()), n8 = new CheckContext();
-  return (c20) => CheckSchema(t14, n8, e19.Schema(), c20);
+  return (c21) => CheckSchema(t14, n8, e19.Schema(), c21);
 }
 function d14(e19, t14) {
   return environment_exports.CanEvaluate() ? v7(e19, t14) : E8(e19);
 }
 var EvaluateResult = class {
-  constructor(t14, n8, c20) {
-    this.isAccelerated = t14, this.code = n8, this.check = c20;
+  constructor(t14, n8, c21) {
+    this.isAccelerated = t14, this.code = n8, this.check = c21;
   }
   IsAccelerated() {
     return this.isAccelerated;
@@ -14997,8 +13682,8 @@ var EvaluateResult = class {
   }
 };
 var BuildResult = class {
-  constructor(t14, n8, c20, s29, a27, o19) {
-    this.context = t14, this.schema = n8, this.external = c20, this.functions = s29, this.entry = a27, this.useUnevaluated = o19;
+  constructor(t14, n8, c21, s29, a27, o19) {
+    this.context = t14, this.schema = n8, this.external = c21, this.functions = s29, this.entry = a27, this.useUnevaluated = o19;
   }
   Context() {
     return this.context;
@@ -15024,15 +13709,15 @@ var BuildResult = class {
   }
 };
 function Build(...e19) {
-  const [t14, n8] = arguments_exports.Match(e19, { 2: (u21, l28) => [u21, l28], 1: (u21) => [{}, u21] });
+  const [t14, n8] = arguments_exports.Match(e19, { 2: (u20, l28) => [u20, l28], 1: (u20) => [{}, u20] });
   ResetExternal(), ResetFunctions();
-  const c20 = new Stack(t14, n8), s29 = new BuildContext(HasUnevaluated(t14, n8)), a27 = CreateFunction(c20, s29, n8, "value"), o19 = GetFunctions(), h12 = GetExternal();
+  const c21 = new Stack(t14, n8), s29 = new BuildContext(HasUnevaluated(t14, n8)), a27 = CreateFunction(c21, s29, n8, "value"), o19 = GetFunctions(), h12 = GetExternal();
   return new BuildResult(t14, n8, h12, o19, a27, s29.UseUnevaluated());
 }
 
 // node_modules/typebox/build/schema/errors.mjs
-function Errors(...c20) {
-  const [s29, e19, a27] = arguments_exports.Match(c20, { 3: (t14, o19, E11) => [t14, o19, E11], 2: (t14, o19) => [{}, t14, o19] }), m16 = new Stack(s29, e19), n8 = new ErrorContext(), i25 = ErrorSchema(m16, n8, "#", "", e19, a27), l28 = n8.GetErrors(), u21 = Get2(), p27 = l28.map((t14) => ({ ...t14, message: u21(t14) }));
+function Errors(...c21) {
+  const [s29, e19, a27] = arguments_exports.Match(c21, { 3: (t14, o19, E12) => [t14, o19, E12], 2: (t14, o19) => [{}, t14, o19] }), m16 = new Stack(s29, e19), n8 = new ErrorContext(), i25 = ErrorSchema(m16, n8, "#", "", e19, a27), l28 = n8.GetErrors(), u20 = Get2(), p27 = l28.map((t14) => ({ ...t14, message: u20(t14) }));
   return [i25, p27];
 }
 
@@ -15065,7 +13750,7 @@ function l25(t14) {
   return [r8(), e15(), `export function Check(value) { ${n8} }`];
 }
 function Code(...t14) {
-  const [n8, i25] = arguments_exports.Match(t14, { 2: (c20, u21) => [c20, u21], 1: (c20) => [{}, c20] }), o19 = Build(n8, i25), a27 = [...x16(o19), ...f29(o19), ...p23(o19), ...l25(o19)].join(`
+  const [n8, i25] = arguments_exports.Match(t14, { 2: (c21, u20) => [c21, u20], 1: (c21) => [{}, c21] }), o19 = Build(n8, i25), a27 = [...x16(o19), ...f29(o19), ...p23(o19), ...l25(o19)].join(`
 `);
   return { External: o19.External(), Code: a27 };
 }
@@ -15112,15 +13797,15 @@ __export(value_exports2, {
 });
 
 // node_modules/typebox/build/value/check/check.mjs
-function Check2(...c20) {
-  const [o19, r9, m16] = arguments_exports.Match(c20, { 3: (t14, e19, n8) => [t14, e19, n8], 2: (t14, e19) => [{}, t14, e19] });
+function Check2(...c21) {
+  const [o19, r9, m16] = arguments_exports.Match(c21, { 3: (t14, e19, n8) => [t14, e19, n8], 2: (t14, e19) => [{}, t14, e19] });
   return Check(o19, r9, m16);
 }
 
 // node_modules/typebox/build/value/errors/errors.mjs
 function Errors2(...t14) {
-  const [e19, s29, n8] = arguments_exports.Match(t14, { 3: (r9, o19, m16) => [r9, o19, m16], 2: (r9, o19) => [{}, r9, o19] }), [u21, c20] = Errors(e19, s29, n8);
-  return c20;
+  const [e19, s29, n8] = arguments_exports.Match(t14, { 3: (r9, o19, m16) => [r9, o19, m16], 2: (r9, o19) => [{}, r9, o19] }), [u20, c21] = Errors(e19, s29, n8);
+  return c21;
 }
 
 // node_modules/typebox/build/value/assert/assert.mjs
@@ -15129,8 +13814,8 @@ var AssertError = class extends Error {
     super(e19), Object.defineProperty(this, "cause", { value: { source: e19, errors: r9, value: t14 }, writable: false, configurable: false, enumerable: false });
   }
 };
-function Assert(...c20) {
-  const [e19, t14, r9] = arguments_exports.Match(c20, { 3: (o19, s29, n8) => [o19, s29, n8], 2: (o19, s29) => [{}, o19, s29] });
+function Assert(...c21) {
+  const [e19, t14, r9] = arguments_exports.Match(c21, { 3: (o19, s29, n8) => [o19, s29, n8], 2: (o19, s29) => [{}, o19, s29] });
   if (!Check2(e19, t14, r9)) throw new AssertError("Assert", r9, Errors2(e19, t14, r9));
 }
 
@@ -15140,8 +13825,8 @@ function FromArray4(m16, o19, r9) {
 }
 
 // node_modules/typebox/build/value/clean/from_cyclic.mjs
-function FromCyclic6(o19, r9, f36) {
-  return FromType12({ ...o19, ...r9.$defs }, Ref(r9.$ref), f36);
+function FromCyclic6(o19, r9, f35) {
+  return FromType12({ ...o19, ...r9.$defs }, Ref(r9.$ref), f35);
 }
 
 // node_modules/typebox/build/value/clean/from_intersect.mjs
@@ -15196,8 +13881,8 @@ function FromRecord2(n8, i25, o19) {
 }
 
 // node_modules/typebox/build/value/clean/from_ref.mjs
-function FromRef(r9, o19, f36) {
-  return guard_exports.HasPropertyKey(r9, o19.$ref) ? FromType12(r9, r9[o19.$ref], f36) : f36;
+function FromRef(r9, o19, f35) {
+  return guard_exports.HasPropertyKey(r9, o19.$ref) ? FromType12(r9, r9[o19.$ref], f35) : f35;
 }
 
 // node_modules/typebox/build/value/clean/from_tuple.mjs
@@ -15214,8 +13899,8 @@ function Clone2(o19) {
 }
 
 // node_modules/typebox/build/value/clean/from_union.mjs
-function FromUnion7(o19, f36, r9) {
-  for (const n8 of f36.anyOf) {
+function FromUnion7(o19, f35, r9) {
+  for (const n8 of f35.anyOf) {
     const m16 = FromType12(o19, n8, Clone2(r9));
     if (Check2(o19, n8, m16)) return m16;
   }
@@ -15353,8 +14038,8 @@ function N6(r9) {
   return Ok(r9 ? 1 : 0);
 }
 function g12(r9) {
-  const I17 = +r9;
-  if (guard_exports.IsNumber(I17)) return Ok(I17);
+  const I16 = +r9;
+  if (guard_exports.IsNumber(I16)) return Ok(I16);
   const e19 = r9.toLowerCase();
   if (guard_exports.IsEqual(e19, "false")) return Ok(0);
   if (guard_exports.IsEqual(e19, "true")) return Ok(1);
@@ -15406,8 +14091,8 @@ function FromBoolean(e19, n8, o19) {
 }
 
 // node_modules/typebox/build/value/convert/from_cyclic.mjs
-function FromCyclic7(o19, r9, f36) {
-  return FromType13({ ...o19, ...r9.$defs }, Ref(r9.$ref), f36);
+function FromCyclic7(o19, r9, f35) {
+  return FromType13({ ...o19, ...r9.$defs }, Ref(r9.$ref), f35);
 }
 
 // node_modules/typebox/build/value/convert/from_enum.mjs
@@ -15461,9 +14146,9 @@ function FromNumber(o19, m16, r9) {
 }
 
 // node_modules/typebox/build/value/convert/from_additional.mjs
-function FromAdditionalProperties(t14, e19, f36, o19) {
+function FromAdditionalProperties(t14, e19, f35, o19) {
   const i25 = guard_exports.Keys(o19);
-  for (const [n8, p27] of e19) for (const r9 of i25) n8.test(r9) || (o19[r9] = FromType13(t14, f36, o19[r9]));
+  for (const [n8, p27] of e19) for (const r9 of i25) n8.test(r9) || (o19[r9] = FromType13(t14, f35, o19[r9]));
   return o19;
 }
 
@@ -15475,7 +14160,7 @@ function IsOptionalUndefined(n8, o19, r9) {
 // node_modules/typebox/build/value/convert/from_object.mjs
 function P5(i25, o19, r9) {
   const n8 = guard_exports.EntriesRegExp(o19.properties), p27 = guard_exports.Keys(r9);
-  for (const [f36, s29] of n8) for (const e19 of p27) !f36.test(e19) || IsOptionalUndefined(s29, e19, r9) || (r9[e19] = FromType13(i25, s29, r9[e19]));
+  for (const [f35, s29] of n8) for (const e19 of p27) !f35.test(e19) || IsOptionalUndefined(s29, e19, r9) || (r9[e19] = FromType13(i25, s29, r9[e19]));
   return guard_exports.HasPropertyKey(o19, "additionalProperties") && guard_exports.IsObject(o19.additionalProperties) ? FromAdditionalProperties(i25, n8, o19.additionalProperties, r9) : r9;
 }
 function FromObject8(i25, o19, r9) {
@@ -15493,8 +14178,8 @@ function FromRecord3(e19, o19, r9) {
 }
 
 // node_modules/typebox/build/value/convert/from_ref.mjs
-function FromRef2(r9, o19, f36) {
-  return guard_exports.HasPropertyKey(r9, o19.$ref) ? FromType13(r9, r9[o19.$ref], f36) : f36;
+function FromRef2(r9, o19, f35) {
+  return guard_exports.HasPropertyKey(r9, o19.$ref) ? FromType13(r9, r9[o19.$ref], f35) : f35;
 }
 
 // node_modules/typebox/build/value/convert/from_string.mjs
@@ -15553,13 +14238,13 @@ function FromArray6(t14, m16, r9) {
 }
 
 // node_modules/typebox/build/value/default/from_cyclic.mjs
-function FromCyclic8(o19, r9, f36) {
-  return FromType14({ ...o19, ...r9.$defs }, Ref(r9.$ref), f36);
+function FromCyclic8(o19, r9, f35) {
+  return FromType14({ ...o19, ...r9.$defs }, Ref(r9.$ref), f35);
 }
 
 // node_modules/typebox/build/value/default/from_default.mjs
-function FromDefault(r9, f36) {
-  return guard_exports.IsUndefined(f36) ? guard_exports.IsFunction(r9.default) ? r9.default() : Clone2(r9.default) : f36;
+function FromDefault(r9, f35) {
+  return guard_exports.IsUndefined(f35) ? guard_exports.IsFunction(r9.default) ? r9.default() : Clone2(r9.default) : f35;
 }
 
 // node_modules/typebox/build/value/default/from_intersect.mjs
@@ -15584,16 +14269,16 @@ function FromObject9(e19, i25, r9) {
 // node_modules/typebox/build/value/default/from_record.mjs
 function FromRecord4(i25, t14, r9) {
   if (!guard_exports.IsObject(r9)) return r9;
-  const [n8, f36] = [new RegExp(RecordPattern(t14)), RecordValue(t14)];
-  for (const o19 of guard_exports.Keys(r9)) n8.test(o19) && IsDefault(f36) && (r9[o19] = FromType14(i25, f36, r9[o19]));
+  const [n8, f35] = [new RegExp(RecordPattern(t14)), RecordValue(t14)];
+  for (const o19 of guard_exports.Keys(r9)) n8.test(o19) && IsDefault(f35) && (r9[o19] = FromType14(i25, f35, r9[o19]));
   if (!IsAdditionalProperties(t14)) return r9;
   for (const o19 of guard_exports.Keys(r9)) n8.test(o19) || (r9[o19] = FromType14(i25, t14.additionalProperties, r9[o19]));
   return r9;
 }
 
 // node_modules/typebox/build/value/default/from_ref.mjs
-function FromRef3(r9, o19, f36) {
-  return guard_exports.HasPropertyKey(r9, o19.$ref) ? FromType14(r9, r9[o19.$ref], f36) : f36;
+function FromRef3(r9, o19, f35) {
+  return guard_exports.HasPropertyKey(r9, o19.$ref) ? FromType14(r9, r9[o19.$ref], f35) : f35;
 }
 
 // node_modules/typebox/build/value/default/from_tuple.mjs
@@ -15607,8 +14292,8 @@ function FromTuple7(i25, m16, r9) {
 // node_modules/typebox/build/value/default/from_union.mjs
 function FromUnion9(r9, m16, o19) {
   for (const n8 of m16.anyOf) {
-    const f36 = FromType14(r9, n8, Clone2(o19));
-    if (Check2(r9, n8, f36)) return f36;
+    const f35 = FromType14(r9, n8, Clone2(o19));
+    if (Check2(r9, n8, f35)) return f35;
   }
   return o19;
 }
@@ -15628,41 +14313,41 @@ function Default(...r9) {
 // node_modules/typebox/build/value/pipeline/pipeline.mjs
 function Pipeline(r9) {
   return (...n8) => {
-    const [o19, u21, c20] = arguments_exports.Match(n8, { 3: (e19, t14, i25) => [e19, t14, i25], 2: (e19, t14) => [{}, e19, t14] });
-    return r9.reduce((e19, t14) => t14(o19, u21, e19), c20);
+    const [o19, u20, c21] = arguments_exports.Match(n8, { 3: (e19, t14, i25) => [e19, t14, i25], 2: (e19, t14) => [{}, e19, t14] });
+    return r9.reduce((e19, t14) => t14(o19, u20, e19), c21);
   };
 }
 
 // node_modules/typebox/build/value/codec/callback.mjs
-function t12(e19, c20, o19) {
-  return c20["~codec"].decode(o19);
+function t12(e19, c21, o19) {
+  return c21["~codec"].decode(o19);
 }
-function u15(e19, c20, o19) {
-  return c20["~codec"].encode(o19);
+function u15(e19, c21, o19) {
+  return c21["~codec"].encode(o19);
 }
-function Callback(e19, c20, o19, r9) {
-  return IsCodec(o19) ? guard_exports.IsEqual(e19, "Decode") ? t12(c20, o19, r9) : u15(c20, o19, r9) : r9;
+function Callback(e19, c21, o19, r9) {
+  return IsCodec(o19) ? guard_exports.IsEqual(e19, "Decode") ? t12(c21, o19, r9) : u15(c21, o19, r9) : r9;
 }
 
 // node_modules/typebox/build/value/codec/from_array.mjs
-function u16(f36, m16, n8, r9) {
+function u16(f35, m16, n8, r9) {
   if (!guard_exports.IsArray(r9)) return r9;
-  for (let o19 = 0; o19 < r9.length; o19++) r9[o19] = FromType15(f36, m16, n8.items, r9[o19]);
-  return Callback(f36, m16, n8, r9);
+  for (let o19 = 0; o19 < r9.length; o19++) r9[o19] = FromType15(f35, m16, n8.items, r9[o19]);
+  return Callback(f35, m16, n8, r9);
 }
-function A12(f36, m16, n8, r9) {
-  const o19 = Callback(f36, m16, n8, r9);
+function A12(f35, m16, n8, r9) {
+  const o19 = Callback(f35, m16, n8, r9);
   if (!guard_exports.IsArray(o19)) return o19;
-  for (let t14 = 0; t14 < o19.length; t14++) o19[t14] = FromType15(f36, m16, n8.items, o19[t14]);
+  for (let t14 = 0; t14 < o19.length; t14++) o19[t14] = FromType15(f35, m16, n8.items, o19[t14]);
   return o19;
 }
-function FromArray7(f36, m16, n8, r9) {
-  return guard_exports.IsEqual(f36, "Decode") ? u16(f36, m16, n8, r9) : A12(f36, m16, n8, r9);
+function FromArray7(f35, m16, n8, r9) {
+  return guard_exports.IsEqual(f35, "Decode") ? u16(f35, m16, n8, r9) : A12(f35, m16, n8, r9);
 }
 
 // node_modules/typebox/build/value/codec/from_cyclic.mjs
-function FromCyclic9(o19, f36, r9, m16) {
-  return m16 = FromType15(o19, { ...f36, ...r9.$defs }, Ref(r9.$ref), m16), Callback(o19, f36, r9, m16);
+function FromCyclic9(o19, f35, r9, m16) {
+  return m16 = FromType15(o19, { ...f35, ...r9.$defs }, Ref(r9.$ref), m16), Callback(o19, f35, r9, m16);
 }
 
 // node_modules/typebox/build/value/codec/from_intersect.mjs
@@ -15675,46 +14360,46 @@ function O6(n8, o19) {
 }
 function E9(n8, o19, r9, t14) {
   if (guard_exports.IsEqual(r9.allOf.length, 0)) return Callback(n8, o19, r9, t14);
-  const f36 = r9.allOf.map((u21) => FromType15(n8, o19, u21, Clean(u21, Clone2(t14)))), i25 = f36.every((u21) => guard_exports.IsObject(u21)) ? I14(f36) : O6(t14, f36);
+  const f35 = r9.allOf.map((u20) => FromType15(n8, o19, u20, Clean(u20, Clone2(t14)))), i25 = f35.every((u20) => guard_exports.IsObject(u20)) ? I14(f35) : O6(t14, f35);
   return Callback(n8, o19, r9, i25);
 }
 function g13(n8, o19, r9, t14) {
   if (guard_exports.IsEqual(r9.allOf.length, 0)) return Callback(n8, o19, r9, t14);
-  const f36 = Callback(n8, o19, r9, t14), e19 = r9.allOf.map((u21) => FromType15(n8, o19, u21, Clean(u21, Clone2(f36))));
-  return e19.every((u21) => guard_exports.IsObject(u21)) ? I14(e19) : O6(f36, e19);
+  const f35 = Callback(n8, o19, r9, t14), e19 = r9.allOf.map((u20) => FromType15(n8, o19, u20, Clean(u20, Clone2(f35))));
+  return e19.every((u20) => guard_exports.IsObject(u20)) ? I14(e19) : O6(f35, e19);
 }
 function FromIntersect9(n8, o19, r9, t14) {
   return guard_exports.IsEqual(n8, "Decode") ? E9(n8, o19, r9, t14) : g13(n8, o19, r9, t14);
 }
 
 // node_modules/typebox/build/value/codec/from_object.mjs
-function c18(s29, f36, o19, e19) {
+function c18(s29, f35, o19, e19) {
   if (!guard_exports.IsObjectNotArray(e19)) return e19;
-  for (const r9 of guard_exports.Keys(o19.properties)) !guard_exports.HasPropertyKey(e19, r9) || IsOptionalUndefined(o19.properties[r9], r9, e19) || (e19[r9] = FromType15(s29, f36, o19.properties[r9], e19[r9]));
-  return Callback(s29, f36, o19, e19);
+  for (const r9 of guard_exports.Keys(o19.properties)) !guard_exports.HasPropertyKey(e19, r9) || IsOptionalUndefined(o19.properties[r9], r9, e19) || (e19[r9] = FromType15(s29, f35, o19.properties[r9], e19[r9]));
+  return Callback(s29, f35, o19, e19);
 }
-function u17(s29, f36, o19, e19) {
-  const r9 = Callback(s29, f36, o19, e19);
+function u17(s29, f35, o19, e19) {
+  const r9 = Callback(s29, f35, o19, e19);
   if (!guard_exports.IsObjectNotArray(r9)) return r9;
-  for (const n8 of guard_exports.Keys(o19.properties)) !guard_exports.HasPropertyKey(r9, n8) || IsOptionalUndefined(o19.properties[n8], n8, r9) || (r9[n8] = FromType15(s29, f36, o19.properties[n8], r9[n8]));
+  for (const n8 of guard_exports.Keys(o19.properties)) !guard_exports.HasPropertyKey(r9, n8) || IsOptionalUndefined(o19.properties[n8], n8, r9) || (r9[n8] = FromType15(s29, f35, o19.properties[n8], r9[n8]));
   return r9;
 }
-function FromObject10(s29, f36, o19, e19) {
-  return guard_exports.IsEqual(s29, "Decode") ? c18(s29, f36, o19, e19) : u17(s29, f36, o19, e19);
+function FromObject10(s29, f35, o19, e19) {
+  return guard_exports.IsEqual(s29, "Decode") ? c18(s29, f35, o19, e19) : u17(s29, f35, o19, e19);
 }
 
 // node_modules/typebox/build/value/codec/from_record.mjs
 function R8(e19, n8, o19, r9) {
   if (!guard_exports.IsObjectNotArray(r9)) return r9;
   const t14 = new RegExp(RecordPattern(o19));
-  for (const f36 of guard_exports.Keys(r9)) t14.test(f36) && (r9[f36] = FromType15(e19, n8, RecordValue(o19), r9[f36]));
+  for (const f35 of guard_exports.Keys(r9)) t14.test(f35) && (r9[f35] = FromType15(e19, n8, RecordValue(o19), r9[f35]));
   return Callback(e19, n8, o19, r9);
 }
 function g14(e19, n8, o19, r9) {
   const t14 = Callback(e19, n8, o19, r9);
   if (!guard_exports.IsObjectNotArray(t14)) return t14;
-  const f36 = new RegExp(RecordPattern(o19));
-  for (const s29 of guard_exports.Keys(t14)) f36.test(s29) && (t14[s29] = FromType15(e19, n8, RecordValue(o19), t14[s29]));
+  const f35 = new RegExp(RecordPattern(o19));
+  for (const s29 of guard_exports.Keys(t14)) f35.test(s29) && (t14[s29] = FromType15(e19, n8, RecordValue(o19), t14[s29]));
   return t14;
 }
 function FromRecord5(e19, n8, o19, r9) {
@@ -15722,11 +14407,11 @@ function FromRecord5(e19, n8, o19, r9) {
 }
 
 // node_modules/typebox/build/value/codec/from_ref.mjs
-function s26(f36, r9, m16, o19) {
-  return guard_exports.HasPropertyKey(r9, m16.$ref) ? FromType15(f36, r9, r9[m16.$ref], o19) : o19;
+function s26(f35, r9, m16, o19) {
+  return guard_exports.HasPropertyKey(r9, m16.$ref) ? FromType15(f35, r9, r9[m16.$ref], o19) : o19;
 }
-function FromRef4(f36, r9, m16, o19) {
-  return guard_exports.IsEqual(f36, "Decode") ? Callback(f36, r9, m16, s26(f36, r9, m16, o19)) : s26(f36, r9, m16, Callback(f36, r9, m16, o19));
+function FromRef4(f35, r9, m16, o19) {
+  return guard_exports.IsEqual(f35, "Decode") ? Callback(f35, r9, m16, s26(f35, r9, m16, o19)) : s26(f35, r9, m16, Callback(f35, r9, m16, o19));
 }
 
 // node_modules/typebox/build/value/codec/from_tuple.mjs
@@ -15738,7 +14423,7 @@ function h7(o19, t14, n8, r9) {
 function g15(o19, t14, n8, r9) {
   const m16 = Callback(o19, t14, n8, r9);
   if (!guard_exports.IsArray(m16)) return r9;
-  for (let f36 = 0; f36 < Math.min(n8.items.length, m16.length); f36++) m16[f36] = FromType15(o19, t14, n8.items[f36], m16[f36]);
+  for (let f35 = 0; f35 < Math.min(n8.items.length, m16.length); f35++) m16[f35] = FromType15(o19, t14, n8.items[f35], m16[f35]);
   return m16;
 }
 function FromTuple8(o19, t14, n8, r9) {
@@ -15746,29 +14431,29 @@ function FromTuple8(o19, t14, n8, r9) {
 }
 
 // node_modules/typebox/build/value/codec/from_union.mjs
-function p24(o19, r9, n8, f36) {
+function p24(o19, r9, n8, f35) {
   for (const m16 of n8.anyOf) {
-    if (!Check2(r9, m16, f36)) continue;
-    const a27 = FromType15(o19, r9, m16, f36);
+    if (!Check2(r9, m16, f35)) continue;
+    const a27 = FromType15(o19, r9, m16, f35);
     return Callback(o19, r9, n8, a27);
   }
-  return f36;
+  return f35;
 }
-function h8(o19, r9, n8, f36) {
-  const m16 = Callback(o19, r9, n8, f36);
+function h8(o19, r9, n8, f35) {
+  const m16 = Callback(o19, r9, n8, f35);
   for (const a27 of n8.anyOf) {
-    const u21 = FromType15(o19, r9, a27, Clone2(m16));
-    if (Check2(r9, a27, u21)) return u21;
+    const u20 = FromType15(o19, r9, a27, Clone2(m16));
+    if (Check2(r9, a27, u20)) return u20;
   }
   return m16;
 }
-function FromUnion10(o19, r9, n8, f36) {
-  return guard_exports.IsEqual(o19, "Decode") ? p24(o19, r9, n8, f36) : h8(o19, r9, n8, f36);
+function FromUnion10(o19, r9, n8, f35) {
+  return guard_exports.IsEqual(o19, "Decode") ? p24(o19, r9, n8, f35) : h8(o19, r9, n8, f35);
 }
 
 // node_modules/typebox/build/value/codec/from_type.mjs
-function FromType15(m16, o19, r9, f36) {
-  return IsArray3(r9) ? FromArray7(m16, o19, r9, f36) : IsCyclic(r9) ? FromCyclic9(m16, o19, r9, f36) : IsIntersect(r9) ? FromIntersect9(m16, o19, r9, f36) : IsObject3(r9) ? FromObject10(m16, o19, r9, f36) : IsRecord(r9) ? FromRecord5(m16, o19, r9, f36) : IsRef(r9) ? FromRef4(m16, o19, r9, f36) : IsTuple(r9) ? FromTuple8(m16, o19, r9, f36) : IsUnion(r9) ? FromUnion10(m16, o19, r9, f36) : Callback(m16, o19, r9, f36);
+function FromType15(m16, o19, r9, f35) {
+  return IsArray3(r9) ? FromArray7(m16, o19, r9, f35) : IsCyclic(r9) ? FromCyclic9(m16, o19, r9, f35) : IsIntersect(r9) ? FromIntersect9(m16, o19, r9, f35) : IsObject3(r9) ? FromObject10(m16, o19, r9, f35) : IsRecord(r9) ? FromRecord5(m16, o19, r9, f35) : IsRef(r9) ? FromRef4(m16, o19, r9, f35) : IsTuple(r9) ? FromTuple8(m16, o19, r9, f35) : IsUnion(r9) ? FromUnion10(m16, o19, r9, f35) : Callback(m16, o19, r9, f35);
 }
 
 // node_modules/typebox/build/value/codec/decode.mjs
@@ -15841,7 +14526,7 @@ function f34(o19, r9) {
 }
 var s27 = /* @__PURE__ */ new Set();
 function HasCodec(...o19) {
-  const [r9, m16] = arguments_exports.Match(o19, { 2: (i25, c20) => [i25, c20], 1: (i25) => [{}, i25] });
+  const [r9, m16] = arguments_exports.Match(o19, { 2: (i25, c21) => [i25, c21], 1: (i25) => [{}, i25] });
   return s27.clear(), f34(r9, m16);
 }
 
@@ -15853,7 +14538,7 @@ var CreateError = class extends Error {
 };
 
 // node_modules/typebox/build/value/create/from_default.mjs
-function FromDefault2(f36, t14) {
+function FromDefault2(f35, t14) {
   return guard_exports.IsFunction(t14.default) ? t14.default(t14) : guard_exports.IsObject(t14.default) ? Clone2(t14.default) : t14.default;
 }
 
@@ -15999,8 +14684,8 @@ function Create2(...r9) {
 }
 
 // node_modules/typebox/build/value/equal/equal.mjs
-function Equal(r9, u21) {
-  return guard_exports.IsDeepEqual(r9, u21);
+function Equal(r9, u20) {
+  return guard_exports.IsDeepEqual(r9, u20);
 }
 
 // node_modules/typebox/build/value/hash/hash.mjs
@@ -16020,7 +14705,7 @@ function C12(t14, o19, r9) {
 }
 var Parser = Pipeline([(t14, o19, r9) => Clone2(r9), (t14, o19, r9) => Default(t14, o19, r9), (t14, o19, r9) => Convert(t14, o19, r9), (t14, o19, r9) => Clean(t14, o19, r9), (t14, o19, r9) => C12(t14, o19, r9)]);
 function Parse(...t14) {
-  const [o19, r9, e19] = arguments_exports.Match(t14, { 3: (m16, n8, c20) => [m16, n8, c20], 2: (m16, n8) => [{}, m16, n8] });
+  const [o19, r9, e19] = arguments_exports.Match(t14, { 3: (m16, n8, c21) => [m16, n8, c21], 2: (m16, n8) => [{}, m16, n8] });
   if (Check2(o19, r9, e19)) return e19;
   if (settings_exports.Get().correctiveParse) return Parser(o19, r9, e19);
   throw new ParseError(e19, Errors2(o19, r9, e19));
@@ -16042,10 +14727,10 @@ function d16(o19) {
 function* I15(o19, n8, e19) {
   if (!guard_exports.IsObject(e19) || guard_exports.IsArray(e19)) return yield i24(o19, e19);
   d16(n8), d16(e19);
-  const r9 = guard_exports.Keys(n8), u21 = guard_exports.Keys(e19);
-  for (const y13 of u21) guard_exports.HasPropertyKey(n8, y13) || guard_exports.IsUnsafePropertyKey(y13) || (yield l27(`${o19}/${y13}`, e19[y13]));
-  for (const y13 of r9) guard_exports.HasPropertyKey(e19, y13) && (guard_exports.IsUnsafePropertyKey(y13) || Equal(n8, e19) || (yield* c19(`${o19}/${y13}`, n8[y13], e19[y13])));
-  for (const y13 of r9) guard_exports.HasPropertyKey(e19, y13) || guard_exports.IsUnsafePropertyKey(y13) || (yield a25(`${o19}/${y13}`));
+  const r9 = guard_exports.Keys(n8), u20 = guard_exports.Keys(e19);
+  for (const y12 of u20) guard_exports.HasPropertyKey(n8, y12) || guard_exports.IsUnsafePropertyKey(y12) || (yield l27(`${o19}/${y12}`, e19[y12]));
+  for (const y12 of r9) guard_exports.HasPropertyKey(e19, y12) && (guard_exports.IsUnsafePropertyKey(y12) || Equal(n8, e19) || (yield* c19(`${o19}/${y12}`, n8[y12], e19[y12])));
+  for (const y12 of r9) guard_exports.HasPropertyKey(e19, y12) || guard_exports.IsUnsafePropertyKey(y12) || (yield a25(`${o19}/${y12}`));
 }
 function* $2(o19, n8, e19) {
   if (!guard_exports.IsArray(e19)) return yield i24(o19, e19);
@@ -16054,8 +14739,8 @@ function* $2(o19, n8, e19) {
   for (let r9 = n8.length - 1; r9 >= 0; r9--) r9 < e19.length || (yield a25(`${o19}/${r9}`));
 }
 function* b10(o19, n8, e19) {
-  const r9 = globalThis.Object.getPrototypeOf(n8).constructor.name, u21 = globalThis.Object.getPrototypeOf(e19).constructor.name;
-  if (globals_exports.IsTypeArray(e19) && guard_exports.IsEqual(n8.length, e19.length) && guard_exports.IsEqual(r9, u21)) for (let s29 = 0; s29 < Math.min(n8.length, e19.length); s29++) yield* c19(`${o19}/${s29}`, n8[s29], e19[s29]);
+  const r9 = globalThis.Object.getPrototypeOf(n8).constructor.name, u20 = globalThis.Object.getPrototypeOf(e19).constructor.name;
+  if (globals_exports.IsTypeArray(e19) && guard_exports.IsEqual(n8.length, e19.length) && guard_exports.IsEqual(r9, u20)) for (let s29 = 0; s29 < Math.min(n8.length, e19.length); s29++) yield* c19(`${o19}/${s29}`, n8[s29], e19[s29]);
   else return yield i24(o19, e19);
 }
 function* p25(o19, n8, e19) {
@@ -16120,7 +14805,7 @@ function g16(m16) {
 }
 function FromArray9(m16, r9, i25) {
   if (Check2(m16, r9, i25)) return i25;
-  const s29 = guard_exports.IsArray(i25) ? i25 : Create2(m16, r9), o19 = IsMinItems(r9) && s29.length < r9.minItems ? [...s29, ...Array.from({ length: r9.minItems - s29.length }, () => Create2(m16, r9))] : s29, n8 = (IsMaxItems(r9) && o19.length > r9.maxItems ? o19.slice(0, r9.maxItems) : o19).map((I17) => FromType17(m16, r9.items, I17));
+  const s29 = guard_exports.IsArray(i25) ? i25 : Create2(m16, r9), o19 = IsMinItems(r9) && s29.length < r9.minItems ? [...s29, ...Array.from({ length: r9.minItems - s29.length }, () => Create2(m16, r9))] : s29, n8 = (IsMaxItems(r9) && o19.length > r9.maxItems ? o19.slice(0, r9.maxItems) : o19).map((I16) => FromType17(m16, r9.items, I16));
   if (!IsUniqueItems(r9) || IsUniqueItems(r9) && !guard_exports.IsEqual(r9.uniqueItems, true)) return n8;
   const e19 = g16(n8);
   if (!Check2(m16, r9, e19)) throw new RepairError(m16, r9, i25, "Failed to repair Array due to uniqueItems constraint");
@@ -16144,8 +14829,8 @@ function FromObject12(s29, r9, o19) {
   if (!guard_exports.IsObjectNotArray(o19)) return Create2(s29, r9);
   const m16 = new Set(guard_exports.IsUndefined(r9.required) ? [] : r9.required), n8 = {};
   for (const [i25, t14] of guard_exports.Entries(r9.properties)) !m16.has(i25) && guard_exports.IsUndefined(o19[i25]) || (n8[i25] = i25 in o19 ? FromType17(s29, t14, o19[i25]) : Create2(s29, t14));
-  const c20 = guard_exports.Keys(r9.properties);
-  if (IsAdditionalProperties(r9) && guard_exports.IsObject(r9.additionalProperties)) for (const i25 of guard_exports.Keys(o19)) c20.includes(i25) || (n8[i25] = FromType17(s29, r9.additionalProperties, o19[i25]));
+  const c21 = guard_exports.Keys(r9.properties);
+  if (IsAdditionalProperties(r9) && guard_exports.IsObject(r9.additionalProperties)) for (const i25 of guard_exports.Keys(o19)) c21.includes(i25) || (n8[i25] = FromType17(s29, r9.additionalProperties, o19[i25]));
   return n8;
 }
 
@@ -16153,8 +14838,8 @@ function FromObject12(s29, r9, o19) {
 function FromRecord7(i25, e19, r9) {
   if (Check2(i25, e19, r9)) return r9;
   if (guard_exports.IsNull(r9) || !guard_exports.IsObject(r9) || guard_exports.IsArray(r9)) return Create2(i25, e19);
-  const m16 = new RegExp(RecordPattern(e19)), c20 = RecordValue(e19), s29 = /* @__PURE__ */ new Set(), n8 = {};
-  for (const [o19, d17] of guard_exports.Entries(r9)) m16.test(o19) && (n8[o19] = FromType17(i25, c20, d17), s29.add(o19));
+  const m16 = new RegExp(RecordPattern(e19)), c21 = RecordValue(e19), s29 = /* @__PURE__ */ new Set(), n8 = {};
+  for (const [o19, d17] of guard_exports.Entries(r9)) m16.test(o19) && (n8[o19] = FromType17(i25, c21, d17), s29.add(o19));
   if (IsAdditionalProperties(e19)) for (const o19 of guard_exports.Keys(r9)) s29.has(o19) || (n8[o19] = FromType17(i25, e19.additionalProperties, r9[o19]));
   return n8;
 }
@@ -16185,20 +14870,20 @@ function u19(t14, r9, e19) {
 }
 function h10(t14, r9, e19) {
   if (!(IsObject3(r9) && guard_exports.IsObject(e19))) return 0;
-  const c20 = guard_exports.Keys(e19);
+  const c21 = guard_exports.Keys(e19);
   return guard_exports.Entries(r9.properties).reduce((i25, [s29, n8]) => {
-    const a27 = IsLiteral(n8) && guard_exports.IsEqual(n8.const, e19[s29]) ? 100 : 0, m16 = Check2(t14, n8, e19[s29]) ? 10 : 0, l28 = c20.includes(s29) ? 1 : 0;
+    const a27 = IsLiteral(n8) && guard_exports.IsEqual(n8.const, e19[s29]) ? 100 : 0, m16 = Check2(t14, n8, e19[s29]) ? 10 : 0, l28 = c21.includes(s29) ? 1 : 0;
     return i25 + (a27 + m16 + l28);
   }, 0);
 }
 function UnionScoreSelect(t14, r9, e19) {
-  const c20 = r9.anyOf.map((s29) => u19(t14, s29, e19));
-  let [f36, i25] = [c20[0], 0];
-  for (const s29 of c20) {
+  const c21 = r9.anyOf.map((s29) => u19(t14, s29, e19));
+  let [f35, i25] = [c21[0], 0];
+  for (const s29 of c21) {
     const n8 = h10(t14, s29, e19);
-    n8 > i25 && (f36 = s29, i25 = n8);
+    n8 > i25 && (f35 = s29, i25 = n8);
   }
-  return f36;
+  return f35;
 }
 
 // node_modules/typebox/build/value/repair/from_union.mjs
@@ -16232,8 +14917,8 @@ function t13(o19, r9, m16) {
 }
 function FromType17(o19, r9, m16) {
   A15(o19, r9, m16), C13(o19, r9, m16);
-  const s29 = h11(o19, r9, m16), u21 = IsArray3(r9) ? FromArray9(o19, r9, s29) : IsEnum(r9) ? FromEnum4(o19, r9, s29) : IsIntersect(r9) ? FromIntersect11(o19, r9, s29) : IsObject3(r9) ? FromObject12(o19, r9, s29) : IsRecord(r9) ? FromRecord7(o19, r9, s29) : IsRef(r9) ? FromRef6(o19, r9, s29) : IsTemplateLiteral(r9) ? FromTemplateLiteral5(o19, r9, s29) : IsTuple(r9) ? FromTuple10(o19, r9, s29) : IsUnion(r9) ? FromUnion12(o19, r9, s29) : FromUnknown(o19, r9, s29);
-  return t13(o19, r9, u21);
+  const s29 = h11(o19, r9, m16), u20 = IsArray3(r9) ? FromArray9(o19, r9, s29) : IsEnum(r9) ? FromEnum4(o19, r9, s29) : IsIntersect(r9) ? FromIntersect11(o19, r9, s29) : IsObject3(r9) ? FromObject12(o19, r9, s29) : IsRecord(r9) ? FromRecord7(o19, r9, s29) : IsRef(r9) ? FromRef6(o19, r9, s29) : IsTemplateLiteral(r9) ? FromTemplateLiteral5(o19, r9, s29) : IsTuple(r9) ? FromTuple10(o19, r9, s29) : IsUnion(r9) ? FromUnion12(o19, r9, s29) : FromUnknown(o19, r9, s29);
+  return t13(o19, r9, u20);
 }
 
 // node_modules/typebox/build/value/repair/repair.mjs
@@ -16647,14 +15332,14 @@ function envApiKeyAuth(name, envVars) {
 }
 function lazyOAuth(input) {
   let flow;
-  const loaded3 = () => flow ??= input.load();
+  const loaded = () => flow ??= input.load();
   return {
     name: input.name,
     ...input.isSubscription === void 0 ? {} : { isSubscription: input.isSubscription },
     ...input.loginLabel === void 0 ? {} : { loginLabel: input.loginLabel },
-    login: async (...args) => (await loaded3()).login(...args),
-    refresh: async (...args) => (await loaded3()).refresh(...args),
-    toAuth: async (...args) => (await loaded3()).toAuth(...args)
+    login: async (...args) => (await loaded()).login(...args),
+    refresh: async (...args) => (await loaded()).refresh(...args),
+    toAuth: async (...args) => (await loaded()).toAuth(...args)
   };
 }
 
@@ -16997,8 +15682,8 @@ function escapeControl(character) {
 function repairJson(json) {
   let repaired = "";
   let inString = false;
-  for (let at2 = 0; at2 < json.length; at2 += 1) {
-    const character = json.charAt(at2);
+  for (let at = 0; at < json.length; at += 1) {
+    const character = json.charAt(at);
     if (!inString) {
       inString = character === '"';
       repaired += character;
@@ -17006,11 +15691,11 @@ function repairJson(json) {
       inString = false;
       repaired += character;
     } else if (character === "\\") {
-      const next = json.charAt(at2 + 1);
-      const valid = next === "u" ? /^[0-9a-f]{4}$/i.test(json.slice(at2 + 2, at2 + 6)) : next !== "" && ESCAPES.includes(next);
+      const next = json.charAt(at + 1);
+      const valid = next === "u" ? /^[0-9a-f]{4}$/i.test(json.slice(at + 2, at + 6)) : next !== "" && ESCAPES.includes(next);
       if (valid) {
         repaired += character + next;
-        at2 += 1;
+        at += 1;
       } else {
         repaired += "\\\\";
       }
@@ -17163,8 +15848,8 @@ var StreamingJsonParser = class {
     this.#changes = [];
     this.#credit += text2.length * CREDIT_PER_CHARACTER + CREDIT_PER_PIECE;
     if (text2 !== "") this.#fresh = false;
-    let at2 = 0;
-    while (at2 < text2.length && !this.#finished()) at2 = this.#read(text2, at2);
+    let at = 0;
+    while (at < text2.length && !this.#finished()) at = this.#read(text2, at);
     this.#report();
     return this.#changes;
   }
@@ -17182,14 +15867,14 @@ var StreamingJsonParser = class {
     return this.#root !== void 0 && this.#stack.length === 0 && this.#token === void 0;
   }
   /** Reads what begins at `at` and returns where to go on. */
-  #read(text2, at2) {
+  #read(text2, at) {
     const token = this.#token;
-    if (token && token.kind !== "word") return this.#readString(token, text2, at2);
-    const character = text2.charAt(at2);
+    if (token && token.kind !== "word") return this.#readString(token, text2, at);
+    const character = text2.charAt(at);
     if (!/[{}[\],:"\s]/.test(character)) {
       this.#token ??= { kind: "word", text: "", escape: "", reported: 0 };
       this.#token.text += character;
-      return at2 + 1;
+      return at + 1;
     }
     this.#endWord();
     if (this.#finished()) return text2.length;
@@ -17210,7 +15895,7 @@ var StreamingJsonParser = class {
       default:
         break;
     }
-    return at2 + 1;
+    return at + 1;
   }
   /** Whether a value can stand here: not where an object waits for a key. */
   #takesValue() {
@@ -17220,39 +15905,39 @@ var StreamingJsonParser = class {
   #startString() {
     this.#token = { kind: this.#takesValue() ? "string" : "key", text: "", escape: "", reported: -1 };
   }
-  #readString(token, text2, at2) {
-    if (token.escape) return this.#readEscape(token, text2.charAt(at2), at2);
-    let end = at2;
+  #readString(token, text2, at) {
+    if (token.escape) return this.#readEscape(token, text2.charAt(at), at);
+    let end = at;
     while (end < text2.length && text2[end] !== '"' && text2[end] !== "\\") end += 1;
-    token.text += text2.slice(at2, end);
+    token.text += text2.slice(at, end);
     if (end >= text2.length) return end;
     if (text2[end] === "\\") token.escape = "\\";
     else this.#endString(token);
     return end + 1;
   }
   /** Takes a character of an escape. One that makes the escape invalid leaves it as literal text. */
-  #readEscape(token, character, at2) {
+  #readEscape(token, character, at) {
     if (token.escape === "\\") {
       if (character === "u") {
         token.escape = "\\u";
-        return at2 + 1;
+        return at + 1;
       }
       const simple = SIMPLE_ESCAPES[character];
       token.escape = "";
       token.text += simple ?? "\\";
-      return simple === void 0 ? at2 : at2 + 1;
+      return simple === void 0 ? at : at + 1;
     }
     if (!/[0-9a-f]/i.test(character)) {
       token.text += token.escape;
       token.escape = "";
-      return at2;
+      return at;
     }
     token.escape += character;
     if (token.escape.length === 6) {
       token.text += String.fromCharCode(Number.parseInt(token.escape.slice(2), 16));
       token.escape = "";
     }
-    return at2 + 1;
+    return at + 1;
   }
   #endString(token) {
     if (token.kind === "string") this.#reportString(token);
@@ -17609,9 +16294,9 @@ function streamThroughDaemon(services, model, context, options, simple, api) {
   );
   return stream;
 }
-function lazyApi(load3) {
-  let loaded3;
-  const through = (name) => (model, context, options) => lazyStream(model, async () => (await (loaded3 ??= load3()))[name](model, context, options), void 0, options?.signal);
+function lazyApi(load) {
+  let loaded;
+  const through = (name) => (model, context, options) => lazyStream(model, async () => (await (loaded ??= load()))[name](model, context, options), void 0, options?.signal);
   return { stream: through("stream"), streamSimple: through("streamSimple") };
 }
 function lazyStream(model, setup, observer, signal) {
@@ -17901,13 +16586,13 @@ var Validator2 = class {
       if (value[name] === void 0) problems.push({ path: [...path, name], message: "missing" });
     }
     for (const [name, member] of Object.entries(value)) {
-      const at2 = [...path, name];
+      const at = [...path, name];
       if (Object.hasOwn(properties, name)) {
-        if (member !== void 0) problems.push(...this.check(properties[name], member, at2));
+        if (member !== void 0) problems.push(...this.check(properties[name], member, at));
       } else if (schema.additionalProperties === false) {
-        problems.push({ path: at2, message: "unknown field" });
+        problems.push({ path: at, message: "unknown field" });
       } else if (isObject2(schema.additionalProperties)) {
-        problems.push(...this.check(schema.additionalProperties, member, at2));
+        problems.push(...this.check(schema.additionalProperties, member, at));
       }
     }
     return problems;
@@ -18171,18 +16856,18 @@ function checkRange(name, value, max) {
   checkFinite(name, value);
   if (value < 0 || value > max) throw new Error(`${name} must be between 0 and ${max}: ${value}`);
 }
-function rgbColor(r9, g17, b12) {
+function rgbColor(r9, g17, b11) {
   checkRange("r", r9, 255);
   checkRange("g", g17, 255);
-  checkRange("b", b12, 255);
-  return { kind: "rgb", r: r9, g: g17, b: b12 };
+  checkRange("b", b11, 255);
+  return { kind: "rgb", r: r9, g: g17, b: b11 };
 }
-function oklchColor(l28, c20, h12) {
+function oklchColor(l28, c21, h12) {
   checkRange("l", l28, 1);
-  checkFinite("c", c20);
-  if (c20 < 0) throw new Error(`c must not be negative: ${c20}`);
+  checkFinite("c", c21);
+  if (c21 < 0) throw new Error(`c must not be negative: ${c21}`);
   checkFinite("h", h12);
-  return { kind: "oklch", l: l28, c: c20, h: (h12 % 360 + 360) % 360 };
+  return { kind: "oklch", l: l28, c: c21, h: (h12 % 360 + 360) % 360 };
 }
 function parseColor(value) {
   if (typeof value === "number") return indexedColor(value);
@@ -18240,8 +16925,8 @@ function fromLinear(value) {
   const clamped = Math.min(1, Math.max(0, value));
   return (clamped <= 31308e-7 ? clamped * 12.92 : 1.055 * clamped ** (1 / 2.4) - 0.055) * 255;
 }
-function rgbToOklab({ r: r9, g: g17, b: b12 }) {
-  const [red, green, blue] = [toLinear(r9), toLinear(g17), toLinear(b12)];
+function rgbToOklab({ r: r9, g: g17, b: b11 }) {
+  const [red, green, blue] = [toLinear(r9), toLinear(g17), toLinear(b11)];
   const long = Math.cbrt(0.4122214708 * red + 0.5363325363 * green + 0.0514459929 * blue);
   const medium = Math.cbrt(0.2119034982 * red + 0.6806995451 * green + 0.1073969566 * blue);
   const short = Math.cbrt(0.0883024619 * red + 0.2817188376 * green + 0.6299787005 * blue);
@@ -18251,13 +16936,13 @@ function rgbToOklab({ r: r9, g: g17, b: b12 }) {
     b: 0.0259040371 * long + 0.7827717662 * medium - 0.808675766 * short
   };
 }
-function oklchToLinear({ l: l28, c: c20, h: h12 }) {
+function oklchToLinear({ l: l28, c: c21, h: h12 }) {
   const angle = h12 * Math.PI / 180;
-  const a27 = c20 * Math.cos(angle);
-  const b12 = c20 * Math.sin(angle);
-  const long = (l28 + 0.3963377774 * a27 + 0.2158037573 * b12) ** 3;
-  const medium = (l28 - 0.1055613458 * a27 - 0.0638541728 * b12) ** 3;
-  const short = (l28 - 0.0894841775 * a27 - 1.291485548 * b12) ** 3;
+  const a27 = c21 * Math.cos(angle);
+  const b11 = c21 * Math.sin(angle);
+  const long = (l28 + 0.3963377774 * a27 + 0.2158037573 * b11) ** 3;
+  const medium = (l28 - 0.1055613458 * a27 - 0.0638541728 * b11) ** 3;
+  const short = (l28 - 0.0894841775 * a27 - 1.291485548 * b11) ** 3;
   return [
     4.0767416621 * long - 3.3077115913 * medium + 0.2309699292 * short,
     -1.2684380046 * long + 2.6097574011 * medium - 0.3413193965 * short,
@@ -18279,8 +16964,8 @@ function oklchToRgb(color) {
     }
     channels = oklchToLinear({ ...color, c: low });
   }
-  const [r9, g17, b12] = channels.map((value) => Math.round(fromLinear(value)));
-  return { r: r9, g: g17, b: b12 };
+  const [r9, g17, b11] = channels.map((value) => Math.round(fromLinear(value)));
+  return { r: r9, g: g17, b: b11 };
 }
 function colorToRgb(color) {
   switch (color.kind) {
@@ -18299,8 +16984,8 @@ function colorToOklch(color) {
   return { l: lab.l, c: Math.hypot(lab.a, lab.b), h: hue < 0 ? hue + 360 : hue };
 }
 function colorToHex(color) {
-  const { r: r9, g: g17, b: b12 } = colorToRgb(color);
-  return `#${[r9, g17, b12].map((channel) => Math.round(channel).toString(16).padStart(2, "0")).join("")}`;
+  const { r: r9, g: g17, b: b11 } = colorToRgb(color);
+  return `#${[r9, g17, b11].map((channel) => Math.round(channel).toString(16).padStart(2, "0")).join("")}`;
 }
 function mixColors(first, second, amount, space = "oklch") {
   checkRange("amount", amount, 1);
@@ -18325,11 +17010,11 @@ function distance(first, second) {
 }
 var GRAY_SPREAD = 10;
 function rgbToIndex(color) {
-  const [r9, g17, b12] = [color.r, color.g, color.b].map((channel) => nearest(CUBE_LEVELS, channel));
-  const cube = CUBE_START + 36 * r9 + 6 * g17 + b12;
+  const [r9, g17, b11] = [color.r, color.g, color.b].map((channel) => nearest(CUBE_LEVELS, channel));
+  const cube = CUBE_START + 36 * r9 + 6 * g17 + b11;
   const spread = Math.max(color.r, color.g, color.b) - Math.min(color.r, color.g, color.b);
   if (spread >= GRAY_SPREAD) return cube;
-  const levels = Array.from({ length: GRAYS }, (_7, step) => grayLevel(step));
+  const levels = Array.from({ length: GRAYS }, (_6, step) => grayLevel(step));
   const brightness = Math.round(0.299 * color.r + 0.587 * color.g + 0.114 * color.b);
   const gray = GRAY_START + nearest(levels, brightness);
   return distance(color, indexToRgb(gray)) < distance(color, indexToRgb(cube)) ? gray : cube;
@@ -18804,24 +17489,24 @@ function findCutPoint(entries, startIndex, endIndex, keepRecentTokens) {
     if (role2 !== void 0 && CUT_ROLES.has(role2) && entries[index]?.type !== "compaction") cuts.push(index);
   }
   if (cuts.length === 0) return { firstKeptEntryIndex: startIndex, turnStartIndex: -1, isSplitTurn: false };
-  let at2 = cuts[0];
+  let at = cuts[0];
   let tokens = 0;
   for (let index = endIndex - 1; index >= startIndex; index -= 1) {
     const own = sessionEntryToContextMessages(entries[index]).reduce((sum, message) => sum + estimateTokens(message), 0);
     tokens += own;
     if (own === 0 || tokens < keepRecentTokens) continue;
-    at2 = cuts.find((cut2) => cut2 >= index) ?? cuts.at(-1);
+    at = cuts.find((cut2) => cut2 >= index) ?? cuts.at(-1);
     break;
   }
-  while (at2 > startIndex) {
-    const before = entries[at2 - 1];
+  while (at > startIndex) {
+    const before = entries[at - 1];
     if (before.type === "compaction" || roleOf(before) !== void 0) break;
-    at2 -= 1;
+    at -= 1;
   }
-  const role = roleOf(entries[at2]);
+  const role = roleOf(entries[at]);
   const isTurnStart = role !== void 0 && TURN_START_ROLES.has(role);
-  const turnStartIndex = isTurnStart ? -1 : findTurnStartIndex(entries, at2, startIndex);
-  return { firstKeptEntryIndex: at2, turnStartIndex, isSplitTurn: turnStartIndex !== -1 };
+  const turnStartIndex = isTurnStart ? -1 : findTurnStartIndex(entries, at, startIndex);
+  return { firstKeptEntryIndex: at, turnStartIndex, isSplitTurn: turnStartIndex !== -1 };
 }
 function collectFileOperations(message, operations) {
   const calls = [];
@@ -18897,13 +17582,13 @@ var isInRange = (e19, h12) => {
 var s28 = 19968;
 var [W2, E10] = S8(wideRanges);
 function S8(t14) {
-  let e19 = t14[0], u21 = t14[1];
+  let e19 = t14[0], u20 = t14[1];
   for (let i25 = 0; i25 < t14.length; i25 += 2) {
     const n8 = t14[i25], a27 = t14[i25 + 1];
     if (s28 >= n8 && s28 <= a27) return [n8, a27];
-    a27 - n8 > u21 - e19 && (e19 = n8, u21 = a27);
+    a27 - n8 > u20 - e19 && (e19 = n8, u20 = a27);
   }
-  return [e19, u21];
+  return [e19, u20];
 }
 var isAmbiguous = (t14) => t14 < ambiguousMinimalCodePoint || t14 > ambiguousMaximumCodePoint ? false : isInRange(ambiguousRanges, t14);
 var isFullWidth = (t14) => t14 < fullwidthMinimalCodePoint || t14 > fullwidthMaximumCodePoint ? false : isInRange(fullwidthRanges, t14);
@@ -18922,15 +17607,15 @@ function lazy(make) {
   let made;
   return () => (made ??= { value: make() }).value;
 }
-var loadMarked = lazy(() => (init_marked_esm(), __toCommonJS(marked_esm_exports)));
-var loadYaml = lazy(() => (init_yaml(), __toCommonJS(yaml_exports)));
-function lazyClass(load3) {
+var loadMarked = lazy(() => __require("./marked.cjs"));
+var loadYaml = lazy(() => __require("./yaml.cjs"));
+function lazyClass(load) {
   const target = function() {
   };
   return new Proxy(target, {
-    construct: (_target, args, newTarget) => Reflect.construct(load3(), args, newTarget),
-    get: (_target, key2) => Reflect.get(load3(), key2),
-    has: (_target, key2) => Reflect.has(load3(), key2)
+    construct: (_target, args, newTarget) => Reflect.construct(load(), args, newTarget),
+    get: (_target, key2) => Reflect.get(load(), key2),
+    has: (_target, key2) => Reflect.has(load(), key2)
   });
 }
 
@@ -18938,28 +17623,28 @@ function lazyClass(load3) {
 var ESC = "\x1B";
 var BEL = "\x07";
 var CSI_ENDS = "mGKHJ";
-function sequenceAt(text2, at2) {
-  if (text2[at2] !== ESC) return void 0;
-  switch (text2[at2 + 1]) {
+function sequenceAt(text2, at) {
+  if (text2[at] !== ESC) return void 0;
+  switch (text2[at + 1]) {
     case "[":
-      return controlSequence(text2, at2);
+      return controlSequence(text2, at);
     case "]":
     case "_":
-      return stringSequence(text2, at2);
+      return stringSequence(text2, at);
     default:
       return void 0;
   }
 }
-function controlSequence(text2, at2) {
-  for (let end = at2 + 2; end < text2.length; end += 1) {
-    if (CSI_ENDS.includes(text2.charAt(end))) return text2.slice(at2, end + 1);
+function controlSequence(text2, at) {
+  for (let end = at + 2; end < text2.length; end += 1) {
+    if (CSI_ENDS.includes(text2.charAt(end))) return text2.slice(at, end + 1);
   }
   return void 0;
 }
-function stringSequence(text2, at2) {
-  for (let end = at2 + 2; end < text2.length; end += 1) {
-    if (text2[end] === BEL) return text2.slice(at2, end + 1);
-    if (text2[end] === ESC && text2[end + 1] === "\\") return text2.slice(at2, end + 2);
+function stringSequence(text2, at) {
+  for (let end = at + 2; end < text2.length; end += 1) {
+    if (text2[end] === BEL) return text2.slice(at, end + 1);
+    if (text2[end] === ESC && text2[end + 1] === "\\") return text2.slice(at, end + 2);
   }
   return void 0;
 }
@@ -18969,19 +17654,19 @@ function* graphemes(text2) {
 }
 function* pieces(text2) {
   let plainFrom = 0;
-  let at2 = 0;
-  while (at2 < text2.length) {
-    const next = text2.indexOf(ESC, at2);
+  let at = 0;
+  while (at < text2.length) {
+    const next = text2.indexOf(ESC, at);
     if (next < 0) break;
     const sequence2 = sequenceAt(text2, next);
     if (sequence2 === void 0) {
-      at2 = next + 1;
+      at = next + 1;
       continue;
     }
     for (const grapheme of graphemes(text2.slice(plainFrom, next))) yield { grapheme };
     yield { sequence: sequence2 };
-    at2 = next + sequence2.length;
-    plainFrom = at2;
+    at = next + sequence2.length;
+    plainFrom = at;
   }
   for (const grapheme of graphemes(text2.slice(plainFrom))) yield { grapheme };
 }
@@ -19316,7 +18001,7 @@ function sliceByColumn(line, start, length, strict = false) {
 }
 function getOsc8LinkAtColumn(line, column) {
   let link;
-  let at2 = 0;
+  let at = 0;
   for (const piece of pieces(line)) {
     if (piece.sequence !== void 0) {
       const target = linkTarget(piece.sequence);
@@ -19324,8 +18009,8 @@ function getOsc8LinkAtColumn(line, column) {
       continue;
     }
     const width = graphemeWidth(piece.grapheme);
-    if (column >= at2 && column < at2 + width) return link;
-    at2 += width;
+    if (column >= at && column < at + width) return link;
+    at += width;
   }
   return void 0;
 }
@@ -20697,18 +19382,18 @@ function getJpegDimensions(base64Data) {
   const bytes = bytesOf(base64Data);
   if (bytes.length < 4 || bytes.readUInt16BE(0) !== 65496) return null;
   return guarded(() => {
-    let at2 = 2;
-    while (at2 < bytes.length - 9) {
-      if (bytes[at2] !== 255) {
-        at2 += 1;
+    let at = 2;
+    while (at < bytes.length - 9) {
+      if (bytes[at] !== 255) {
+        at += 1;
         continue;
       }
-      if (isFrame(bytes.readUInt8(at2 + 1))) {
-        return { widthPx: bytes.readUInt16BE(at2 + 7), heightPx: bytes.readUInt16BE(at2 + 5) };
+      if (isFrame(bytes.readUInt8(at + 1))) {
+        return { widthPx: bytes.readUInt16BE(at + 7), heightPx: bytes.readUInt16BE(at + 5) };
       }
-      const length = bytes.readUInt16BE(at2 + 2);
+      const length = bytes.readUInt16BE(at + 2);
       if (length < 2) return null;
-      at2 += 2 + length;
+      at += 2 + length;
     }
     return null;
   });
@@ -20773,12 +19458,12 @@ function detectImageMimeType(bytes) {
   return isBmp(bytes) ? "image/bmp" : null;
 }
 function isAnimatedPng(bytes) {
-  let at2 = 8;
-  while (at2 + 8 <= bytes.length) {
-    const type = bytes.toString("latin1", at2 + 4, at2 + 8);
+  let at = 8;
+  while (at + 8 <= bytes.length) {
+    const type = bytes.toString("latin1", at + 4, at + 8);
     if (type === "acTL") return true;
     if (type === "IDAT") return false;
-    at2 += 12 + bytes.readUInt32BE(at2);
+    at += 12 + bytes.readUInt32BE(at);
   }
   return false;
 }
@@ -22135,15 +20820,231 @@ function resolveToolPath(given, cwd) {
 // src/modules/coding_agent/tools/run_files.ts
 import { dirname as dirname4, isAbsolute as isAbsolute2, join as join7, relative } from "node:path";
 
-// lazy:diff
-import { createRequire as createRequire3 } from "node:module";
-var loaded2;
-var load2 = () => loaded2 ??= createRequire3(import.meta.url)("./diff.cjs");
-function createTwoFilesPatch(...args) {
-  return new.target ? Reflect.construct(load2().createTwoFilesPatch, args) : load2().createTwoFilesPatch(...args);
+// node_modules/diff/libesm/diff/base.js
+var j6 = class {
+  diff(e19, n8, t14 = {}) {
+    let s29;
+    typeof t14 == "function" ? (s29 = t14, t14 = {}) : "callback" in t14 && (s29 = t14.callback);
+    const d17 = this.castInput(e19, t14), u20 = this.castInput(n8, t14), a27 = this.removeEmpty(this.tokenize(d17, t14)), r9 = this.removeEmpty(this.tokenize(u20, t14));
+    return this.diffWithOptionsObj(a27, r9, t14, s29);
+  }
+  diffWithOptionsObj(e19, n8, t14, s29) {
+    var d17;
+    const u20 = (i25) => {
+      if (i25 = this.postProcess(i25, t14), s29) {
+        setTimeout(function() {
+          s29(i25);
+        }, 0);
+        return;
+      } else return i25;
+    }, a27 = n8.length, r9 = e19.length;
+    let l28 = 1, o19 = a27 + r9;
+    t14.maxEditLength != null && (o19 = Math.min(o19, t14.maxEditLength));
+    const h12 = (d17 = t14.timeout) !== null && d17 !== void 0 ? d17 : 1 / 0, P6 = Date.now() + h12, c21 = [{ oldPos: -1, lastComponent: void 0 }];
+    let m16 = this.extractCommon(c21[0], n8, e19, 0, t14);
+    if (c21[0].oldPos + 1 >= r9 && m16 + 1 >= a27) return u20(this.buildValues(c21[0].lastComponent, n8, e19));
+    let g17 = -1 / 0, v8 = 1 / 0;
+    const L10 = () => {
+      for (let i25 = Math.max(g17, -l28); i25 <= Math.min(v8, l28); i25 += 2) {
+        let f35;
+        const C14 = c21[i25 - 1], p27 = c21[i25 + 1];
+        C14 && (c21[i25 - 1] = void 0);
+        let x17 = false;
+        if (p27) {
+          const E12 = p27.oldPos - i25;
+          x17 = p27 && 0 <= E12 && E12 < a27;
+        }
+        const w6 = C14 && C14.oldPos + 1 < r9;
+        if (!x17 && !w6) {
+          c21[i25] = void 0;
+          continue;
+        }
+        if (!w6 || x17 && C14.oldPos < p27.oldPos ? f35 = this.addToPath(p27, true, false, 0, t14) : f35 = this.addToPath(C14, false, true, 1, t14), m16 = this.extractCommon(f35, n8, e19, i25, t14), f35.oldPos + 1 >= r9 && m16 + 1 >= a27) return u20(this.buildValues(f35.lastComponent, n8, e19)) || true;
+        c21[i25] = f35, f35.oldPos + 1 >= r9 && (v8 = Math.min(v8, i25 - 1)), m16 + 1 >= a27 && (g17 = Math.max(g17, i25 + 1));
+      }
+      l28++;
+    };
+    if (s29) (function i25() {
+      setTimeout(function() {
+        if (l28 > o19 || Date.now() > P6) return s29(void 0);
+        L10() || i25();
+      }, 0);
+    })();
+    else for (; l28 <= o19 && Date.now() <= P6; ) {
+      const i25 = L10();
+      if (i25) return i25;
+    }
+  }
+  addToPath(e19, n8, t14, s29, d17) {
+    const u20 = e19.lastComponent;
+    return u20 && !d17.oneChangePerToken && u20.added === n8 && u20.removed === t14 ? { oldPos: e19.oldPos + s29, lastComponent: { count: u20.count + 1, added: n8, removed: t14, previousComponent: u20.previousComponent } } : { oldPos: e19.oldPos + s29, lastComponent: { count: 1, added: n8, removed: t14, previousComponent: u20 } };
+  }
+  extractCommon(e19, n8, t14, s29, d17) {
+    const u20 = n8.length, a27 = t14.length;
+    let r9 = e19.oldPos, l28 = r9 - s29, o19 = 0;
+    for (; l28 + 1 < u20 && r9 + 1 < a27 && this.equals(t14[r9 + 1], n8[l28 + 1], d17); ) l28++, r9++, o19++, d17.oneChangePerToken && (e19.lastComponent = { count: 1, previousComponent: e19.lastComponent, added: false, removed: false });
+    return o19 && !d17.oneChangePerToken && (e19.lastComponent = { count: o19, previousComponent: e19.lastComponent, added: false, removed: false }), e19.oldPos = r9, l28;
+  }
+  equals(e19, n8, t14) {
+    return t14.comparator ? t14.comparator(e19, n8) : e19 === n8 || !!t14.ignoreCase && e19.toLowerCase() === n8.toLowerCase();
+  }
+  removeEmpty(e19) {
+    const n8 = [];
+    for (let t14 = 0; t14 < e19.length; t14++) e19[t14] && n8.push(e19[t14]);
+    return n8;
+  }
+  castInput(e19, n8) {
+    return e19;
+  }
+  tokenize(e19, n8) {
+    return Array.from(e19);
+  }
+  join(e19) {
+    return e19.join("");
+  }
+  postProcess(e19, n8) {
+    return e19;
+  }
+  get useLongestToken() {
+    return false;
+  }
+  buildValues(e19, n8, t14) {
+    const s29 = [];
+    let d17;
+    for (; e19; ) s29.push(e19), d17 = e19.previousComponent, delete e19.previousComponent, e19 = d17;
+    s29.reverse();
+    const u20 = s29.length;
+    let a27 = 0, r9 = 0, l28 = 0;
+    for (; a27 < u20; a27++) {
+      const o19 = s29[a27];
+      if (o19.removed) o19.value = this.join(t14.slice(l28, l28 + o19.count)), l28 += o19.count;
+      else {
+        if (!o19.added && this.useLongestToken) {
+          let h12 = n8.slice(r9, r9 + o19.count);
+          h12 = h12.map(function(P6, c21) {
+            const m16 = t14[l28 + c21];
+            return m16.length > P6.length ? m16 : P6;
+          }), o19.value = this.join(h12);
+        } else o19.value = this.join(n8.slice(r9, r9 + o19.count));
+        r9 += o19.count, o19.added || (l28 += o19.count);
+      }
+    }
+    return s29;
+  }
+};
+
+// node_modules/diff/libesm/diff/line.js
+var c20 = class extends j6 {
+  constructor() {
+    super(...arguments), this.tokenize = tokenize;
+  }
+  equals(n8, e19, i25) {
+    return i25.ignoreWhitespace ? ((!i25.newlineIsToken || !n8.includes(`
+`)) && (n8 = n8.trim()), (!i25.newlineIsToken || !e19.includes(`
+`)) && (e19 = e19.trim())) : i25.ignoreNewlineAtEof && !i25.newlineIsToken && (n8.endsWith(`
+`) && (n8 = n8.slice(0, -1)), e19.endsWith(`
+`) && (e19 = e19.slice(0, -1))), super.equals(n8, e19, i25);
+  }
+};
+var lineDiff = new c20();
+function diffLines(r9, n8, e19) {
+  return lineDiff.diff(r9, n8, e19);
 }
-function diffLines(...args) {
-  return new.target ? Reflect.construct(load2().diffLines, args) : load2().diffLines(...args);
+function tokenize(r9, n8) {
+  n8.stripTrailingCr && (r9 = r9.replace(/\r\n/g, `
+`));
+  const e19 = [], i25 = r9.split(/(\n|\r\n)/);
+  i25[i25.length - 1] || i25.pop();
+  for (let s29 = 0; s29 < i25.length; s29++) {
+    const f35 = i25[s29];
+    s29 % 2 && !n8.newlineIsToken ? e19[e19.length - 1] += f35 : e19.push(f35);
+  }
+  return e19;
+}
+
+// node_modules/diff/libesm/patch/create.js
+var INCLUDE_HEADERS = { includeIndex: true, includeUnderline: true, includeFileHeaders: true };
+function structuredPatch(e19, s29, n8, c21, r9, f35, l28) {
+  let i25;
+  l28 ? typeof l28 == "function" ? i25 = { callback: l28 } : i25 = l28 : i25 = {}, typeof i25.context > "u" && (i25.context = 4);
+  const w6 = i25.context;
+  if (i25.newlineIsToken) throw new Error("newlineIsToken may not be used with patch-generation functions, only with diffing functions");
+  if (i25.callback) {
+    const { callback: d17 } = i25;
+    diffLines(n8, c21, Object.assign(Object.assign({}, i25), { callback: (k8) => {
+      const x17 = p27(k8);
+      d17(x17);
+    } }));
+  } else return p27(diffLines(n8, c21, i25));
+  function p27(d17) {
+    if (!d17) return;
+    d17.push({ value: "", lines: [] });
+    function k8(o19) {
+      return o19.map(function(t14) {
+        return " " + t14;
+      });
+    }
+    const x17 = [];
+    let g17 = 0, b11 = 0, h12 = [], m16 = 1, L10 = 1;
+    for (let o19 = 0; o19 < d17.length; o19++) {
+      const t14 = d17[o19], u20 = t14.lines || E11(t14.value);
+      if (t14.lines = u20, t14.added || t14.removed) {
+        if (!g17) {
+          const a27 = d17[o19 - 1];
+          g17 = m16, b11 = L10, a27 && (h12 = w6 > 0 ? k8(a27.lines.slice(-w6)) : [], g17 -= h12.length, b11 -= h12.length);
+        }
+        for (const a27 of u20) h12.push((t14.added ? "+" : "-") + a27);
+        t14.added ? L10 += u20.length : m16 += u20.length;
+      } else {
+        if (g17) if (u20.length <= w6 * 2 && o19 < d17.length - 2) for (const a27 of k8(u20)) h12.push(a27);
+        else {
+          const a27 = Math.min(u20.length, w6);
+          for (const y12 of k8(u20.slice(0, a27))) h12.push(y12);
+          const H3 = { oldStart: g17, oldLines: m16 - g17 + a27, newStart: b11, newLines: L10 - b11 + a27, lines: h12 };
+          x17.push(H3), g17 = 0, b11 = 0, h12 = [];
+        }
+        m16 += u20.length, L10 += u20.length;
+      }
+    }
+    for (const o19 of x17) for (let t14 = 0; t14 < o19.lines.length; t14++) o19.lines[t14].endsWith(`
+`) ? o19.lines[t14] = o19.lines[t14].slice(0, -1) : (o19.lines.splice(t14 + 1, 0, "\\ No newline at end of file"), t14++);
+    return { oldFileName: e19, newFileName: s29, oldHeader: r9, newHeader: f35, hunks: x17 };
+  }
+}
+function formatPatch(e19, s29) {
+  if (s29 || (s29 = INCLUDE_HEADERS), Array.isArray(e19)) {
+    if (e19.length > 1 && !s29.includeFileHeaders) throw new Error("Cannot omit file headers on a multi-file patch. (The result would be unparseable; how would a tool trying to apply the patch know which changes are to which file?)");
+    return e19.map((c21) => formatPatch(c21, s29)).join(`
+`);
+  }
+  const n8 = [];
+  s29.includeIndex && e19.oldFileName == e19.newFileName && n8.push("Index: " + e19.oldFileName), s29.includeUnderline && n8.push("==================================================================="), s29.includeFileHeaders && (n8.push("--- " + e19.oldFileName + (typeof e19.oldHeader > "u" ? "" : "	" + e19.oldHeader)), n8.push("+++ " + e19.newFileName + (typeof e19.newHeader > "u" ? "" : "	" + e19.newHeader)));
+  for (let c21 = 0; c21 < e19.hunks.length; c21++) {
+    const r9 = e19.hunks[c21];
+    r9.oldLines === 0 && (r9.oldStart -= 1), r9.newLines === 0 && (r9.newStart -= 1), n8.push("@@ -" + r9.oldStart + "," + r9.oldLines + " +" + r9.newStart + "," + r9.newLines + " @@");
+    for (const f35 of r9.lines) n8.push(f35);
+  }
+  return n8.join(`
+`) + `
+`;
+}
+function createTwoFilesPatch(e19, s29, n8, c21, r9, f35, l28) {
+  if (typeof l28 == "function" && (l28 = { callback: l28 }), l28?.callback) {
+    const { callback: i25 } = l28;
+    structuredPatch(e19, s29, n8, c21, r9, f35, Object.assign(Object.assign({}, l28), { callback: (w6) => {
+      i25(w6 ? formatPatch(w6, l28.headerOptions) : void 0);
+    } }));
+  } else {
+    const i25 = structuredPatch(e19, s29, n8, c21, r9, f35, l28);
+    return i25 ? formatPatch(i25, l28?.headerOptions) : void 0;
+  }
+}
+function E11(e19) {
+  const s29 = e19.endsWith(`
+`), n8 = e19.split(`
+`).map((c21) => c21 + `
+`);
+  return s29 ? n8.pop() : n8.push(n8.pop().slice(0, -1)), n8;
 }
 
 // src/modules/coding_agent/tools/edit_text.ts
@@ -22205,25 +21106,25 @@ function findAll(text2, edits, errors) {
 }
 function replaceAll(text2, matches) {
   let result = "";
-  let at2 = 0;
+  let at = 0;
   for (const match of matches) {
-    result += text2.slice(at2, match.start) + match.newText;
-    at2 = match.end;
+    result += text2.slice(at, match.start) + match.newText;
+    at = match.end;
   }
-  return result + text2.slice(at2);
+  return result + text2.slice(at);
 }
 function overlayLines(original, matching, changed) {
   const originalLines = original.split("\n");
   const result = [];
-  let at2 = 0;
+  let at = 0;
   for (const part of diffLines(matching, changed)) {
     const lines = part.value.split("\n");
     if (part.value.endsWith("\n")) lines.pop();
-    if (part.removed) at2 += lines.length;
+    if (part.removed) at += lines.length;
     else if (part.added) result.push(...lines);
     else {
-      result.push(...originalLines.slice(at2, at2 + lines.length));
-      at2 += lines.length;
+      result.push(...originalLines.slice(at, at + lines.length));
+      at += lines.length;
     }
   }
   return result.join("\n") + (changed.endsWith("\n") ? "\n" : "");
@@ -22231,14 +21132,14 @@ function overlayLines(original, matching, changed) {
 function restoreLineEnds(original, before, after) {
   if (!original.includes("\r")) return after;
   const ends = [...original.matchAll(/\r\n|\r|\n/g)].map(([end]) => end);
-  let at2 = 0;
+  let at = 0;
   let last = ends[0] ?? "\n";
   let result = "";
   for (const part of diffLines(before, after)) {
     const count = part.value.split("\n").length - 1;
     if (part.removed) {
-      last = ends[at2] ?? last;
-      at2 += count;
+      last = ends[at] ?? last;
+      at += count;
       continue;
     }
     for (const piece of part.value.split(/(?<=\n)/)) {
@@ -22246,9 +21147,9 @@ function restoreLineEnds(original, before, after) {
         result += piece;
         continue;
       }
-      const end = part.added ? ends[at2] ?? last : ends[at2];
+      const end = part.added ? ends[at] ?? last : ends[at];
       if (!part.added) {
-        at2 += 1;
+        at += 1;
         last = end;
       }
       result += piece.slice(0, -1) + end;
@@ -22312,9 +21213,9 @@ function generateDiffString(oldContent, newContent, contextLines = CONTEXT_LINES
     const head = hasBefore ? Math.min(contextLines, lines.length) : 0;
     const tail = hasAfter ? Math.min(contextLines, lines.length - head) : 0;
     const hidden = lines.length - head - tail;
-    lines.forEach((text2, at2) => {
-      if (at2 < head || at2 >= lines.length - tail) output.push(line(" ", oldLine, text2));
-      else if (at2 === head && hidden > 0 && (hasBefore || hasAfter)) output.push(skip);
+    lines.forEach((text2, at) => {
+      if (at < head || at >= lines.length - tail) output.push(line(" ", oldLine, text2));
+      else if (at === head && hidden > 0 && (hasBefore || hasAfter)) output.push(skip);
       oldLine += 1;
       newLine += 1;
     });
@@ -22898,9 +21799,9 @@ function encodeKitty(base64Data, options = {}) {
   const sequence2 = (keys, payload) => `\x1B_G${keys};${payload}\x1B\\`;
   if (base64Data.length <= KITTY_CHUNK) return sequence2(control.join(","), base64Data);
   let encoded = "";
-  for (let at2 = 0; at2 < base64Data.length; at2 += KITTY_CHUNK) {
-    const more = at2 + KITTY_CHUNK < base64Data.length ? "m=1" : "m=0";
-    encoded += sequence2(at2 === 0 ? [...control, more].join(",") : more, base64Data.slice(at2, at2 + KITTY_CHUNK));
+  for (let at = 0; at < base64Data.length; at += KITTY_CHUNK) {
+    const more = at + KITTY_CHUNK < base64Data.length ? "m=1" : "m=0";
+    encoded += sequence2(at === 0 ? [...control, more].join(",") : more, base64Data.slice(at, at + KITTY_CHUNK));
   }
   return encoded;
 }
@@ -23473,7 +22374,7 @@ var HStack = class extends Stack2 {
     const gap = " ".repeat(this.gap);
     return Array.from(
       { length: height },
-      (_7, row) => columns.map(({ columnWidth, lines }) => padLine(lines[row] ?? "", columnWidth)).join(gap)
+      (_6, row) => columns.map(({ columnWidth, lines }) => padLine(lines[row] ?? "", columnWidth)).join(gap)
     ).map((line) => visibleWidth(line) > width ? truncateToWidth(line, width, "") : line);
   }
 };
