@@ -1,5 +1,6 @@
 /** Every module that extensions import has the names that it must have. */
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { unavailable } from "../src/modules/index.ts";
 import expected from "./fixtures/export_names.json" with { type: "json" };
@@ -82,4 +83,28 @@ test("constants come from the daemon's greeting and from the version that is imp
   assert.equal(exports.CONFIG_DIR_NAME, ".pi");
   assert.equal(exports.VERSION, "1.5.2");
   assert.equal((exports.getAgentDir as () => string)(), "/nonexistent/agent");
+});
+
+test("the README names every export once, and those that are not available as such", () => {
+  const text = readFileSync("src/modules/README.md", "utf8");
+  const sections = text.split(/^### `(.+?)` \(\d+\)$/m).slice(1);
+  const listed = new Map<string, Map<string, string>>();
+  for (let index = 0; index < sections.length; index += 2) {
+    const kinds = new Map<string, string>();
+    for (const [, kind, cells] of (sections[index + 1] as string).matchAll(/^\| ([abcd]) \(\d+\) \| (.+) \|$/gm)) {
+      for (const [, name] of (cells as string).matchAll(/`([^`]+)`/g)) {
+        assert.ok(!kinds.has(name as string), name);
+        kinds.set(name as string, kind as string);
+      }
+    }
+    listed.set(sections[index] as string, kinds);
+  }
+  makeModules();
+  const missing = unavailable();
+  for (const [specifier, list] of Object.entries(expected as Record<string, string[]>)) {
+    const kinds = listed.get(specifier) ?? new Map<string, string>();
+    assert.deepEqual([...kinds.keys()].sort(), list, specifier);
+    const unavailableNames = [...kinds].filter(([, kind]) => kind === "d").map(([name]) => name);
+    assert.deepEqual(unavailableNames.sort(), missing[specifier] ?? [], specifier);
+  }
 });
