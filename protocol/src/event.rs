@@ -152,6 +152,8 @@ events! {
     Ready = "ready",
     /// A notice or a question for the user.
     ExtensionUiRequest = "extension_ui_request",
+    /// An extension failed; the session goes on.
+    ExtensionError = "extension_error",
     /// A question to the user is answered or closed; only after `hello` with `sessions`.
     UiRequestResolved = "ui_request_resolved",
     /// A session was opened; only after `watch_sessions`.

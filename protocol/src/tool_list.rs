@@ -65,6 +65,8 @@ pub enum ToolSource {
     Client,
     /// An MCP server of `mcp.json`.
     Mcp,
+    /// An extension.
+    Extension,
 }
 
 /// Whether calls of a tool may run beside others.

@@ -180,6 +180,12 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
         "the client of MCP servers never learns of sessions: it gives them tools",
     ),
     (
+        "agentd-extensions",
+        &["agentd-protocol", "agentd-agent", "agentd-process"],
+        &["reqwest", "clap", "rustix"],
+        "extensions never learn of sessions: a session implements what they ask for",
+    ),
+    (
         "agentd-files",
         &[],
         &["tokio", "reqwest", "clap"],
@@ -245,6 +251,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
             "agentd-store",
             "agentd-config",
             "agentd-export-html",
+            "agentd-extensions",
             "agentd-images",
             "agentd-memory",
             "agentd-budget",

@@ -64,6 +64,7 @@ mod doctor;
 mod event_numbers;
 mod every_api;
 mod export;
+mod extensions;
 mod fallback;
 mod flags;
 mod fork_clone;

@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use agentd_client_text::{
-    compacted, decided, ended_process, fell_back, left_to_do, permissions_changed, retried, slow_provider,
-    unkept,
+    compacted, decided, ended_process, extension_failed, fell_back, left_to_do, permissions_changed, retried,
+    slow_provider, unkept,
 };
 use agentd_protocol::event::{AssistantMessageEvent, AutoRetryStart, Event};
 
@@ -81,6 +81,10 @@ impl TextRenderer {
             }
             Event::ModelFallback(fallback) => {
                 let line = self.style.dim(&fell_back(fallback));
+                self.notice(format!("{line}\n"))
+            }
+            Event::ExtensionError(failed) => {
+                let line = self.style.dim(&extension_failed(failed));
                 self.notice(format!("{line}\n"))
             }
             Event::PermissionDecision(decision) => {

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use agentd_protocol::event::{
-    AutoRetryStart, CompactionEnd, FallbackPurpose, ModelFallback, ProcessEnd, ProcessEndedBy,
-    ProviderStalled, StallAction, StallPhase,
+    AutoRetryStart, CompactionEnd, ExtensionError, FallbackPurpose, ModelFallback, ProcessEnd,
+    ProcessEndedBy, ProviderStalled, StallAction, StallPhase,
 };
 use agentd_protocol::todo::TodoReminder;
 
@@ -62,6 +62,12 @@ pub fn fell_back(fallback: &ModelFallback) -> String {
         to.provider,
         to.id
     )
+}
+
+/// The line about an extension that failed.
+pub fn extension_failed(failed: &ExtensionError) -> String {
+    let ExtensionError { extension_path, event, error } = failed;
+    format!("Extension {} failed at {}: {}", one_line(extension_path), one_line(event), one_line(error))
 }
 
 /// The line about a compaction.

@@ -24,6 +24,7 @@ use agentd_config::{
     resources::{ResourceFlags, ResourceLists},
     settings::{SettingChange, save},
 };
+use agentd_extensions::SessionExtensions;
 use agentd_images::Images;
 use agentd_mcp::McpSession;
 use agentd_process::{ArtifactFolder, BackgroundProcesses, OutputStorage, ProcessGroup, Shell};
@@ -40,6 +41,7 @@ use serde::Serialize;
 
 use crate::{
     budget::SessionBudget,
+    child_environment::ChildEnvironment,
     models::{Choice, FallbackChain, RetryPolicy},
     permissions::PermissionGate,
     sandbox::SessionSandbox,
@@ -75,6 +77,10 @@ pub(crate) struct SessionContext {
     pub(crate) mcp: Option<Arc<McpSession>>,
     /// The list of tasks; kept when the settings are read again.
     pub(crate) todos: TodoList,
+    /// The extensions; `None` where there are none.
+    pub(crate) extensions: Option<SessionExtensions>,
+    /// The environment of what the session starts outside of its sandbox.
+    pub(crate) child_environment: ChildEnvironment,
     /// Keeps what tool calls change; `None` while undo is off.
     pub(crate) undo: Option<Arc<SessionCheckpoints>>,
     /// Whether tools and commands work on another host.

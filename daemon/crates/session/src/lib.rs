@@ -13,6 +13,7 @@ mod clock;
 mod compaction;
 mod context;
 mod event_log;
+mod extensions;
 mod handle;
 mod inbox;
 mod interner;

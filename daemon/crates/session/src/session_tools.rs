@@ -146,7 +146,7 @@ impl SessionTools {
         }
         let of_own = own.selected(selection, defaults);
         let is_active = |tool: &ToolState| match tool.source {
-            ToolSource::Client | ToolSource::Mcp => {
+            ToolSource::Client | ToolSource::Mcp | ToolSource::Extension => {
                 selection.permits_of_client(&tool.name) && (tool.active || selection.names(&tool.name))
             }
             ToolSource::Builtin => of_own.contains(&tool.name.as_str()),
@@ -163,11 +163,23 @@ impl SessionTools {
 
     /// All tools that the session may have, with whether they are active, and the version of the registry.
     fn listed(&self, own: &OwnTools) -> (u64, Vec<RegisteredTool>) {
-        let (version, registered) = self.registry.registered();
+        let (version, mut registered) = self.registry.registered();
+        // A tool of an extension takes the place of others of its name.
+        let of_extensions: Vec<Arc<dyn Tool>> = registered
+            .iter()
+            .filter(|registered| registered.owner == ToolOwner::Extension)
+            .map(|registered| Arc::clone(&registered.tool))
+            .collect();
+        if !of_extensions.is_empty() {
+            registered.retain(|registered| {
+                registered.owner == ToolOwner::Extension
+                    || !of_extensions.iter().any(|tool| tool.spec().name == registered.name())
+            });
+        }
         let permitted = registered.into_iter().filter(|registered| match registered.owner {
             // They were checked when they came.
             ToolOwner::Builtin | ToolOwner::Client { .. } => true,
-            ToolOwner::Mcp { .. } => own.permits_of_others(registered.name()),
+            ToolOwner::Mcp { .. } | ToolOwner::Extension => own.permits_of_others(registered.name()),
         });
         let listed = permitted.map(|registered| {
             let active = match (&registered.owner, &self.chosen) {

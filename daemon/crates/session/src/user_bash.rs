@@ -136,7 +136,7 @@ pub(crate) async fn may_run(
     cancel: &CancellationToken,
 ) -> GateDecision {
     if context.gate.is_open() {
-        return GateDecision::Free;
+        return GateDecision::Free { arguments: None };
     }
     let arguments = json!({"command": command});
     let action = Action {

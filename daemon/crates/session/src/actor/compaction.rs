@@ -61,6 +61,7 @@ impl Actor {
                 tracing::error!("a compaction panicked");
                 Err(CompactionError::Broken("see the daemon's log".to_owned()))
             });
+            worker.tell_extensions(CompactionReason::Manual, &result, false).await;
             // Without the actor there is nobody to tell.
             let _ = to_actor.send(RunMessage::Compacted(Box::new(result))).await;
         });

@@ -14,6 +14,8 @@ mod compaction;
 mod crash;
 mod event_loop;
 mod explain;
+mod extension_messages;
+mod extensions;
 mod lifecycle;
 mod mcp;
 mod mcp_sign_in;

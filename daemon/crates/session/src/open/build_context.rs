@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use agentd_agent::{Tool, observer::SessionObserver};
+use agentd_agent::{Tool, hooks::HookGate, observer::SessionObserver};
 use agentd_ai::{
     CacheRetention, CertificateFile, Deadlines, HttpRetries, NamedProxy, Network, OnStall, ProgressLimit,
     ThinkingBudgets,
@@ -21,6 +21,7 @@ use agentd_config::{
     settings::http_idle_timeout,
     temp_dir,
 };
+use agentd_extensions::SessionExtensions;
 use agentd_mcp::{McpConfig, McpSession, ServerContext};
 use agentd_process::{ArtifactFolder, BackgroundProcesses, OutputStorage, ProcessGroup, ProcessLimits};
 use agentd_protocol::{
@@ -34,6 +35,7 @@ use crate::{
     budget::SessionBudget,
     child_environment::{ChildSources, child_environment},
     context::{PromptSources, SessionContext},
+    extensions::ExtensionHooks,
     mcp_resources::McpResources,
     models::{FallbackChain, RetryPolicy},
     options::{SessionOptions, ToolSelection, default_tools},
@@ -68,6 +70,8 @@ pub(super) struct CarriedOver {
     /// What mcp.json says, where it was read anew.
     pub(super) mcp_config: Option<McpConfig>,
     pub(super) todos: TodoList,
+    /// The extensions of before, if there were some.
+    pub(super) extensions: Option<SessionExtensions>,
     /// What keeps its changes: opened with the session, if undo is on.
     pub(super) undo: Option<Arc<SessionCheckpoints>>,
 }
@@ -80,6 +84,14 @@ pub(super) struct Project {
     /// Changes since it was trusted: files, or its folder itself.
     pub(super) changed: Vec<PathBuf>,
     pub(super) resources: ResourceLists,
+}
+
+/// A gate that asks the extensions, too.
+pub(crate) fn with_extensions(gate: HookGate, extensions: Option<&SessionExtensions>) -> HookGate {
+    match extensions {
+        Some(extensions) => gate.with_hooks(Arc::new(ExtensionHooks(extensions.clone()))),
+        None => gate,
+    }
 }
 
 /// A session's surroundings, as its options and settings have them.
@@ -109,6 +121,7 @@ pub(super) fn build_context(
         mcp,
         mcp_config,
         todos,
+        extensions,
         undo,
     } = carried_over;
     let child_environment = services.child_environments.intern(child_environment(&ChildSources {
@@ -171,7 +184,7 @@ pub(super) fn build_context(
         shell_command_prefix: settings.shell_command_prefix.clone(),
         environment: match &sandbox {
             Some(sandbox) => sandbox.environment(&child_environment),
-            None => child_environment,
+            None => Arc::clone(&child_environment),
         },
         temp_dir,
         outputs: outputs.clone(),
@@ -206,11 +219,13 @@ pub(super) fn build_context(
         background,
         tools: OwnTools::new(tools, selection, &defaults),
         shell,
-        gate: gate.after_permissions(Arc::clone(&permissions) as _),
+        gate: with_extensions(gate.after_permissions(Arc::clone(&permissions) as _), extensions.as_ref()),
         permissions,
         sandbox,
         mcp,
         todos,
+        extensions,
+        child_environment,
         undo,
         is_elsewhere: options.ssh.is_some(),
         folders: options.additional_directories.clone(),

@@ -226,6 +226,7 @@ fn prepare_from(
         mcp: None,
         mcp_config: Some(mcp_config),
         todos: TodoList::default(),
+        extensions: None,
         undo,
     };
     let trust_is_open = is_open(&trust);
