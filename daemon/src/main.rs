@@ -106,7 +106,10 @@ fn check_agent_dir(
     cwd: &Path,
 ) -> Result<(), FolderFault> {
     let compat = match invocation {
-        Invocation::Help | Invocation::Version { .. } | Invocation::Export { .. } => return Ok(()),
+        Invocation::Help
+        | Invocation::Version { .. }
+        | Invocation::Export { .. }
+        | Invocation::LogIn { .. } => return Ok(()),
         Invocation::ListModels { compat, .. }
         | Invocation::BugReport { compat }
         | Invocation::Fsck { compat }
@@ -181,6 +184,7 @@ fn run(invocation: Invocation, environment: &Environment, cwd: &Path) -> ExitCod
         Invocation::Stdio(options) => serve::stdio(*options),
         Invocation::OneShot(options) => serve::one_shot(*options),
         Invocation::Bridge(options) => serve::bridge(*options),
+        Invocation::LogIn { words } => serve::log_in(words),
         Invocation::Host(HostProtocol::Acp, options) => serve::acp(*options),
         Invocation::Host(HostProtocol::Mcp, options) => serve::mcp(*options),
         Invocation::Serve(options) => serve::daemon(*options),

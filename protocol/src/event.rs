@@ -16,6 +16,7 @@ use crate::{
     daemon::{Lagged, SessionActivity, SessionChanged, SessionClosed, SessionOpened},
     mcp::McpServersChange,
     permissions::PermissionsChanged,
+    todo::TodoReminder,
     tool_list::ToolsChanged,
     ui::{ExtensionUiRequest, UiRequestResolved},
 };
@@ -145,6 +146,8 @@ events! {
     PermissionsChanged = "permissions_changed",
     /// A budget is used up, and the work ends; only after `hello`.
     BudgetReached = "budget_reached",
+    /// The agent has stopped, and tasks of its todo list are open; only after `hello`.
+    TodoReminder = "todo_reminder",
     /// The daemon takes commands; only as the first line of `agentd --stdio --ready`.
     Ready = "ready",
     /// A notice or a question for the user.

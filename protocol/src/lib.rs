@@ -55,6 +55,7 @@ pub mod storage;
 mod surrogates;
 pub mod terminal_text;
 pub mod text_bounds;
+pub mod todo;
 pub mod tool;
 pub mod tool_list;
 pub mod ui;

@@ -5,6 +5,8 @@
 
 mod content;
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -52,7 +54,7 @@ pub struct SystemMessage {
     pub timestamp: i64,
     /// Tools that the model can call from here on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tools_added: Option<Vec<ToolSpec>>,
+    pub tools_added: Option<Vec<Arc<ToolSpec>>>,
     /// Tools that the model can no longer call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools_removed: Option<Vec<ToolName>>,

@@ -4,11 +4,13 @@ mod budgets;
 mod commands;
 mod daemon;
 pub mod defaults;
+mod editors;
 mod models;
 mod packages;
 mod permissions;
 mod sandbox;
 mod telemetry;
+mod todo;
 mod undo;
 
 use std::collections::BTreeMap;
@@ -28,6 +30,7 @@ pub use self::{
         BashSettings, ChildEnvironmentSettings, Intercept, InterceptRule, ProcessSettings, matches_pattern,
     },
     daemon::{ClientToolSettings, DaemonSettings, LimitSettings, StorageSettings},
+    editors::AcpSettings,
     models::{
         BranchSummarySettings, CompactionOverride, CompactionSettings, DeadlineSettings, ImageSettings,
         ProviderRetrySettings, RetrySettings, StallPolicy, ThinkingBudgetSettings, TimeLimit,
@@ -36,6 +39,7 @@ pub use self::{
     permissions::{PermissionAction, PermissionPreset, PermissionRule, PermissionSettings, TimeoutDecision},
     sandbox::{NamespaceMaker, NetworkAccess, SandboxMode, SandboxSettings},
     telemetry::{TelemetryProtocol, TelemetrySettings},
+    todo::TodoSettings,
     undo::UndoSettings,
 };
 
@@ -151,12 +155,18 @@ pub struct Settings {
     /// Features of the tool `bash` beyond its plain form.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bash: Option<BashSettings>,
+    /// Sessions of editors (`agentd acp`). Only read from the user's settings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub acp: Option<AcpSettings>,
     /// What shell commands and file tools may touch. Only read from the user's settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxSettings>,
     /// Keeping what tool calls change, so that it can be undone. Only read from the user's settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undo: Option<UndoSettings>,
+    /// The tool `todo`, by which the model keeps a list of what is to be done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub todo: Option<TodoSettings>,
     /// The folder of session files; default `sessions/` in the agent directory, a folder for each working directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_dir: Option<String>,

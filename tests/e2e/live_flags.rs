@@ -80,6 +80,7 @@ const FLAGS: &[(&[&str], Live)] = &[
     (&["--on-eof", "drain"], Counts),
     (&["--ready"], Counts),
     (&["--cumulative-updates"], Counts),
+    (&["--todo"], Counts),
     (&["--offline"], Counts),
 ];
 
@@ -109,6 +110,7 @@ const ELSEWHERE: &[&str] = &[
     "--use-theme",
     "--tui-mode",
     "--no-mcp",
+    "--mcp-on-demand",
     "--verbose",
 ];
 

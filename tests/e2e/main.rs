@@ -7,14 +7,18 @@
 mod abort;
 /// The Agent Client Protocol: `agentd acp` with an editor that holds every line against the official schema.
 mod acp {
+    mod directories;
     mod editor;
     mod files;
+    mod limits;
     mod options;
+    mod plans;
     mod protocol;
     mod questions;
     mod servers;
     mod sessions;
     mod shared;
+    mod terminals;
     mod tools;
     mod turns;
 }
@@ -73,6 +77,7 @@ mod live_flags;
 mod logins;
 mod many_clients;
 mod mcp;
+mod mcp_cache;
 mod mcp_http;
 mod mcp_oauth_server;
 mod mcp_prompts;
@@ -147,6 +152,7 @@ mod support;
 mod switch_session;
 mod telemetry;
 mod terminal_output;
+mod todo;
 mod tools;
 mod top;
 mod tree;

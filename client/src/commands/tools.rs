@@ -143,6 +143,7 @@ mod tests {
             execution: agentd_protocol::tool_list::ToolExecution::Parallel,
             timeout_ms: None,
             constrained_sampling: None,
+            annotations: None,
         }
     }
 

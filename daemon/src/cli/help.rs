@@ -8,6 +8,7 @@ Usage: agentd [serve] [--socket <path>] [--compat pi]     many sessions and clie
        agentd --stdio [flags]                             one session on stdin and stdout (--mode rpc is the same)
        agentd --stdio --shared [flags]                    the same, with a session of the daemon, which others can join
        agentd acp [--shared] [flags]                      the sessions of an editor, by the Agent Client Protocol (docs/editors.md)
+       agentd acp login                                   logs in at this terminal, as editors let their users do (agentctl login)
        agentd mcp serve [--shared] [flags]                an MCP server: other agents hand work to sessions (docs/mcp-server.md)
        agentd -p [flags] [@file...] [message...]          answers the messages, and ends (--mode text is the same)
        agentd --mode json [flags] [@file...] [message...] the same, showing the session's events
@@ -48,9 +49,11 @@ Prompt and tools
  -xt, --exclude-tools <list>    without these tools
  -nt, --no-tools                no tools but those that -t names
 -nbt, --no-builtin-tools        the same, but clients may provide tools
+      --todo                    with the tool todo, unless the setting todo.enabled says no (docs/tools.md)
       --ssh <host[:dir]>        tools and commands work on another host, in its home or in dir (docs/tools.md)
  -nc, --no-context-files        do not read AGENTS.md and CLAUDE.md files
       --no-mcp                  no MCP servers (docs/mcp.md)
+      --mcp-on-demand           connect MCP servers when something of them is asked for, and no sooner
       --skill <path>            a skill, or a folder of skills; repeatable
  -ns, --no-skills               no skills but those of --skill
       --prompt-template <path>  a prompt template, or a folder of them; repeatable

@@ -26,6 +26,9 @@ pub use self::{
     },
 };
 
+/// The word after `agentd acp` by which an editor lets the user log in.
+const LOGIN: &str = "login";
+
 /// Reads the command line.
 ///
 /// `program` is the name under which we were started: `pi` means `--compat pi`. `cwd` is the process's working
@@ -98,6 +101,9 @@ pub fn parse(
         Mode::OneShot(format) => {
             let options = flags.into_one_shot(format, cwd, environment)?;
             return Ok(Invocation::OneShot(Box::new(options)));
+        }
+        Mode::Host(HostProtocol::Acp) if flags.messages.first().is_some_and(|word| word == LOGIN) => {
+            return Ok(Invocation::LogIn { words: flags.messages.split_off(1) });
         }
         Mode::Host(protocol) => {
             let options = flags.into_host(protocol, words, cwd, environment)?;

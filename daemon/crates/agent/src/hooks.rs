@@ -40,6 +40,8 @@ pub struct Action<'a> {
     pub arguments: &'a Value,
     /// The working directory, absolute.
     pub cwd: &'a Path,
+    /// As [`Tool::is_trusted_read`](crate::Tool::is_trusted_read) says.
+    pub is_trusted_read: bool,
 }
 
 /// Decides about actions before they start, and may change results afterwards. An error takes the place of the result.

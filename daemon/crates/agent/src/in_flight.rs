@@ -2,8 +2,6 @@
 //!
 //! Nothing is stored for this: the loop composes the answer to a query from its state.
 
-use std::pin::pin;
-
 use agentd_protocol::{
     Json,
     daemon::{InFlight, RunningTool},
@@ -14,24 +12,27 @@ use serde_json::Value;
 
 use crate::{Host, HostError};
 
-/// Waits for `work`, and meanwhile answers queries about what is in flight.
+/// Waits for `work`, and meanwhile answers queries about what is in flight. `work` is moved to the heap: a run waits in this way for
+/// much that it does, and its own future would hold each of these twice.
 ///
 /// # Errors
 /// Fails when the session is gone; `work` is dropped then. Cancel safety: a query that was received is lost.
-pub async fn serve_in_flight_queries<H: Host, T>(
+pub fn serve_in_flight_queries<H: Host, T: Send>(
     host: &mut H,
     work: impl Future<Output = T> + Send,
     in_flight: impl Fn() -> Result<InFlight, HostError> + Send,
-) -> Result<T, HostError> {
-    let mut work = pin!(work);
-    loop {
-        tokio::select! {
-            biased;
-            () = host.in_flight_query() => {
-                let shown = in_flight()?;
-                host.answer_in_flight_query(shown).await?;
+) -> impl Future<Output = Result<T, HostError>> + Send {
+    let mut work = Box::pin(work);
+    async move {
+        loop {
+            tokio::select! {
+                biased;
+                () = host.in_flight_query() => {
+                    let shown = in_flight()?;
+                    host.answer_in_flight_query(shown).await?;
+                }
+                done = &mut work => return Ok(done),
             }
-            done = &mut work => return Ok(done),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::{ffi::OsString, path::PathBuf, pin::Pin, sync::Arc};
 
 use agentd_images::Images;
-use agentd_protocol::tool::{ToolResult, ToolSpec};
+use agentd_protocol::tool::{ToolAnnotations, ToolResult, ToolSpec};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
@@ -17,11 +17,21 @@ pub type ToolFuture<'a> = Pin<Box<dyn Future<Output = Result<ToolResult, ToolErr
 /// A tool belongs to one session and is shared by its calls, which may run at the same time.
 pub trait Tool: Send + Sync {
     /// The name, the description and the schema of the arguments.
-    fn spec(&self) -> &ToolSpec;
+    fn spec(&self) -> &Arc<ToolSpec>;
 
     /// The name that people see; `None`: the tool's own.
     fn label(&self) -> Option<&str> {
         None
+    }
+
+    /// What the tool's provider says of it. Nobody has checked it.
+    fn annotations(&self) -> Option<&ToolAnnotations> {
+        None
+    }
+
+    /// Whether calls change nothing, as the tool's provider says and the user has said to believe. Permissions then judge them as reading.
+    fn is_trusted_read(&self) -> bool {
+        false
     }
 
     /// One line for the system prompt: what the tool does. `None` keeps the tool out of the list there.
@@ -164,7 +174,7 @@ impl ToolSet {
 
     /// The descriptions of the tools for models.
     #[must_use]
-    pub fn specs(&self) -> Vec<ToolSpec> {
-        self.iter().map(|tool| tool.spec().clone()).collect()
+    pub fn specs(&self) -> Vec<Arc<ToolSpec>> {
+        self.iter().map(|tool| Arc::clone(tool.spec())).collect()
     }
 }

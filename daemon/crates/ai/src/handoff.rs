@@ -5,7 +5,7 @@
 
 mod turn;
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use agentd_protocol::{
     Json,
@@ -46,7 +46,7 @@ pub(crate) struct Transcript<'a> {
     /// The system prompt; may be empty.
     pub(crate) prompt: String,
     /// The tools that the model can call.
-    pub(crate) tools: Vec<ToolSpec>,
+    pub(crate) tools: Vec<Arc<ToolSpec>>,
     /// Everything else, oldest first. Each assistant turn with calls is followed by their results.
     pub(crate) turns: Vec<Turn<'a>>,
 }

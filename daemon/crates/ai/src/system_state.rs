@@ -1,5 +1,7 @@
 //! Adds up the system messages of a transcript. Pure.
 
+use std::sync::Arc;
+
 use agentd_protocol::{
     Json,
     message::{Message, SystemMessage},
@@ -15,7 +17,7 @@ pub struct SystemState {
     /// The named sections, in the order in which they first came. Every value is a string.
     pub sections: Map<String, Value>,
     /// The tools, in the order in which they were added.
-    pub tools: Vec<ToolSpec>,
+    pub tools: Vec<Arc<ToolSpec>>,
 }
 
 impl SystemState {

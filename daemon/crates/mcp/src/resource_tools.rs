@@ -44,7 +44,7 @@ enum Kind {
 /// One of the three tools.
 pub(crate) struct ResourceTool {
     kind: Kind,
-    spec: ToolSpec,
+    spec: Arc<ToolSpec>,
     servers: Weak<dyn ResourceServers>,
     storage: OutputStorage,
 }
@@ -89,8 +89,12 @@ pub(crate) fn resource_tools(
             parameters: parameters.clone(),
             constrained_sampling: None,
         };
-        Arc::new(ResourceTool { kind, spec, servers: Weak::clone(servers), storage: storage.clone() })
-            as Arc<dyn Tool>
+        Arc::new(ResourceTool {
+            kind,
+            spec: Arc::new(spec),
+            servers: Weak::clone(servers),
+            storage: storage.clone(),
+        }) as Arc<dyn Tool>
     };
     tools.into_iter().map(tool).collect()
 }
@@ -232,7 +236,7 @@ fn failed(server: &McpServer, error: &Option<String>) -> ToolError {
 }
 
 impl Tool for ResourceTool {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
     }
 

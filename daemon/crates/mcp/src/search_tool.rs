@@ -1,6 +1,9 @@
 //! The tool `tool_search`: it finds tools that are not declared to the model yet, and has them declared from the next turn on.
 
-use std::{pin::Pin, sync::Weak};
+use std::{
+    pin::Pin,
+    sync::{Arc, Weak},
+};
 
 use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
 use agentd_protocol::{
@@ -41,7 +44,7 @@ pub(crate) trait DeferredTools: Send + Sync {
 /// The tool.
 pub(crate) struct SearchTool {
     tools: Weak<dyn DeferredTools>,
-    spec: ToolSpec,
+    spec: Arc<ToolSpec>,
 }
 
 impl SearchTool {
@@ -65,7 +68,7 @@ impl SearchTool {
             parameters,
             constrained_sampling: None,
         };
-        Self { tools, spec }
+        Self { tools, spec: Arc::new(spec) }
     }
 
     async fn find(&self, Invocation { arguments, cancel, .. }: Invocation) -> Result<ToolResult, ToolError> {
@@ -100,7 +103,7 @@ impl SearchTool {
 }
 
 impl Tool for SearchTool {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
     }
 

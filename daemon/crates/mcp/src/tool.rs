@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
 use agentd_process::OutputStorage;
-use agentd_protocol::tool::ToolSpec;
+use agentd_protocol::tool::{ToolAnnotations, ToolSpec};
 
 use crate::{definition::ToolDefinition, elicitation::UserInput, server::McpServer};
 
@@ -12,10 +12,13 @@ use crate::{definition::ToolDefinition, elicitation::UserInput, server::McpServe
 pub(crate) struct McpTool {
     /// Weak: the registry may keep a tool longer than the session its server.
     pub(crate) server: Weak<McpServer>,
-    pub(crate) spec: ToolSpec,
+    pub(crate) spec: Arc<ToolSpec>,
     /// The server's own name for it.
     pub(crate) name: String,
     pub(crate) title: Option<String>,
+    pub(crate) annotations: Option<ToolAnnotations>,
+    /// Whether the user believes what the server says of its tools.
+    pub(crate) trusts_hints: bool,
     pub(crate) storage: OutputStorage,
     /// Answers what the server asks during a call.
     pub(crate) user: Option<Arc<dyn UserInput>>,
@@ -23,14 +26,16 @@ pub(crate) struct McpTool {
 
 impl McpTool {
     pub(crate) fn new(
-        server: Weak<McpServer>,
+        server: &Arc<McpServer>,
         definition: &ToolDefinition,
         name: String,
         (storage, user): (&OutputStorage, Option<Arc<dyn UserInput>>),
     ) -> Self {
         Self {
-            server,
-            spec: definition.spec(name),
+            server: Arc::downgrade(server),
+            trusts_hints: server.config().trusts_hints,
+            annotations: definition.annotations.clone(),
+            spec: Arc::new(definition.spec(name)),
             name: definition.name.clone(),
             title: definition.title.clone(),
             storage: storage.clone(),
@@ -40,12 +45,21 @@ impl McpTool {
 }
 
 impl Tool for McpTool {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
     }
 
     fn label(&self) -> Option<&str> {
         self.title.as_deref()
+    }
+
+    fn annotations(&self) -> Option<&ToolAnnotations> {
+        self.annotations.as_ref()
+    }
+
+    fn is_trusted_read(&self) -> bool {
+        let says_so = |annotations: &ToolAnnotations| annotations.read_only_hint == Some(true);
+        self.trusts_hints && self.annotations.as_ref().is_some_and(says_so)
     }
 
     fn execute(&self, invocation: Invocation) -> ToolFuture<'_> {

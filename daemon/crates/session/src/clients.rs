@@ -1,5 +1,7 @@
 //! The clients of a session, kept while the session itself is not in memory.
 
+use agentd_protocol::tool_list::ToolSource;
+
 use crate::{
     client_tools::{ClientCalls, RequestRoute, ToolProvider},
     event_log::{Feed, FeedLimits, SubscriberId},
@@ -66,5 +68,11 @@ impl SessionClients {
 
     pub(crate) fn presence(&self) -> &Presence {
         &self.presence
+    }
+
+    /// Lets go of what only a session in memory uses: its built-in tools, and its channel. Loading it brings both again.
+    pub(crate) fn release_session(&self) {
+        self.tools.replace(ToolSource::Builtin, []);
+        self.requests.lead_nowhere();
     }
 }

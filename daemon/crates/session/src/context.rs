@@ -35,6 +35,7 @@ use agentd_protocol::{
     resources::{Diagnostic, DiagnosticKind, DiagnosticLevel},
     settings::Settings,
 };
+use agentd_tools::TodoList;
 use serde::Serialize;
 
 use crate::{
@@ -72,10 +73,14 @@ pub(crate) struct SessionContext {
     pub(crate) sandbox: Option<Arc<SessionSandbox>>,
     /// The MCP servers; `None` where mcp.json has none.
     pub(crate) mcp: Option<Arc<McpSession>>,
+    /// The list of tasks; kept when the settings are read again.
+    pub(crate) todos: TodoList,
     /// Keeps what tool calls change; `None` while undo is off.
     pub(crate) undo: Option<Arc<SessionCheckpoints>>,
     /// Whether tools and commands work on another host.
     pub(crate) is_elsewhere: bool,
+    /// Further folders of the workspace, which the client gave.
+    pub(crate) folders: Vec<PathBuf>,
     /// The setting `shellCommandPrefix`.
     pub(crate) shell_prefix: Option<String>,
     pub(crate) settings: Settings,

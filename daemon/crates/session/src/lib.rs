@@ -37,6 +37,7 @@ mod session_tools;
 mod summary;
 mod system_prompt;
 mod temporary_folder;
+mod todos;
 mod tool_registry;
 mod transcript;
 mod trust;

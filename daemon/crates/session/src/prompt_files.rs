@@ -112,6 +112,10 @@ impl SessionContext {
             guidelines: tools.iter().flat_map(|tool| tool.guidelines()).collect(),
             active,
             cwd: directory.display().to_string(),
+            folders: match self.is_elsewhere {
+                true => Vec::new(),
+                false => self.folders.iter().map(|folder| folder.display().to_string()).collect(),
+            },
         })
     }
 

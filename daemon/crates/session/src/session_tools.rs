@@ -83,6 +83,8 @@ impl SessionTools {
             source: registered.owner.source(),
             client: registered.owner.client().map(str::to_owned),
             server: registered.owner.server().map(str::to_owned),
+            label: registered.tool.label().filter(|label| *label != registered.name()).map(str::to_owned),
+            annotations: registered.tool.annotations().cloned(),
         };
         self.listed(own).1.into_iter().map(state).collect()
     }
@@ -203,6 +205,7 @@ fn info(RegisteredTool { tool, owner, active }: RegisteredTool) -> ToolInfo {
         },
         timeout_ms: owner.timeout().map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
         constrained_sampling: spec.constrained_sampling.clone(),
+        annotations: tool.annotations().cloned(),
     }
 }
 

@@ -1,5 +1,7 @@
 //! The system prompt: named sections, in a fixed order, and the message that brings a transcript up to date with them.
 
+use std::sync::Arc;
+
 use agentd_protocol::{
     message::{MessageContent, SystemMessage, ToolName},
     tool::ToolSpec,
@@ -27,6 +29,8 @@ pub(crate) struct PromptParts<'a> {
     pub(crate) active: Vec<&'a str>,
     /// The working directory.
     pub(crate) cwd: String,
+    /// Further folders of the workspace.
+    pub(crate) folders: Vec<String>,
 }
 
 /// A skill in the system prompt.
@@ -68,6 +72,12 @@ pub(crate) fn sections(parts: &PromptParts<'_>) -> Map<String, Value> {
         add("mcp_servers", servers.clone());
     }
     add("cwd", parts.cwd.replace('\\', "/"));
+    if !parts.folders.is_empty() {
+        add(
+            "additional_folders",
+            format!("These folders belong to the workspace, too:\n{}", parts.folders.join("\n")),
+        );
+    }
     sections
 }
 
@@ -153,8 +163,8 @@ fn escaped(text: &str) -> String {
 /// `None` when nothing differs.
 #[must_use]
 pub(crate) fn update(
-    declared: (&Map<String, Value>, &[ToolSpec]),
-    wanted: (&Map<String, Value>, &[ToolSpec]),
+    declared: (&Map<String, Value>, &[Arc<ToolSpec>]),
+    wanted: (&Map<String, Value>, &[Arc<ToolSpec>]),
     timestamp: i64,
 ) -> Option<SystemMessage> {
     let mut sections = Map::new();
@@ -166,10 +176,11 @@ pub(crate) fn update(
     for name in declared.0.keys().filter(|name| !wanted.0.contains_key(*name)) {
         sections.insert(name.clone(), Value::Null);
     }
-    let changed = |tool: &ToolSpec, others: &[ToolSpec]| {
+    let changed = |tool: &Arc<ToolSpec>, others: &[Arc<ToolSpec>]| {
         !others.iter().any(|other| other.name == tool.name && other == tool)
     };
-    let added: Vec<ToolSpec> = wanted.1.iter().filter(|tool| changed(tool, declared.1)).cloned().collect();
+    let added: Vec<Arc<ToolSpec>> =
+        wanted.1.iter().filter(|tool| changed(tool, declared.1)).cloned().collect();
     let removed: Vec<ToolName> = declared
         .1
         .iter()
@@ -198,6 +209,7 @@ mod tests {
             active: vec!["read", "bash"],
             guidelines: vec!["Read first.", "Read first."],
             cwd: "C:\\project".into(),
+            folders: Vec::new(),
             ..PromptParts::default()
         }
     }
@@ -270,11 +282,13 @@ mod tests {
 
     #[test]
     fn updates_hold_only_what_changed() {
-        let tool = |name: &str, description: &str| ToolSpec {
-            name: name.into(),
-            description: description.into(),
-            parameters: Value::Null,
-            constrained_sampling: None,
+        let tool = |name: &str, description: &str| {
+            Arc::new(ToolSpec {
+                name: name.into(),
+                description: description.into(),
+                parameters: Value::Null,
+                constrained_sampling: None,
+            })
         };
         let before = sections(&parts());
         let tools = [tool("read", "a"), tool("bash", "b")];

@@ -1,9 +1,10 @@
 //! The one registry of a session's tools: whatever provides a tool registers it here as a `dyn Tool` with its owner.
 //!
 //! agentd itself, connected clients and MCP servers are owners. The registry outlives the session's stay in memory, because the tools of
-//! clients do. It knows nothing of how a tool is called.
+//! clients do; built-in tools leave it when the session is unloaded. It knows nothing of how a tool is called.
 
 use std::{
+    hash::{DefaultHasher, Hash as _, Hasher as _},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -29,8 +30,8 @@ struct State {
     registered: Vec<RegisteredTool>,
     /// Counts the changes that owners made by themselves.
     version: u64,
-    /// The version and the tools that were published last.
-    told: Option<(u64, Vec<ToolState>)>,
+    /// The version and a hash of the tools that were published last. A hash, since it is kept while the session is not in memory.
+    told: Option<(u64, u64)>,
 }
 
 /// A tool in the registry.
@@ -190,8 +191,10 @@ impl ToolRegistry {
     /// Takes note of what the subscribers are about to be told; false when they know. A session that was just opened has told
     /// nobody anything, and has nothing to tell.
     pub(crate) fn tell(&self, tools: &[ToolState]) -> bool {
+        let mut hasher = DefaultHasher::new();
+        tools.hash(&mut hasher);
         let mut state = self.lock();
-        let now = (state.version, tools.to_vec());
+        let now = (state.version, hasher.finish());
         let before = state.told.replace(now);
         before.is_some() && before != state.told
     }
@@ -228,10 +231,10 @@ mod tests {
 
     use super::*;
 
-    struct Named(ToolSpec);
+    struct Named(Arc<ToolSpec>);
 
     impl Tool for Named {
-        fn spec(&self) -> &ToolSpec {
+        fn spec(&self) -> &Arc<ToolSpec> {
             &self.0
         }
 
@@ -247,7 +250,7 @@ mod tests {
             parameters: Value::Null,
             constrained_sampling: None,
         };
-        RegisteredTool { tool: Arc::new(Named(spec)), owner, active: true }
+        RegisteredTool { tool: Arc::new(Named(Arc::new(spec))), owner, active: true }
     }
 
     fn client(provider: u64) -> ToolOwner {

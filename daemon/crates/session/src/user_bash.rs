@@ -139,7 +139,13 @@ pub(crate) async fn may_run(
         return GateDecision::Free;
     }
     let arguments = json!({"command": command});
-    let action = Action { by: Requester::User, tool: "bash", arguments: &arguments, cwd: &context.cwd };
+    let action = Action {
+        by: Requester::User,
+        tool: "bash",
+        arguments: &arguments,
+        cwd: &context.cwd,
+        is_trusted_read: false,
+    };
     context.gate.before(&action, cancel).await
 }
 

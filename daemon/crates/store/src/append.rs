@@ -23,8 +23,6 @@ use crate::{
 pub struct SessionWriter {
     with: StoreContext,
     state: State,
-    /// Kept between appends: lines are of similar size.
-    buffer: Vec<u8>,
 }
 
 enum State {
@@ -64,23 +62,19 @@ enum Tail {
 
 impl SessionWriter {
     pub(crate) fn memory(with: StoreContext) -> Self {
-        Self { with, state: State::Memory, buffer: Vec::new() }
+        Self { with, state: State::Memory }
     }
 
     /// A writer for a file that does not exist yet.
     pub(crate) fn deferred(with: StoreContext, path: PathBuf, header: &Header) -> Self {
         let mut pending = header.line().as_bytes().to_vec();
         pending.push(b'\n');
-        Self { with, state: State::Deferred { path, pending, left: None }, buffer: Vec::new() }
+        Self { with, state: State::Deferred { path, pending, left: None } }
     }
 
     /// A writer for a file that does not exist yet, with its first lines.
     pub(crate) fn resumed(with: StoreContext, path: PathBuf, lines: &[u8]) -> Self {
-        Self {
-            with,
-            state: State::Deferred { path, pending: lines.to_vec(), left: None },
-            buffer: Vec::new(),
-        }
+        Self { with, state: State::Deferred { path, pending: lines.to_vec(), left: None } }
     }
 
     /// A writer for an existing, locked file.
@@ -102,7 +96,7 @@ impl SessionWriter {
         {
             tracing::warn!(%error, "cannot end the last line of a session file");
         }
-        Self { with, state: State::Open(open), buffer: Vec::new() }
+        Self { with, state: State::Open(open) }
     }
 
     /// The path of the session file, which may not exist yet; `None` for a session in memory.
@@ -163,24 +157,21 @@ impl SessionWriter {
         if entries.is_empty() || matches!(self.state, State::Memory) {
             return Ok(());
         }
-        self.buffer.clear();
+        // Kept for this write alone: most of the time a session is idle.
+        let mut lines = Vec::with_capacity(entries.iter().map(|entry| entry.line_len() + 1).sum());
         for entry in entries {
-            entry.write_line(&mut self.buffer);
-            self.buffer.push(b'\n');
+            entry.write_line(&mut lines);
+            lines.push(b'\n');
         }
-        let result = match &mut self.state {
+        match &mut self.state {
             State::Memory => Ok(()),
             State::Deferred { pending, .. } if !entries.iter().any(Entry::starts_the_file) => {
-                pending.extend_from_slice(&self.buffer);
+                pending.extend_from_slice(&lines);
                 Ok(())
             }
-            State::Deferred { .. } => self.create(),
-            State::Open(open) => open.write(&self.buffer, &self.with),
-        };
-        // Frees the buffer after a huge tool result, and the last page of an idle session.
-        self.buffer.clear();
-        self.buffer.shrink_to(2 << 10);
-        result
+            State::Deferred { .. } => self.create(&lines),
+            State::Open(open) => open.write(&lines, &self.with),
+        }
     }
 
     /// Writes the header of a session into an open, empty file.
@@ -197,15 +188,14 @@ impl SessionWriter {
     /// # Errors
     /// [`StoreError`]; there is no file then, and the lines wait as before.
     pub fn create_now(&mut self) -> Result<(), StoreError> {
-        self.buffer.clear();
-        if matches!(self.state, State::Deferred { .. }) { self.create() } else { Ok(()) }
+        if matches!(self.state, State::Deferred { .. }) { self.create(&[]) } else { Ok(()) }
     }
 
-    /// Creates the file with the pending lines and those in the buffer.
-    fn create(&mut self) -> Result<(), StoreError> {
+    /// Creates the file with the pending lines and `lines`.
+    fn create(&mut self, lines: &[u8]) -> Result<(), StoreError> {
         let State::Deferred { path, pending, left } = &mut self.state else { return Ok(()) };
         let before = pending.len();
-        pending.extend_from_slice(&self.buffer);
+        pending.extend_from_slice(lines);
         match create(path, pending, &self.with, left) {
             Ok(open) => {
                 self.state = State::Open(open);

@@ -1,6 +1,10 @@
 //! The tool `ls`: lists a folder.
 
-use std::{ffi::OsString, path::Path, sync::LazyLock};
+use std::{
+    ffi::OsString,
+    path::Path,
+    sync::{Arc, LazyLock},
+};
 
 use agentd_agent::ToolError;
 use agentd_protocol::tool::{ToolResult, ToolSpec};
@@ -26,20 +30,22 @@ pub type LsTool = SearchTool<Ls>;
 pub enum Ls {}
 
 /// The tool's description for models; the same in all sessions.
-static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
-    name: "ls".to_owned(),
-    description: format!(
-        "List what is in a folder, sorted by name, hidden files included; folders end with a slash. At most {LS_ENTRIES} \
+static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
+    Arc::new(ToolSpec {
+        name: "ls".to_owned(),
+        description: format!(
+            "List what is in a folder, sorted by name, hidden files included; folders end with a slash. At most {LS_ENTRIES} \
          entries (limit) or {MAX_SIZE} come back, whichever is less."
-    ),
-    parameters: json!({
-        "type": "object",
-        "properties": {
-            "path": {"type": "string", "description": "The folder; by default the working directory"},
-            "limit": {"type": "number", "description": format!("How many entries to give at most; default {LS_ENTRIES}")},
-        },
-    }),
-    constrained_sampling: None,
+        ),
+        parameters: json!({
+            "type": "object",
+            "properties": {
+                "path": {"type": "string", "description": "The folder; by default the working directory"},
+                "limit": {"type": "number", "description": format!("How many entries to give at most; default {LS_ENTRIES}")},
+            },
+        }),
+        constrained_sampling: None,
+    })
 });
 
 #[derive(Deserialize)]
@@ -53,7 +59,7 @@ impl SearchKind for Ls {
 
     const SNIPPET: &'static str = "List a folder";
 
-    fn spec() -> &'static ToolSpec {
+    fn spec() -> &'static Arc<ToolSpec> {
         &SPEC
     }
 

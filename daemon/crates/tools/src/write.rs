@@ -58,7 +58,7 @@ impl WriteTool {
 }
 
 /// The tool's description for models; the same in all sessions.
-static SPEC: LazyLock<ToolSpec> = LazyLock::new(spec);
+static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| Arc::new(spec()));
 
 fn spec() -> ToolSpec {
     ToolSpec {
@@ -84,7 +84,7 @@ struct WriteArguments {
 }
 
 impl Tool for WriteTool {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         &SPEC
     }
 

@@ -273,7 +273,7 @@ type Action = dyn Fn(Invocation) -> ToolFuture<'static> + Send + Sync;
 
 /// A tool that does what a function says.
 pub(crate) struct FakeTool {
-    spec: ToolSpec,
+    spec: Arc<ToolSpec>,
     execution: ExecutionMode,
     action: Box<Action>,
 }
@@ -297,12 +297,12 @@ impl FakeTool {
             parameters: json!({"type": "object", "properties": {"n": {"type": "number"}}, "required": ["n"]}),
             constrained_sampling: None,
         };
-        Arc::new(Self { spec, execution, action: Box::new(action) })
+        Arc::new(Self { spec: Arc::new(spec), execution, action: Box::new(action) })
     }
 }
 
 impl Tool for FakeTool {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
     }
 

@@ -70,7 +70,10 @@ const SETTINGS: &[(&str, SettingReach)] = &[
     ("permissions", UserOnly),
     ("sandbox", UserOnly),
     ("undo", UserOnly),
+    ("todo", Project(Tools)),
     ("bash", Project(Tools)),
+    // Another process starts the commands, in an environment of its own.
+    ("acp", UserOnly),
     ("sessionDir", Project(Place)),
     ("images", Project(Conduct)),
     ("compaction", Project(Conduct)),

@@ -28,8 +28,8 @@ impl DeferredTools for Inner {
         let deferred =
             self.named_tools(&servers).into_iter().filter(|it| it.exposure == McpExposure::Deferred);
         let document = |NamedTool { name, server, definition, .. }: NamedTool<'_>| {
-            let (config, facts) = (server.server.config(), server.server.view().facts);
-            let instructions = facts.and_then(|facts| facts.instructions).unwrap_or_default();
+            let config = server.server.config();
+            let instructions = server.server.instructions().unwrap_or_default();
             let description = config.description.as_deref().unwrap_or_default();
             let about_server = [config.name.as_str(), description, instructions.as_str()];
             let ToolDefinition { name: own_name, description, input_schema, .. } = &definition;
@@ -42,7 +42,7 @@ impl DeferredTools for Inner {
             let this: Weak<dyn ResourceServers> = this;
             let names: Vec<&str> = with_resources().map(|it| it.server.config().name.as_str()).collect();
             documents.extend(resource_tools(&this, &self.storage).iter().map(|tool| {
-                let ToolSpec { name, description, parameters, .. } = tool.spec();
+                let ToolSpec { name, description, parameters, .. } = &**tool.spec();
                 Document::new(name, name, description, parameters, &names)
             }));
         }

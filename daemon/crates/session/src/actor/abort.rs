@@ -91,6 +91,7 @@ impl Actor {
             let _: Result<(), ()> = gone.send(());
         });
         self.aborting_all += 1;
+        let reply = Box::new(reply);
         let deadline = Instant::now() + ANSWERED_AFTER;
         self.tasks.spawn(async move {
             let stopped = timeout_at(deadline, run).await;

@@ -178,6 +178,7 @@ impl Actor {
             if let Err(error) = self.journal.set_leaf(before.as_deref()) {
                 tracing::error!(%error, "the conversation could not go back to its branch");
             }
+            self.restore_todos();
             return Err(failure);
         }
         let id = self.journal.tree().leaf_id().map(str::to_owned);

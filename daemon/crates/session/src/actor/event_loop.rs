@@ -34,8 +34,11 @@ pub(super) enum Ended {
 
 impl Actor {
     /// Runs until the session is closed or unloaded.
+    ///
+    /// What a command and a run message need while they are handled is on the heap, since a session that does nothing needs none of it:
+    /// the loop's own future lasts as long as the session is in memory.
     pub(super) async fn run(
-        mut self,
+        mut self: Box<Self>,
         inbox: &mut mpsc::Receiver<InboxMessage>,
         mut from_tasks: mpsc::Receiver<RunMessage>,
         closing: CancellationToken,
@@ -92,7 +95,7 @@ impl Actor {
                 match message {
                     InboxMessage::Command(request) => {
                         let (command, reply) = *request;
-                        self.on_command(command, reply).await;
+                        Box::pin(self.on_command(command, reply)).await;
                         self.show_summary();
                     }
                     InboxMessage::Attach { since_seq, joined } => self.attach(since_seq, joined),
@@ -101,7 +104,7 @@ impl Actor {
                         let _ = copied.send(self.copy(point));
                     }
                     InboxMessage::Reopen(reopening, done) => {
-                        let outcome = self.reopen(reopening.asked, reopening.if_idle).await;
+                        let outcome = Box::pin(self.reopen(reopening.asked, reopening.if_idle)).await;
                         self.show_summary();
                         // The asker may have left.
                         let _ = done.send(outcome);
@@ -127,6 +130,7 @@ impl Actor {
                             Some(unloaded) => {
                                 let (received, inbox) = inbox.into_parts();
                                 self.refuse_late(received, inbox).await;
+                                self.clients.release_session();
                                 return Ended::Unloading(unloaded, unloading);
                             }
                             None => {
@@ -136,7 +140,7 @@ impl Actor {
                     }
                     InboxMessage::Close => {
                         let (received, inbox) = inbox.into_parts();
-                        self.close(received, inbox, &mut from_tasks).await;
+                        Box::pin(self.close(received, inbox, &mut from_tasks)).await;
                         return Ended::Closed;
                     }
                 }
@@ -151,7 +155,7 @@ impl Actor {
             }
         }
         let (received, inbox) = inbox.into_parts();
-        self.close(received, inbox, &mut from_tasks).await;
+        Box::pin(self.close(received, inbox, &mut from_tasks)).await;
         Ended::Closed
     }
 
@@ -162,7 +166,7 @@ impl Actor {
         while !closing.is_cancelled() && !self.feed.has_room() {
             self.answer_messages_while_full().await;
             if let Some((command, reply)) = inbox.take_look(&self.feed) {
-                self.on_command(command, reply).await;
+                Box::pin(self.on_command(command, reply)).await;
                 continue;
             }
             let pressed = self.abort.pressed();
@@ -198,7 +202,7 @@ impl Actor {
             if !events.is_empty() {
                 self.feed.publish(events.drain(..));
             }
-            self.on_run_message(message).await;
+            Box::pin(self.on_run_message(message)).await;
         }
         if !events.is_empty() {
             self.feed.publish(events);
@@ -210,7 +214,7 @@ impl Actor {
             RunMessage::Publish(line) | RunMessage::BashOutput { event: line } => self.feed.publish([line]),
             RunMessage::Tell(line) => self.feed.publish_for(Audience::Introduced, line),
             RunMessage::Store { message, event, intents, stored } => {
-                let result = self.store(message, event, intents).await;
+                let result = self.store(message, event, *intents).await;
                 self.record_unsaid().await;
                 let _ = stored.send(result);
             }
@@ -286,7 +290,7 @@ impl Actor {
             RunMessage::Pause(pause) => self.run.set_pause(pause),
             RunMessage::InFlight(in_flight) => self.show_in_flight(Some(in_flight)).await,
             RunMessage::ToolsStopped(calls) => self.on_tools_stopped(calls),
-            RunMessage::AllAborted { reply, ended, is_late } => self.on_all_aborted(reply, ended, is_late),
+            RunMessage::AllAborted { reply, ended, is_late } => self.on_all_aborted(*reply, ended, is_late),
             RunMessage::Ui(message) => self.on_ui_message(*message),
             RunMessage::Decided(record) => self.on_decided(*record).await,
             RunMessage::GoOn(yes) => self.on_go_on(yes),
@@ -307,5 +311,30 @@ impl Actor {
             RunMessage::BashEnded(end) => self.on_bash_end(*end).await,
         }
         self.show_summary();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The size of the future of [`Actor::run`].
+    fn size<'a, F: Future>(
+        _: impl FnOnce(
+            Box<Actor>,
+            &'a mut mpsc::Receiver<InboxMessage>,
+            mpsc::Receiver<RunMessage>,
+            CancellationToken,
+            AfterCrash,
+        ) -> F,
+    ) -> usize {
+        size_of::<F>()
+    }
+
+    /// Each session in memory has one of each: of the messages, one for each place in a block of the channel.
+    #[test]
+    fn what_lasts_as_long_as_a_session_is_small() {
+        assert!(size(Actor::run) <= 4 << 10, "{} bytes", size(Actor::run));
+        assert!(size_of::<RunMessage>() <= 64, "{} bytes", size_of::<RunMessage>());
     }
 }

@@ -26,13 +26,13 @@ fn registered(tool: ServerTool) -> RegisteredTool {
 }
 
 /// Connects the servers; their tools go to `registry`, their questions to the user. Tools of `loaded` stay declared to the model.
-fn start(mcp: &McpSession, loaded: Vec<ToolSpec>, registry: &ToolRegistry, ui: Ui) {
+fn start(mcp: &McpSession, loaded: Vec<Arc<ToolSpec>>, registry: &ToolRegistry, ui: Ui) {
     let registry = registry.clone();
     let sink = move |tools: Vec<ServerTool>| {
         registry.replace(ToolSource::Mcp, tools.into_iter().map(registered));
     };
     let user = Arc::new(McpUser::new(ui));
-    mcp.start(loaded.into_iter().map(|tool| tool.name), Some(user), Box::new(sink));
+    mcp.start(loaded.iter().map(|tool| tool.name.clone()), Some(user), Box::new(sink));
 }
 
 /// Waits for a change of a server; for ever where there are none.

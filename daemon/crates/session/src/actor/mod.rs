@@ -29,6 +29,7 @@ mod server_prompts;
 mod session_actor;
 mod start;
 mod state;
+mod todos;
 mod tools;
 mod tree;
 mod trust;

@@ -176,6 +176,10 @@ impl Actor {
         }
         self.show_summary();
         self.queues.publish_untold(&self.feed);
+        self.settle_todos();
+        if !finished.aborted {
+            self.remind_of_todos();
+        }
         self.publish(&Event::from(AgentSettled { aborted: finished.aborted }));
         self.open_events.end();
         self.show_in_flight(None).await;

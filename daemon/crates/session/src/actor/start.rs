@@ -157,10 +157,12 @@ async fn start(
         gone: gone.clone(),
         intake: services.limits.intake,
     };
-    clients.tool_requests().lead_to(MessageSender::new(&to_actor, RunMessage::ToolRequest));
+    clients
+        .tool_requests()
+        .lead_to(MessageSender::new(&to_actor, |request| RunMessage::ToolRequest(Box::new(request))));
     let tools = SessionTools::new(clients.tools().clone(), &context.tools, tools);
     let (told, of_session) = (OpenEvents::default(), clients.feed().clone());
-    let mut actor = Actor {
+    let mut actor = Box::new(Actor {
         models_file: ModelsFile::new(context.models_stamp),
         context: Arc::new(context),
         feed: clients.feed().clone(),
@@ -198,8 +200,9 @@ async fn start(
         unflushed,
         server_prompts: PromptRequests::default(),
         closing: false,
-    };
+    });
     actor.begin_undo();
+    actor.restore_todos();
     actor.start_mcp(None);
     actor.trust.is_withdrawn = had_trust && trust_is_open;
     actor.connect_permissions();

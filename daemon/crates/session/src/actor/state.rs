@@ -47,6 +47,7 @@ impl Actor {
             permissions: None,
             sandbox: None,
             undo: None,
+            todo_phases: self.context.todos.phases(),
         }
     }
 

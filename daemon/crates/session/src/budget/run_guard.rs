@@ -28,7 +28,13 @@ impl RunGuard {
     }
 
     /// Runs `work`, and fires `stop` when a budget of time is used up: of the run, of the session, or of the day.
-    pub(crate) async fn within_time<T>(&self, stop: &CancellationToken, work: impl Future<Output = T>) -> T {
+    pub(crate) fn within_time<T: Send>(
+        &self,
+        stop: &CancellationToken,
+        work: impl Future<Output = T> + Send,
+    ) -> impl Future<Output = T> + Send {
+        // On the heap: the future would hold it twice.
+        let work = Box::pin(work);
         let watch = async {
             let scope = tokio::select! {
                 scope = self.own_time() => scope,
@@ -38,10 +44,12 @@ impl RunGuard {
             stop.cancel();
             pending::<Infallible>().await
         };
-        tokio::select! {
-            biased;
-            done = work => done,
-            never = watch => match never {},
+        async move {
+            tokio::select! {
+                biased;
+                done = work => done,
+                never = watch => match never {},
+            }
         }
     }
 

@@ -72,7 +72,7 @@ pub(crate) struct ProvidingClient {
     pub(super) subscriber: Mutex<SubscriberId>,
 }
 
-/// The way of requests to the session, which sends each behind the events before it. It leads to the session that is in memory, and
+/// The way of requests to the session, which sends each behind the events before it. It leads to the session while that is in memory, and
 /// outlives it. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct RequestRoute(Arc<Mutex<Option<MessageSender<ClientToolRequest>>>>);
@@ -81,6 +81,11 @@ impl RequestRoute {
     /// Requests go to the session that was just loaded.
     pub(crate) fn lead_to(&self, session: MessageSender<ClientToolRequest>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(session);
+    }
+
+    /// The session leaves memory.
+    pub(crate) fn lead_nowhere(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Sends a request. Without a session it is dropped.
@@ -116,7 +121,7 @@ impl ProvidingClient {
 /// A tool that a client provides.
 pub(crate) struct ProvidedTool {
     provider: Arc<ProvidingClient>,
-    spec: ToolSpec,
+    spec: Arc<ToolSpec>,
     label: Option<String>,
     snippet: Option<String>,
     guidelines: Vec<String>,
@@ -146,7 +151,7 @@ impl ProvidedTool {
             tool;
         Self {
             provider: Arc::clone(provider),
-            spec: ToolSpec { name, description, parameters, constrained_sampling: None },
+            spec: Arc::new(ToolSpec { name, description, parameters, constrained_sampling: None }),
             label,
             snippet,
             guidelines,
@@ -234,7 +239,7 @@ impl ProvidedTool {
 }
 
 impl Tool for ProvidedTool {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
     }
 

@@ -27,6 +27,7 @@ use agentd_protocol::{
     resources::{Diagnostic, DiagnosticKind},
     settings::{ProcessSettings, Settings, StallPolicy, TimeLimit},
 };
+use agentd_tools::TodoList;
 
 use super::target::same_folder;
 use crate::{
@@ -66,6 +67,7 @@ pub(super) struct CarriedOver {
     pub(super) mcp: Option<Arc<McpSession>>,
     /// What mcp.json says, where it was read anew.
     pub(super) mcp_config: Option<McpConfig>,
+    pub(super) todos: TodoList,
     /// What keeps its changes: opened with the session, if undo is on.
     pub(super) undo: Option<Arc<SessionCheckpoints>>,
 }
@@ -106,6 +108,7 @@ pub(super) fn build_context(
         sandbox,
         mcp,
         mcp_config,
+        todos,
         undo,
     } = carried_over;
     let child_environment = services.child_environments.intern(child_environment(&ChildSources {
@@ -131,6 +134,7 @@ pub(super) fn build_context(
             }
             let context = ServerContext {
                 cwd: cwd.clone(),
+                folders: options.additional_directories.clone(),
                 variables: options.environment.clone(),
                 child_environment: Arc::clone(&child_environment),
                 launcher: services.launcher.clone(),
@@ -140,15 +144,16 @@ pub(super) fn build_context(
                 log: services.mcp_servers.log(agent_dir.path()),
                 agent_dir: agent_dir.clone(),
                 auth: Some(auth.clone()),
+                memory: services.memory.clone(),
             };
-            McpSession::new(config, &context, outputs.clone(), &services.mcp_servers)
+            McpSession::new(config, &context, outputs.clone(), &services.mcp_servers, options.mcp_on_demand)
         },
     );
     let temp_dir = temp_dir(&options.environment);
     let shell_path =
         settings.shell_path.as_deref().map(|path| resolve_path(path, &cwd, &options.environment));
     processes.set_limits(process_limits(settings.processes.unwrap_or_default()));
-    let defaults = default_tools(settings.default_tools.as_deref());
+    let defaults = default_tools(&settings, options.todo);
     let mut selection = options.tools.clone();
     selection.exclude.extend(settings.exclude_tools.iter().flatten().cloned());
     let is_active: Arc<dyn Fn(&str) -> bool + Send + Sync> = {
@@ -158,6 +163,7 @@ pub(super) fn build_context(
     let Toolbox { tools, shell, gate } = (services.tools)(ToolContext {
         session_id: session_id.clone(),
         cwd: cwd.clone(),
+        folders: options.additional_directories.clone(),
         processes: processes.clone(),
         ssh: options.ssh.clone().map(|target| (target, services.launcher.group())),
         shell_path,
@@ -171,6 +177,7 @@ pub(super) fn build_context(
         outputs: outputs.clone(),
         artifacts: artifacts.clone(),
         bash: settings.bash.clone(),
+        client_terminal: settings.acp.as_ref().and_then(|acp| acp.client_terminal).unwrap_or(false),
         background: background.clone(),
         is_active,
         home: PathBuf::from(options.environment.non_empty("HOME").unwrap_or("/")),
@@ -178,6 +185,8 @@ pub(super) fn build_context(
         agent_dir_writable: settings.agent_dir_writable.clone().unwrap_or_default(),
         sandbox: sandbox.as_ref().map(|sandbox| Arc::clone(sandbox.policy())),
         undo: undo.clone(),
+        todos: todos.clone(),
+        is_stored: session_file.is_some(),
     });
     found.extend(unknown_tools(&options.tools, &tools));
     let fallbacks = FallbackChain::new(
@@ -201,8 +210,10 @@ pub(super) fn build_context(
         permissions,
         sandbox,
         mcp,
+        todos,
         undo,
         is_elsewhere: options.ssh.is_some(),
+        folders: options.additional_directories.clone(),
         shell_prefix: settings.shell_command_prefix.clone(),
         models,
         models_stamp,

@@ -60,6 +60,7 @@ pub(crate) fn reconfigure(
         options: &options.permissions,
         project: Some(&folders),
         cwd: &context.cwd,
+        folders: &options.additional_directories,
         is_elsewhere: options.ssh.is_some(),
         environment: &options.environment,
         agent_dir: &context.agent_dir,
@@ -89,6 +90,7 @@ pub(crate) fn reconfigure(
         sandbox: context.sandbox.clone(),
         mcp: context.mcp.clone(),
         mcp_config: Some(mcp_config(options, &context.agent_dir, Some(&folders), &mut found)),
+        todos: context.todos.clone(),
         undo: context.undo.clone(),
     };
     let trusted = Some(Arc::new(files.clone()));
@@ -158,6 +160,7 @@ pub(crate) fn with_models(
         sandbox: context.sandbox.clone(),
         mcp: context.mcp.clone(),
         mcp_config: None,
+        todos: context.todos.clone(),
         undo: context.undo.clone(),
     };
     let project = Project {

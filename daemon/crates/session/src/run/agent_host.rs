@@ -52,7 +52,8 @@ impl Host for RunHost {
                 let is_assistant = matches!(end.message.get(), Some(Message::Assistant(_)));
                 // Calls that are asked about first begin later, or never.
                 let is_free = self.context.gate.is_open();
-                let intents = self.intents.with(&end.message, self.tools.as_deref().filter(|_| is_free));
+                let tools = self.tools.as_deref().filter(|_| is_free);
+                let intents = Box::new(self.intents.with(&end.message, tools));
                 let message = end.message;
                 let entry =
                     self.ask(|stored| RunMessage::Store { message, event: line, intents, stored }).await??;

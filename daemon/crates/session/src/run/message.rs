@@ -34,7 +34,8 @@ pub(crate) const RUN_MESSAGES: usize = 64;
 /// Run messages that the actor takes at once.
 pub(crate) const RUN_MESSAGES_AT_ONCE: usize = 64;
 
-/// A message from a task that works for the session.
+/// A message from a task that works for the session. Small: a session's channel keeps room for [`RUN_MESSAGES`] as long as it is in
+/// memory.
 pub(crate) enum RunMessage {
     /// An event, as its finished line.
     Publish(Bytes),
@@ -45,7 +46,7 @@ pub(crate) enum RunMessage {
     Store {
         message: Json<Message>,
         event: Bytes,
-        intents: Intents,
+        intents: Box<Intents>,
         stored: oneshot::Sender<Result<String, HostError>>,
     },
     /// Asks for the next messages of a queue.
@@ -57,7 +58,7 @@ pub(crate) enum RunMessage {
     /// Asks for the active tools.
     Tools { reply: oneshot::Sender<Arc<ToolSet>> },
     /// A client is asked for a call of its tool.
-    ToolRequest(ClientToolRequest),
+    ToolRequest(Box<ClientToolRequest>),
     /// The prompt passed its checks.
     Accepted,
     /// The prompt did not pass its checks: there is no run.
@@ -91,7 +92,7 @@ pub(crate) enum RunMessage {
     /// The calls of an answer were stopped; these were running.
     ToolsStopped(Vec<StoppedCall>),
     /// An abort of everything is over, or has waited long enough (`is_late`).
-    AllAborted { reply: Reply, ended: Vec<Work>, is_late: bool },
+    AllAborted { reply: Box<Reply>, ended: Vec<Work>, is_late: bool },
     /// Something is asked of the user, or shown to them.
     Ui(Box<UiMessage>),
     /// A decision about a call is to be stored and told.

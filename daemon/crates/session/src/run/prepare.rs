@@ -80,14 +80,18 @@ fn update(
 }
 
 /// Runs a part of the checks of a prompt, unless the prompt is aborted.
-pub(super) async fn unless<T>(
+pub(super) fn unless<T: Send>(
     cancel: &CancellationToken,
-    work: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, Failure> {
-    tokio::select! {
-        done = work => done,
-        () = cancel.cancelled() => {
-            Err(Failure::new(ErrorCode::Aborted, "The prompt was aborted before its run began."))
+    work: impl Future<Output = Result<T, Failure>> + Send,
+) -> impl Future<Output = Result<T, Failure>> + Send {
+    // On the heap: the future would hold it twice.
+    let work = Box::pin(work);
+    async move {
+        tokio::select! {
+            done = work => done,
+            () = cancel.cancelled() => {
+                Err(Failure::new(ErrorCode::Aborted, "The prompt was aborted before its run began."))
+            }
         }
     }
 }

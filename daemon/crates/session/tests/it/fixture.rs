@@ -86,12 +86,12 @@ fn orders() -> Order {
 
 /// A tool whose calls do what the test says, and fail when they are stopped. Those whose ids begin with `deaf` do not hear that.
 struct SteppedTool {
-    spec: ToolSpec,
+    spec: Arc<ToolSpec>,
     orders: Arc<Orders>,
 }
 
 impl Tool for SteppedTool {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
     }
 
@@ -231,6 +231,12 @@ impl Fixture {
         self.orders.give(call, ToolStep::End(text.into()));
     }
 
+    /// The number of the session's tools that are in memory.
+    pub(crate) fn tools_in_memory(&self) -> usize {
+        // One reference is the fixture's, one that of what makes the tools.
+        Arc::strong_count(&self.orders) - 2
+    }
+
     pub(crate) async fn attach(&self) -> Attached {
         soon("a snapshot", self.session.attach(None)).await.expect("a session that lives")
     }
@@ -270,7 +276,7 @@ fn services(
             };
             let (group, path, env) = (context.processes, context.shell_path, context.environment);
             Toolbox {
-                tools: vec![Arc::new(SteppedTool { spec, orders: Arc::clone(&orders) })],
+                tools: vec![Arc::new(SteppedTool { spec: Arc::new(spec), orders: Arc::clone(&orders) })],
                 shell: Arc::new(LocalShell { group, path, env, sandbox: None }),
                 gate: gate.clone(),
             }
@@ -306,6 +312,9 @@ fn options(root: &Path) -> SessionOptions {
         tools: ToolSelection::default(),
         no_context_files: true,
         no_mcp: false,
+        mcp_on_demand: false,
+        todo: false,
+        additional_directories: Vec::new(),
         mcp_servers: Vec::new(),
         undo: None,
         resources: ResourceFlags { no_skills: true, no_prompts: true, ..ResourceFlags::default() },

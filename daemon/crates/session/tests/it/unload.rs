@@ -43,11 +43,18 @@ async fn a_session_comes_back_as_it_was_and_goes_on_counting() {
     fixture.call("name", json!({"type": "set_session_name", "name": "mine"})).await;
     let before = (fixture.look().await, fixture.session.summary(), fixture.session.feed().last_seq());
 
+    assert_eq!(fixture.tools_in_memory(), 1);
     let unloaded = fixture.unload().await.expect("a session that may be unloaded");
+    assert_eq!(
+        fixture.tools_in_memory(),
+        0,
+        "what clients leave behind outlives the session, its own tools do not"
+    );
     assert!(fixture.session.has_ended());
     // Nobody has the file now.
     std::fs::File::open(unloaded.file()).unwrap().try_lock().unwrap();
     fixture.wake(unloaded).await;
+    assert_eq!(fixture.tools_in_memory(), 1);
     let after = (fixture.look().await, fixture.session.summary(), fixture.session.feed().last_seq());
     assert_eq!(after, before);
 

@@ -46,14 +46,21 @@ const OF_TERMINALS: [(&str, &str); 3] = [("TERM", "xterm-256color"), ("PAGER", "
 /// Runs shell commands.
 pub struct BashTool {
     options: BashOptions,
-    spec: ToolSpec,
+    spec: Arc<ToolSpec>,
 }
 
 impl BashTool {
     /// The tool of one session.
     #[must_use]
     pub fn new(options: BashOptions) -> Self {
-        Self { spec: spec(&options.features), options }
+        Self { spec: Arc::new(spec(&options.features)), options }
+    }
+
+    /// With the description that `share` gives for an equal one: sessions with the same features need only one in memory.
+    #[must_use]
+    pub fn with_shared_spec(mut self, share: impl FnOnce(Arc<ToolSpec>) -> Arc<ToolSpec>) -> Self {
+        self.spec = share(self.spec);
+        self
     }
 
     async fn run(&self, invocation: Invocation) -> Result<ToolResult, ToolError> {
@@ -109,7 +116,7 @@ impl BashTool {
 }
 
 impl Tool for BashTool {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
     }
 

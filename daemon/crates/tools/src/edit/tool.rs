@@ -66,7 +66,7 @@ impl EditTool {
 }
 
 /// The tool's description for models; the same in all sessions.
-static SPEC: LazyLock<ToolSpec> = LazyLock::new(spec);
+static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| Arc::new(spec()));
 
 fn spec() -> ToolSpec {
     ToolSpec {
@@ -115,7 +115,7 @@ pub(super) struct Replacement {
 }
 
 impl Tool for EditTool {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         &SPEC
     }
 

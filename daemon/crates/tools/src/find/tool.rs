@@ -1,6 +1,10 @@
 //! The `find` tool: its description and its calls.
 
-use std::{io, path::Path, sync::LazyLock};
+use std::{
+    io,
+    path::Path,
+    sync::{Arc, LazyLock},
+};
 
 use agentd_agent::ToolError;
 use agentd_protocol::tool::{ToolResult, ToolSpec};
@@ -26,23 +30,25 @@ pub type FindTool = SearchTool<Find>;
 pub enum Find {}
 
 /// The tool's description for models; the same in all sessions.
-static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
-    name: "find".to_owned(),
-    description: format!(
-        "Find files and folders by a glob. Gives paths relative to the folder that is searched. What .gitignore \
+static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
+    Arc::new(ToolSpec {
+        name: "find".to_owned(),
+        description: format!(
+            "Find files and folders by a glob. Gives paths relative to the folder that is searched. What .gitignore \
          names is left out, hidden files are not. At most {FIND_RESULTS} results (limit) or {MAX_SIZE} come back, whichever is \
          less."
-    ),
-    parameters: json!({
-        "type": "object",
-        "properties": {
-            "pattern": {"type": "string", "description": "The glob, such as '*.ts', '**/*.json' or 'src/**/*.spec.ts'"},
-            "path": {"type": "string", "description": "The folder to search; by default the working directory"},
-            "limit": {"type": "number", "description": format!("How many results to give at most; default {FIND_RESULTS}")},
-        },
-        "required": ["pattern"],
-    }),
-    constrained_sampling: None,
+        ),
+        parameters: json!({
+            "type": "object",
+            "properties": {
+                "pattern": {"type": "string", "description": "The glob, such as '*.ts', '**/*.json' or 'src/**/*.spec.ts'"},
+                "path": {"type": "string", "description": "The folder to search; by default the working directory"},
+                "limit": {"type": "number", "description": format!("How many results to give at most; default {FIND_RESULTS}")},
+            },
+            "required": ["pattern"],
+        }),
+        constrained_sampling: None,
+    })
 });
 
 #[derive(Deserialize)]
@@ -57,7 +63,7 @@ impl SearchKind for Find {
 
     const SNIPPET: &'static str = "Find files by a glob; respects .gitignore";
 
-    fn spec() -> &'static ToolSpec {
+    fn spec() -> &'static Arc<ToolSpec> {
         &SPEC
     }
 

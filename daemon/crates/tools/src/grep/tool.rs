@@ -2,7 +2,7 @@
 
 use std::{
     path::Path,
-    sync::{LazyLock, atomic::AtomicBool},
+    sync::{Arc, LazyLock, atomic::AtomicBool},
 };
 
 use agentd_agent::ToolError;
@@ -31,27 +31,29 @@ pub type GrepTool = SearchTool<Grep>;
 pub enum Grep {}
 
 /// The tool's description for models; the same in all sessions.
-static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
-    name: "grep".to_owned(),
-    description: format!(
-        "Search file contents for a pattern. Gives matching lines with file and line number. Files that \
+static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
+    Arc::new(ToolSpec {
+        name: "grep".to_owned(),
+        description: format!(
+            "Search file contents for a pattern. Gives matching lines with file and line number. Files that \
          .gitignore names are left out, hidden files are searched. At most {GREP_MATCHES} matches (limit) or {MAX_SIZE} \
          come back, whichever is less; long lines are cut to {GREP_LINE_UNITS} characters."
-    ),
-    parameters: json!({
-        "type": "object",
-        "properties": {
-            "pattern": {"type": "string", "description": "The regular expression (Rust syntax), or the text with literal"},
-            "path": {"type": "string", "description": "The folder or file to search; by default the working directory"},
-            "glob": {"type": "string", "description": "Only files that fit this glob, such as '*.ts' or 'src/**/*.rs'; with a leading ! all others"},
-            "ignoreCase": {"type": "boolean", "description": "Whether upper and lower case are the same; default false"},
-            "literal": {"type": "boolean", "description": "Whether the pattern is plain text; default false"},
-            "context": {"type": "number", "description": "Lines to show before and after each match; default 0"},
-            "limit": {"type": "number", "description": format!("How many matches to give at most; default {GREP_MATCHES}")},
-        },
-        "required": ["pattern"],
-    }),
-    constrained_sampling: None,
+        ),
+        parameters: json!({
+            "type": "object",
+            "properties": {
+                "pattern": {"type": "string", "description": "The regular expression (Rust syntax), or the text with literal"},
+                "path": {"type": "string", "description": "The folder or file to search; by default the working directory"},
+                "glob": {"type": "string", "description": "Only files that fit this glob, such as '*.ts' or 'src/**/*.rs'; with a leading ! all others"},
+                "ignoreCase": {"type": "boolean", "description": "Whether upper and lower case are the same; default false"},
+                "literal": {"type": "boolean", "description": "Whether the pattern is plain text; default false"},
+                "context": {"type": "number", "description": "Lines to show before and after each match; default 0"},
+                "limit": {"type": "number", "description": format!("How many matches to give at most; default {GREP_MATCHES}")},
+            },
+            "required": ["pattern"],
+        }),
+        constrained_sampling: None,
+    })
 });
 
 #[derive(Deserialize)]
@@ -73,7 +75,7 @@ impl SearchKind for Grep {
 
     const SNIPPET: &'static str = "Search file contents; respects .gitignore";
 
-    fn spec() -> &'static ToolSpec {
+    fn spec() -> &'static Arc<ToolSpec> {
         &SPEC
     }
 

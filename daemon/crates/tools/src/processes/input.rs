@@ -1,6 +1,10 @@
 //! The tool `process_input`.
 
-use std::{io, sync::LazyLock, time::Duration};
+use std::{
+    io,
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
 use agentd_process::{BackgroundProcess, BackgroundProcesses};
@@ -18,8 +22,8 @@ use crate::arguments::parse;
 /// How long a process may take to read its input. Input that fits into the pipe is taken at once.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
 
-static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
-    ToolSpec {
+static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
+    Arc::new(ToolSpec {
     name: "process_input".into(),
     description: "Writes to the standard input of a background process. A line needs its line feed; on a terminal (pty), keys \
         are the characters that they send: \\r for Enter, \\u0003 for Ctrl-C, \\u001b[A for Up."
@@ -34,7 +38,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
         "required": ["id", "text"],
     }),
     constrained_sampling: Some(ConstrainedSampling::prefer_strict()),
-}
+})
 });
 
 #[derive(Deserialize)]
@@ -91,7 +95,7 @@ async fn write(process: &BackgroundProcess, text: &str, ends: bool) -> io::Resul
 }
 
 impl Tool for ProcessInput {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         &SPEC
     }
 

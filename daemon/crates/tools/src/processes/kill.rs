@@ -1,6 +1,9 @@
 //! The tool `process_kill`.
 
-use std::{sync::LazyLock, time::Duration};
+use std::{
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
 use agentd_process::{BackgroundProcess, BackgroundProcesses, EndedBy};
@@ -21,8 +24,8 @@ use crate::arguments::parse;
 /// The time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
 
-static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
-    ToolSpec {
+static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
+    Arc::new(ToolSpec {
     name: "process_kill".into(),
     description: "Ends a background process with everything that it started: SIGTERM, and SIGKILL two seconds later. With \
         signal, sends only that."
@@ -36,7 +39,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
         "required": ["id"],
     }),
     constrained_sampling: Some(ConstrainedSampling::prefer_strict()),
-}
+})
 });
 
 #[derive(Deserialize)]
@@ -122,7 +125,7 @@ fn named(name: &str) -> Result<(&'static str, u8), ToolError> {
 }
 
 impl Tool for ProcessKill {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         &SPEC
     }
 

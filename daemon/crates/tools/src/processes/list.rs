@@ -1,6 +1,6 @@
 //! The tool `process_list`.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use agentd_agent::{Invocation, Tool, ToolFuture};
 use agentd_process::BackgroundProcesses;
@@ -9,12 +9,15 @@ use serde_json::{Value, json};
 
 use super::show::{COMES_WITH, facts, status};
 
-static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
-    name: "process_list".into(),
-    description:
-        "Lists the background processes of this session: those that run, and the last that have ended.".into(),
-    parameters: json!({ "type": "object", "properties": {}, "required": [] }),
-    constrained_sampling: Some(ConstrainedSampling::prefer_strict()),
+static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
+    Arc::new(ToolSpec {
+        name: "process_list".into(),
+        description:
+            "Lists the background processes of this session: those that run, and the last that have ended."
+                .into(),
+        parameters: json!({ "type": "object", "properties": {}, "required": [] }),
+        constrained_sampling: Some(ConstrainedSampling::prefer_strict()),
+    })
 });
 
 /// Lists background processes.
@@ -29,7 +32,7 @@ impl ProcessList {
 
     fn show(&self) -> ToolResult {
         let processes = self.list.list();
-        let line = |process: &std::sync::Arc<_>| {
+        let line = |process: &Arc<_>| {
             let process: &agentd_process::BackgroundProcess = process;
             let command = process.label().lines().next().unwrap_or_default();
             let more = if process.label().lines().nth(1).is_some() { " …" } else { "" };
@@ -48,7 +51,7 @@ impl ProcessList {
 }
 
 impl Tool for ProcessList {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         &SPEC
     }
 

@@ -1,6 +1,9 @@
 //! The tool `process_output`.
 
-use std::{sync::LazyLock, time::Duration};
+use std::{
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
 use agentd_process::BackgroundProcesses;
@@ -19,23 +22,25 @@ use crate::{
     limits::{MAX_LINES, MAX_SIZE},
 };
 
-static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
-    name: "process_output".into(),
-    description: format!(
-        "Returns what a background process has written since the last time you looked, and whether it still runs. \
+static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
+    Arc::new(ToolSpec {
+        name: "process_output".into(),
+        description: format!(
+            "Returns what a background process has written since the last time you looked, and whether it still runs. \
          At most {MAX_LINES} lines or {MAX_SIZE} come back, the newest; since reads on from any place, lines repeats the last lines."
-    ),
-    parameters: json!({
-        "type": "object",
-        "properties": {
-            "id": { "type": "string", "description": "The process, as bg-1" },
-            "since": { "type": "number", "description": "Return the output from this place on, in bytes from its beginning (optional)" },
-            "lines": { "type": "number", "description": "Return the last so many lines, shown before or not (optional)" },
-            "wait": { "type": "number", "description": "Wait up to so many seconds for new output or the end of the process (optional; default: do not wait)" },
-        },
-        "required": ["id"],
-    }),
-    constrained_sampling: Some(ConstrainedSampling::prefer_strict()),
+        ),
+        parameters: json!({
+            "type": "object",
+            "properties": {
+                "id": { "type": "string", "description": "The process, as bg-1" },
+                "since": { "type": "number", "description": "Return the output from this place on, in bytes from its beginning (optional)" },
+                "lines": { "type": "number", "description": "Return the last so many lines, shown before or not (optional)" },
+                "wait": { "type": "number", "description": "Wait up to so many seconds for new output or the end of the process (optional; default: do not wait)" },
+            },
+            "required": ["id"],
+        }),
+        constrained_sampling: Some(ConstrainedSampling::prefer_strict()),
+    })
 });
 
 #[derive(Deserialize)]
@@ -87,7 +92,7 @@ impl ProcessOutput {
 }
 
 impl Tool for ProcessOutput {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         &SPEC
     }
 

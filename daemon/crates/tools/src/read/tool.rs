@@ -101,7 +101,7 @@ impl Default for ReadTool {
 }
 
 /// The tool's description for models; the same in all sessions.
-static SPEC: LazyLock<ToolSpec> = LazyLock::new(spec);
+static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| Arc::new(spec()));
 
 fn spec() -> ToolSpec {
     ToolSpec {
@@ -133,7 +133,7 @@ struct ReadArguments {
 }
 
 impl Tool for ReadTool {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         &SPEC
     }
 

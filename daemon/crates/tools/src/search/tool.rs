@@ -27,7 +27,7 @@ pub trait SearchKind: Send + Sync + 'static {
     const SNIPPET: &'static str;
 
     /// What models are told; the same in all sessions.
-    fn spec() -> &'static ToolSpec;
+    fn spec() -> &'static Arc<ToolSpec>;
 
     /// Searches. Blocks; ends soon after the call was aborted.
     fn search(arguments: &Self::Arguments, here: &SearchCall<'_>) -> Result<ToolResult, ToolError>;
@@ -86,7 +86,7 @@ impl<S> Default for SearchTool<S> {
 }
 
 impl<S: SearchKind> Tool for SearchTool<S> {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         S::spec()
     }
 

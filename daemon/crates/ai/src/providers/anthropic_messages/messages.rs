@@ -1,6 +1,6 @@
 //! Encodes the turns of a transcript, its tool results and the tools as this API takes them.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use agentd_protocol::tool::ToolSpec;
 use serde_json::{Value, json};
@@ -153,7 +153,7 @@ fn joined<'a>(parts: &'a [Part<'a>]) -> Cow<'a, str> {
 }
 
 /// The tools of a request.
-pub(super) fn tools<'a>(specs: &'a [ToolSpec], compat: &Compat) -> Vec<Tool<'a>> {
+pub(super) fn tools<'a>(specs: &'a [Arc<ToolSpec>], compat: &Compat) -> Vec<Tool<'a>> {
     specs.iter().map(|spec| tool(spec, compat)).collect()
 }
 

@@ -1,6 +1,6 @@
 //! Requests of the Converse API.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use agentd_protocol::{message::Message, tool::ToolSpec as Spec};
 use bytes::Bytes;
@@ -139,7 +139,7 @@ const GONE: &str = "This tool is not available any more. Do not call it.";
 /// The tools of a request. This API refuses a transcript with tool calls but no tools, so tools that are gone are then declared as
 /// unavailable.
 pub(super) fn tool_config<'a>(
-    specs: &'a [Spec],
+    specs: &'a [Arc<Spec>],
     turns: &'a [Turn<'a>],
     traits: &ModelTraits,
 ) -> Option<ToolConfig<'a>> {

@@ -1,6 +1,6 @@
 //! Requests of this API.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use agentd_protocol::tool::ToolSpec;
 use bytes::Bytes;
@@ -91,7 +91,7 @@ pub(super) fn body(request: &Request) -> Result<Bytes, serde_json::Error> {
 }
 
 /// The tools, and whether any of them asks for constrained arguments.
-fn tools<'a>(specs: &'a [ToolSpec], family: &GeminiFamily) -> (Vec<Tool<'a>>, bool) {
+fn tools<'a>(specs: &'a [Arc<ToolSpec>], family: &GeminiFamily) -> (Vec<Tool<'a>>, bool) {
     if specs.is_empty() {
         return (Vec::new(), false);
     }

@@ -58,7 +58,7 @@ pub(super) fn body(request: &Request) -> Result<Bytes, serde_json::Error> {
     let body = RequestBody {
         model: &model.id,
         messages: messages(&transcript.prompt, &transcript.turns),
-        tools: transcript.tools.iter().map(tool).collect(),
+        tools: transcript.tools.iter().map(|spec| tool(spec)).collect(),
         fields,
         configured: sampling_params(request),
     };

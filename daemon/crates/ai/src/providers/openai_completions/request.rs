@@ -1,6 +1,6 @@
 //! Requests of the chat completions API.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use agentd_protocol::tool::ToolSpec;
 use bytes::Bytes;
@@ -117,7 +117,7 @@ fn gateway_routing(compat: &Compat) -> Option<Map<String, Value>> {
 }
 
 /// The tools; `None` leaves the field out.
-fn tools<'a>(specs: &'a [ToolSpec], turns: &[Turn<'_>], compat: &Compat) -> Option<Vec<Tool<'a>>> {
+fn tools<'a>(specs: &'a [Arc<ToolSpec>], turns: &[Turn<'_>], compat: &Compat) -> Option<Vec<Tool<'a>>> {
     let has_history = turns.iter().any(|turn| matches!(turn, Turn::Results(_)));
     if specs.is_empty() && !(compat.requires_tools_with_tool_history && has_history) {
         return None;
