@@ -27,7 +27,7 @@ pub struct ToolSpec {
 }
 
 /// What a provider says of its tool, such as an MCP server (`annotations` of `tools/list`). They are claims that nobody has checked.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ToolAnnotations {
