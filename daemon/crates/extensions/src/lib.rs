@@ -26,7 +26,7 @@ pub use self::{
     extensions::SessionExtensions,
     hooks::{InputVerdict, RunAdditions, ToolCallVerdict},
     host::HelloFacts,
-    node::{NodeError, find_node, node_program},
+    node::{NodeError, node_program},
     process::HostProgram,
     record::{HostFailure, PROTOCOL_VERSION, ToolDefinition},
     runtime::{ExtensionsSetup, LoadError},

@@ -1,9 +1,9 @@
-//! The Node host: its files, which are part of this program, and the Node that runs them.
+//! The Node host: its files, which are part of this program.
 //!
 //! Nothing here happens in a session without an extension for Node.
 
 use std::{
-    ffi::{OsStr, OsString},
+    ffi::OsString,
     fs, io,
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
@@ -28,14 +28,6 @@ const PACKAGE: &str = r#"{"name":"@earendil-works/pi-coding-agent","version":"1.
 /// Why there is no Node host.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
-    /// No Node was found.
-    #[error(
-        "Node.js was not found on the PATH: install version 20 or newer, or name it with the setting extensions.node"
-    )]
-    NotFound,
-    /// The program that the setting names is not there.
-    #[error("the setting extensions.node names {}, which is not there", .0.display())]
-    NotThere(PathBuf),
     /// The files of the host could not be written.
     #[error("cannot unpack the extension host to {}: {source}", path.display())]
     Unpack {
@@ -44,19 +36,6 @@ pub enum NodeError {
         /// The system's error.
         source: io::Error,
     },
-}
-
-/// Finds Node: the one of the setting `extensions.node`, or the first on the `PATH` of the session. Looks at files; blocks.
-///
-/// # Errors
-/// [`NodeError::NotFound`], [`NodeError::NotThere`].
-pub fn find_node(setting: Option<&Path>, path: Option<&OsStr>) -> Result<PathBuf, NodeError> {
-    if let Some(node) = setting {
-        return if node.is_file() { Ok(node.to_owned()) } else { Err(NodeError::NotThere(node.to_owned())) };
-    }
-    let folders = path.map(std::env::split_paths).into_iter().flatten();
-    let mut candidates = folders.filter(|folder| folder.is_absolute()).map(|folder| folder.join("node"));
-    candidates.find(|candidate| candidate.is_file()).ok_or(NodeError::NotFound)
 }
 
 /// The program of the Node host, whose files are unpacked under the agent directory first where they are not there. Blocks.
@@ -151,16 +130,5 @@ mod tests {
         node_program(node, folder.path(), Path::new("/"), &[]).unwrap();
         assert_eq!(fs::metadata(&main).unwrap().modified().unwrap(), written);
         assert_eq!(fs::read_dir(folder.path().join("run")).unwrap().count(), 1);
-    }
-
-    #[test]
-    fn node_is_found_on_the_path_or_by_the_setting() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = std::env::join_paths(["relative".into(), folder.path().to_owned()]).unwrap();
-        assert!(matches!(find_node(None, Some(&path)), Err(NodeError::NotFound)));
-        fs::write(folder.path().join("node"), "").unwrap();
-        assert_eq!(find_node(None, Some(&path)).unwrap(), folder.path().join("node"));
-        let other = folder.path().join("other");
-        assert!(matches!(find_node(Some(&other), Some(&path)), Err(NodeError::NotThere(_))));
     }
 }

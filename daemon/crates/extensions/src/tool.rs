@@ -1,6 +1,9 @@
 //! A tool of an extension, as the loop calls it.
 
-use std::{sync::Weak, time::Duration};
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use agentd_agent::{ExecutionMode, Invocation, Tool, ToolError, ToolFuture};
 use agentd_protocol::tool::{ToolResult, ToolSpec};
@@ -20,25 +23,25 @@ pub(crate) struct ExtensionTool {
     /// Weak: the registry may keep a tool longer than the session its extensions.
     extensions: Weak<Runtime>,
     extension: usize,
-    spec: ToolSpec,
+    spec: Arc<ToolSpec>,
     tool: RegisteredTool,
 }
 
 impl ExtensionTool {
     pub(crate) fn new(extensions: Weak<Runtime>, extension: usize, tool: RegisteredTool) -> Self {
         let definition = &tool.definition;
-        let spec = ToolSpec {
+        let spec = Arc::new(ToolSpec {
             name: definition.name.clone(),
             description: definition.description.clone(),
             parameters: definition.parameters.clone(),
             constrained_sampling: definition.constrained_sampling.clone(),
-        };
+        });
         Self { extensions, extension, spec, tool }
     }
 }
 
 impl Tool for ExtensionTool {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
     }
 

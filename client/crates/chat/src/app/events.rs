@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use agentd_client_text::{
-    compacted, decided, ended_process, extension_failed, fell_back, left_to_do, one_line, permissions_changed,
-    question_ended, retried, slow_provider, unkept,
+    compacted, decided, ended_process, extension_failed, fell_back, left_to_do, one_line,
+    permissions_changed, question_ended, retried, slow_provider, unkept,
 };
 use agentd_protocol::{
     Json,

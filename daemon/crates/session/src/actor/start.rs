@@ -138,7 +138,7 @@ async fn start(
         context.install_packages(&options).await;
     }
     let (sources, node);
-    (context, (sources, node)) = find_extensions(context, &options).await?;
+    (context, (sources, node)) = find_extensions(context).await?;
     context.extensions = load_extensions(&context, ExtensionsPlan { sources, node, reason }).await?;
     context.gate = with_extensions(context.gate, context.extensions.as_ref());
     let diagnostics = context.diagnostics.iter().cloned().chain(of_resources).collect();

@@ -1,68 +1,75 @@
 //! Which extensions a session has, and what runs them.
 
-use std::{ffi::OsString, fs, path::Path};
+use std::path::Path;
 
-use agentd_extensions::{ExtensionKind, ExtensionSource, HostProgram, find_node, node_program};
-use agentd_protocol::resources::{Diagnostic, DiagnosticKind, SourceInfo, SourceOrigin, SourceScope};
+use agentd_extensions::{ExtensionKind, ExtensionSource, HostProgram, LoadError, node_program};
+use agentd_packages::{Discovery, ExtensionKind as FoundKind, FoundExtension, discover, find_node};
+use agentd_protocol::resources::{Diagnostic, DiagnosticKind};
+use tokio::task::spawn_blocking;
 
+use super::error::OpenError;
 use crate::context::SessionContext;
 
-/// The extensions of a session and the program of the Node host, if one of them needs it. Reads folders; blocks.
-pub(crate) fn find_extensions(
-    context: &SessionContext,
-    found: &mut Vec<Diagnostic>,
-) -> (Vec<ExtensionSource>, Option<HostProgram>) {
-    let agent_dir = context.agent_dir.path();
-    let mut sources = in_folder(&agent_dir.join("extensions"));
-    let mut node = None;
-    if sources.iter().any(|source| source.kind == ExtensionKind::Node) {
-        let path = context.environment.non_empty("PATH").map(std::ffi::OsStr::new);
-        let program = find_node(None, path)
-            .and_then(|node| node_program(&node, agent_dir, &context.cwd, &context.child_environment));
-        match program {
-            Ok(program) => node = Some(program),
-            Err(error) => {
-                found.push(Diagnostic::warning(
-                    DiagnosticKind::Settings,
-                    format!("extensions are not loaded: {error}"),
-                ));
-                sources.retain(|source| source.kind != ExtensionKind::Node);
-            }
-        }
+/// The extensions of a session and the program of the Node host, if one of them needs it.
+pub(crate) type ExtensionsFound = (Vec<ExtensionSource>, Option<HostProgram>);
+
+/// Finds the extensions of a session. Where Node is missing, the session works without those that need it, and a warning says so.
+///
+/// # Errors
+/// An extension that a flag names is not there.
+pub(crate) async fn find_extensions(
+    context: SessionContext,
+) -> Result<(SessionContext, ExtensionsFound), OpenError> {
+    let looking = spawn_blocking(move || {
+        let found = discover(&context.discovery_query());
+        (context, found)
+    });
+    let (mut context, Discovery { extensions, errors, diagnostics, .. }) = looking.await?;
+    if let Some(error) = errors.into_iter().next() {
+        return Err(LoadError { path: error.path, reason: error.reason }.into());
     }
-    (sources, node)
+    let mut sources: Vec<ExtensionSource> = extensions.into_iter().filter_map(source).collect();
+    if sources.is_empty() {
+        return Ok((context, (sources, None)));
+    }
+    context.diagnostics.extend(diagnostics);
+    if !sources.iter().any(|source| source.kind == ExtensionKind::Node) {
+        return Ok((context, (sources, None)));
+    }
+    let programs = context.child_environment.to_vec();
+    let launcher = &context.services.launcher;
+    let node =
+        find_node(&context.settings, &context.agent_dir, &context.environment, programs, launcher).await;
+    let program = match node {
+        Ok(node) => {
+            let (agent_dir, cwd) = (context.agent_dir.path().to_owned(), context.cwd.clone());
+            let env = context.child_environment.to_vec();
+            let unpacked =
+                spawn_blocking(move || node_program(Path::new(&node.program), &agent_dir, &cwd, &env))
+                    .await?;
+            unpacked.map_err(|error| error.to_string())
+        }
+        Err(error) => Err(error.to_string()),
+    };
+    let node = program
+        .inspect_err(|error| {
+            let text = format!("extensions in TypeScript and JavaScript are not loaded: {error}");
+            context.diagnostics.push(Diagnostic::warning(DiagnosticKind::Extension, text));
+            sources.retain(|source| source.kind != ExtensionKind::Node);
+        })
+        .ok();
+    Ok((context, (sources, node)))
 }
 
-fn in_folder(folder: &Path) -> Vec<ExtensionSource> {
-    let mut paths: Vec<_> =
-        fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
-    paths.sort();
-    let source = |path: &Path, entry: &Path, kind| ExtensionSource {
-        path: path.display().to_string(),
-        entry: entry.to_owned(),
-        base_dir: entry.parent().unwrap_or(folder).to_owned(),
-        source_info: SourceInfo {
-            path: entry.display().to_string(),
-            source: "auto".to_owned(),
-            scope: SourceScope::User,
-            origin: SourceOrigin::TopLevel,
-            base_dir: Some(folder.display().to_string()),
-        },
-        kind,
-    };
-    let mut sources = Vec::new();
-    for path in paths {
-        if path.extension().is_some_and(|it| it == "ts" || it == "js") {
-            sources.push(source(&path, &path, ExtensionKind::Node));
-        } else if let Ok(text) = fs::read_to_string(path.join("extension.json"))
-            && let Ok(manifest) = serde_json::from_str::<serde_json::Value>(&text)
-        {
-            let command = manifest["command"].as_array().into_iter().flatten().filter_map(|it| it.as_str());
-            let command: Vec<OsString> = command.map(OsString::from).collect();
-            sources.push(source(&path, &path.join("extension.json"), ExtensionKind::Native { command }));
-        } else if path.join("index.ts").is_file() {
-            sources.push(source(&path, &path.join("index.ts"), ExtensionKind::Node));
+/// An extension as its host is told of it; `None` for those that are part of pi, whose work agentd does itself.
+fn source(found: FoundExtension) -> Option<ExtensionSource> {
+    let FoundExtension { path, entry, base_dir, source_info, kind, .. } = found;
+    let kind = match kind {
+        FoundKind::Node => ExtensionKind::Node,
+        FoundKind::Native { command, .. } => {
+            ExtensionKind::Native { command: command.into_iter().map(Into::into).collect() }
         }
-    }
-    sources
+        FoundKind::Builtin(_) => return None,
+    };
+    Some(ExtensionSource { path, entry, base_dir, source_info, kind })
 }
