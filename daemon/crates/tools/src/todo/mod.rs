@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use self::list::{Changed, Op, Operation, apply, checked};
 
 /// The tool's description for models; the same in all sessions.
-static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
-    ToolSpec {
+static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
+    Arc::new(ToolSpec {
     name: TODO_TOOL.to_owned(),
     description: "Keep the list of tasks of a longer piece of work: one operation a call. init: a new list, in phases (list) or plain \
                   (items). start: work on this task now. done, drop, rm: a task, a phase, or with neither everything. block (with a \
@@ -46,7 +46,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
         },
     }),
     constrained_sampling: None,
-}
+})
 });
 
 /// The list of a session. Cheap to clone; all clones are the same list.
@@ -130,7 +130,7 @@ impl TodoTool {
 }
 
 impl Tool for TodoTool {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         &SPEC
     }
 
