@@ -143,15 +143,20 @@ fn mistakes_end_with_1_and_say_what_is_wrong() {
 }
 
 #[test]
-fn what_is_not_there_is_said_on_stderr_alone() {
+fn flags_of_pi_without_a_meaning_here_are_taken() {
     let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
     let home = Home::with_model(&server);
-    let said = run(agentd(
-        &home,
-        &["-p", "Hi", "-e", "mine.ts", "--theme", "dark", "--no-mcp", "--tui-mode", "full"],
-    ));
-    let warning = "Warning: --extension mine.ts: this version of agentd runs no extensions; skills and prompt templates of a package count\n";
-    assert_eq!((said.code, said.stdout.as_str(), said.stderr.as_str()), (0, "Ok.\n", warning));
+    let said = run(agentd(&home, &["-p", "Hi", "--theme", "dark", "--no-mcp", "--tui-mode", "full"]));
+    assert_eq!((said.code, said.stdout.as_str(), said.stderr.as_str()), (0, "Ok.\n", ""));
+}
+
+#[test]
+fn an_extension_that_is_not_there_is_said_in_pis_words() {
+    let home = Home::with_model(&MockServer::start([]));
+    let said = run(agentd(&home, &["-p", "Hi", "-e", "mine.ts"]));
+    assert_eq!((said.code, said.stdout.as_str()), (1, ""));
+    assert!(said.stderr.starts_with("Error: Failed to load extension \""), "{}", said.stderr);
+    assert!(said.stderr.contains("Extension path does not exist: "), "{}", said.stderr);
 }
 
 #[test]

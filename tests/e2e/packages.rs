@@ -258,7 +258,8 @@ fn a_session_installs_what_is_missing_and_says_what_it_could_not() {
     // Verbs that only look at something install nothing.
     home.settings(&json!({"npmCommand": [npm], "packages": ["npm:other"]}));
     for verb in [&["doctor"][..], &["config", "check"], &["models"]] {
-        ctl::run(&home, verb);
+        let said = ctl::run(&home, verb);
+        assert!(!said.stdout.is_empty(), "{verb:?}: {}", said.stderr);
     }
     assert_eq!(calls(&home).len(), 3);
 }

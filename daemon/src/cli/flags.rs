@@ -338,10 +338,6 @@ impl Flags {
             }
             "-e" | "--extension" => {
                 let extension = value()?;
-                self.warnings.push(format!(
-                    "Warning: --extension {extension}: this version of agentd runs no extensions; skills and prompt templates of a \
-                     package count"
-                ));
                 self.resources.extensions.push(extension);
             }
             "-ne" | "--no-extensions" => self.resources.no_extensions = true,

@@ -183,7 +183,8 @@ mod tests {
         };
         let layers = vec![RuleLayer { source: RuleSource::User, rules: rules.iter().map(rule).collect() }];
         let (cwd, home) = (Path::new("/w").to_owned(), Path::new("/h").to_owned());
-        Policy::new(PolicyOptions { preset, project_preset: None, layers, cwd, home }).unwrap()
+        Policy::new(PolicyOptions { preset, project_preset: None, layers, cwd, home, folders: Vec::new() })
+            .unwrap()
     }
 
     #[test]

@@ -42,7 +42,8 @@ impl Agent {
                 }
             }
             Some(Message::Assistant(answer)) if session.is_joining => {
-                history::of_answer(answer, &message_id, &HashMap::new(), &session.folders, &mut updates);
+                let named = (&session.folders, &session.server_tools);
+                history::of_answer(answer, &message_id, &HashMap::new(), named, &mut updates);
             }
             _ => {}
         }
@@ -87,7 +88,7 @@ impl Agent {
                         so_far,
                         &session.message_id,
                         &HashMap::new(),
-                        &session.folders,
+                        (&session.folders, &session.server_tools),
                         &mut updates,
                     );
                     for update in updates.iter().filter(|update| of_text(update)) {

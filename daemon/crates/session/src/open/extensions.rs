@@ -28,6 +28,15 @@ pub(crate) async fn find_extensions(
     if let Some(error) = errors.into_iter().next() {
         return Err(LoadError { path: error.path, reason: error.reason }.into());
     }
+    // What a project's trust is noted for does not cover the files of its extensions yet: a model could write one.
+    let (of_project, extensions): (Vec<_>, Vec<_>) =
+        extensions.into_iter().partition(|found| found.needs_trust);
+    context.diagnostics.extend(of_project.iter().map(|found| {
+        let text =
+            format!("the extension {} is not loaded: extensions of projects are not run yet", found.path);
+        Diagnostic::warning(DiagnosticKind::Extension, text)
+            .hint("put it into the agent directory, or name it with --extension")
+    }));
     let mut sources: Vec<ExtensionSource> = extensions.into_iter().filter_map(source).collect();
     if sources.is_empty() {
         return Ok((context, (sources, None)));

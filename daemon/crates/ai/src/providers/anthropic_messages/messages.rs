@@ -196,7 +196,7 @@ mod tests {
             parameters,
             constrained_sampling: Some(ConstrainedSampling::prefer_strict()),
         };
-        assert_eq!(serde_json::to_value(tools(&[spec], compat)).unwrap(), json!([expected]));
+        assert_eq!(serde_json::to_value(tools(&[spec.into()], compat)).unwrap(), json!([expected]));
     }
 
     #[test]

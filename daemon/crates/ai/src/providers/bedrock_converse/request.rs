@@ -244,7 +244,8 @@ mod tools_tests {
     }
 
     fn written(specs: &[Spec], traits: &ModelTraits) -> Value {
-        serde_json::to_value(tool_config(specs, &[], traits)).unwrap()
+        let specs: Vec<Arc<Spec>> = specs.iter().cloned().map(Arc::new).collect();
+        serde_json::to_value(tool_config(&specs, &[], traits)).unwrap()
     }
 
     #[test]
