@@ -8,6 +8,7 @@ mod help;
 mod mcp;
 mod mcp_edit;
 mod models;
+mod packages;
 mod policy;
 mod prompt;
 mod service;
@@ -30,6 +31,7 @@ pub(crate) use self::{
     mcp::{Mcp, McpListOptions, McpLoginOptions, McpLogoutOptions, McpTestOptions},
     mcp_edit::{McpAddOptions, McpDisableOptions, McpEnableOptions, McpEntryOptions, McpRemoveOptions},
     models::{Auth, AuthStatusOptions, LoginOptions, LogoutOptions, ModelsOptions},
+    packages::{InstallOptions, ListOptions, PackageOptions, UninstallOptions, UpdateOptions},
     policy::{Policy, PolicyCheckOptions, PolicyTestOptions},
     prompt::{PromptOptions, RpcOptions},
     service::{Service, ServiceInstallOptions, ServiceKind, ServiceStatusOptions, ServiceUninstallOptions},
@@ -180,6 +182,18 @@ pub(crate) enum Command {
     /// Add, remove and try the MCP servers whose tools sessions have
     #[command(subcommand)]
     Mcp(Mcp),
+
+    /// Install a package of skills, prompt templates and extensions, and add it to the settings
+    Install(InstallOptions),
+
+    /// Remove a package, and take it out of the settings
+    Remove(UninstallOptions),
+
+    /// List the packages of the settings
+    List(ListOptions),
+
+    /// Bring packages to their newest versions
+    Update(UpdateOptions),
 
     /// Write the configuration for something that is installed already
     #[command(subcommand)]

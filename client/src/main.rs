@@ -108,6 +108,10 @@ fn main() -> ExitCode {
         cli::Command::Mcp(cli::Mcp::Logout(options)) => commands::mcp_login::logout(&options),
         cli::Command::Policy(cli::Policy::Check(options)) => commands::policy::check(&options),
         cli::Command::Policy(cli::Policy::Test(options)) => commands::policy::test(&options),
+        cli::Command::Install(options) => commands::packages::install(&options),
+        cli::Command::Remove(options) => commands::packages::remove(&options),
+        cli::Command::List(options) => commands::packages::list(&options),
+        cli::Command::Update(options) => commands::packages::update(&options),
         cli::Command::Setup(cli::Setup::Local(options)) => commands::setup::local(&options),
     }
     .into()

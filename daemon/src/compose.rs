@@ -17,9 +17,9 @@ use agentd_session::{Interner, Services, SupportCache, ToolContext, Toolbox};
 #[cfg(target_os = "linux")]
 use agentd_tools::operations::SandboxedHost;
 use agentd_tools::{
-    BashFeatures, BashOptions, BashTool, EditTool, FileQueue, FindTool, GrepTool, LsTool, ReadTool,
+    BashFeatures, BashOptions, BashTool, EditTool, FileQueue, FindTool, GrepTool, LsTool, ReadTool, TodoTool,
     WriteTool,
-    operations::{EditorFiles, EditorHost, FileHost, GuardedHost, SshHost, SshOptions},
+    operations::{EditorAccess, EditorHost, EditorShell, FileHost, GuardedHost, SshHost, SshOptions},
     process_tools,
 };
 use tokio_util::task::TaskTracker;
@@ -35,7 +35,7 @@ use crate::{hub::ServiceInputs, record_replay};
 ///
 /// Must be called within the runtime. The arguments are those of [`AgentDir::find`]; without an agent directory no left processes are
 /// looked for. At most `max_commands` commands of all sessions run at the same time. Incoming data is charged to `memory`. Sessions are
-/// shown to `observers`, and their texts are those of `editor`, where there is one.
+/// shown to `observers`, and their texts and terminals are those of `editor`, where there is one.
 pub fn services(
     environment: &Environment,
     compat: bool,
@@ -43,7 +43,7 @@ pub fn services(
     max_commands: usize,
     memory: &MemoryAccount,
     observers: Option<Arc<dyn Observers>>,
-    editor: Option<Arc<dyn EditorFiles>>,
+    editor: Option<EditorAccess>,
 ) -> Result<impl FnOnce(ServiceInputs) -> Arc<Services> + use<>, String> {
     let exchanges = record_replay::open(environment, cwd)?;
     let guard = GuardCommand::this_program();
@@ -62,7 +62,7 @@ fn shared(
     exchanges: ExchangeMode,
     memory: MemoryAccount,
     observers: Option<Arc<dyn Observers>>,
-    editor: Option<Arc<dyn EditorFiles>>,
+    editor: Option<EditorAccess>,
 ) -> Services {
     let changes = FileQueue::new();
     let specs = Interner::default();
@@ -94,12 +94,10 @@ fn shared(
 
 /// The file system and the shell that the tools of one session work with.
 fn hosts(context: &ToolContext) -> (Arc<dyn FileHost>, Arc<dyn Shell>) {
-    let (group, env) = (context.processes.clone(), Arc::clone(&context.environment));
     let Some((target, connections)) = context.ssh.clone() else {
-        let (path, sandbox) = (context.shell_path.clone(), context.sandbox.clone());
-        let shell = LocalShell { group, path, env, sandbox };
-        return (files_here(context), Arc::new(shell));
+        return (files_here(context), Arc::new(local_shell(context)));
     };
+    let (group, env) = (context.processes.clone(), Arc::clone(&context.environment));
     let temp_dir = context.temp_dir.clone();
     let host = SshHost::new(SshOptions { target, connections, commands: group, env, temp_dir });
     (Arc::new(host.clone()), Arc::new(host))
@@ -115,11 +113,19 @@ fn files_here(context: &ToolContext) -> Arc<dyn FileHost> {
     }
 }
 
+/// The shell of this machine, in the session's sandbox.
+fn local_shell(context: &ToolContext) -> LocalShell {
+    LocalShell {
+        group: context.processes.clone(),
+        path: context.shell_path.clone(),
+        env: Arc::clone(&context.environment),
+        sandbox: context.sandbox.clone(),
+    }
+}
+
 /// The features of `bash` beyond its plain form. Terminals and background processes exist on this machine alone.
 fn features(context: &ToolContext) -> BashFeatures {
-    let (group, env) = (context.processes.clone(), Arc::clone(&context.environment));
-    let (path, sandbox) = (context.shell_path.clone(), context.sandbox.clone());
-    let local = LocalShell { group, path, env, sandbox };
+    let local = local_shell(context);
     let is_active = Arc::clone(&context.is_active);
     let mut features = BashFeatures::of(context.bash.as_ref(), &context.background, &local, is_active);
     if context.ssh.is_some() {
@@ -131,24 +137,34 @@ fn features(context: &ToolContext) -> BashFeatures {
 
 /// The tools of one session, in the order in which models see them.
 ///
-/// With an `editor`, the texts of the session's folder are read and written through it, where files are of this machine and no sandbox
-/// has a say about them. Sessions share the tools' descriptions, those that depend on the session through `specs`.
+/// With an `editor`, the texts of the workspace are read and written through it, and the model's commands run in its terminal if
+/// the settings say so: where files and commands are of this machine, and no sandbox has a say about them. Sessions share the tools'
+/// descriptions, those that depend on the session through `specs`.
 fn tools(
     context: ToolContext,
     changes: &FileQueue,
     specs: &Interner<Arc<ToolSpec>>,
-    editor: Option<&Arc<dyn EditorFiles>>,
+    editor: Option<&EditorAccess>,
 ) -> Toolbox {
     // Sessions share the queue, so that two changes of one file of this machine are not made at once. A path on another host is
     // another file.
     let files = if context.ssh.is_some() { FileQueue::new() } else { changes.beside() };
     let (host, shell) = hosts(&context);
+    let editor = editor.filter(|_| context.ssh.is_none() && context.sandbox.is_none());
     let texts: Arc<dyn FileHost> = match editor {
-        Some(editor) if context.ssh.is_none() && context.sandbox.is_none() => {
-            let (host, editor) = (Arc::clone(&host), Arc::clone(editor));
-            Arc::new(EditorHost::new(host, editor, &context.session_id, &context.cwd))
+        Some(editor) => {
+            let (host, files) = (Arc::clone(&host), Arc::clone(&editor.files));
+            let folders = std::iter::once(&context.cwd).chain(&context.folders).cloned().collect();
+            Arc::new(EditorHost::new(host, files, &context.session_id, folders))
         }
-        _ => Arc::clone(&host),
+        None => Arc::clone(&host),
+    };
+    let commands: Arc<dyn Shell> = match editor.filter(|_| context.client_terminal) {
+        Some(editor) => {
+            let terminals = Arc::clone(&editor.terminals);
+            Arc::new(EditorShell::new(local_shell(&context), terminals, &context.session_id))
+        }
+        None => Arc::clone(&shell),
     };
     let features = features(&context);
     let of_processes =
@@ -163,7 +179,7 @@ fn tools(
         ),
         Arc::new(
             BashTool::new(BashOptions {
-                shell: Arc::clone(&shell),
+                shell: commands,
                 command_prefix: context.shell_command_prefix,
                 outputs: context.outputs,
                 home: Some(context.home.clone()),
@@ -183,6 +199,7 @@ fn tools(
         Arc::new(FindTool::new().with_home(&context.home).with_host(Arc::clone(&host))),
         Arc::new(LsTool::new().with_home(&context.home).with_host(Arc::clone(&host))),
     ];
+    tools.push(Arc::new(TodoTool::new(context.todos, context.is_stored)));
     tools.extend(of_processes);
     Toolbox { tools, shell, gate: HookGate::default() }
 }

@@ -17,6 +17,7 @@ pub mod limits;
 pub mod list_models;
 pub mod logging;
 pub mod mcp_edit;
+pub mod packages;
 pub mod policy_check;
 pub mod record_replay;
 pub mod serve;

@@ -5,7 +5,7 @@ use std::{io::Write, path::Path, process::ExitCode};
 use agentd::{
     bug_report,
     cli::{self, HostProtocol, Invocation},
-    export, fsck, list_models, logging, mcp_edit, policy_check, serve, usage,
+    export, fsck, list_models, logging, mcp_edit, packages, policy_check, serve, usage,
 };
 use agentd_config::{AgentDir, Environment};
 use agentd_protocol::terminal_text::harmless;
@@ -106,12 +106,16 @@ fn check_agent_dir(
     cwd: &Path,
 ) -> Result<(), FolderFault> {
     let compat = match invocation {
-        Invocation::Help | Invocation::Version { .. } | Invocation::Export { .. } => return Ok(()),
+        Invocation::Help
+        | Invocation::Version { .. }
+        | Invocation::Export { .. }
+        | Invocation::LogIn { .. } => return Ok(()),
         Invocation::ListModels { compat, .. }
         | Invocation::BugReport { compat }
         | Invocation::Fsck { compat }
         | Invocation::PolicyCheck { compat }
         | Invocation::McpEdit { compat }
+        | Invocation::Packages { compat }
         | Invocation::Usage { compat } => *compat,
         Invocation::Stdio(options) => options.session.compat,
         Invocation::OneShot(options) => options.session.compat,
@@ -169,6 +173,10 @@ fn run(invocation: Invocation, environment: &Environment, cwd: &Path) -> ExitCod
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => fail(&format!("Error: {error}")),
         },
+        Invocation::Packages { compat } => match packages::run(environment, compat, cwd) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => fail(&format!("Error: {error}")),
+        },
         Invocation::Usage { compat } => match usage::run(environment, compat, cwd) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => fail(&format!("Error: {error}")),
@@ -176,6 +184,7 @@ fn run(invocation: Invocation, environment: &Environment, cwd: &Path) -> ExitCod
         Invocation::Stdio(options) => serve::stdio(*options),
         Invocation::OneShot(options) => serve::one_shot(*options),
         Invocation::Bridge(options) => serve::bridge(*options),
+        Invocation::LogIn { words } => serve::log_in(words),
         Invocation::Host(HostProtocol::Acp, options) => serve::acp(*options),
         Invocation::Host(HostProtocol::Mcp, options) => serve::mcp(*options),
         Invocation::Serve(options) => serve::daemon(*options),

@@ -13,6 +13,7 @@ use agentd_policy::{
 use agentd_protocol::policy_check::{
     PolicyCheckRequest, PolicyExample, PolicyVerdict, VerdictCommand, VerdictRule,
 };
+use agentd_protocol::todo::TODO_TOOL;
 use agentd_tools::resolve_path_argument;
 
 /// Why nothing was judged.
@@ -82,6 +83,7 @@ pub fn run(environment: &Environment, compat: bool, cwd: &Path) -> Result<(), Po
             RuleLayer { source: RuleSource::Flags, rules: request.rules },
         ],
         cwd: cwd.clone(),
+        folders: Vec::new(),
         home: home.ok_or(PolicyCheckError::NoHome)?,
     })?;
     let mut out = BufWriter::new(io::stdout().lock());
@@ -114,6 +116,7 @@ fn verdict(policy: &Policy, example: &PolicyExample, cwd: &Path) -> PolicyDecisi
         ("read" | "ls", _, Some(path)) => Subject::Read { path, is_deep: false },
         ("grep" | "find", _, Some(path)) => Subject::Read { path, is_deep: true },
         ("write" | "edit", _, Some(path)) => Subject::Write { path },
+        (TODO_TOOL, ..) => Subject::OwnNotes,
         _ => Subject::Other,
     };
     policy.decide(tool, subject)

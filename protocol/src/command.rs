@@ -43,6 +43,7 @@ use crate::{
     resources::{Diagnostics, SlashCommands},
     session::{PermissionState, SessionState, SessionStats},
     storage::{ArtifactList, ArtifactPart, CleanOutputsParams, CleanedOutputs, GetArtifactParams},
+    todo::{SetTodosParams, Todos},
     tool_list::{ActiveTools, SetActiveToolsParams, ToolList},
 };
 
@@ -147,6 +148,8 @@ commands! {
     GetTools = "get_tools": NoParams => ToolList | Session, Observe, VisibleSession, no_work;
     /// Chooses the tools that the model can call, from the next turn on.
     SetActiveTools = "set_active_tools": SetActiveToolsParams => ActiveTools | Session, Control, OpenedSession, no_work;
+    /// Replaces the list of tasks that the tool `todo` keeps. On record in the session file, as `entry_appended` tells.
+    SetTodos = "set_todos": SetTodosParams => Todos | Session, Control, OpenedSession, no_work;
     /// The MCP servers of the session, and their states.
     GetMcpServers = "get_mcp_servers": NoParams => McpServers | Session, Observe, VisibleSession, no_work;
     /// Switches an MCP server of the session on or off, or exposes its tools otherwise, until the session is closed.

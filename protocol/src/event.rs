@@ -16,6 +16,7 @@ use crate::{
     daemon::{Lagged, SessionActivity, SessionChanged, SessionClosed, SessionOpened},
     mcp::McpServersChange,
     permissions::PermissionsChanged,
+    todo::TodoReminder,
     tool_list::ToolsChanged,
     ui::{ExtensionUiRequest, UiRequestResolved},
 };
@@ -145,10 +146,14 @@ events! {
     PermissionsChanged = "permissions_changed",
     /// A budget is used up, and the work ends; only after `hello`.
     BudgetReached = "budget_reached",
+    /// The agent has stopped, and tasks of its todo list are open; only after `hello`.
+    TodoReminder = "todo_reminder",
     /// The daemon takes commands; only as the first line of `agentd --stdio --ready`.
     Ready = "ready",
     /// A notice or a question for the user.
     ExtensionUiRequest = "extension_ui_request",
+    /// An extension failed; the session goes on.
+    ExtensionError = "extension_error",
     /// A question to the user is answered or closed; only after `hello` with `sessions`.
     UiRequestResolved = "ui_request_resolved",
     /// A session was opened; only after `watch_sessions`.

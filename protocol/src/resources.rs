@@ -54,13 +54,15 @@ pub enum CommandSource {
 pub struct SourceInfo {
     /// The file, absolute; for a prompt of an MCP server that of the server's entry.
     pub path: String,
-    /// The way it was found: `auto` in a default folder, `local` by a setting or a flag, `mcp` at an MCP server.
+    /// The way it was found: `auto` in a default folder, `local` by a setting or a flag, `cli` by `--extension`, `mcp` at an MCP server;
+    /// for a part of a package the package's source as it is written.
     pub source: String,
     /// Its scope.
     pub scope: SourceScope,
     /// Whether it stands by itself or belongs to a package.
     pub origin: SourceOrigin,
-    /// The folder of configuration that it was found in; for what a flag names, the folder of the file.
+    /// The folder of configuration that it was found in; for what a flag names, the folder of the file; for a part of a package the
+    /// package's folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_dir: Option<String>,
 }
@@ -166,6 +168,10 @@ pub enum DiagnosticKind {
     Tools,
     /// `mcp.json`, or a server of it.
     Mcp,
+    /// An extension.
+    Extension,
+    /// A package of resources.
+    Package,
     /// A flag of the command line, or an argument of `open_session`.
     Flag,
 }

@@ -106,6 +106,9 @@ pub struct SessionState {
     /// How changes of tool calls are kept; absent where undo is off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undo: Option<crate::checkpoints::UndoState>,
+    /// The list of tasks that the tool `todo` keeps; absent while it is empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub todo_phases: Vec<crate::todo::TodoPhase>,
 }
 
 /// The permissions of a session that has some.

@@ -4,10 +4,13 @@ mod budgets;
 mod commands;
 mod daemon;
 pub mod defaults;
+mod editors;
 mod models;
+mod packages;
 mod permissions;
 mod sandbox;
 mod telemetry;
+mod todo;
 mod undo;
 
 use std::collections::BTreeMap;
@@ -27,13 +30,16 @@ pub use self::{
         BashSettings, ChildEnvironmentSettings, Intercept, InterceptRule, ProcessSettings, matches_pattern,
     },
     daemon::{ClientToolSettings, DaemonSettings, LimitSettings, StorageSettings},
+    editors::AcpSettings,
     models::{
         BranchSummarySettings, CompactionOverride, CompactionSettings, DeadlineSettings, ImageSettings,
         ProviderRetrySettings, RetrySettings, StallPolicy, ThinkingBudgetSettings, TimeLimit,
     },
+    packages::{ExtensionHostSettings, PackageFilter, PackageSetting},
     permissions::{PermissionAction, PermissionPreset, PermissionRule, PermissionSettings, TimeoutDecision},
     sandbox::{NamespaceMaker, NetworkAccess, SandboxMode, SandboxSettings},
     telemetry::{TelemetryProtocol, TelemetrySettings},
+    todo::TodoSettings,
     undo::UndoSettings,
 };
 
@@ -106,6 +112,22 @@ pub struct Settings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = [])))]
     pub prompts: Option<Vec<String>>,
+    /// Extensions besides those of the usual folders: files or folders, as `skills`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = [])))]
+    pub extensions: Option<Vec<String>>,
+    /// Packages of extensions, skills, prompt templates and themes. `agentctl install` adds one. Those of the user and of the project
+    /// both count; of one package the project's entry.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = [])))]
+    pub packages: Option<Vec<PackageSetting>>,
+    /// The program that installs npm packages, with its first arguments; default `["npm"]`. pnpm and bun are known by their names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = ["npm"])))]
+    pub npm_command: Option<Vec<String>>,
+    /// The program that runs extensions. Only read from the user's settings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extension_host: Option<ExtensionHostSettings>,
     /// Whether `get_commands` lists skills; default true. `/skill:name` works either way.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = true)))]
@@ -133,12 +155,18 @@ pub struct Settings {
     /// Features of the tool `bash` beyond its plain form.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bash: Option<BashSettings>,
+    /// Sessions of editors (`agentd acp`). Only read from the user's settings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub acp: Option<AcpSettings>,
     /// What shell commands and file tools may touch. Only read from the user's settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxSettings>,
     /// Keeping what tool calls change, so that it can be undone. Only read from the user's settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undo: Option<UndoSettings>,
+    /// The tool `todo`, by which the model keeps a list of what is to be done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub todo: Option<TodoSettings>,
     /// The folder of session files; default `sessions/` in the agent directory, a folder for each working directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_dir: Option<String>,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::tool::ConstrainedSampling;
+use crate::tool::{ConstrainedSampling, ToolAnnotations};
 
 /// The answer to `get_tools`, in the order in which the model sees them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -49,6 +49,9 @@ pub struct ToolInfo {
     /// The provider's enforcement of the schema while the model samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub constrained_sampling: Option<ConstrainedSampling>,
+    /// What its server says of it, for `source` `mcp`. They are claims: permissions count none that the user does not trust.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<ToolAnnotations>,
 }
 
 /// The source of a tool.
@@ -62,6 +65,8 @@ pub enum ToolSource {
     Client,
     /// An MCP server of `mcp.json`.
     Mcp,
+    /// An extension.
+    Extension,
 }
 
 /// Whether calls of a tool may run beside others.
@@ -116,4 +121,10 @@ pub struct ToolState {
     /// Its server, for `source` `mcp`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
+    /// The name that people see, where that is not `name`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// What its server says of it, for `source` `mcp`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<ToolAnnotations>,
 }

@@ -203,8 +203,10 @@ fn unknown_keys_are_reported_with_file_line_and_suggestion() {
 #[test]
 fn settings_of_pi_are_no_mistakes() {
     let home = Home::new();
-    home.settings(&json!({"theme": "dark", "packages": [], "terminal": {"showImages": true}, "lastChangelogVersion": "1.5.2",
-        "$schema": "x"}));
+    home.settings(
+        &json!({"theme": "dark", "terminal": {"showImages": true}, "lastChangelogVersion": "1.5.2",
+        "$schema": "x"}),
+    );
     let checked = ctl::run(&home, &["config", "check"]);
     assert_eq!(checked.code, 0, "{checked:?}");
     assert_says(

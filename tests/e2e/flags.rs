@@ -150,7 +150,7 @@ fn what_is_not_there_is_said_on_stderr_alone() {
         &home,
         &["-p", "Hi", "-e", "mine.ts", "--theme", "dark", "--no-mcp", "--tui-mode", "full"],
     ));
-    let warning = "Warning: --extension mine.ts is not loaded: this version of agentd has no extensions\n";
+    let warning = "Warning: --extension mine.ts: this version of agentd runs no extensions; skills and prompt templates of a package count\n";
     assert_eq!((said.code, said.stdout.as_str(), said.stderr.as_str()), (0, "Ok.\n", warning));
 }
 

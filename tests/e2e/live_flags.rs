@@ -55,6 +55,10 @@ const FLAGS: &[(&[&str], Live)] = &[
     (&["--prompt-template", "one.md"], Refused("--prompt-template")),
     (&["--no-prompt-templates"], Refused("--no-prompt-templates")),
     (&["-np"], Refused("--no-prompt-templates")),
+    (&["--extension", "./mine"], Refused("--extension")),
+    (&["-e", "../mine"], Refused("--extension")),
+    (&["--no-extensions"], Refused("--no-extensions")),
+    (&["-ne"], Refused("--no-extensions")),
     (&["--permissions", "read-only"], Refused("--permissions")),
     (&["--permission-rules", "rules.json"], Refused("--permission-rules")),
     (&["--sandbox", "read-only"], Refused("--sandbox")),
@@ -76,6 +80,7 @@ const FLAGS: &[(&[&str], Live)] = &[
     (&["--on-eof", "drain"], Counts),
     (&["--ready"], Counts),
     (&["--cumulative-updates"], Counts),
+    (&["--todo"], Counts),
     (&["--offline"], Counts),
 ];
 
@@ -100,13 +105,12 @@ const ELSEWHERE: &[&str] = &[
     "--version",
     "--list-models",
     "--export",
-    "--extension",
-    "--no-extensions",
     "--theme",
     "--no-themes",
     "--use-theme",
     "--tui-mode",
     "--no-mcp",
+    "--mcp-on-demand",
     "--verbose",
 ];
 

@@ -356,7 +356,8 @@ fn deferred_tools_are_found_and_loaded() {
     let file = home.session_files()[0].clone();
     let mut again = Daemon::start(&home, &["--session", file.to_str().expect("a path")]);
     hello(&mut again, "test");
-    wait_for(&mut again, "connected");
+    // What it had is known: it is started by the call.
+    assert_eq!(servers(&mut again)[0]["state"], "idle");
     assert_eq!(text(&call(&mut again, &model, "mcp__test__echo", json!({"text": "still"}))), "still");
     let last = model.requests().len() - 1;
     assert!(offered(&model, last).contains(&"mcp__test__echo".to_owned()));
@@ -410,7 +411,15 @@ fn agentctl_lists_and_tests_servers() {
     );
     let tested = ctl::run(&home, &["mcp", "test", "good"]);
     assert_eq!(tested.code, 0, "{tested:?}");
-    assert_says(&tested.stdout, &["good: connected", "test 1.2.3", "mcp__good__echo"]);
+    assert_says(
+        &tested.stdout,
+        &[
+            "good: connected",
+            "test 1.2.3",
+            "mcp__good__echo  Say again  (reads only)",
+            "mcp__good__remove  (may destroy)",
+        ],
+    );
     assert_eq!(ctl::run(&home, &["mcp", "test", "broken"]).code, 1);
     let missing = ctl::run(&home, &["mcp", "test", "x"]);
     assert_says(&missing.stderr, &["no server \"x\""]);
@@ -429,6 +438,42 @@ fn a_changed_list_of_tools_counts() {
     }
     assert!(has_later(&mut daemon));
     assert_eq!(text(&call(&mut daemon, &model, "mcp__test__later", json!({}))), "later");
+}
+
+#[test]
+fn hints_of_a_server_are_shown_and_count_where_the_user_trusts_them() {
+    let hints = json!({"title": "Say again", "readOnlyHint": true, "openWorldHint": false});
+    for (trusts, echoed) in [(false, "Permission denied: the preset read-only refuses"), (true, "hello")] {
+        let model = MockServer::start([]);
+        let home = Home::with_model(&model);
+        configure(&home, json!({"test": with(direct(&[]), json!({"trustHints": trusts}))}));
+        home.settings(&json!({"permissions": {"preset": "read-only"}}));
+        let mut daemon = Daemon::start(&home, &["--no-session"]);
+        hello(&mut daemon, "test");
+        let echo = call(&mut daemon, &model, "mcp__test__echo", json!({"text": "hello"}));
+        assert_says(&text(&echo), &[echoed]);
+        let removed = call(&mut daemon, &model, "mcp__test__remove", json!({}));
+        assert_says(
+            &text(&removed),
+            &["Permission denied: the preset read-only refuses the tool mcp__test__remove"],
+        );
+        let listed = mcp_tools(&mut daemon);
+        let of = |name: &str| listed.iter().find(|tool| tool["name"] == name).expect("the tool").clone();
+        let echo = of("mcp__test__echo");
+        assert_eq!((&echo["label"], &echo["annotations"]), (&json!("Say again"), &hints));
+        assert_eq!(of("mcp__test__fail")["annotations"], Value::Null);
+    }
+    // A project cannot have them believed.
+    let model = MockServer::start([]);
+    let home = Home::with_model(&model);
+    let entry = with(direct(&[]), json!({"trustHints": true}));
+    home.write(".agentd/mcp.json", &json!({"mcpServers": {"test": entry}}).to_string());
+    home.settings(&json!({"permissions": {"preset": "read-only"}}));
+    let mut daemon = Daemon::start(&home, &["--no-session", "--approve"]);
+    let found = daemon.done(json!({"type": "get_diagnostics"}))["diagnostics"].to_string();
+    assert_says(&found, &["\\\"trustHints\\\" counts in the user's mcp.json only"]);
+    let echo = call(&mut daemon, &model, "mcp__test__echo", json!({"text": "hello"}));
+    assert_says(&text(&echo), &["Permission denied"]);
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn a_sign_in_connects_the_server_and_lasts() {
 
     // Another program has it at once.
     let mut other = daemon(&home);
-    wait_for(&mut other, "connected");
+    assert_eq!(text(&call(&mut other, &model, "mcp__web__echo", json!({}))), "called");
     assert_eq!((web.asked("/authorize").len(), web.grants("authorization_code").len()), (1, 1));
     for session in home.session_files() {
         let text = fs::read_to_string(session).expect("a session");

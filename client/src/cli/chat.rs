@@ -71,6 +71,14 @@ pub(crate) struct ChatOptions {
     #[arg(long)]
     pub(crate) no_mcp: bool,
 
+    /// A package for this session alone: npm:NAME, git:HOST/PATH, a URL or a path; repeatable (docs/packages.md)
+    #[arg(long, short, value_name = "SOURCE")]
+    pub(crate) extension: Vec<String>,
+
+    /// Have no extensions but those of --extension
+    #[arg(long)]
+    pub(crate) no_extensions: bool,
+
     /// What tools may do where no rule says so (docs/permissions.md)
     #[arg(long, value_name = "PRESET", value_parser = PossibleValuesParser::new(PermissionPreset::ALL.map(PermissionPreset::as_str)))]
     pub(crate) permissions: Option<String>,

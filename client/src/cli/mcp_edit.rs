@@ -71,6 +71,10 @@ pub(crate) struct McpAddOptions {
     #[arg(long)]
     pub(crate) shared: bool,
 
+    /// Count tools that the server calls read-only as reading (docs/permissions.md)
+    #[arg(long, conflicts_with = "local")]
+    pub(crate) trust_hints: bool,
+
     /// Replace a server of that name
     #[arg(long)]
     pub(crate) force: bool,

@@ -156,6 +156,14 @@ pub(crate) struct PromptOptions {
     #[arg(long)]
     pub(crate) no_mcp: bool,
 
+    /// A package for this session alone: npm:NAME, git:HOST/PATH, a URL or a path; repeatable (docs/packages.md)
+    #[arg(long, short, value_name = "SOURCE")]
+    pub(crate) extension: Vec<String>,
+
+    /// Have no extensions but those of --extension
+    #[arg(long)]
+    pub(crate) no_extensions: bool,
+
     /// Let tools and commands work on another host, in its home or in DIR (with the user's own ssh)
     #[arg(long, value_name = "HOST[:DIR]")]
     pub(crate) ssh: Option<String>,

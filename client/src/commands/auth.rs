@@ -175,7 +175,10 @@ fn log_in_with_account(options: &LoginOptions) -> Result<Exit, Fault> {
         force: options.force.then_some(true),
     };
     let opens = !options.no_browser;
-    let start = StartOptions { args: ["--no-session", "--no-mcp"].map(str::to_owned).to_vec(), cwd: None };
+    let start = StartOptions {
+        args: ["--no-session", "--no-mcp", "--offline"].map(str::to_owned).to_vec(),
+        cwd: None,
+    };
     let login = daemon_call::with_private(start, async |client: &Client| {
         let started = client.call::<rpc::LoginStart>(&params).await?;
         show(&started, opens);

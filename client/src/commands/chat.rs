@@ -137,8 +137,15 @@ fn flags(options: &ChatOptions) -> Vec<String> {
     ];
     let given = given.into_iter().filter_map(|(name, value)| Some((name, value.clone()?)));
     let more = options.append_system_prompt.iter().map(|text| ("--append-system-prompt", text.clone()));
-    let alone = options.no_mcp.then(|| "--no-mcp".to_owned());
-    given.chain(more).flat_map(|(name, value)| [name.to_owned(), value]).chain(alone).collect()
+    let extensions = options.extension.iter().map(|source| ("--extension", source.clone()));
+    let alone = [(options.no_mcp, "--no-mcp"), (options.no_extensions, "--no-extensions")];
+    let alone = alone.into_iter().filter(|(given, _)| *given).map(|(_, name)| name.to_owned());
+    given
+        .chain(more)
+        .chain(extensions)
+        .flat_map(|(name, value)| [name.to_owned(), value])
+        .chain(alone)
+        .collect()
 }
 
 /// The flags of agentd that say which session it is.
@@ -195,6 +202,8 @@ mod tests {
             name: Some("n".into()),
             append_system_prompt: vec!["x".into(), "y".into()],
             no_mcp: true,
+            extension: vec!["npm:x".into()],
+            no_extensions: true,
             ..ChatOptions::default()
         };
         let given = [
@@ -206,7 +215,10 @@ mod tests {
             "x",
             "--append-system-prompt",
             "y",
+            "--extension",
+            "npm:x",
             "--no-mcp",
+            "--no-extensions",
         ];
         assert_eq!(flags(&options), given);
         let folder = Path::new("/project");

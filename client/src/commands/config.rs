@@ -37,8 +37,9 @@ fn checked(options: &CheckOptions) -> Result<Exit, Fault> {
     Ok(if printed == Exit::Answered && fails { Exit::Failed } else { printed })
 }
 
+/// The flags of a session that is only looked at: packages that are not there are told, and not installed; no server of mcp.json is connected.
 fn trust(approve: bool) -> &'static [&'static str] {
-    if approve { &["--approve"] } else { &[] }
+    if approve { &["--offline", "--mcp-on-demand", "--approve"] } else { &["--offline", "--mcp-on-demand"] }
 }
 
 /// A line for each problem, in the form of compilers.

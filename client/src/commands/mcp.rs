@@ -4,6 +4,8 @@ use agentd_protocol::{
     command::NoParams,
     mcp::{McpServerInfo, McpServerState, McpServers, McpTransport, ReconnectMcpServerParams},
     resources::{Diagnostic, DiagnosticKind},
+    tool::ToolAnnotations,
+    tool_list::{ToolInfo, ToolList},
 };
 use serde::Serialize;
 
@@ -14,7 +16,7 @@ use crate::{
     output,
     private_daemon::StartOptions,
     render::one_line,
-    rpc::{CallError, Client, GetDiagnostics, GetMcpServers, ReconnectMcpServer},
+    rpc::{CallError, Client, GetDiagnostics, GetMcpServers, GetTools, ReconnectMcpServer},
 };
 
 /// What was found.
@@ -23,6 +25,9 @@ struct Found {
     servers: Vec<McpServerInfo>,
     /// Mistakes in the files.
     diagnostics: Vec<Diagnostic>,
+    /// The tools of the session.
+    #[serde(skip)]
+    tools: Vec<ToolInfo>,
 }
 
 pub(crate) fn list(options: &McpListOptions) -> Exit {
@@ -49,7 +54,7 @@ fn tested(options: &McpTestOptions) -> Result<Exit, Fault> {
     let Some(server) = server else {
         return Err(Fault::new(Exit::Failed, format!("Error: mcp.json has no server \"{}\".", options.name)));
     };
-    let printed = output::print(&details(server))?;
+    let printed = output::print(&details(server, &found.tools))?;
     let is_there = server.state == McpServerState::Connected;
     Ok(if printed == Exit::Answered && !is_there { Exit::Failed } else { printed })
 }
@@ -80,7 +85,8 @@ fn connected(approve: bool, only: Option<&str>) -> Result<Found, Fault> {
             };
         }
         let is_ours = |diagnostic: &Diagnostic| diagnostic.kind == DiagnosticKind::Mcp;
-        Ok(Found { servers, diagnostics: diagnostics.into_iter().filter(is_ours).collect() })
+        let ToolList { tools } = client.call::<GetTools>(&NoParams {}).await?;
+        Ok(Found { servers, tools, diagnostics: diagnostics.into_iter().filter(is_ours).collect() })
     })
 }
 
@@ -121,7 +127,32 @@ fn report(found: &Found) -> String {
     found.servers.iter().map(line).chain(mistakes).collect()
 }
 
-fn details(server: &McpServerInfo) -> String {
+/// What a server says of a tool, in words; nothing where it says nothing.
+fn hints(annotations: &ToolAnnotations) -> String {
+    let ToolAnnotations { read_only_hint, destructive_hint, idempotent_hint, open_world_hint, .. } =
+        annotations;
+    let is_read_only = *read_only_hint == Some(true);
+    let words = [
+        (is_read_only, "reads only"),
+        // What changes nothing cannot do it otherwise either.
+        (*destructive_hint == Some(true) && !is_read_only, "may destroy"),
+        (*idempotent_hint == Some(true) && !is_read_only, "repeatable"),
+        (*open_world_hint == Some(true), "open world"),
+    ];
+    words.into_iter().filter(|(is_said, _)| *is_said).map(|(_, word)| word).collect::<Vec<_>>().join(", ")
+}
+
+/// The line of a tool: its name, and what its server calls it and says of it.
+fn tool_line(name: &str, tools: &[ToolInfo]) -> String {
+    let Some(tool) = tools.iter().find(|tool| tool.name == name) else { return name.to_owned() };
+    let label = Some(&tool.label).filter(|label| **label != tool.name);
+    let said = tool.annotations.as_ref().map(hints).filter(|hints| !hints.is_empty());
+    let label = label.map(|label| format!("  {label}")).unwrap_or_default();
+    let said = said.map(|said| format!("  ({said})")).unwrap_or_default();
+    format!("{name}{label}{said}")
+}
+
+fn details(server: &McpServerInfo, tools: &[ToolInfo]) -> String {
     let mut text = format!("{}: {}\n", server.name, state(server));
     let mut add = |what: &str, value: &str| text.push_str(&format!("  {what:<10}{}\n", one_line(value)));
     add("file", &server.path);
@@ -142,7 +173,7 @@ fn details(server: &McpServerInfo) -> String {
     if let Some(error) = &server.error {
         add("error", error);
     }
-    server.tools.iter().for_each(|tool| add("tool", tool));
+    server.tools.iter().for_each(|tool| add("tool", &tool_line(tool, tools)));
     server.prompts.iter().for_each(|prompt| add("prompt", prompt));
     text
 }
@@ -180,14 +211,33 @@ mod tests {
                 server("longer", McpServerState::Failed, Some("it\nended")),
             ],
             diagnostics: Vec::new(),
+            tools: Vec::new(),
         };
         assert_eq!(report(&found), "a       connected     1 tools\nlonger  failed        it ended\n");
         assert!(
-            report(&Found { servers: Vec::new(), diagnostics: Vec::new() }).starts_with("No MCP servers")
+            report(&Found { servers: Vec::new(), diagnostics: Vec::new(), tools: Vec::new() })
+                .starts_with("No MCP servers")
         );
         assert_eq!(
-            details(&found.servers[0]),
+            details(&found.servers[0], &[]),
             "a: connected\n  file      /a/mcp.json\n  transport a program\n  server    test\n  revision  2025-11-25\n  tool      mcp__a__b\n  prompt    p\n"
         );
+    }
+
+    #[test]
+    fn what_a_server_says_of_a_tool_stands_behind_its_name() {
+        let tool = |annotations: serde_json::Value| -> ToolInfo {
+            let tool = serde_json::json!({"name": "n", "label": "Find", "description": "", "parameters": {}, "active": true,
+                "source": "mcp", "guidelines": [], "execution": "parallel", "annotations": annotations});
+            serde_json::from_value(tool).unwrap()
+        };
+        let line = |annotations| tool_line("n", &[tool(annotations)]);
+        assert_eq!(line(serde_json::json!({})), "n  Find");
+        let reads = serde_json::json!({"readOnlyHint": true, "destructiveHint": true, "openWorldHint": true});
+        assert_eq!(line(reads), "n  Find  (reads only, open world)");
+        let writes =
+            serde_json::json!({"readOnlyHint": false, "destructiveHint": true, "idempotentHint": true});
+        assert_eq!(line(writes), "n  Find  (may destroy, repeatable)");
+        assert_eq!(tool_line("other", &[tool(serde_json::json!({}))]), "other");
     }
 }

@@ -139,6 +139,9 @@ fn entry(options: &McpAddOptions) -> Result<Map<String, Value>, Fault> {
     if options.shared {
         entry.insert("shared".into(), json!(true));
     }
+    if options.trust_hints {
+        entry.insert("trustHints".into(), json!(true));
+    }
     Ok(entry)
 }
 
@@ -204,9 +207,13 @@ mod tests {
             "T",
             "--timeout",
             "0.5",
+            "--trust-hints",
         ]);
         let headers = json!({"A": "b", "C": "d=e", "Authorization": "Bearer ${T}"});
-        assert_eq!(entry.unwrap(), json!({"url": "https://x", "headers": headers, "timeout": 0.5}));
+        assert_eq!(
+            entry.unwrap(),
+            json!({"url": "https://x", "headers": headers, "timeout": 0.5, "trustHints": true})
+        );
     }
 
     #[test]

@@ -29,6 +29,7 @@ pub(crate) mod mcp_login;
 pub(crate) mod models;
 pub(crate) mod name;
 mod only_at_work;
+pub(crate) mod packages;
 mod permission_question;
 mod picker;
 pub(crate) mod policy;

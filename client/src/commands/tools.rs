@@ -118,6 +118,7 @@ fn row(tool: &ToolInfo) -> [String; 3] {
             Some(server) => format!("MCP server {}", one_line(server)),
             None => "an MCP server".to_owned(),
         },
+        (ToolSource::Extension, _) => "an extension".to_owned(),
     };
     // The whole description is for the model, and long.
     let does = tool.snippet.as_deref().unwrap_or(&tool.description);
@@ -143,6 +144,7 @@ mod tests {
             execution: agentd_protocol::tool_list::ToolExecution::Parallel,
             timeout_ms: None,
             constrained_sampling: None,
+            annotations: None,
         }
     }
 

@@ -3,7 +3,8 @@
 use std::time::Instant;
 
 use agentd_client_text::{
-    compacted, decided, ended_process, fell_back, permissions_changed, retried, slow_provider, unkept,
+    compacted, decided, ended_process, extension_failed, fell_back, left_to_do, permissions_changed, retried,
+    slow_provider, unkept,
 };
 use agentd_protocol::event::{AssistantMessageEvent, AutoRetryStart, Event};
 
@@ -82,12 +83,20 @@ impl TextRenderer {
                 let line = self.style.dim(&fell_back(fallback));
                 self.notice(format!("{line}\n"))
             }
+            Event::ExtensionError(failed) => {
+                let line = self.style.dim(&extension_failed(failed));
+                self.notice(format!("{line}\n"))
+            }
             Event::PermissionDecision(decision) => {
                 let line = self.style.dim(&decided(decision));
                 self.notice(format!("{line}\n"))
             }
             Event::PermissionsChanged(changed) => {
                 let line = self.style.dim(&permissions_changed(changed));
+                self.notice(format!("{line}\n"))
+            }
+            Event::TodoReminder(reminder) => {
+                let line = self.style.dim(&left_to_do(reminder));
                 self.notice(format!("{line}\n"))
             }
             Event::CheckpointCreated(created) => match unkept(&created.checkpoint) {

@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 
-use agentd_protocol::event::{ToolExecutionEnd, ToolExecutionStart};
-
-use agentd_client_text::outcome;
+use agentd_client_text::{TodoLine, outcome, todo_lines};
+use agentd_protocol::{
+    event::{ToolExecutionEnd, ToolExecutionStart},
+    todo::TodoStatus,
+};
 
 use super::{columns, cut, one_line, paint_diff, style::StreamStyle, subject};
 use crate::exit::stderr_width;
@@ -14,6 +16,9 @@ const RED: &str = "31";
 
 /// How many lines of a failed call's output, and of a diff, are shown on a terminal.
 const MOST_LINES: usize = 8;
+
+/// How many lines of a check list are shown on a terminal.
+const MOST_TODOS: usize = 30;
 
 /// The blanks before them.
 const INDENT: &str = "    ";
@@ -54,7 +59,13 @@ impl ToolLines {
         let room = width.saturating_sub(columns(&outcome) + "✓ : ".chars().count()).max(width / 3);
         let about = self.style.dim(&format!("{}: {outcome}", cut(&subject, room)));
         let mut text = format!("{mark} {about}\n");
-        for line in if call.is_error { self.last_lines(call) } else { self.diff(call) } {
+        let todos = todo_lines(&call.tool_name, &call.result).filter(|_| !call.is_error);
+        let lines = match todos {
+            Some(todos) => self.todos(&todos),
+            None if call.is_error => self.last_lines(call),
+            None => self.diff(call),
+        };
+        for line in lines {
             text.push_str(&format!("{INDENT}{line}\n"));
         }
         text
@@ -67,6 +78,18 @@ impl ToolLines {
         let shown = &all[..all.len().saturating_sub(1)];
         let shown = &shown[shown.len().saturating_sub(MOST_LINES)..];
         shown.iter().map(|line| self.style.dim(&below(line))).collect()
+    }
+
+    /// A check list: what is over stands back.
+    fn todos(&self, todos: &[TodoLine]) -> Vec<String> {
+        let shown = todos.iter().take(MOST_TODOS).map(|todo| match todo.status {
+            Some(TodoStatus::InProgress) => self.style.coloured(GREEN, &below(&todo.text)),
+            Some(TodoStatus::Completed | TodoStatus::Abandoned) => self.style.dim(&below(&todo.text)),
+            _ => below(&todo.text),
+        });
+        let left = todos.len().saturating_sub(MOST_TODOS);
+        let more = (left > 0).then(|| self.style.dim(&format!("… {left} more lines …")));
+        shown.chain(more).collect()
     }
 
     /// The beginning of an edit's changed lines.

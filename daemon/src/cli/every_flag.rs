@@ -82,10 +82,12 @@ const EFFECTS: &[EffectRow] = &[
     (&["-nt"], |it| it.session.tools.none),
     (&["--no-builtin-tools"], |it| it.session.tools.none),
     (&["-nbt"], |it| it.session.tools.none),
+    (&["--todo"], |it| it.session.todo),
     (&["--ssh", "box:src"], |it| it.session.ssh == "box:src".parse().ok()),
     (&["--no-context-files"], |it| it.session.no_context_files),
     (&["-nc"], |it| it.session.no_context_files),
     (&["--no-mcp"], |it| it.session.no_mcp),
+    (&["--mcp-on-demand"], |it| it.session.mcp_on_demand),
     (&["--skill", "a", "--skill", "b"], |it| it.session.resources.skills == ["a", "b"]),
     (&["--no-skills"], |it| it.session.resources.no_skills),
     (&["-ns"], |it| it.session.resources.no_skills),
@@ -101,8 +103,10 @@ const EFFECTS: &[EffectRow] = &[
     (&["-a"], |it| it.session.approve == Some(true)),
     (&["--no-approve"], |it| it.session.approve == Some(false)),
     (&["-na"], |it| it.session.approve == Some(false)),
-    (&["--extension", "e"], |it| it.warnings[0].contains("--extension e is not loaded")),
-    (&["-e", "e"], |it| it.warnings[0].contains("--extension e is not loaded")),
+    (&["--extension", "e", "--extension", "npm:f"], |it| it.session.resources.extensions == ["e", "npm:f"]),
+    (&["-e", "e"], |it| it.session.resources.extensions == ["e"]),
+    (&["--no-extensions"], |it| it.session.resources.no_extensions),
+    (&["-ne"], |it| it.session.resources.no_extensions),
     (&["--offline"], |it| it.session.environment.get("PI_OFFLINE") == Some("1")),
     (&["--on-eof", "drain"], |it| it.on_eof == OnEof::Drain),
     (&["--ready"], |it| it.ready),
@@ -121,8 +125,6 @@ const EFFECTS: &[EffectRow] = &[
 
 /// Flags for parts of pi that agentd does not have: accepted without effect.
 const WITHOUT_EFFECT: &[&[&str]] = &[
-    &["--no-extensions"],
-    &["-ne"],
     &["--theme", "dark"],
     &["--no-themes"],
     &["--use-theme", "dark"],
@@ -148,6 +150,7 @@ const ELSEWHERE: &[&str] = &[
     "--fsck",
     "--policy-check",
     "--mcp-edit",
+    "--packages",
     "--usage",
     "--permission-rules",
 ];
@@ -156,13 +159,12 @@ const ELSEWHERE: &[&str] = &[
 const UNDOCUMENTED: &[&str] = &[
     "--resume",
     "-r",
-    "-e",
-    "-ne",
     "--detached",
     "--bug-report",
     "--fsck",
     "--policy-check",
     "--mcp-edit",
+    "--packages",
     "--usage",
 ];
 

@@ -63,6 +63,8 @@ pub(super) struct Flags {
     pub(super) policy_check: bool,
     /// `--mcp-edit`: a change of mcp.json.
     pub(super) mcp_edit: bool,
+    /// `--packages`: packages as users manage them.
+    pub(super) packages: bool,
     /// `--usage`: what was spent.
     pub(super) usage: bool,
     pub(super) socket: Option<String>,
@@ -96,9 +98,11 @@ pub(super) struct Flags {
     pub(super) system_prompt: Option<String>,
     pub(super) append_system_prompt: Vec<String>,
     pub(super) tools: ToolSelection,
+    pub(super) todo: bool,
     pub(super) ssh: Option<SshTarget>,
     pub(super) no_context_files: bool,
     pub(super) no_mcp: bool,
+    pub(super) mcp_on_demand: bool,
     pub(super) resources: ResourceFlags,
     /// `--sandbox` and its like.
     pub(super) sandbox: SandboxOptions,
@@ -210,6 +214,7 @@ impl Flags {
             "--fsck" => self.fsck = true,
             "--policy-check" => self.policy_check = true,
             "--mcp-edit" => self.mcp_edit = true,
+            "--packages" => self.packages = true,
             "--usage" => self.usage = true,
             "--compat" => match value()?.as_str() {
                 "pi" => self.compat = true,
@@ -285,9 +290,11 @@ impl Flags {
             "-xt" | "--exclude-tools" => self.tools.exclude = list(&value()?),
             "-nt" | "--no-tools" => (self.tools.none, self.tools.none_of_clients) = (true, true),
             "-nbt" | "--no-builtin-tools" => self.tools.none = true,
+            "--todo" => self.todo = true,
             "--ssh" => self.ssh = Some(ssh_target(&value()?)?),
             "-nc" | "--no-context-files" => self.no_context_files = true,
             "--no-mcp" => self.no_mcp = true,
+            "--mcp-on-demand" => self.mcp_on_demand = true,
             "--skill" => self.resources.skills.push(value()?),
             "-ns" | "--no-skills" => self.resources.no_skills = true,
             "--prompt-template" => self.resources.prompts.push(value()?),
@@ -330,17 +337,20 @@ impl Flags {
                 });
             }
             "-e" | "--extension" => {
-                let path = value()?;
+                let extension = value()?;
                 self.warnings.push(format!(
-                    "Warning: --extension {path} is not loaded: this version of agentd has no extensions"
+                    "Warning: --extension {extension}: this version of agentd runs no extensions; skills and prompt templates of a \
+                     package count"
                 ));
+                self.resources.extensions.push(extension);
             }
+            "-ne" | "--no-extensions" => self.resources.no_extensions = true,
             "--offline" => self.offline = true,
             // Flags of pi without a meaning here; clients pass them.
             "--theme" | "--use-theme" | "--tui-mode" => {
                 value()?;
             }
-            "-ne" | "--no-extensions" | "--no-themes" | "--verbose" => {}
+            "--no-themes" | "--verbose" => {}
             other => return Err(unknown(other)),
         }
         Ok(())

@@ -8,6 +8,7 @@ Usage: agentd [serve] [--socket <path>] [--compat pi]     many sessions and clie
        agentd --stdio [flags]                             one session on stdin and stdout (--mode rpc is the same)
        agentd --stdio --shared [flags]                    the same, with a session of the daemon, which others can join
        agentd acp [--shared] [flags]                      the sessions of an editor, by the Agent Client Protocol (docs/editors.md)
+       agentd acp login                                   logs in at this terminal, as editors let their users do (agentctl login)
        agentd mcp serve [--shared] [flags]                an MCP server: other agents hand work to sessions (docs/mcp-server.md)
        agentd -p [flags] [@file...] [message...]          answers the messages, and ends (--mode text is the same)
        agentd --mode json [flags] [@file...] [message...] the same, showing the session's events
@@ -48,13 +49,17 @@ Prompt and tools
  -xt, --exclude-tools <list>    without these tools
  -nt, --no-tools                no tools but those that -t names
 -nbt, --no-builtin-tools        the same, but clients may provide tools
+      --todo                    with the tool todo, unless the setting todo.enabled says no (docs/tools.md)
       --ssh <host[:dir]>        tools and commands work on another host, in its home or in dir (docs/tools.md)
  -nc, --no-context-files        do not read AGENTS.md and CLAUDE.md files
       --no-mcp                  no MCP servers (docs/mcp.md)
+      --mcp-on-demand           connect MCP servers when something of them is asked for, and no sooner
       --skill <path>            a skill, or a folder of skills; repeatable
  -ns, --no-skills               no skills but those of --skill
       --prompt-template <path>  a prompt template, or a folder of them; repeatable
  -np, --no-prompt-templates     no prompt templates but those of --prompt-template
+  -e, --extension <source>      a package for this session: npm:NAME, git:HOST/PATH, a URL or a path; repeatable (docs/packages.md)
+ -ne, --no-extensions           no extensions but those of --extension
   -a, --approve / -na, --no-approve    trust, or do not trust, the project's own settings
 Guard rails (docs/budgets.md); of a flag and the setting budgets.run the lower limit counts, and what reaches it ends with exit code 5
       --permissions <preset>    what tools may do where no rule says so: read-only, ask, workspace, full (docs/permissions.md)
@@ -87,8 +92,8 @@ Daemon
 --on-eof and --ready are for --stdio, --shared for --stdio, acp and mcp serve, --cumulative-updates for --stdio and --mode json, and so are the flags above
 Daemon, which -p takes too.
 
-Accepted for clients of pi, without effect: --extension <path> (says so), --theme <path>, --use-theme <name>,
---tui-mode <mode>, --no-extensions, --no-themes, --verbose; --offline sets PI_OFFLINE=1 for what tools start.
+Accepted for clients of pi, without effect: --theme <path>, --use-theme <name>, --tui-mode <mode>, --no-themes,
+--verbose; --offline sets PI_OFFLINE=1 for what tools start, and no missing packages are installed.
 
 Environment: AGENTD_DIR (default ~/.agentd) holds settings.json, models.json, auth.json and sessions/;
 PI_CODING_AGENT_DIR and PI_CODING_AGENT_SESSION_DIR are honoured; AGENTD_LOG sets what is logged to stderr.

@@ -15,6 +15,11 @@ pub enum Invocation {
     Bridge(Box<BridgeOptions>),
     /// Serve a host on stdin and stdout by a protocol of others.
     Host(HostProtocol, Box<HostOptions>),
+    /// Log the user in at this terminal, for an editor (`agentd acp login`).
+    LogIn {
+        /// The provider and flags of `agentctl login`; empty: asks for them.
+        words: Vec<String>,
+    },
     /// Serve many sessions and clients on a local socket.
     Serve(Box<ServeOptions>),
     /// Print the version and end.
@@ -53,6 +58,11 @@ pub enum Invocation {
     },
     /// Change an entry of mcp.json: a request on stdin, the result on stdout.
     McpEdit {
+        /// Whether pi's directories come first.
+        compat: bool,
+    },
+    /// Manage packages: a request on stdin, lines of the answer on stdout.
+    Packages {
         /// Whether pi's directories come first.
         compat: bool,
     },

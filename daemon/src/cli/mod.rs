@@ -26,6 +26,9 @@ pub use self::{
     },
 };
 
+/// The word after `agentd acp` by which an editor lets the user log in.
+const LOGIN: &str = "login";
+
 /// Reads the command line.
 ///
 /// `program` is the name under which we were started: `pi` means `--compat pi`. `cwd` is the process's working
@@ -79,6 +82,9 @@ pub fn parse(
     if flags.mcp_edit {
         return Ok(Invocation::McpEdit { compat: flags.compat });
     }
+    if flags.packages {
+        return Ok(Invocation::Packages { compat: flags.compat });
+    }
     if flags.usage {
         return Ok(Invocation::Usage { compat: flags.compat });
     }
@@ -95,6 +101,9 @@ pub fn parse(
         Mode::OneShot(format) => {
             let options = flags.into_one_shot(format, cwd, environment)?;
             return Ok(Invocation::OneShot(Box::new(options)));
+        }
+        Mode::Host(HostProtocol::Acp) if flags.messages.first().is_some_and(|word| word == LOGIN) => {
+            return Ok(Invocation::LogIn { words: flags.messages.split_off(1) });
         }
         Mode::Host(protocol) => {
             let options = flags.into_host(protocol, words, cwd, environment)?;
@@ -128,11 +137,12 @@ pub fn parse_session(args: &[String], cwd: &Path, environment: Environment) -> R
         || flags.fsck
         || flags.policy_check
         || flags.mcp_edit
+        || flags.packages
         || flags.usage
     {
         return Err(
-            "Error: --help, --version, --list-models, --export, --bug-report, --fsck, --policy-check, --mcp-edit and --usage are no \
-             flags of a session."
+            "Error: --help, --version, --list-models, --export, --bug-report, --fsck, --policy-check, --mcp-edit, --packages and \
+             --usage are no flags of a session."
                 .into(),
         );
     }

@@ -1,6 +1,6 @@
 //! `open_session`: which session is meant, with which options, and whether the client may have it.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use agentd_config::{AgentDir, Environment};
 use agentd_mcp::given_servers;
@@ -140,7 +140,7 @@ impl Dispatcher {
     /// The options for a session: the connection's own, overridden by the arguments, and those by the fields.
     fn options_of(&self, params: OpenSessionParams) -> Result<StdioOptions, Failure> {
         let base = &self.connection.options;
-        let cwd = std::path::PathBuf::from(&params.cwd);
+        let cwd = PathBuf::from(&params.cwd);
         let bad = |text: String| Failure::new(ErrorCode::InvalidField, text);
         if !cwd.is_absolute() || !cwd.is_dir() {
             return Err(bad(format!(
@@ -187,6 +187,7 @@ impl Dispatcher {
         options.tools.allow = params.tools.or(options.tools.allow.take());
         options.system_prompt = params.system_prompt.or(options.system_prompt.take());
         options.append_system_prompt.extend(params.append_system_prompt);
+        options.additional_directories = folders(params.additional_directories).map_err(bad)?;
         if let Some(servers) = &params.mcp_servers {
             let given = given_servers(servers);
             options.mcp_servers =
@@ -194,6 +195,36 @@ impl Dispatcher {
         }
         Ok(parsed)
     }
+}
+
+/// The most `additionalDirectories`: each is looked up for every path that is judged.
+const MOST_FOLDERS: usize = 64;
+
+/// Checks `additionalDirectories`. Looks at the folders.
+fn folders(given: Option<Vec<String>>) -> Result<Vec<PathBuf>, String> {
+    let given = given.unwrap_or_default();
+    if given.len() > MOST_FOLDERS {
+        return Err(format!("Invalid field \"additionalDirectories\": at most {MOST_FOLDERS} folders"));
+    }
+    let mut folders: Vec<PathBuf> = Vec::new();
+    for text in given {
+        let folder = PathBuf::from(&text);
+        if !folder.is_absolute() || !folder.is_dir() {
+            return Err(format!(
+                "Invalid field \"additionalDirectories\": expected absolute paths of folders, got \"{text}\""
+            ));
+        }
+        if folder.parent().is_none() {
+            return Err(
+                "Invalid field \"additionalDirectories\": / is the whole file system: name folders in it"
+                    .to_owned(),
+            );
+        }
+        if !folders.contains(&folder) {
+            folders.push(folder);
+        }
+    }
+    Ok(folders)
 }
 
 /// The fields of `open_session` that were given and mean the same as flags.

@@ -11,4 +11,11 @@ mod retry_locked_open;
 mod runtime;
 mod stdio;
 
-pub use self::{acp::acp, bridge::bridge, daemon::daemon, mcp::mcp, one_shot::one_shot, stdio::stdio};
+pub use self::{
+    acp::{acp, log_in},
+    bridge::bridge,
+    daemon::daemon,
+    mcp::mcp,
+    one_shot::one_shot,
+    stdio::stdio,
+};

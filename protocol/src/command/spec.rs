@@ -172,6 +172,8 @@ macro_rules! scope_enum {
     })*) => {
         #[doc = $about]
         #[derive(Debug, Clone, PartialEq)]
+        // The enum of some scopes is small.
+        #[allow(clippy::large_enum_variant, reason = "commands are few at a time, and read once from their lines")]
         pub enum $enum {
             $($(#[doc = $doc])* $name($params),)*
         }

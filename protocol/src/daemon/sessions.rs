@@ -65,6 +65,10 @@ pub struct OpenSessionParams {
     /// MCP servers that the session has besides those of `mcp.json`, for as long as it is open; of two with the same name these count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mcp_servers: Option<GivenMcpServers>,
+    /// Further folders of the workspace, as absolute paths, for as long as the session is open: permissions, sandbox, MCP servers and an
+    /// editor's files take them as they take `cwd`. Relative paths count from `cwd` all the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub additional_directories: Option<Vec<String>>,
     /// Whether the connection follows the session from here; default true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attach: Option<bool>,

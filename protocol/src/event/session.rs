@@ -355,3 +355,16 @@ pub enum ProcessEndedBy {
     /// The model, by `process_kill`.
     Model,
 }
+
+/// An extension failed, or its host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ExtensionError {
+    /// The extension; `command:NAME` for a command of one, `<runtime>` for what it asked of the session, `<host>` for the process that runs it.
+    pub extension_path: String,
+    /// The event whose handler failed, or what else was going on.
+    pub event: String,
+    /// What was the matter.
+    pub error: String,
+}

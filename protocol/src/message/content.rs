@@ -86,6 +86,15 @@ impl ContentBlock {
         Self::Text { text: text.into(), text_signature: None }
     }
 
+    /// The image of an image block.
+    #[must_use]
+    pub fn as_image(&self) -> Option<&ImageContent> {
+        match self {
+            Self::Image(image) => Some(image),
+            _ => None,
+        }
+    }
+
     /// The text of a text block.
     #[must_use]
     pub fn as_text(&self) -> Option<&str> {

@@ -73,6 +73,8 @@ pub(crate) struct Editor {
     /// The methods of requests that are not answered.
     asked: HashMap<String, String>,
     last_id: u64,
+    /// Held by a test that wants no more to be read of the agent's output.
+    pub(crate) reading: Arc<Mutex<()>>,
     /// Everything that came, oldest first.
     pub(crate) seen: Vec<Value>,
 }
@@ -91,15 +93,18 @@ impl Editor {
         let mut child = command.spawn().expect("agentd starts");
         let (sender, lines) = channel();
         let output = BufReader::new(child.stdout.take().expect("a piped stdout"));
+        let reading = Arc::new(Mutex::new(()));
+        let may_read = Arc::clone(&reading);
         thread::spawn(move || {
             for line in output.lines().map_while(Result::ok) {
+                drop(may_read.lock().unwrap());
                 if sender.send(line).is_err() {
                     return;
                 }
             }
         });
         let input = child.stdin.take();
-        Self { child, input, lines, asked: HashMap::new(), last_id: 0, seen: Vec::new() }
+        Self { child, input, lines, asked: HashMap::new(), last_id: 0, reading, seen: Vec::new() }
     }
 
     /// Starts it and says which capabilities the client has.

@@ -1,6 +1,6 @@
 //! The wire: framing, errors, the handshake, and the mandatory checks of the official kit by their ids.
 
-use agentd_e2e::{Home, MockServer, Reply, sse};
+use agentd_e2e::{Home, MockServer, Reply, Terminal, binaries, sse};
 use serde_json::{Value, json};
 
 use super::editor::{Editor, able};
@@ -192,4 +192,44 @@ fn flags_of_the_model_count_for_each_session() {
     assert_eq!(opened["modes"]["currentModeId"], "ask");
     let model = opened["configOptions"].as_array().unwrap().iter().find(|option| option["id"] == "model");
     assert_eq!(model.unwrap()["currentValue"], "demo/demo");
+}
+
+/// AUTH: a way to log in that needs a terminal is only offered to editors that have one for it.
+#[test]
+fn the_way_to_log_in_is_one_that_the_editor_can_show() {
+    let methods = |capabilities: Value| {
+        let home = Home::new();
+        Editor::start(&home, &["--demo"]).initialize(&capabilities)["authMethods"].clone()
+    };
+    let plain = methods(able());
+    assert_eq!(
+        (&plain[0]["id"], &plain[0]["type"], plain.as_array().unwrap().len()),
+        (&json!("agentd-login"), &Value::Null, 1)
+    );
+    let terminal = methods(json!({"auth": {"terminal": true}}));
+    assert_eq!((&terminal[0]["type"], &terminal[0]["args"]), (&json!("terminal"), &json!(["login"])));
+    let older = methods(json!({"_meta": {"terminal-auth": true}}));
+    let command = &older[0]["_meta"]["terminal-auth"];
+    assert_eq!((&older[0]["type"], &command["args"]), (&Value::Null, &json!(["acp", "login"])));
+    assert!(std::path::Path::new(command["command"].as_str().unwrap()).is_file(), "{command}");
+}
+
+/// What such an editor runs: its command line, with `login` at the end.
+#[test]
+fn an_editors_terminal_logs_in() {
+    let home = Home::new();
+    let mut terminal = Terminal::start(&home, &binaries::agentd(), &["acp", "--shared", "login"]);
+    terminal.wait_for("Provider: ");
+    terminal.press("openai\r");
+    terminal.wait_for("Key for openai (it is not shown): ");
+    terminal.press("sk-typed-1234\r");
+    let done = terminal.finish();
+    assert_eq!(done.code, 0, "{done:?}");
+    let stored = std::fs::read_to_string(home.agent_dir().join("auth.json")).unwrap();
+    assert!(stored.contains("sk-typed-1234") && !done.stdout.contains("sk-typed"), "{done:?}");
+    let mut terminal = Terminal::start(&home, &binaries::agentd(), &["acp", "login"]);
+    terminal.wait_for("Provider: ");
+    terminal.press("\r");
+    let done = terminal.finish();
+    assert!(done.code != 0 && done.stdout.contains("no provider was named"), "{done:?}");
 }

@@ -28,6 +28,21 @@ fn result_of(editor: &mut Editor, model: &MockServer, session: &str, tool: &str,
     request.messages().last().expect("a message")["content"].to_string()
 }
 
+/// `roots/list` is answered with all folders of the workspace.
+#[test]
+fn further_folders_are_roots_of_servers() {
+    let model = MockServer::start([]);
+    let home = Home::with_model(&model);
+    let other = tempfile::tempdir().expect("a folder");
+    let mut editor = Editor::ready(&home, &[], &able());
+    let given = json!({
+        "cwd": home.project(), "mcpServers": [program("mine", &[], "x")], "additionalDirectories": [other.path()],
+    });
+    let session = editor.call("session/new", given)["sessionId"].as_str().expect("an id").to_owned();
+    let said = result_of(&mut editor, &model, &session, "mcp__mine__roots", json!({}));
+    assert!(said.contains("/project") && said.contains(&*other.path().to_string_lossy()), "{said}");
+}
+
 #[test]
 fn servers_of_the_editor_belong_to_their_session() {
     let model = MockServer::start([]);
@@ -128,4 +143,25 @@ fn prompts_of_servers_are_commands_of_the_editor() {
     assert_eq!(editor.turn(&session, "/mcp__test__review a.rs"), "end_turn");
     let request = model.requests().last().expect("a request").clone();
     assert!(request.messages().last().expect("a message").to_string().contains("Review with"));
+}
+
+#[test]
+fn a_tool_has_the_title_and_the_kind_that_its_server_says() {
+    let model = MockServer::start([]);
+    let home = Home::with_model(&model);
+    configure(&home, json!({"test": {"command": SERVER, "exposure": "direct"}}));
+    let mut editor = Editor::ready(&home, &[], &able());
+    let session = open(&mut editor, &home, &json!([]));
+    let calls = [("c1", "mcp__test__echo", json!({"text": "x"})), ("c2", "mcp__test__remove", json!({}))];
+    model.push(Reply::stream(sse::calls(&calls)));
+    model.push(Reply::stream(sse::answer("Ok.")));
+    assert_eq!(editor.turn(&session, "Go."), "end_turn");
+    let shown = |editor: &Editor, call: &str| {
+        let updates = editor.seen.iter().map(|message| &message["params"]["update"]);
+        let of_call = updates.filter(|update| update["toolCallId"] == call);
+        let last = |key: &str| of_call.clone().filter_map(|update| update.get(key)).next_back().cloned();
+        (last("title").expect("a title"), last("kind").expect("a kind"))
+    };
+    assert_eq!(shown(&editor, "c1"), (json!("Say again (test)"), json!("read")));
+    assert_eq!(shown(&editor, "c2"), (json!("mcp__test__remove"), json!("other")));
 }

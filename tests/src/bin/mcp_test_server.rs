@@ -1,8 +1,8 @@
 //! An MCP server for tests, on its standard streams. Its tools do what servers do, and what they should not.
 //!
-//! `mcp_test_server [--log FILE] [--resources] [--prompts] [--stay] [--broken] [--revision R] [--stateless] [--unknown] [--tools N]`: `--log` notes each received line, `--resources` and `--prompts` offer some, `--stay` goes on after the end of the
-//! input, `--broken` ends at once with an error, `--revision` is the answer to `initialize`, `--stateless` knows the revision without it alone, `--unknown` ends on the first request of that revision, and `--tools` adds so many to
-//! schemas as they are usual.
+//! `mcp_test_server [--log FILE] [--resources] [--prompts] [--stay] [--broken] [--revision R] [--stateless] [--unknown] [--tools N] [--tools-in FILE] [--delay MS]`: `--log` notes each received line, `--resources` and `--prompts` offer some, `--stay` goes on after the end of the
+//! input, `--broken` ends at once with an error, `--revision` is the answer to `initialize`, `--stateless` knows the revision without it alone, `--unknown` ends on the first request of that revision, `--tools` adds so many with
+//! schemas as they are usual, `--tools-in` as many as the file says, and `--delay` waits before it answers its first request.
 
 use std::{
     collections::HashMap,
@@ -104,7 +104,12 @@ impl Server {
             "page",
         ];
         let mut tools: Vec<Value> = names.iter().map(|name| tool(name, json!({}))).collect();
-        tools.push(tool("echo", text));
+        let mut echo = tool("echo", text);
+        echo["annotations"] = json!({"title": "Say again", "readOnlyHint": true, "openWorldHint": false});
+        tools.push(echo);
+        let mut remove = tool("remove", json!({}));
+        remove["annotations"] = json!({"readOnlyHint": false, "destructiveHint": true});
+        tools.push(remove);
         tools.push(tool("variable", json!({"name": {"type": "string"}})));
         tools.push(tool("late", json!({"millis": {"type": "integer"}})));
         tools.extend((0..self.more_tools).map(usual));
@@ -346,6 +351,7 @@ impl Server {
                 answer(id, says(&env::var(name).unwrap_or_else(|_| "(not set)".to_owned())));
             }
             "later" => answer(id, says("later")),
+            "remove" => answer(id, says("removed")),
             _ => {
                 let error = json!({"code": -32602, "message": "unknown tool"});
                 send(&json!({"jsonrpc": "2.0", "id": id, "error": error}));
@@ -396,7 +402,7 @@ fn main() {
         subscription: Value::Null,
         log: None,
     };
-    let mut stays = false;
+    let (mut stays, mut delay) = (false, Duration::ZERO);
     let mut args = env::args().skip(1);
     while let Some(arg) = args.next() {
         match arg.as_str() {
@@ -408,6 +414,14 @@ fn main() {
             "--revision" => server.revision = args.next().unwrap_or_default(),
             "--tools" => {
                 server.more_tools = args.next().and_then(|count| count.parse().ok()).unwrap_or_default()
+            }
+            "--tools-in" => {
+                let count = std::fs::read_to_string(args.next().unwrap_or_default()).ok();
+                server.more_tools = count.and_then(|text| text.trim().parse().ok()).unwrap_or_default();
+            }
+            "--delay" => {
+                let millis = args.next().and_then(|millis| millis.parse().ok()).unwrap_or_default();
+                delay = Duration::from_millis(millis);
             }
             "--stateless" => server.is_stateless = true,
             "--unknown" => server.ends_on_unknown = true,
@@ -426,6 +440,7 @@ fn main() {
     for line in io::stdin().lock().lines() {
         let Ok(line) = line else { break };
         server.note(&line);
+        thread::sleep(std::mem::take(&mut delay));
         if let Ok(message) = serde_json::from_str(&line) {
             server.receive(&message);
         }

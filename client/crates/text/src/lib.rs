@@ -10,6 +10,7 @@ mod notices;
 mod permission_question;
 mod permissions;
 mod time;
+mod todo;
 mod tool_line;
 
 pub use self::{
@@ -20,12 +21,13 @@ pub use self::{
         columns, counted, cut, cut_begin, model_id, one_line, padded, session_title, shell_word, short_id,
         title,
     },
-    notices::{compacted, ended_process, fell_back, retried, slow_provider},
+    notices::{compacted, ended_process, extension_failed, fell_back, left_to_do, retried, slow_provider},
     permission_question::{
         QuestionLine, TypedKey, answer_key, question_ended, question_lines, question_options, time_left,
         typed_key,
     },
     permissions::{decided, permissions_changed},
     time::{age, ago, clock, duration},
+    todo::{TodoLine, todo_lines},
     tool_line::{execution_end, outcome, subject},
 };

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use agentd_protocol::event::{
-    AutoRetryStart, CompactionEnd, FallbackPurpose, ModelFallback, ProcessEnd, ProcessEndedBy,
-    ProviderStalled, StallAction, StallPhase,
+    AutoRetryStart, CompactionEnd, ExtensionError, FallbackPurpose, ModelFallback, ProcessEnd,
+    ProcessEndedBy, ProviderStalled, StallAction, StallPhase,
 };
+use agentd_protocol::todo::TodoReminder;
 
-use crate::one_line;
+use crate::{counted, one_line};
 
 /// The line about a provider that takes too long.
 pub fn slow_provider(stalled: &ProviderStalled) -> String {
@@ -25,6 +26,12 @@ pub fn slow_provider(stalled: &ProviderStalled) -> String {
     let seconds = Duration::from_millis(stalled.waited_ms).as_secs_f64();
     let provider = one_line(&stalled.provider);
     format!("{provider} takes too long: {what} for {seconds} s. {next}")
+}
+
+/// The line about tasks that are open when the agent stops.
+pub fn left_to_do(reminder: &TodoReminder) -> String {
+    let next = reminder.todos.first().map(|task| format!("; next: {}", one_line(&task.content)));
+    format!("{} of the todo list left{}", counted(reminder.todos.len(), "task"), next.unwrap_or_default())
 }
 
 /// The line about the end of a background process.
@@ -55,6 +62,12 @@ pub fn fell_back(fallback: &ModelFallback) -> String {
         to.provider,
         to.id
     )
+}
+
+/// The line about an extension that failed.
+pub fn extension_failed(failed: &ExtensionError) -> String {
+    let ExtensionError { extension_path, event, error } = failed;
+    format!("Extension {} failed at {}: {}", one_line(extension_path), one_line(event), one_line(error))
 }
 
 /// The line about a compaction.

@@ -3,18 +3,22 @@
 use agentd_protocol::{
     event::{ToolExecutionEnd, ToolExecutionStart},
     message::ToolResultMessage,
+    todo::TODO_TOOL,
     tool::ToolResult,
 };
 use serde_json::{Map, Value};
 
 use agentd_protocol::terminal_text::steers;
 
+use crate::todo::todo_argument;
+
 /// The longest argument that is shown, in characters.
 const MAX_CHARS: usize = 100;
 
 /// The subject of a call: its tool and its most telling argument.
 pub fn subject(call: &ToolExecutionStart) -> String {
-    let argument = call.args.get().map(telling_argument).unwrap_or_default();
+    let telling = if call.tool_name == TODO_TOOL { todo_argument } else { telling_argument };
+    let argument = call.args.get().map(telling).unwrap_or_default();
     if argument.is_empty() {
         one_line(&call.tool_name)
     } else {

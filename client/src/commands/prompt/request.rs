@@ -10,6 +10,7 @@ use std::{
 use agentd_protocol::{
     command::{PromptParams, StreamingBehavior},
     daemon::{ListSessionsParams, SessionInfo},
+    package_request::names_a_path,
 };
 use jiff::Timestamp;
 
@@ -229,10 +230,15 @@ fn daemon_args(options: &PromptOptions, here: Option<&Path>) -> Vec<String> {
     for text in &options.append_system_prompt {
         flag("--append-system-prompt", Some(text_or_file(text)));
     }
+    for source in &options.extension {
+        let is_path = names_a_path(source);
+        flag("--extension", Some(if is_path { ours(source) } else { source.clone() }));
+    }
     let alone = [
         (options.continue_last, "--continue"),
         (options.no_session, "--no-session"),
         (options.no_mcp, "--no-mcp"),
+        (options.no_extensions, "--no-extensions"),
     ];
     for (given, name) in alone {
         if given {

@@ -149,6 +149,9 @@ class AsyncCalls(ABC):
     async def call(self, type: Literal["set_active_tools"], /, **fields: Any) -> protocol.ActiveTools: ...
 
     @overload
+    async def call(self, type: Literal["set_todos"], /, **fields: Any) -> protocol.Todos: ...
+
+    @overload
     async def call(self, type: Literal["get_mcp_servers"], /, **fields: Any) -> protocol.McpServers: ...
 
     @overload
@@ -423,6 +426,9 @@ class SyncCalls(ABC):
 
     @overload
     def call(self, type: Literal["set_active_tools"], /, **fields: Any) -> protocol.ActiveTools: ...
+
+    @overload
+    def call(self, type: Literal["set_todos"], /, **fields: Any) -> protocol.Todos: ...
 
     @overload
     def call(self, type: Literal["get_mcp_servers"], /, **fields: Any) -> protocol.McpServers: ...

@@ -7,11 +7,13 @@ mod handshake;
 #[cfg(test)]
 mod laws;
 mod opening;
+mod others;
 mod prompting;
 mod questioning;
 mod sessions;
 mod settings;
 mod state;
+mod terminals;
 mod tools;
 
 pub use self::state::{Agent, AgentOptions, Effects, FileRead};

@@ -11,12 +11,18 @@ use agentd_protocol::{
 use agentd_translator::branch;
 
 use crate::{
-    tool_calls::{Folders, changes, content, kind, locations, raw_output, title},
+    server_tools::ServerTools,
+    tool_calls::{Folders, changes, content, locations, raw_output},
     updates::{CompactionStatus, Content, ToolCallFields, ToolStatus, Update},
 };
 
 /// The updates for the branch that the session is on, oldest first. `compactions`: whether the client knows those.
-pub(crate) fn updates(entries: &Entries, folders: &Folders, compactions: bool) -> Vec<Update> {
+pub(crate) fn updates(
+    entries: &Entries,
+    folders: &Folders,
+    tools: &ServerTools,
+    compactions: bool,
+) -> Vec<Update> {
     let branch = branch(entries);
     let mut results: HashMap<&str, &ToolResultMessage> = HashMap::new();
     for (_, body) in &branch {
@@ -29,7 +35,7 @@ pub(crate) fn updates(entries: &Entries, folders: &Folders, compactions: bool) -
         match body {
             EntryBody::Message { message: Message::User(user) } => of_user(&user.content, id, &mut updates),
             EntryBody::Message { message: Message::Assistant(answer) } => {
-                of_answer(answer, id, &results, folders, &mut updates);
+                of_answer(answer, id, &results, (folders, tools), &mut updates);
             }
             EntryBody::Compaction { summary, .. } if compactions => {
                 updates.push(Update::CompactionUpdate {
@@ -45,7 +51,8 @@ pub(crate) fn updates(entries: &Entries, folders: &Folders, compactions: bool) -
     updates
 }
 
-fn of_user(user: &MessageContent, id: &str, updates: &mut Vec<Update>) {
+/// Appends the message of a user.
+pub(crate) fn of_user(user: &MessageContent, id: &str, updates: &mut Vec<Update>) {
     for block in user.blocks().iter() {
         let content = match block {
             ContentBlock::Text { text, .. } if !text.is_empty() => Content::text(text.as_str()),
@@ -58,11 +65,12 @@ fn of_user(user: &MessageContent, id: &str, updates: &mut Vec<Update>) {
     }
 }
 
-fn of_answer(
+/// Appends an answer, with its calls and their `results` by the calls' ids.
+pub(crate) fn of_answer(
     answer: &AssistantMessage,
     id: &str,
     results: &HashMap<&str, &ToolResultMessage>,
-    folders: &Folders,
+    (folders, tools): (&Folders, &ServerTools),
     updates: &mut Vec<Update>,
 ) {
     let message_id = || Some(id.to_owned());
@@ -79,9 +87,9 @@ fn of_answer(
             ContentBlock::ToolCall(call) => {
                 updates.push(Update::ToolCall(ToolCallFields {
                     tool_call_id: call.id.clone(),
-                    title: Some(title(&call.name, &call.arguments, folders)),
+                    title: Some(tools.title(&call.name, &call.arguments, folders)),
                     name: Some(call.name.clone()),
-                    kind: Some(kind(&call.name)),
+                    kind: Some(tools.kind(&call.name)),
                     status: Some(ToolStatus::Pending),
                     locations: Some(locations(&call.name, &call.arguments, None, folders)),
                     raw_input: Some(call.arguments.clone().into()),
@@ -144,7 +152,10 @@ mod tests {
             content: Content::text(text),
             message_id: Some(id.into()),
         };
-        assert_eq!(updates(&entries, &Folders::default(), false), [chunk("1", "a"), chunk("3", "b")]);
+        assert_eq!(
+            updates(&entries, &Folders::default(), &ServerTools::default(), false),
+            [chunk("1", "a"), chunk("3", "b")]
+        );
     }
 
     #[test]
@@ -153,7 +164,7 @@ mod tests {
             entries: vec![entry("1", Some("2"), user("a")), entry("2", Some("1"), user("b"))],
             leaf_id: Some("2".into()),
         };
-        assert_eq!(updates(&entries, &Folders::default(), false).len(), 2);
+        assert_eq!(updates(&entries, &Folders::default(), &ServerTools::default(), false).len(), 2);
     }
 
     #[test]
@@ -176,7 +187,8 @@ mod tests {
             ],
             leaf_id: Some("3".into()),
         };
-        let told = updates(&entries, &Folders { cwd: "/p".into(), home: None }, false);
+        let told =
+            updates(&entries, &Folders { cwd: "/p".into(), home: None }, &ServerTools::default(), false);
         let [thought, first, ended, _, failed, _, lost] = told.as_slice() else { panic!("{told:?}") };
         assert!(matches!(thought, Update::AgentThoughtChunk { .. }));
         let Update::ToolCall(first) = first else { panic!("{first:?}") };

@@ -54,9 +54,15 @@ pub(crate) struct ClientCapabilities {
     #[serde(default, deserialize_with = "lenient")]
     pub(crate) fs: FileCapabilities,
     #[serde(default, deserialize_with = "lenient")]
+    pub(crate) terminal: bool,
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) session: SessionCapabilities,
     #[serde(default, deserialize_with = "lenient")]
     pub(crate) elicitation: ElicitationCapabilities,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(crate) auth: AuthCapabilities,
+    #[serde(default, rename = "_meta", deserialize_with = "lenient")]
+    pub(crate) meta: MetaCapabilities,
 }
 
 /// The client's access to files.
@@ -85,6 +91,22 @@ pub(crate) struct ElicitationCapabilities {
     pub(crate) form: Option<Supported>,
 }
 
+/// Ways to log in that the client supports.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+pub(crate) struct AuthCapabilities {
+    /// Whether it runs the agent's command line, with arguments added, in a terminal.
+    #[serde(default, deserialize_with = "lenient")]
+    pub(crate) terminal: bool,
+}
+
+/// What clients said before it had a place in the protocol.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+pub(crate) struct MetaCapabilities {
+    /// Whether it runs a command that a way to log in names, in a terminal.
+    #[serde(default, rename = "terminal-auth", deserialize_with = "lenient")]
+    pub(crate) terminal_auth: bool,
+}
+
 /// `authenticate`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -101,19 +123,26 @@ pub(crate) struct OpenParams {
     pub(crate) cwd: String,
     #[serde(default)]
     pub(crate) mcp_servers: Option<Vec<McpServer>>,
+    #[serde(default)]
+    pub(crate) additional_directories: Option<Vec<String>>,
 }
 
 impl OpenParams {
-    /// Checks the folder.
+    /// Checks the folders.
     ///
     /// # Errors
     /// For a relative path.
     pub(crate) fn check(&self) -> Result<(), RpcError> {
-        if Path::new(&self.cwd).is_absolute() {
-            return Ok(());
+        let further =
+            self.additional_directories.iter().flatten().map(|folder| ("additionalDirectories", folder));
+        for (field, folder) in std::iter::once(("cwd", &self.cwd)).chain(further) {
+            if !Path::new(folder).is_absolute() {
+                let text =
+                    format!("Invalid params: {field}: expected an absolute path, got \"{}\"", quoted(folder));
+                return Err(RpcError::invalid_params(text));
+            }
         }
-        let text = format!("Invalid params: cwd: expected an absolute path, got \"{}\"", quoted(&self.cwd));
-        Err(RpcError::invalid_params(text))
+        Ok(())
     }
 }
 
@@ -240,12 +269,22 @@ mod tests {
         assert!(read.fs.read_text_file && !read.fs.write_text_file);
         assert!(read.session.notices.is_some() && read.session.compaction.is_some());
         assert!(read.elicitation.form.is_some());
+        assert!(!read.auth.terminal && !read.meta.terminal_auth && !read.terminal);
+        let read =
+            capabilities(r#"{"auth":{"terminal":true},"_meta":{"terminal-auth":true},"terminal":true}"#);
+        assert!(read.auth.terminal && read.meta.terminal_auth && read.terminal);
     }
 
     #[test]
     fn a_folder_has_to_be_absolute() {
-        let open = |cwd: &str| OpenParams { session_id: None, cwd: cwd.to_owned(), mcp_servers: None };
-        assert!(open("/a").check().is_ok());
-        assert!(open("a").check().is_err() && open("").check().is_err());
+        let open = |cwd: &str, further: Option<&str>| OpenParams {
+            session_id: None,
+            cwd: cwd.to_owned(),
+            mcp_servers: None,
+            additional_directories: further.map(|folder| vec!["/b".to_owned(), folder.to_owned()]),
+        };
+        assert!(open("/a", None).check().is_ok() && open("/a", Some("/c")).check().is_ok());
+        assert!(open("a", None).check().is_err() && open("", None).check().is_err());
+        assert!(open("/a", Some("c")).check().is_err());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Component, PathBuf};
 
-use agentd_protocol::{message::ContentBlock, tool::ToolResult};
+use agentd_protocol::{message::ContentBlock, todo::TODO_TOOL, tool::ToolResult};
 pub(crate) use agentd_translator::shortened;
 use serde_json::{Map, Value};
 
@@ -63,7 +63,7 @@ pub(crate) fn kind(tool: &str) -> ToolKind {
         "bash" | "eval" | "ssh" => ToolKind::Execute,
         "grep" | "find" | "ls" | "glob" => ToolKind::Search,
         "web_search" | "fetch" => ToolKind::Fetch,
-        "todo" => ToolKind::Think,
+        TODO_TOOL => ToolKind::Think,
         _ if tool.starts_with("process_") => ToolKind::Execute,
         _ => ToolKind::Other,
     }
@@ -81,6 +81,10 @@ pub(crate) fn title(tool: &str, arguments: &Arguments, folders: &Folders) -> Str
         ("edit", Some(path)) => Some(format!("Edit {path}")),
         ("ls", _) => Some(format!("List {}", here())),
         ("grep", _) => text("pattern").map(|pattern| format!("Search {pattern} in {}", here())),
+        (TODO_TOOL, _) => {
+            let subject = text("task").or_else(|| text("phase")).map(|of| format!(": {of}"));
+            Some(format!("Todo {}{}", text("op").unwrap_or("list"), subject.unwrap_or_default()))
+        }
         ("find", _) => text("pattern").map(|pattern| format!("Find {pattern} in {}", here())),
         _ => None,
     };
@@ -172,6 +176,14 @@ pub(crate) fn content(tool: &str, blocks: &[ContentBlock]) -> Vec<ToolContent> {
         ContentBlock::Thinking { .. } | ContentBlock::ToolCall(_) => None,
     });
     content.map(|content| ToolContent::Content { content }).collect()
+}
+
+/// The result of a call in a terminal, which shows the output itself. Where the command did not end by itself, the result says what
+/// happened.
+pub(crate) fn in_terminal(terminal: String, tool: &str, result: &ToolResult) -> Vec<ToolContent> {
+    let shown = ToolContent::Terminal { terminal_id: terminal };
+    let told = if result.structured_content.is_some() { Vec::new() } else { content(tool, &result.content) };
+    std::iter::once(shown).chain(told).collect()
 }
 
 /// The text as a code block of Markdown, in a fence that does not occur in it.

@@ -46,6 +46,8 @@ pub(crate) enum Update {
     ToolCall(ToolCallFields),
     /// What changed about a tool call.
     ToolCallUpdate(ToolCallFields),
+    /// What is to be done, all of it.
+    Plan { entries: Vec<PlanEntry> },
     /// The commands that a prompt can begin with.
     AvailableCommandsUpdate { available_commands: Vec<AvailableCommand> },
     /// Another mode.
@@ -169,6 +171,25 @@ pub(crate) enum ToolContent {
         old_text: Option<String>,
         new_text: String,
     },
+    /// A terminal of the client's.
+    Terminal { terminal_id: String },
+}
+
+/// One thing that is to be done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct PlanEntry {
+    pub(crate) content: String,
+    pub(crate) priority: &'static str,
+    pub(crate) status: PlanStatus,
+}
+
+/// How far it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum PlanStatus {
+    Pending,
+    InProgress,
+    Completed,
 }
 
 /// A place in a file.

@@ -147,8 +147,11 @@ async fn prepare(
     let arguments = found.tool.prepare(call.arguments.clone());
     let checked = stop.run_until_cancelled(found.arguments.check_beside(&call.name, arguments)).await;
     let arguments = checked.unwrap_or_else(|| Err(ABORTED.to_owned())).map_err(refused)?;
-    match setup.gate.before(&action(call, &arguments, &setup.cwd), stop).await {
-        GateDecision::Free => Ok(PreparedCall { tool: Arc::clone(&found.tool), arguments }),
+    match setup.gate.before(&action(&*found.tool, call, &arguments, &setup.cwd), stop).await {
+        GateDecision::Free { arguments: changed } => {
+            let arguments = changed.unwrap_or(arguments);
+            Ok(PreparedCall { tool: Arc::clone(&found.tool), arguments })
+        }
         GateDecision::Blocked { reason, terminate } => {
             let mut outcome = refused(reason);
             outcome.result.terminate = terminate.then_some(true);

@@ -40,6 +40,8 @@ pub struct Action<'a> {
     pub arguments: &'a Value,
     /// The working directory, absolute.
     pub cwd: &'a Path,
+    /// As [`Tool::is_trusted_read`](crate::Tool::is_trusted_read) says.
+    pub is_trusted_read: bool,
 }
 
 /// Decides about actions before they start, and may change results afterwards. An error takes the place of the result.
@@ -77,6 +79,12 @@ pub trait Hooks: Send + Sync {
 pub enum HookVerdict {
     /// The action may start.
     Run,
+    /// The action may start, with other arguments. They are not checked against the tool's schema again. Means `Run` for commands of the
+    /// user.
+    RunWith {
+        /// The arguments.
+        arguments: Value,
+    },
     /// The action must not start.
     Block {
         /// The reason for the requester; a standard sentence if absent.
@@ -89,8 +97,11 @@ pub enum HookVerdict {
 /// The decision of the gate about an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GateDecision {
-    /// The action may start.
-    Free,
+    /// The action may start, with other arguments where a hook has changed them.
+    Free {
+        /// The arguments.
+        arguments: Option<Value>,
+    },
     /// The action must not start, or the hook failed.
     Blocked {
         /// The reason for the requester.
@@ -122,6 +133,12 @@ impl HookGate {
         Self { permissions: Some(permissions), ..self }
     }
 
+    /// The same gate, which asks `hooks` after the permissions.
+    #[must_use]
+    pub fn with_hooks(self, hooks: Arc<dyn Hooks>) -> Self {
+        Self { hooks: Some(hooks), ..self }
+    }
+
     /// Whether nobody is to be asked.
     #[must_use]
     pub fn is_open(&self) -> bool {
@@ -138,10 +155,16 @@ impl HookGate {
 
     /// Asks whether an action may start; returns at once when `stop` fires.
     pub async fn before(&self, action: &Action<'_>, stop: &CancellationToken) -> GateDecision {
+        let mut changed: Option<Value> = None;
         for hooks in self.asked() {
+            let action = &Action { arguments: changed.as_ref().unwrap_or(action.arguments), ..*action };
             let decision =
                 match unless_stopped(async { hooks.before(action, stop).await }, action, stop).await {
                     Some(Ok(HookVerdict::Run)) => continue,
+                    Some(Ok(HookVerdict::RunWith { arguments })) => {
+                        changed = Some(arguments);
+                        continue;
+                    }
                     Some(Ok(HookVerdict::Block { reason, terminate })) => {
                         let reason = reason.unwrap_or_else(|| "Tool execution was blocked".to_owned());
                         GateDecision::Blocked { reason, terminate }
@@ -151,7 +174,7 @@ impl HookGate {
                 };
             return decision;
         }
-        GateDecision::Free
+        GateDecision::Free { arguments: changed }
     }
 
     /// Passes a result through the hooks, which may change it; returns at once with `None` when `stop` fires. Permissions change no

@@ -2,7 +2,10 @@
 
 use std::collections::VecDeque;
 
-use agentd_protocol::{message::ImageContent, session::QueueMode};
+use agentd_protocol::{
+    message::{CustomMessage, ImageContent},
+    session::QueueMode,
+};
 
 /// The id of a queued message.
 pub type Ticket = u64;
@@ -17,7 +20,7 @@ pub enum QueueKind {
 }
 
 /// A message in a queue.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct QueuedMessage {
     /// Its id.
     pub ticket: Ticket,
@@ -25,6 +28,8 @@ pub struct QueuedMessage {
     pub text: String,
     /// Images that go with it.
     pub images: Vec<ImageContent>,
+    /// The message of an extension, in the place of text and images.
+    pub custom: Option<Box<CustomMessage>>,
 }
 
 /// Both queues of a session.
@@ -46,7 +51,7 @@ impl Queues {
     /// Appends a message and returns its id.
     pub fn push(&mut self, kind: QueueKind, text: String, images: Vec<ImageContent>) -> Ticket {
         self.last_ticket += 1;
-        let queued = QueuedMessage { ticket: self.last_ticket, text, images };
+        let queued = QueuedMessage { ticket: self.last_ticket, text, images, custom: None };
         self.queue_mut(kind).push_back(queued);
         self.last_ticket
     }
@@ -141,7 +146,7 @@ mod tests {
         queues.reserve(2);
         queues.reserve(1);
         assert_eq!(queues.push(QueueKind::FollowUp, "c".into(), Vec::new()), 3);
-        let reserved = QueuedMessage { ticket: 2, text: "b".into(), images: Vec::new() };
+        let reserved = QueuedMessage { ticket: 2, text: "b".into(), images: Vec::new(), custom: None };
         queues.push_reserved(QueueKind::FollowUp, reserved.clone());
         assert_eq!(queues.deliver(2), Some((QueueKind::FollowUp, reserved)));
         assert_eq!(queues.next_ticket(), 4);

@@ -169,6 +169,12 @@ impl<H: Host> Run<'_, H> {
             if self.cancel.is_cancelled() || !self.host.deliver(message.ticket).await? {
                 continue;
             }
+            if let Some(custom) = message.custom {
+                let message = Message::Custom(*custom);
+                let message = Json::new(message).map_err(|error| HostError::NotStored(error.to_string()))?;
+                self.add(message).await?;
+                continue;
+            }
             let images = self.host.images();
             let message = user_message(message.text, message.images, self.host.now_ms(), &images);
             let message = serve_in_flight_queries(self.host, message, nothing_in_flight).await??;

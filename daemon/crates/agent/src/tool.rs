@@ -3,7 +3,7 @@
 use std::{ffi::OsString, path::PathBuf, pin::Pin, sync::Arc};
 
 use agentd_images::Images;
-use agentd_protocol::tool::{ToolResult, ToolSpec};
+use agentd_protocol::tool::{ToolAnnotations, ToolResult, ToolSpec};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
@@ -22,6 +22,16 @@ pub trait Tool: Send + Sync {
     /// The name that people see; `None`: the tool's own.
     fn label(&self) -> Option<&str> {
         None
+    }
+
+    /// What the tool's provider says of it. Nobody has checked it.
+    fn annotations(&self) -> Option<&ToolAnnotations> {
+        None
+    }
+
+    /// Whether calls change nothing, as the tool's provider says and the user has said to believe. Permissions then judge them as reading.
+    fn is_trusted_read(&self) -> bool {
+        false
     }
 
     /// One line for the system prompt: what the tool does. `None` keeps the tool out of the list there.

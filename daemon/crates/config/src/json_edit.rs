@@ -9,7 +9,7 @@ use serde_json::{Serializer, Value, ser::PrettyFormatter};
 
 use self::syntax::{members, skip_blanks, splice};
 pub(crate) use self::{
-    items::append,
+    items::{append, remove_item, replace_item},
     remove::remove,
     syntax::{JsonStep, is_blank, line_of},
 };

@@ -181,8 +181,8 @@ impl ProjectFolders {
         Self(folders.into_iter().filter(|folder| canonical(folder) != own).collect())
     }
 
-    /// The folders, agentd's before pi's.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Path> {
+    /// The folders, agentd's before pi's, whether they exist or not.
+    pub fn each(&self) -> impl Iterator<Item = &Path> {
         self.0.iter().map(PathBuf::as_path)
     }
 

@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Map, Value};
 
 use crate::{
-    json_edit::{remove, set},
+    json_edit::{append, remove, remove_item, replace_item, set},
     json_file::{JsonFileError, parse, read_json},
     private_file::NeighbourLock,
     private_file::{lock_until, replace, replace_private},
@@ -24,6 +24,12 @@ pub enum MemberChange {
     Remove(String),
     /// Takes the member at a path of keys out, outermost first.
     RemoveAt(Vec<String>),
+    /// Adds an item to the end of the list at a path of keys; a list that is not there is made.
+    AddItem(Vec<String>, Value),
+    /// Puts a value in the place of an item of the list at a path of keys.
+    ReplaceItem(Vec<String>, usize, Value),
+    /// Takes an item out of the list at a path of keys.
+    RemoveItem(Vec<String>, usize),
 }
 
 /// The path of a file, and the locks of its writers.
@@ -146,10 +152,14 @@ fn locking(path: PathBuf) -> impl FnOnce(io::Error) -> PrivateObjectError {
 impl MemberChange {
     fn apply_to_text(&self, text: &str) -> Option<String> {
         match self {
-            Self::Set(path, value) => set(text, &path.iter().map(String::as_str).collect::<Vec<_>>(), value),
+            Self::Set(path, value) => set(text, &keys(path), value),
             Self::Remove(_) | Self::RemoveAt(_) if text.trim().is_empty() => Some(text.to_owned()),
             Self::Remove(key) => remove(text, &[key]),
-            Self::RemoveAt(path) => remove(text, &path.iter().map(String::as_str).collect::<Vec<_>>()),
+            Self::RemoveAt(path) => remove(text, &keys(path)),
+            Self::AddItem(path, item) => append(text, &keys(path), std::slice::from_ref(item))
+                .or_else(|| set(text, &keys(path), &Value::Array(vec![item.clone()]))),
+            Self::ReplaceItem(path, index, item) => replace_item(text, &keys(path), *index, item),
+            Self::RemoveItem(path, index) => remove_item(text, &keys(path), *index),
         }
     }
 
@@ -158,8 +168,33 @@ impl MemberChange {
             Self::Set(path, value) => put(object, path, value),
             Self::Remove(key) => drop(object.remove(key)),
             Self::RemoveAt(path) => take_out(object, path),
+            Self::AddItem(path, item) => match list_in(object, path) {
+                Some(list) => list.push(item.clone()),
+                None => put(object, path, &Value::Array(vec![item.clone()])),
+            },
+            Self::ReplaceItem(path, index, item) => {
+                if let Some(old) = list_in(object, path).and_then(|list| list.get_mut(*index)) {
+                    *old = item.clone();
+                }
+            }
+            Self::RemoveItem(path, index) => {
+                if let Some(list) = list_in(object, path).filter(|list| *index < list.len()) {
+                    list.remove(*index);
+                }
+            }
         }
     }
+}
+
+fn keys(path: &[String]) -> Vec<&str> {
+    path.iter().map(String::as_str).collect()
+}
+
+/// The list at a path of keys.
+fn list_in<'a>(object: &'a mut Map<String, Value>, path: &[String]) -> Option<&'a mut Vec<Value>> {
+    let (last, above) = path.split_last()?;
+    let inner = above.iter().try_fold(object, |object, key| object.get_mut(key)?.as_object_mut())?;
+    inner.get_mut(last)?.as_array_mut()
 }
 
 fn take_out(object: &mut Map<String, Value>, path: &[String]) {

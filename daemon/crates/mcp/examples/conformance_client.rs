@@ -22,6 +22,7 @@ use agentd_config::{AgentDir, Environment};
 use agentd_http::Network;
 use agentd_images::Images;
 use agentd_mcp::{McpConfig, McpSession, ServerContext, ServerTool, SharedServers, UserAnswer, UserInput};
+use agentd_memory::MemoryAccount;
 use agentd_process::{GuardCommand, Launcher, OutputStorage};
 use serde_json::{Map, Value, json};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -114,6 +115,7 @@ fn open(url: &str, home: &Path, scenario: &str) -> Result<(Arc<McpSession>, Task
     let tasks = TaskTracker::new();
     let context = ServerContext {
         cwd: home.to_owned(),
+        folders: Vec::new(),
         variables: Environment::from_iter(BTreeMap::<String, String>::new()),
         child_environment: Vec::new().into(),
         launcher: Launcher::new(GuardCommand::this_program()),
@@ -123,8 +125,9 @@ fn open(url: &str, home: &Path, scenario: &str) -> Result<(Arc<McpSession>, Task
         agent_dir: AgentDir::at(home),
         auth: None,
         log: shared.log(home),
+        memory: MemoryAccount::default(),
     };
-    let session = McpSession::new(config, &context, OutputStorage::from(home), &shared);
+    let session = McpSession::new(config, &context, OutputStorage::from(home), &shared, false);
     Ok((session.ok_or("mcp.json has no server")?, tasks))
 }
 

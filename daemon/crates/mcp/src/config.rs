@@ -24,7 +24,7 @@ pub use self::{
     server_config::{Endpoint, MCP_FILE, RevisionChoice, ServerConfig},
 };
 use self::{
-    entry::{Entry, parse},
+    entry::{Entry, TRUST_HINTS, parse},
     server_config::is_namesake,
 };
 
@@ -76,19 +76,30 @@ impl McpConfig {
                         config.name
                     ),
                 )),
-                Entry::Server(config) => match servers.keys().find(|name| is_namesake(name, &config.name)) {
-                    Some(other) => Some((
-                        config.path,
-                        format!(
-                            "the server \"{}\" has the same tool names as \"{other}\": rename one",
-                            config.name
-                        ),
-                    )),
-                    None => {
-                        servers.insert(config.name.clone(), *config);
-                        None
+                Entry::Server(mut config) => {
+                    match servers.keys().find(|name| is_namesake(name, &config.name)) {
+                        Some(other) => Some((
+                            config.path,
+                            format!(
+                                "the server \"{}\" has the same tool names as \"{other}\": rename one",
+                                config.name
+                            ),
+                        )),
+                        None => {
+                            // It would loosen the permissions of the user.
+                            let is_distrusted = !is_of_user && std::mem::take(&mut config.trusts_hints);
+                            let problem = is_distrusted.then(|| {
+                                let text = format!(
+                                    "server \"{}\": \"{TRUST_HINTS}\" counts in the user's mcp.json only",
+                                    config.name
+                                );
+                                (config.path.clone(), text)
+                            });
+                            servers.insert(config.name.clone(), *config);
+                            problem
+                        }
                     }
-                },
+                }
                 Entry::Override(change) => match servers.get_mut(&change.name) {
                     Some(server) => {
                         server.enabled = change.enabled.unwrap_or(server.enabled);
@@ -135,6 +146,9 @@ pub fn given_servers(servers: &GivenMcpServers) -> Result<Vec<ServerConfig>, Str
         }
         if server.uses_login() {
             return Err(format!("server \"{name}\": \"auth\" counts in the user's mcp.json only"));
+        }
+        if server.trusts_hints {
+            return Err(format!("server \"{name}\": \"{TRUST_HINTS}\" counts in the user's mcp.json only"));
         }
         server.is_literal = true;
         // Its values are those of one session.
@@ -255,6 +269,7 @@ mod tests {
             (json!({"a b": {"command": "hush"}}), "letters"),
             (json!({"a": {}}), "neither"),
             (json!({"a": {"url": "https://hush", "auth": {"provider": "p"}}}), "user's mcp.json only"),
+            (json!({"a": {"command": "hush", "trustHints": true}}), "user's mcp.json only"),
             (json!({"a": {"url": "https://hush", "type": "sse"}}), "/mcp"),
             (json!({"a-b": {"command": "x"}, "a_b": {"command": "y"}}), "rename one"),
         ] {
@@ -271,6 +286,21 @@ mod tests {
         let (config, found) = of(&json!({}), &entry);
         assert!(config.servers.is_empty());
         assert!(found[0].contains("/p/mcp.json") && found[0].contains("user's mcp.json only"), "{found:?}");
+    }
+
+    #[test]
+    fn a_project_cannot_have_hints_believed() {
+        let entry = json!({"a": {"command": "a", "trustHints": true}});
+        let (config, found) = of(&entry, &json!({"a": {"exposure": "direct"}}));
+        assert!(config.servers[0].trusts_hints && found.is_empty(), "{found:?}");
+        for user in [json!({}), entry.clone()] {
+            let (config, found) = of(&user, &entry);
+            assert!(!config.servers[0].trusts_hints);
+            assert!(
+                found[0].contains("/p/mcp.json") && found[0].contains("\"trustHints\" counts in the user's"),
+                "{found:?}"
+            );
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ use std::{
     time::Duration,
 };
 
+use agentd_memory::{MemoryAccount, MemoryPurpose, MemoryReservation};
 use reqwest::{
     Client, RequestBuilder, Response, StatusCode, Url,
     header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue},
@@ -67,6 +68,8 @@ pub(crate) struct HttpEndpoint {
     pub(crate) headers: HeaderMap,
     /// Gives each request its token, where no header does.
     pub(crate) authorization: Option<Arc<Authorization>>,
+    /// What the server sends is charged to it.
+    pub(crate) memory: MemoryAccount,
 }
 
 /// What all tasks of a connection share.
@@ -204,7 +207,8 @@ impl Connection {
         if kind.trim_start().starts_with("text/event-stream") {
             return self.follow(response, id, is_stateless).await;
         }
-        let bytes = limited(response, MAX_ANSWER).await?;
+        let mut charge = self.charge();
+        let bytes = limited(response, MAX_ANSWER, Some(&mut charge)).await?;
         let messages = tokio::task::spawn_blocking(move || read_all(&bytes)).await;
         let messages = messages.map_err(|error| RequestError::Invalid(error.to_string()))?;
         self.take(messages.map_err(|why| RequestError::Invalid(format!("the answer is {why}")))?, Some(id));
@@ -212,6 +216,11 @@ impl Connection {
             return Err(RequestError::Invalid("the server's answer belongs to another request".to_owned()));
         }
         Ok(())
+    }
+
+    /// For what the server sends in one answer or stream.
+    fn charge(&self) -> MemoryReservation {
+        self.endpoint.memory.open(MemoryPurpose::Servers)
     }
 
     /// The answer to a POST; connecting is tried again where the server cannot have run anything.

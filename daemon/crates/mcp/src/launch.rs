@@ -9,6 +9,7 @@ use std::{
 use agentd_auth::Auth;
 use agentd_config::{AgentDir, Environment, expand_tilde, resolve_path};
 use agentd_http::{HttpClients, Network, Redactor, register_secret};
+use agentd_memory::MemoryAccount;
 use agentd_process::{CommandSpec, CommandStreams, Launcher};
 use reqwest::{
     Url,
@@ -32,6 +33,8 @@ use crate::{
 pub struct ServerContext {
     /// The session's working directory, absolute.
     pub cwd: PathBuf,
+    /// Further folders of the session's workspace, absolute.
+    pub folders: Vec<PathBuf>,
     /// The session's environment, for `${NAME}` and `~`.
     pub variables: Environment,
     /// The environment of child processes.
@@ -50,6 +53,8 @@ pub struct ServerContext {
     pub auth: Option<Auth>,
     /// What servers say.
     pub log: ServerLog,
+    /// What servers send is charged to it.
+    pub memory: MemoryAccount,
 }
 
 impl ServerContext {
@@ -118,7 +123,8 @@ impl ServerContext {
             filled.insert(header, text);
         }
         let client = self.http.get_by(&parsed, &self.network).map_err(|error| error.to_string())?;
-        Ok(HttpEndpoint { client, url: parsed, headers: filled, authorization })
+        let memory = self.memory.clone();
+        Ok(HttpEndpoint { client, url: parsed, headers: filled, authorization, memory })
     }
 
     /// The authorization of a server's requests; `None` for a program, and where a header of the entry does it.
@@ -165,10 +171,14 @@ impl ServerContext {
         filled_in(name, value, &self.variables).await
     }
 
-    /// The answer to `roots/list`: the working directory.
+    /// The answer to `roots/list`: the working directory, and the further folders of the workspace.
     pub(crate) fn roots(&self) -> Value {
-        let name = self.cwd.file_name().unwrap_or(OsStr::new("/")).to_string_lossy();
-        json!({"roots": [{"uri": file_uri(&self.cwd), "name": name}]})
+        let root = |folder: &PathBuf| {
+            let name = folder.file_name().unwrap_or(OsStr::new("/")).to_string_lossy();
+            json!({"uri": file_uri(folder), "name": name})
+        };
+        let roots: Vec<Value> = std::iter::once(&self.cwd).chain(&self.folders).map(root).collect();
+        json!({"roots": roots})
     }
 }
 
@@ -199,6 +209,7 @@ mod tests {
     fn context() -> ServerContext {
         ServerContext {
             cwd: "/w d".into(),
+            folders: Vec::new(),
             variables: [("HOME", "/h"), ("K", "value-of-k")].into_iter().collect(),
             child_environment: vec![("PATH".into(), "/bin".into())].into(),
             launcher: Launcher::new(GuardCommand::this_program()),
@@ -208,6 +219,7 @@ mod tests {
             agent_dir: AgentDir::at("/agent"),
             auth: None,
             log: ServerLog::at("/nowhere/mcp.log".into()),
+            memory: MemoryAccount::default(),
         }
     }
 
@@ -230,6 +242,7 @@ mod tests {
             revision: crate::config::RevisionChoice::WithInitialize,
             shared: false,
             roots: true,
+            trusts_hints: false,
             description: None,
             is_literal: false,
         }

@@ -9,6 +9,7 @@
 
 mod config;
 mod definition;
+mod definition_cache;
 mod elicitation;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
@@ -42,6 +43,7 @@ pub use config::{
     ClientRegistration, EditedConfig, Endpoint, Grant, IdentityProvider, MCP_FILE, McpConfig, McpEditError,
     OAuthConfig, RevisionChoice, ServerConfig, SignIn, edit_mcp_config, given_servers,
 };
+pub use definition_cache::MCP_CACHE;
 pub use elicitation::{UserAnswer, UserInput};
 pub use inspect::obstacles;
 pub use launch::ServerContext;

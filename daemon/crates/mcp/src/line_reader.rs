@@ -2,6 +2,7 @@
 
 use std::io;
 
+use agentd_memory::{MemoryRefused, MemoryReservation};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 /// The longest line: 16 MiB. A longer one is dropped as a whole.
@@ -21,10 +22,12 @@ const KEPT: usize = 64 << 10;
 pub(crate) enum NextLine {
     /// A line that is not blank, without its end.
     Line(Vec<u8>),
-    /// A line that was too long and is gone.
-    TooLong {
+    /// A line that was too long, or for which there was no memory, and that is gone.
+    Dropped {
         /// The id of the request that it probably answered.
         id: Option<u64>,
+        /// Why there was no memory; `None`: it was too long.
+        refused: Option<MemoryRefused>,
     },
     /// The end of the output; whether it came in the middle of a line.
     End {
@@ -33,9 +36,12 @@ pub(crate) enum NextLine {
     },
 }
 
-/// Splits what a server writes into lines.
+/// Splits what a server writes into lines. The last line is charged to the account of memory until the next one is asked for.
 pub(crate) struct LineReader<R> {
     source: R,
+    charge: MemoryReservation,
+    /// Why there was no memory for the line that is dropped.
+    refused: Option<MemoryRefused>,
     /// What was read and not given out.
     buffer: Vec<u8>,
     /// Up to here there is no end of a line in the buffer.
@@ -83,12 +89,12 @@ impl Ends {
 }
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
-    pub(crate) fn new(source: R) -> Self {
-        Self::with_limit(source, MAX_LINE_BYTES)
+    pub(crate) fn new(source: R, charge: MemoryReservation) -> Self {
+        Self::with_limit(source, charge, MAX_LINE_BYTES)
     }
 
-    fn with_limit(source: R, max: usize) -> Self {
-        Self { source, buffer: Vec::new(), searched: 0, max, dropped: None }
+    fn with_limit(source: R, charge: MemoryReservation, max: usize) -> Self {
+        Self { source, charge, refused: None, buffer: Vec::new(), searched: 0, max, dropped: None }
     }
 
     /// The next line. Cancel safe.
@@ -96,15 +102,21 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     /// # Errors
     /// The system's.
     pub(crate) async fn next(&mut self) -> io::Result<NextLine> {
+        // The line before is done with.
+        self.charge.set(self.buffer.len() as u64);
         loop {
             if let Some(found) = self.take_line() {
                 return Ok(found);
+            }
+            if let Err(refused) = self.charge.grow_to((self.buffer.len() + CHUNK) as u64) {
+                self.refused = Some(refused);
+                self.drop_line();
             }
             self.buffer.reserve(CHUNK);
             if self.source.read_buf(&mut self.buffer).await? == 0 {
                 let is_partial = self.dropped.is_some() || !self.buffer.is_empty();
                 self.buffer = Vec::new();
-                (self.searched, self.dropped) = (0, None);
+                (self.searched, self.dropped, self.refused) = (0, None, None);
                 return Ok(NextLine::End { is_partial });
             }
         }
@@ -124,7 +136,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             if self.dropped.is_some() || line.len() > self.max {
                 let mut ends = self.dropped.take().unwrap_or_default();
                 ends.push(&line);
-                return Some(NextLine::TooLong { id: ends.id() });
+                return Some(NextLine::Dropped { id: ends.id(), refused: self.refused.take() });
             }
             if !line.trim_ascii().is_empty() {
                 return Some(NextLine::Line(line));
@@ -132,17 +144,24 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
         self.searched = self.buffer.len();
         if self.dropped.is_some() || self.buffer.len() > self.max {
-            self.dropped.get_or_insert_default().push(&self.buffer);
-            self.buffer.clear();
-            self.buffer.shrink_to(KEPT);
-            self.searched = 0;
+            self.drop_line();
         }
         None
+    }
+
+    /// Drops what there is of a line, and its rest as it comes; only its ends stay.
+    fn drop_line(&mut self) {
+        self.dropped.get_or_insert_default().push(&self.buffer);
+        self.buffer.clear();
+        self.buffer.shrink_to(KEPT);
+        self.searched = 0;
+        self.charge.set(0);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use agentd_memory::{AddressSpace, MemoryAccount, MemoryPurpose};
     use proptest::prelude::*;
     use tokio::io::AsyncWriteExt as _;
 
@@ -157,7 +176,8 @@ mod tests {
                 write.write_all(&chunk).await.unwrap();
             }
         });
-        let mut lines = LineReader::with_limit(read, max);
+        let charge = MemoryAccount::default().open(MemoryPurpose::Servers);
+        let mut lines = LineReader::with_limit(read, charge, max);
         let mut all = Vec::new();
         loop {
             let next = lines.next().await.unwrap();
@@ -181,7 +201,12 @@ mod tests {
         let lines = read(&[text.into_bytes()], 10).await;
         assert_eq!(
             lines,
-            [line("one"), NextLine::TooLong { id: None }, line("two"), NextLine::End { is_partial: true }]
+            [
+                line("one"),
+                NextLine::Dropped { id: None, refused: None },
+                line("two"),
+                NextLine::End { is_partial: true }
+            ]
         );
         assert_eq!(read(&[b"a\n".to_vec()], 10).await, [line("a"), NextLine::End { is_partial: false }]);
     }
@@ -196,8 +221,32 @@ mod tests {
             (format!(r#"{{"method":"x","id":1,"params":"{long}"}}"#), None),
         ] {
             let lines = read(&[text.clone().into_bytes(), b"\n".to_vec()], 100).await;
-            assert_eq!(lines[0], NextLine::TooLong { id }, "{}", &text[..60]);
+            assert_eq!(lines[0], NextLine::Dropped { id, refused: None }, "{}", &text[..60]);
         }
+    }
+
+    #[tokio::test]
+    async fn a_line_without_memory_is_dropped_and_the_others_stay() {
+        // A megabyte for what servers send.
+        let account = MemoryAccount::new(8 << 20, AddressSpace::unlimited());
+        let long = format!("{{\"id\":7,\"result\":\"{}\"}}", "x".repeat(2 << 20));
+        let (mut write, read) = tokio::io::duplex(1 << 16);
+        let writing = tokio::spawn(async move {
+            for line in [&long, "short"] {
+                write.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+            }
+        });
+        let mut lines = LineReader::new(read, account.open(MemoryPurpose::Servers));
+        let dropped = lines.next().await.unwrap();
+        let NextLine::Dropped { id: Some(7), refused: Some(refused) } = dropped else {
+            panic!("{dropped:?}")
+        };
+        assert!(refused.to_string().contains("messages of MCP servers"), "{refused}");
+        assert_eq!(lines.next().await.unwrap(), line("short"));
+        writing.await.unwrap();
+        assert!(account.used(MemoryPurpose::Servers) < 1 << 20);
+        drop(lines);
+        assert_eq!(account.used(MemoryPurpose::Servers), 0);
     }
 
     proptest! {

@@ -195,6 +195,19 @@ fn line(message: &impl Serialize) -> Bytes {
     text.into()
 }
 
+/// About how many bytes a value takes.
+pub(crate) fn size(value: &Value) -> u64 {
+    const EACH: u64 = size_of::<Value>() as u64;
+    EACH + match value {
+        Value::String(text) => text.len() as u64,
+        Value::Array(items) => items.iter().map(size).sum(),
+        Value::Object(fields) => {
+            fields.iter().map(|(key, value)| key.len() as u64 + EACH + size(value)).sum()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

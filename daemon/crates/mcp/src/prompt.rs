@@ -11,7 +11,7 @@ use agentd_protocol::{
     message::{ContentBlock, ImageContent},
     text_bounds,
 };
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::result::{Spill, read_block};
 
@@ -59,6 +59,13 @@ impl PromptDefinition {
             return Err(format!("the prompt {name} has more than {MAX_ARGUMENTS} arguments"));
         }
         Ok(Self { name, description: description.filter(|text| !text.is_empty()), arguments })
+    }
+
+    /// The prompt in MCP's own form: what [`Self::read`] reads.
+    pub(crate) fn to_json(&self) -> Value {
+        let argument = |PromptArgument { name, is_required }: &PromptArgument| json!({"name": name, "required": is_required});
+        let arguments: Vec<Value> = self.arguments.iter().map(argument).collect();
+        json!({"name": self.name, "description": self.description, "arguments": arguments})
     }
 
     /// The arguments, to be shown to the user: `<required> [optional]`.

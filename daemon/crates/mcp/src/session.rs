@@ -60,6 +60,8 @@ pub struct McpSession(Arc<Inner>);
 
 struct Inner {
     config: McpConfig,
+    /// Whether servers are connected only when something of them is asked for.
+    on_demand: bool,
     storage: OutputStorage,
     servers: Mutex<BTreeMap<String, SessionServer>>,
     names: Mutex<NameTable>,
@@ -97,13 +99,15 @@ impl ServerWatcher for Inner {
 }
 
 impl McpSession {
-    /// The servers of a configuration; `None` where it has none. Nothing is started.
+    /// The servers of a configuration; `None` where it has none. Nothing is started; what is known of servers is read from files, and blocks.
+    /// `on_demand`: [`start`](Self::start) connects none.
     #[must_use]
     pub fn new(
         config: McpConfig,
         context: &ServerContext,
         storage: OutputStorage,
         shared: &SharedServers,
+        on_demand: bool,
     ) -> Option<Arc<Self>> {
         if config.servers.is_empty() {
             return None;
@@ -131,6 +135,7 @@ impl McpSession {
             changed: Notify::new(),
             changes: watch::Sender::new(0),
             config,
+            on_demand,
         });
         let watcher: Weak<dyn ServerWatcher> = {
             let weak: Weak<Inner> = Arc::downgrade(&inner);
@@ -146,7 +151,8 @@ impl McpSession {
         &self.0.config
     }
 
-    /// Connects servers whose tools the model is told of, in the background; their tools go to `sink`. Others are connected by the first search.
+    /// Connects servers whose tools the model is told of and that were not connected lately, in the background; the tools of all go to `sink`.
+    /// Others are connected by the first search or call.
     /// `loaded` are the names of tools that the model had before, in a
     /// session that goes on; `user` answers what servers ask. The first call counts. Must be called within the runtime.
     pub fn start(
@@ -165,16 +171,18 @@ impl McpSession {
         // A shared server may be there already.
         self.0.publish();
         let loaded = self.0.loaded().clone();
-        self.0.connect(|it| it.is_needed_at_once(&loaded));
+        if !self.0.on_demand {
+            self.0.connect(|it| it.is_connected_at_once(&loaded));
+        }
     }
 
-    /// Waits until servers with tools for the model are there or have failed, at most 10 seconds from the start. Cancel safe.
+    /// Waits until servers with tools for the model, of which nothing is known, are there or have failed, at most 10 seconds from the start. Cancel safe.
     pub async fn ready(&self) {
         self.connect_after_sign_ins().await;
         let Some(started) = self.0.started.get() else { return };
         // Tools that the model has loaded are declared already.
         let loaded = self.0.loaded().clone();
-        self.0.until_settled(*started + READY_WAIT, |it| it.is_needed_at_once(&loaded)).await;
+        self.0.until_settled(*started + READY_WAIT, |it| it.is_waited_for(&loaded)).await;
     }
 
     /// The section of the system prompt about servers whose tools are found by the search; `None` where there are none.
@@ -340,12 +348,8 @@ impl Inner {
         for NamedTool { name, server, definition, exposure } in self.named_tools(&servers) {
             let config = server.server.config();
             let is_loaded = loaded.contains(&name);
-            let tool = McpTool::new(
-                Arc::downgrade(&**server.server),
-                &definition,
-                name,
-                (&self.storage, self.user.get().cloned()),
-            );
+            let tool =
+                McpTool::new(&server.server, &definition, name, (&self.storage, self.user.get().cloned()));
             tools.push(ServerTool {
                 tool: Arc::new(tool),
                 server: Some(config.name.clone()),

@@ -48,6 +48,11 @@ impl SseReader {
         self.retry
     }
 
+    /// The bytes of an event that is not complete.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.line.len() + self.data.len()
+    }
+
     /// Takes the next bytes; the events that they complete.
     ///
     /// # Errors

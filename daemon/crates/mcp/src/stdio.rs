@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use agentd_memory::{MemoryAccount, MemoryPurpose};
 use agentd_process::{
     CommandSpec, InputPipe, Launcher, OutputPipe, Process, ProcessGroup, ProcessLimits, Utf8Stream,
 };
@@ -67,13 +68,13 @@ impl ErrorTail {
     }
 }
 
-/// Starts a server. Its tasks belong to `tasks` and end with the connection.
+/// Starts a server. Its tasks belong to `tasks` and end with the connection; what it sends is charged to the account.
 ///
 /// # Errors
 /// Why it could not be started.
 pub(crate) async fn start(
     command: CommandSpec,
-    launcher: &Launcher,
+    (launcher, memory): (&Launcher, &MemoryAccount),
     tasks: &TaskTracker,
     handler: Arc<dyn PeerHandler>,
 ) -> Result<Transport, String> {
@@ -96,8 +97,9 @@ pub(crate) async fn start(
     tasks.spawn(read_errors(errors, (tail.clone(), handler), over.clone(), said.clone()));
     tasks.spawn({
         let (peer, over, read) = (peer.clone(), over.clone(), read.clone());
+        let lines = LineReader::new(output, memory.open(MemoryPurpose::Servers));
         async move {
-            let reason = read_messages(output, &peer, &over).await;
+            let reason = read_messages(lines, &peer, &over).await;
             read.cancel();
             // How it ended says more than that it did, and is known in a moment.
             let _ = timeout(LAST_OUTPUT_WAIT, over.cancelled()).await;
@@ -167,8 +169,7 @@ async fn write_messages(
 }
 
 /// Reads messages until the output ends; why it did.
-async fn read_messages(output: OutputPipe, peer: &Peer, over: &CancellationToken) -> String {
-    let mut lines = LineReader::new(output);
+async fn read_messages(mut lines: LineReader<OutputPipe>, peer: &Peer, over: &CancellationToken) -> String {
     loop {
         let next = match over.run_until_cancelled(lines.next()).await {
             None => return "the connection was closed".to_owned(),
@@ -177,13 +178,12 @@ async fn read_messages(output: OutputPipe, peer: &Peer, over: &CancellationToken
         };
         match next {
             NextLine::Line(line) => receive(line, peer).await,
-            NextLine::TooLong { id } => {
-                tracing::warn!(
-                    limit = MAX_LINE_BYTES,
-                    "a line of an MCP server was too long and was dropped"
-                );
+            NextLine::Dropped { id, refused } => {
+                let error =
+                    refused.map_or(RequestError::TooLong { limit: MAX_LINE_BYTES }, RequestError::NoMemory);
+                tracing::warn!(%error, "a line of an MCP server was dropped");
                 if let Some(id) = id {
-                    peer.fail(id, RequestError::TooLong { limit: MAX_LINE_BYTES });
+                    peer.fail(id, error);
                 }
             }
             NextLine::End { is_partial: true } => {

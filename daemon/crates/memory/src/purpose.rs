@@ -13,10 +13,13 @@ pub enum MemoryPurpose {
     Answers,
     /// Messages that wait in sessions.
     Queues,
+    /// What MCP servers send, and results that are made of it.
+    Servers,
 }
 
 impl MemoryPurpose {
-    pub(crate) const ALL: [Self; 4] = [Self::Lines, Self::Commands, Self::Answers, Self::Queues];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Lines, Self::Commands, Self::Answers, Self::Queues, Self::Servers];
 
     /// What each user has for itself and is not counted, in bytes: what is small always goes on, whatever others take. How many users there are
     /// is bounded elsewhere.
@@ -24,7 +27,7 @@ impl MemoryPurpose {
         match self {
             Self::Lines | Self::Commands => 64 << 10,
             Self::Answers => 1 << 20,
-            Self::Queues => 256 << 10,
+            Self::Queues | Self::Servers => 256 << 10,
         }
     }
 
@@ -34,6 +37,7 @@ impl MemoryPurpose {
             Self::Commands => 1,
             Self::Answers => 2,
             Self::Queues => 3,
+            Self::Servers => 4,
         }
     }
 }
@@ -45,6 +49,7 @@ impl fmt::Display for MemoryPurpose {
             Self::Commands => "commands that wait for their sessions",
             Self::Answers => "answers that are running",
             Self::Queues => "messages that wait in sessions",
+            Self::Servers => "messages of MCP servers",
         })
     }
 }

@@ -37,6 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             rules: table.permissions.rules.unwrap_or_default(),
         }],
         cwd: folder.clone(),
+        folders: Vec::new(),
         home: "/home/u".into(),
     })?;
     let judge = |tool: &str, subject: Subject<'_>| {

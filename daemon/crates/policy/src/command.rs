@@ -286,9 +286,7 @@ impl Judge<'_> {
 
     fn by_preset(&self, name: &str, words: &[Word], folders: &Folders) -> Verdict {
         let mut only_looks = looks::only_looks(words);
-        if only_looks
-            && name == "git"
-            && repository::may_be_planted(words, folders, &self.policy.options().cwd)
+        if only_looks && name == "git" && repository::may_be_planted(words, folders, self.policy.workspace())
         {
             only_looks = false;
         }

@@ -69,6 +69,8 @@ pub struct PolicyOptions {
     pub layers: Vec<RuleLayer>,
     /// The session's folder, absolute.
     pub cwd: PathBuf,
+    /// Further folders of the workspace, absolute: the preset `workspace` takes them as it takes `cwd`.
+    pub folders: Vec<PathBuf>,
     /// The home directory, absolute.
     pub home: PathBuf,
 }
@@ -105,8 +107,8 @@ pub(crate) type CompiledRow = (RuleSource, usize, CompiledRule);
 pub(crate) struct Compiled {
     options: PolicyOptions,
     rules: Vec<CompiledRow>,
-    /// The session's folder, links resolved.
-    real_cwd: PathBuf,
+    /// The folders of the workspace, as they are called and with links resolved.
+    workspace: Vec<PathBuf>,
 }
 
 /// A verdict with its reason; the strictest of several counts.
@@ -129,7 +131,7 @@ impl Verdict {
 }
 
 impl Compiled {
-    /// Compiles the rules. Looks up where the session's folder leads.
+    /// Compiles the rules. Looks up where the folders of the workspace lead.
     pub(crate) fn new(options: PolicyOptions) -> Result<Self, PolicyError> {
         let mut rules = Vec::new();
         for layer in &options.layers {
@@ -144,8 +146,12 @@ impl Compiled {
                 }
             }
         }
-        let real_cwd = real(&options.cwd).unwrap_or_else(|| options.cwd.clone());
-        Ok(Self { options, rules, real_cwd })
+        let mut workspace = Vec::new();
+        for folder in std::iter::once(&options.cwd).chain(&options.folders) {
+            workspace.push(clean(folder));
+            workspace.extend(real(folder).filter(|real| real != folder));
+        }
+        Ok(Self { options, rules, workspace })
     }
 
     pub(crate) fn rules(&self) -> impl Iterator<Item = &CompiledRow> {
@@ -206,6 +212,31 @@ impl Compiled {
         self.strictest(rules).unwrap_or_else(|| self.preset(exec_preset, &format!("the tool {tool}")))
     }
 
+    /// A call that changes what the session knows of itself, and nothing else: only a rule of the tool keeps it from running.
+    pub(crate) fn own_notes(&self, tool: &str) -> Verdict {
+        let rules = self.rules.iter().filter(|(.., rule)| rule.is_for(tool, None));
+        self.strictest(rules).unwrap_or_else(|| {
+            self.preset(|_| PermissionAction::Allow, "what changes only what the session knows of itself")
+        })
+    }
+
+    /// A call that only reads, nobody knows what. The rules of the tool count, and those about reading that make something stricter: no rule
+    /// about files allows a tool that is not named. Where files are kept from being read, it is judged like any other tool.
+    pub(crate) fn trusted_read(&self, tool: &str) -> Verdict {
+        let is_about_it = |rule: &CompiledRule| {
+            rule.is_for(tool, None)
+                || (rule.action() != PermissionAction::Allow && rule.is_for_all_files(FileAccess::Read))
+        };
+        let verdict = self.strictest(self.rules.iter().filter(|(.., rule)| is_about_it(rule)));
+        verdict.unwrap_or_else(|| {
+            if self.hides_files() {
+                let what = format!("the tool {tool}, since rules keep files from being read");
+                return self.preset(exec_preset, &what);
+            }
+            self.preset(|_| PermissionAction::Allow, "reading")
+        })
+    }
+
     /// Reading or writing a path, given as an absolute one, by a tool.
     pub(crate) fn file(&self, tool: &str, path: &Path, access: FileAccess) -> Verdict {
         let cleaned = clean(path);
@@ -244,9 +275,14 @@ impl Compiled {
         )
     }
 
-    /// Whether a path is in the session's folder, and no file that decides what agents and git run there.
+    /// The folders of the workspace, as they are called and with links resolved.
+    pub(crate) fn workspace(&self) -> &[PathBuf] {
+        &self.workspace
+    }
+
+    /// Whether a path is in the workspace, and no file that decides what agents and git run there.
     fn is_inside(&self, path: &Path) -> bool {
-        [&self.options.cwd, &self.real_cwd].into_iter().any(|folder| {
+        self.workspace.iter().any(|folder| {
             path.strip_prefix(folder).is_ok_and(|below| {
                 let parts: Vec<_> = below.iter().map(|part| part.to_string_lossy().to_lowercase()).collect();
                 let is_guarded = parts.iter().any(|part| matches!(part.as_str(), ".agentd" | ".pi" | ".git"));

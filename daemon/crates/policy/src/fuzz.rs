@@ -66,6 +66,7 @@ fn policy(preset: PermissionPreset, rules: Vec<PermissionRule>) -> Policy {
         project_preset: None,
         layers: vec![RuleLayer { source: RuleSource::User, rules }],
         cwd: FOLDER.into(),
+        folders: Vec::new(),
         home: "/nowhere".into(),
     };
     match Policy::new(options) {

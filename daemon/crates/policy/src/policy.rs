@@ -37,6 +37,10 @@ pub enum Subject<'a> {
         /// Variables that the call sets for it.
         variables: &'a [String],
     },
+    /// It changes nothing, as the tool's provider says and the user has said to believe. Nobody knows what it reads.
+    TrustedRead,
+    /// It changes nothing but what the session knows of itself, and reads nothing else.
+    OwnNotes,
     /// Anything else.
     Other,
 }
@@ -61,7 +65,7 @@ pub struct PolicyDecision {
 pub struct Policy(Arc<Compiled>);
 
 impl Policy {
-    /// Compiles a policy. Looks up where the session's folder leads.
+    /// Compiles a policy. Looks up where the folders of the workspace lead.
     ///
     /// # Errors
     /// The first rule that cannot be used.
@@ -126,6 +130,8 @@ impl Policy {
                 let verdict = compiled.file(tool, path, FileAccess::Write);
                 plain(verdict, suggest::for_write(path, compiled.options()))
             }
+            Subject::TrustedRead => plain(compiled.trusted_read(tool), Some(suggest::for_tool(tool))),
+            Subject::OwnNotes => plain(compiled.own_notes(tool), Some(suggest::for_tool(tool))),
             Subject::Other => plain(compiled.call(tool), Some(suggest::for_tool(tool))),
         }
     }
@@ -156,5 +162,67 @@ fn decide_command(
         rule: verdict.rule,
         reason: verdict.reason,
         parsed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use agentd_protocol::settings::PermissionAction::{Allow, Ask, Deny};
+
+    use super::*;
+
+    fn policy(preset: PermissionPreset, rules: &[(&str, Option<&str>, PermissionAction)]) -> Policy {
+        let rule = |(tool, path, action): &(&str, Option<&str>, PermissionAction)| PermissionRule {
+            tool: (*tool).to_owned(),
+            command: None,
+            path: path.map(str::to_owned),
+            action: *action,
+            reason: None,
+        };
+        let layers = vec![RuleLayer { source: RuleSource::User, rules: rules.iter().map(rule).collect() }];
+        let (cwd, home) = (Path::new("/w").to_owned(), Path::new("/h").to_owned());
+        Policy::new(PolicyOptions { preset, project_preset: None, layers, cwd, home }).unwrap()
+    }
+
+    #[test]
+    fn a_trusted_read_is_judged_as_reading_and_by_no_rule_more_loosely() {
+        use PermissionPreset::{Full, ReadOnly, Workspace};
+        let tool = "mcp__s__find";
+        for (preset, rules, trusted, other) in [
+            (ReadOnly, &[][..], Allow, Deny),
+            (PermissionPreset::Ask, &[], Allow, Ask),
+            (Workspace, &[], Allow, Ask),
+            (Full, &[], Allow, Allow),
+            // Rules of the tool come first.
+            (Workspace, &[("mcp__s__*", None, Deny)], Deny, Deny),
+            (Workspace, &[("mcp__*", None, Ask)], Ask, Ask),
+            (ReadOnly, &[("mcp__s__find", None, Allow)], Allow, Allow),
+            // Those about reading make it stricter only.
+            (Workspace, &[("read", None, Deny)], Deny, Ask),
+            (Full, &[("read", None, Ask)], Ask, Allow),
+            (Full, &[("read", None, Deny), (tool, None, Allow)], Deny, Allow),
+            (Workspace, &[("read", None, Allow)], Allow, Ask),
+            // Nobody knows which files it reads.
+            (Workspace, &[("read", Some("~/.ssh/**"), Deny)], Ask, Ask),
+            (ReadOnly, &[("read", Some("~/.ssh/**"), Ask)], Deny, Deny),
+            (Workspace, &[("read", Some("~/.ssh/**"), Deny), (tool, None, Allow)], Allow, Allow),
+            (Workspace, &[("write", Some("./x"), Deny)], Allow, Ask),
+        ] {
+            let policy = policy(preset, rules);
+            assert_eq!(policy.decide(tool, Subject::TrustedRead).action, trusted, "{preset:?} {rules:?}");
+            assert_eq!(policy.decide(tool, Subject::Other).action, other, "{preset:?} {rules:?}");
+        }
+    }
+
+    #[test]
+    fn notes_of_the_session_are_free_unless_a_rule_names_them() {
+        for preset in [PermissionPreset::ReadOnly, PermissionPreset::Ask, PermissionPreset::Workspace] {
+            let decided = |rules: &[_]| policy(preset, rules).decide("todo", Subject::OwnNotes).action;
+            assert_eq!(decided(&[]), Allow);
+            assert_eq!(decided(&[("read", None, Deny), ("write", None, Deny)]), Allow);
+            assert_eq!((decided(&[("todo", None, Ask)]), decided(&[("*", None, Deny)])), (Ask, Deny));
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Repositories that somebody may have put into the session's folder: their configuration names programs that git runs.
+//! Repositories that somebody may have put into the workspace: their configuration names programs that git runs.
 
 use std::path::{Path, PathBuf};
 
@@ -7,9 +7,9 @@ use crate::{
     shell::{Folders, Word},
 };
 
-/// Whether a git command may find a repository that is no `.git`, but files in the session's folder: a bare one, which a project can
+/// Whether a git command may find a repository that is no `.git`, but files in a folder of the workspace: a bare one, which a project can
 /// bring along like any other files. What is in a `.git` is git's own, and never written without a question.
-pub(crate) fn may_be_planted(words: &[Word], folders: &Folders, cwd: &Path) -> bool {
+pub(crate) fn may_be_planted(words: &[Word], folders: &Folders, workspace: &[PathBuf]) -> bool {
     let Folders::Known(folders) = folders else { return true };
     let mut below = PathBuf::new();
     let mut words = words.iter().skip(1).map(Word::text);
@@ -20,10 +20,10 @@ pub(crate) fn may_be_planted(words: &[Word], folders: &Folders, cwd: &Path) -> b
             below.push(folder);
         }
     }
-    let cwd = real(cwd).unwrap_or_else(|| cwd.to_owned());
     folders.iter().any(|folder| {
         let Some(folder) = real(&folder.join(&below)) else { return true };
-        let inside = folder.ancestors().take_while(|folder| folder.starts_with(&cwd));
+        let is_inside = |folder: &&Path| workspace.iter().any(|root| folder.starts_with(root));
+        let inside = folder.ancestors().take_while(is_inside);
         inside
             .take_while(|folder| folder.join(".git").symlink_metadata().is_err())
             .any(|folder| folder.join("HEAD").symlink_metadata().is_ok())
@@ -46,7 +46,7 @@ mod tests {
         fs::write(cwd.join("own/bare/HEAD"), "ref: x").unwrap();
         let is = |words: &[&str], folder: &str| {
             let words: Vec<Word> = words.iter().map(|word| Word::of(word)).collect();
-            may_be_planted(&words, &Folders::one(cwd.join(folder)), &cwd)
+            may_be_planted(&words, &Folders::one(cwd.join(folder)), std::slice::from_ref(&cwd))
         };
         assert!(!is(&["git", "status"], "own") && !is(&["git", "status"], "own/sub"));
         assert!(!is(&["git", "status"], "plain/sub") && !is(&["git", "status"], ""));
@@ -55,6 +55,10 @@ mod tests {
         assert!(is(&["git", "--no-pager", "-C", "own", "-C", "bare", "log"], ""));
         assert!(is(&["git", "-C", "plain/../own/bare/x", "log"], ""));
         assert!(!is(&["git", "-C", "/", "log"], ""));
-        assert!(may_be_planted(&[Word::of("git"), Word::of("log")], &Folders::Unknown, &cwd));
+        assert!(may_be_planted(
+            &[Word::of("git"), Word::of("log")],
+            &Folders::Unknown,
+            std::slice::from_ref(&cwd)
+        ));
     }
 }

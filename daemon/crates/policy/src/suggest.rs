@@ -128,6 +128,7 @@ mod tests {
             project_preset: None,
             layers: Vec::new(),
             cwd: "/w".into(),
+            folders: Vec::new(),
             home: "/h".into(),
         });
         let subject = Subject::Command { text: command, folder: Path::new("/w"), variables: &[] };

@@ -169,6 +169,7 @@ fn policy(cwd: &Path) -> Policy {
         project_preset: None,
         layers: vec![RuleLayer { source: RuleSource::User, rules: vec![rule("aa *")] }],
         cwd: cwd.to_owned(),
+        folders: Vec::new(),
         home: "/nowhere".into(),
     })
     .unwrap()

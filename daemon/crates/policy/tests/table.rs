@@ -34,6 +34,7 @@ fn verdicts() {
             rules: table.permissions.rules.unwrap_or_default(),
         }],
         cwd: table.cwd.clone().into(),
+        folders: Vec::new(),
         home: table.home.into(),
     })
     .unwrap();
@@ -68,6 +69,7 @@ fn commands_are_listed_with_those_that_they_start() {
         project_preset: None,
         layers: Vec::new(),
         cwd: "/project".into(),
+        folders: Vec::new(),
         home: "/home/me".into(),
     })
     .unwrap();

@@ -89,8 +89,13 @@ pub trait RunningCommand: Send {
     }
 
     /// Why it is unknown how the command ended, once [`Self::next`] has returned `None`: a sentence for the user. Only
-    /// commands on other machines can end so.
+    /// commands that others run, on another machine or in an editor, can end so.
     fn failure(&self) -> Option<String> {
+        None
+    }
+
+    /// What is missing of the output, once [`Self::next`] has returned `None`: a sentence for the user.
+    fn missing_output(&self) -> Option<String> {
         None
     }
 

@@ -32,22 +32,24 @@ const STALE: [&str; 11] = [
 ];
 
 /// The inputs of the environment of child processes.
-pub(crate) struct ChildSources<'a> {
+#[derive(Debug)]
+pub struct ChildSources<'a> {
     /// The session's environment.
-    pub(crate) environment: &'a Environment,
+    pub environment: &'a Environment,
     /// The variables that hold keys of models.
-    pub(crate) keys: &'a BTreeSet<String>,
+    pub keys: &'a BTreeSet<String>,
     /// The user's setting `childEnvironment`.
-    pub(crate) settings: Option<&'a ChildEnvironmentSettings>,
+    pub settings: Option<&'a ChildEnvironmentSettings>,
     /// Its programs come first on the search path.
-    pub(crate) agent_dir: &'a Path,
+    pub agent_dir: &'a Path,
     /// Whether agentd imitates pi.
-    pub(crate) compat: bool,
+    pub compat: bool,
 }
 
 /// The environment of child processes: that of the session without what is withheld, with the agent directory's own programs
 /// first on the search path, and with what tells programs that an agent runs them.
-pub(crate) fn child_environment(sources: &ChildSources<'_>) -> ChildEnvironment {
+#[must_use]
+pub fn child_environment(sources: &ChildSources<'_>) -> ChildEnvironment {
     let mut path = sources.agent_dir.join("bin").into_os_string();
     if let Some(rest) = sources.environment.get_os("PATH").filter(|path| !path.is_empty()) {
         path.push(":");

@@ -24,6 +24,7 @@ use agentd_config::{
     resources::{ResourceFlags, ResourceLists},
     settings::{SettingChange, save},
 };
+use agentd_extensions::SessionExtensions;
 use agentd_images::Images;
 use agentd_mcp::McpSession;
 use agentd_process::{ArtifactFolder, BackgroundProcesses, OutputStorage, ProcessGroup, Shell};
@@ -35,10 +36,12 @@ use agentd_protocol::{
     resources::{Diagnostic, DiagnosticKind, DiagnosticLevel},
     settings::Settings,
 };
+use agentd_tools::TodoList;
 use serde::Serialize;
 
 use crate::{
     budget::SessionBudget,
+    child_environment::ChildEnvironment,
     models::{Choice, FallbackChain, RetryPolicy},
     permissions::PermissionGate,
     sandbox::SessionSandbox,
@@ -72,10 +75,18 @@ pub(crate) struct SessionContext {
     pub(crate) sandbox: Option<Arc<SessionSandbox>>,
     /// The MCP servers; `None` where mcp.json has none.
     pub(crate) mcp: Option<Arc<McpSession>>,
+    /// The list of tasks; kept when the settings are read again.
+    pub(crate) todos: TodoList,
+    /// The extensions; `None` where there are none.
+    pub(crate) extensions: Option<SessionExtensions>,
+    /// The environment of what the session starts outside of its sandbox.
+    pub(crate) child_environment: ChildEnvironment,
     /// Keeps what tool calls change; `None` while undo is off.
     pub(crate) undo: Option<Arc<SessionCheckpoints>>,
     /// Whether tools and commands work on another host.
     pub(crate) is_elsewhere: bool,
+    /// Further folders of the workspace, which the client gave.
+    pub(crate) folders: Vec<PathBuf>,
     /// The setting `shellCommandPrefix`.
     pub(crate) shell_prefix: Option<String>,
     pub(crate) settings: Settings,
@@ -130,9 +141,11 @@ pub(crate) struct PromptSources {
     pub(crate) is_of_cwd: bool,
     /// Changes of the project since it was trusted: files, or its folder itself.
     pub(crate) changed: Vec<PathBuf>,
-    /// The settings `skills` and `prompts`.
+    /// The settings `skills`, `prompts`, `extensions` and `packages`.
     pub(crate) lists: ResourceLists,
     pub(crate) flags: ResourceFlags,
+    /// `--no-mcp`.
+    pub(crate) no_mcp: bool,
 }
 
 impl PromptSources {

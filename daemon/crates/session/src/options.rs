@@ -7,9 +7,10 @@ use agentd_mcp::ServerConfig;
 use agentd_protocol::{
     model::ThinkingLevel,
     settings::{
-        BudgetLimits, NetworkAccess, PermissionPreset, PermissionRule, SandboxMode,
+        BudgetLimits, NetworkAccess, PermissionPreset, PermissionRule, SandboxMode, Settings,
         matches_pattern as matches,
     },
+    todo::TODO_TOOL,
 };
 use agentd_tools::operations::SshTarget;
 
@@ -48,12 +49,18 @@ pub struct SessionOptions {
     pub append_system_prompt: Vec<String>,
     /// Which tools are active.
     pub tools: ToolSelection,
+    /// `--todo`: the tool `todo` is active where the setting `todo.enabled` says nothing.
+    pub todo: bool,
     /// `--ssh`: the host that tools and commands work on instead of this machine.
     pub ssh: Option<SshTarget>,
     /// `--no-context-files`.
     pub no_context_files: bool,
     /// `--no-mcp`: no MCP server is read or connected.
     pub no_mcp: bool,
+    /// `--mcp-on-demand`: no MCP server is connected before something of it is called, searched or asked for.
+    pub mcp_on_demand: bool,
+    /// Further folders of the workspace, absolute, that the client gives the session.
+    pub additional_directories: Vec<PathBuf>,
     /// MCP servers that the client gives the session.
     pub mcp_servers: Vec<ServerConfig>,
     /// `--skill`, `--prompt-template` and what leaves the others out.
@@ -220,9 +227,19 @@ fn modifies(list: &[String]) -> bool {
     !list.is_empty() && list.iter().all(|item| item.starts_with(['+', '-']))
 }
 
-/// The names that a `defaultTools` setting makes active: a list of its own, or a change of the built-in choice.
+/// The names that settings make active: those of `defaultTools`, and `todo` where `todo.enabled` says so, or `todo` where it says nothing.
 #[must_use]
-pub(crate) fn default_tools(setting: Option<&[String]>) -> Vec<String> {
+pub(crate) fn default_tools(settings: &Settings, todo: bool) -> Vec<String> {
+    let mut names = chosen_by_default(settings.default_tools.as_deref());
+    let has_todo = settings.todo.as_ref().and_then(|todo| todo.enabled).unwrap_or(todo);
+    if has_todo && !names.iter().any(|pattern| matches(pattern, TODO_TOOL)) {
+        names.push(TODO_TOOL.to_owned());
+    }
+    names
+}
+
+/// The names that a `defaultTools` setting makes active: a list of its own, or a change of the built-in choice.
+fn chosen_by_default(setting: Option<&[String]>) -> Vec<String> {
     const BUILT_IN: [&str; 4] = ["read", "bash", "edit", "write"];
     let Some(list) = setting else { return BUILT_IN.map(str::to_owned).to_vec() };
     if list.is_empty() || !list.iter().all(|item| item.starts_with(['+', '-'])) {
@@ -255,7 +272,7 @@ mod tests {
     }
 
     fn active_of(selection: &ToolSelection) -> Vec<&'static str> {
-        let defaults = default_tools(None);
+        let defaults = chosen_by_default(None);
         ["read", "bash", "edit", "write", "grep"]
             .into_iter()
             .filter(|name| selection.is_active(name, &defaults))
@@ -269,10 +286,13 @@ mod tests {
         assert_eq!(active(Some(&["+grep", "-write"]), &[]), ["read", "bash", "edit", "grep"]);
         assert_eq!(active(Some(&["*r*e*"]), &["re*"]), ["write", "grep"]);
         assert_eq!(active(Some(&["*"]), &["b*h"]), ["read", "edit", "write", "grep"]);
-        assert_eq!(default_tools(Some(&["+grep".into(), "-bash".into()])), ["read", "edit", "write", "grep"]);
-        assert_eq!(default_tools(Some(&["ls".into()])), ["ls"]);
         assert_eq!(
-            default_tools(Some(&["read".into(), "bash".into(), "-bash".into(), "+ls".into()])),
+            chosen_by_default(Some(&["+grep".into(), "-bash".into()])),
+            ["read", "edit", "write", "grep"]
+        );
+        assert_eq!(chosen_by_default(Some(&["ls".into()])), ["ls"]);
+        assert_eq!(
+            chosen_by_default(Some(&["read".into(), "bash".into(), "-bash".into(), "+ls".into()])),
             ["read", "ls"]
         );
     }
@@ -315,5 +335,20 @@ mod tests {
         assert!(active(None).is_empty());
         assert_eq!(active(Some(&["read", "grep"])), ["read", "grep"]);
         assert_eq!(active(Some(&["+grep", "-read"])), ["grep"]);
+    }
+
+    #[test]
+    fn the_tool_for_tasks_is_active_where_somebody_says_so() {
+        let has = |settings: serde_json::Value, todo: bool| {
+            let settings: Settings = serde_json::from_value(settings).unwrap();
+            default_tools(&settings, todo).contains(&TODO_TOOL.to_owned())
+        };
+        use serde_json::json;
+        assert!(!has(json!({}), false) && has(json!({}), true));
+        assert!(has(json!({"todo": {"enabled": true}}), false));
+        assert!(!has(json!({"todo": {"enabled": false}}), true));
+        assert!(
+            has(json!({"defaultTools": ["+todo"]}), false) && has(json!({"defaultTools": ["read"]}), true)
+        );
     }
 }

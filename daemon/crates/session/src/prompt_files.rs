@@ -11,6 +11,7 @@ use agentd_config::resources::{
     system_prompt_file, text_or_file,
 };
 use agentd_mcp::SEARCH_TOOL;
+use agentd_packages::{DiscoveryQuery, package_resources};
 use agentd_protocol::{
     error::{ErrorCode, Failure},
     resources::{Diagnostic, DiagnosticKind, DiagnosticLevel},
@@ -22,9 +23,9 @@ use crate::{
 };
 
 impl SessionContext {
-    /// Where this session's skills and prompt templates are.
-    pub(crate) fn resource_query(&self) -> ResourceQuery<'_> {
-        ResourceQuery {
+    /// Where this session's extensions and packages are.
+    pub(crate) fn discovery_query(&self) -> DiscoveryQuery<'_> {
+        DiscoveryQuery {
             agent_dir: &self.agent_dir,
             cwd: &self.cwd,
             folders: &self.prompt.folders,
@@ -32,7 +33,28 @@ impl SessionContext {
             environment: &self.environment,
             lists: &self.prompt.lists,
             flags: &self.prompt.flags,
+            no_mcp: self.prompt.no_mcp,
         }
+    }
+
+    /// Looks at this session's skills and prompt templates. Faults of packages go to `diagnostics`. Reads files; blocks.
+    pub(crate) fn with_resources<T>(
+        &self,
+        diagnostics: &mut Vec<Diagnostic>,
+        look: impl FnOnce(&ResourceQuery<'_>) -> T,
+    ) -> T {
+        let query = self.discovery_query();
+        let packages = package_resources(&query, diagnostics);
+        look(&ResourceQuery {
+            agent_dir: query.agent_dir,
+            cwd: query.cwd,
+            folders: query.folders,
+            trusted: query.trusted,
+            environment: query.environment,
+            lists: query.lists,
+            flags: query.flags,
+            packages: &packages,
+        })
     }
 
     /// Problems with skills, prompt templates, context files and files of the system prompt. Reads files; blocks.
@@ -44,7 +66,8 @@ impl SessionContext {
                 diagnostic.level(DiagnosticLevel::Error).hint("every prompt fails until it can be read"),
             );
         }
-        diagnostics.extend(load_resources(&self.resource_query()).diagnostics);
+        let resources = self.with_resources(&mut diagnostics, load_resources);
+        diagnostics.extend(resources.diagnostics);
         diagnostics
     }
 
@@ -68,7 +91,7 @@ impl SessionContext {
         let reads = active.iter().any(|name| matches!(*name, "read" | "bash"));
         // Skills are files of this machine, which tools that work on another cannot read.
         let reads = reads && !self.is_elsewhere;
-        let skills = if reads { load_skills(&self.resource_query()) } else { Vec::new() };
+        let skills = if reads { self.with_resources(&mut Vec::new(), load_skills) } else { Vec::new() };
         let told = skills.into_iter().filter(|skill| !skill.only_by_user).map(|skill| SkillNote {
             location: skill.file.display().to_string(),
             name: skill.name,
@@ -89,6 +112,10 @@ impl SessionContext {
             guidelines: tools.iter().flat_map(|tool| tool.guidelines()).collect(),
             active,
             cwd: directory.display().to_string(),
+            folders: match self.is_elsewhere {
+                true => Vec::new(),
+                false => self.folders.iter().map(|folder| folder.display().to_string()).collect(),
+            },
         })
     }
 

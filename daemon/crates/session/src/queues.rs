@@ -138,7 +138,8 @@ impl SessionQueues {
         let mut keys = Vec::new();
         for QueuedRecord { number, to, text, images, request_key } in held {
             let (bytes, length) = (size(&text, &images), text.len());
-            self.queues.push_reserved(queue_of(to), QueuedMessage { ticket: number, text, images });
+            self.queues
+                .push_reserved(queue_of(to), QueuedMessage { ticket: number, text, images, custom: None });
             self.count(number, bytes, length);
             if let Some(key) = request_key.map(RequestKey::from) {
                 self.keys.insert(number, key.clone());

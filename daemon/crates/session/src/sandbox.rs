@@ -102,6 +102,8 @@ pub(crate) struct SandboxSources<'a> {
     pub(crate) options: &'a SandboxOptions,
     /// The session's folder.
     pub(crate) cwd: &'a Path,
+    /// Further folders of the workspace.
+    pub(crate) folders: &'a [PathBuf],
     /// Whether tools and commands work on another host.
     pub(crate) is_elsewhere: bool,
     pub(crate) environment: &'a Environment,
@@ -191,6 +193,9 @@ impl SandboxSources<'_> {
         let mut roots = Vec::new();
         if mode == SandboxMode::WorkspaceWrite {
             roots.push(existing_folder(self.cwd.to_owned(), "the session's folder")?);
+            for folder in self.folders {
+                roots.push(existing_folder(folder.clone(), "an additional folder")?);
+            }
         } else if self.cwd.starts_with("/dev") {
             let problem = "cannot be seen by commands, which have a /dev of their own".to_owned();
             return Err(SandboxFault::Path {

@@ -56,6 +56,14 @@ impl MessageCommand {
         }
     }
 
+    /// Its text.
+    pub(crate) fn message_mut(&mut self) -> &mut String {
+        match self {
+            Self::Prompt(params) | Self::AbortAndPrompt(params) => &mut params.message,
+            Self::Queue(_, params) => &mut params.message,
+        }
+    }
+
     /// Puts a prompt in the place of the text.
     pub(crate) fn set(&mut self, PromptText { text, images: of_server }: PromptText) {
         let (message, images) = match self {
@@ -66,6 +74,20 @@ impl MessageCommand {
         // Those that the user attached come last, as they do in other messages.
         let own = std::mem::replace(images, of_server.into_iter().map(image).collect());
         images.extend(own);
+    }
+
+    /// Puts others in the place of the text and the images, where they are given.
+    pub(crate) fn replace(&mut self, text: Option<String>, images_now: Option<Vec<Image>>) {
+        let (message, images) = match self {
+            Self::Prompt(params) | Self::AbortAndPrompt(params) => (&mut params.message, &mut params.images),
+            Self::Queue(_, params) => (&mut params.message, &mut params.images),
+        };
+        if let Some(text) = text {
+            *message = text;
+        }
+        if let Some(images_now) = images_now {
+            *images = images_now;
+        }
     }
 
     /// Its images.

@@ -15,7 +15,7 @@ use agentd_process::{
 };
 use agentd_protocol::settings::BashSettings;
 use agentd_sandbox::SandboxPolicy;
-use agentd_tools::{UrlReader, operations::SshTarget};
+use agentd_tools::{TodoList, UrlReader, operations::SshTarget};
 use tokio_util::task::TaskTracker;
 
 use crate::sandbox::SupportCache;
@@ -126,6 +126,8 @@ pub struct ToolContext {
     pub session_id: String,
     /// The session's folder.
     pub cwd: PathBuf,
+    /// Further folders of its workspace.
+    pub folders: Vec<PathBuf>,
     /// The session's processes.
     pub processes: ProcessGroup,
     /// The host to work on instead of this machine, and a group for the processes that hold the connection to it.
@@ -146,6 +148,8 @@ pub struct ToolContext {
     pub artifacts: Option<ArtifactFolder>,
     /// The setting `bash`.
     pub bash: Option<BashSettings>,
+    /// The setting `acp.clientTerminal`.
+    pub client_terminal: bool,
     /// The session's background processes.
     pub background: BackgroundProcesses,
     /// Whether a tool is active, by its name.
@@ -160,6 +164,10 @@ pub struct ToolContext {
     pub sandbox: Option<Arc<SandboxPolicy>>,
     /// Keeps what tool calls change; `None` while undo is off.
     pub undo: Option<Arc<SessionCheckpoints>>,
+    /// The session's list of tasks.
+    pub todos: TodoList,
+    /// Whether the session has a file.
+    pub is_stored: bool,
 }
 
 impl Services {

@@ -83,6 +83,8 @@ impl SessionTools {
             source: registered.owner.source(),
             client: registered.owner.client().map(str::to_owned),
             server: registered.owner.server().map(str::to_owned),
+            label: registered.tool.label().filter(|label| *label != registered.name()).map(str::to_owned),
+            annotations: registered.tool.annotations().cloned(),
         };
         self.listed(own).1.into_iter().map(state).collect()
     }
@@ -144,7 +146,7 @@ impl SessionTools {
         }
         let of_own = own.selected(selection, defaults);
         let is_active = |tool: &ToolState| match tool.source {
-            ToolSource::Client | ToolSource::Mcp => {
+            ToolSource::Client | ToolSource::Mcp | ToolSource::Extension => {
                 selection.permits_of_client(&tool.name) && (tool.active || selection.names(&tool.name))
             }
             ToolSource::Builtin => of_own.contains(&tool.name.as_str()),
@@ -161,11 +163,23 @@ impl SessionTools {
 
     /// All tools that the session may have, with whether they are active, and the version of the registry.
     fn listed(&self, own: &OwnTools) -> (u64, Vec<RegisteredTool>) {
-        let (version, registered) = self.registry.registered();
+        let (version, mut registered) = self.registry.registered();
+        // A tool of an extension takes the place of others of its name.
+        let of_extensions: Vec<Arc<dyn Tool>> = registered
+            .iter()
+            .filter(|registered| registered.owner == ToolOwner::Extension)
+            .map(|registered| Arc::clone(&registered.tool))
+            .collect();
+        if !of_extensions.is_empty() {
+            registered.retain(|registered| {
+                registered.owner == ToolOwner::Extension
+                    || !of_extensions.iter().any(|tool| tool.spec().name == registered.name())
+            });
+        }
         let permitted = registered.into_iter().filter(|registered| match registered.owner {
             // They were checked when they came.
             ToolOwner::Builtin | ToolOwner::Client { .. } => true,
-            ToolOwner::Mcp { .. } => own.permits_of_others(registered.name()),
+            ToolOwner::Mcp { .. } | ToolOwner::Extension => own.permits_of_others(registered.name()),
         });
         let listed = permitted.map(|registered| {
             let active = match (&registered.owner, &self.chosen) {
@@ -203,6 +217,7 @@ fn info(RegisteredTool { tool, owner, active }: RegisteredTool) -> ToolInfo {
         },
         timeout_ms: owner.timeout().map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
         constrained_sampling: spec.constrained_sampling.clone(),
+        annotations: tool.annotations().cloned(),
     }
 }
 

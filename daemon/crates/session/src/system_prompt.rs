@@ -29,6 +29,8 @@ pub(crate) struct PromptParts<'a> {
     pub(crate) active: Vec<&'a str>,
     /// The working directory.
     pub(crate) cwd: String,
+    /// Further folders of the workspace.
+    pub(crate) folders: Vec<String>,
 }
 
 /// A skill in the system prompt.
@@ -70,6 +72,12 @@ pub(crate) fn sections(parts: &PromptParts<'_>) -> Map<String, Value> {
         add("mcp_servers", servers.clone());
     }
     add("cwd", parts.cwd.replace('\\', "/"));
+    if !parts.folders.is_empty() {
+        add(
+            "additional_folders",
+            format!("These folders belong to the workspace, too:\n{}", parts.folders.join("\n")),
+        );
+    }
     sections
 }
 
@@ -201,6 +209,7 @@ mod tests {
             active: vec!["read", "bash"],
             guidelines: vec!["Read first.", "Read first."],
             cwd: "C:\\project".into(),
+            folders: Vec::new(),
             ..PromptParts::default()
         }
     }

@@ -72,6 +72,8 @@ pub(crate) enum ToolOwner {
         /// Whether the model has loaded the tool by that search. Then it is active whatever was chosen before.
         is_loaded: bool,
     },
+    /// An extension.
+    Extension,
 }
 
 impl ToolOwner {
@@ -81,6 +83,7 @@ impl ToolOwner {
             Self::Builtin => ToolSource::Builtin,
             Self::Client { .. } => ToolSource::Client,
             Self::Mcp { .. } => ToolSource::Mcp,
+            Self::Extension => ToolSource::Extension,
         }
     }
 
@@ -88,7 +91,7 @@ impl ToolOwner {
     pub(crate) fn client(&self) -> Option<&str> {
         match self {
             Self::Client { client, .. } => Some(client),
-            Self::Builtin | Self::Mcp { .. } => None,
+            Self::Builtin | Self::Mcp { .. } | Self::Extension => None,
         }
     }
 
@@ -96,7 +99,7 @@ impl ToolOwner {
     pub(crate) fn server(&self) -> Option<&str> {
         match self {
             Self::Mcp { server, .. } => server.as_deref(),
-            Self::Builtin | Self::Client { .. } => None,
+            Self::Builtin | Self::Client { .. } | Self::Extension => None,
         }
     }
 
@@ -104,7 +107,7 @@ impl ToolOwner {
     pub(crate) fn timeout(&self) -> Option<Duration> {
         match self {
             Self::Client { timeout, .. } | Self::Mcp { timeout, .. } => *timeout,
-            Self::Builtin => None,
+            Self::Builtin | Self::Extension => None,
         }
     }
 
@@ -217,6 +220,7 @@ impl State {
             ToolOwner::Builtin => 0,
             ToolOwner::Client { .. } => 1,
             ToolOwner::Mcp { .. } => 2,
+            ToolOwner::Extension => 3,
         };
         let at = self.registered.partition_point(|old| rank(&old.owner) <= rank(&new.owner));
         self.registered.insert(at, new);

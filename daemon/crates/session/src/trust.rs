@@ -129,7 +129,10 @@ impl TrustQuestion {
         }
         let (context, options) = (Arc::clone(&self.context), Arc::clone(&self.options));
         match spawn_blocking(move || reconfigure(&context, &options, files)).await {
-            Ok(Ok(Some(reconfigured))) => Some(reconfigured),
+            Ok(Ok(Some(mut reconfigured))) => {
+                reconfigured.context.install_packages(&self.options).await;
+                Some(reconfigured)
+            }
             Ok(Ok(None)) => {
                 self.complain(CHANGED_MEANWHILE.to_owned()).await;
                 None

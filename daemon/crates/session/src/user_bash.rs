@@ -136,10 +136,16 @@ pub(crate) async fn may_run(
     cancel: &CancellationToken,
 ) -> GateDecision {
     if context.gate.is_open() {
-        return GateDecision::Free;
+        return GateDecision::Free { arguments: None };
     }
     let arguments = json!({"command": command});
-    let action = Action { by: Requester::User, tool: "bash", arguments: &arguments, cwd: &context.cwd };
+    let action = Action {
+        by: Requester::User,
+        tool: "bash",
+        arguments: &arguments,
+        cwd: &context.cwd,
+        is_trusted_read: false,
+    };
     context.gate.before(&action, cancel).await
 }
 

@@ -30,6 +30,7 @@ mod real_path;
 mod search;
 #[cfg(test)]
 mod testing;
+mod todo;
 mod truncate;
 mod undo;
 mod write;
@@ -45,6 +46,7 @@ pub use path::resolve_path_argument;
 pub use processes::process_tools;
 pub use read::{ReadTool, UrlContent, UrlReader};
 pub use search::{SearchKind, SearchTool};
+pub use todo::{TodoList, TodoTool};
 pub use truncate::{TextLimits, count_lines, format_size, truncate_head, truncate_tail};
 pub use undo::CommandWatch;
 pub use write::WriteTool;

@@ -10,6 +10,7 @@ use agentd_config::{
     },
     settings as settings_files, trust_subjects,
 };
+use agentd_packages::{DiscoveryQuery, package_resources};
 use agentd_protocol::{
     doctor::Check,
     resources::{Diagnostic, DiagnosticKind, DiagnosticLevel},
@@ -116,6 +117,21 @@ fn file(path: &Path, note: &str, read: Result<Option<JsonDocument>, JsonFileErro
 pub(super) fn resources(context: &Context, found: &LoadedSetup) -> Vec<Check> {
     let (settings, agent_dir) = (&found.settings, &found.agent_dir);
     let trusted = settings.trust.trusted;
+    let flags = ResourceFlags::default();
+    let packages = package_resources(
+        &DiscoveryQuery {
+            agent_dir,
+            cwd: &context.cwd,
+            folders: &settings.folders,
+            trusted,
+            environment: &context.environment,
+            lists: &settings.resources,
+            flags: &flags,
+            no_mcp: false,
+        },
+        // Its faults are told with the packages.
+        &mut Vec::new(),
+    );
     let loaded = load_resources(&ResourceQuery {
         agent_dir,
         cwd: &context.cwd,
@@ -123,7 +139,8 @@ pub(super) fn resources(context: &Context, found: &LoadedSetup) -> Vec<Check> {
         trusted,
         environment: &context.environment,
         lists: &settings.resources,
-        flags: &ResourceFlags::default(),
+        flags: &flags,
+        packages: &packages,
     });
     let instructions = context_files(ContextQuery {
         agent_dir,

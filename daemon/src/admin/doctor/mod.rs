@@ -6,6 +6,7 @@ mod folders;
 mod keys;
 mod mcp;
 mod models;
+mod packages;
 mod program;
 mod servers;
 mod telemetry;
@@ -36,10 +37,22 @@ pub(crate) async fn diagnose(context: Context) -> Diagnosis {
         let (context, found) = (Arc::clone(&context), found.clone());
         spawn_blocking(move || files(&context, found.as_deref()))
     };
-    let (shell, servers, files) = tokio::join!(
+    let packages = async {
+        let (context, found) = (Arc::clone(&context), found.clone()?);
+        let setup = Arc::clone(&found);
+        let looking = spawn_blocking({
+            let context = Arc::clone(&context);
+            move || packages::check(&context, &found)
+        });
+        let mut found = looking.await.ok()?;
+        found.checks.extend(packages::node(&context, &setup, &found).await);
+        Some(found.checks)
+    };
+    let (shell, servers, files, packages) = tokio::join!(
         program::shell(&context, found.as_ref().map(|found| &found.settings.settings)),
         servers::check(found.as_ref().map(|found| &found.agent_dir)),
-        files
+        files,
+        packages
     );
     let mut checks = files.unwrap_or_else(|error| {
         let detail = format!("the checks of files broke off: {error}");
@@ -48,6 +61,7 @@ pub(crate) async fn diagnose(context: Context) -> Diagnosis {
     // The shell comes between the folder of sessions and the processes.
     let position = checks.iter().position(|check| check.id == program::PROCESSES.0).unwrap_or(checks.len());
     checks.insert(position, shell);
+    checks.extend(packages.into_iter().flatten());
     checks.extend(servers);
     checks.push(program::proxy(&context.environment));
     Diagnosis { summary: summary(&checks), checks }

@@ -2,7 +2,8 @@
 //! its lines are moved by the relay.
 
 mod agent_options;
-mod editor_texts;
+mod editor_link;
+mod login;
 mod old_text;
 mod translator;
 
@@ -10,8 +11,10 @@ use std::{process::ExitCode, sync::Arc};
 
 use agentd_acp::AgentOptions;
 use agentd_connect::environment;
+use agentd_tools::operations::EditorAccess;
 
-use self::{agent_options::agent_options, editor_texts::EditorTexts, translator::AcpTranslator};
+pub use self::login::log_in;
+use self::{agent_options::agent_options, editor_link::EditorLink, translator::AcpTranslator};
 use super::{relay, runtime::run};
 use crate::{cli::HostOptions, logging::complain};
 
@@ -27,9 +30,10 @@ pub fn acp(options: HostOptions) -> ExitCode {
         return relay::shared(&options, AcpTranslator::new(agent, None));
     }
     run(async {
-        let (texts, wanted_texts) = EditorTexts::new();
-        let texts = Arc::new(texts);
-        let translator = AcpTranslator::new(agent, Some((Arc::clone(&texts), wanted_texts)));
-        relay::own(options, Some(texts), translator).await
+        let (link, requests) = EditorLink::new();
+        let link = Arc::new(link);
+        let editor = EditorAccess { files: Arc::clone(&link) as _, terminals: Arc::clone(&link) as _ };
+        let translator = AcpTranslator::new(agent, Some((link, requests)));
+        relay::own(options, Some(editor), translator).await
     })
 }

@@ -1,20 +1,17 @@
-//! The editor's agent for the relay, with what it needs beside lines: files as they were, and texts of the editor.
+//! The editor's agent for the relay, with what it needs beside lines: files as they were, and the editor's own files and terminals.
 
 use std::{
     collections::{HashMap, VecDeque},
     sync::Arc,
 };
 
-use agentd_acp::{Agent, AgentOptions, Effects, FileRead};
+use agentd_acp::{Agent, AgentOptions, Effects, FileRead, TerminalAnswer, TerminalRequest};
 use agentd_protocol::error::Failure;
-use tokio::{
-    sync::{mpsc, oneshot},
-    task::JoinSet,
-};
+use tokio::{sync::mpsc, task::JoinSet};
 
 use super::{
     super::relay::Translator,
-    editor_texts::{EditorTexts, TextRequest},
+    editor_link::{Answer, EditorLink, EditorRequest},
     old_text::old_text,
 };
 
@@ -24,57 +21,100 @@ pub(super) struct AcpTranslator {
     effects: Effects,
     /// Files that are being read.
     reads: JoinSet<OldText>,
-    /// The editor's files, for the tools of a daemon in this process.
-    texts: Option<Arc<EditorTexts>>,
-    wanted_texts: Option<mpsc::Receiver<TextRequest>>,
-    /// The tools that wait for the editor, by the numbers of their requests.
-    asked_texts: HashMap<u64, oneshot::Sender<Result<String, String>>>,
-    last_text: u64,
+    /// The editor, for the tools of a daemon in this process.
+    link: Option<Arc<EditorLink>>,
+    requests: Option<mpsc::Receiver<EditorRequest>>,
+    /// The tools that wait for the editor's files, by the numbers of their requests.
+    asked_texts: HashMap<u64, Answer<String>>,
+    /// Those that wait for its terminals.
+    asked_terminals: HashMap<u64, AskedTerminal>,
+    last_request: u64,
 }
 
 /// A file that was read: the outer `None` for one whose text cannot be told, the inner one where none is there.
 type OldText = (FileRead, Option<Option<String>>);
 
+/// A tool that waits for the editor's answer about a terminal.
+struct AskedTerminal {
+    session: String,
+    /// Whether the terminal is to be made: then the answer counts when the tool waits no more, too.
+    is_new: bool,
+    answer: Answer<TerminalAnswer>,
+}
+
 /// What comes beside lines.
 pub(super) enum AcpNews {
     /// A file was read.
     Read(OldText),
-    /// A tool wants a text of the editor, or gives it one.
-    Text(TextRequest),
+    /// A tool wants something of the editor.
+    Request(EditorRequest),
 }
 
 impl AcpTranslator {
     /// An agent that begins to speak to the daemon.
     pub(super) fn new(
         options: AgentOptions,
-        texts: Option<(Arc<EditorTexts>, mpsc::Receiver<TextRequest>)>,
+        editor: Option<(Arc<EditorLink>, mpsc::Receiver<EditorRequest>)>,
     ) -> Self {
         let mut effects = Effects::default();
         let agent = Agent::start(options, &mut effects);
-        let (texts, wanted_texts) = texts.unzip();
+        let (link, requests) = editor.unzip();
         Self {
             agent,
             effects,
             reads: JoinSet::new(),
-            texts,
-            wanted_texts,
+            link,
+            requests,
             asked_texts: HashMap::new(),
-            last_text: 0,
+            asked_terminals: HashMap::new(),
+            last_request: 0,
         }
     }
 
-    /// Passes a tool's request about a file on to the editor.
-    fn text_request(&mut self, request: TextRequest) {
-        let TextRequest { session, path, text, answer } = request;
-        self.last_text += 1;
-        // Of those that were stopped, nobody waits any more.
-        self.asked_texts.retain(|_, answer| !answer.is_closed());
-        self.asked_texts.insert(self.last_text, answer);
-        match text {
-            Some(text) => {
-                self.agent.text_written(self.last_text, &session, &path, &text, &mut self.effects);
+    /// Passes a tool's request on to the editor.
+    fn request(&mut self, request: EditorRequest) {
+        self.last_request += 1;
+        let (number, effects) = (self.last_request, &mut self.effects);
+        match request {
+            EditorRequest::Text { session, path, text, answer } => {
+                // Of those that were stopped, nobody waits any more.
+                self.asked_texts.retain(|_, answer| !answer.is_closed());
+                self.asked_texts.insert(number, answer);
+                match text {
+                    Some(text) => self.agent.text_written(number, &session, &path, &text, effects),
+                    None => self.agent.text_wanted(number, &session, &path, effects),
+                }
             }
-            None => self.agent.text_wanted(self.last_text, &session, &path, &mut self.effects),
+            // It was stopped before the editor heard of it.
+            EditorRequest::Terminal { answer: Some(answer), .. } if answer.is_closed() => {}
+            EditorRequest::Terminal { session, request, answer } => {
+                self.asked_terminals.retain(|_, asked| asked.is_new || !asked.answer.is_closed());
+                if let Some(answer) = answer {
+                    let is_new = matches!(request, TerminalRequest::Create(_));
+                    let asked = AskedTerminal { session: session.clone(), is_new, answer };
+                    self.asked_terminals.insert(number, asked);
+                }
+                self.agent.terminal_wanted(number, &session, request, effects);
+            }
+        }
+    }
+
+    /// Gives answers of the editor to the tools that wait for them. A terminal that came too late is given up.
+    fn answer_tools(&mut self) {
+        for (number, text) in self.effects.texts.drain(..) {
+            if let Some(answer) = self.asked_texts.remove(&number) {
+                // The call may have been stopped meanwhile.
+                let _ = answer.send(text);
+            }
+        }
+        for (number, given) in std::mem::take(&mut self.effects.terminals) {
+            let Some(AskedTerminal { session, answer, .. }) = self.asked_terminals.remove(&number) else {
+                continue;
+            };
+            if let Err(Ok(TerminalAnswer::Created(terminal))) = answer.send(given) {
+                let release = TerminalRequest::Release(terminal);
+                self.agent.terminal_wanted(number, &session, release, &mut self.effects);
+            }
         }
     }
 }
@@ -84,8 +124,8 @@ impl Translator for AcpTranslator {
 
     fn host_line(&mut self, line: &str) {
         self.agent.client_line(line, &mut self.effects);
-        if let Some(texts) = &self.texts {
-            texts.offer(self.agent.has_files());
+        if let Some(link) = &self.link {
+            link.offer(self.agent.has_files(), self.agent.has_terminals());
         }
     }
 
@@ -132,18 +172,13 @@ impl Translator for AcpTranslator {
                 (read, text)
             });
         }
-        for (number, text) in self.effects.texts.drain(..) {
-            if let Some(answer) = self.asked_texts.remove(&number) {
-                // The call may have been stopped meanwhile.
-                let _ = answer.send(text);
-            }
-        }
+        self.answer_tools();
     }
 
     async fn news(&mut self) -> AcpNews {
         tokio::select! {
             biased;
-            Some(request) = next_text(self.wanted_texts.as_mut()) => AcpNews::Text(request),
+            Some(request) = next_request(self.requests.as_mut()) => AcpNews::Request(request),
             Some(Ok(read)) = self.reads.join_next() => AcpNews::Read(read),
             else => std::future::pending().await,
         }
@@ -151,15 +186,15 @@ impl Translator for AcpTranslator {
 
     fn take_news(&mut self, news: AcpNews) {
         match news {
-            AcpNews::Text(request) => self.text_request(request),
+            AcpNews::Request(request) => self.request(request),
             AcpNews::Read((read, Some(text))) => self.agent.file_read(&read, text),
             AcpNews::Read((_, None)) => {}
         }
     }
 }
 
-/// Waits for a request about a file, for ever where there are none. Cancel safe.
-async fn next_text(requests: Option<&mut mpsc::Receiver<TextRequest>>) -> Option<TextRequest> {
+/// Waits for a request of a tool, for ever where there are none. Cancel safe.
+async fn next_request(requests: Option<&mut mpsc::Receiver<EditorRequest>>) -> Option<EditorRequest> {
     match requests {
         Some(requests) => requests.recv().await,
         None => std::future::pending().await,

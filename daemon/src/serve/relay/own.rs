@@ -2,7 +2,7 @@
 
 use std::{process::ExitCode, sync::Arc};
 
-use agentd_tools::operations::EditorFiles;
+use agentd_tools::operations::EditorAccess;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -25,22 +25,22 @@ use crate::{
     transport::{LineBudget, Output, in_process_pair, read_lines},
 };
 
-/// Serves, with telemetry until the end where it is on. `files` are the host's, for the tools of its sessions.
+/// Serves, with telemetry until the end where it is on. `editor` is the host's, for the tools of its sessions.
 pub(in crate::serve) async fn own(
     options: HostOptions,
-    files: Option<Arc<dyn EditorFiles>>,
+    editor: Option<EditorAccess>,
     translator: impl Translator,
 ) -> Result<ExitCode, String> {
     let base = &options.base;
     let telemetry = DaemonTelemetry::start(&base.environment, base.compat, &base.cwd);
-    let ended = serve(options, files, translator, &telemetry).await;
+    let ended = serve(options, editor, translator, &telemetry).await;
     telemetry.shut_down(TELEMETRY_FLUSH).await;
     ended
 }
 
 async fn serve(
     options: HostOptions,
-    files: Option<Arc<dyn EditorFiles>>,
+    editor: Option<EditorAccess>,
     translator: impl Translator,
     telemetry: &DaemonTelemetry,
 ) -> Result<ExitCode, String> {
@@ -57,7 +57,7 @@ async fn serve(
         limits.max_commands,
         &memory,
         telemetry.observers(),
-        files,
+        editor,
     )?;
     let daemon = DaemonContext::new(SessionRegistry::new(limits.session, limits.resources, services));
     telemetry.watch(&daemon);

@@ -189,5 +189,6 @@ fn unknown_session() -> SessionState {
         budgets: None,
         sandbox: None,
         undo: None,
+        todo_phases: Vec::new(),
     }
 }

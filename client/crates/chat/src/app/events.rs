@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use agentd_client_text::{
-    compacted, decided, ended_process, fell_back, one_line, permissions_changed, question_ended, retried,
-    slow_provider, unkept,
+    compacted, decided, ended_process, extension_failed, fell_back, left_to_do, one_line,
+    permissions_changed, question_ended, retried, slow_provider, unkept,
 };
 use agentd_protocol::{
     Json,
@@ -68,6 +68,7 @@ pub(super) fn event(chat: &mut Chat, event: &Event) -> Vec<Effect> {
             at_work(chat, "waiting to ask again");
         }
         Event::ProviderStalled(stalled) => notice(chat, NoticeLevel::Warning, slow_provider(stalled)),
+        Event::ExtensionError(failed) => notice(chat, NoticeLevel::Error, extension_failed(failed)),
         Event::ModelFallback(fallback) => notice(chat, NoticeLevel::Warning, fell_back(fallback)),
         Event::ProcessEnd(end) => notice(chat, NoticeLevel::Info, ended_process(end)),
         Event::CompactionStart(_) => at_work(chat, "compacting"),
@@ -91,6 +92,7 @@ pub(super) fn event(chat: &mut Chat, event: &Event) -> Vec<Effect> {
             notice(chat, NoticeLevel::Info, permissions_changed(changed));
             chat.session.permissions = Some(changed.permissions.clone());
         }
+        Event::TodoReminder(reminder) => notice(chat, NoticeLevel::Info, left_to_do(reminder)),
         Event::BudgetReached(reached) => {
             let what = serde_json::to_value(reached).unwrap_or_default();
             let word = |key: &str| what[key].as_str().map(one_line).unwrap_or_default();

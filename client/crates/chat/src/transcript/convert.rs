@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use agentd_client_text::{execution_end, outcome, subject};
+use agentd_client_text::{execution_end, outcome, subject, todo_lines};
 use agentd_protocol::{
     Json,
     event::{ToolExecutionEnd, ToolExecutionStart},
@@ -89,6 +89,7 @@ impl ToolCall {
             subject: subject(started),
             arguments: arguments.unwrap_or_default(),
             output: String::new(),
+            todos: Vec::new(),
             diff: None,
             state,
         }
@@ -100,6 +101,7 @@ pub(crate) fn ended_tool(call: &mut ToolCall, end: &ToolExecutionEnd) {
     call.output = result_text(&end.result);
     let diff = end.result.details.as_ref().and_then(|details| details.get("diff")?.as_str());
     call.diff = diff.map(str::to_owned);
+    call.todos = todo_lines(&end.tool_name, &end.result).filter(|_| !end.is_error).unwrap_or_default();
     let outcome = outcome(end);
     call.state = if end.is_error { ToolState::Failed(outcome) } else { ToolState::Done(outcome) };
 }

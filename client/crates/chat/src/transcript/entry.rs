@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use agentd_client_text::TodoLine;
+
 use super::image::Image;
 
 /// One thing in a conversation.
@@ -63,6 +65,8 @@ pub(crate) struct ToolCall {
     pub(crate) arguments: String,
     /// The output so far, or the whole of it.
     pub(crate) output: String,
+    /// The check list of a result of `todo`.
+    pub(crate) todos: Vec<TodoLine>,
     /// The unified diff of an edit.
     pub(crate) diff: Option<String>,
     pub(crate) state: ToolState,

@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use agentd_client_text::{cut, one_line};
+use agentd_client_text::{TodoLine, cut, one_line};
+use agentd_protocol::todo::TodoStatus;
 use ratatui_core::{
     style::Style,
     text::{Line, Span},
@@ -92,12 +93,13 @@ fn tool(call: &ToolCall, width: usize, is_unfolded: bool) -> Vec<Line<'static>> 
         let arguments = wrap(&call.arguments, width.saturating_sub(4)).into_iter();
         rows.extend(arguments.map(|row| Line::styled(format!("    {row}"), theme::DIM)));
     }
+    rows.extend(todo_rows(&call.todos, width));
     if let Some(diff) = &call.diff {
         let most = if is_unfolded { UNFOLDED_ROWS } else { FOLDED_ROWS };
         rows.extend(diff_rows(diff, width, most, "    "));
     }
     let is_failed = matches!(call.state, ToolState::Failed(_));
-    if is_unfolded && call.diff.is_none() {
+    if is_unfolded && call.diff.is_none() && call.todos.is_empty() {
         rows.extend(output_rows(&call.output, width, UNFOLDED_ROWS));
     } else if is_failed {
         rows.extend(output_rows(&call.output, width, FOLDED_ROWS));
@@ -168,6 +170,17 @@ fn output_rows(output: &str, width: usize, most: usize) -> Vec<Line<'static>> {
     more.into_iter()
         .chain(rows.into_iter().map(|row| Line::styled(format!("    {row}"), theme::DIM)))
         .collect()
+}
+
+/// A check list, which is seen whole: what is over stands back.
+fn todo_rows(todos: &[TodoLine], width: usize) -> impl Iterator<Item = Line<'static>> {
+    todos.iter().map(move |todo| {
+        let style: Style = match todo.status {
+            Some(TodoStatus::Completed | TodoStatus::Abandoned) => theme::DIM,
+            _ => Style::default(),
+        };
+        Line::styled(cut(&format!("    {}", todo.text), width), style)
+    })
 }
 
 fn diff_rows(diff: &str, width: usize, most: usize, indent: &str) -> Vec<Line<'static>> {

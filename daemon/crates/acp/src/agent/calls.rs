@@ -137,6 +137,7 @@ impl Agent {
             DaemonCall::Models { session } => self.models_known(&session, answer, effects),
             DaemonCall::Levels { session, then } => self.levels_known(&session, then, answer, effects),
             DaemonCall::Commands { session } => self.commands_known(&session, answer, effects),
+            DaemonCall::Tools { session } => self.tools_known(&session, answer, effects),
             DaemonCall::Entries { session } => self.entries_known(&session, answer, effects),
             DaemonCall::Stats { session, ends_turn } => {
                 self.stats_known(&session, answer, effects);
@@ -148,6 +149,8 @@ impl Agent {
             DaemonCall::Close { session, request, delete } => {
                 self.closed(&session, request, delete, answer, effects);
             }
+            // However that ended: the session is not the editor's.
+            DaemonCall::Refuse { request, error } => failed(&request, &error, effects),
             DaemonCall::Delete { request } => self.deleted(&request, answer, effects),
             DaemonCall::List { request } => self.listed(&request, answer, effects),
             DaemonCall::SetMode { session, request, is_option, wanted } => {
@@ -156,6 +159,9 @@ impl Agent {
             DaemonCall::SetModel { session, request } => self.model_set(&session, request, answer, effects),
             DaemonCall::SetLevel { session, request } => self.level_set(&session, &request, answer, effects),
             DaemonCall::Reattach { session } => self.reattached(&session, answer, effects),
+            DaemonCall::Join { session, has_history } => {
+                self.joined(&session, has_history, answer, effects);
+            }
             DaemonCall::UsableModels { request } => self.authenticated(&request, answer, effects),
         }
     }
@@ -179,6 +185,8 @@ impl Agent {
 
     /// The editor has left. Prompts end, but for those of a shared daemon, whose sessions go on.
     pub fn client_gone(&mut self, effects: &mut Effects) {
+        self.client = crate::requests::ClientCapabilities::default();
+        self.give_up_editor(None, "it has left", effects);
         if self.options.shared {
             return;
         }
@@ -208,7 +216,8 @@ impl Agent {
             match call {
                 DaemonCall::Open(open) => fail(&open.request),
                 DaemonCall::Levels { then: Some(request), .. }
-                | DaemonCall::Close { request: Some(request), .. }
+                | DaemonCall::Close { request, .. }
+                | DaemonCall::Refuse { request, .. }
                 | DaemonCall::Delete { request }
                 | DaemonCall::List { request }
                 | DaemonCall::SetMode { request, .. }

@@ -1,5 +1,5 @@
-//! Events of sessions as updates. What streams is told only while a prompt of the editor is worked on: other clients of a shared
-//! session have runs of their own.
+//! Events of sessions as updates. What streams is told while a prompt of the editor is worked on; in sessions of a shared daemon always,
+//! since other clients have runs there.
 
 use std::borrow::Cow;
 
@@ -10,11 +10,14 @@ use agentd_protocol::{
     entry::{EntryBody, SessionEntry},
     event::{
         AgentSettled, AutoRetryStart, CompactionEnd, EntryAppended, MessageEnd, MessageStart, ModelFallback,
-        SessionInfoChanged, ThinkingLevelChanged, ToolExecutionEnd, ToolExecutionStart, ToolExecutionUpdate,
+        QueueUpdate, SessionInfoChanged, ThinkingLevelChanged, ToolExecutionEnd, ToolExecutionStart,
+        ToolExecutionUpdate,
     },
     mcp::McpServersChange,
     message::{AssistantMessage, Message, StopReason},
     permissions::PermissionsChanged,
+    todo::{TODO_ENTRY, phases_of},
+    tool_list::ToolsChanged,
     ui::{ExtensionUiRequest, UiRequestResolved},
 };
 use serde::{Deserialize, de::DeserializeOwned};
@@ -24,6 +27,8 @@ use super::{
     calls::{Answer, data, tell},
     state::{Agent, AnswerEnd, DaemonCall, Effects},
 };
+use crate::plan::plan;
+use crate::server_tools::ServerTools;
 use crate::updates::{CompactionStatus, Content, Severity, Update, write_chunk};
 
 /// An addition to an answer, with its text as it stands in the line.
@@ -46,19 +51,24 @@ pub(super) struct Addition<'a> {
 impl Agent {
     /// Takes an event of a session. Events that have no update are left out.
     pub(super) fn event(&mut self, id: &str, kind: &str, seq: u64, line: &str, effects: &mut Effects) {
-        let Some(session) = self.sessions.get(id) else { return };
-        let has_turn = session.turn.is_some();
+        if !self.sessions.contains_key(id) {
+            return;
+        }
+        let streams = self.follows_stream(id);
         match kind {
-            "message_update" if has_turn => self.answer_grew(id, line, effects),
-            "message_start" if has_turn => self.message_began(id, seq, line),
-            "message_end" => self.message_ended(id, line, effects),
-            "tool_execution_start" if has_turn => {
+            "message_update" if streams => self.answer_grew(id, line, effects),
+            "message_start" if streams => self.message_began(id, seq, line),
+            "message_end" => {
+                self.others_message(id, seq, line, effects);
+                self.message_ended(id, line, effects);
+            }
+            "tool_execution_start" if streams => {
                 with(line, |event: ToolExecutionStart| self.call_began(id, event, effects));
             }
-            "tool_execution_update" if has_turn => {
+            "tool_execution_update" if streams => {
                 with(line, |event: ToolExecutionUpdate| self.call_went_on(id, &event, effects));
             }
-            "tool_execution_end" if has_turn => {
+            "tool_execution_end" if streams => {
                 with(line, |event: ToolExecutionEnd| self.call_ended(id, &event, effects));
             }
             "agent_settled" => with(line, |event: AgentSettled| self.settled(id, event.aborted, effects)),
@@ -77,11 +87,19 @@ impl Agent {
             "mcp_servers_change" => {
                 with(line, |event: McpServersChange| self.servers_changed(id, &event, effects));
             }
+            "tools_changed" => {
+                with(line, |event: ToolsChanged| {
+                    if let Some(session) = self.sessions.get_mut(id) {
+                        session.server_tools = ServerTools::of_states(event.tools);
+                    }
+                });
+            }
             "permissions_changed" => {
                 with(line, |event: PermissionsChanged| {
                     self.permissions_changed(id, &event.permissions, effects)
                 });
             }
+            "queue_update" => with(line, |event: QueueUpdate| self.queue_changed(id, event)),
             "entry_appended" => with(line, |event: EntryAppended| self.entry_appended(id, &event, effects)),
             "compaction_start" => self.compaction_began(id, seq, effects),
             "compaction_end" => with(line, |event: CompactionEnd| self.compaction_ended(id, event, effects)),
@@ -152,17 +170,29 @@ impl Agent {
         if has_failed {
             session.give_up_calls_of(id, answer, effects);
         }
-        if let Some(turn) = &mut session.turn {
-            turn.last =
-                Some(AnswerEnd { stop_reason: *stop_reason, error: error_message.clone(), code: *code });
+        let end = AnswerEnd { stop_reason: *stop_reason, error: error_message.clone(), code: *code };
+        match &mut session.turn {
+            Some(turn) => turn.last = Some(end),
+            // The answer to a prompt of another client: nothing else tells the editor that it failed.
+            None if self.options.shared && end.stop_reason == StopReason::Error => {
+                let title = "The model did not answer another client".to_owned();
+                self.notice(id, Severity::Warning, title, end.error, effects);
+            }
+            None => {}
         }
     }
 
     fn entry_appended(&mut self, id: &str, event: &EntryAppended, effects: &mut Effects) {
-        if let Some(SessionEntry { body: EntryBody::ModelChange { provider, model_id }, .. }) =
-            event.entry.get()
-        {
-            self.model_changed(id, provider, model_id, effects);
+        match event.entry.get().map(|entry: &SessionEntry| &entry.body) {
+            Some(EntryBody::ModelChange { provider, model_id }) => {
+                self.model_changed(id, provider, model_id, effects);
+            }
+            Some(EntryBody::Custom { custom_type, data: Some(data) }) if custom_type == TODO_ENTRY => {
+                if let Some(phases) = phases_of(data) {
+                    tell(id, &plan(&phases), effects);
+                }
+            }
+            _ => {}
         }
     }
 
@@ -256,7 +286,7 @@ impl Agent {
 }
 
 /// Reads an event. One of another form is of another version of the protocol, and is left out.
-fn read<T: DeserializeOwned>(line: &str) -> Option<T> {
+pub(super) fn read<T: DeserializeOwned>(line: &str) -> Option<T> {
     serde_json::from_str(line).ok()
 }
 

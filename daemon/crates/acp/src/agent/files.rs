@@ -6,7 +6,10 @@ use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
 use super::state::{Agent, ClientCall, Effects};
-use crate::rpc::write_request;
+use crate::{rpc::write_request, terminals::TerminalCall};
+
+/// Why the editor is not asked: it said that it cannot, its session is closed, or it has left.
+pub(super) const NOT_OFFERED: &str = "the editor does not offer it";
 
 impl Agent {
     /// Whether the editor gives its texts, and whether it takes some.
@@ -46,12 +49,34 @@ impl Agent {
         let (reads, writes) = self.has_files();
         let is_offered = if is_read { reads } else { writes };
         if !is_offered || !self.sessions.contains_key(session) {
-            return effects.texts.push((number, Err("the editor does not offer it".to_owned())));
+            return effects.texts.push((number, Err(NOT_OFFERED.to_owned())));
         }
         self.last_client_call += 1;
         write_request(self.last_client_call, method, params, &mut effects.to_client);
         let call = ClientCall::Text { session: session.to_owned(), number, is_read };
         self.client_calls.insert(self.last_client_call, call);
+    }
+}
+
+impl Agent {
+    /// Gives up what tools want of the editor, in a session or in all, and tells them why. Terminals that it still makes are released.
+    pub(super) fn give_up_editor(&mut self, session: Option<&str>, reason: &str, effects: &mut Effects) {
+        self.client_calls.retain(|_, call| {
+            let is_meant = session.is_none_or(|session| session == call.session());
+            match call {
+                ClientCall::Text { number, .. } if is_meant => {
+                    effects.texts.push((*number, Err(reason.to_owned())));
+                    false
+                }
+                ClientCall::Terminal { number, call, .. } if is_meant => {
+                    effects.terminals.push((*number, Err(reason.to_owned())));
+                    let is_new = matches!(call, TerminalCall::Create { .. } | TerminalCall::Unwanted);
+                    *call = TerminalCall::Unwanted;
+                    is_new
+                }
+                _ => true,
+            }
+        });
     }
 }
 

@@ -5,7 +5,7 @@ use agentd_protocol::{
     model_list::ListModelsParams,
 };
 use serde::{Deserialize, de::IgnoredAny};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     calls::{Answer, data, done, failed},
@@ -20,8 +20,8 @@ use crate::{
 const LOGIN: &str = "agentd-login";
 
 /// What the user does to get a model.
-const HOW_TO_LOG_IN: &str = "Run `agentctl setup` or `agentctl login` in a terminal to choose a provider and give its key; \
-     `agentctl doctor` says what is missing.";
+const HOW_TO_LOG_IN: &str = "Run `agentctl login PROVIDER` in a terminal to give a provider's key, or `agentctl setup local` to use a \
+     model server of this machine; `agentctl doctor` says what is missing.";
 
 impl Agent {
     pub(super) fn initialize(&mut self, id: &RequestId, given: InitializeParams, effects: &mut Effects) {
@@ -37,11 +37,31 @@ impl Agent {
                 "loadSession": true,
                 "promptCapabilities": {"image": true, "audio": false, "embeddedContext": true},
                 "mcpCapabilities": {"http": true, "sse": false},
-                "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, "delete": {}, "fork": {}},
+                "sessionCapabilities": {
+                    "list": {}, "resume": {}, "close": {}, "delete": {}, "fork": {}, "additionalDirectories": {},
+                },
             },
-            "authMethods": [{"id": LOGIN, "name": "Log in by agentctl", "description": HOW_TO_LOG_IN}],
+            "authMethods": [self.login_method()],
         });
         done(id, &result, effects);
+    }
+
+    /// The way to log in: in a terminal of the client, where it has one for that, else in one of the user's own.
+    fn login_method(&self) -> Value {
+        let mut method = json!({"id": LOGIN, "name": "Log in by agentctl", "description": HOW_TO_LOG_IN});
+        let in_terminal = "Asks for a provider, and for its key or an account, in a terminal";
+        if self.client.auth.terminal {
+            // Added to the command line that the client was given.
+            method = json!({
+                "type": "terminal", "id": LOGIN, "name": "Log in", "description": in_terminal, "args": ["login"],
+            });
+        }
+        if self.client.meta.terminal_auth {
+            method["_meta"] = json!({"terminal-auth": {
+                "label": "Log in", "command": self.options.program, "args": ["acp", "login"], "env": {},
+            }});
+        }
+        method
     }
 
     /// Says to the daemon who we are.

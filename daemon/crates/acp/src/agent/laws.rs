@@ -3,10 +3,11 @@
 use proptest::prelude::*;
 
 use super::{Agent, AgentOptions, Effects};
+use crate::terminals::{TerminalCommand, TerminalRequest};
 
 /// Lines of both sides as they come, most of them.
 const LINES: &[&str] = &[
-    r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{"session":{"notices":{},"compaction":{}},"elicitation":{"form":{}},"fs":{"readTextFile":true,"writeTextFile":true}}}}"#,
+    r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{"session":{"notices":{},"compaction":{}},"elicitation":{"form":{}},"fs":{"readTextFile":true,"writeTextFile":true},"terminal":true}}}"#,
     r#"{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"/p","mcpServers":[{"name":"x"}]}}"#,
     r#"{"jsonrpc":"2.0","id":3,"method":"session/load","params":{"cwd":"/p","sessionId":"s","mcpServers":[]}}"#,
     r#"{"jsonrpc":"2.0","id":"p","method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"a"}]}}"#,
@@ -15,12 +16,16 @@ const LINES: &[&str] = &[
     r#"{"jsonrpc":"2.0","id":4,"method":"session/set_mode","params":{"sessionId":"s","modeId":"ask"}}"#,
     r#"{"jsonrpc":"2.0","id":5,"method":"session/close","params":{"sessionId":"s"}}"#,
     r#"{"jsonrpc":"2.0","id":1,"result":{"outcome":{"outcome":"selected","optionId":"once"}}}"#,
+    r#"{"jsonrpc":"2.0","id":1,"result":{"terminalId":"t"}}"#,
+    r#"{"jsonrpc":"2.0","id":2,"result":{"exitCode":0}}"#,
     r#"{"id":2,"type":"response","command":"open_session","success":true,"data":{"model":{"id":"m","name":"M","api":"a","provider":"p","contextWindow":100},"thinkingLevel":"off","isStreaming":false,"isCompacting":false,"steeringMode":"all","followUpMode":"all","sessionId":"s","cwd":"/p","autoCompactionEnabled":true,"messageCount":0,"pendingMessageCount":0,"epoch":"e","seq":0}}"#,
     r#"{"id":3,"type":"response","command":"get_available_models","success":true,"data":{"models":[]}}"#,
     r#"{"id":4,"type":"response","command":"get_available_thinking_levels","success":true,"data":{"levels":["off","high"]}}"#,
-    r#"{"id":5,"type":"response","command":"get_commands","success":true,"data":{"commands":[]}}"#,
-    r#"{"id":6,"type":"response","command":"prompt","success":true,"data":{"disposition":"started"}}"#,
-    r#"{"id":7,"type":"response","command":"get_session_stats","success":false,"error":"no","code":"internal"}"#,
+    r#"{"id":5,"type":"response","command":"get_tools","success":true,"data":{"tools":[]}}"#,
+    r#"{"type":"tools_changed","tools":[{"name":"mcp__a__b","active":true,"source":"mcp","server":"a","label":"L"}],"sessionId":"s","seq":2}"#,
+    r#"{"id":6,"type":"response","command":"get_commands","success":true,"data":{"commands":[]}}"#,
+    r#"{"id":7,"type":"response","command":"prompt","success":true,"data":{"disposition":"started"}}"#,
+    r#"{"id":8,"type":"response","command":"get_session_stats","success":false,"error":"no","code":"internal"}"#,
     r#"{"type":"message_start","message":{"role":"assistant","content":[],"stopReason":"pending"},"sessionId":"s","seq":3}"#,
     r#"{"type":"message_update","assistantMessageEvent":{"type":"text_delta","contentIndex":0,"delta":"a"},"sessionId":"s","seq":4}"#,
     r#"{"type":"message_update","assistantMessageEvent":{"type":"toolcall_start","contentIndex":1,"id":"c","toolName":"write"},"sessionId":"s","seq":5}"#,
@@ -58,6 +63,24 @@ proptest! {
                 agent.client_line(line, &mut effects);
             } else {
                 agent.daemon_line(line, &mut effects);
+            }
+            if number % 5 == 0 {
+                let terminal = || "t".to_owned();
+                let requests = [
+                    TerminalRequest::Create(TerminalCommand {
+                        call: "c".into(),
+                        program: "sh".into(),
+                        args: vec!["-c".into(), "ls".into()],
+                        env: Vec::new(),
+                        cwd: "/p".into(),
+                        output_limit: 1,
+                    }),
+                    TerminalRequest::Exit(terminal()),
+                    TerminalRequest::Release(terminal()),
+                ];
+                for request in requests {
+                    agent.terminal_wanted(number as u64, "s", request, &mut effects);
+                }
             }
             for read in std::mem::take(&mut effects.reads) {
                 agent.file_read(&read, Some("old".to_owned()));

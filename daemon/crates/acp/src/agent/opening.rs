@@ -5,6 +5,7 @@ use agentd_protocol::{
     daemon::{OpenSessionParams, OpenedSession},
     mcp::McpServersChange,
     resources::SlashCommands,
+    tool_list::ToolList,
 };
 use serde::Serialize;
 
@@ -16,8 +17,10 @@ use super::{
 use crate::{
     history, mcp_servers,
     options::ModelChoice,
+    plan::plan,
     requests::OpenParams,
     rpc::{RequestId, RpcError},
+    server_tools::ServerTools,
     tool_calls::Folders,
     updates::{AvailableCommand, CommandInput, ConfigOption, ModeState, Update},
 };
@@ -77,7 +80,7 @@ impl Agent {
         effects: &mut Effects,
     ) -> Result<(), RpcError> {
         given.check()?;
-        let OpenParams { session_id, cwd, mcp_servers } = given;
+        let OpenParams { session_id, cwd, mcp_servers, additional_directories } = given;
         let mcp_servers = mcp_servers::given(mcp_servers.as_deref().unwrap_or_default())?;
         let mut args = self.options.session_args.clone();
         match (purpose, &session_id) {
@@ -94,6 +97,12 @@ impl Agent {
                         let text = "Invalid request: the session is being opened already";
                         return Err(RpcError::new(crate::rpc::INVALID_REQUEST, text));
                     }
+                    let has = &session.additional_directories;
+                    if additional_directories.as_ref().is_some_and(|folders| folders != has) {
+                        let remark =
+                            "The session is open already, and keeps the additional folders that it has.";
+                        session.remarks.push(remark.to_owned());
+                    }
                     let opening = Opening { request: id.clone(), purpose, missing: 0, entries: None };
                     session.opening = Some(opening);
                     let asked = asked.clone();
@@ -108,11 +117,13 @@ impl Agent {
             args,
             env: self.options.env.clone(),
             mcp_servers,
+            additional_directories: additional_directories.clone().filter(|folders| !folders.is_empty()),
             ..OpenSessionParams::default()
         };
         let open = OpenRequest {
             request: id.clone(),
             purpose,
+            additional_directories: additional_directories.unwrap_or_default(),
             asked: session_id.filter(|_| purpose != Purpose::Fork),
         };
         self.ask(DaemonCall::Open(Box::new(open)), "open_session", None, &params, effects);
@@ -121,7 +132,7 @@ impl Agent {
 
     /// The daemon has opened a session, or not.
     pub(super) fn opened(&mut self, open: OpenRequest, answer: Answer<'_>, effects: &mut Effects) {
-        let OpenRequest { request, purpose, asked } = open;
+        let OpenRequest { request, purpose, asked, additional_directories } = open;
         let opened: OpenedSession = match data(answer) {
             Ok(opened) => opened,
             Err(error) => return failed(&request, &error, effects),
@@ -129,39 +140,35 @@ impl Agent {
         let id = opened.state.session_id.clone();
         if asked.as_ref().is_some_and(|asked| *asked != id) {
             // The beginning of an id has led to another session.
-            self.leave(&id, effects);
-            return failed(&request, &unknown_session(&asked.unwrap_or_default()), effects);
+            let error = unknown_session(&asked.unwrap_or_default());
+            return self.refuse_opened(&id, request, error, effects);
         }
         let cwd = opened.state.cwd.as_deref().unwrap_or_default().into();
         let folders = Folders { cwd, home: self.options.home.clone() };
         let mut session = Session::new(&opened.state, folders);
         if !session.options.has_model() {
-            self.leave(&id, effects);
-            return failed(&request, &not_logged_in(), effects);
+            return self.refuse_opened(&id, request, not_logged_in(), effects);
         }
         session.held = opened.pending_ui;
         session.remarks = opened.warnings;
+        session.additional_directories = additional_directories;
         session.opening = Some(Opening { request, purpose, missing: 0, entries: None });
         self.sessions.insert(id.clone(), session);
         self.gather(&id, effects);
     }
 
-    /// Asks for everything that the answer to the request has.
+    /// Asks for everything that the answer to the request has, but for the history.
     fn gather(&mut self, id: &str, effects: &mut Effects) {
         let Some(opening) = self.sessions.get_mut(id).and_then(|session| session.opening.as_mut()) else {
             return;
         };
-        let loads = opening.purpose == Purpose::Load;
-        opening.missing = 2 + u8::from(loads);
+        opening.missing = 3;
         let session = || id.to_owned();
         let models = DaemonCall::Models { session: session() };
         self.ask(models, "get_available_models", Some(id), &NoParams {}, effects);
         let levels = DaemonCall::Levels { session: session(), then: None };
         self.ask(levels, "get_available_thinking_levels", Some(id), &NoParams {}, effects);
-        if loads {
-            let entries = DaemonCall::Entries { session: session() };
-            self.ask(entries, "get_entries", Some(id), &GetEntriesParams::default(), effects);
-        }
+        self.ask(DaemonCall::Tools { session: session() }, "get_tools", Some(id), &NoParams {}, effects);
     }
 
     pub(super) fn models_known(&mut self, id: &str, answer: Answer<'_>, effects: &mut Effects) {
@@ -172,7 +179,19 @@ impl Agent {
                 session.options.models = models.iter().map(ModelChoice::of).collect();
                 self.one_more_known(id, effects);
             }
-            Err(error) => self.not_opened(id, &error, effects),
+            Err(error) => self.not_opened(id, error, effects),
+        }
+    }
+
+    pub(super) fn tools_known(&mut self, id: &str, answer: Answer<'_>, effects: &mut Effects) {
+        let tools = data::<ToolList>(answer);
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        match tools {
+            Ok(ToolList { tools }) => {
+                session.server_tools = ServerTools::of_list(tools);
+                self.one_more_known(id, effects);
+            }
+            Err(error) => self.not_opened(id, error, effects),
         }
     }
 
@@ -198,7 +217,7 @@ impl Agent {
                 session.is_changing = false;
                 failed(&request, &error, effects);
             }
-            (Err(error), None) => self.not_opened(id, &error, effects),
+            (Err(error), None) => self.not_opened(id, error, effects),
         }
     }
 
@@ -210,16 +229,15 @@ impl Agent {
                 }
                 self.one_more_known(id, effects);
             }
-            Err(error) => self.not_opened(id, &error, effects),
+            Err(error) => self.not_opened(id, error, effects),
         }
     }
 
     /// Answers the request with an error, and leaves the session.
-    fn not_opened(&mut self, id: &str, error: &RpcError, effects: &mut Effects) {
+    fn not_opened(&mut self, id: &str, error: RpcError, effects: &mut Effects) {
         if let Some(opening) = self.sessions.get_mut(id).and_then(|session| session.opening.take()) {
             self.sessions.remove(id);
-            self.leave(id, effects);
-            failed(&opening.request, error, effects);
+            self.refuse_opened(id, opening.request, error, effects);
         }
     }
 
@@ -231,13 +249,20 @@ impl Agent {
         if opening.missing > 0 {
             return;
         }
+        if opening.purpose == Purpose::Load && opening.entries.is_none() {
+            // The last of all: what others do in the session is told by events from there on.
+            opening.missing = 1;
+            let entries = DaemonCall::Entries { session: id.to_owned() };
+            return self.ask(entries, "get_entries", Some(id), &GetEntriesParams::default(), effects);
+        }
         let Some(Opening { request, purpose, entries, .. }) = session.opening.take() else { return };
         if let Some(entries) = &entries {
             let compactions = self.client.session.compaction.is_some();
-            for update in history::updates(entries, &session.folders, compactions) {
+            for update in history::updates(entries, &session.folders, &session.server_tools, compactions) {
                 tell(id, &update, effects);
             }
         }
+        let todos = std::mem::take(&mut session.todos);
         let names_session = matches!(purpose, Purpose::New | Purpose::Fork);
         let opened = Opened {
             session_id: names_session.then_some(id),
@@ -245,6 +270,10 @@ impl Agent {
             config_options: session.options.all(),
         };
         done(&request, &opened, effects);
+        if !todos.is_empty() {
+            tell(id, &plan(&todos), effects);
+        }
+        self.join_run(id, purpose == Purpose::Load, effects);
         self.ask_for_commands(id, effects);
         if purpose != Purpose::New {
             let stats = DaemonCall::Stats { session: id.to_owned(), ends_turn: false };

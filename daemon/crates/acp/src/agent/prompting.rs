@@ -14,6 +14,7 @@ use super::{
     state::{Agent, AnswerEnd, DaemonCall, Effects, Session, Turn},
 };
 use crate::{
+    own_message::OwnMessage,
     prompts,
     requests::PromptParams,
     rpc::{AUTH_REQUIRED, INTERNAL_ERROR, INVALID_REQUEST, RequestId, RpcError},
@@ -52,8 +53,9 @@ impl Agent {
         };
         let Some((request, blocks)) = session.waiting.pop_front() else { return };
         let command = prompts::command(blocks, &session.folders.cwd);
+        let own = OwnMessage::Sent { text: command.message.clone(), has_images: !command.images.is_empty() };
         session.turn =
-            Some(Turn { request, is_accepted: false, is_cancelled: false, last: None, budget: None });
+            Some(Turn { request, is_accepted: false, own, is_cancelled: false, last: None, budget: None });
         self.tell_remarks_as_text(id, effects);
         self.ask(DaemonCall::Prompt { session: id.to_owned() }, "prompt", Some(id), &command, effects);
         self.ask_held(id, effects);
@@ -68,8 +70,9 @@ impl Agent {
         let Some(session) = self.sessions.get_mut(id) else { return };
         let Some(turn) = &mut session.turn else { return };
         match taken {
-            Ok(Accepted { disposition: Disposition::Started | Disposition::Queued }) => {
-                turn.is_accepted = true
+            Ok(Accepted { disposition: taken @ (Disposition::Started | Disposition::Queued) }) => {
+                turn.is_accepted = true;
+                turn.own.taken(taken, session.last_queued.clone());
             }
             Ok(Accepted { disposition: Disposition::Handled }) => self.end_turn(id, effects),
             Err(error) => {
@@ -121,7 +124,7 @@ impl Agent {
     pub(super) fn settled(&mut self, id: &str, was_aborted: bool, effects: &mut Effects) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         let Some(turn) = session.turn.as_mut().filter(|turn| turn.is_accepted) else {
-            session.tools.clear();
+            session.end_open_calls(id, effects);
             return;
         };
         turn.is_cancelled |= was_aborted;
@@ -212,7 +215,8 @@ mod tests {
             panic!("no request")
         };
         let last = Some(AnswerEnd { stop_reason, error: Some("e".into()), code });
-        Turn { request: id, is_accepted: true, is_cancelled: false, last, budget: None }
+        let own = OwnMessage::Next;
+        Turn { request: id, is_accepted: true, own, is_cancelled: false, last, budget: None }
     }
 
     #[test]

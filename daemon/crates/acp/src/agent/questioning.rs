@@ -104,6 +104,9 @@ impl Agent {
                 answer_dialog(&answer(&session, &question, &method, as_form, given), effects);
             }
             ClientCall::Text { number, is_read, .. } => effects.texts.push((number, text(is_read, given))),
+            ClientCall::Terminal { session, number, call } => {
+                self.terminal_answered(&session, number, call, given, effects);
+            }
         }
     }
 

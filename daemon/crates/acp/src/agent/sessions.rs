@@ -20,6 +20,8 @@ use crate::{
 struct Listed {
     session_id: String,
     cwd: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    additional_directories: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
     updated_at: String,
@@ -48,6 +50,12 @@ impl Agent {
         };
         let sessions = sessions.into_iter().map(|session| Listed {
             title: session.name.or(Some(shortened(&session.first_message))).filter(|title| !title.is_empty()),
+            // They are not stored: a session has them while it is open.
+            additional_directories: self
+                .sessions
+                .get(&session.id)
+                .map(|open| open.additional_directories.clone())
+                .unwrap_or_default(),
             session_id: session.id,
             cwd: session.cwd,
             updated_at: session.modified,
@@ -64,7 +72,7 @@ impl Agent {
     ) -> Result<(), RpcError> {
         self.session(&given.session_id)?;
         self.cancel(&given.session_id, effects);
-        self.close(&given.session_id, Some(id.clone()), false, effects);
+        self.close(&given.session_id, id.clone(), false, effects);
         Ok(())
     }
 
@@ -72,7 +80,7 @@ impl Agent {
         let session = &given.session_id;
         if self.sessions.contains_key(session) {
             self.cancel(session, effects);
-            return self.close(session, Some(id.clone()), true, effects);
+            return self.close(session, id.clone(), true, effects);
         }
         self.delete(session, id.clone(), effects);
     }
@@ -91,13 +99,23 @@ impl Agent {
         }
     }
 
-    /// Leaves a session that the editor does not get: it is ended where it is ours alone.
-    pub(super) fn leave(&mut self, session: &str, effects: &mut Effects) {
-        self.close(session, None, false, effects);
+    /// Leaves a session that the editor does not get, and refuses its request after that: the next one finds the session closed.
+    pub(super) fn refuse_opened(
+        &mut self,
+        session: &str,
+        request: RequestId,
+        error: RpcError,
+        effects: &mut Effects,
+    ) {
+        self.leave(session, DaemonCall::Refuse { request, error }, false, effects);
     }
 
-    fn close(&mut self, session: &str, request: Option<RequestId>, delete: bool, effects: &mut Effects) {
+    fn close(&mut self, session: &str, request: RequestId, delete: bool, effects: &mut Effects) {
         let call = DaemonCall::Close { session: session.to_owned(), request, delete };
+        self.leave(session, call, delete, effects);
+    }
+
+    fn leave(&mut self, session: &str, call: DaemonCall, delete: bool, effects: &mut Effects) {
         // Only a session that is closed can be deleted.
         if self.options.shared && !delete {
             let params = SessionParams { session_id: session.to_owned() };
@@ -111,12 +129,11 @@ impl Agent {
     pub(super) fn closed(
         &mut self,
         session: &str,
-        request: Option<RequestId>,
+        request: RequestId,
         delete: bool,
         answer: Answer<'_>,
         effects: &mut Effects,
     ) {
-        let Some(request) = request else { return };
         match answer {
             Ok(_) => {
                 self.forget(session, effects);
@@ -143,6 +160,7 @@ impl Agent {
         if let Some(opening) = session.opening.take() {
             failed(&opening.request, &super::calls::unknown_session(id), effects);
         }
-        self.client_calls.retain(|_, call| call.session() != id);
+        self.give_up_editor(Some(id), "the session is closed", effects);
+        self.client_calls.retain(|_, call| call.session() != id || call.question().is_none());
     }
 }

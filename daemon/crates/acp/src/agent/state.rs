@@ -12,14 +12,18 @@ use agentd_protocol::{
     message::StopReason,
     permissions::PermissionOption,
     session::SessionState,
+    todo::TodoPhase,
     ui::{ExtensionUiRequest, UiMethod},
 };
 use agentd_translator::DaemonCalls;
 
 use crate::{
     options::Options,
+    own_message::OwnMessage,
     requests::{ClientCapabilities, PromptBlock},
-    rpc::RequestId,
+    rpc::{RequestId, RpcError},
+    server_tools::ServerTools,
+    terminals::{TerminalAnswer, TerminalCall},
     tool_calls::{Arguments, Folders, OldText},
 };
 
@@ -36,6 +40,8 @@ pub struct AgentOptions {
     pub home: Option<PathBuf>,
     /// Whether the daemon has other clients, and its sessions outlive this one.
     pub shared: bool,
+    /// This program, absolute, for a terminal of the client.
+    pub program: PathBuf,
     /// Whether the files of sessions are those of this machine.
     pub local_files: bool,
 }
@@ -52,6 +58,8 @@ pub struct Effects {
     /// The editor's answers about its files, by the numbers of [`Agent::text_wanted`] and [`Agent::text_written`]: a text for the first,
     /// an empty one for the second, or why there is none.
     pub texts: Vec<(u64, Result<String, String>)>,
+    /// The editor's answers about its terminals, by the numbers of [`Agent::terminal_wanted`].
+    pub terminals: Vec<(u64, Result<TerminalAnswer, String>)>,
     /// The reason why the daemon cannot be used.
     pub unusable: Option<String>,
 }
@@ -84,6 +92,8 @@ pub struct Agent {
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) folders: Folders,
+    /// The further folders that the editor gave it.
+    pub(super) additional_directories: Vec<String>,
     pub(super) options: Options,
     /// Set until the request that opened it is answered.
     pub(super) opening: Option<Opening>,
@@ -101,6 +111,10 @@ pub(super) struct Session {
     pub(super) held: Vec<ExtensionUiRequest>,
     /// What to tell the user at the beginning of the next turn.
     pub(super) remarks: Vec<String>,
+    /// What its MCP servers say of their tools.
+    pub(super) server_tools: ServerTools,
+    /// Its list of tasks, until the request that opened it is answered.
+    pub(super) todos: Vec<TodoPhase>,
     /// The prompts of its MCP servers, which are commands.
     pub(super) server_prompts: Vec<(String, Vec<String>)>,
     /// US dollars spent.
@@ -109,6 +123,10 @@ pub(super) struct Session {
     pub(super) compaction: Option<String>,
     /// Set while a request of the editor changes an option: its answer has all of them.
     pub(super) is_changing: bool,
+    /// Set from the opening in the middle of a run until it is known what was in progress.
+    pub(super) is_joining: bool,
+    /// The last one of the messages that wait in the session, of whatever client.
+    pub(super) last_queued: Option<String>,
 }
 
 /// The purpose of opening a session.
@@ -125,6 +143,8 @@ pub(super) enum Purpose {
 pub(super) struct OpenRequest {
     pub(super) request: RequestId,
     pub(super) purpose: Purpose,
+    /// The further folders that it is to have.
+    pub(super) additional_directories: Vec<String>,
     /// The session that was asked for.
     pub(super) asked: Option<String>,
 }
@@ -145,6 +165,8 @@ pub(super) struct Turn {
     pub(super) request: RequestId,
     /// Whether the daemon has taken it.
     pub(super) is_accepted: bool,
+    /// Its message.
+    pub(super) own: OwnMessage,
     pub(super) is_cancelled: bool,
     /// The end of the last answer.
     pub(super) last: Option<AnswerEnd>,
@@ -169,6 +191,8 @@ pub(super) struct ToolState {
     pub(super) old: Option<OldText>,
     /// Whether it runs.
     pub(super) is_running: bool,
+    /// The editor's terminal that it runs in.
+    pub(super) terminal: Option<String>,
 }
 
 /// The arguments of a `write` call, until its path is known.
@@ -193,6 +217,9 @@ pub(super) enum DaemonCall {
     Commands {
         session: String,
     },
+    Tools {
+        session: String,
+    },
     Entries {
         session: String,
     },
@@ -206,8 +233,13 @@ pub(super) enum DaemonCall {
     },
     Close {
         session: String,
-        request: Option<RequestId>,
+        request: RequestId,
         delete: bool,
+    },
+    /// The end of a session that the editor does not get: then its request is refused.
+    Refuse {
+        request: RequestId,
+        error: RpcError,
     },
     Delete {
         request: RequestId,
@@ -232,6 +264,11 @@ pub(super) enum DaemonCall {
     Reattach {
         session: String,
     },
+    /// What is in progress in a session that was opened in the middle of a run.
+    Join {
+        session: String,
+        has_history: bool,
+    },
     UsableModels {
         request: RequestId,
     },
@@ -248,6 +285,8 @@ pub(super) enum ClientCall {
     Dialog { session: String, question: String, method: UiMethod, as_form: bool },
     /// A text of the editor.
     Text { session: String, number: u64, is_read: bool },
+    /// Something about a terminal of the editor.
+    Terminal { session: String, number: u64, call: TerminalCall },
 }
 
 impl ClientCall {
@@ -255,15 +294,21 @@ impl ClientCall {
     pub(super) fn question(&self) -> Option<&str> {
         match self {
             Self::Permission { question, .. } | Self::Dialog { question, .. } => Some(question),
-            Self::Text { .. } => None,
+            Self::Text { .. } | Self::Terminal { .. } => None,
         }
+    }
+
+    /// Whether it waits for the end of the command in a terminal.
+    pub(super) fn is_about(&self, terminal: &str) -> bool {
+        matches!(self, Self::Terminal { call: TerminalCall::Exit(of), .. } if of == terminal)
     }
 
     pub(super) fn session(&self) -> &str {
         match self {
-            Self::Permission { session, .. } | Self::Dialog { session, .. } | Self::Text { session, .. } => {
-                session
-            }
+            Self::Permission { session, .. }
+            | Self::Dialog { session, .. }
+            | Self::Text { session, .. }
+            | Self::Terminal { session, .. } => session,
         }
     }
 }
@@ -272,6 +317,7 @@ impl Session {
     pub(super) fn new(state: &SessionState, folders: Folders) -> Self {
         Self {
             folders,
+            additional_directories: Vec::new(),
             options: Options::of(state),
             opening: None,
             turn: None,
@@ -281,10 +327,14 @@ impl Session {
             streaming_writes: HashMap::new(),
             held: Vec::new(),
             remarks: Vec::new(),
+            server_tools: ServerTools::default(),
+            todos: state.todo_phases.clone(),
             server_prompts: Vec::new(),
             cost: 0.0,
             compaction: None,
             is_changing: false,
+            is_joining: state.is_streaming,
+            last_queued: None,
         }
     }
 }

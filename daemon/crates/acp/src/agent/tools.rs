@@ -3,6 +3,7 @@
 use agentd_protocol::{
     event::{ToolExecutionEnd, ToolExecutionStart, ToolExecutionUpdate},
     message::{AssistantMessage, ToolCall},
+    todo::{TODO_TOOL, phases_of},
 };
 
 use super::{
@@ -11,7 +12,8 @@ use super::{
     state::{Agent, Effects, FileRead, Session, StreamingWrite, ToolState},
 };
 use crate::{
-    tool_calls::{Arguments, OldText, changes, content, kind, locations, raw_output, title},
+    plan::plan,
+    tool_calls::{Arguments, OldText, changes, content, in_terminal, locations, raw_output},
     updates::{ToolCallFields, ToolStatus, Update},
 };
 
@@ -27,7 +29,7 @@ impl Agent {
         let Some(session) = self.sessions.get_mut(id) else { return };
         match (&*addition.kind, &addition.id, &addition.tool) {
             ("toolcall_start", Some(call), Some(tool)) => {
-                session.announce(id, call, tool, ToolStatus::Pending, effects);
+                session.announce(id, call, tool, tool, ToolStatus::Pending, effects);
                 if tool == WRITE && self.options.local_files {
                     let write = StreamingWrite { call: call.clone(), arguments: String::new() };
                     session.streaming_writes.insert(addition.index, write);
@@ -65,8 +67,10 @@ impl Agent {
     }
 
     pub(super) fn call_went_on(&mut self, id: &str, event: &ToolExecutionUpdate, effects: &mut Effects) {
+        let tool = self.sessions.get(id).and_then(|session| session.tools.get(&event.tool_call_id));
         let shown = content(&event.tool_name, &event.partial_result.content);
-        if shown.is_empty() {
+        // A terminal shows the output itself.
+        if shown.is_empty() || tool.is_some_and(|tool| tool.terminal.is_some()) {
             return;
         }
         let fields = ToolCallFields {
@@ -79,9 +83,10 @@ impl Agent {
     }
 
     pub(super) fn call_ended(&mut self, id: &str, event: &ToolExecutionEnd, effects: &mut Effects) {
+        self.call_needs_no_terminal(&event.tool_call_id, effects);
         let Some(session) = self.sessions.get_mut(id) else { return };
         let ToolExecutionEnd { tool_call_id: call, tool_name, result, is_error, .. } = event;
-        let ToolState { arguments, old, .. } = session.tools.remove(call).unwrap_or_default();
+        let ToolState { arguments, old, terminal, .. } = session.tools.remove(call).unwrap_or_default();
         let arguments = arguments.unwrap_or_default();
         let folders = &session.folders;
         let changed =
@@ -90,12 +95,21 @@ impl Agent {
         let fields = ToolCallFields {
             tool_call_id: call.clone(),
             status: Some(if *is_error { ToolStatus::Failed } else { ToolStatus::Completed }),
-            content: Some(changed.unwrap_or_else(|| content(tool_name, &result.content))),
+            content: Some(match (changed, terminal) {
+                (Some(changed), _) => changed,
+                (None, Some(terminal)) => in_terminal(terminal, tool_name, result),
+                (None, None) => content(tool_name, &result.content),
+            }),
             locations: places.filter(|places| !places.is_empty()),
             raw_output: raw_output(result),
             ..ToolCallFields::default()
         };
         tell(id, &Update::ToolCallUpdate(fields), effects);
+        let phases =
+            result.details.as_ref().filter(|_| tool_name == TODO_TOOL && !is_error).and_then(phases_of);
+        if let Some(phases) = phases {
+            tell(id, &plan(&phases), effects);
+        }
     }
 
     /// Wants the text of the file that a call is about to write.
@@ -122,15 +136,26 @@ impl Agent {
 }
 
 impl Session {
-    /// Tells a call whose arguments are not known yet.
-    fn announce(&mut self, id: &str, call: &str, tool: &str, status: ToolStatus, effects: &mut Effects) {
+    /// Tells a call whose arguments are not known yet, unless it is told.
+    pub(super) fn announce(
+        &mut self,
+        id: &str,
+        call: &str,
+        tool: &str,
+        title: &str,
+        status: ToolStatus,
+        effects: &mut Effects,
+    ) {
+        if self.tools.contains_key(call) {
+            return;
+        }
         let state = ToolState { name: tool.to_owned(), ..ToolState::default() };
         self.tools.insert(call.to_owned(), state);
         let fields = ToolCallFields {
             tool_call_id: call.to_owned(),
-            title: Some(tool.to_owned()),
+            title: Some(if title == tool { self.server_tools.name(tool) } else { title.to_owned() }),
             name: Some(tool.to_owned()),
-            kind: Some(kind(tool)),
+            kind: Some(self.server_tools.kind(tool)),
             status: Some(status),
             ..ToolCallFields::default()
         };
@@ -138,7 +163,7 @@ impl Session {
     }
 
     /// Tells the arguments of a call, which may not have been told at all.
-    fn arguments_known(
+    pub(super) fn arguments_known(
         &mut self,
         id: &str,
         call: &str,
@@ -150,9 +175,9 @@ impl Session {
         let is_new = !self.tools.contains_key(call);
         let fields = ToolCallFields {
             tool_call_id: call.to_owned(),
-            title: Some(title(tool, &arguments, &self.folders)),
+            title: Some(self.server_tools.title(tool, &arguments, &self.folders)),
             name: is_new.then(|| tool.to_owned()),
-            kind: Some(kind(tool)),
+            kind: Some(self.server_tools.kind(tool)),
             status: Some(status),
             locations: Some(locations(tool, &arguments, None, &self.folders)),
             raw_input: Some(arguments.clone().into()),

@@ -297,7 +297,7 @@ async fn invoke(
     };
     let result = if tool.prepares_images() { result } else { images::of_result(result, &images).await };
     let Some((arguments, cwd)) = asked else { return CallOutcome { result, failed, duration_ms } };
-    match gate.after(&action(call, &arguments, &cwd), result, failed, &stop).await {
+    match gate.after(&action(tool, call, &arguments, &cwd), result, failed, &stop).await {
         Some(Ok((result, failed))) => CallOutcome { result, failed, duration_ms },
         Some(Err(message)) => CallOutcome { duration_ms, ..CallOutcome::failure(message) },
         None => CallOutcome { duration_ms, ..CallOutcome::failure(ABORTED) },
@@ -321,6 +321,12 @@ pub(super) fn unfinished<'a>(
 }
 
 /// A call as hooks see it.
-pub(super) fn action<'a>(call: &'a ToolCall, arguments: &'a Value, cwd: &'a Path) -> Action<'a> {
-    Action { by: Requester::Model { call_id: &call.id }, tool: &call.name, arguments, cwd }
+pub(super) fn action<'a>(
+    tool: &dyn Tool,
+    call: &'a ToolCall,
+    arguments: &'a Value,
+    cwd: &'a Path,
+) -> Action<'a> {
+    let by = Requester::Model { call_id: &call.id };
+    Action { by, tool: &call.name, arguments, cwd, is_trusted_read: tool.is_trusted_read() }
 }

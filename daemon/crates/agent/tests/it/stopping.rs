@@ -104,6 +104,7 @@ async fn a_hook_that_panics_blocks_what_it_was_asked_about() {
         tool: "bash",
         arguments: &json!({"command": "ls"}),
         cwd: std::path::Path::new("/"),
+        is_trusted_read: false,
     };
     let passage = HookGate::new(Arc::new(Panics)).before(&action, &CancellationToken::new()).await;
     let reason = "A hook failed unexpectedly at bash.".to_owned();

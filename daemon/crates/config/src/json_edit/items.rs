@@ -1,24 +1,21 @@
-//! Adding items to a list in a JSON text, which else stays as it is.
+//! Adding, replacing and removing items of a list in a JSON text, which else stays as it is.
 
 use std::ops::Range;
 
 use serde_json::Value;
 
-use super::syntax::{members, skip_blanks, splice, value_end};
+use super::{
+    remove::{trailing_comma, with_its_line},
+    syntax::{members, skip_blanks, splice, value_end},
+};
 use crate::json_comments::strip;
 
 /// Adds `items` to the end of the list at `path` (outermost key first). `None` when there is no list, or the text is
 /// broken.
 pub(crate) fn append(text: &str, path: &[&str], items: &[Value]) -> Option<String> {
     let stripped = strip(text);
-    let mut at = skip_blanks(stripped.as_bytes(), 0);
-    for key in path {
-        // Parsers take the last of two members with the same key.
-        let object = members(&stripped, at)?;
-        at = object.members.into_iter().rev().find(|member| member.key == *key)?.value.start;
-    }
-    let list = list(&stripped, at)?;
-    let Some(last) = list.last else {
+    let list = list_at(&stripped, path)?;
+    let Some(last) = list.items.last().cloned() else {
         // A comment alone in the brackets stays there.
         let new: Vec<String> = items.iter().map(one_line).collect::<Option<_>>()?;
         return Some(splice(text, list.end..list.end, &new.join(", ")));
@@ -44,6 +41,42 @@ pub(crate) fn append(text: &str, path: &[&str], items: &[Value]) -> Option<Strin
         });
     }
     Some(splice(text, last.end..last.end, &format!(",{gap}{new}")))
+}
+
+/// Puts `item` in the place of the item with that index of the list at `path`. `None` when there is none, or the text is broken.
+pub(crate) fn replace_item(text: &str, path: &[&str], index: usize, item: &Value) -> Option<String> {
+    let place = list_at(&strip(text), path)?.items.get(index)?.clone();
+    Some(splice(text, place, &one_line(item)?))
+}
+
+/// Takes the item with that index out of the list at `path`. `None` when there is none, or the text is broken.
+pub(crate) fn remove_item(text: &str, path: &[&str], index: usize) -> Option<String> {
+    let stripped = strip(text);
+    let bytes = stripped.as_bytes();
+    let List { items, end: close } = list_at(&stripped, path)?;
+    let (mut text, item) = (text.to_owned(), items.get(index)?.clone());
+    let (mut start, mut end) = (item.start, item.end);
+    if index + 1 < items.len() {
+        // Up to the comma, which is the first thing after the item that is no blank.
+        end = skip_blanks(bytes, end) + 1;
+    } else if let Some(comma) = trailing_comma(&text[end..close]) {
+        text = splice(&text, end + comma..end + comma + 1, "");
+    } else if let Some(before) = index.checked_sub(1) {
+        let comma = skip_blanks(bytes, items[before].end);
+        text = splice(&text, comma..comma + 1, "");
+        (start, end) = (start - 1, end - 1);
+    }
+    let mut range = with_its_line(&text, start..end);
+    if range == (start..end) {
+        // The blanks that parted it from its neighbour.
+        let blank = [' ', '\t'];
+        if index + 1 < items.len() {
+            range.end = text.len() - text[end..].trim_start_matches(blank).len();
+        } else if !text[..start].trim_end_matches(blank).ends_with('\n') {
+            range.start = text[..start].trim_end_matches(blank).len();
+        }
+    }
+    Some(splice(&text, range, ""))
 }
 
 /// What stands behind the last item on its line: a comment there is about that item, and stays beside it.
@@ -80,26 +113,37 @@ fn rest_of_line(behind: &str) -> Option<RestOfLine> {
 }
 
 struct List {
-    /// The last item.
-    last: Option<Range<usize>>,
+    /// The items.
+    items: Vec<Range<usize>>,
     /// The offset of the closing bracket.
     end: usize,
+}
+
+/// The list at `path` (outermost key first).
+fn list_at(stripped: &str, path: &[&str]) -> Option<List> {
+    let mut at = skip_blanks(stripped.as_bytes(), 0);
+    for key in path {
+        // Parsers take the last of two members with the same key.
+        let object = members(stripped, at)?;
+        at = object.members.into_iter().rev().find(|member| member.key == *key)?.value.start;
+    }
+    list(stripped, at)
 }
 
 /// The list that starts at `start` of a valid JSON text.
 fn list(json: &str, start: usize) -> Option<List> {
     let bytes = json.as_bytes();
     let mut at = skip_blanks(bytes, start.checked_add(1).filter(|_| bytes.get(start) == Some(&b'['))?);
-    let mut last = None;
+    let mut items = Vec::new();
     while bytes.get(at)? != &b']' {
         let end = value_end(bytes, at)?;
-        last = Some(at..end);
+        items.push(at..end);
         at = skip_blanks(bytes, end);
         if bytes.get(at)? == &b',' {
             at = skip_blanks(bytes, at + 1);
         }
     }
-    Some(List { last, end: at })
+    Some(List { items, end: at })
 }
 
 /// JSON in one line, with the blanks that people put.
@@ -122,6 +166,30 @@ mod tests {
     fn check(text: &str, path: &[&str], expected: &str) {
         let items = [json!({"id": "x"}), json!({"id": "y", "n": 5})];
         assert_eq!(append(text, path, &items).as_deref(), Some(expected), "{text}");
+    }
+
+    #[test]
+    fn one_item_goes() {
+        let check = |text: &str, index: usize, expected: &str| {
+            assert_eq!(remove_item(text, &["a"], index).as_deref(), Some(expected), "{text}");
+        };
+        check(r#"{"a":["x"]}"#, 0, r#"{"a":[]}"#);
+        check(r#"{"a": ["x", "y", "z"]}"#, 0, r#"{"a": ["y", "z"]}"#);
+        check(r#"{"a": ["x", "y", "z"]}"#, 1, r#"{"a": ["x", "z"]}"#);
+        check(r#"{"a": ["x", "y", "z"]}"#, 2, r#"{"a": ["x", "y"]}"#);
+        let lines = "{\n  \"a\": [\n    \"x\", // one\n    \"y\" // two\n  ],\n  \"b\": 1\n}\n";
+        check(lines, 0, "{\n  \"a\": [\n    // one\n    \"y\" // two\n  ],\n  \"b\": 1\n}\n");
+        check(lines, 1, "{\n  \"a\": [\n    \"x\" // one\n     // two\n  ],\n  \"b\": 1\n}\n");
+        check(
+            "{\n  \"a\": [\n    \"x\",\n    {\n      \"s\": 1\n    },\n  ]\n}",
+            1,
+            "{\n  \"a\": [\n    \"x\",\n  ]\n}",
+        );
+        assert_eq!(remove_item(r#"{"a":["x"]}"#, &["a"], 1), None);
+        assert_eq!(remove_item(r#"{"a":{}}"#, &["a"], 0), None);
+        let replaced = replace_item("{\"a\": [1, /* two */ 2]}", &["a"], 1, &json!({"s": "x"}));
+        assert_eq!(replaced.as_deref(), Some("{\"a\": [1, /* two */ {\"s\": \"x\"}]}"));
+        assert_eq!(replace_item("{\"a\": []}", &["a"], 0, &json!(1)), None);
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub(crate) fn remove(text: &str, path: &[&str]) -> Option<String> {
 
 /// The offset of the comma in what stands between the last value and the end of its object: blanks, comments, and
 /// perhaps a comma.
-fn trailing_comma(text: &str) -> Option<usize> {
+pub(super) fn trailing_comma(text: &str) -> Option<usize> {
     let mut at = 0;
     while let Some(byte) = text.as_bytes().get(at) {
         let rest = &text[at..];
@@ -60,7 +60,7 @@ fn trailing_comma(text: &str) -> Option<usize> {
 }
 
 /// The range, and the rest of its lines where that is blank.
-fn with_its_line(text: &str, range: Range<usize>) -> Range<usize> {
+pub(super) fn with_its_line(text: &str, range: Range<usize>) -> Range<usize> {
     let blank = [' ', '\t'];
     let before = text[..range.start].trim_end_matches(blank);
     let after = text[range.end..].trim_start_matches([' ', '\t', '\r']);

@@ -5,8 +5,8 @@ use std::{collections::HashMap, path::PathBuf};
 use agentd_protocol::resources::{Diagnostic, DiagnosticKind, DiagnosticLevel, SourceInfo};
 
 use super::{
-    places::{ResourceKind, ResourcePlace, ResourceQuery},
-    walk::Walk,
+    places::{ResourceGroup, ResourceKind, ResourcePlace, ResourceQuery},
+    walk::FolderWalk,
 };
 
 /// The limit for resources of a kind.
@@ -28,19 +28,17 @@ pub(super) fn find(
     about: DiagnosticKind,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Vec<FoundFile> {
-    let mut walk = Walk::new(about);
+    let mut walk = FolderWalk::new(about);
     let mut found = Vec::new();
-    for mut group in query.groups(kind) {
-        walk.diagnostics.append(&mut group.patterns.diagnostics);
-        for place in &group.places {
-            let (files, is_named) = files(place, &mut walk, about);
-            let kept = files.into_iter().filter(|file| group.patterns.keep(file));
-            found.extend(kept.map(|path| FoundFile {
-                source: place.source_info(&path, group.scope),
-                path,
-                is_named,
-            }));
-        }
+    found.extend(of_packages(query, kind, true, &mut walk));
+    let mut groups = query.groups(kind);
+    let flags = groups.pop();
+    for mut group in groups {
+        search(&mut group, about, &mut walk, &mut found);
+    }
+    found.extend(of_packages(query, kind, false, &mut walk));
+    if let Some(mut group) = flags {
+        search(&mut group, about, &mut walk, &mut found);
     }
     if let Some(first) = found.get(MAX_RESOURCES) {
         let message = format!("there are {} files, and only the first {MAX_RESOURCES} are used", found.len());
@@ -51,8 +49,39 @@ pub(super) fn find(
     found
 }
 
+/// The files of packages that were not found before.
+fn of_packages(
+    query: &ResourceQuery<'_>,
+    kind: ResourceKind,
+    of_flag: bool,
+    walk: &mut FolderWalk,
+) -> Vec<FoundFile> {
+    let new = query.of_packages(kind, of_flag).filter(|file| walk.is_new_file(&file.path));
+    new.map(|file| FoundFile { path: file.path.clone(), source: file.source.clone(), is_named: false })
+        .collect()
+}
+
+/// Adds the files of a group.
+fn search(
+    group: &mut ResourceGroup,
+    about: DiagnosticKind,
+    walk: &mut FolderWalk,
+    found: &mut Vec<FoundFile>,
+) {
+    walk.diagnostics.append(&mut group.patterns.diagnostics);
+    for place in &group.places {
+        let (files, is_named) = files(place, walk, about);
+        let kept = files.into_iter().filter(|file| group.patterns.keep(file));
+        found.extend(kept.map(|path| FoundFile {
+            source: place.source_info(&path, group.scope),
+            path,
+            is_named,
+        }));
+    }
+}
+
 /// The files of a place, and whether it is a file itself.
-fn files(place: &ResourcePlace, walk: &mut Walk, about: DiagnosticKind) -> (Vec<PathBuf>, bool) {
+fn files(place: &ResourcePlace, walk: &mut FolderWalk, about: DiagnosticKind) -> (Vec<PathBuf>, bool) {
     let Some(named_by) = &place.named_by else {
         return (walk.files(&place.path, place.layout), false);
     };

@@ -2,10 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use agentd_protocol::resources::{Diagnostic, DiagnosticKind, SourceInfo, SourceOrigin, SourceScope};
+use agentd_protocol::{
+    resources::{Diagnostic, DiagnosticKind, SourceInfo, SourceOrigin, SourceScope},
+    settings::PackageSetting,
+};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-use super::walk::{Layout, SKILL_FILE};
+use super::walk::{FolderLayout, SKILL_FILE};
 use crate::{
     AgentDir, Environment, ProjectFolders, paths::without_dots, project_skill_folders, resolve_path,
 };
@@ -27,6 +30,29 @@ pub struct ResourceQuery<'a> {
     pub lists: &'a ResourceLists,
     /// The paths of the session's flags.
     pub flags: &'a ResourceFlags,
+    /// The skills and prompt templates of packages.
+    pub packages: &'a PackageResources,
+}
+
+/// The skills and prompt templates of packages, which are found by the crate of packages. Those of packages that `--extension` names
+/// come before all others, those of the settings' packages behind the user's own.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PackageResources {
+    /// Files of skills, in their order.
+    pub skills: Vec<PackageFile>,
+    /// Files of prompt templates, in their order.
+    pub prompts: Vec<PackageFile>,
+}
+
+/// A file of a package.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PackageFile {
+    /// The file, absolute.
+    pub path: PathBuf,
+    /// Its source.
+    pub source: SourceInfo,
+    /// True for a package that `--extension` names. `--no-skills` and its like leave it.
+    pub is_of_flag: bool,
 }
 
 /// The flags of a session that are about resources.
@@ -40,9 +66,13 @@ pub struct ResourceFlags {
     pub prompts: Vec<String>,
     /// `--no-prompt-templates`: only those of `--prompt-template`.
     pub no_prompts: bool,
+    /// `--extension`, as often as given: files, folders, sources of packages, or `builtin:NAME`.
+    pub extensions: Vec<String>,
+    /// `--no-extensions`: only those of `--extension`.
+    pub no_extensions: bool,
 }
 
-/// The settings `skills` and `prompts`.
+/// The settings `skills`, `prompts`, `extensions` and `packages`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ResourceLists {
     /// The paths of the user's settings.
@@ -60,6 +90,10 @@ pub struct ListedPaths {
     pub skills: Vec<String>,
     /// `prompts`.
     pub prompts: Vec<String>,
+    /// `extensions`.
+    pub extensions: Vec<String>,
+    /// `packages`.
+    pub packages: Vec<PackageSetting>,
 }
 
 /// A kind of resource.
@@ -91,7 +125,7 @@ impl ResourceKind {
 pub(super) struct ResourcePlace {
     pub(super) path: PathBuf,
     /// The files that count, if it is a folder.
-    pub(super) layout: Layout,
+    pub(super) layout: FolderLayout,
     /// The setting or flag that names it; `None` for a folder that may be missing.
     pub(super) named_by: Option<String>,
     source: &'static str,
@@ -116,7 +150,20 @@ pub(super) struct ResourceGroup {
 }
 
 impl ResourceQuery<'_> {
-    /// The places to search, in order: of two resources with one name the first counts.
+    /// The files of packages that count, those of a flag or the others.
+    pub(super) fn of_packages(
+        &self,
+        kind: ResourceKind,
+        of_flag: bool,
+    ) -> impl Iterator<Item = &PackageFile> {
+        let (none, files) = match kind {
+            ResourceKind::Skill => (self.flags.no_skills, &self.packages.skills),
+            ResourceKind::Prompt => (self.flags.no_prompts, &self.packages.prompts),
+        };
+        files.iter().filter(move |file| file.is_of_flag == of_flag && (of_flag || !none))
+    }
+
+    /// The places to search, in order: of two resources with one name the first counts. The last group is that of the flags.
     pub(super) fn groups(&self, kind: ResourceKind) -> Vec<ResourceGroup> {
         let (none, flags) = match kind {
             ResourceKind::Skill => (self.flags.no_skills, &self.flags.skills),
@@ -131,7 +178,7 @@ impl ResourceQuery<'_> {
         }
         let named = flags.iter().map(|text| ResourcePlace {
             path: without_dots(&resolve_path(text, self.cwd, self.environment)),
-            layout: if kind == ResourceKind::Skill { Layout::Skills } else { Layout::Prompts },
+            layout: if kind == ResourceKind::Skill { FolderLayout::Skills } else { FolderLayout::Prompts },
             named_by: Some(kind.flag().to_owned()),
             source: "local",
             base: Base::OfFile,
@@ -143,7 +190,7 @@ impl ResourceQuery<'_> {
 
     fn of_project(&self, kind: ResourceKind) -> ResourceGroup {
         let (mut places, patterns) = self.listed(kind, &self.lists.project);
-        places.extend(self.folders.all().map(|folder| always(kind, folder)));
+        places.extend(self.folders.each().map(|folder| always(kind, folder)));
         if kind == ResourceKind::Skill {
             places.extend(project_skill_folders(self.cwd, self.environment).map(|folder| shared(&folder)));
         }
@@ -171,7 +218,11 @@ impl ResourceQuery<'_> {
             entries.iter().partition(|entry| entry.starts_with(['!', '+', '-']));
         let places = paths.into_iter().map(|text| ResourcePlace {
             path: without_dots(&resolve_path(text, &listed.base, self.environment)),
-            layout: if kind == ResourceKind::Skill { Layout::Skills } else { Layout::PromptsBelow },
+            layout: if kind == ResourceKind::Skill {
+                FolderLayout::Skills
+            } else {
+                FolderLayout::PromptsBelow
+            },
             named_by: Some(format!(
                 "the setting \"{}\" of {}",
                 kind.name(),
@@ -188,7 +239,7 @@ impl ResourceQuery<'_> {
 fn always(kind: ResourceKind, folder: &Path) -> ResourcePlace {
     ResourcePlace {
         path: folder.join(kind.name()),
-        layout: if kind == ResourceKind::Skill { Layout::Skills } else { Layout::Prompts },
+        layout: if kind == ResourceKind::Skill { FolderLayout::Skills } else { FolderLayout::Prompts },
         named_by: None,
         source: "auto",
         base: Base::Folder(folder.to_path_buf()),
@@ -197,7 +248,7 @@ fn always(kind: ResourceKind, folder: &Path) -> ResourcePlace {
 
 /// The folder of skills in a folder `.agents`, which is for every agent.
 fn shared(folder: &Path) -> ResourcePlace {
-    ResourcePlace { layout: Layout::SharedSkills, ..always(ResourceKind::Skill, folder) }
+    ResourcePlace { layout: FolderLayout::SharedSkills, ..always(ResourceKind::Skill, folder) }
 }
 
 impl ResourcePlace {

@@ -11,12 +11,19 @@ struct Session {
     trusted: bool,
     lists: ResourceLists,
     flags: ResourceFlags,
+    packages: PackageResources,
 }
 
 impl Session {
     fn new(files: &[(&str, &str)]) -> Self {
         let place = TestFolder::new(files);
-        Self { place, trusted: true, lists: ResourceLists::default(), flags: ResourceFlags::default() }
+        Self {
+            place,
+            trusted: true,
+            lists: ResourceLists::default(),
+            flags: ResourceFlags::default(),
+            packages: PackageResources::default(),
+        }
     }
 
     fn with<T>(&self, look: impl FnOnce(&ResourceQuery<'_>) -> T) -> T {
@@ -31,6 +38,7 @@ impl Session {
             environment: &environment,
             lists: &self.lists,
             flags: &self.flags,
+            packages: &self.packages,
         })
     }
 
@@ -40,7 +48,12 @@ impl Session {
 
     fn list(&mut self, base: &str, skills: &[&str], prompts: &[&str]) -> ListedPaths {
         let owned = |items: &[&str]| items.iter().map(|item| (*item).to_owned()).collect();
-        ListedPaths { base: self.place.path(base), skills: owned(skills), prompts: owned(prompts) }
+        ListedPaths {
+            base: self.place.path(base),
+            skills: owned(skills),
+            prompts: owned(prompts),
+            ..ListedPaths::default()
+        }
     }
 
     /// `name path source scope base` of each.
@@ -174,6 +187,7 @@ fn flags_leave_only_what_they_name() {
         no_skills: true,
         prompts: vec!["../u.md".into(), "~/none.md".into(), "../flag/b/x.txt".into()],
         no_prompts: true,
+        ..ResourceFlags::default()
     };
     session.place.write("flag/b/x.txt", "");
     session.check(&["b flag/b/SKILL.md local temporary flag/b"], &["u u.md local temporary "]);
@@ -184,6 +198,54 @@ fn flags_leave_only_what_they_name() {
             "flag/b/x.txt: this is named by --prompt-template and is neither a folder nor a Markdown file (name a folder or a \
              file that ends with .md)",
         ]
+    );
+}
+
+#[test]
+fn packages_come_behind_the_user_and_those_of_flags_before_all() {
+    let mut session = Session::new(&[
+        ("agent/skills/a/SKILL.md", &skill("a")),
+        ("agent/prompts/t.md", "x"),
+        ("p/skills/a/SKILL.md", &skill("a")),
+        ("p/skills/b/SKILL.md", &skill("b")),
+        ("e/skills/c/SKILL.md", &skill("c")),
+        ("e/prompts/t.md", "y"),
+        ("flag/d/SKILL.md", &skill("d")),
+    ]);
+    let file = |path: &str, source: &str, scope, is_of_flag| PackageFile {
+        path: session.place.path(path),
+        source: agentd_protocol::resources::SourceInfo {
+            path: session.place.path(path).display().to_string(),
+            source: source.to_owned(),
+            scope,
+            origin: agentd_protocol::resources::SourceOrigin::Package,
+            base_dir: Some(session.place.path("p").display().to_string()),
+        },
+        is_of_flag,
+    };
+    session.packages = PackageResources {
+        skills: vec![
+            file("p/skills/a/SKILL.md", "npm:p", SourceScope::User, false),
+            file("p/skills/b/SKILL.md", "npm:p", SourceScope::User, false),
+            file("e/skills/c/SKILL.md", "cli", SourceScope::Temporary, true),
+        ],
+        prompts: vec![file("e/prompts/t.md", "cli", SourceScope::Temporary, true)],
+    };
+    session.flags.skills = vec!["../flag/d".into()];
+    let prompts = ["t e/prompts/t.md cli temporary p"];
+    session.check(
+        &[
+            "c e/skills/c/SKILL.md cli temporary p",
+            "a agent/skills/a/SKILL.md auto user agent",
+            "b p/skills/b/SKILL.md npm:p user p",
+            "d flag/d/SKILL.md local temporary flag/d",
+        ],
+        &prompts,
+    );
+    session.flags.no_skills = true;
+    session.check(
+        &["c e/skills/c/SKILL.md cli temporary p", "d flag/d/SKILL.md local temporary flag/d"],
+        &prompts,
     );
 }
 

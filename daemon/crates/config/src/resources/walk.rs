@@ -24,7 +24,7 @@ const MAX_DEPTH: usize = 24;
 
 /// The files of a folder that count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Layout {
+pub enum FolderLayout {
     /// Skills: folders with `SKILL.md` at any depth, and files `*.md` of the folder itself.
     Skills,
     /// Skills where others keep them too: folders with `SKILL.md` at any depth, and files `*.md` below the folder itself.
@@ -33,31 +33,45 @@ pub(super) enum Layout {
     Prompts,
     /// Prompt templates: the files `*.md` at any depth.
     PromptsBelow,
+    /// Themes: the files `*.json` at any depth.
+    ThemesBelow,
+}
+
+/// An entry of a folder, behind symbolic links.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FolderChild {
+    /// Its path, with symbolic links as they are.
+    pub path: PathBuf,
+    /// True for a folder, false for a regular file.
+    pub is_folder: bool,
 }
 
 /// The name of the file that makes its folder a skill.
 pub(super) const SKILL_FILE: &str = "SKILL.md";
 
-/// Looks for the files of one kind.
+/// Looks for the files of one kind: hidden ones, `node_modules` and what ignore files say are left out, and at most 20,000 files and
+/// folders are looked at. Reads folders; blocks.
 #[derive(Debug)]
-pub(super) struct Walk {
+pub struct FolderWalk {
     kind: DiagnosticKind,
     /// The number of further files and folders that are looked at.
     left: usize,
     /// The folders that were searched, with links resolved.
     seen: HashSet<PathBuf>,
     /// The faults on the way.
-    pub(super) diagnostics: Vec<Diagnostic>,
+    pub diagnostics: Vec<Diagnostic>,
 }
 
-impl Walk {
-    pub(super) fn new(kind: DiagnosticKind) -> Self {
+impl FolderWalk {
+    /// A walk that has looked at nothing yet. Faults are of that kind.
+    #[must_use]
+    pub fn new(kind: DiagnosticKind) -> Self {
         Self { kind, left: MAX_ENTRIES, seen: HashSet::new(), diagnostics: Vec::new() }
     }
 
     /// The files in a folder and below it that count. A folder that is not there has none; nor has a folder or file that was
     /// found before, in this call or an earlier one.
-    pub(super) fn files(&mut self, folder: &Path, layout: Layout) -> Vec<PathBuf> {
+    pub fn files(&mut self, folder: &Path, layout: FolderLayout) -> Vec<PathBuf> {
         let mut found = Vec::new();
         let mut step = Step { walk: self, layout, rules: IgnoreRules::default(), found: &mut found };
         let real = canonical(folder);
@@ -67,8 +81,37 @@ impl Walk {
         found
     }
 
+    /// The files and folders right in a folder, by name. A folder that is not there has none.
+    pub fn children(&mut self, folder: &Path) -> Vec<FolderChild> {
+        let mut found = Vec::new();
+        let mut step = Step {
+            walk: self,
+            layout: FolderLayout::ThemesBelow,
+            rules: IgnoreRules::default(),
+            found: &mut Vec::new(),
+        };
+        let names = match step.names(folder) {
+            Ok(names) => names,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return found,
+            Err(error) => {
+                self.warn(folder, format!("this folder cannot be read: {error}"));
+                return found;
+            }
+        };
+        step.rules.enter(folder, step.walk.kind, &mut step.walk.diagnostics);
+        for name in names {
+            let path = folder.join(name);
+            let Some(about) = step.about(&path) else { continue };
+            let is_folder = about.is_dir();
+            if (is_folder || about.is_file()) && !step.rules.ignore(&path, is_folder) {
+                found.push(FolderChild { path, is_folder });
+            }
+        }
+        found
+    }
+
     /// Returns whether a file that was named by itself has not been found before.
-    pub(super) fn is_new_file(&mut self, file: &Path) -> bool {
+    pub fn is_new_file(&mut self, file: &Path) -> bool {
         self.seen.insert(canonical(file))
     }
 
@@ -79,8 +122,8 @@ impl Walk {
 
 /// The walk through one folder that was named.
 struct Step<'a> {
-    walk: &'a mut Walk,
-    layout: Layout,
+    walk: &'a mut FolderWalk,
+    layout: FolderLayout,
     rules: IgnoreRules,
     found: &'a mut Vec<PathBuf>,
 }
@@ -92,7 +135,7 @@ impl Step<'_> {
 
     /// Looks into a folder. `real` is its path without symbolic links.
     fn folder(&mut self, folder: &Path, real: &Path, depth: usize) {
-        let finds_skills = matches!(self.layout, Layout::Skills | Layout::SharedSkills);
+        let finds_skills = matches!(self.layout, FolderLayout::Skills | FolderLayout::SharedSkills);
         let skill = folder.join(SKILL_FILE);
         if finds_skills && skill.is_file() {
             if self.is_new(canonical(&skill)) {
@@ -141,22 +184,29 @@ impl Step<'_> {
         }
     }
 
-    fn entry(&mut self, path: &Path, real: &Path, depth: usize) {
+    /// The facts of what is there, behind links; `None` where there is nothing to read, which is told unless it is gone.
+    fn about(&mut self, path: &Path) -> Option<fs::Metadata> {
         let link = path.is_symlink();
-        let about = match fs::metadata(path) {
-            Ok(about) => about,
-            Err(error) if error.kind() == io::ErrorKind::NotFound && !link => return,
+        match fs::metadata(path) {
+            Ok(about) => Some(about),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !link => None,
             Err(error) => {
                 let what = if link { "where this symbolic link leads" } else { "this" };
-                return self.walk.warn(path, format!("{what} cannot be read: {error}"));
+                self.walk.warn(path, format!("{what} cannot be read: {error}"));
+                None
             }
-        };
+        }
+    }
+
+    fn entry(&mut self, path: &Path, real: &Path, depth: usize) {
+        let link = path.is_symlink();
+        let Some(about) = self.about(path) else { return };
         if self.rules.ignore(path, about.is_dir()) {
             return;
         }
         let real = if link { canonical(path) } else { real.to_owned() };
         if about.is_dir() {
-            let enters = self.layout != Layout::Prompts;
+            let enters = self.layout != FolderLayout::Prompts;
             if enters && depth == MAX_DEPTH {
                 let message = format!("folders below the {MAX_DEPTH}th are not looked into");
                 return self.walk.warn(path, message);
@@ -171,11 +221,12 @@ impl Step<'_> {
 
     fn counts(&self, path: &Path, depth: usize) -> bool {
         let here = match self.layout {
-            Layout::Skills | Layout::Prompts => depth == 0,
-            Layout::SharedSkills => depth > 0,
-            Layout::PromptsBelow => true,
+            FolderLayout::Skills | FolderLayout::Prompts => depth == 0,
+            FolderLayout::SharedSkills => depth > 0,
+            FolderLayout::PromptsBelow | FolderLayout::ThemesBelow => true,
         };
-        here && path.extension() == Some(OsStr::new("md"))
+        let ending = if self.layout == FolderLayout::ThemesBelow { "json" } else { "md" };
+        here && path.extension() == Some(OsStr::new(ending))
     }
 }
 
@@ -233,15 +284,15 @@ mod tests {
     use crate::resources::testing::TestFolder;
 
     /// Paths below `root`.
-    fn walk(place: &TestFolder, root: &str, layout: Layout) -> (Vec<String>, Vec<String>) {
-        let mut walk = Walk::new(DiagnosticKind::Skill);
+    fn walk(place: &TestFolder, root: &str, layout: FolderLayout) -> (Vec<String>, Vec<String>) {
+        let mut walk = FolderWalk::new(DiagnosticKind::Skill);
         let root = place.path(root);
         let found = walk.files(&root, layout);
         let shown = |path: &PathBuf| path.strip_prefix(&root).unwrap().display().to_string();
         (found.iter().map(shown).collect(), walk.diagnostics.iter().map(ToString::to_string).collect())
     }
 
-    fn check(place: &TestFolder, layout: Layout, expected: &[&str]) {
+    fn check(place: &TestFolder, layout: FolderLayout, expected: &[&str]) {
         assert_eq!(
             walk(place, "s", layout),
             (expected.iter().map(|path| (*path).to_owned()).collect(), vec![])
@@ -262,13 +313,13 @@ mod tests {
             ("s/root.txt", ""),
             ("s/.root.md", ""),
         ]);
-        check(&place, Layout::Skills, &["a/deep/er/SKILL.md", "b/SKILL.md", "root.md"]);
-        check(&place, Layout::SharedSkills, &["a/deep/er/SKILL.md", "a/note.md", "b/SKILL.md"]);
-        check(&place, Layout::Prompts, &["root.md"]);
+        check(&place, FolderLayout::Skills, &["a/deep/er/SKILL.md", "b/SKILL.md", "root.md"]);
+        check(&place, FolderLayout::SharedSkills, &["a/deep/er/SKILL.md", "a/note.md", "b/SKILL.md"]);
+        check(&place, FolderLayout::Prompts, &["root.md"]);
         let place = TestFolder::new(&[("s/SKILL.md", ""), ("s/a/SKILL.md", ""), ("s/x.md", "")]);
-        check(&place, Layout::Skills, &["SKILL.md"]);
-        check(&place, Layout::PromptsBelow, &["SKILL.md", "a/SKILL.md", "x.md"]);
-        check(&TestFolder::new(&[]), Layout::Skills, &[]);
+        check(&place, FolderLayout::Skills, &["SKILL.md"]);
+        check(&place, FolderLayout::PromptsBelow, &["SKILL.md", "a/SKILL.md", "x.md"]);
+        check(&TestFolder::new(&[]), FolderLayout::Skills, &[]);
     }
 
     #[test]
@@ -284,14 +335,14 @@ mod tests {
             ("s/in/no/SKILL.md", ""),
             ("s/in/yes/SKILL.md", ""),
         ]);
-        check(&place, Layout::Skills, &["in/yes/SKILL.md", "keep.md"]);
-        check(&place, Layout::SharedSkills, &["in/x.md", "in/yes/SKILL.md"]);
+        check(&place, FolderLayout::Skills, &["in/yes/SKILL.md", "keep.md"]);
+        check(&place, FolderLayout::SharedSkills, &["in/x.md", "in/yes/SKILL.md"]);
     }
 
     #[test]
     fn an_ignore_file_that_would_take_too_much_is_told_and_not_used() {
         let place = TestFolder::new(&[("s/a/SKILL.md", ""), ("s/.gitignore", &"*a*b?[c\n".repeat(20_000))]);
-        let (found, said) = walk(&place, "s", Layout::Skills);
+        let (found, said) = walk(&place, "s", FolderLayout::Skills);
         assert_eq!(found, ["a/SKILL.md"]);
         assert!(said.len() == 1 && said[0].contains("this file is not used: it has more rules"), "{said:?}");
     }
@@ -308,19 +359,40 @@ mod tests {
         symlink(place.path("elsewhere"), place.path("s/linked")).unwrap();
         symlink(place.path("nowhere"), place.path("s/dead")).unwrap();
         symlink(place.path("s/self"), place.path("s/self")).unwrap();
-        let (found, said) = walk(&place, "s", Layout::Skills);
+        let (found, said) = walk(&place, "s", FolderLayout::Skills);
         assert_eq!(found, ["a/SKILL.md", "linked/far/SKILL.md", "one.md"]);
         assert_eq!(said.len(), 2, "{said:?}");
         assert!(said[0].contains("s/dead: where this symbolic link leads cannot be read"), "{said:?}");
     }
 
     #[test]
+    fn children_are_those_right_in_the_folder() {
+        let place = TestFolder::new(&[
+            ("s/b/x.ts", ""),
+            ("s/a.ts", ""),
+            ("s/.hidden.ts", ""),
+            ("s/node_modules/x.ts", ""),
+            ("s/out/x.ts", ""),
+            ("s/.gitignore", "out/\n*.js\n"),
+            ("s/c.js", ""),
+        ]);
+        std::os::unix::fs::symlink(place.path("s/b"), place.path("s/z")).unwrap();
+        let mut walk = FolderWalk::new(DiagnosticKind::Extension);
+        let found = walk.children(&place.path("s"));
+        let shown: Vec<_> = found.iter().map(|it| (place.below(&it.path), it.is_folder)).collect();
+        let expected = [("s/a.ts", false), ("s/b", true), ("s/z", true)];
+        assert_eq!(shown, expected.map(|(path, is_folder)| (path.to_owned(), is_folder)));
+        assert_eq!(walk.children(&place.path("none")), []);
+        assert!(walk.diagnostics.is_empty(), "{:?}", walk.diagnostics);
+    }
+
+    #[test]
     fn the_same_folder_counts_once() {
         let place = TestFolder::new(&[("s/a/SKILL.md", ""), ("s/b.md", "")]);
-        let mut walk = Walk::new(DiagnosticKind::Skill);
-        assert_eq!(walk.files(&place.path("s/a"), Layout::Skills).len(), 1);
-        assert_eq!(walk.files(&place.path("s"), Layout::Skills), [place.path("s/b.md")]);
-        assert_eq!(walk.files(&place.path("s"), Layout::Skills), Vec::<PathBuf>::new());
+        let mut walk = FolderWalk::new(DiagnosticKind::Skill);
+        assert_eq!(walk.files(&place.path("s/a"), FolderLayout::Skills).len(), 1);
+        assert_eq!(walk.files(&place.path("s"), FolderLayout::Skills), [place.path("s/b.md")]);
+        assert_eq!(walk.files(&place.path("s"), FolderLayout::Skills), Vec::<PathBuf>::new());
         assert!(!walk.is_new_file(&place.path("s/b.md")));
     }
 
@@ -329,12 +401,12 @@ mod tests {
         let place = TestFolder::new(&[("s/b.md", ""), ("s/c.md", "")]);
         let deep = format!("s{}/x.md", "/d".repeat(MAX_DEPTH + 1));
         place.write(&deep, "");
-        let (found, said) = walk(&place, "s", Layout::PromptsBelow);
+        let (found, said) = walk(&place, "s", FolderLayout::PromptsBelow);
         assert_eq!(found, ["b.md", "c.md"]);
         assert!(said.len() == 1 && said[0].contains("below the 24th"), "{said:?}");
-        let mut walk = Walk::new(DiagnosticKind::Skill);
+        let mut walk = FolderWalk::new(DiagnosticKind::Skill);
         walk.left = 1;
-        assert_eq!(walk.files(&place.path("s"), Layout::Prompts).len(), 1);
+        assert_eq!(walk.files(&place.path("s"), FolderLayout::Prompts).len(), 1);
         assert!(walk.diagnostics[0].message.contains("more than 20000"), "{:?}", walk.diagnostics);
     }
 }

@@ -121,7 +121,15 @@ fn listed(file: &Path, values: &Map<String, Value>) -> ListedPaths {
         items.filter_map(Value::as_str).filter(|item| !item.is_empty()).map(str::to_owned).collect()
     };
     let base = file.parent().unwrap_or(file).to_path_buf();
-    ListedPaths { base, skills: list("skills"), prompts: list("prompts") }
+    // Each entry was found good with its file.
+    let packages = values.get("packages").and_then(|value| serde_json::from_value(value.clone()).ok());
+    ListedPaths {
+        base,
+        skills: list("skills"),
+        prompts: list("prompts"),
+        extensions: list("extensions"),
+        packages: packages.unwrap_or_default(),
+    }
 }
 
 /// The user's own settings, for work outside of sessions. Unusable values are left out.
@@ -219,12 +227,34 @@ mod tests {
             base: place.path(base),
             skills: skills.iter().map(|it| (*it).to_owned()).collect(),
             prompts: prompts.iter().map(|it| (*it).to_owned()).collect(),
+            ..ListedPaths::default()
         };
         let loaded = place.load(Some(true));
         let (user, project) = (listed("agent", &["a"], &["b"]), listed("cwd/.pi", &["c"], &[]));
         assert_eq!(loaded.resources, ResourceLists { user, project });
         assert_eq!(loaded.diagnostics.len(), 1);
         assert_eq!(place.load(Some(false)).resources.project, listed("cwd/.pi", &[], &[]));
+    }
+
+    #[test]
+    fn extensions_and_packages_are_listed_by_their_file() {
+        let place = TestFolder::new(&[
+            (
+                "agent/settings.json",
+                r#"{"extensions":["e"],"packages":["npm:a",{"source":"./b","skills":[]}]}"#,
+            ),
+            ("cwd/.pi/settings.json", r#"{"extensions":["-x"],"packages":[5]}"#),
+        ]);
+        let loaded = place.load(Some(true));
+        let user = &loaded.resources.user;
+        assert_eq!(user.extensions, ["e"]);
+        let sources: Vec<_> = user.packages.iter().map(|it| (it.source(), it.filter().is_some())).collect();
+        assert_eq!(sources, [("npm:a", false), ("./b", true)]);
+        let project = &loaded.resources.project;
+        assert_eq!((project.extensions.as_slice(), project.packages.len()), (&["-x".to_owned()][..], 0));
+        let said = loaded.diagnostics.last().unwrap().to_string();
+        assert!(said.contains("\"packages\" is ignored: expected the source of a package"), "{said}");
+        assert_eq!(loaded.settings.packages.unwrap().len(), 2);
     }
 
     #[test]

@@ -105,7 +105,7 @@ impl Schema {
 }
 
 /// Their names at the top of the file; of these also what is below. Some are of older versions.
-pub(super) const OF_REFERENCE: [&str; 36] = [
+pub(super) const OF_REFERENCE: [&str; 33] = [
     "autocompleteMaxVisible",
     "cacheWarming",
     "codemode",
@@ -117,7 +117,6 @@ pub(super) const OF_REFERENCE: [&str; 36] = [
     "enableAnalytics",
     "enableInstallTelemetry",
     "extensionChangelogVersions",
-    "extensions",
     "externalEditor",
     "fullscreen",
     "hideThinkingBlock",
@@ -125,9 +124,7 @@ pub(super) const OF_REFERENCE: [&str; 36] = [
     "hooks",
     "lastChangelogVersion",
     "markdown",
-    "npmCommand",
     "outputPad",
-    "packages",
     "quietStartup",
     "selfUpdateCommand",
     "sessionShareDestination",

@@ -52,7 +52,7 @@ impl StartingFiles {
         folders: &ProjectFolders,
         environment: &Environment,
     ) -> Self {
-        let in_folders = folders.all().flat_map(|folder| STARTING.map(|name| folder.join(name)));
+        let in_folders = folders.each().flat_map(|folder| STARTING.map(|name| folder.join(name)));
         let files = in_folders.chain(shell(cwd, folders, environment));
         let hashed = files.filter_map(|path| Some((name(cwd, &path), hash(&path)?)));
         let foreign = instructions

@@ -14,7 +14,7 @@ use agentd_protocol::mcp_edit::{McpChange, McpEditRequest};
 use serde_json::{Map, Value};
 
 use super::{
-    entry::{Entry, parse},
+    entry::{Entry, TRUST_HINTS, parse},
     server_config::{MCP_FILE, is_namesake},
 };
 
@@ -166,6 +166,9 @@ fn plan(
             if let Some((other, path)) = here.chain(there).find(|(other, _)| is_namesake(name, other)) {
                 let (name, other) = (name.clone(), other.clone());
                 return Err(McpEditError::Namesake { name, other, path: path.to_owned() });
+            }
+            if *project && entry.get(TRUST_HINTS).is_some_and(|value| *value == true) {
+                warnings.push(format!("\"{TRUST_HINTS}\" counts in the user's mcp.json only"));
             }
             warnings.extend(in_other.map(|path| {
                 let effect = if *project { "does not count here any more" } else { "counts here instead" };

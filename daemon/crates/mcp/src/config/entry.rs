@@ -18,6 +18,9 @@ use crate::{revision::STATELESS, values::command_of};
 /// A timeout from here on is probably meant in milliseconds.
 const PROBABLY_MILLISECONDS: f64 = 1000.0;
 
+/// The key that has the server's claims about its tools count. In the user's file alone: it can make permissions less strict.
+pub(super) const TRUST_HINTS: &str = "trustHints";
+
 /// An entry.
 pub(super) enum Entry {
     /// A server of its own.
@@ -77,6 +80,7 @@ pub(super) fn parse(name: &str, entry: &Value, path: &Path) -> Result<(Entry, Ve
         shared,
         // Which folder would a server be told that works for several sessions?
         roots: fields.boolean("roots")?.unwrap_or(true) && !shared,
+        trusts_hints: fields.boolean(TRUST_HINTS)?.unwrap_or(false),
         description: fields.text("description")?,
         is_literal: false,
     };
@@ -261,6 +265,8 @@ mod tests {
             (json!({"command": "a", "exposure": "hush"}), "\"exposure\" must be"),
             (json!({"command": "a", "toolExposure": ["hush"]}), "\"toolExposure\" must be"),
             (json!({"command": "a", "enabled": "hush"}), "true or false"),
+            (json!({"command": "a", "trustHints": "hush"}), "\"trustHints\" must be true or false"),
+            (json!({"trustHints": true, "enabled": true}), "not \"trustHints\""),
             (json!({"enabled": true, "timeout": 3}), "not \"timeout\""),
             (json!({"command": "a", "protocol": "hush"}), "\"protocol\" must be"),
         ] {

@@ -38,6 +38,8 @@ pub struct ServerConfig {
     pub shared: bool,
     /// Whether it is told the working directory.
     pub roots: bool,
+    /// Whether tools that the server calls read-only count as reading for permissions.
+    pub trusts_hints: bool,
     /// Its purpose, for the model.
     pub description: Option<String>,
     /// Whether the values of `env` and `headers` are what they say, and all of them secrets.

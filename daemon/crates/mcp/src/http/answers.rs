@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use agentd_http::deepest_cause;
+use agentd_memory::MemoryReservation;
 use reqwest::{Response, StatusCode};
 
 use crate::{message, peer::RequestError};
@@ -41,7 +42,7 @@ pub(super) fn resume_pause(attempt: u32) -> Duration {
 pub(super) async fn refusal(response: Response) -> RequestError {
     let status = response.status();
     let (read, shown) = ERROR_BODY;
-    let body = limited(response, read).await.unwrap_or_default();
+    let body = limited(response, read, None).await.unwrap_or_default();
     let is_sign_in = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
     if let Some(error) = message::refusal(&body).filter(|_| status.is_client_error() && !is_sign_in) {
         return RequestError::Server(error);
@@ -58,11 +59,15 @@ pub(super) async fn refusal(response: Response) -> RequestError {
     RequestError::Status { status: status.as_u16(), text }
 }
 
-/// A body of at most `limit` bytes. Of the body of an error, the rest does not matter.
+/// A body of at most `limit` bytes, which are charged. Of the body of an error, the rest does not matter.
 ///
 /// # Errors
-/// It is longer, or the connection broke.
-pub(super) async fn limited(mut response: Response, limit: usize) -> Result<Vec<u8>, RequestError> {
+/// It is longer, there is no memory for it, or the connection broke.
+pub(super) async fn limited(
+    mut response: Response,
+    limit: usize,
+    mut charge: Option<&mut MemoryReservation>,
+) -> Result<Vec<u8>, RequestError> {
     let is_error = !response.status().is_success();
     let mut body = Vec::new();
     loop {
@@ -73,6 +78,9 @@ pub(super) async fn limited(mut response: Response, limit: usize) -> Result<Vec<
                 return Ok(body);
             }
             return Err(RequestError::TooLong { limit });
+        }
+        if let Some(charge) = &mut charge {
+            charge.grow_to((body.len() + chunk.len()) as u64).map_err(RequestError::NoMemory)?;
         }
         body.extend_from_slice(&chunk);
     }

@@ -62,9 +62,12 @@ impl Connection {
         reader: &mut SseReader,
         about: Option<u64>,
     ) -> Result<bool, RequestError> {
-        let mut had_events = false;
+        let (mut had_events, mut charge) = (false, self.charge());
         loop {
+            // The events before are done with.
+            charge.set(reader.held_bytes() as u64);
             let Ok(Some(chunk)) = response.chunk().await else { return Ok(had_events) };
+            charge.grow_to((reader.held_bytes() + chunk.len()) as u64).map_err(RequestError::NoMemory)?;
             let events = reader.push(&chunk).map_err(|_| RequestError::TooLong { limit: MAX_ANSWER })?;
             for event in events.into_iter().filter(|event| event.is_message) {
                 had_events = true;

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use agentd_memory::MemoryRefused;
 use tokio_util::sync::CancellationToken;
 
 use crate::{elicitation::UserInput, message::ServerError};
@@ -21,6 +22,9 @@ pub(crate) enum RequestError {
         /// The limit.
         limit: usize,
     },
+    /// There is no memory for the answer.
+    #[error("its answer was given up: {why}. {hint}", why = .0, hint = .0.hint())]
+    NoMemory(MemoryRefused),
     /// The server could not be reached, or answered otherwise than HTTP is used here.
     #[error("{0}")]
     Http(String),

@@ -3,22 +3,34 @@
 use std::sync::Arc;
 
 use agentd_agent::{Invocation, ToolError};
+use agentd_memory::{MemoryPurpose, MemoryRefused};
 use agentd_process::OutputStorage;
 use agentd_protocol::tool::ToolResult;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::{Attempt, McpServer, clean, handshake::Connection, rounds};
+use super::{McpServer, clean, connecting::Attempt, handshake::Connection, rounds};
 use crate::{
     elicitation::{UserInput, ask_page, required_pages},
     header_arguments,
     http::is_transient,
-    message::ServerError,
+    message::{self, ServerError},
     peer::{ProgressReport, RequestError, RequestTerms},
     result::{Spill, tool_result},
     revision::PAGE_REQUIRED,
 };
+
+/// Why nothing was made of an answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unbuilt {
+    /// There is no memory for it.
+    #[error("its answer was given up: {why}. {hint}", why = .0, hint = .0.hint())]
+    NoMemory(MemoryRefused),
+    /// What is wrong with it.
+    #[error("{0}")]
+    Failed(String),
+}
 
 /// The result of a call that was stopped.
 const ABORTED: &str = "Operation aborted";
@@ -91,10 +103,29 @@ impl McpServer {
         })?;
         let reads_resources = self.has_resources();
         let (server, tool, storage) = (self.config.name.clone(), tool.to_owned(), storage.clone());
-        let made = tokio::task::spawn_blocking(move || {
+        let made = self.build(answer, move |answer| {
             tool_result(answer, &Spill { storage: &storage, server: &server, tool: &tool, reads_resources })
         });
-        made.await.unwrap_or_else(|error| Err(error.to_string())).map_err(ToolError)
+        made.await.map_err(|problem| match problem {
+            Unbuilt::NoMemory(refused) => {
+                ToolError(format!("MCP tool {name} failed: {}", RequestError::NoMemory(refused)))
+            }
+            Unbuilt::Failed(problem) => ToolError(problem),
+        })
+    }
+
+    /// Makes something of an answer, which may be long, on a thread for blocking work. The answer is charged until then.
+    pub(crate) async fn build<T: Send + 'static>(
+        &self,
+        answer: Value,
+        make: impl FnOnce(Value) -> Result<T, String> + Send + 'static,
+    ) -> Result<T, Unbuilt> {
+        let mut charge = self.context.memory.open(MemoryPurpose::Servers);
+        let made = tokio::task::spawn_blocking(move || {
+            charge.grow_to(message::size(&answer)).map_err(Unbuilt::NoMemory)?;
+            make(answer).map_err(Unbuilt::Failed)
+        });
+        made.await.unwrap_or_else(|error| Err(Unbuilt::Failed(error.to_string())))
     }
 
     /// Makes a request; in the stateless revision it may take several rounds.

@@ -141,7 +141,7 @@ async fn start(
     let transport = match &config.endpoint {
         Endpoint::Stdio { .. } => {
             let command = context.command(config).await?;
-            stdio::start(command, &context.launcher, &context.tasks, handler).await?
+            stdio::start(command, (&context.launcher, &context.memory), &context.tasks, handler).await?
         }
         Endpoint::Http { .. } => {
             http::start(context.endpoint(config, authorization).await?, &context.tasks, handler)

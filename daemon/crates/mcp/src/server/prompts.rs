@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::{Attempt, McpServer, clean, follow::LIST_PAUSE};
+use super::{McpServer, clean, connecting::Attempt, follow::LIST_PAUSE};
 use crate::{
     peer::{Peer, RequestError, RequestTerms},
     prompt::PromptDefinition,
@@ -44,8 +44,9 @@ impl McpServer {
         Ok(())
     }
 
-    fn set_prompts(&self, prompts: Vec<PromptDefinition>) {
+    pub(super) fn set_prompts(self: &Arc<Self>, prompts: Vec<PromptDefinition>) {
         if self.prompts.set(prompts) {
+            self.keep_definitions();
             self.tell(false);
         }
     }

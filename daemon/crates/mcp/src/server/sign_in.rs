@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Attempt, McpServer};
+use super::{McpServer, connecting::Attempt};
 use crate::oauth::Authorization;
 
 impl McpServer {

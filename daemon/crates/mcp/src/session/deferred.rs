@@ -28,8 +28,8 @@ impl DeferredTools for Inner {
         let deferred =
             self.named_tools(&servers).into_iter().filter(|it| it.exposure == McpExposure::Deferred);
         let document = |NamedTool { name, server, definition, .. }: NamedTool<'_>| {
-            let (config, facts) = (server.server.config(), server.server.view().facts);
-            let instructions = facts.and_then(|facts| facts.instructions).unwrap_or_default();
+            let config = server.server.config();
+            let instructions = server.server.instructions().unwrap_or_default();
             let description = config.description.as_deref().unwrap_or_default();
             let about_server = [config.name.as_str(), description, instructions.as_str()];
             let ToolDefinition { name: own_name, description, input_schema, .. } = &definition;

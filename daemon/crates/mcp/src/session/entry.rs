@@ -10,7 +10,7 @@ use agentd_protocol::{
 use crate::{
     names::{NameTable, is_of_one_server, may_name, namespace},
     search_tool::SEARCH_TOOL,
-    server::ServerLease,
+    server::{Knowledge, ServerLease},
 };
 
 /// The longest line of a server in the system prompt, in bytes.
@@ -70,8 +70,18 @@ impl SessionServer {
         self.server.view().state == McpServerState::Idle
     }
 
-    /// Whether it has to be connected when the session begins: the model is to be told of its tools, or has loaded some.
-    pub(super) fn is_needed_at_once(&self, loaded: &BTreeSet<String>) -> bool {
+    /// Whether it is connected when the session begins: the model is to be told of its tools, and they are not known, or not for sure.
+    pub(super) fn is_connected_at_once(&self, loaded: &BTreeSet<String>) -> bool {
+        self.server.knowledge() != Knowledge::Kept { is_fresh: true } && self.is_declared(loaded)
+    }
+
+    /// Whether the first prompt waits for it: the model is to be told of its tools, and nothing is known of them.
+    pub(super) fn is_waited_for(&self, loaded: &BTreeSet<String>) -> bool {
+        !matches!(self.server.knowledge(), Knowledge::Kept { .. }) && self.is_declared(loaded)
+    }
+
+    /// Whether the model is to be told of its tools when the session begins, or has loaded some.
+    fn is_declared(&self, loaded: &BTreeSet<String>) -> bool {
         // Tools for resources are those of all servers.
         let is_of_server =
             |name: &String| !is_of_one_server(name) || may_name(&self.server.config().name, name);
@@ -81,8 +91,7 @@ impl SessionServer {
     /// Its line in the system prompt.
     pub(super) fn prompt_line(&self) -> String {
         let config = self.server.config();
-        let facts = self.server.view().facts;
-        let about = config.description.clone().or_else(|| facts.and_then(|facts| facts.instructions));
+        let about = config.description.clone().or_else(|| self.server.instructions());
         let about = about.unwrap_or_default();
         let first = about.trim().lines().next().unwrap_or_default();
         let line = format!("- {}: {first}", namespace(&config.name));

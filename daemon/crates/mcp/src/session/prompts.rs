@@ -70,17 +70,13 @@ impl McpSession {
         }
         let answer = server.ask("prompts/get", params, Some(cancel)).await.map_err(failed)?;
         let (storage, reads_resources) = (self.0.storage.clone(), server.has_resources());
-        let made = tokio::task::spawn_blocking(move || {
-            let spill = Spill {
-                storage: &storage,
-                server: &server.config().name,
-                tool: &prompt.name,
-                reads_resources,
-            };
+        let name_of_server = server.config().name.clone();
+        let made = server.build(answer, move |answer| {
+            let spill =
+                Spill { storage: &storage, server: &name_of_server, tool: &prompt.name, reads_resources };
             message_of(&answer, &spill)
         });
-        let made = made.await.unwrap_or_else(|error| Err(error.to_string()));
-        made.map_err(|problem| failed(Some(problem)))
+        made.await.map_err(|problem| failed(Some(problem.to_string())))
     }
 
     fn unknown_prompt(&self, command: &str, there: &BTreeMap<String, FoundPrompt>) -> PromptError {

@@ -31,9 +31,7 @@ impl McpSession {
                 format!("Resource {uri} of the MCP server \"{name}\" could not be read: {error}")
             })
         })?;
-        // An answer may be long.
-        let content = tokio::task::spawn_blocking(move || content_of(&answer)).await;
-        let content = content.unwrap_or_else(|error| Err(error.to_string()));
+        let content = server.build(answer, |answer| content_of(&answer)).await;
         content.map_err(|problem| {
             Some(format!("Resource {uri} of the MCP server \"{name}\" cannot be shown: {problem}"))
         })

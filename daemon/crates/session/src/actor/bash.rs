@@ -59,7 +59,7 @@ impl Actor {
         });
         self.tasks.spawn(async move {
             let result = match may_run(&context, &params.command, &cancel).await {
-                GateDecision::Free => match intent_log.intend(vec![begun]).await {
+                GateDecision::Free { .. } => match intent_log.intend(vec![begun]).await {
                     Ok(()) => {
                         let job = (work, params.command.as_str(), environment);
                         run_bash(

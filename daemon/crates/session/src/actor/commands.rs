@@ -66,6 +66,7 @@ impl Actor {
             SessionCommand::PermissionResponse(params) => self.permission_response(params, reply),
             SessionCommand::GetTools(_) => self.get_tools(reply),
             SessionCommand::SetActiveTools(params) => self.set_active_tools(params, reply).await,
+            SessionCommand::SetTodos(params) => self.set_todos(params, reply).await,
             SessionCommand::GetMcpServers(_) => self.get_mcp_servers(reply),
             SessionCommand::SetMcpServer(params) => self.set_mcp_server(params, reply),
             SessionCommand::ReconnectMcpServer(params) => self.reconnect_mcp_server(params, reply),

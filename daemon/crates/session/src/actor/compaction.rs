@@ -61,6 +61,7 @@ impl Actor {
                 tracing::error!("a compaction panicked");
                 Err(CompactionError::Broken("see the daemon's log".to_owned()))
             });
+            worker.tell_extensions(CompactionReason::Manual, &result, false).await;
             // Without the actor there is nobody to tell.
             let _ = to_actor.send(RunMessage::Compacted(Box::new(result))).await;
         });
@@ -178,6 +179,7 @@ impl Actor {
             if let Err(error) = self.journal.set_leaf(before.as_deref()) {
                 tracing::error!(%error, "the conversation could not go back to its branch");
             }
+            self.restore_todos();
             return Err(failure);
         }
         let id = self.journal.tree().leaf_id().map(str::to_owned);

@@ -4,6 +4,7 @@
 //! their own and send run messages.
 
 use agentd_agent::HostError;
+use agentd_protocol::command::Disposition;
 use bytes::Bytes;
 use tokio::{
     sync::mpsc,
@@ -70,6 +71,15 @@ impl Actor {
                 Some(_) = self.tasks.join_next() => {}
                 () = self.tools.registry().changed() => self.tell_tools(),
                 () = changed(self.context.mcp.as_ref()) => self.tell_mcp_servers(),
+                Some(request) = self.extension_requests.1.recv() => {
+                    self.extension_backlog.push_back(request);
+                    // What the run sent before comes before.
+                    while let Ok(message) = from_tasks.try_recv() {
+                        taken.push(message);
+                    }
+                    self.on_run_messages(&mut taken).await;
+                    self.take_extension_requests().await;
+                }
                 () = self.queues.due() => self.queues.publish_untold(&self.feed),
                 process = background.next_end() => self.on_process_end(&process),
                 // Reset only when it has fired: that is cheaper than at every event.
@@ -216,13 +226,21 @@ impl Actor {
             RunMessage::Store { message, event, intents, stored } => {
                 let result = self.store(message, event, *intents).await;
                 self.record_unsaid().await;
+                self.tell_extensions();
                 let _ = stored.send(result);
             }
             RunMessage::Next { kind, reply } => {
-                let _ = reply.send(self.queues.next(kind));
+                self.store_custom_of_turn().await;
+                let mut next = self.queues.next(kind);
+                next.extend(self.custom.next(kind));
+                let _ = reply.send(next);
             }
             RunMessage::Deliver { ticket, reply } => {
-                let _ = reply.send(self.deliver(ticket));
+                let waits = match self.custom.deliver(ticket) {
+                    Some(waits) => waits,
+                    None => self.deliver(ticket),
+                };
+                let _ = reply.send(waits);
             }
             RunMessage::Context { reply } => {
                 let snapshot = ModelInputs {
@@ -241,11 +259,16 @@ impl Actor {
             RunMessage::Refused(failure) => self.on_refused(failure).await,
             RunMessage::Started(line) => {
                 self.run.begin();
+                self.runs += 1;
+                self.agent_run = Some(self.runs);
                 self.feed.publish([line]);
+                self.tell_extensions();
             }
             RunMessage::Ended(line) => {
                 self.run.end();
+                self.agent_run = None;
                 self.feed.publish([line]);
+                self.tell_extensions();
             }
             RunMessage::OmitFailed { which, omitted } => {
                 let result = self.omit_failed(which).await;
@@ -297,7 +320,22 @@ impl Actor {
             RunMessage::Deliverable(yes) => self.on_deliverable(yes),
             RunMessage::Trusted(reconfigured) => self.on_trusted(reconfigured).await,
             RunMessage::Expanded(expanded) => self.on_expanded(*expanded).await,
+            RunMessage::ExtensionsAsked => self.take_extension_requests().await,
+            RunMessage::InputSeen(seen) => {
+                self.take_extension_requests().await;
+                self.on_input_seen(*seen).await;
+            }
+            RunMessage::CommandRan(request) => {
+                self.take_extension_requests().await;
+                self.accept(*request, Disposition::Handled);
+            }
+            RunMessage::Settling { told } => {
+                self.settling = true;
+                self.tell_extensions();
+                let _ = told.send(());
+            }
             RunMessage::Settled => {
+                self.settling = false;
                 self.record_unsaid().await;
                 self.on_settled().await;
             }

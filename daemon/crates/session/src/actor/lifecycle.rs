@@ -42,12 +42,14 @@ impl Actor {
         while !self.tasks.is_empty() {
             tokio::select! {
                 Some(message) = from_tasks.recv() => self.on_run_message(message).await,
+                Some(request) = self.extension_requests.1.recv() => self.on_extension(request).await,
                 Some(_) = self.tasks.join_next() => {}
             }
         }
         while let Ok(message) = from_tasks.try_recv() {
             self.on_run_message(message).await;
         }
+        self.end_extensions("quit").await;
         self.give_up_requests();
         // A client that closes a session knows its queues.
         self.forget_waiting().await;
@@ -126,6 +128,8 @@ impl Actor {
         while self.tasks.try_join_next().is_some() {}
         self.is_idle()
             && !self.closing
+            // Extensions have state, timers and watchers of their own.
+            && self.context.extensions.is_none()
             && self.tasks.is_empty()
             && self.queues.len() == 0
             && self.idle_waiters.is_empty()

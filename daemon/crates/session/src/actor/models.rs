@@ -5,6 +5,7 @@ use std::sync::Arc;
 use agentd_config::models::{
     ModelScope, ScopedModel, UsableModels, cycle, level_after_switch, resolve_fallbacks,
 };
+use agentd_extensions::EventKind;
 use agentd_protocol::{
     command::{
         CycledLevel, CycledModel, FallbackModel, FallbackModels, Models, SetFallbackModelsParams,
@@ -16,6 +17,7 @@ use agentd_protocol::{
     model::{Model, ThinkingLevel},
     ui::NotifyType,
 };
+use serde_json::json;
 use tokio::task::spawn_blocking;
 
 use super::session_actor::Actor;
@@ -108,8 +110,18 @@ impl Actor {
         self.context.fallbacks.end_suspension(&model.name());
         let before = self.chooser.current().level;
         let level = level_after_switch(&model, pinned, &self.context.settings, before);
-        self.chooser.set(Choice { model, level: before });
-        self.change_level(level).await
+        let previous = self.chooser.current().model;
+        self.chooser.set(Choice { model: Arc::clone(&model), level: before });
+        self.change_level(level).await?;
+        if previous.name() != model.name() {
+            let previous = (!previous.is_placeholder()).then_some(&*previous);
+            let mut event = json!({"type": "model_select", "model": &*model, "source": "set"});
+            if let Some(previous) = previous {
+                event["previousModel"] = json!(previous);
+            }
+            self.notify_extensions(EventKind::ModelSelect, event);
+        }
+        Ok(())
     }
 
     /// Goes over to what a session begins with, where it has not begun.
@@ -135,8 +147,11 @@ impl Actor {
         }
         let body = EntryBody::ThinkingLevelChange { thinking_level: level.as_str().into() };
         self.journal.append(&body).await?;
+        let previous = current.level;
         self.chooser.set(Choice { level, ..current });
         self.publish(&Event::from(ThinkingLevelChanged { level }));
+        let event = json!({"type": "thinking_level_select", "level": level, "previousLevel": previous});
+        self.notify_extensions(EventKind::ThinkingLevelSelect, event);
         Ok(())
     }
 

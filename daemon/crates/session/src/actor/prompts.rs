@@ -8,7 +8,7 @@ use agentd_protocol::{
     command::{Disposition, Image, PromptParams, QueueParams},
     error::{ErrorCode, Failure},
     message::{ImageContent, Message},
-    resources::SlashCommands,
+    resources::{CommandSource, SlashCommand, SlashCommands},
     session::InterruptMode,
 };
 use agentd_store::intent_log::{IntentRecord, QueuedRecord};
@@ -29,11 +29,23 @@ impl Actor {
         let Some(request) = self.first(params.request_key.take(), CommandKind::Message, reply) else {
             return;
         };
-        if let Err(failure) = self.check_message(&params.message, &params.images) {
+        self.take_checked(MessageCommand::Prompt(params), request).await;
+    }
+
+    /// Takes a message of the user: extensions come first.
+    async fn take_checked(&mut self, command: MessageCommand, request: PendingRequest) {
+        if let Err(failure) = self.check_message(command.message(), command.images()) {
             return self.refuse(request, failure);
         }
-        match self.expand(&mut params.message).await {
-            Ok(()) => self.take_message(MessageCommand::Prompt(params), request).await,
+        if let Some((command, request)) = self.to_extensions(command, request) {
+            self.take_unseen(command, request).await;
+        }
+    }
+
+    /// Takes a message that no extension has to do with any more: skills and prompt templates come next.
+    pub(super) async fn take_unseen(&mut self, mut command: MessageCommand, request: PendingRequest) {
+        match self.expand(command.message_mut()).await {
+            Ok(()) => self.take_message(command, request).await,
             Err(failure) => self.refuse(request, failure),
         }
     }
@@ -43,13 +55,7 @@ impl Actor {
         let Some(request) = self.first(params.request_key.take(), CommandKind::Message, reply) else {
             return;
         };
-        if let Err(failure) = self.check_message(&params.message, &params.images) {
-            return self.refuse(request, failure);
-        }
-        match self.expand(&mut params.message).await {
-            Ok(()) => self.take_message(MessageCommand::AbortAndPrompt(params), request).await,
-            Err(failure) => self.refuse(request, failure),
-        }
+        self.take_checked(MessageCommand::AbortAndPrompt(params), request).await;
     }
 
     /// Stops the run and takes its place: a prompt that waits for the same is refused, so that this one comes next.
@@ -107,13 +113,7 @@ impl Actor {
         let Some(request) = self.first(params.request_key.take(), CommandKind::Message, reply) else {
             return;
         };
-        if let Err(failure) = self.check_message(&params.message, &params.images) {
-            return self.refuse(request, failure);
-        }
-        match self.expand(&mut params.message).await {
-            Ok(()) => self.take_message(MessageCommand::Queue(kind, params), request).await,
-            Err(failure) => self.refuse(request, failure),
-        }
+        self.take_checked(MessageCommand::Queue(kind, params), request).await;
     }
 
     /// Goes on from the context as it stands, or with what waits in the queues.
@@ -258,7 +258,7 @@ impl Actor {
         }
         let (context, text) = (Arc::clone(&self.context), std::mem::take(message));
         let work = spawn_blocking(move || {
-            let expanded = expand(&text, &context.resource_query())?;
+            let expanded = context.with_resources(&mut Vec::new(), |query| expand(&text, query))?;
             Ok::<_, ExpandError>(expanded.unwrap_or(text))
         });
         *message = work.await.map_err(|error| broken(&error))?.map_err(|error| {
@@ -273,21 +273,42 @@ impl Actor {
 
     /// The skills, prompt templates and prompts of MCP servers that a message can begin with.
     pub(super) async fn get_commands(&self, reply: Reply) {
+        reply.result(&self.feed, self.command_list().await.map(|commands| SlashCommands { commands }));
+    }
+
+    /// What a message can begin with: commands of extensions, prompt templates, skills, prompts of MCP servers.
+    ///
+    /// # Errors
+    /// The files could not be read.
+    pub(super) async fn command_list(&self) -> Result<Vec<SlashCommand>, Failure> {
         let context = Arc::clone(&self.context);
         let with_skills = context.settings.enable_skill_commands.unwrap_or(true);
-        let work = spawn_blocking(move || load_resources(&context.resource_query()).commands(with_skills));
-        let of_servers = self.server_prompt_commands();
-        let result = work.await.map_err(|error| broken(&error)).map(|mut commands| {
-            commands.extend(of_servers);
-            SlashCommands { commands }
+        let work = spawn_blocking(move || {
+            context.with_resources(&mut Vec::new(), load_resources).commands(with_skills)
         });
-        reply.result(&self.feed, result);
+        let of_servers = self.server_prompt_commands();
+        let of_files = work.await.map_err(|error| broken(&error))?;
+        let of_extensions = self.context.extensions.iter().flat_map(|extensions| extensions.commands());
+        let of_extensions = of_extensions.map(|command| SlashCommand {
+            name: command.name,
+            description: command.description,
+            argument_hint: None,
+            source: CommandSource::Extension,
+            source_info: command.source_info,
+        });
+        Ok(of_extensions.chain(of_files).chain(of_servers).collect())
     }
 }
 
 fn prompt(params: PromptParams) -> Prompt {
     let images = params.images.into_iter().map(Into::into).collect();
-    Prompt { text: params.message, images, budget: params.budget, traceparent: params.traceparent }
+    Prompt {
+        text: params.message,
+        images,
+        also: Vec::new(),
+        budget: params.budget,
+        traceparent: params.traceparent,
+    }
 }
 
 fn broken(error: &JoinError) -> Failure {

@@ -57,10 +57,11 @@ impl Actor {
         }
         self.refresh_models().await;
         let name = asked.name.as_deref().map(checked_name).transpose()?.map(str::to_owned);
-        let tools = self.asked_tools(&asked.tools)?;
+        let tools = self.asked_tools(&asked.tools, asked.todo)?;
         let asked = Arc::new(asked);
         let AskedChoice { model, level, mut warnings } = self.asked_choice(&asked).await?;
         warnings.extend(self.servers_not_added(&asked));
+        warnings.extend(self.folders_not_added(&asked));
         let differs = self.differences(&asked, model.as_deref()).await?;
         if !differs.is_empty() {
             return Err(ReopenError::Differs(differs));
@@ -95,17 +96,32 @@ impl Actor {
             .then(|| format!("The session is open already, and so these MCP servers were not added: {names}"))
     }
 
+    /// Says which of the client's folders an open session does not get.
+    fn folders_not_added(&self, asked: &SessionOptions) -> Option<String> {
+        let has = &self.trust.options().additional_directories;
+        let missing: Vec<String> = asked
+            .additional_directories
+            .iter()
+            .filter(|folder| !has.contains(folder))
+            .map(|folder| folder.display().to_string())
+            .collect();
+        let names = missing.join(", ");
+        (!missing.is_empty()).then(|| {
+            format!("The session is open already, and so these additional folders were not added: {names}")
+        })
+    }
+
     fn is_current(&self, model: &Model) -> bool {
         let current = self.chooser.current().model;
         (&current.provider, &current.id) == (&model.provider, &model.id)
     }
 
     /// The names of the tools that are to be active; `None` where nothing is asked.
-    fn asked_tools(&self, selection: &ToolSelection) -> Result<Option<Vec<String>>, Failure> {
+    fn asked_tools(&self, selection: &ToolSelection, todo: bool) -> Result<Option<Vec<String>>, Failure> {
         if *selection == ToolSelection::default() {
             return Ok(None);
         }
-        let defaults = default_tools(self.context.settings.default_tools.as_deref());
+        let defaults = default_tools(&self.context.settings, todo);
         self.tools.selected(&self.context.tools, selection, &defaults).map(Some)
     }
 
@@ -194,12 +210,15 @@ fn differences(
         ssh,
         no_context_files,
         no_mcp,
+        mcp_on_demand,
         resources,
         undo,
         approve,
         budget,
         permissions,
         sandbox,
+        // It says what a session begins with.
+        todo: _,
         // These are applied.
         name: _,
         provider: _,
@@ -211,6 +230,7 @@ fn differences(
         // It is kept for what this client starts.
         environment: _,
         // The client is told of those that the session does not have.
+        additional_directories: _,
         mcp_servers: _,
         // The daemon's.
         compat: _,
@@ -252,10 +272,13 @@ fn differences(
         ("--ssh", ssh.is_some() && *ssh != has.ssh),
         ("--no-context-files", *no_context_files && !has.no_context_files),
         ("--no-mcp", *no_mcp && !has.no_mcp && context.mcp.is_some()),
+        ("--mcp-on-demand", *mcp_on_demand && !has.mcp_on_demand && context.mcp.is_some()),
         ("--skill", !resources.skills.is_empty() && resources.skills != has.resources.skills),
         ("--no-skills", resources.no_skills && !has.resources.no_skills),
         ("--prompt-template", !resources.prompts.is_empty() && resources.prompts != has.resources.prompts),
         ("--no-prompt-templates", resources.no_prompts && !has.resources.no_prompts),
+        ("--extension", !resources.extensions.is_empty() && resources.extensions != has.resources.extensions),
+        ("--no-extensions", resources.no_extensions && !has.resources.no_extensions),
         ("--permissions", permissions.preset.is_some() && permissions.preset != preset),
         ("--permission-rules", !permissions.rules.is_empty() && permissions.rules != has.permissions.rules),
         ("--sandbox", sandbox.mode.is_some() && sandbox.mode != has.sandbox.mode),

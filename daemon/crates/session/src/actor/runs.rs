@@ -97,6 +97,7 @@ impl Actor {
     /// Starts the run of a prompt. The checks of the prompt are part of the run: they read files and may run commands.
     pub(super) fn start_run(&mut self, prompt: Prompt, request: PendingRequest) {
         self.going_on.give_up();
+        let prompt = self.with_custom(prompt);
         self.start(RunBeginning::Prompt(prompt), Some(request));
     }
 
@@ -121,6 +122,7 @@ impl Actor {
             intent_log,
             open_events: self.open_events.clone(),
             survivors: self.survivors.clone(),
+            extensions_started: self.context.extensions.as_ref().map(|_| self.extensions_started.clone()),
             environment,
         };
         self.tasks.spawn(async move {
@@ -176,6 +178,10 @@ impl Actor {
         }
         self.show_summary();
         self.queues.publish_untold(&self.feed);
+        self.settle_todos();
+        if !finished.aborted {
+            self.remind_of_todos();
+        }
         self.publish(&Event::from(AgentSettled { aborted: finished.aborted }));
         self.open_events.end();
         self.show_in_flight(None).await;

@@ -1,6 +1,6 @@
 //! The state of a live session, as its own task sees it, and what all command families do with it.
 
-use std::sync::Arc;
+use std::{collections::VecDeque, sync::Arc};
 
 use agentd_agent::StoppedCall;
 use agentd_protocol::{
@@ -13,6 +13,7 @@ use tokio::{
     sync::{mpsc, oneshot},
     task::JoinSet,
 };
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     abort::AbortSwitch,
@@ -20,6 +21,7 @@ use crate::{
     compaction::Compacting,
     context::SessionContext,
     event_log::{Audience, Feed},
+    extensions::{CustomQueue, ExtensionLink, ExtensionRequest},
     message_sender::MessageSender,
     messages::AttachQueue,
     models::Chooser,
@@ -93,6 +95,25 @@ pub(crate) struct Actor {
     pub(super) unflushed: UnflushedWrites,
     /// Messages that wait for the prompt of an MCP server.
     pub(super) server_prompts: PromptRequests,
+    /// What extensions send: both ends, since extensions come and go while the session lives.
+    pub(super) extension_requests:
+        (mpsc::UnboundedSender<ExtensionRequest>, mpsc::UnboundedReceiver<ExtensionRequest>),
+    /// Requests of extensions that were received and wait for what the run sent before them.
+    pub(super) extension_backlog: VecDeque<ExtensionRequest>,
+    /// The way of the extensions to this actor, which they hold weakly.
+    pub(super) extension_link: Option<Arc<ExtensionLink>>,
+    /// Fires once the handlers of `session_start` have ended.
+    pub(super) extensions_started: CancellationToken,
+    /// The entries that the extensions were told, once they have asked for them.
+    pub(super) entries_told: Option<usize>,
+    /// The number of the run between `agent_start` and `agent_end`.
+    pub(super) agent_run: Option<u64>,
+    /// Whether the run is over but for what extensions are told.
+    pub(super) settling: bool,
+    /// The runs so far.
+    pub(super) runs: u64,
+    /// Messages of extensions that wait.
+    pub(super) custom: CustomQueue,
     /// Set once the session takes no new work.
     pub(super) closing: bool,
 }

@@ -1,6 +1,6 @@
 //! Opening a session: from its options to its running actor.
 
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::{collections::VecDeque, panic::AssertUnwindSafe, sync::Arc};
 
 use agentd_protocol::resources::Diagnostic;
 use futures::FutureExt;
@@ -12,10 +12,13 @@ use crate::{
     abort::AbortSwitch,
     clients::SessionClients,
     compaction::Compacting,
+    extensions::{CustomQueue, ExtensionsPlan, load_extensions},
     handle::SessionHandle,
     message_sender::MessageSender,
     messages::{AttachQueue, BranchCopy, INBOX},
-    open::{ModelsFile, OpenError, PreparedSession, SessionSource, prepare},
+    open::{
+        ModelsFile, OpenError, PreparedSession, SessionSource, find_extensions, prepare, with_extensions,
+    },
     options::SessionOptions,
     queues::SessionQueues,
     recovery::{HeldMessages, ResumeQuestion},
@@ -102,12 +105,18 @@ async fn start(
     let was_trusted = matches!(&beginning, SessionSource::Unloaded(unloaded) if unloaded.trusted);
     let had_trust =
         matches!(&beginning, SessionSource::Unloaded(unloaded) if unloaded.trusted_files.is_some());
+    let is_reloaded = matches!(&beginning, SessionSource::Unloaded(_));
+    let reason = match &beginning {
+        SessionSource::Options => "startup",
+        SessionSource::Unloaded(_) => "resume",
+        SessionSource::Copy(_) => "fork",
+    };
     let prepared = {
         let (services, options) = (Arc::clone(&services), Arc::clone(&options));
         tokio::task::spawn_blocking(move || prepare(&services, &options, beginning)).await??
     };
     let PreparedSession {
-        context,
+        mut context,
         trust_is_open,
         trusted_files,
         journal,
@@ -125,6 +134,13 @@ async fn start(
         has_moved,
         of_resources,
     } = prepared;
+    if !is_reloaded {
+        context.install_packages(&options).await;
+    }
+    let (sources, node);
+    (context, (sources, node)) = find_extensions(context).await?;
+    context.extensions = load_extensions(&context, ExtensionsPlan { sources, node, reason }).await?;
+    context.gate = with_extensions(context.gate, context.extensions.as_ref());
     let diagnostics = context.diagnostics.iter().cloned().chain(of_resources).collect();
     let clients = clients(&context.session_id);
     if was_changed {
@@ -195,10 +211,21 @@ async fn start(
         open_events: told.clone(),
         unflushed,
         server_prompts: PromptRequests::default(),
+        extension_requests: mpsc::unbounded_channel(),
+        extension_backlog: VecDeque::new(),
+        extension_link: None,
+        extensions_started: CancellationToken::new(),
+        entries_told: None,
+        agent_run: None,
+        settling: false,
+        runs: 0,
+        custom: CustomQueue::default(),
         closing: false,
     });
     actor.begin_undo();
+    actor.restore_todos();
     actor.start_mcp(None);
+    actor.start_extensions(reason);
     actor.trust.is_withdrawn = had_trust && trust_is_open;
     actor.connect_permissions();
     actor.let_wait(waiting);

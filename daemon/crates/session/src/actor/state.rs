@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use agentd_agent::queue::QueueKind;
+use agentd_extensions::EventKind;
 use agentd_protocol::{
     command::{GetEntriesParams, InterruptModeParams, Levels, QueueModeParams, SetSessionNameParams},
     error::{ErrorCode, Failure},
@@ -11,6 +12,7 @@ use agentd_protocol::{
     session::SessionState,
 };
 use serde::Serialize;
+use serde_json::json;
 
 use super::session_actor::Actor;
 use crate::reply::Reply;
@@ -47,6 +49,7 @@ impl Actor {
             permissions: None,
             sandbox: None,
             undo: None,
+            todo_phases: self.context.todos.phases(),
         }
     }
 
@@ -160,7 +163,10 @@ impl Actor {
     pub(super) async fn use_name(&mut self, name: &str) -> Result<(), Failure> {
         self.journal.set_name(name).await?;
         self.show_summary();
-        self.publish(&Event::from(SessionInfoChanged { name: self.journal.name() }));
+        let name = self.journal.name();
+        let event = json!({"type": "session_info_changed", "name": name});
+        self.publish(&Event::from(SessionInfoChanged { name }));
+        self.notify_extensions(EventKind::SessionInfoChanged, event);
         Ok(())
     }
 }

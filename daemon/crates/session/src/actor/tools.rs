@@ -102,6 +102,7 @@ impl Actor {
                 Some(ToolOwner::Mcp { server: None, .. }) => {
                     return Err(taken("the search among the tools of MCP servers"));
                 }
+                Some(ToolOwner::Extension) => return Err(taken("a tool of an extension")),
                 Some(ToolOwner::Builtin) => return Err(taken("a built-in tool")),
                 None => count += 1,
             }

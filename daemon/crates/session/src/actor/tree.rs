@@ -71,6 +71,7 @@ impl Actor {
         let moved = self.journal.set_leaf(landing.leaf.as_deref());
         moved.map_err(|error| no_entry(error.to_string()))?;
         self.has_moved = true;
+        self.restore_todos();
         Ok(Navigated {
             cancelled: false,
             editor_text: landing.text,

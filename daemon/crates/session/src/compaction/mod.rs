@@ -9,6 +9,7 @@ mod branch;
 mod conversation;
 mod cut;
 mod error;
+mod extension;
 mod files;
 mod plan;
 mod policy;

@@ -13,6 +13,7 @@ use agentd_protocol::{
 use super::{
     conversation,
     error::CompactionError,
+    extension::MadeByExtension,
     files::{FileOperations, with_lists},
     plan::{Plan, PlanRequest, system_value},
     policy::CompactionPolicy,
@@ -53,16 +54,35 @@ impl CompactionWorker {
         order: CompactionOrder,
     ) -> Result<CompactionResult, CompactionError> {
         let CompactionOrder { reason, mut plan, choice, focus } = order;
-        let (first_kept_entry_id, tokens_before) = (std::mem::take(&mut plan.first_kept), plan.tokens_before);
         let system_message = plan.system.take().map(system_value).transpose()?;
+        if let Some(made) = self.made_by_extension(reason, &plan, focus.as_deref()).await? {
+            let MadeByExtension { summary, first_kept_entry_id, tokens_before, usage, details } = made;
+            let entry = EntryBody::Compaction {
+                summary: summary.clone(),
+                first_kept_entry_id: first_kept_entry_id.clone(),
+                tokens_before,
+                details,
+                usage: usage.clone(),
+                from_hook: Some(true),
+                system_message,
+            };
+            let details = SummaryDetails::default();
+            let estimated_tokens_after = self.store(entry).await?;
+            return Ok(CompactionResult {
+                summary,
+                first_kept_entry_id,
+                tokens_before,
+                estimated_tokens_after,
+                usage,
+                details,
+            });
+        }
+        let (first_kept_entry_id, tokens_before) = (std::mem::take(&mut plan.first_kept), plan.tokens_before);
         let WrittenSummary { text, details, usage } =
             self.write(reason, plan, &choice, focus.as_deref()).await?;
-        if self.cancel.is_cancelled() {
-            return Err(CompactionError::Cancelled);
-        }
         let value =
             serde_json::to_value(&details).map_err(|error| CompactionError::Broken(error.to_string()))?;
-        let entry = Box::new(EntryBody::Compaction {
+        let entry = EntryBody::Compaction {
             summary: text.clone(),
             first_kept_entry_id: first_kept_entry_id.clone(),
             tokens_before,
@@ -70,8 +90,8 @@ impl CompactionWorker {
             usage: Some(usage.clone()),
             from_hook: Some(false),
             system_message,
-        });
-        let estimated_tokens_after = self.ask(|stored| CompactionMessage::Store { entry, stored }).await??;
+        };
+        let estimated_tokens_after = self.store(entry).await?;
         Ok(CompactionResult {
             summary: text,
             first_kept_entry_id,
@@ -80,6 +100,15 @@ impl CompactionWorker {
             usage: Some(usage),
             details,
         })
+    }
+
+    /// Has the session store a compaction, unless the work was stopped. The estimated tokens of the context after it.
+    async fn store(&self, entry: EntryBody) -> Result<u64, CompactionError> {
+        if self.cancel.is_cancelled() {
+            return Err(CompactionError::Cancelled);
+        }
+        let entry = Box::new(entry);
+        self.ask(|stored| CompactionMessage::Store { entry, stored }).await?
     }
 
     /// Asks for the summaries, one after the other, and puts them together.

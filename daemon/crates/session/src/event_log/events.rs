@@ -8,6 +8,11 @@ use bytes::Bytes;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SubscriberId(pub(crate) u64);
 
+impl SubscriberId {
+    /// Of no subscriber: what is sent there is dropped.
+    pub(crate) const NOBODY: Self = Self(0);
+}
+
 /// Which clients an event is for. The log hands every event to every subscriber; the connection filters by this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Audience {

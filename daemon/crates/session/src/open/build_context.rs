@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use agentd_agent::{Tool, observer::SessionObserver};
+use agentd_agent::{Tool, hooks::HookGate, observer::SessionObserver};
 use agentd_ai::{
     CacheRetention, CertificateFile, Deadlines, HttpRetries, NamedProxy, Network, OnStall, ProgressLimit,
     ThinkingBudgets,
@@ -21,18 +21,21 @@ use agentd_config::{
     settings::http_idle_timeout,
     temp_dir,
 };
+use agentd_extensions::SessionExtensions;
 use agentd_mcp::{McpConfig, McpSession, ServerContext};
 use agentd_process::{ArtifactFolder, BackgroundProcesses, OutputStorage, ProcessGroup, ProcessLimits};
 use agentd_protocol::{
     resources::{Diagnostic, DiagnosticKind},
     settings::{ProcessSettings, Settings, StallPolicy, TimeLimit},
 };
+use agentd_tools::TodoList;
 
 use super::target::same_folder;
 use crate::{
     budget::SessionBudget,
     child_environment::{ChildSources, child_environment},
     context::{PromptSources, SessionContext},
+    extensions::ExtensionHooks,
     mcp_resources::McpResources,
     models::{FallbackChain, RetryPolicy},
     options::{SessionOptions, ToolSelection, default_tools},
@@ -66,6 +69,9 @@ pub(super) struct CarriedOver {
     pub(super) mcp: Option<Arc<McpSession>>,
     /// What mcp.json says, where it was read anew.
     pub(super) mcp_config: Option<McpConfig>,
+    pub(super) todos: TodoList,
+    /// The extensions of before, if there were some.
+    pub(super) extensions: Option<SessionExtensions>,
     /// What keeps its changes: opened with the session, if undo is on.
     pub(super) undo: Option<Arc<SessionCheckpoints>>,
 }
@@ -78,6 +84,14 @@ pub(super) struct Project {
     /// Changes since it was trusted: files, or its folder itself.
     pub(super) changed: Vec<PathBuf>,
     pub(super) resources: ResourceLists,
+}
+
+/// A gate that asks the extensions, too.
+pub(crate) fn with_extensions(gate: HookGate, extensions: Option<&SessionExtensions>) -> HookGate {
+    match extensions {
+        Some(extensions) => gate.with_hooks(Arc::new(ExtensionHooks(extensions.clone()))),
+        None => gate,
+    }
 }
 
 /// A session's surroundings, as its options and settings have them.
@@ -106,6 +120,8 @@ pub(super) fn build_context(
         sandbox,
         mcp,
         mcp_config,
+        todos,
+        extensions,
         undo,
     } = carried_over;
     let child_environment = services.child_environments.intern(child_environment(&ChildSources {
@@ -131,6 +147,7 @@ pub(super) fn build_context(
             }
             let context = ServerContext {
                 cwd: cwd.clone(),
+                folders: options.additional_directories.clone(),
                 variables: options.environment.clone(),
                 child_environment: Arc::clone(&child_environment),
                 launcher: services.launcher.clone(),
@@ -140,15 +157,16 @@ pub(super) fn build_context(
                 log: services.mcp_servers.log(agent_dir.path()),
                 agent_dir: agent_dir.clone(),
                 auth: Some(auth.clone()),
+                memory: services.memory.clone(),
             };
-            McpSession::new(config, &context, outputs.clone(), &services.mcp_servers)
+            McpSession::new(config, &context, outputs.clone(), &services.mcp_servers, options.mcp_on_demand)
         },
     );
     let temp_dir = temp_dir(&options.environment);
     let shell_path =
         settings.shell_path.as_deref().map(|path| resolve_path(path, &cwd, &options.environment));
     processes.set_limits(process_limits(settings.processes.unwrap_or_default()));
-    let defaults = default_tools(settings.default_tools.as_deref());
+    let defaults = default_tools(&settings, options.todo);
     let mut selection = options.tools.clone();
     selection.exclude.extend(settings.exclude_tools.iter().flatten().cloned());
     let is_active: Arc<dyn Fn(&str) -> bool + Send + Sync> = {
@@ -158,6 +176,7 @@ pub(super) fn build_context(
     let Toolbox { tools, shell, gate } = (services.tools)(ToolContext {
         session_id: session_id.clone(),
         cwd: cwd.clone(),
+        folders: options.additional_directories.clone(),
         processes: processes.clone(),
         ssh: options.ssh.clone().map(|target| (target, services.launcher.group())),
         shell_path,
@@ -165,12 +184,13 @@ pub(super) fn build_context(
         shell_command_prefix: settings.shell_command_prefix.clone(),
         environment: match &sandbox {
             Some(sandbox) => sandbox.environment(&child_environment),
-            None => child_environment,
+            None => Arc::clone(&child_environment),
         },
         temp_dir,
         outputs: outputs.clone(),
         artifacts: artifacts.clone(),
         bash: settings.bash.clone(),
+        client_terminal: settings.acp.as_ref().and_then(|acp| acp.client_terminal).unwrap_or(false),
         background: background.clone(),
         is_active,
         home: PathBuf::from(options.environment.non_empty("HOME").unwrap_or("/")),
@@ -178,6 +198,8 @@ pub(super) fn build_context(
         agent_dir_writable: settings.agent_dir_writable.clone().unwrap_or_default(),
         sandbox: sandbox.as_ref().map(|sandbox| Arc::clone(sandbox.policy())),
         undo: undo.clone(),
+        todos: todos.clone(),
+        is_stored: session_file.is_some(),
     });
     found.extend(unknown_tools(&options.tools, &tools));
     let fallbacks = FallbackChain::new(
@@ -197,12 +219,16 @@ pub(super) fn build_context(
         background,
         tools: OwnTools::new(tools, selection, &defaults),
         shell,
-        gate: gate.after_permissions(Arc::clone(&permissions) as _),
+        gate: with_extensions(gate.after_permissions(Arc::clone(&permissions) as _), extensions.as_ref()),
         permissions,
         sandbox,
         mcp,
+        todos,
+        extensions,
+        child_environment,
         undo,
         is_elsewhere: options.ssh.is_some(),
+        folders: options.additional_directories.clone(),
         shell_prefix: settings.shell_command_prefix.clone(),
         models,
         models_stamp,
@@ -219,6 +245,7 @@ pub(super) fn build_context(
             changed: project.changed,
             lists: project.resources,
             flags: options.resources.clone(),
+            no_mcp: options.no_mcp,
         },
         idle_timeout: http_idle_timeout(&settings),
         deadlines: deadlines(&settings),

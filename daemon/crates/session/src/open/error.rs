@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use agentd_config::{NoAgentDir, models::ReferenceError};
+use agentd_extensions::LoadError;
 use agentd_protocol::error::{ErrorCode, Failure};
 use agentd_store::{ForkError, StoreError};
 use tokio::task::JoinError;
@@ -21,6 +22,9 @@ pub enum OpenError {
     /// The sandbox that was asked for cannot be had.
     #[error(transparent)]
     Sandbox(#[from] SandboxFault),
+    /// An extension cannot be loaded.
+    #[error(transparent)]
+    Extension(#[from] LoadError),
     /// The session file does not open.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -105,6 +109,7 @@ impl OpenError {
                 "Make that folder again, or go on in another one with a copy: `agentctl fork --cwd DIR {id}`, or --fork with the \
                  session file."
             )),
+            Self::Extension(_) => Some("Start without extensions: --no-extensions.".to_owned()),
             _ => None,
         }
     }
@@ -119,9 +124,10 @@ impl From<OpenError> for Failure {
             OpenError::NotFound(_) | OpenError::Gone(_) | OpenError::Elsewhere { .. } => {
                 ErrorCode::SessionNotFound
             }
-            OpenError::IdTaken { .. } | OpenError::Permissions(_) | OpenError::Sandbox(_) => {
-                ErrorCode::InvalidField
-            }
+            OpenError::IdTaken { .. }
+            | OpenError::Permissions(_)
+            | OpenError::Sandbox(_)
+            | OpenError::Extension(_) => ErrorCode::InvalidField,
             OpenError::Model { .. } => ErrorCode::NoModel,
             OpenError::AgentDir(_) | OpenError::NoCwd { .. } | OpenError::Search { .. } => ErrorCode::Io,
             OpenError::Ending(_) => ErrorCode::ShuttingDown,

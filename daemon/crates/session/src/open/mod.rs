@@ -2,6 +2,7 @@
 
 mod build_context;
 mod error;
+mod extensions;
 mod initial_choice;
 mod mcp_servers;
 mod prepare;
@@ -10,7 +11,9 @@ mod session_file;
 mod target;
 
 pub use build_context::network;
+pub(crate) use build_context::with_extensions;
 pub use error::OpenError;
+pub(crate) use extensions::find_extensions;
 pub(crate) use prepare::{PreparedSession, SessionSource, prepare};
 pub(crate) use reconfigure::{ModelsChange, ModelsFile, NewModels, NewSettings, look_at_models, reconfigure};
 pub use target::locate;

@@ -21,6 +21,7 @@ use agentd_protocol::{
     settings::Settings,
 };
 use agentd_store::{NewEntry, OpenSession, intent_log::QueuedRecord, network_warning, read_header};
+use agentd_tools::TodoList;
 
 use super::{
     build_context::{CarriedOver, Project, build_context, open_undo},
@@ -174,6 +175,7 @@ fn prepare_from(
         options: &options.permissions,
         project: trust.trusted.then_some(&folders),
         cwd: &cwd,
+        folders: &options.additional_directories,
         is_elsewhere: options.ssh.is_some(),
         environment: &options.environment,
         agent_dir: &agent_dir,
@@ -183,6 +185,7 @@ fn prepare_from(
         settings: settings.sandbox.as_ref(),
         options: &options.sandbox,
         cwd: &cwd,
+        folders: &options.additional_directories,
         is_elsewhere: options.ssh.is_some(),
         environment: &options.environment,
         agent_dir: &agent_dir,
@@ -222,6 +225,8 @@ fn prepare_from(
         sandbox,
         mcp: None,
         mcp_config: Some(mcp_config),
+        todos: TodoList::default(),
+        extensions: None,
         undo,
     };
     let trust_is_open = is_open(&trust);

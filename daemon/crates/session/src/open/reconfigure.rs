@@ -60,6 +60,7 @@ pub(crate) fn reconfigure(
         options: &options.permissions,
         project: Some(&folders),
         cwd: &context.cwd,
+        folders: &options.additional_directories,
         is_elsewhere: options.ssh.is_some(),
         environment: &options.environment,
         agent_dir: &context.agent_dir,
@@ -88,7 +89,9 @@ pub(crate) fn reconfigure(
         permissions: Arc::clone(&context.permissions),
         sandbox: context.sandbox.clone(),
         mcp: context.mcp.clone(),
+        extensions: context.extensions.clone(),
         mcp_config: Some(mcp_config(options, &context.agent_dir, Some(&folders), &mut found)),
+        todos: context.todos.clone(),
         undo: context.undo.clone(),
     };
     let trusted = Some(Arc::new(files.clone()));
@@ -157,7 +160,9 @@ pub(crate) fn with_models(
         permissions: Arc::clone(&context.permissions),
         sandbox: context.sandbox.clone(),
         mcp: context.mcp.clone(),
+        extensions: context.extensions.clone(),
         mcp_config: None,
+        todos: context.todos.clone(),
         undo: context.undo.clone(),
     };
     let project = Project {

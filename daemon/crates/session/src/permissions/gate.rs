@@ -147,7 +147,7 @@ impl PermissionGate {
             return Ok(HookVerdict::Run);
         }
         let in_force = self.in_force();
-        let subject = CallSubject::of(action.tool, action.arguments, action.cwd, &in_force.sources.home);
+        let subject = CallSubject::of_action(action, &in_force.sources.home);
         let (policy, tool) = (in_force.policy.clone(), action.tool.to_owned());
         // It looks at links of the paths that are named, and a file system may take its time.
         let judged = tokio::task::spawn_blocking(move || {

@@ -24,6 +24,7 @@ pub(crate) struct GateSources {
     pub(super) ask_timeout_ms: Option<u64>,
     pub(super) on_timeout: Option<TimeoutDecision>,
     pub(super) cwd: PathBuf,
+    pub(super) folders: Vec<PathBuf>,
     /// Whether files are on another host.
     pub(super) is_elsewhere: bool,
     pub(super) home: PathBuf,
@@ -58,6 +59,7 @@ impl InForce {
             project_preset: sources.project_preset,
             layers,
             cwd: sources.cwd.clone(),
+            folders: sources.folders.clone(),
             home: sources.home.clone(),
         })?;
         Ok(Self { policy, sources, changes, answers })
@@ -144,6 +146,7 @@ mod tests {
             ask_timeout_ms: Some(5),
             on_timeout: None,
             cwd: dir.path().to_owned(),
+            folders: Vec::new(),
             is_elsewhere: false,
             home: dir.path().to_owned(),
             agent_dir: AgentDir::at(dir.path()),

@@ -62,7 +62,9 @@ pub(super) fn question(call: AskedCall<'_>, verdict: &PolicyDecision, limit: Dur
         diff,
         diff_cut,
         arguments: Some(arguments)
-            .filter(|arguments| matches!(subject, CallSubject::Other) && is_short(arguments))
+            .filter(|arguments| {
+                matches!(subject, CallSubject::TrustedRead | CallSubject::Other) && is_short(arguments)
+            })
             .cloned(),
         reason: verdict.reason.clone(),
         source: verdict.rule.as_ref().map(|rule| rule.source.as_str().to_owned()),

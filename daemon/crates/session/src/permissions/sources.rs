@@ -43,6 +43,8 @@ pub(crate) struct PermissionSources<'a> {
     pub(crate) project: Option<&'a ProjectFolders>,
     /// The session's folder.
     pub(crate) cwd: &'a Path,
+    /// Further folders of the workspace.
+    pub(crate) folders: &'a [PathBuf],
     /// Whether tools work on another host.
     pub(crate) is_elsewhere: bool,
     /// Names the home directory.
@@ -91,6 +93,8 @@ impl PermissionSources<'_> {
             ask_timeout_ms: settings.ask_timeout_ms,
             on_timeout: settings.on_timeout,
             cwd: self.cwd.to_owned(),
+            // On another host, a path of this machine is another folder.
+            folders: if self.is_elsewhere { Vec::new() } else { self.folders.to_vec() },
             is_elsewhere: self.is_elsewhere,
             home: PathBuf::from(self.environment.non_empty("HOME").unwrap_or("/")),
             agent_dir: self.agent_dir.clone(),

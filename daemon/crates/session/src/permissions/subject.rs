@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use agentd_agent::hooks::Action;
 use agentd_mcp::RESOURCE_URL;
 use agentd_policy::Subject;
+use agentd_protocol::todo::TODO_TOOL;
 use agentd_tools::resolve_path_argument;
 use serde_json::Value;
 
@@ -21,6 +23,10 @@ pub(super) enum CallSubject {
     },
     /// A resource of an MCP server, by its URL.
     Resource(String),
+    /// A call that only reads, as the user has said to believe.
+    TrustedRead,
+    /// A call that changes what the session knows of itself, and nothing else.
+    OwnNotes,
     Other,
 }
 
@@ -28,6 +34,14 @@ pub(super) enum CallSubject {
 const RESOURCE_TOOL: &str = "read_mcp_resource";
 
 impl CallSubject {
+    /// Of an action in a session of a user with this home directory.
+    pub(super) fn of_action(action: &Action<'_>, home: &Path) -> Self {
+        match Self::of(action.tool, action.arguments, action.cwd, home) {
+            Self::Other if action.is_trusted_read => Self::TrustedRead,
+            subject => subject,
+        }
+    }
+
     /// Of a call of `tool` in a session that works in `cwd`. A path that cannot be resolved is left to the tool, which refuses it.
     pub(super) fn of(tool: &str, arguments: &Value, cwd: &Path, home: &Path) -> Self {
         let text = |key: &str| arguments.get(key).and_then(Value::as_str);
@@ -50,6 +64,7 @@ impl CallSubject {
                     .map(|env| env.keys().cloned().collect())
                     .unwrap_or_default(),
             },
+            TODO_TOOL => Self::OwnNotes,
             _ => Self::Other,
         }
     }
@@ -59,6 +74,8 @@ impl CallSubject {
             Self::Read { path, is_deep } => Subject::Read { path, is_deep: *is_deep },
             Self::Write(path) => Subject::Write { path },
             Self::Command { text, folder, variables } => Subject::Command { text, folder, variables },
+            Self::TrustedRead => Subject::TrustedRead,
+            Self::OwnNotes => Subject::OwnNotes,
             Self::Resource(_) | Self::Other => Subject::Other,
         }
     }
@@ -74,7 +91,7 @@ impl CallSubject {
             Self::Read { path, .. } | Self::Write(path) => format!("{tool}: {}", path.display()),
             Self::Command { text, .. } => format!("$ {text}"),
             Self::Resource(url) => format!("{tool}: {url}"),
-            Self::Other => tool.to_owned(),
+            Self::TrustedRead | Self::OwnNotes | Self::Other => tool.to_owned(),
         }
     }
 
@@ -82,7 +99,9 @@ impl CallSubject {
     pub(super) fn path(&self) -> Option<&Path> {
         match self {
             Self::Read { path, .. } | Self::Write(path) => Some(path),
-            Self::Command { .. } | Self::Resource(_) | Self::Other => None,
+            Self::Command { .. } | Self::Resource(_) | Self::TrustedRead | Self::OwnNotes | Self::Other => {
+                None
+            }
         }
     }
 
@@ -97,6 +116,7 @@ impl CallSubject {
 
 #[cfg(test)]
 mod tests {
+    use agentd_agent::hooks::Requester;
     use serde_json::json;
 
     use super::*;
@@ -112,6 +132,23 @@ mod tests {
         assert_eq!(of("bash", json!({"command": "ls"})), "$ ls");
         assert_eq!(of("mine", json!({"path": "x"})), "mine");
         assert_eq!(of("read", json!({"path": "mcp://s/x:1"})), "read: mcp://s/x:1");
+    }
+
+    #[test]
+    fn trust_in_a_tool_says_nothing_of_tools_that_are_known() {
+        let of = |tool: &str, is_trusted_read: bool| {
+            let action = Action {
+                by: Requester::User,
+                tool,
+                arguments: &json!({"path": "x"}),
+                cwd: Path::new("/w"),
+                is_trusted_read,
+            };
+            CallSubject::of_action(&action, Path::new("/h"))
+        };
+        assert!(matches!(of("mcp__s__t", true), CallSubject::TrustedRead));
+        assert!(matches!(of("mcp__s__t", false), CallSubject::Other));
+        assert!(matches!(of("write", true), CallSubject::Write(_)));
     }
 
     #[test]

@@ -39,6 +39,10 @@ fn is_answer(answer: &AssistantMessage) -> bool {
 
 impl Host for RunHost {
     async fn emit(&mut self, event: Event) -> Result<(), HostError> {
+        let event = self.seen_by_extensions(event).await?;
+        if self.context.extensions.is_some() && !matches!(event, Event::MessageUpdate(_)) {
+            self.send(RunMessage::ExtensionsAsked).await;
+        }
         let line = encode(&event).map_err(|error| HostError::NotStored(error.to_string()))?;
         self.channels.open_events.event(&event);
         match event {
@@ -118,6 +122,7 @@ impl Host for RunHost {
         let ModelInputs { messages, choice, leaf, tools } = self.snapshot().await?;
         // The declared tools, which may have changed since: a change counts from the next turn.
         let tools = self.tools.clone().unwrap_or(tools);
+        let messages = self.context_of_extensions(messages).await?;
         let model = Arc::clone(&choice.model);
         let refused = |message: String| TurnSetupError::Refused {
             message,

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use agentd_protocol::{
     command::{Work, WorkKind},
-    message::{ImageContent, ToolCall},
+    message::{CustomMessage, ImageContent, ToolCall},
     settings::BudgetLimits,
 };
 use serde_json::Value;
@@ -19,6 +19,8 @@ use crate::{abort::AbortSwitch, child_environment::ChildEnvironment, transcript:
 pub(crate) struct Prompt {
     pub(crate) text: String,
     pub(crate) images: Vec<ImageContent>,
+    /// Messages of extensions that come after it.
+    pub(crate) also: Vec<CustomMessage>,
     /// The limits of its run.
     pub(crate) budget: Option<BudgetLimits>,
     /// The span that its run belongs to.
@@ -36,6 +38,8 @@ pub(crate) enum RunBeginning {
     Context,
     /// With what waits in the queues.
     Queued,
+    /// With a message of an extension.
+    Custom(Box<CustomMessage>),
 }
 
 /// The channels between a run and its session.
@@ -54,6 +58,8 @@ pub(crate) struct RunChannels {
     pub(crate) open_events: OpenEvents,
     /// Calls that were stopped and do not end.
     pub(crate) survivors: DetachedCalls,
+    /// Fires once the extensions have seen the session begin; `None` without extensions.
+    pub(crate) extensions_started: Option<CancellationToken>,
     /// The environment of commands, where the client that began the run has its own.
     pub(crate) environment: Option<ChildEnvironment>,
 }

@@ -116,6 +116,9 @@ impl RunHost {
         let order = CompactionOrder { reason, plan, choice, focus: None };
         let result = serve_in_flight_queries(self, worker.carry_out(order), nothing_in_flight).await?;
         let asks_again = then == AfterCompaction::AskAgain && result.is_ok();
+        let worker = self.worker();
+        let told = worker.tell_extensions(reason, &result, asks_again);
+        serve_in_flight_queries(self, told, nothing_in_flight).await?;
         self.tell(&end(reason, &result, asks_again)).await;
         Ok(asks_again)
     }

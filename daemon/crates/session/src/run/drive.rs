@@ -20,7 +20,7 @@ use super::{
     host::RunHost,
     message::RunMessage,
     observed::ObservedRun,
-    prepare::{begin_with_prompt, unless},
+    prepare::{FirstMessage, begin_with, unless},
 };
 use crate::{budget::RunGuard, context::SessionContext, transcript::FailedAnswer};
 
@@ -55,6 +55,9 @@ pub(crate) async fn drive(context: Arc<SessionContext>, beginning: RunBeginning,
     drop(guard);
     observed.refused = refused.as_ref().map(|failure| failure.code);
     drop(observed);
+    if refused.is_none() {
+        host.tell_extensions_settled().await;
+    }
     host.send(refused.map_or(RunMessage::Settled, RunMessage::Refused)).await;
 }
 
@@ -78,10 +81,19 @@ async fn prepared(
         });
         serve_in_flight_queries(host, ready, nothing_in_flight).await.map_err(gone)??;
     }
+    if let Some(started) = host.channels.extensions_started.clone() {
+        // What they do when a session begins is part of its first prompt.
+        let ready = unless(cancel, async {
+            started.cancelled().await;
+            Ok(())
+        });
+        serve_in_flight_queries(host, ready, nothing_in_flight).await.map_err(gone)??;
+    }
     let snapshot = host.snapshot().await.map_err(gone)?;
     host.intents.choose(&snapshot.choice);
-    let prompt = match beginning {
-        RunBeginning::Prompt(prompt) => prompt,
+    let first = match beginning {
+        RunBeginning::Prompt(prompt) => FirstMessage::User(prompt),
+        RunBeginning::Custom(message) => FirstMessage::Custom(message),
         RunBeginning::AfterCrash | RunBeginning::Context => return Ok(RunStart::default()),
         RunBeginning::Queued => {
             let queued = host.next_in_queues().await.map_err(gone)?;
@@ -93,7 +105,7 @@ async fn prepared(
         }
     };
     host.declare(&snapshot.tools);
-    let preparation = unless(cancel, begin_with_prompt(&context, snapshot, prompt));
+    let preparation = unless(cancel, begin_with(&context, snapshot, first));
     serve_in_flight_queries(host, preparation, nothing_in_flight).await.map_err(gone)?
 }
 

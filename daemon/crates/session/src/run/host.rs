@@ -59,6 +59,8 @@ pub(crate) struct RunHost {
     pub(super) intents: RunIntents,
     /// The tools that the transcript declares; `None` before any were declared.
     pub(super) tools: Option<Arc<ToolSet>>,
+    /// The turns of the run so far, as extensions count them.
+    pub(super) turn_index: u64,
 }
 
 impl RunHost {
@@ -73,6 +75,7 @@ impl RunHost {
             fallbacks: Fallbacks::default(),
             observed_call: None,
             tools: None,
+            turn_index: 0,
         }
     }
 

@@ -18,10 +18,12 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     client_tools::ClientToolRequest,
     compaction::{CompactionError, CompactionMessage},
+    extensions::SeenInput,
     models::{Choice, Substitute},
     open::NewSettings,
     permissions::RecordDecision,
     reply::Reply,
+    requests::PendingRequest,
     server_prompts::ExpandedMessage,
     transcript::{FailedAnswer, Intents},
     ui::UiMessage,
@@ -105,6 +107,14 @@ pub(crate) enum RunMessage {
     Trusted(Box<NewSettings>),
     /// An MCP server has given the prompt that a message calls, or not.
     Expanded(Box<ExpandedMessage>),
+    /// What extensions sent up to now comes before what the run sends next.
+    ExtensionsAsked,
+    /// The extensions have seen a message of the user.
+    InputSeen(Box<SeenInput>),
+    /// A command of an extension has ended.
+    CommandRan(Box<PendingRequest>),
+    /// The run is over but for what extensions are told: the session counts as idle for them.
+    Settling { told: oneshot::Sender<()> },
     /// The run is over.
     Settled,
     /// The run ends because the disk did not take a message.

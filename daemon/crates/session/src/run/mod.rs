@@ -8,6 +8,7 @@ mod budget;
 mod channels;
 mod compact;
 mod drive;
+mod extension_events;
 mod fallback;
 mod host;
 mod intents;

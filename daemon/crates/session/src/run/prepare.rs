@@ -4,43 +4,90 @@ use std::sync::Arc;
 
 use agentd_agent::{RunStart, ToolSet, user_message};
 use agentd_ai::{SystemState, system_state};
+use agentd_extensions::EventKind;
 use agentd_protocol::{
     Json,
     error::{ErrorCode, Failure},
-    message::Message,
+    message::{CustomMessage, Message},
 };
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::{channels::Prompt, message::ModelInputs};
+use super::{channels::Prompt, extension_events::custom_message, message::ModelInputs};
 use crate::{clock::now_ms, context::SessionContext, system_prompt};
 
+/// The message that a run begins with.
+pub(super) enum FirstMessage {
+    /// Of the user.
+    User(Prompt),
+    /// Of an extension.
+    Custom(Box<CustomMessage>),
+}
+
 /// Puts together what the run begins with: a system message where the prompt or the tools are
-/// not what the transcript says, then the prompt.
+/// not what the transcript says, then the first message, then what extensions add.
 ///
 /// # Errors
 /// The failure that answers the prompt: a file that a flag names and that cannot be read, or another host that cannot be
 /// reached.
-pub(super) async fn begin_with_prompt(
+pub(super) async fn begin_with(
     context: &Arc<SessionContext>,
     snapshot: ModelInputs,
-    prompt: Prompt,
+    first: FirstMessage,
 ) -> Result<RunStart, Failure> {
     let internal = |error: String| Failure::new(ErrorCode::Internal, error);
-    let system = {
-        let directory = context.directory().await?;
-        let context = Arc::clone(context);
-        tokio::task::spawn_blocking(move || {
-            let wanted = system_prompt::sections(&context.prompt_parts(&snapshot.tools, &directory)?);
-            update(&snapshot.messages, &wanted, &snapshot.tools)
-        })
-        .await
-        .map_err(|error| internal(error.to_string()))??
+    let directory = context.directory().await?;
+    let wanted = {
+        let (context, tools) = (Arc::clone(context), Arc::clone(&snapshot.tools));
+        let made = tokio::task::spawn_blocking(move || {
+            Ok::<_, Failure>(system_prompt::sections(&context.prompt_parts(&tools, &directory)?))
+        });
+        made.await.map_err(|error| internal(error.to_string()))??
     };
-    let prompt = user_message(prompt.text, prompt.images, now_ms(), &context.images)
-        .await
-        .map_err(|error| internal(error.to_string()))?;
-    Ok(RunStart { messages: system.into_iter().chain([prompt]).collect(), queued: Vec::new() })
+    let (wanted, added) = match &first {
+        FirstMessage::User(prompt) => with_extensions(context, prompt, wanted).await,
+        FirstMessage::Custom(_) => (wanted, Vec::new()),
+    };
+    let system = update(&snapshot.messages, &wanted, &snapshot.tools)?;
+    let carried = |message: Message| Json::new(message).map_err(|error| internal(error.to_string()));
+    let mut messages: Vec<Json<Message>> = system.into_iter().collect();
+    match first {
+        FirstMessage::User(prompt) => {
+            let message = user_message(prompt.text, prompt.images, now_ms(), &context.images).await;
+            messages.push(message.map_err(|error| internal(error.to_string()))?);
+            for custom in prompt.also {
+                messages.push(carried(Message::Custom(custom))?);
+            }
+        }
+        FirstMessage::Custom(message) => messages.push(carried(Message::Custom(*message))?),
+    }
+    for message in added {
+        messages.push(carried(message)?);
+    }
+    Ok(RunStart { messages, queued: Vec::new() })
+}
+
+/// Asks the extensions before a run begins: the system prompt, as they leave it, and the messages that they add.
+async fn with_extensions(
+    context: &Arc<SessionContext>,
+    prompt: &Prompt,
+    wanted: Map<String, Value>,
+) -> (Map<String, Value>, Vec<Message>) {
+    let Some(extensions) = &context.extensions else { return (wanted, Vec::new()) };
+    if !extensions.listens(EventKind::BeforeAgentStart) {
+        return (wanted, Vec::new());
+    }
+    let state = SystemState { sections: wanted.clone(), ..SystemState::default() };
+    let options = json!({"sections": wanted, "cwd": context.cwd.display().to_string()});
+    let images: Vec<Value> = prompt.images.iter().map(|image| json!(image)).collect();
+    let additions = extensions.before_agent_start((&prompt.text, &images), &state.prompt(), &options).await;
+    let messages = additions.messages.iter().filter_map(custom_message).collect();
+    let wanted = match additions.system_prompt {
+        // In the place of all sections.
+        Some(text) => Map::from_iter([("preamble".to_owned(), Value::String(text))]),
+        None => wanted,
+    };
+    (wanted, messages)
 }
 
 /// Tells the model of other tools, and of the system prompt that goes with them; `None` when the transcript says it already.

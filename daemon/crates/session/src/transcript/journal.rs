@@ -12,7 +12,7 @@ use agentd_protocol::{
     command::{Entries, LastText},
     entry::{EntryBody, SessionEntry},
     error::{ErrorCode, Failure},
-    message::{Message, StopReason},
+    message::{CustomMessage, Message, StopReason},
     model::Model,
     session::SessionStats,
 };
@@ -233,7 +233,10 @@ impl Journal {
         delivered: Option<u64>,
         intents: Intents,
     ) -> Result<StoredMessage, StoreError> {
-        let mut entry = NewEntry::message(message);
+        let mut entry = match message.get() {
+            Some(Message::Custom(custom)) => NewEntry::from_body(&custom_entry(custom.clone()))?,
+            _ => NewEntry::message(message),
+        };
         if let Some(RequestRecord { key, disposition }) = record {
             entry = entry.with(KEY_FIELD, key)?.with(DISPOSITION_FIELD, disposition)?;
         }
@@ -352,6 +355,12 @@ impl Journal {
         self.context.follow(&self.tree);
         Ok(StoredMessage { entry: id, intended })
     }
+}
+
+/// The entry of a message of an extension.
+pub(crate) fn custom_entry(message: CustomMessage) -> EntryBody {
+    let CustomMessage { custom_type, content, display, details, timestamp: _ } = message;
+    EntryBody::CustomMessage { custom_type, content, display, details }
 }
 
 /// What is written together with an entry.

@@ -66,7 +66,12 @@ pub(super) async fn run(
     if let Some(failure) = run.failure() {
         return Err(report::lost(&output.tail, &failure));
     }
-    report::result(&output.tail, output.halves, &run.finish(), timeout)
+    let missing = run.missing_output();
+    let result = report::result(&output.tail, output.halves, &run.finish(), timeout);
+    match missing {
+        Some(missing) => report::incomplete(result, &missing),
+        None => result,
+    }
 }
 
 /// A command's output, for the model and for programs.

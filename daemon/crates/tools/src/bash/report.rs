@@ -63,6 +63,25 @@ pub(super) fn lost(tail: &OutputTail, failure: &str) -> ToolError {
     ToolError(joined(shown(tail, &tail.snapshot()), failure))
 }
 
+/// The result of a command that was not heard out; `missing` says what is not there.
+///
+/// # Errors
+/// The error of `result`, with the same addition.
+pub(super) fn incomplete(
+    result: Result<ToolResult, ToolError>,
+    missing: &str,
+) -> Result<ToolResult, ToolError> {
+    let note = format!("[{missing}]");
+    let mut result = result.map_err(|error| ToolError(joined(error.0, &note)))?;
+    if let Some(ContentBlock::Text { text, .. }) = result.content.first_mut() {
+        *text = joined(std::mem::take(text), &note);
+    }
+    if let Some(structured) = &mut result.structured_content {
+        structured["truncated"] = true.into();
+    }
+    Ok(result)
+}
+
 fn joined(text: String, status: &str) -> String {
     if text.is_empty() { status.to_owned() } else { format!("{text}\n\n{status}") }
 }
@@ -216,6 +235,17 @@ mod tests {
         let expected = "x\n\nCommand timed out after 1 seconds. The shell exited with code 0 after 0.1 seconds, but \
             background processes it started kept writing output until the timeout.";
         assert_eq!(text("x", background, limit(1.0)).await, Err(expected.into()));
+    }
+
+    #[tokio::test]
+    async fn output_that_is_missing_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let (tail, halves) = finished(&dir, "hi\n").await;
+        let seen = incomplete(result(&tail, halves, &outcome(0), None), "The beginning is missing.").unwrap();
+        assert_eq!(seen.content[0].as_text().unwrap(), "hi\n\n\n[The beginning is missing.]");
+        assert_eq!(seen.structured_content.unwrap()["truncated"], true);
+        let failed = incomplete(Err(ToolError("Command aborted".into())), "The beginning is missing.");
+        assert_eq!(failed.unwrap_err().0, "Command aborted\n\n[The beginning is missing.]");
     }
 
     #[tokio::test]

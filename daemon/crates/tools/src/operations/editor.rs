@@ -1,4 +1,4 @@
-//! The files of this machine, with texts below the session's folder read and written through an editor: what is typed there and not
+//! The files of this machine, with texts below the folders of the session's workspace read and written through an editor: what is typed there and not
 //! saved counts, and a change can be undone in the editor.
 
 use std::{
@@ -40,14 +40,19 @@ pub struct EditorHost {
     inner: Arc<dyn FileHost>,
     editor: Arc<dyn EditorFiles>,
     session: Arc<str>,
-    folder: Arc<Path>,
+    folders: Arc<[PathBuf]>,
 }
 
 impl EditorHost {
-    /// The files of `inner`; those below `folder` through the editor, for a session.
+    /// The files of `inner`; those below `folders` through the editor, for a session.
     #[must_use]
-    pub fn new(inner: Arc<dyn FileHost>, editor: Arc<dyn EditorFiles>, session: &str, folder: &Path) -> Self {
-        Self { inner, editor, session: session.into(), folder: folder.into() }
+    pub fn new(
+        inner: Arc<dyn FileHost>,
+        editor: Arc<dyn EditorFiles>,
+        session: &str,
+        folders: Vec<PathBuf>,
+    ) -> Self {
+        Self { inner, editor, session: session.into(), folders: folders.into() }
     }
 }
 
@@ -61,7 +66,7 @@ impl FileHost for EditorHost {
             inner,
             editor: Arc::clone(&self.editor),
             session: Arc::clone(&self.session),
-            folder: Arc::clone(&self.folder),
+            folders: Arc::clone(&self.folders),
             cancel: cancel.clone(),
         })
     }
@@ -75,18 +80,20 @@ struct EditorFileSystem {
     inner: Box<dyn FileSystem>,
     editor: Arc<dyn EditorFiles>,
     session: Arc<str>,
-    folder: Arc<Path>,
+    folders: Arc<[PathBuf]>,
     cancel: CancellationToken,
 }
 
 impl EditorFileSystem {
-    /// Whether a path lies below the session's folder, as it is written and where it leads.
+    /// Whether a path lies below a folder of the workspace, as it is written and where it leads.
     fn is_below(&self, path: &Path) -> bool {
-        let leads_below = || {
-            let (folder, real) = (self.inner.real_path(&self.folder), self.inner.real_path(path));
-            folder.is_ok_and(|folder| real.is_ok_and(|real| real.starts_with(folder)))
-        };
-        path.starts_with(&self.folder) && leads_below()
+        if !self.folders.iter().any(|folder| path.starts_with(folder)) {
+            return false;
+        }
+        let Ok(real) = self.inner.real_path(path) else { return false };
+        let leads_below =
+            |folder: &PathBuf| self.inner.real_path(folder).is_ok_and(|folder| real.starts_with(folder));
+        self.folders.iter().any(leads_below)
     }
 }
 
@@ -218,7 +225,7 @@ mod tests {
     }
 
     fn read(editor: Buffer, folder: &Path, path: &Path) -> (Vec<u8>, u64) {
-        let host = EditorHost::new(Arc::new(LocalHost), Arc::new(editor), "s", folder);
+        let host = EditorHost::new(Arc::new(LocalHost), Arc::new(editor), "s", vec![folder.to_owned()]);
         let mut file = host.files(&CancellationToken::new()).open(path).unwrap();
         let mut content = Vec::new();
         file.content.read_to_end(&mut content).unwrap();
@@ -256,7 +263,12 @@ mod tests {
         let path = folder.path().join("a");
         std::fs::write(&path, "disk").unwrap();
         let replace = |editor: &Arc<Buffer>| {
-            let host = EditorHost::new(Arc::new(LocalHost), Arc::clone(editor) as _, "s", folder.path());
+            let host = EditorHost::new(
+                Arc::new(LocalHost),
+                Arc::clone(editor) as _,
+                "s",
+                vec![folder.path().to_owned()],
+            );
             host.files(&CancellationToken::new()).replace(&path, b"new", None)
         };
         let editor = Arc::new(Buffer::default());

@@ -2,7 +2,8 @@
 //!
 //! A [`FileHost`] provides files: those of this machine ([`LocalHost`], and [`GuardedHost`] for sessions), with an editor in front of them ([`EditorHost`]), of memory
 //! ([`MemoryHost`], for tests), or of another machine ([`SshHost`]). It gives each call of a tool its own
-//! [`FileSystem`], which stops when the call is aborted. Commands run in a [`Shell`](agentd_process::Shell).
+//! [`FileSystem`], which stops when the call is aborted. Commands run in a [`Shell`](agentd_process::Shell), which can be the terminal of an
+//! editor ([`EditorShell`]).
 //!
 //! The tools themselves know no disk. On this machine a file system makes the system's own calls, at full speed. The interface blocks, as
 //! files do, and its errors are the system's, so that messages are the same everywhere. A remote host is asked in batches: the remote walk
@@ -11,6 +12,7 @@
 //! guard like every command (`docs/decisions/010-other-hosts-by-scripts.md`).
 
 mod editor;
+mod editor_terminal;
 mod file_system;
 mod guarded;
 mod local;
@@ -22,6 +24,9 @@ mod unreachable;
 mod write_error;
 
 pub use editor::{EditorFiles, EditorHost};
+pub use editor_terminal::{
+    EditorAnswer, EditorShell, EditorTerminals, TerminalCommand, TerminalExit, TerminalOutput,
+};
 pub use file_system::{
     FileFacts, FileHost, FileKind, FileSnapshot, FileStamp, FileSystem, FolderEntry, OpenFile, TakeFile,
 };
@@ -33,6 +38,15 @@ pub use sandboxed::SandboxedHost;
 pub use ssh::{SshHost, SshOptions, SshTarget, SshTargetError};
 pub use unreachable::Unreachable;
 pub use write_error::WriteError;
+
+/// An editor for the tools of its sessions.
+#[derive(Clone)]
+pub struct EditorAccess {
+    /// Its files.
+    pub files: std::sync::Arc<dyn EditorFiles>,
+    /// Its terminals.
+    pub terminals: std::sync::Arc<dyn EditorTerminals>,
+}
 
 #[cfg(test)]
 mod tests;

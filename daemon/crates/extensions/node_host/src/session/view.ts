@@ -1,0 +1,50 @@
+/** `ctx.sessionManager`: the session, read only. Every method is synchronous and current. */
+import type { Mirror } from "../host/mirror.ts";
+import type { SessionEntry, SessionHeader, TreeNode } from "./entries.ts";
+
+/** Reads of which the answer is made by the daemon. */
+export interface SessionReads {
+  projection(): unknown;
+}
+
+export interface SessionView {
+  getCwd(): string;
+  getSessionDir(): string;
+  getSessionId(): string;
+  getSessionFile(): string | undefined;
+  getSessionName(): string | undefined;
+  getHeader(): SessionHeader | null;
+  getEntries(): SessionEntry[];
+  getEntry(id: string): SessionEntry | undefined;
+  getBranch(fromId?: string): SessionEntry[];
+  getTree(): TreeNode[];
+  getLeafId(): string | null;
+  getLeafEntry(): SessionEntry | undefined;
+  getLabel(id: string): string | undefined;
+  buildContextEntries(): SessionEntry[];
+  buildSessionProjection(): unknown;
+}
+
+export function createSessionView(mirror: Mirror, reads: SessionReads): SessionView {
+  const store = () => mirror.entryStore();
+  return {
+    getCwd: () => mirror.core.cwd ?? process.cwd(),
+    getSessionDir: () => mirror.core.sessionDir ?? "",
+    getSessionId: () => mirror.core.sessionId ?? "",
+    getSessionFile: () => mirror.core.sessionFile ?? undefined,
+    getSessionName: () => mirror.core.sessionName ?? undefined,
+    getHeader: () => store().header,
+    getEntries: () => [...store().entries],
+    getEntry: (id) => store().get(id),
+    getBranch: (fromId) => store().branch(fromId),
+    getTree: () => store().tree(),
+    getLeafId: () => store().leafId,
+    getLeafEntry: () => {
+      const { leafId } = store();
+      return leafId === null ? undefined : store().get(leafId);
+    },
+    getLabel: (id) => store().label(id),
+    buildContextEntries: () => store().contextEntries(),
+    buildSessionProjection: () => reads.projection(),
+  };
+}

@@ -1,0 +1,183 @@
+//! The extensions of one session, as the session uses them.
+
+use std::{
+    sync::{Arc, PoisonError, Weak, atomic::Ordering},
+    time::Duration,
+};
+
+use agentd_agent::Tool;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use tokio::time::timeout;
+
+use crate::{
+    connection::RequestTerms,
+    event::EventKind,
+    host::Host,
+    runtime::{ExtensionsSetup, LoadError, Runtime, ext},
+    session::{ExtensionCommand, ExtensionSession},
+    tool::ExtensionTool,
+};
+
+/// Time for the handlers of `session_shutdown`.
+const SHUTDOWN_HANDLERS: Duration = Duration::from_secs(10);
+
+/// The extensions of one session. Cheap to clone.
+#[derive(Clone)]
+pub struct SessionExtensions(pub(crate) Arc<Runtime>);
+
+impl SessionExtensions {
+    /// Starts the hosts and loads the extensions, one after the other.
+    ///
+    /// # Errors
+    /// [`LoadError`] of the first that could not be loaded; nothing runs then.
+    ///
+    /// Cancel safety: dropped early, the hosts end.
+    pub async fn start(setup: ExtensionsSetup) -> Result<Self, LoadError> {
+        let extensions = Self(Runtime::new(setup)?);
+        for host in 0..extensions.0.hosts.len() {
+            if let Err(error) = extensions.0.load(host, extensions.0.setup.reason, false).await {
+                extensions.end_hosts().await;
+                return Err(error);
+            }
+        }
+        let conflict = extensions.0.registrations().conflict();
+        if let Some((later, earlier, what)) = conflict {
+            let path = extensions.0.path(later).to_owned();
+            let reason = format!("{what} conflicts with {}", extensions.0.path(earlier));
+            extensions.end_hosts().await;
+            return Err(LoadError { path, reason });
+        }
+        Ok(extensions)
+    }
+
+    /// Leads the calls of extensions to their session, and lets them act: `core` is the first mirror. The session may have gone by the time
+    /// of a call.
+    pub async fn bind(&self, session: Weak<dyn ExtensionSession>, core: Map<String, Value>) {
+        let _ = self.0.session.set(session);
+        *self.0.core.lock().unwrap_or_else(PoisonError::into_inner) = core;
+        for host in 0..self.0.hosts.len() {
+            self.0.bind(host).await;
+        }
+    }
+
+    /// Whether anybody listens to an event. Costs a load of a number.
+    #[must_use]
+    pub fn listens(&self, kind: EventKind) -> bool {
+        self.0.events_now().contains(kind)
+    }
+
+    /// The tools of the extensions.
+    #[must_use]
+    pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        let tools = self.0.registrations().tools().into_iter();
+        tools
+            .filter(|(_, tool)| tool.definition.exposure.as_deref() != Some("hidden"))
+            .map(|(extension, tool)| {
+                let inner = Arc::downgrade(&self.0);
+                Arc::new(ExtensionTool::new(inner, extension, tool)) as Arc<dyn Tool>
+            })
+            .collect()
+    }
+
+    /// The commands of the extensions, in the order in which clients see them.
+    #[must_use]
+    pub fn commands(&self) -> Vec<ExtensionCommand> {
+        let commands = self.0.registrations().commands().into_iter();
+        commands
+            .map(|named| ExtensionCommand {
+                name: named.called,
+                description: named.command.description,
+                source_info: self.0.setup.sources[named.extension].source_info.clone(),
+            })
+            .collect()
+    }
+
+    /// Whether a command of that name is there.
+    #[must_use]
+    pub fn has_command(&self, name: &str) -> bool {
+        self.0.registrations().commands().iter().any(|command| command.called == name)
+    }
+
+    /// Runs a command to its end. A command that fails is told as an `extension_error`.
+    ///
+    /// Cancel safety: dropped early, the command is asked to stop.
+    pub async fn run_command(&self, name: &str, args: &str) {
+        let found = self.0.registrations().commands().into_iter().find(|command| command.called == name);
+        let Some(found) = found else { return };
+        let fields = json!({
+            "epoch": self.0.epoch(), "ext": ext(found.extension), "name": found.command.name,
+            "args": args, "source": "rpc",
+        });
+        let host = self.0.host_of(found.extension);
+        if let Err(error) = host.request("command.run", &fields, RequestTerms::default()).await {
+            self.0.failed(format!("command:{name}"), "command", self.0.explain(&error, name));
+        }
+    }
+
+    /// Completions of a command's argument: `{value, label, description?}` each.
+    ///
+    /// Cancel safety: dropped early, nothing happens.
+    pub async fn complete(&self, name: &str, prefix: &str) -> Vec<Value> {
+        let found = self.0.registrations().commands().into_iter().find(|command| command.called == name);
+        let Some(found) = found.filter(|found| found.command.completes) else { return Vec::new() };
+        let fields = json!({
+            "epoch": self.0.epoch(), "ext": ext(found.extension), "name": found.command.name, "prefix": prefix,
+        });
+        let terms = RequestTerms { limit: Some(Duration::from_secs(5)), ..RequestTerms::default() };
+        let answer = self.0.host_of(found.extension).request("command.complete", &fields, terms).await;
+        let list =
+            answer.ok().and_then(|answer| serde_json::from_str::<Option<Vec<Value>>>(answer.get()).ok());
+        list.flatten().unwrap_or_default()
+    }
+
+    /// Tells the hosts what is different in the mirror `core`. Told before a hook, it is known to the hook.
+    pub fn tell_core(&self, fields: impl IntoIterator<Item = (&'static str, Value)>) {
+        let mut core = self.0.core.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut patch = Map::new();
+        for (name, value) in fields {
+            if core.get(name) != Some(&value) {
+                core.insert(name.to_owned(), value.clone());
+                patch.insert(name.to_owned(), value);
+            }
+        }
+        if !patch.is_empty() {
+            self.0.hosts.iter().for_each(|host| self.0.tell(host, "core", &patch));
+        }
+    }
+
+    /// Whether a host has the entries of the session, so that it must be told of new ones.
+    #[must_use]
+    pub fn has_entries(&self) -> bool {
+        self.0.hosts.iter().any(|host| host.has_entries.load(Ordering::Relaxed))
+    }
+
+    /// Tells the hosts that have the entries what is new in them.
+    pub fn tell_entries(&self, patch: &impl Serialize) {
+        let hosts = self.0.hosts.iter().filter(|host| host.has_entries.load(Ordering::Relaxed));
+        hosts.for_each(|host| self.0.tell(host, "entries", patch));
+    }
+
+    /// Runs the handlers of `session_shutdown` and ends the hosts. Nothing of them is left.
+    pub async fn shut_down(&self, reason: &str) {
+        if self.0.is_closing.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        if self.listens(EventKind::SessionShutdown) {
+            let event = json!({"type": "session_shutdown", "reason": reason});
+            let _ = timeout(SHUTDOWN_HANDLERS, self.notify(EventKind::SessionShutdown, &event)).await;
+        }
+        self.end_hosts().await;
+    }
+
+    /// The process ids of the hosts that run.
+    #[must_use]
+    pub fn pids(&self) -> Vec<i32> {
+        self.0.hosts.iter().filter_map(Host::pid).collect()
+    }
+
+    async fn end_hosts(&self) {
+        self.0.is_closing.store(true, Ordering::Relaxed);
+        futures::future::join_all(self.0.hosts.iter().map(Host::shut_down)).await;
+    }
+}

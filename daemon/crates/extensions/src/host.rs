@@ -1,0 +1,343 @@
+//! One host of a session: its process, its connection, what it is told first.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use agentd_process::Launcher;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json, value::RawValue};
+use tokio::time::timeout;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    connection::{HostConnection, RequestError, RequestTerms},
+    process::{self, HostOutput, HostProgram, RunningHost},
+    record::{HostFailure, Incoming, PROTOCOL_VERSION},
+};
+
+/// Time for the answer to `hello`.
+const HELLO_WAIT: Duration = Duration::from_secs(30);
+
+/// Time to import extensions and to run their factories.
+const LOAD_WAIT: Duration = Duration::from_secs(60);
+
+/// Time for the answer to `ping`, once something was late.
+const PING_WAIT: Duration = Duration::from_secs(5);
+
+/// Time to end after `shutdown`.
+const SHUTDOWN_WAIT: Duration = Duration::from_secs(1);
+
+/// What hosts are told of their session.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HelloFacts {
+    /// The session's id.
+    pub session_id: String,
+    /// Its working directory.
+    pub cwd: String,
+    /// The agent directory.
+    pub agent_dir: String,
+    /// `rpc`, `json` or `print`.
+    pub mode: String,
+    /// Whether somebody may answer dialogs.
+    #[serde(rename = "hasUI")]
+    pub has_ui: bool,
+    /// Whether the project is trusted.
+    pub trusted: bool,
+    /// The folder for what hosts keep of translated sources.
+    pub cache_dir: String,
+    /// Whether themes give colours.
+    pub ansi: bool,
+}
+
+/// An extension as `load` names it.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ExtensionToLoad {
+    pub(crate) ext: String,
+    pub(crate) path: String,
+    pub(crate) entry: String,
+    pub(crate) base_dir: String,
+    pub(crate) source_info: Value,
+}
+
+/// What came of loading an extension.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct LoadedExtension {
+    pub(crate) ext: String,
+    pub(crate) ok: bool,
+    #[serde(default)]
+    pub(crate) error: Option<String>,
+}
+
+/// Takes what a host sends by itself. Must not wait.
+pub(crate) trait HostEvents: Send + Sync {
+    /// A record that is no result.
+    fn record(&self, host: usize, connection: &HostConnection, calls: &OpenCalls, record: Incoming);
+
+    /// Something that was printed.
+    fn printed(&self, host: usize, text: &str);
+
+    /// The host is gone.
+    fn ended(&self, host: usize, reason: &str);
+}
+
+/// Calls of a host that are not answered, and what gives them up.
+#[derive(Clone, Default)]
+pub(crate) struct OpenCalls(Arc<Mutex<HashMap<u64, CancellationToken>>>);
+
+impl OpenCalls {
+    /// A call is open until the returned token fires.
+    pub(crate) fn open(&self, id: u64) -> CancellationToken {
+        let cancel = CancellationToken::new();
+        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|_, cancel| !cancel.is_cancelled());
+        open.insert(id, cancel.clone());
+        cancel
+    }
+
+    fn cancel(&self, id: u64) {
+        if let Some(cancel) = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&id) {
+            cancel.cancel();
+        }
+    }
+
+    fn cancel_all(&self) {
+        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        open.drain().for_each(|(_, cancel)| cancel.cancel());
+    }
+}
+
+/// One host.
+pub(crate) struct Host {
+    pub(crate) program: HostProgram,
+    /// The numbers of its extensions.
+    pub(crate) extensions: Vec<usize>,
+    /// Whether it has the entries of the session, so that it is told of new ones.
+    pub(crate) has_entries: AtomicBool,
+    state: Mutex<HostState>,
+}
+
+enum HostState {
+    Up { connection: HostConnection, running: RunningHost },
+    Down { reason: Arc<str> },
+}
+
+impl Host {
+    pub(crate) fn new(program: HostProgram, extensions: Vec<usize>) -> Self {
+        let state = Mutex::new(HostState::Down { reason: "it was not started".into() });
+        Self { program, extensions, has_entries: AtomicBool::new(false), state }
+    }
+
+    /// Starts the process and says hello.
+    ///
+    /// # Errors
+    /// Why there is no host.
+    pub(crate) async fn start(
+        &self,
+        number: usize,
+        (launcher, tasks): (&Launcher, &TaskTracker),
+        events: Weak<dyn HostEvents>,
+        (facts, epoch): (&HelloFacts, u64),
+    ) -> Result<(), String> {
+        let reader = Arc::new(Reader { events, host: number, link: OnceLock::new() });
+        let started = process::start(&self.program, launcher, tasks, Arc::clone(&reader) as _).await;
+        let (connection, running) = started?;
+        let _ = reader.link.set((connection.clone(), OpenCalls::default()));
+        let over = running.over.clone();
+        self.has_entries.store(false, Ordering::Relaxed);
+        *self.lock() = HostState::Up { connection: connection.clone(), running };
+        let hello = Hello {
+            protocol: PROTOCOL_VERSION,
+            daemon: json!({"name": "agentd", "version": env!("CARGO_PKG_VERSION")}),
+            epoch,
+            facts,
+            config_dir_name: ".pi",
+            env: json!({}),
+            limits: json!({"maxLineBytes": process::MAX_LINE_BYTES, "syncCallMs": 5000}),
+            features: [],
+        };
+        let terms = RequestTerms { limit: Some(HELLO_WAIT), ..RequestTerms::default() };
+        let answer = connection.request("hello", &hello, terms).await;
+        let answer = answer.map_err(|error| error.to_string()).and_then(|answer| {
+            #[derive(Deserialize)]
+            struct Answer {
+                protocol: u32,
+            }
+            serde_json::from_str(answer.get())
+                .map(|Answer { protocol }| protocol)
+                .map_err(|error| error.to_string())
+        });
+        match answer {
+            Ok(PROTOCOL_VERSION) => Ok(()),
+            Ok(other) => {
+                over.cancel();
+                Err(format!(
+                    "it speaks version {other} of the host protocol, and agentd speaks {PROTOCOL_VERSION}"
+                ))
+            }
+            Err(error) => {
+                over.cancel();
+                Err(error)
+            }
+        }
+    }
+
+    /// Imports extensions and runs their factories. What they register comes before the answer.
+    ///
+    /// # Errors
+    /// Why the host did not answer.
+    pub(crate) async fn load(
+        &self,
+        epoch: u64,
+        (reason, clear_cache): (&str, bool),
+        extensions: &[ExtensionToLoad],
+        flags: &Value,
+    ) -> Result<Vec<LoadedExtension>, RequestError> {
+        let fields = json!({
+            "epoch": epoch, "reason": reason, "clearCache": clear_cache, "extensions": extensions, "flags": flags,
+        });
+        let terms = RequestTerms { limit: Some(LOAD_WAIT), ..RequestTerms::default() };
+        let answer = self.request("load", &fields, terms).await?;
+        #[derive(Deserialize)]
+        struct Answer {
+            extensions: Vec<LoadedExtension>,
+        }
+        serde_json::from_str(answer.get())
+            .map(|Answer { extensions }| extensions)
+            .map_err(|error| RequestError::Failed(HostFailure::new("invalid", error.to_string())))
+    }
+
+    /// Sends a request; a host that answers neither it in time nor a `ping` is ended.
+    ///
+    /// # Errors
+    /// [`RequestError`].
+    pub(crate) async fn request(
+        &self,
+        kind: &'static str,
+        fields: &impl Serialize,
+        terms: RequestTerms<'_>,
+    ) -> Result<Box<RawValue>, RequestError> {
+        let (connection, over) = match &*self.lock() {
+            HostState::Up { connection, running } => (connection.clone(), running.over.clone()),
+            HostState::Down { reason } => return Err(RequestError::Gone(Arc::clone(reason))),
+        };
+        let answer = connection.request(kind, fields, terms).await;
+        if matches!(answer, Err(RequestError::Late)) {
+            let terms = RequestTerms { limit: Some(PING_WAIT), ..RequestTerms::default() };
+            if matches!(connection.request("ping", &json!({}), terms).await, Err(RequestError::Late)) {
+                tracing::warn!(kind, "an extension blocks its host, which is ended");
+                over.cancel();
+            }
+        }
+        answer
+    }
+
+    /// Sends a note, if the host is there.
+    pub(crate) fn note(&self, kind: &str, fields: &impl Serialize) {
+        if let HostState::Up { connection, .. } = &*self.lock() {
+            connection.note(kind, fields);
+        }
+    }
+
+    /// The process id of the host, if it runs.
+    pub(crate) fn pid(&self) -> Option<i32> {
+        match &*self.lock() {
+            HostState::Up { running, .. } => running.pid,
+            HostState::Down { .. } => None,
+        }
+    }
+
+    /// The host is gone.
+    pub(crate) fn set_down(&self, reason: &str) {
+        *self.lock() = HostState::Down { reason: reason.into() };
+    }
+
+    /// Ends the host and waits until its processes are gone.
+    pub(crate) async fn shut_down(&self) {
+        let (connection, over, gone) = match &*self.lock() {
+            HostState::Up { connection, running } => {
+                (connection.clone(), running.over.clone(), running.gone.clone())
+            }
+            HostState::Down { .. } => return,
+        };
+        let deadline = json!({"deadlineMs": SHUTDOWN_WAIT.as_millis()});
+        let terms = RequestTerms { limit: Some(SHUTDOWN_WAIT), ..RequestTerms::default() };
+        // One that does not answer is ended all the same.
+        let _ = timeout(SHUTDOWN_WAIT, connection.request("shutdown", &deadline, terms)).await;
+        over.cancel();
+        gone.cancelled().await;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HostState> {
+        // No method panics halfway.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Hello<'a> {
+    protocol: u32,
+    daemon: Value,
+    epoch: u64,
+    #[serde(flatten)]
+    facts: &'a HelloFacts,
+    config_dir_name: &'static str,
+    env: Value,
+    limits: Value,
+    features: [&'static str; 0],
+}
+
+/// Reads the records of a host.
+struct Reader {
+    events: Weak<dyn HostEvents>,
+    host: usize,
+    /// Set before the host is told anything: what it says before that is passed over.
+    link: OnceLock<(HostConnection, OpenCalls)>,
+}
+
+impl HostOutput for Reader {
+    fn record(&self, line: String) {
+        let Some((connection, calls)) = self.link.get() else { return };
+        let record = match Incoming::parse(&line) {
+            Ok(record) => record,
+            Err(error) => return tracing::warn!(error, "a record of an extension host cannot be read"),
+        };
+        match record {
+            Incoming::Result { id, outcome } => connection.settle(id, outcome),
+            Incoming::Partial { call, partial } => connection.partial(call, partial),
+            Incoming::Cancel { id } => calls.cancel(id),
+            Incoming::Unknown { id, kind } => {
+                let failure = HostFailure::new("unsupported", format!("agentd knows no request {kind}"));
+                connection.answer(id, &Err(failure));
+            }
+            record => {
+                if let Some(events) = self.events.upgrade() {
+                    events.record(self.host, connection, calls, record);
+                }
+            }
+        }
+    }
+
+    fn printed(&self, text: &str) {
+        if let Some(events) = self.events.upgrade() {
+            events.printed(self.host, text);
+        }
+    }
+
+    fn ended(&self, reason: &str) {
+        if let Some((_, calls)) = self.link.get() {
+            calls.cancel_all();
+        }
+        if let Some(events) = self.events.upgrade() {
+            events.ended(self.host, reason);
+        }
+    }
+}

@@ -1,0 +1,433 @@
+//! The hosts of one session's extensions and what they have registered: loading, restarts, what hosts send by themselves.
+
+use std::{
+    path::Path,
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use agentd_process::Launcher;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, sleep},
+};
+use tokio_util::task::TaskTracker;
+
+use crate::{
+    connection::{HostConnection, RequestError, RequestTerms},
+    event::{EventKind, EventSet},
+    host::{ExtensionToLoad, HelloFacts, Host, HostEvents, OpenCalls},
+    process::HostProgram,
+    record::{HostFailure, Incoming},
+    registrations::{Changed, HandlerRef, Registrations},
+    session::{CallResponder, ExtensionFailure, ExtensionSession, SessionCall},
+    source::{ExtensionKind, ExtensionSource},
+};
+
+/// Pauses before a host that has ended is started again.
+const RESTART_PAUSES: [Duration; 3] =
+    [Duration::from_millis(500), Duration::from_secs(2), Duration::from_secs(8)];
+
+/// The span in which a host may be started again so often.
+const RESTART_SPAN: Duration = Duration::from_secs(300);
+
+/// The text of pi for calls of a session that was replaced (its beginning: extensions compare that).
+const STALE: &str =
+    "This extension ctx is stale after session replacement or reload. Use the ctx of the new session.";
+
+/// What extensions are started with.
+pub struct ExtensionsSetup {
+    /// The extensions, in load order.
+    pub sources: Vec<ExtensionSource>,
+    /// The program of the Node host; unused where there is no extension for it.
+    pub node: Option<HostProgram>,
+    /// The environment of native extensions.
+    pub env: Vec<(std::ffi::OsString, std::ffi::OsString)>,
+    /// What hosts are told of the session.
+    pub facts: HelloFacts,
+    /// Why the session begins: `startup`, `new`, `resume`, `fork` or `reload`.
+    pub reason: &'static str,
+    /// Values of flags that the command line gave.
+    pub flags: Map<String, Value>,
+    /// Whether tool calls run while a host with a handler of `tool_call` is down.
+    pub runs_when_down: bool,
+    /// Starts processes.
+    pub launcher: Launcher,
+    /// Owns the tasks.
+    pub tasks: TaskTracker,
+    /// Takes what extensions print.
+    pub printed: Box<dyn Fn(&str) + Send + Sync>,
+}
+
+/// An extension that could not be loaded. The text is pi's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("Failed to load extension \"{path}\": {reason}")]
+pub struct LoadError {
+    /// The extension.
+    pub path: String,
+    /// What was the matter.
+    pub reason: String,
+}
+
+/// The hosts of one session's extensions.
+pub(crate) struct Runtime {
+    pub(crate) setup: ExtensionsSetup,
+    /// The number of each extension's host.
+    placement: Vec<usize>,
+    pub(crate) hosts: Vec<Host>,
+    registrations: Mutex<Registrations>,
+    /// The events that anybody listens to, as [`EventSet::bits`].
+    events: AtomicU64,
+    epoch: AtomicU64,
+    seq: AtomicU64,
+    pub(crate) session: OnceLock<Weak<dyn ExtensionSession>>,
+    /// The mirror `core`, as it was told last.
+    pub(crate) core: Mutex<Map<String, Value>>,
+    /// When hosts were started again.
+    restarts: Mutex<Vec<Instant>>,
+    pub(crate) is_closing: AtomicBool,
+    /// Events that were told and are not answered.
+    later: Arc<Semaphore>,
+    me: Weak<Self>,
+}
+
+/// Events that are told without waiting, at most.
+const MAX_LATER: usize = 64;
+
+/// The id of an extension in the host protocol.
+pub(crate) fn ext(extension: usize) -> String {
+    format!("e{extension}")
+}
+
+/// The hosts of a session's extensions, and the host of each: one for all of Node, one for each native extension.
+fn placed(setup: &ExtensionsSetup) -> Result<(Vec<Host>, Vec<usize>), LoadError> {
+    let mut members: Vec<(HostProgram, Vec<usize>)> = Vec::new();
+    let (mut placement, mut of_node) = (Vec::new(), None);
+    for (extension, source) in setup.sources.iter().enumerate() {
+        let host = match &source.kind {
+            ExtensionKind::Node => {
+                let Some(program) = &setup.node else {
+                    let reason = "Node is needed for it, and was not found".to_owned();
+                    return Err(LoadError { path: source.path.clone(), reason });
+                };
+                *of_node.get_or_insert_with(|| {
+                    members.push((program.clone(), Vec::new()));
+                    members.len() - 1
+                })
+            }
+            ExtensionKind::Native { command } => {
+                members.push((native(setup, source, command), Vec::new()));
+                members.len() - 1
+            }
+        };
+        members[host].1.push(extension);
+        placement.push(host);
+    }
+    let hosts = members.into_iter().map(|(program, extensions)| Host::new(program, extensions)).collect();
+    Ok((hosts, placement))
+}
+
+fn native(setup: &ExtensionsSetup, source: &ExtensionSource, command: &[std::ffi::OsString]) -> HostProgram {
+    let mut command = command.to_vec();
+    if let Some(program) = command.first_mut()
+        && Path::new(&program).components().count() > 1
+    {
+        *program = source.base_dir.join(&program).into();
+    }
+    HostProgram {
+        command,
+        cwd: setup.facts.cwd.clone().into(),
+        env: setup.env.clone(),
+        own_descriptors: false,
+    }
+}
+
+impl Runtime {
+    /// The hosts of these extensions, not started yet.
+    ///
+    /// # Errors
+    /// [`LoadError`] where there is nothing that could run an extension.
+    pub(crate) fn new(setup: ExtensionsSetup) -> Result<Arc<Self>, LoadError> {
+        let (hosts, placement) = placed(&setup)?;
+        let registrations = Mutex::new(Registrations::of(setup.sources.len()));
+        Ok(Arc::new_cyclic(|me| Self {
+            setup,
+            placement,
+            hosts,
+            registrations,
+            events: AtomicU64::new(0),
+            epoch: AtomicU64::new(1),
+            seq: AtomicU64::new(1),
+            session: OnceLock::new(),
+            core: Mutex::default(),
+            restarts: Mutex::default(),
+            is_closing: AtomicBool::new(false),
+            later: Arc::new(Semaphore::new(MAX_LATER)),
+            me: me.clone(),
+        }))
+    }
+
+    /// Starts a host and loads its extensions.
+    pub(crate) async fn load(&self, host: usize, reason: &str, clear_cache: bool) -> Result<(), LoadError> {
+        let slot = &self.hosts[host];
+        let first = slot.extensions.first().copied().unwrap_or_default();
+        let failed =
+            |extension: usize, reason: String| LoadError { path: self.path(extension).to_owned(), reason };
+        let events: Weak<dyn HostEvents> = self.me.clone();
+        let epoch = self.epoch();
+        let surroundings = (&self.setup.launcher, &self.setup.tasks);
+        let started = slot.start(host, surroundings, events, (&self.setup.facts, epoch)).await;
+        started.map_err(|error| failed(first, format!("its host could not be started: {error}")))?;
+        let extensions: Vec<ExtensionToLoad> = slot
+            .extensions
+            .iter()
+            .map(|extension| {
+                let source = &self.setup.sources[*extension];
+                ExtensionToLoad {
+                    ext: ext(*extension),
+                    path: source.path.clone(),
+                    entry: source.entry.display().to_string(),
+                    base_dir: source.base_dir.display().to_string(),
+                    source_info: serde_json::to_value(&source.source_info).unwrap_or_default(),
+                }
+            })
+            .collect();
+        let flags = Value::Object(self.setup.flags.clone());
+        let loaded = slot.load(epoch, (reason, clear_cache), &extensions, &flags).await;
+        let loaded = loaded.map_err(|error| failed(first, self.explain(&error, "load")))?;
+        for extension in &slot.extensions {
+            match loaded.iter().find(|loaded| loaded.ext == ext(*extension)) {
+                Some(loaded) if loaded.ok => {}
+                Some(loaded) => {
+                    self.discard(*extension);
+                    let reason = loaded.error.clone().unwrap_or_else(|| "it failed".to_owned());
+                    return Err(failed(*extension, reason));
+                }
+                None => return Err(failed(*extension, "its host did not load it".to_owned())),
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the extensions of a host act.
+    pub(crate) async fn bind(&self, host: usize) {
+        let core = self.core.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let fields = json!({"epoch": self.epoch(), "flags": self.setup.flags, "core": core});
+        let terms = RequestTerms { limit: Some(Duration::from_secs(60)), ..RequestTerms::default() };
+        if let Err(error) = self.hosts[host].request("bind", &fields, terms).await {
+            self.failed("<host>".to_owned(), "bind", self.explain(&error, "bind"));
+        }
+    }
+
+    /// Starts a host again that has ended by itself, with its extensions.
+    async fn restart(&self, host: usize) {
+        let attempt = {
+            let mut restarts = self.restarts.lock().unwrap_or_else(PoisonError::into_inner);
+            restarts.retain(|at| at.elapsed() < RESTART_SPAN);
+            restarts.push(Instant::now());
+            restarts.len() - 1
+        };
+        let Some(pause) = RESTART_PAUSES.get(attempt) else {
+            let error = "The extension host ended again and again, and is not started any more. Reload the session's extensions to try again.";
+            return self.failed("<host>".to_owned(), "host_exit", error.to_owned());
+        };
+        sleep(*pause).await;
+        if self.is_closing.load(Ordering::Relaxed) {
+            return;
+        }
+        self.epoch.fetch_add(1, Ordering::Relaxed);
+        for extension in &self.hosts[host].extensions {
+            self.discard(*extension);
+        }
+        if let Err(error) = self.load(host, "reload", false).await {
+            return self.failed(error.path, "load", error.reason);
+        }
+        self.bind(host).await;
+        if let Some(session) = self.session() {
+            session.tools_changed();
+        }
+        let extensions = &self.hosts[host].extensions;
+        let handlers = self.registrations().handlers(EventKind::SessionStart);
+        for handler in handlers.into_iter().filter(|handler| extensions.contains(&handler.extension)) {
+            let event = json!({"type": "session_start", "reason": "reload"});
+            self.notify_handlers(&[handler], &event).await;
+        }
+    }
+
+    fn discard(&self, extension: usize) {
+        let mut registrations = self.registrations();
+        registrations.discard(extension);
+        self.events.store(registrations.events().bits(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn events_now(&self) -> EventSet {
+        EventSet::from_bits(self.events.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn registrations(&self) -> MutexGuard<'_, Registrations> {
+        // No method panics halfway.
+        self.registrations.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn handlers(&self, kind: EventKind) -> Vec<HandlerRef> {
+        if !self.events_now().contains(kind) {
+            return Vec::new();
+        }
+        self.registrations().handlers(kind)
+    }
+
+    pub(crate) fn host_of(&self, extension: usize) -> &Host {
+        &self.hosts[self.placement[extension]]
+    }
+
+    pub(crate) fn placement(&self, extension: usize) -> usize {
+        self.placement[extension]
+    }
+
+    pub(crate) fn path(&self, extension: usize) -> &str {
+        &self.setup.sources[extension].path
+    }
+
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn later(&self) -> &Arc<Semaphore> {
+        &self.later
+    }
+
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.setup.tasks.spawn(task);
+    }
+
+    pub(crate) fn runs_when_down(&self) -> bool {
+        self.setup.runs_when_down
+    }
+
+    fn session(&self) -> Option<Arc<dyn ExtensionSession>> {
+        self.session.get().and_then(Weak::upgrade)
+    }
+
+    /// A failure in words.
+    pub(crate) fn explain(&self, error: &RequestError, what: &str) -> String {
+        match error {
+            RequestError::Failed(failure) => failure.message.clone(),
+            RequestError::Gone(reason) => {
+                format!("Extension host exited ({reason}) while running \"{what}\"")
+            }
+            RequestError::Late => format!("\"{what}\" did not answer in time"),
+        }
+    }
+
+    /// Tells the clients of a failure.
+    pub(crate) fn failed(&self, extension_path: String, event: &str, error: String) {
+        tracing::warn!(extension = extension_path, event, error, "an extension failed");
+        if let Some(session) = self.session() {
+            session.failed(ExtensionFailure { extension_path, event: event.to_owned(), error });
+        }
+    }
+
+    pub(crate) fn tell(&self, host: &Host, topic: &str, patch: &impl Serialize) {
+        #[derive(Serialize)]
+        struct Patch<'a, T> {
+            seq: u64,
+            topic: &'a str,
+            patch: &'a T,
+        }
+        let seq = self.seq.fetch_add(1, Ordering::Relaxed);
+        host.note("state", &Patch { seq, topic, patch });
+    }
+
+    /// The number of an extension of a host, by the id of the protocol.
+    fn extension(&self, host: usize, id: &str) -> Option<usize> {
+        let number = id.strip_prefix('e')?.parse().ok()?;
+        self.hosts[host].extensions.contains(&number).then_some(number)
+    }
+}
+
+impl HostEvents for Runtime {
+    fn record(&self, host: usize, connection: &HostConnection, calls: &OpenCalls, record: Incoming) {
+        match record {
+            Incoming::Registration { epoch, ext, is_taken_back, what } if epoch == self.epoch() => {
+                let Some(extension) = self.extension(host, &ext) else { return };
+                let changed = {
+                    let mut registrations = self.registrations();
+                    let changed = registrations.apply(extension, *what, is_taken_back);
+                    if changed == Changed::Handlers {
+                        self.events.store(registrations.events().bits(), Ordering::Relaxed);
+                    }
+                    changed
+                };
+                if changed == Changed::Tools
+                    && let Some(session) = self.session()
+                {
+                    session.tools_changed();
+                }
+            }
+            Incoming::Call(call) => {
+                let responder = CallResponder {
+                    connection: connection.clone(),
+                    id: call.id,
+                    cancel: calls.open(call.id),
+                    within: Some(connection.call_within(call.within)),
+                    is_answered: false,
+                };
+                if call.epoch != self.epoch() {
+                    return responder.send(&Err(HostFailure::new("stale", STALE)));
+                }
+                let Some(session) = self.session() else {
+                    let text = "Extension runtime not initialized. Action methods cannot be called during extension loading.";
+                    return responder.send(&Err(HostFailure::new("invalid", text)));
+                };
+                if call.method == "read" && call.params["topic"] == "entries" {
+                    // Before the session looks: what is appended after its look has to be told.
+                    self.hosts[host].has_entries.store(true, Ordering::Relaxed);
+                }
+                let extension = self.extension(host, &call.ext);
+                session.call(SessionCall {
+                    method: call.method,
+                    params: call.params,
+                    extension: extension
+                        .map_or_else(|| "<runtime>".to_owned(), |it| self.path(it).to_owned()),
+                    is_in_command: call.within.is_some(),
+                    responder,
+                });
+            }
+            Incoming::Ui(note) if note.epoch == self.epoch() => {
+                if let Some(session) = self.session() {
+                    session.show(note.fields);
+                }
+            }
+            Incoming::Error(note) => {
+                let extension = self.extension(host, &note.ext);
+                let path = extension.map_or("<runtime>", |extension| self.path(extension)).to_owned();
+                self.failed(path, &note.event, note.message);
+            }
+            Incoming::Log { level, text } => {
+                let level = level.unwrap_or_default();
+                (self.setup.printed)(&format!("{level} {text}\n"));
+            }
+            _ => {}
+        }
+    }
+
+    fn printed(&self, _host: usize, text: &str) {
+        (self.setup.printed)(text);
+    }
+
+    fn ended(&self, host: usize, reason: &str) {
+        self.hosts[host].set_down(reason);
+        if self.is_closing.load(Ordering::Relaxed) || self.session.get().is_none() {
+            return;
+        }
+        self.failed("<host>".to_owned(), "host_exit", format!("Extension host exited ({reason})"));
+        if let Some(me) = self.me.upgrade() {
+            self.setup.tasks.spawn(async move { me.restart(host).await });
+        }
+    }
+}

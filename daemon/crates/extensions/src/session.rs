@@ -1,0 +1,97 @@
+//! What extensions can ask of their session. The session implements this; nothing here knows how.
+
+use agentd_protocol::resources::SourceInfo;
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    connection::{CallWithin, HostConnection},
+    record::HostFailure,
+};
+
+/// The session of extensions.
+///
+/// No method waits: a handler of an extension may hold up the session's own work while it calls.
+pub trait ExtensionSession: Send + Sync {
+    /// A call of an extension, which is answered by its responder.
+    fn call(&self, call: SessionCall);
+
+    /// Something for the user that needs no answer: the fields of an `extension_ui_request` without its `id`.
+    fn show(&self, fields: Map<String, Value>);
+
+    /// Tells the clients of a failure.
+    fn failed(&self, failure: ExtensionFailure);
+
+    /// The tools of extensions have changed.
+    fn tools_changed(&self);
+}
+
+/// A call of an extension.
+pub struct SessionCall {
+    /// What is asked for, as `docs/extension-protocol.md` lists it.
+    pub method: String,
+    /// Its parameters.
+    pub params: Value,
+    /// The extension, as errors name it.
+    pub extension: String,
+    /// Whether it was made within a command.
+    pub is_in_command: bool,
+    /// Answers it.
+    pub responder: CallResponder,
+}
+
+/// Answers a call of an extension. Dropped without an answer, it says that the session is gone.
+pub struct CallResponder {
+    pub(crate) connection: HostConnection,
+    pub(crate) id: u64,
+    pub(crate) cancel: CancellationToken,
+    /// The clock of the request in which the call was made stands still until then.
+    pub(crate) within: Option<CallWithin>,
+    pub(crate) is_answered: bool,
+}
+
+impl CallResponder {
+    /// Answers, after everything that was told to the host before.
+    pub fn send(mut self, outcome: &Result<Value, HostFailure>) {
+        self.is_answered = true;
+        self.connection.answer(self.id, outcome);
+        self.within = None;
+    }
+
+    /// Fires when the extension gives the call up.
+    #[must_use]
+    pub fn cancelled(&self) -> &CancellationToken {
+        &self.cancel
+    }
+}
+
+impl Drop for CallResponder {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            self.connection.answer(self.id, &Err(HostFailure::new("gone", "The session is closed.")));
+        }
+        self.cancel.cancel();
+    }
+}
+
+/// A failure of an extension: the event `extension_error`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExtensionFailure {
+    /// The extension; `command:NAME` for a command, `<host>` for a host.
+    pub extension_path: String,
+    /// The event, or what it was about.
+    pub event: String,
+    /// What was the matter.
+    pub error: String,
+}
+
+/// A slash command of an extension.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExtensionCommand {
+    /// The name by which it is called, without the slash.
+    pub name: String,
+    /// Its purpose.
+    pub description: Option<String>,
+    /// Where it comes from.
+    pub source_info: SourceInfo,
+}

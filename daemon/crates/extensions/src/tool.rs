@@ -1,0 +1,101 @@
+//! A tool of an extension, as the loop calls it.
+
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use agentd_agent::{ExecutionMode, Invocation, Tool, ToolError, ToolFuture};
+use agentd_protocol::tool::{ToolResult, ToolSpec};
+use serde_json::{Value, json};
+
+use crate::{
+    connection::{RequestError, RequestTerms},
+    registrations::RegisteredTool,
+    runtime::{Runtime, ext},
+};
+
+/// Time for a tool to stop after an abort.
+const ABORT_GRACE: Duration = Duration::from_secs(10);
+
+/// A tool of an extension.
+pub(crate) struct ExtensionTool {
+    /// Weak: the registry may keep a tool longer than the session its extensions.
+    extensions: Weak<Runtime>,
+    extension: usize,
+    spec: Arc<ToolSpec>,
+    tool: RegisteredTool,
+}
+
+impl ExtensionTool {
+    pub(crate) fn new(extensions: Weak<Runtime>, extension: usize, tool: RegisteredTool) -> Self {
+        let definition = &tool.definition;
+        let spec = Arc::new(ToolSpec {
+            name: definition.name.clone(),
+            description: definition.description.clone(),
+            parameters: definition.parameters.clone(),
+            constrained_sampling: definition.constrained_sampling.clone(),
+        });
+        Self { extensions, extension, spec, tool }
+    }
+}
+
+impl Tool for ExtensionTool {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        &self.spec
+    }
+
+    fn label(&self) -> Option<&str> {
+        self.tool.definition.label.as_deref()
+    }
+
+    fn snippet(&self) -> Option<&str> {
+        self.tool.definition.prompt_snippet.as_deref()
+    }
+
+    fn guidelines(&self) -> Vec<&str> {
+        self.tool.definition.prompt_guidelines.iter().map(String::as_str).collect()
+    }
+
+    fn execution(&self) -> ExecutionMode {
+        match self.tool.definition.execution_mode.as_deref() {
+            Some("sequential") => ExecutionMode::Sequential,
+            _ => ExecutionMode::Parallel,
+        }
+    }
+
+    fn execute(&self, invocation: Invocation) -> ToolFuture<'_> {
+        Box::pin(async move {
+            let name = &self.spec.name;
+            let Some(extensions) = self.extensions.upgrade() else {
+                return Err(ToolError(format!("The extension of the tool {name} is closed.")));
+            };
+            let Invocation { call_id, arguments, cancel, progress, .. } = invocation;
+            let fields = json!({
+                "epoch": extensions.epoch(), "ext": ext(self.extension), "tool": name, "toolCallId": call_id,
+                "params": arguments,
+            });
+            let partials = move |partial: Value| {
+                if let Ok(partial) = serde_json::from_value(partial) {
+                    progress.report(partial);
+                }
+            };
+            let terms = RequestTerms {
+                limit: None,
+                cancel: Some(&cancel),
+                grace: ABORT_GRACE,
+                partials: Some(Box::new(partials)),
+            };
+            let answer = extensions.host_of(self.extension).request("tool.execute", &fields, terms).await;
+            let answer = answer.map_err(|error| {
+                ToolError(match error {
+                    RequestError::Failed(failure) => failure.message,
+                    RequestError::Late => format!("Tool \"{name}\" did not stop after abort"),
+                    gone @ RequestError::Gone(_) => extensions.explain(&gone, name),
+                })
+            })?;
+            serde_json::from_str::<ToolResult>(answer.get())
+                .map_err(|error| ToolError(format!("The result of the tool {name} cannot be used: {error}")))
+        })
+    }
+}

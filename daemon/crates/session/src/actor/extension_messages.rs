@@ -1,0 +1,234 @@
+//! Messages that extensions see, take or send: commands of extensions, input of the user, custom messages.
+
+use agentd_agent::queue::QueueKind;
+use agentd_extensions::{EventKind, HostFailure, InputVerdict};
+use agentd_protocol::{
+    Json,
+    command::{Disposition, Image, PromptParams, StreamingBehavior},
+    entry::EntryBody,
+    error::{ErrorCode, Failure},
+    event::{Event, MessageEnd, MessageStart},
+    message::{CustomMessage, ImageContent, Message},
+};
+use serde_json::{Value, json};
+
+use super::session_actor::Actor;
+use crate::{
+    event_log::SubscriberId,
+    extensions::{CustomDelivery, SeenInput},
+    queues::queue_of,
+    reply::Reply,
+    requests::PendingRequest,
+    run::{Prompt, RunBeginning, RunMessage},
+    server_prompts::MessageCommand,
+};
+
+/// The disposition of a message, for extensions.
+fn disposition(text: &str) -> Result<Value, HostFailure> {
+    Ok(json!({"disposition": text}))
+}
+
+impl Actor {
+    /// Hands a message to the extensions, if it is for one of their commands or they look at input. Gives it back where nobody of them has to
+    /// do with it.
+    pub(super) fn to_extensions(
+        &mut self,
+        command: MessageCommand,
+        request: PendingRequest,
+    ) -> Option<(MessageCommand, PendingRequest)> {
+        let Some(extensions) = self.context.extensions.clone() else { return Some((command, request)) };
+        if self.closing {
+            return Some((command, request));
+        }
+        // Only a space ends the name, as in pi.
+        let called = command.message().strip_prefix('/');
+        let called = called.map(|called| called.split_once(' ').unwrap_or((called, "")));
+        if let Some((name, args)) = called.filter(|(name, _)| extensions.has_command(name)) {
+            let (name, args) = (name.to_owned(), args.to_owned());
+            if matches!(command, MessageCommand::Queue(..)) {
+                let text = format!(
+                    "Extension command \"/{name}\" cannot be queued. Use prompt() or execute the command when not streaming."
+                );
+                self.refuse(request, Failure::new(ErrorCode::Unsupported, text));
+                return None;
+            }
+            let (cancel, to_actor) = (self.server_prompts.cancel.clone(), self.to_actor.clone());
+            let started = self.extensions_started.clone();
+            self.tasks.spawn(async move {
+                let running = async {
+                    started.cancelled().await;
+                    extensions.run_command(&name, &args).await;
+                };
+                cancel.run_until_cancelled(running).await;
+                // The actor takes what its tasks send until they have ended.
+                let _ = to_actor.send(RunMessage::CommandRan(Box::new(request))).await;
+            });
+            return None;
+        }
+        if matches!(command, MessageCommand::Queue(..)) || !extensions.listens(EventKind::Input) {
+            return Some((command, request));
+        }
+        self.see_input(command, request, "rpc");
+        None
+    }
+
+    /// Lets the extensions see a message of the user, or of one of them in the user's name.
+    fn see_input(&mut self, command: MessageCommand, request: PendingRequest, source: &'static str) {
+        let Some(extensions) = self.context.extensions.clone() else { return };
+        let streaming = match &command {
+            MessageCommand::Prompt(params) if self.run.is_active() => params.streaming_behavior,
+            _ => None,
+        };
+        let (cancel, to_actor) = (self.server_prompts.cancel.clone(), self.to_actor.clone());
+        let started = self.extensions_started.clone();
+        self.server_prompts.count += 1;
+        self.tasks.spawn(async move {
+            let images: Vec<Value> = command.images().iter().map(|image| json!(image)).collect();
+            let streaming = streaming.map(|streaming| match streaming {
+                StreamingBehavior::Steer => "steer",
+                StreamingBehavior::FollowUp => "followUp",
+            });
+            let asked = async {
+                started.cancelled().await;
+                extensions.input(command.message(), &images, source, streaming).await
+            };
+            let verdict = cancel.run_until_cancelled(asked).await;
+            let seen = SeenInput { command, request, verdict };
+            // The actor takes what its tasks send until they have ended.
+            let _ = to_actor.send(RunMessage::InputSeen(Box::new(seen))).await;
+        });
+    }
+
+    /// The extensions have seen a message.
+    pub(super) async fn on_input_seen(&mut self, seen: SeenInput) {
+        let SeenInput { mut command, request, verdict } = seen;
+        self.server_prompts.count -= 1;
+        match verdict {
+            Some(InputVerdict::Handled) => self.accept(request, Disposition::Handled),
+            Some(InputVerdict::Goes { text, images }) => {
+                let images = images.map(|images| {
+                    images
+                        .into_iter()
+                        .filter_map(|image| serde_json::from_value::<Image>(image).ok())
+                        .collect()
+                });
+                command.replace(text, images);
+                self.take_unseen(command, request).await;
+            }
+            None => {
+                let text = "The message was aborted before the extensions had seen it.";
+                self.refuse(request, Failure::new(ErrorCode::Aborted, text));
+            }
+        }
+        self.tell_idle();
+    }
+
+    /// A message of an extension in the user's name.
+    pub(super) async fn take_extension_prompt(
+        &mut self,
+        text: String,
+        images: Vec<ImageContent>,
+        behavior: Option<StreamingBehavior>,
+        expands: bool,
+    ) -> Result<Value, HostFailure> {
+        if self.closing {
+            return Err(HostFailure::new("gone", "The session is closing and takes no new work."));
+        }
+        let images: Vec<Image> = images
+            .into_iter()
+            .map(|ImageContent { data, mime_type }| Image { kind: "image".to_owned(), data, mime_type })
+            .collect();
+        if self.run.is_active() && !self.run.is_ending() {
+            let Some(behavior) = behavior else {
+                let text = "Agent is already processing. Specify streamingBehavior ('steer' or 'followUp') to queue the message.";
+                return Err(HostFailure::new("busy", text));
+            };
+            self.take_queued(queue_of(behavior), text, images, nobody()).await;
+            return disposition("queued");
+        }
+        let params =
+            PromptParams { message: text, images, streaming_behavior: behavior, ..PromptParams::default() };
+        let command = MessageCommand::Prompt(params);
+        let has_listeners =
+            self.context.extensions.as_ref().is_some_and(|extensions| extensions.listens(EventKind::Input));
+        match (expands, has_listeners) {
+            (true, _) => {
+                if let Some((command, request)) = self.to_extensions(command, nobody()) {
+                    self.take_unseen(command, request).await;
+                }
+            }
+            (false, true) => self.see_input(command, nobody(), "extension"),
+            (false, false) => self.take_message(command, nobody()).await,
+        }
+        disposition("started")
+    }
+
+    /// A message of an extension: stored now, queued, or the beginning of a run.
+    pub(super) async fn take_custom(
+        &mut self,
+        message: CustomMessage,
+        trigger: Option<bool>,
+        deliver_as: Option<&str>,
+    ) -> Result<Value, HostFailure> {
+        let at_work = self.run.is_active() || self.compacting.is_active();
+        let delivery = match (deliver_as, at_work, trigger) {
+            (Some("nextTurn"), ..) => Some(CustomDelivery::NextRun),
+            (_, true, Some(false)) => Some(CustomDelivery::TurnEnd),
+            (Some("followUp"), true, _) => Some(CustomDelivery::Queued(QueueKind::FollowUp)),
+            (_, true, _) => Some(CustomDelivery::Queued(QueueKind::Steering)),
+            (_, false, _) => None,
+        };
+        if let Some(delivery) = delivery {
+            let is_taken = self.custom.push(delivery, message);
+            return if is_taken {
+                disposition(if delivery == CustomDelivery::NextRun { "kept" } else { "queued" })
+            } else {
+                Err(HostFailure::new("too_large", "Too many messages of extensions wait."))
+            };
+        }
+        if trigger == Some(true) && !self.closing {
+            self.going_on.give_up();
+            self.start(RunBeginning::Custom(Box::new(message)), None);
+            return disposition("started");
+        }
+        self.store_custom(message).await.map_err(|failure| HostFailure::new("failed", failure.error))?;
+        disposition("appended")
+    }
+
+    /// Stores the messages of extensions that waited for the end of a turn.
+    pub(super) async fn store_custom_of_turn(&mut self) {
+        for message in self.custom.take(CustomDelivery::TurnEnd) {
+            if let Err(failure) = self.store_custom(message).await {
+                tracing::error!(error = failure.error, "a message of an extension could not be stored");
+            }
+        }
+    }
+
+    async fn store_custom(&mut self, message: CustomMessage) -> Result<(), Failure> {
+        let CustomMessage { custom_type, content, display, details, .. } = message.clone();
+        let body = EntryBody::CustomMessage { custom_type, content, display, details };
+        self.journal.append(&body).await?;
+        let message = Json::new(Message::Custom(message));
+        let message = message.map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?;
+        self.publish(&Event::from(MessageStart { message: message.clone() }));
+        self.publish(&Event::from(MessageEnd { message }));
+        Ok(())
+    }
+
+    /// What extensions have kept for the next run.
+    pub(super) fn with_custom(&mut self, prompt: Prompt) -> Prompt {
+        Prompt { also: self.custom.take(CustomDelivery::NextRun), ..prompt }
+    }
+}
+
+/// A request that nobody waits for.
+fn nobody() -> PendingRequest {
+    let reply = Reply {
+        subscriber: SubscriberId::NOBODY,
+        id: None,
+        command: "prompt",
+        environment: None,
+        memory: None,
+    };
+    PendingRequest { reply, key: None }
+}

@@ -1,0 +1,390 @@
+//! The session's extensions: what they are told, and what they ask of the session.
+
+use std::sync::Arc;
+
+use agentd_extensions::{EventKind, ExtensionFailure, HostFailure, SessionCall};
+use agentd_protocol::{
+    entry::EntryBody,
+    error::Failure,
+    event::{EntryAppended, Event, ExtensionError},
+    message::{ContentBlock, CustomMessage, MessageContent},
+    model::ThinkingLevel,
+};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::session_actor::Actor;
+use crate::{
+    clock::now_ms,
+    extensions::{ExtensionLink, ExtensionRequest, notice},
+    tool_registry::{RegisteredTool, ToolOwner},
+    transcript::store_failure,
+    ui::{Asker, request},
+};
+
+/// The answer to a call.
+type CallResult = Result<Value, HostFailure>;
+
+impl Actor {
+    /// Connects the extensions of the session with it, and tells their handlers that it begins. The run waits for that.
+    pub(super) fn start_extensions(&mut self, reason: &'static str) {
+        let Some(extensions) = self.context.extensions.clone() else { return };
+        let link = Arc::new(ExtensionLink {
+            requests: self.extension_requests.0.clone(),
+            ui: self.ui(),
+            tasks: self.context.services.tasks.clone(),
+        });
+        self.register_extension_tools();
+        let core: Map<String, Value> =
+            self.core().into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        let weak = Arc::downgrade(&link);
+        self.extension_link = Some(link);
+        let started = self.extensions_started.clone();
+        self.tasks.spawn(async move {
+            extensions.bind(weak, core).await;
+            let event = json!({"type": "session_start", "reason": reason});
+            extensions.notify(EventKind::SessionStart, &event).await;
+            let event = json!({"type": "resources_discover", "reason": "startup"});
+            extensions.notify(EventKind::ResourcesDiscover, &event).await;
+            started.cancel();
+        });
+    }
+
+    /// Runs the handlers of `session_shutdown`, which may still call the session, and ends the extensions.
+    pub(super) async fn end_extensions(&mut self, reason: &'static str) {
+        let Some(extensions) = self.context.extensions.clone() else { return };
+        let mut ending = std::pin::pin!(extensions.shut_down(reason));
+        loop {
+            tokio::select! {
+                () = &mut ending => return,
+                Some(request) = self.extension_requests.1.recv() => self.on_extension(request).await,
+            }
+        }
+    }
+
+    /// Takes all that extensions have sent.
+    pub(super) async fn take_extension_requests(&mut self) {
+        loop {
+            let request = match self.extension_backlog.pop_front() {
+                Some(request) => request,
+                None => match self.extension_requests.1.try_recv() {
+                    Ok(request) => request,
+                    // The actor holds a sender: there is nothing.
+                    Err(_) => return,
+                },
+            };
+            self.on_extension(request).await;
+        }
+    }
+
+    /// Takes a message of an extension.
+    pub(super) async fn on_extension(&mut self, request: ExtensionRequest) {
+        match request {
+            ExtensionRequest::Call(call) => self.on_extension_call(call).await,
+            ExtensionRequest::Show(fields) => self.show_for_extension(fields),
+            ExtensionRequest::Failed(failure) => self.tell_extension_failure(failure),
+            ExtensionRequest::ToolsChanged => self.register_extension_tools(),
+        }
+        self.show_summary();
+    }
+
+    /// Tells of a failure of an extension.
+    pub(super) fn tell_extension_failure(&self, failure: ExtensionFailure) {
+        let ExtensionFailure { extension_path, event, error } = failure;
+        self.publish(&Event::from(ExtensionError { extension_path, event, error }));
+    }
+
+    fn show_for_extension(&self, fields: Map<String, Value>) {
+        // Something that draws on a terminal, which clients of the protocol do not have.
+        if fields.get("method").is_some_and(|method| method == "custom") {
+            return;
+        }
+        match notice(fields) {
+            Ok(method) if !method.is_dialog() => {
+                if let Some((_, line)) = request(method) {
+                    self.feed.publish_for(Asker::Extension.audience(), line);
+                }
+            }
+            Ok(_) => {}
+            Err(error) => self.tell_extension_failure(ExtensionFailure {
+                extension_path: "<runtime>".to_owned(),
+                event: "ui".to_owned(),
+                error: error.to_string(),
+            }),
+        }
+    }
+
+    fn register_extension_tools(&mut self) {
+        let Some(extensions) = &self.context.extensions else { return };
+        let tools = extensions.tools().into_iter().map(|tool| RegisteredTool {
+            active: true,
+            tool,
+            owner: ToolOwner::Extension,
+        });
+        self.tools.registry().replace(agentd_protocol::tool_list::ToolSource::Extension, tools);
+    }
+
+    /// Tells the handlers of an event that nobody waits for.
+    pub(super) fn notify_extensions(&mut self, kind: EventKind, event: Value) {
+        let Some(extensions) = self.context.extensions.clone() else { return };
+        if !extensions.listens(kind) {
+            return;
+        }
+        self.tell_extensions();
+        let cancel = self.server_prompts.cancel.clone();
+        self.tasks.spawn(async move {
+            cancel.run_until_cancelled(extensions.notify(kind, &event)).await;
+        });
+    }
+
+    /// Tells the extensions what is different in the session. Before the next hook, which then knows it.
+    pub(super) fn tell_extensions(&mut self) {
+        let Some(extensions) = self.context.extensions.clone() else { return };
+        extensions.tell_core(self.core());
+        let entries = self.journal.tree().entries();
+        if let Some(told) = self.entries_told.filter(|told| *told < entries.len()) {
+            self.entries_told = Some(entries.len());
+            if extensions.has_entries() {
+                let new: Vec<_> = entries[told..].iter().filter_map(|entry| entry.json().ok()).collect();
+                extensions.tell_entries(&json!({"entries": new, "leafId": self.journal.tree().leaf_id()}));
+            }
+        }
+    }
+
+    /// The mirror `core`.
+    fn core(&mut self) -> Vec<(&'static str, Value)> {
+        let choice = self.chooser.in_use();
+        let tree = self.journal.tree();
+        let run = self.agent_run.map(|id| json!({"id": id, "aborted": self.run.is_cancelled()}));
+        let path = |path: Option<&std::path::Path>| {
+            path.map_or(Value::Null, |path| json!(path.display().to_string()))
+        };
+        let file = self.context.session_file.as_deref();
+        vec![
+            ("idle", json!((!self.run.is_active() || self.settling) && !self.compacting.is_active())),
+            ("run", run.unwrap_or_default()),
+            ("pendingCount", json!(self.queues.len())),
+            ("model", if choice.model.is_placeholder() { Value::Null } else { json!(&*choice.model) }),
+            ("thinkingLevel", json!(choice.level.as_str())),
+            ("sessionId", json!(self.context.session_id)),
+            ("sessionFile", path(file)),
+            ("sessionDir", path(file.and_then(std::path::Path::parent))),
+            ("sessionName", json!(tree.name())),
+            ("cwd", json!(self.context.cwd.display().to_string())),
+            ("leafId", json!(tree.leaf_id())),
+            ("entryCount", json!(tree.entries().len())),
+            ("trusted", json!(self.context.prompt.is_trusted())),
+            ("activeTools", json!(self.tools.active(&self.context.tools))),
+            ("hasUI", json!(true)),
+            ("mode", json!("rpc")),
+        ]
+    }
+
+    async fn on_extension_call(&mut self, call: SessionCall) {
+        let SessionCall { method, params, responder, .. } = call;
+        let outcome = match method.as_str() {
+            "session.waitIdle" => {
+                let (done, idle) = tokio::sync::oneshot::channel();
+                self.when_idle(done);
+                self.context.services.tasks.spawn(async move {
+                    // An error means that the session is gone, and nothing works for it.
+                    let _ = idle.await;
+                    responder.send(&Ok(Value::Null));
+                });
+                return;
+            }
+            "read" => self.read_for_extension(&params).await,
+            "session.appendEntry" => self.append_for_extension(params).await,
+            "session.setName" => match params["name"].as_str() {
+                Some(name) => self.use_name(name).await.map(|()| Value::Null).map_err(failed),
+                None => Err(invalid("name")),
+            },
+            "session.setLabel" => self.label_for_extension(&params).await,
+            "session.sendMessage" => self.send_for_extension(params).await,
+            "session.sendUserMessage" => self.send_user_for_extension(&params).await,
+            "tools.setActive" => self.activate_for_extension(&params).await,
+            "thinking.set" => {
+                let level = params["level"].as_str().and_then(ThinkingLevel::from_name);
+                let used = self.use_level(level).await;
+                used.map(|()| json!(self.chooser.current().level.as_str())).map_err(failed)
+            }
+            "model.set" => self.set_model_for_extension(&params).await,
+            "agent.abort" => {
+                self.run.cancel();
+                Ok(Value::Null)
+            }
+            other => Err(HostFailure::new("unsupported", format!("agentd knows no call {other}"))),
+        };
+        // What it changed is known before its answer.
+        self.tell_extensions();
+        responder.send(&outcome);
+    }
+
+    async fn append_for_extension(&mut self, params: Value) -> CallResult {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Params {
+            custom_type: String,
+            #[serde(default)]
+            data: Option<Value>,
+        }
+        let Params { custom_type, data } = parsed(params)?;
+        self.journal.append(&EntryBody::Custom { custom_type, data }).await.map_err(failed)?;
+        let Some(entry) = self.journal.tree().leaf() else { return Ok(Value::Null) };
+        let id = json!(entry.id());
+        let entry = entry.json().map_err(|error| failed(store_failure(&error)))?;
+        self.publish(&EntryAppended { entry }.into());
+        Ok(id)
+    }
+
+    async fn label_for_extension(&mut self, params: &Value) -> CallResult {
+        let target_id = params["entryId"].as_str().ok_or_else(|| invalid("entryId"))?.to_owned();
+        if self.journal.tree().get(&target_id).is_none() {
+            return Err(HostFailure::new("invalid", format!("Entry {target_id} not found")));
+        }
+        let label = params["label"].as_str().map(str::to_owned);
+        let body = EntryBody::Label { target_id, label };
+        self.journal.append(&body).await.map(|()| Value::Null).map_err(failed)
+    }
+
+    async fn activate_for_extension(&mut self, params: &Value) -> CallResult {
+        let wanted: Vec<String> = params["names"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect();
+        // Unknown names are ignored, as in pi.
+        let states = self.tools.states(&self.context.tools).into_iter();
+        let names: Vec<String> = states.map(|tool| tool.name).filter(|name| wanted.contains(name)).collect();
+        self.use_tools(names).await.map_err(failed)?;
+        Ok(json!(self.tools.active(&self.context.tools)))
+    }
+
+    async fn set_model_for_extension(&mut self, params: &Value) -> CallResult {
+        let (Some(provider), Some(id)) = (params["provider"].as_str(), params["id"].as_str()) else {
+            return Err(invalid("provider"));
+        };
+        let (provider, id) = (provider.to_owned(), id.to_owned());
+        let found =
+            self.context.with_usable_models(move |models| models.find_available(&provider, &id)).await;
+        let Some(model) = found else { return Ok(json!(false)) };
+        let pinned = self.chooser.pinned(&model);
+        self.use_model(model, pinned).await.map_err(failed)?;
+        Ok(json!(true))
+    }
+
+    async fn read_for_extension(&mut self, params: &Value) -> CallResult {
+        let etag = params["etag"].as_str().unwrap_or_default();
+        let value = match params["topic"].as_str().unwrap_or_default() {
+            "entries" => {
+                let tree = self.journal.tree();
+                self.entries_told = Some(tree.entries().len());
+                let entries: Vec<_> = tree.entries().iter().filter_map(|entry| entry.json().ok()).collect();
+                let header: Value = serde_json::from_str(&tree.header().line()).unwrap_or_default();
+                return Ok(json!({
+                    "etag": "", "value": {"header": header, "entries": entries, "leafId": tree.leaf_id()},
+                }));
+            }
+            "tools" => json!(self.tools.list(&self.context.tools)),
+            "settings" => json!(self.context.settings),
+            "commands" => json!(self.command_list().await.map_err(failed)?),
+            "models" => self.models_for_extension().await,
+            "mcp" => json!(self.context.mcp.as_ref().map(|mcp| mcp.list()).unwrap_or_default()),
+            "scopedModels" => {
+                let scope = self.chooser.scope().iter();
+                scope.map(|scoped| json!({"model": &*scoped.model, "thinkingLevel": scoped.level})).collect()
+            }
+            other => return Err(HostFailure::new("unsupported", format!("agentd has no topic {other}"))),
+        };
+        let now = fingerprint(&value);
+        Ok(if now == etag { json!({"etag": now}) } else { json!({"etag": now, "value": value}) })
+    }
+
+    async fn models_for_extension(&self) -> Value {
+        let found = self.context.with_usable_models(|usable| {
+            let (mut models, mut providers) = (Vec::new(), Map::new());
+            for provider in usable.registry.providers() {
+                models.extend(usable.registry.models_of(provider).map(|model| json!(&**model)));
+                let facts =
+                    json!({"name": provider, "configured": (usable.has_auth)(provider), "oauth": false});
+                providers.insert(provider.to_owned(), facts);
+            }
+            json!({"models": models, "providers": providers})
+        });
+        found.await
+    }
+
+    /// A message of an extension: stored now, queued, or the beginning of a run.
+    async fn send_for_extension(&mut self, params: Value) -> CallResult {
+        #[derive(Deserialize)]
+        struct Params {
+            message: Sent,
+            #[serde(default)]
+            options: Options,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Sent {
+            custom_type: String,
+            #[serde(default)]
+            content: Option<MessageContent>,
+            #[serde(default)]
+            display: bool,
+            #[serde(default)]
+            details: Option<Value>,
+        }
+        #[derive(Deserialize, Default)]
+        #[serde(rename_all = "camelCase")]
+        struct Options {
+            #[serde(default)]
+            trigger_turn: Option<bool>,
+            #[serde(default)]
+            deliver_as: Option<String>,
+        }
+        let Params { message: Sent { custom_type, content, display, details }, options } = parsed(params)?;
+        let content = content.unwrap_or_else(|| MessageContent::Blocks(Vec::new()));
+        let message = CustomMessage { custom_type, content, display, details, timestamp: now_ms() };
+        self.take_custom(message, options.trigger_turn, options.deliver_as.as_deref()).await
+    }
+
+    /// A message of an extension in the user's name.
+    async fn send_user_for_extension(&mut self, params: &Value) -> CallResult {
+        let (text, images) = match &params["content"] {
+            Value::String(text) => (text.clone(), Vec::new()),
+            blocks => {
+                let blocks: Vec<ContentBlock> = parsed(blocks.clone())?;
+                let texts: Vec<&str> = blocks.iter().filter_map(ContentBlock::as_text).collect();
+                (texts.join("\n"), blocks.iter().filter_map(ContentBlock::as_image).cloned().collect())
+            }
+        };
+        let behavior = match params["options"]["deliverAs"].as_str() {
+            Some("steer") => Some(agentd_protocol::command::StreamingBehavior::Steer),
+            Some("followUp") => Some(agentd_protocol::command::StreamingBehavior::FollowUp),
+            _ => None,
+        };
+        let expands = params["options"]["expandPromptTemplates"] == true;
+        self.take_extension_prompt(text, images, behavior, expands).await
+    }
+}
+
+/// A text that changes with the value.
+fn fingerprint(value: &Value) -> String {
+    use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+    let mut hasher = DefaultHasher::new();
+    value.to_string().hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
+}
+
+fn parsed<T: for<'a> Deserialize<'a>>(value: Value) -> Result<T, HostFailure> {
+    serde_json::from_value(value).map_err(|error| HostFailure::new("invalid", error.to_string()))
+}
+
+fn invalid(field: &str) -> HostFailure {
+    HostFailure::new("invalid", format!("The parameter {field} is missing or of another type."))
+}
+
+fn failed(failure: Failure) -> HostFailure {
+    HostFailure::new("failed", failure.error)
+}

@@ -1,0 +1,101 @@
+//! How extensions reach the session: calls and notices go to the actor, questions to the user by tasks.
+
+use std::time::Duration;
+
+use agentd_extensions::{ExtensionFailure, ExtensionSession, SessionCall};
+use agentd_protocol::ui::UiMethod;
+use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+use tokio_util::task::TaskTracker;
+
+use crate::ui::{Asker, Dialog, DialogAnswer, Ui};
+
+/// A message of an extension to the actor.
+pub(crate) enum ExtensionRequest {
+    /// A call that it answers.
+    Call(SessionCall),
+    /// Something for the user that needs no answer.
+    Show(Map<String, Value>),
+    /// An extension failed.
+    Failed(ExtensionFailure),
+    /// The tools of extensions are others now.
+    ToolsChanged,
+}
+
+/// The way of the extensions of a session to its actor.
+pub(crate) struct ExtensionLink {
+    /// Unbounded: extensions wait for their calls, and a host that floods has its output stopped by its pipe.
+    pub(crate) requests: mpsc::UnboundedSender<ExtensionRequest>,
+    pub(crate) ui: Ui,
+    pub(crate) tasks: TaskTracker,
+}
+
+impl ExtensionLink {
+    fn send(&self, request: ExtensionRequest) {
+        // Without the actor a call is dropped, and so answered.
+        let _ = self.requests.send(request);
+    }
+
+    /// Asks the user in a task.
+    fn ask(&self, dialog: Dialog, call: SessionCall) {
+        let ui = self.ui.clone();
+        self.tasks.spawn(async move {
+            let answer = ui.ask(Asker::Extension, dialog, call.responder.cancelled()).await;
+            let value = match answer {
+                DialogAnswer::Value(text) => Value::String(text),
+                DialogAnswer::Confirmed(yes) => Value::Bool(yes),
+                DialogAnswer::Permission { .. } | DialogAnswer::Nothing => Value::Null,
+            };
+            call.responder.send(&Ok(value));
+        });
+    }
+}
+
+impl ExtensionSession for ExtensionLink {
+    fn call(&self, call: SessionCall) {
+        match dialog(&call) {
+            Some(dialog) => self.ask(dialog, call),
+            None => self.send(ExtensionRequest::Call(call)),
+        }
+    }
+
+    fn show(&self, fields: Map<String, Value>) {
+        self.send(ExtensionRequest::Show(fields));
+    }
+
+    fn failed(&self, failure: ExtensionFailure) {
+        self.send(ExtensionRequest::Failed(failure));
+    }
+
+    fn tools_changed(&self) {
+        self.send(ExtensionRequest::ToolsChanged);
+    }
+}
+
+/// The question of a call, if it is one.
+fn dialog(call: &SessionCall) -> Option<Dialog> {
+    let text = |key: &str| call.params[key].as_str().map(str::to_owned);
+    let title = text("title").unwrap_or_default();
+    let dialog = match call.method.as_str() {
+        "ui.select" => {
+            let options = call.params["options"].as_array().into_iter().flatten();
+            Dialog::select(title, options.filter_map(Value::as_str))
+        }
+        "ui.confirm" => Dialog::confirm(title, text("message").unwrap_or_default()),
+        "ui.input" => Dialog::input(title, text("placeholder")),
+        "ui.editor" => Dialog::editor(title, text("prefill")),
+        _ => return None,
+    };
+    Some(match call.params["timeout"].as_u64() {
+        Some(timeout) => dialog.within(Duration::from_millis(timeout)),
+        None => dialog,
+    })
+}
+
+/// A notice as clients get it.
+///
+/// # Errors
+/// What is wrong with its fields.
+pub(crate) fn notice(fields: Map<String, Value>) -> Result<UiMethod, serde_json::Error> {
+    serde_json::from_value(Value::Object(fields))
+}

@@ -1,0 +1,26 @@
+//! The extensions of a session: how they are started with it, how they reach its actor, and where its work asks them.
+//!
+//! The actor never waits for an extension: a handler may call the session while it is asked. Who waits is the run, or a task.
+
+mod custom_queue;
+mod hooks;
+mod link;
+mod start;
+
+use agentd_extensions::InputVerdict;
+
+pub(crate) use self::{
+    custom_queue::{CustomDelivery, CustomQueue},
+    hooks::ExtensionHooks,
+    link::{ExtensionLink, ExtensionRequest, notice},
+    start::{ExtensionsPlan, load_extensions},
+};
+use crate::{requests::PendingRequest, server_prompts::MessageCommand};
+
+/// A message that the extensions have seen.
+pub(crate) struct SeenInput {
+    pub(crate) command: MessageCommand,
+    pub(crate) request: PendingRequest,
+    /// `None` where they were given up.
+    pub(crate) verdict: Option<InputVerdict>,
+}

@@ -1,0 +1,75 @@
+//! Which extensions a session has, and what runs them.
+
+use std::path::Path;
+
+use agentd_extensions::{ExtensionKind, ExtensionSource, HostProgram, LoadError, node_program};
+use agentd_packages::{Discovery, ExtensionKind as FoundKind, FoundExtension, discover, find_node};
+use agentd_protocol::resources::{Diagnostic, DiagnosticKind};
+use tokio::task::spawn_blocking;
+
+use super::error::OpenError;
+use crate::context::SessionContext;
+
+/// The extensions of a session and the program of the Node host, if one of them needs it.
+pub(crate) type ExtensionsFound = (Vec<ExtensionSource>, Option<HostProgram>);
+
+/// Finds the extensions of a session. Where Node is missing, the session works without those that need it, and a warning says so.
+///
+/// # Errors
+/// An extension that a flag names is not there.
+pub(crate) async fn find_extensions(
+    context: SessionContext,
+) -> Result<(SessionContext, ExtensionsFound), OpenError> {
+    let looking = spawn_blocking(move || {
+        let found = discover(&context.discovery_query());
+        (context, found)
+    });
+    let (mut context, Discovery { extensions, errors, diagnostics, .. }) = looking.await?;
+    if let Some(error) = errors.into_iter().next() {
+        return Err(LoadError { path: error.path, reason: error.reason }.into());
+    }
+    let mut sources: Vec<ExtensionSource> = extensions.into_iter().filter_map(source).collect();
+    if sources.is_empty() {
+        return Ok((context, (sources, None)));
+    }
+    context.diagnostics.extend(diagnostics);
+    if !sources.iter().any(|source| source.kind == ExtensionKind::Node) {
+        return Ok((context, (sources, None)));
+    }
+    let programs = context.child_environment.to_vec();
+    let launcher = &context.services.launcher;
+    let node =
+        find_node(&context.settings, &context.agent_dir, &context.environment, programs, launcher).await;
+    let program = match node {
+        Ok(node) => {
+            let (agent_dir, cwd) = (context.agent_dir.path().to_owned(), context.cwd.clone());
+            let env = context.child_environment.to_vec();
+            let unpacked =
+                spawn_blocking(move || node_program(Path::new(&node.program), &agent_dir, &cwd, &env))
+                    .await?;
+            unpacked.map_err(|error| error.to_string())
+        }
+        Err(error) => Err(error.to_string()),
+    };
+    let node = program
+        .inspect_err(|error| {
+            let text = format!("extensions in TypeScript and JavaScript are not loaded: {error}");
+            context.diagnostics.push(Diagnostic::warning(DiagnosticKind::Extension, text));
+            sources.retain(|source| source.kind != ExtensionKind::Node);
+        })
+        .ok();
+    Ok((context, (sources, node)))
+}
+
+/// An extension as its host is told of it; `None` for those that are part of pi, whose work agentd does itself.
+fn source(found: FoundExtension) -> Option<ExtensionSource> {
+    let FoundExtension { path, entry, base_dir, source_info, kind, .. } = found;
+    let kind = match kind {
+        FoundKind::Node => ExtensionKind::Node,
+        FoundKind::Native { command, .. } => {
+            ExtensionKind::Native { command: command.into_iter().map(Into::into).collect() }
+        }
+        FoundKind::Builtin(_) => return None,
+    };
+    Some(ExtensionSource { path, entry, base_dir, source_info, kind })
+}

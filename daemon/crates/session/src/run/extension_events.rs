@@ -1,0 +1,187 @@
+//! What the extensions of a session see of a run, and what they may change in it. Handlers come before the clients: an event is published
+//! once they have ended.
+
+use std::time::Duration;
+
+use agentd_agent::{HostError, nothing_in_flight, serve_in_flight_queries};
+use agentd_ai::system_state;
+use agentd_extensions::{EventKind, SessionExtensions};
+use agentd_protocol::{
+    Json,
+    event::{Event, MessageEnd},
+    message::{Message, MessageContent, SystemMessage},
+};
+use serde_json::{Value, json, value::to_raw_value};
+use tokio::time::sleep;
+
+use super::{host::RunHost, message::RunMessage};
+use crate::clock::now_ms;
+
+/// Time that handlers have once the run is to stop.
+const STOPPING: Duration = Duration::from_secs(2);
+
+impl RunHost {
+    /// Shows an event to the handlers; returns it as they left it.
+    ///
+    /// # Errors
+    /// The session is gone.
+    pub(super) async fn seen_by_extensions(&mut self, event: Event) -> Result<Event, HostError> {
+        let Some(extensions) = self.context.extensions.clone() else { return Ok(event) };
+        let Some(kind) = EventKind::of(event.name()).filter(|kind| extensions.listens(*kind)) else {
+            if matches!(event, Event::TurnStart(_)) {
+                self.turn_index += 1;
+            }
+            return Ok(event);
+        };
+        match event {
+            Event::MessageEnd(end) => {
+                let changed = self.handled(message_end(extensions, end.clone())).await?;
+                Ok(changed.flatten().map_or(Event::MessageEnd(end), |message| MessageEnd { message }.into()))
+            }
+            Event::MessageUpdate(update) => {
+                let event = json!({
+                    "type": "message_update", "assistantMessageEvent": update.assistant_message_event,
+                });
+                // Not waited for: a stream is no slower for those who listen. The next event that is, comes after it.
+                extensions.notify_later(EventKind::MessageUpdate, event).await;
+                Ok(Event::MessageUpdate(update))
+            }
+            Event::TurnStart(start) => {
+                let shown = json!({
+                    "type": "turn_start", "turnIndex": self.turn_index, "timestamp": now_ms(),
+                });
+                self.turn_index += 1;
+                self.handled(async move { extensions.notify(kind, &shown).await }).await?;
+                Ok(start.into())
+            }
+            Event::TurnEnd(end) => {
+                let shown = json!({
+                    "type": "turn_end", "turnIndex": self.turn_index.saturating_sub(1), "message": end.message,
+                    "toolResults": end.tool_results,
+                });
+                self.handled(async move { extensions.notify(kind, &shown).await }).await?;
+                Ok(end.into())
+            }
+            Event::AgentEnd(end) => {
+                let messages: Vec<Value> = end.messages.iter().map(|message| json!({"v": message})).collect();
+                let shown = json!({"type": "agent_end", "messages": messages});
+                self.handled(async move { extensions.notify(kind, &shown).await }).await?;
+                Ok(end.into())
+            }
+            event => {
+                if matches!(event, Event::AgentStart(_)) {
+                    self.turn_index = 0;
+                }
+                let shown = event.clone();
+                self.handled(async move { extensions.notify(kind, &shown).await }).await?;
+                Ok(event)
+            }
+        }
+    }
+
+    /// Tells the handlers that everything is over. The session counts as idle for them; what they begin comes after the last of them.
+    pub(super) async fn tell_extensions_settled(&mut self) {
+        let Some(extensions) = self.context.extensions.clone() else { return };
+        let aborted = self.is_cancelled();
+        if !aborted && extensions.listens(EventKind::AgentBeforeSettle) {
+            let event = json!({"type": "agent_before_settle", "outcome": "completed"});
+            let extensions = extensions.clone();
+            let told = async move { extensions.notify(EventKind::AgentBeforeSettle, &event).await };
+            // A session that is gone has nobody to tell.
+            let _ = self.handled(told).await;
+        }
+        if self.ask(|told| RunMessage::Settling { told }).await.is_err() {
+            return;
+        }
+        let event = json!({"type": "agent_settled", "aborted": aborted});
+        let told = async move { extensions.notify(EventKind::AgentSettled, &event).await };
+        let _ = self.handled(told).await;
+    }
+
+    /// Waits for handlers; once the run is to stop only for a while. `None` where they were given up.
+    async fn handled<T: Send>(
+        &mut self,
+        handlers: impl Future<Output = T> + Send,
+    ) -> Result<Option<T>, HostError> {
+        let cancel = self.channels.cancel.clone();
+        let waiting = async move {
+            tokio::select! {
+                done = handlers => Some(done),
+                () = async { cancel.cancelled().await; sleep(STOPPING).await } => None,
+            }
+        };
+        serve_in_flight_queries(self, waiting, nothing_in_flight).await
+    }
+
+    /// The messages of a model call, as the handlers of `context` and `context_with_system` leave them.
+    ///
+    /// # Errors
+    /// The session is gone.
+    pub(super) async fn context_of_extensions(
+        &mut self,
+        messages: Vec<Json<Message>>,
+    ) -> Result<Vec<Json<Message>>, HostError> {
+        let Some(extensions) = self.context.extensions.clone() else { return Ok(messages) };
+        let (context, with_system) =
+            (extensions.listens(EventKind::Context), extensions.listens(EventKind::ContextWithSystem));
+        if !context && !with_system {
+            return Ok(messages);
+        }
+        let before = messages.clone();
+        let asked = async move {
+            let mut messages = messages;
+            if context {
+                let is_system = |message: &&Json<Message>| matches!(message.get(), Some(Message::System(_)));
+                let without: Vec<Json<Message>> =
+                    messages.iter().filter(|message| !is_system(message)).cloned().collect();
+                if let Some(changed) = extensions.context(EventKind::Context, &without).await {
+                    messages = system_message(&messages).into_iter().chain(carried(changed)).collect();
+                }
+            }
+            if with_system
+                && let Some(changed) = extensions.context(EventKind::ContextWithSystem, &messages).await
+            {
+                messages = carried(changed).collect();
+            }
+            messages
+        };
+        Ok(self.handled(asked).await?.unwrap_or(before))
+    }
+}
+
+async fn message_end(extensions: SessionExtensions, end: MessageEnd) -> Option<Json<Message>> {
+    let changed = extensions.message_end(&end.message).await?;
+    // Another role is an error, and ignored.
+    let before: Value = serde_json::from_str(end.message.text()).ok()?;
+    if changed["role"] != before["role"] {
+        return None;
+    }
+    carried(vec![changed]).next()
+}
+
+fn carried(messages: Vec<Value>) -> impl Iterator<Item = Json<Message>> {
+    messages.into_iter().filter_map(|message| to_raw_value(&message).ok()).map(Json::from_raw)
+}
+
+/// The system messages of a transcript as one.
+fn system_message(messages: &[Json<Message>]) -> Option<Json<Message>> {
+    let state = system_state(messages);
+    let message = SystemMessage {
+        content: MessageContent::Text(state.content.clone()),
+        sections: Some(state.sections.clone()),
+        timestamp: now_ms(),
+        tools_added: Some(state.tools.clone()),
+        tools_removed: None,
+    };
+    Json::new(Message::System(message)).ok()
+}
+
+/// A message that a handler of `before_agent_start` returned.
+pub(super) fn custom_message(value: &Value) -> Option<Message> {
+    let custom = json!({
+        "role": "custom", "customType": value["customType"], "content": value["content"],
+        "display": value["display"].as_bool().unwrap_or(false), "details": value.get("details"),
+        "timestamp": now_ms(),
+    });
+    serde_json::from_value(custom).ok()
+}

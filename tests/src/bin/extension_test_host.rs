@@ -1,0 +1,210 @@
+//! An extension for tests: a host of the extension protocol on standard input and output, which does what its script says.
+//!
+//! `extension_test_host SCRIPT LOG`: the script is a JSON object. `handlers` has an action for each event, `tools` and `commands` for each name; `load` may hold an `error` or a `crash`.
+//! An action is an object: `calls` are made first, a list of `[method, params]`; then `crash` ends the host with that code, `hang` waits for ever, `throw` fails with that text; else `value` is returned, and `event` as what
+//! changed in place. A tool has `updates` besides, partial results of so many numbers, and `until_cancelled`. Every request, every answer to a call and every note is a line of the log.
+
+use std::{
+    env,
+    fs::{File, OpenOptions},
+    io::{self, Lines, StdinLock, Write as _},
+    process, thread,
+};
+
+use serde_json::{Value, json};
+
+struct Host {
+    input: Lines<StdinLock<'static>>,
+    log: File,
+    script: Value,
+    epoch: Value,
+    last_call: u64,
+    /// The name of each handler's event, by its number.
+    handlers: Vec<String>,
+    cancelled: Vec<u64>,
+}
+
+fn main() -> io::Result<()> {
+    let args: Vec<String> = env::args().collect();
+    let script = std::fs::read_to_string(&args[1])?;
+    let log = OpenOptions::new().create(true).append(true).open(&args[2])?;
+    let mut host = Host {
+        input: io::stdin().lines(),
+        log,
+        script: serde_json::from_str(&script)?,
+        epoch: Value::Null,
+        last_call: 0,
+        handlers: Vec::new(),
+        cancelled: Vec::new(),
+    };
+    while let Some(record) = host.next()? {
+        host.take(&record)?;
+    }
+    Ok(())
+}
+
+impl Host {
+    /// The next record; `None` at the end of the input.
+    fn next(&mut self) -> io::Result<Option<Value>> {
+        let Some(line) = self.input.next() else { return Ok(None) };
+        let record: Value = serde_json::from_str(&line?)?;
+        writeln!(self.log, "{record}")?;
+        if record["type"] == "cancel" {
+            self.cancelled.extend(record["id"].as_u64());
+        }
+        Ok(Some(record))
+    }
+
+    fn send(&self, record: &Value) -> io::Result<()> {
+        let mut output = io::stdout().lock();
+        writeln!(output, "{record}")?;
+        output.flush()
+    }
+
+    fn answer(&self, id: &Value, outcome: Result<Value, String>) -> io::Result<()> {
+        self.send(&match outcome {
+            Ok(value) => json!({"type": "result", "id": id, "ok": true, "value": value}),
+            Err(message) => json!({"type": "result", "id": id, "ok": false, "error": {"message": message}}),
+        })
+    }
+
+    fn register(&self, fields: Value) -> io::Result<()> {
+        let mut record = json!({"type": "register", "epoch": self.epoch, "ext": "e0"});
+        for (name, value) in fields.as_object().into_iter().flatten() {
+            record[name] = value.clone();
+        }
+        self.send(&record)
+    }
+
+    /// Does what a record asks for.
+    fn take(&mut self, record: &Value) -> io::Result<()> {
+        let id = &record["id"];
+        match record["type"].as_str().unwrap_or_default() {
+            "hello" => {
+                self.answer(id, Ok(json!({"protocol": self.script.get("protocol").unwrap_or(&json!(1))})))
+            }
+            "load" => self.load(record),
+            "hook" => self.hook(record),
+            "tool.execute" => {
+                let name = record["tool"].as_str().unwrap_or_default().to_owned();
+                let action = self.script["tools"][&name].clone();
+                for number in 0..action["updates"].as_u64().unwrap_or_default() {
+                    let partial = json!({"content": [{"type": "text", "text": number.to_string()}]});
+                    self.send(&json!({"type": "tool.update", "call": id, "partial": partial}))?;
+                }
+                if action["until_cancelled"] == true {
+                    while !self.cancelled.contains(&id.as_u64().unwrap_or_default()) {
+                        let Some(record) = self.next()? else { return Ok(()) };
+                        if record["type"] != "cancel" {
+                            self.take(&record)?;
+                        }
+                    }
+                }
+                let outcome = self.act(&action, id)?;
+                self.answer(id, outcome)
+            }
+            "command.run" => {
+                let name = record["name"].as_str().unwrap_or_default().to_owned();
+                let action = self.script["commands"][&name].clone();
+                let outcome = self.act(&action, id)?;
+                self.answer(id, outcome)
+            }
+            "bind" | "unload" | "ping" => self.answer(id, Ok(Value::Null)),
+            "shutdown" => {
+                self.answer(id, Ok(Value::Null))?;
+                process::exit(0);
+            }
+            _ if id.is_null() => Ok(()),
+            other => self.answer(id, Err(format!("no {other}"))),
+        }
+    }
+
+    fn load(&mut self, record: &Value) -> io::Result<()> {
+        self.epoch = record["epoch"].clone();
+        let ext = record["extensions"][0]["ext"].clone();
+        let action = self.script["load"].clone();
+        if let Some(code) = action["crash"].as_i64() {
+            process::exit(i32::try_from(code).unwrap_or(1));
+        }
+        if let Some(error) = action.get("error") {
+            let loaded = json!({"extensions": [{"ext": ext, "ok": false, "error": error, "ms": 1}]});
+            return self.answer(&record["id"], Ok(loaded));
+        }
+        let names = |value: &Value| -> Vec<String> {
+            value.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect()
+        };
+        self.handlers = names(&self.script["handlers"]);
+        for (number, event) in self.handlers.iter().enumerate() {
+            self.register(json!({"kind": "handler", "h": number, "event": event}))?;
+        }
+        for name in names(&self.script["tools"]) {
+            let def = json!({
+                "name": name, "description": format!("Does {name}."), "promptSnippet": format!("does {name}"),
+                "parameters": {"type": "object", "properties": {"text": {"type": "string"}}},
+            });
+            self.register(json!({"kind": "tool", "def": def, "has": []}))?;
+        }
+        for name in names(&self.script["commands"]) {
+            self.register(
+                json!({"kind": "command", "name": name, "description": "A test.", "completes": false}),
+            )?;
+        }
+        self.answer(&record["id"], Ok(json!({"extensions": [{"ext": ext, "ok": true, "ms": 1}]})))
+    }
+
+    fn hook(&mut self, record: &Value) -> io::Result<()> {
+        let mut returns = Vec::new();
+        for number in record["handlers"].as_array().into_iter().flatten() {
+            let at = usize::try_from(number.as_u64().unwrap_or_default()).unwrap_or_default();
+            let action = self.script["handlers"][&self.handlers[at]].clone();
+            let mut returned = json!({"h": number});
+            match self.act(&action, &record["id"])? {
+                Ok(value) => returned["value"] = value,
+                Err(message) => returned["error"] = json!({"message": message}),
+            }
+            if let Some(event) = action.get("event") {
+                returned["event"] = event.clone();
+            }
+            returns.push(returned);
+        }
+        self.answer(&record["id"], Ok(json!({"returns": returns})))
+    }
+
+    /// Does an action of the script; its value.
+    fn act(&mut self, action: &Value, within: &Value) -> io::Result<Result<Value, String>> {
+        for call in action["calls"].as_array().into_iter().flatten() {
+            self.last_call += 1;
+            let id = self.last_call;
+            self.send(&json!({
+                "type": "call", "id": id, "epoch": self.epoch, "ext": "e0", "method": call[0], "params": call[1],
+                "within": within,
+            }))?;
+            loop {
+                let Some(record) = self.next()? else { return Ok(Ok(Value::Null)) };
+                if record["type"] == "result" && record["id"] == id {
+                    break;
+                }
+                self.take(&record)?;
+            }
+        }
+        for note in action["notes"].as_array().into_iter().flatten() {
+            let mut record = json!({"type": "ui", "epoch": self.epoch, "ext": "e0"});
+            for (name, value) in note.as_object().into_iter().flatten() {
+                record[name] = value.clone();
+            }
+            self.send(&record)?;
+        }
+        if let Some(code) = action["crash"].as_i64() {
+            process::exit(i32::try_from(code).unwrap_or(1));
+        }
+        if action["hang"] == true {
+            loop {
+                thread::park();
+            }
+        }
+        Ok(match action["throw"].as_str() {
+            Some(message) => Err(message.to_owned()),
+            None => Ok(action.get("value").cloned().unwrap_or_default()),
+        })
+    }
+}
