@@ -121,6 +121,10 @@ pub(crate) fn home(server: &MockServer, idle_ms: Option<u64>) -> Home {
         "models": [{"id": "fake", "reasoning": true}, {"id": "other", "reasoning": true}],
     }}}));
     home.write("rules.json", r#"{"rules": [{"tool": "bash", "command": "rm *", "action": "deny"}]}"#);
+    // Packages without extensions.
+    for package in ["mine", "project/mine"] {
+        std::fs::create_dir_all(home.root().join(package).join("skills")).expect("a folder");
+    }
     // The project has settings to trust, and no default for it.
     home.write(".agentd/settings.json", "{}");
     if let Some(idle_ms) = idle_ms {

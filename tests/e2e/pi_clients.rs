@@ -69,6 +69,8 @@ fn every_flag_of_a_client_is_accepted() {
         "b",
         "a positional message",
     ];
+    // A package without extensions.
+    std::fs::create_dir_all(home.project().join("e/skills")).expect("a folder");
     let mut daemon = Daemon::start(&home, &args);
     let state = daemon.done(json!({"type": "get_state"}));
     assert_eq!((&state["model"]["id"], &state["sessionName"]), (&json!("fake"), &json!("n")));

@@ -176,7 +176,7 @@ fn log_in_with_account(options: &LoginOptions) -> Result<Exit, Fault> {
     };
     let opens = !options.no_browser;
     let start = StartOptions {
-        args: ["--no-session", "--no-mcp", "--offline"].map(str::to_owned).to_vec(),
+        args: ["--no-session", "--no-mcp", "--no-extensions", "--offline"].map(str::to_owned).to_vec(),
         cwd: None,
     };
     let login = daemon_call::with_private(start, async |client: &Client| {

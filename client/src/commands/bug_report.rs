@@ -75,7 +75,10 @@ fn report(options: &BugReportOptions) -> Result<Exit, Fault> {
 
 /// The answers of doctor and diagnostics, as JSON.
 fn checks(cwd: Option<PathBuf>) -> Result<(serde_json::Value, serde_json::Value), Fault> {
-    let start = StartOptions { args: ["--no-session", "--mcp-on-demand"].map(str::to_owned).to_vec(), cwd };
+    let start = StartOptions {
+        args: ["--no-session", "--mcp-on-demand", "--no-extensions"].map(str::to_owned).to_vec(),
+        cwd,
+    };
     let (doctor, diagnostics) = daemon_call::with_private_quietly(start, async |client| {
         Ok((client.call::<Diagnose>(&NoParams {}).await?, client.call::<GetDiagnostics>(&NoParams {}).await?))
     })?;

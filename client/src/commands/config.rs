@@ -39,7 +39,11 @@ fn checked(options: &CheckOptions) -> Result<Exit, Fault> {
 
 /// The flags of a session that is only looked at: packages that are not there are told, and not installed; no server of mcp.json is connected.
 fn trust(approve: bool) -> &'static [&'static str] {
-    if approve { &["--offline", "--mcp-on-demand", "--approve"] } else { &["--offline", "--mcp-on-demand"] }
+    if approve {
+        &["--offline", "--mcp-on-demand", "--no-extensions", "--approve"]
+    } else {
+        &["--offline", "--mcp-on-demand", "--no-extensions"]
+    }
 }
 
 /// A line for each problem, in the form of compilers.

@@ -112,10 +112,11 @@ const CLOSE_GRACE: Duration = Duration::from_secs(2);
 /// How long it may take after a signal, or when its output is closed already.
 const HURRIED_GRACE: Duration = Duration::from_millis(300);
 
-/// No call of one answer needs the tools of MCP servers or packages that are not there, and starting or getting those takes long.
-const WITHOUT_SERVERS: &[&str] = &["--no-mcp", "--offline"];
+/// No call of one answer needs MCP servers, extensions or packages that are not there: starting or getting those takes long, and what is wrong
+/// with one must not stand in the way of asking.
+const WITHOUT_SERVERS: &[&str] = &["--no-mcp", "--no-extensions", "--offline"];
 
-/// Starts `agentd --stdio --no-session --no-mcp --offline` in this folder, makes one call, and ends it. Its stderr goes to ours.
+/// Starts `agentd --stdio --no-session` with [`WITHOUT_SERVERS`] in this folder, makes one call, and ends it. Its stderr goes to ours.
 ///
 /// # Errors
 /// A refusal exits with 1 and keeps its hint; an agentd that is missing or breaks down exits with 3. A signal ends the

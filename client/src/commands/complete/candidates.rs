@@ -111,7 +111,7 @@ fn ask_any<C: Call>(params: &C::Params) -> Option<C::Data> {
         // What it says on stderr is no completion. Dropping it kills it.
         let unseen = Output::start_with(io::sink(), io::sink()).ok()?;
         let start = StartOptions {
-            args: ["--no-session", "--no-mcp", "--offline"].map(str::to_owned).to_vec(),
+            args: ["--no-session", "--no-mcp", "--no-extensions", "--offline"].map(str::to_owned).to_vec(),
             cwd: None,
         };
         let daemon = PrivateDaemon::start(start, unseen.sender()).ok()?;

@@ -115,7 +115,7 @@ mod tests {
         agent.client.terminal = true;
         let folders = crate::tool_calls::Folders::default();
         let state = json!({
-            "model": null,
+            "model": agentd_protocol::model::Model::placeholder(),
             "thinkingLevel": "off", "isStreaming": false, "isCompacting": false, "steeringMode": "all", "followUpMode": "all",
             "sessionId": "s", "autoCompactionEnabled": true, "messageCount": 0, "pendingMessageCount": 0,
         });

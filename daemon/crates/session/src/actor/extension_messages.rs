@@ -31,7 +31,7 @@ fn disposition(text: &str) -> Result<Value, HostFailure> {
 impl Actor {
     /// Hands a message to the extensions, if it is for one of their commands or they look at input. Gives it back where nobody of them has to
     /// do with it.
-    pub(super) fn to_extensions(
+    pub(super) fn hand_to_extensions(
         &mut self,
         command: MessageCommand,
         request: PendingRequest,
@@ -153,7 +153,7 @@ impl Actor {
             self.context.extensions.as_ref().is_some_and(|extensions| extensions.listens(EventKind::Input));
         match (expands, has_listeners) {
             (true, _) => {
-                if let Some((command, request)) = self.to_extensions(command, nobody()) {
+                if let Some((command, request)) = self.hand_to_extensions(command, nobody()) {
                     self.take_unseen(command, request).await;
                 }
             }

@@ -282,7 +282,7 @@ impl Actor {
                 let tree = self.journal.tree();
                 self.entries_told = Some(tree.entries().len());
                 let entries: Vec<_> = tree.entries().iter().filter_map(|entry| entry.json().ok()).collect();
-                let header: Value = serde_json::from_str(&tree.header().line()).unwrap_or_default();
+                let header: Value = serde_json::from_str(tree.header().line()).unwrap_or_default();
                 return Ok(json!({
                     "etag": "", "value": {"header": header, "entries": entries, "leafId": tree.leaf_id()},
                 }));

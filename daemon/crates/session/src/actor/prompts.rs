@@ -37,7 +37,7 @@ impl Actor {
         if let Err(failure) = self.check_message(command.message(), command.images()) {
             return self.refuse(request, failure);
         }
-        if let Some((command, request)) = self.to_extensions(command, request) {
+        if let Some((command, request)) = self.hand_to_extensions(command, request) {
             self.take_unseen(command, request).await;
         }
     }

@@ -61,7 +61,7 @@ pub async fn open_after(
 ) -> Result<Opened, OpenError> {
     let limits = services.limits.feed;
     let clients = |id: &str| SessionClients::starting_after(last_seq(id), limits);
-    start(services, options, SessionSource::Options, clients).await
+    Box::pin(start(services, options, SessionSource::Options, clients)).await
 }
 
 /// Makes a session of a copied branch and starts its actor. Of the options, the target does not count. Its events are counted as
@@ -77,7 +77,7 @@ pub async fn open_copy(
 ) -> Result<Opened, OpenError> {
     let limits = services.limits.feed;
     let clients = |id: &str| SessionClients::starting_after(last_seq(id), limits);
-    start(services, options, SessionSource::Copy(copied), clients).await
+    Box::pin(start(services, options, SessionSource::Copy(copied), clients)).await
 }
 
 /// Brings a session back that has left memory by [`SessionHandle::unload`]. `options` are those that it was opened with, `feed`
@@ -92,9 +92,12 @@ pub async fn reload(
     unloaded: Unloaded,
     clients: SessionClients,
 ) -> Result<SessionHandle, OpenError> {
-    start(services, options, SessionSource::Unloaded(unloaded), |_| clients).await.map(|opened| opened.handle)
+    let started = Box::pin(start(services, options, SessionSource::Unloaded(unloaded), |_| clients)).await;
+    started.map(|opened| opened.handle)
 }
 
+/// Its future is large, since a session is put together in it: boxed by its callers, so that a connection does not hold the room for it
+/// all the time.
 async fn start(
     services: Arc<Services>,
     options: SessionOptions,

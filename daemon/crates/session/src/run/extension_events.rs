@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use agentd_agent::{HostError, nothing_in_flight, serve_in_flight_queries};
-use agentd_ai::system_state;
+use agentd_ai::{SystemState, system_state};
 use agentd_extensions::{EventKind, SessionExtensions};
 use agentd_protocol::{
     Json,
@@ -165,12 +165,12 @@ fn carried(messages: Vec<Value>) -> impl Iterator<Item = Json<Message>> {
 
 /// The system messages of a transcript as one.
 fn system_message(messages: &[Json<Message>]) -> Option<Json<Message>> {
-    let state = system_state(messages);
+    let SystemState { content, sections, tools } = system_state(messages);
     let message = SystemMessage {
-        content: MessageContent::Text(state.content.clone()),
-        sections: Some(state.sections.clone()),
+        content: MessageContent::Text(content),
+        sections: Some(sections),
         timestamp: now_ms(),
-        tools_added: Some(state.tools.clone()),
+        tools_added: Some(tools),
         tools_removed: None,
     };
     Json::new(Message::System(message)).ok()
