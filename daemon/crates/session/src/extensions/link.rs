@@ -96,6 +96,10 @@ fn dialog(call: &SessionCall) -> Option<Dialog> {
 ///
 /// # Errors
 /// What is wrong with its fields.
-pub(crate) fn notice(fields: Map<String, Value>) -> Result<UiMethod, serde_json::Error> {
+pub(crate) fn notice(mut fields: Map<String, Value>) -> Result<UiMethod, serde_json::Error> {
+    // The one method that clients know by another name than extensions.
+    if fields.get("method").is_some_and(|method| method == "setEditorText") {
+        fields.insert("method".to_owned(), "set_editor_text".into());
+    }
     serde_json::from_value(Value::Object(fields))
 }
