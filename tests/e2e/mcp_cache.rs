@@ -1,6 +1,6 @@
 //! What agentd remembers of MCP servers between sessions, so that none waits for them, and what they may take of its memory.
 
-use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
+use std::{fs, time::Duration};
 
 use agentd_e2e::{Daemon, Home, MockServer, Reply, conversation::LineTransport, ctl, sse};
 use serde_json::{Value, json};
@@ -109,17 +109,14 @@ fn a_server_is_asked_again_unasked_when_a_day_has_passed() {
 fn a_server_that_is_not_there_any_more_is_waited_for_again() {
     let model = MockServer::start([]);
     let home = Home::with_model(&model);
-    let script = |text: &str| {
-        home.write("server.sh", text);
-        let path = home.project().join("server.sh");
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("the script");
-    };
-    script(&format!("#!/bin/sh\nexec {SERVER}\n"));
-    configure(&home, json!({"test": {"command": "./server.sh", "exposure": "direct"}}));
+    // Read by a shell: a file that was just written cannot be executed while another test forks.
+    let script = |text: &str| home.write("server.sh", text);
+    script(&format!("exec {SERVER}\n"));
+    configure(&home, json!({"test": {"command": "/bin/sh", "args": ["server.sh"], "exposure": "direct"}}));
     let mut first = start(&home);
     assert!(declared(&mut first, &model).contains(&"mcp__test__echo".to_owned()));
     assert!(first.close().status.success());
-    script("#!/bin/sh\nexit 3\n");
+    script("exit 3\n");
     let mut second = start(&home);
     let refused = call(&mut second, &model, "mcp__test__echo", json!({"text": "x"}));
     assert_says(&text(&refused), &["The MCP server \"test\" is not there", "ended with code 3"]);

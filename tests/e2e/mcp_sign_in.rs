@@ -118,7 +118,12 @@ fn programs_whose_token_ends_together_renew_it_once() {
     }
     thread::scope(|scope| {
         for _ in 0..3 {
-            scope.spawn(|| wait_for(&mut daemon(&home), "connected"));
+            scope.spawn(|| {
+                let mut client = daemon(&home);
+                // One that finds the definitions that another has kept would connect with its first call.
+                client.done(json!({"type": "reconnect_mcp_server", "name": "web"}));
+                wait_for(&mut client, "connected")
+            });
         }
     });
     let renewals = web.grants("refresh_token");

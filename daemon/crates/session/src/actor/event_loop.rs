@@ -77,8 +77,6 @@ impl Actor {
                     while let Ok(message) = from_tasks.try_recv() {
                         taken.push(message);
                     }
-                    self.on_run_messages(&mut taken).await;
-                    self.take_extension_requests().await;
                 }
                 () = self.queues.due() => self.queues.publish_untold(&self.feed),
                 process = background.next_end() => self.on_process_end(&process),
@@ -159,6 +157,7 @@ impl Actor {
                 last_work = Instant::now();
             }
             self.on_run_messages(&mut taken).await;
+            self.take_extension_requests().await;
             if !self.run.is_active() {
                 // An idle session keeps no memory for run messages.
                 taken = Vec::new();

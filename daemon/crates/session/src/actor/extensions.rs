@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use agentd_auth::scrub;
 use agentd_extensions::{EventKind, ExtensionFailure, HostFailure, SessionCall};
 use agentd_protocol::{
     entry::EntryBody,
@@ -57,7 +58,7 @@ impl Actor {
         loop {
             tokio::select! {
                 () = &mut ending => return,
-                Some(request) = self.extension_requests.1.recv() => self.on_extension(request).await,
+                Some(request) = self.extension_requests.1.recv() => Box::pin(self.on_extension(request)).await,
             }
         }
     }
@@ -73,7 +74,8 @@ impl Actor {
                     Err(_) => return,
                 },
             };
-            self.on_extension(request).await;
+            // Boxed: the actor's future has no room for what only sessions with extensions do.
+            Box::pin(self.on_extension(request)).await;
         }
     }
 
@@ -91,6 +93,8 @@ impl Actor {
     /// Tells of a failure of an extension.
     pub(super) fn tell_extension_failure(&self, failure: ExtensionFailure) {
         let ExtensionFailure { extension_path, event, error } = failure;
+        // It may quote what the extension worked with.
+        let error = scrub(&error).into_owned();
         self.publish(&Event::from(ExtensionError { extension_path, event, error }));
     }
 

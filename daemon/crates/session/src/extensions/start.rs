@@ -30,8 +30,6 @@ pub(crate) async fn load_extensions(
         return Ok(None);
     }
     let agent_dir = context.agent_dir.path();
-    let log = context.services.mcp_servers.log(agent_dir);
-    let _ = log;
     let setup = ExtensionsSetup {
         sources,
         node,
