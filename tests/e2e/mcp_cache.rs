@@ -1,6 +1,6 @@
 //! What agentd remembers of MCP servers between sessions, so that none waits for them, and what they may take of its memory.
 
-use std::{fs, time::Duration};
+use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
 
 use agentd_e2e::{Daemon, Home, MockServer, Reply, conversation::LineTransport, ctl, sse};
 use serde_json::{Value, json};
