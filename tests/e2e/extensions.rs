@@ -294,12 +294,13 @@ fn nothing_of_a_host_outlives_its_daemon() {
 fn an_abort_ends_a_tool_that_waits() {
     let model = MockServer::start([]);
     let script = json!({"tools": {"wait": {
-        "until_cancelled": true, "value": {"content": [{"type": "text", "text": "stopped"}]},
+        "updates": 1, "until_cancelled": true, "value": {"content": [{"type": "text", "text": "stopped"}]},
     }}});
     let (_home, mut daemon) = started(&model, &script);
     model.push(Reply::stream(sse::calls(&[("c1", "wait", json!({}))])));
     daemon.send(&json!({"id": "1", "type": "prompt", "message": "Go."}));
-    daemon.event("tool_execution_start");
+    // It runs by then.
+    daemon.event("tool_execution_update");
     daemon.send(&json!({"id": "2", "type": "abort"}));
     let seen = daemon.settled();
     assert_eq!(text(ended(&seen, "toolResult")[0]), "stopped");
