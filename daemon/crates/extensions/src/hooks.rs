@@ -89,7 +89,7 @@ impl SessionExtensions {
     pub async fn notify(&self, kind: EventKind, event: &impl Serialize) {
         let handlers = self.0.handlers(kind);
         if !handlers.is_empty() {
-            self.0.notify_handlers(&handlers, event).await;
+            self.0.notify_handlers(kind, &handlers, event).await;
         }
     }
 
@@ -106,7 +106,7 @@ impl SessionExtensions {
         let inner = Arc::clone(&self.0);
         // The request is sent with the first poll, so that the order is kept.
         let mut told = Box::pin(async move {
-            inner.notify_handlers(&handlers, &event).await;
+            inner.notify_handlers(kind, &handlers, &event).await;
             drop(permit);
         });
         if futures::poll!(&mut told).is_pending() {
@@ -438,21 +438,24 @@ impl Runtime {
     }
 
     /// Tells handlers of an event: those of one host that follow one another by one request.
-    pub(crate) async fn notify_handlers(&self, handlers: &[HandlerRef], event: &impl Serialize) {
+    pub(crate) async fn notify_handlers(
+        &self,
+        kind: EventKind,
+        handlers: &[HandlerRef],
+        event: &impl Serialize,
+    ) {
         let same_host =
             |a: &HandlerRef, b: &HandlerRef| self.placement(a.extension) == self.placement(b.extension);
         for group in handlers.chunk_by(same_host) {
-            let name = serde_json::to_value(event).ok().and_then(|it| it["type"].as_str().map(str::to_owned));
-            let name = name.unwrap_or_default();
             match self.ask_all(group, event, HANDLER_WAIT).await {
                 Ok(returns) => {
                     for (handler, returned) in group.iter().zip(returns) {
                         if let Some(error) = returned.error {
-                            self.tell_failure(&name, *handler, HandlerFailure::Threw(error.message));
+                            self.tell_failure(kind.name(), *handler, HandlerFailure::Threw(error.message));
                         }
                     }
                 }
-                Err(error) => self.tell_failure(&name, group[0], HandlerFailure::Missing(error)),
+                Err(error) => self.tell_failure(kind.name(), group[0], HandlerFailure::Missing(error)),
             }
         }
     }

@@ -255,7 +255,7 @@ impl Runtime {
         let handlers = self.registrations().handlers(EventKind::SessionStart);
         for handler in handlers.into_iter().filter(|handler| extensions.contains(&handler.extension)) {
             let event = json!({"type": "session_start", "reason": "reload"});
-            self.notify_handlers(&[handler], &event).await;
+            self.notify_handlers(EventKind::SessionStart, &[handler], &event).await;
         }
     }
 

@@ -25,7 +25,7 @@ interface Tool extends Json {
 
 type Factory = (cwd: string, options?: Json) => Tool;
 
-const CWD = "/work";
+const CWD = "/project";
 
 function withLocks(services: FakeServices = new FakeServices()): FakeServices {
   let token = 0;
@@ -145,7 +145,7 @@ class Both {
 
 test("files are read and listed over operations", async () => {
   const files = new Files();
-  for (const [path, content] of [["/work/a.txt", "one\ntwo\nthree"], ["/work/Dir/x", ""], ["/work/.b", ""]] as const) files.contents.set(path, content);
+  for (const [path, content] of [["/project/a.txt", "one\ntwo\nthree"], ["/project/Dir/x", ""], ["/project/.b", ""]] as const) files.contents.set(path, content);
   const options = { operations: files.operations() };
   const read = factory("createReadTool")(CWD, options);
   assert.equal(textOf(await read.execute("1", { path: "a.txt", offset: 2, limit: 1 })), "two\n\n[1 more lines in file. Use offset=3 to continue.]");
@@ -171,8 +171,8 @@ test("an aborted call changes nothing", async () => {
 test("read over operations gives what the reference gives", needsReference, async () => {
   const many = Array.from({ length: 2500 }, (_, index) => `line ${index}`).join("\n");
   const both = new Both("createReadTool", {
-    "/work/a.txt": "one\ntwo\nthree\n", "/work/empty": "", "/work/many": many, "/work/wide": `${"x".repeat(60000)}\nnext`,
-    "/work/fat": Array.from({ length: 900 }, () => "y".repeat(99)).join("\n"), "/abs.txt": "\ufeffa\r\nb",
+    "/project/a.txt": "one\ntwo\nthree\n", "/project/empty": "", "/project/many": many, "/project/wide": `${"x".repeat(60000)}\nnext`,
+    "/project/fat": Array.from({ length: 900 }, () => "y".repeat(99)).join("\n"), "/abs.txt": "\ufeffa\r\nb",
   });
   for (const path of ["a.txt", "@a.txt", "empty", "many", "wide", "fat", "/abs.txt", "none"]) {
     for (const range of [{}, { offset: 1 }, { offset: 2 }, { limit: 1 }, { offset: 2, limit: 1 }, { offset: 9999 }, { offset: 0 }, { offset: 2000, limit: 100 }, { offset: -3 }]) {
@@ -188,7 +188,7 @@ test("write over operations gives what the reference gives", needsReference, asy
 });
 
 test("ls and find over operations give what the reference gives", needsReference, async () => {
-  const files = { "/work/b.txt": "", "/work/A.txt": "", "/work/.hidden": "", "/work/dir/x": "", "/work/dir/broken": "", "/work/Zed/y": "" };
+  const files = { "/project/b.txt": "", "/project/A.txt": "", "/project/.hidden": "", "/project/dir/x": "", "/project/dir/broken": "", "/project/Zed/y": "" };
   const ls = new Both("createLsTool", files);
   for (const params of [{}, { path: "dir" }, { path: "none" }, { path: "b.txt" }, { limit: 2 }, { limit: 0 }]) await ls.same(params);
   const find = new Both("createFindTool", files);
@@ -202,7 +202,7 @@ test("edit over operations gives what the reference gives", needsReference, asyn
     const end = random.pick(["\n", "\n", "\r\n"]);
     const lines = random.list(12, () => random.pick(words));
     const content = (random.chance(8) ? "\ufeff" : "") + lines.join(end) + random.pick(["", end]);
-    const both = new Both("createEditTool", { "/work/f": content });
+    const both = new Both("createEditTool", { "/project/f": content });
     const piece = (): string => {
       const from = random.below(lines.length + 1);
       const part = lines.slice(from, from + 1 + random.below(2)).join(random.pick(["\n", end]));
@@ -211,7 +211,7 @@ test("edit over operations gives what the reference gives", needsReference, asyn
     const edits = Array.from({ length: 1 + random.below(2) }, () => ({ oldText: piece(), newText: random.pick(["new", "n1\nn2", "", "n\r\nm", "foo"]) }));
     await both.same({ path: "f", edits });
   }
-  const both = new Both("createEditTool", { "/work/f": "one two\nthree\n" });
+  const both = new Both("createEditTool", { "/project/f": "one two\nthree\n" });
   await both.same({ path: "none", edits: [{ oldText: "a", newText: "b" }] });
   await both.same({ path: "f", edits: [] });
   await both.same({ path: "f", edits: '[{"oldText":"one","newText":"1"}]' });
@@ -221,10 +221,10 @@ test("edit over operations gives what the reference gives", needsReference, asyn
 
 test("edits replace exact text and keep the line ends of the file", async () => {
   const files = new Files();
-  files.contents.set("/work/f", "\ufeffone\r\ntwo\r\nthree\r\n");
+  files.contents.set("/project/f", "\ufeffone\r\ntwo\r\nthree\r\n");
   const tool = factory("createEditTool")(CWD, { operations: files.operations() });
   const result = await tool.execute("1", { path: "f", edits: [{ oldText: "two\n", newText: "2\n2b\n" }] });
-  assert.equal(files.contents.get("/work/f"), "\ufeffone\r\n2\r\n2b\r\nthree\r\n");
+  assert.equal(files.contents.get("/project/f"), "\ufeffone\r\n2\r\n2b\r\nthree\r\n");
   assert.equal(textOf(result), "Successfully replaced 1 block(s) in f.");
   assert.equal(result.details?.firstChangedLine, 2);
   await assert.rejects(tool.execute("1", { path: "f", edits: [{ oldText: "gone", newText: "x" }] }), /Could not find the exact text in f/);
@@ -233,11 +233,11 @@ test("edits replace exact text and keep the line ends of the file", async () => 
 test("changes over operations wait in the daemon's queue", async () => {
   const services = withLocks();
   const files = new Files();
-  files.contents.set("/work/f", "a");
+  files.contents.set("/project/f", "a");
   await factory("createEditTool", services)(CWD, { operations: files.operations() }).execute("1", { path: "f", edits: [{ oldText: "a", newText: "b" }] });
   await factory("createWriteTool", services)(CWD, { operations: files.operations() }).execute("1", { path: "f", content: "c" });
   assert.deepEqual(services.methods(), ["lock.acquire", "lock.release", "lock.acquire", "lock.release"]);
-  assert.deepEqual(services.calls[0]?.params, { path: "/work/f" });
+  assert.deepEqual(services.calls[0]?.params, { path: "/project/f" });
   assert.deepEqual(services.calls[1]?.params, { token: 1 });
 });
 
