@@ -38,10 +38,11 @@ fn started(model: &MockServer, script: &Value) -> (Home, Daemon) {
     (home, daemon)
 }
 
-/// What the host was told, of one type.
+/// What the host was told, of one type. The host may be writing: a line without its end is none yet.
 fn told(home: &Home, kind: &str) -> Vec<Value> {
     let log = fs::read_to_string(home.root().join(LOG)).unwrap_or_default();
-    let records = log.lines().map(|line| serde_json::from_str::<Value>(line).expect("a record"));
+    let written = log.rfind('\n').map_or("", |end| &log[..end]);
+    let records = written.lines().map(|line| serde_json::from_str::<Value>(line).expect("a record"));
     records.filter(|record| record["type"] == kind).collect()
 }
 
