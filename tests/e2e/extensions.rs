@@ -99,6 +99,16 @@ fn a_gate_blocks_or_changes_a_call() {
 }
 
 #[test]
+fn a_handler_of_results_needs_no_gate() {
+    let model = MockServer::start([]);
+    let script =
+        json!({"handlers": {"tool_result": {"value": {"content": [{"type": "text", "text": "seen"}]}}}});
+    let (_home, mut daemon) = started(&model, &script);
+    let result = call(&mut daemon, &model, "bash", json!({"command": "echo hi"}));
+    assert_eq!(text(&result), "seen");
+}
+
+#[test]
 fn a_gate_that_fails_blocks() {
     let cases = [
         (json!({"throw": "broken gate"}), "broken gate"),
@@ -123,11 +133,13 @@ fn a_host_that_is_killed_is_started_again() {
     model.push(Reply::stream(sse::calls(&[("c1", "crash", json!({}))])));
     model.push(Reply::stream(sse::answer("Ok.")));
     daemon.send(&json!({"id": "1", "type": "prompt", "message": "Go."}));
-    let exit = failure(&mut daemon);
-    assert_eq!((&exit["extensionPath"], &exit["event"]), (&json!("<host>"), &json!("host_exit")));
     let seen = daemon.settled();
     let result = ended(&seen, "toolResult")[0];
     assert_eq!(text(result), "Extension host exited (code 7) while running \"crash\"");
+    // The host's end is told of on its own, before or after that of the call.
+    let exit = seen.iter().find(|record| record["type"] == "extension_error").cloned();
+    let exit = exit.unwrap_or_else(|| failure(&mut daemon));
+    assert_eq!((&exit["extensionPath"], &exit["event"]), (&json!("<host>"), &json!("host_exit")));
     // Its tools come back with it.
     let again = |records: &[Value]| records.iter().any(|hook| hook["event"]["reason"] == "reload");
     while !again(&told(&home, "hook")) {

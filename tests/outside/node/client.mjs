@@ -55,6 +55,12 @@ export function connect(home, args = [], env = {}) {
       child.stdin.write(`${JSON.stringify(command)}\n`);
       assert.equal(await exit, "SIGKILL", "what ended agentd");
     },
+    /// Kills agentd as the kernel would.
+    async kill() {
+      const exit = new Promise((resolve) => child.once("exit", resolve));
+      child.kill("SIGKILL");
+      await exit;
+    },
     /// Ends agentd by the end of its input.
     async end() {
       if (child.exitCode !== null || child.signalCode !== null) return;

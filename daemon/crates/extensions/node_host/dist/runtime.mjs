@@ -5347,6 +5347,9 @@ function isMessageRef(value) {
   const keys = Object.keys(value).length;
   return keys === 1 || keys === 2 && isObject(value["v"]);
 }
+function isUnnamed(value) {
+  return isObject(value) && isObject(value["v"]) && Object.keys(value).length === 1;
+}
 var MessageList = class {
   /** The list that handlers see. */
   copy;
@@ -5356,11 +5359,12 @@ var MessageList = class {
   byCopy = /* @__PURE__ */ new Map();
   constructor(store, list2) {
     this.copy = list2.map((item) => {
-      if (!isMessageRef(item)) return cloneJson(item);
-      const message = store.resolve(item);
+      const isRef = isMessageRef(item);
+      if (!isRef && !isUnnamed(item)) return cloneJson(item);
+      const message = isRef ? store.resolve(item) : item.v;
       const copy = cloneJson(message);
       this.byCopy.set(copy, this.originals.length);
-      this.originals.push({ key: item.m, message });
+      this.originals.push({ ref: isRef ? { m: item.m } : { v: message }, message });
       return copy;
     });
     this.snapshot = [...this.copy];
@@ -5376,11 +5380,11 @@ var MessageList = class {
     return list2.map((item) => {
       const known = this.byCopy.get(item);
       if (known !== void 0) {
-        return this.untouched(item) ? { m: this.originals[known]?.key } : { v: item };
+        return this.untouched(item) ? this.originals[known]?.ref : { v: item };
       }
       index ??= this.indexByLook();
       const match = index.get(lookOf(item))?.find((at) => equalJson(this.originals[at]?.message, item));
-      return match === void 0 ? { v: item } : { m: this.originals[match]?.key };
+      return match === void 0 ? { v: item } : this.originals[match]?.ref;
     });
   }
   untouched(copy) {

@@ -35,6 +35,16 @@ test("transcripts come by reference, and go back by reference where they are unt
   await daemon.stop();
 });
 
+test("messages without a key are messages, and go back whole", async () => {
+  const body = "pi.on('context', (event) => event.messages[0].role !== 'user' || event.messages.length === 3 ? { messages: event.messages.slice(1) } : undefined);";
+  const daemon = await FakeDaemon.bound({ one: extension(body) });
+  const list = LIST.map(({ v }) => ({ v }));
+  assert.deepEqual((await daemon.hook({ type: "context", messages: list }))[0]?.["value"], { messages: list.slice(1) });
+  const { h: _h, ...unchanged } = (await daemon.hook({ type: "context", messages: list.slice(1) }))[0] ?? {};
+  assert.deepEqual(unchanged, {});
+  await daemon.stop();
+});
+
 test("message lists in agent_end and turn_end are resolved", async () => {
   const body = "pi.on('agent_end', (event) => event.messages.map((m) => m.timestamp)); pi.on('turn_end', (event) => event.context);";
   const daemon = await FakeDaemon.bound({ one: extension(body) });

@@ -11,7 +11,7 @@ pub(crate) struct ExtensionHooks(pub(crate) SessionExtensions);
 
 impl Hooks for ExtensionHooks {
     fn is_idle(&self) -> bool {
-        !self.0.listens(EventKind::ToolCall)
+        !self.0.listens(EventKind::ToolCall) && !self.0.listens(EventKind::ToolResult)
     }
 
     fn before<'a>(

@@ -6,7 +6,7 @@
 import { cloneJson, equalJson } from "../host/json.ts";
 import { isObject, type JsonObject, ProtocolError } from "../protocol/records.ts";
 
-/** `{m}` names a known message, `{m, v}` introduces it. */
+/** `{m}` names a known message, `{m, v}` introduces it; `{v}` is a message that is not kept. */
 export interface MessageRef {
   m: string;
   v?: JsonObject;
@@ -42,22 +42,27 @@ export function isMessageRef(value: unknown): value is MessageRef {
   return keys === 1 || (keys === 2 && isObject(value["v"]));
 }
 
+function isUnnamed(value: unknown): value is { v: JsonObject } {
+  return isObject(value) && isObject(value["v"]) && Object.keys(value).length === 1;
+}
+
 /** A list of messages on its way through handlers. */
 export class MessageList {
   /** The list that handlers see. */
   readonly copy: unknown[];
   /** The elements as they were handed out. */
   private readonly snapshot: unknown[];
-  private readonly originals: { key: string; message: JsonObject }[] = [];
+  private readonly originals: { ref: JsonObject; message: JsonObject }[] = [];
   private readonly byCopy = new Map<unknown, number>();
 
   constructor(store: MessageStore, list: unknown[]) {
     this.copy = list.map((item) => {
-      if (!isMessageRef(item)) return cloneJson(item);
-      const message = store.resolve(item);
+      const isRef = isMessageRef(item);
+      if (!isRef && !isUnnamed(item)) return cloneJson(item);
+      const message = isRef ? store.resolve(item) : item.v;
       const copy = cloneJson(message);
       this.byCopy.set(copy, this.originals.length);
-      this.originals.push({ key: item.m, message });
+      this.originals.push({ ref: isRef ? { m: item.m } : { v: message }, message });
       return copy;
     });
     this.snapshot = [...this.copy];
@@ -75,11 +80,11 @@ export class MessageList {
     return list.map((item) => {
       const known = this.byCopy.get(item);
       if (known !== undefined) {
-        return this.untouched(item) ? { m: this.originals[known]?.key } : { v: item };
+        return this.untouched(item) ? this.originals[known]?.ref : { v: item };
       }
       index ??= this.indexByLook();
       const match = index.get(lookOf(item))?.find((at) => equalJson(this.originals[at]?.message, item));
-      return match === undefined ? { v: item } : { m: this.originals[match]?.key };
+      return match === undefined ? { v: item } : this.originals[match]?.ref;
     });
   }
 
