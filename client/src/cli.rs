@@ -3,6 +3,7 @@
 mod chat;
 mod daemon;
 mod empty_values;
+mod extensions;
 mod guard_rails;
 mod help;
 mod mcp;
@@ -26,6 +27,7 @@ pub(crate) use self::{
     chat::ChatOptions,
     daemon::{DaemonChoice, DownOptions, LogsOptions, StatusOptions, UpOptions},
     empty_values::refusal as empty_value_refusal,
+    extensions::{ExtensionLanguage, Extensions, ExtensionsLogsOptions, NewExtensionOptions},
     guard_rails::GuardRailOptions,
     help::with_help,
     mcp::{Mcp, McpListOptions, McpLoginOptions, McpLogoutOptions, McpTestOptions},
@@ -182,6 +184,10 @@ pub(crate) enum Command {
     /// Add, remove and try the MCP servers whose tools sessions have
     #[command(subcommand)]
     Mcp(Mcp),
+
+    /// Read the log of extensions, or make a new one
+    #[command(subcommand)]
+    Extensions(Extensions),
 
     /// Install a package of skills, prompt templates and extensions, and add it to the settings
     Install(InstallOptions),

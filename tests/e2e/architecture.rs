@@ -115,6 +115,12 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
         &["tokio", "reqwest", "clap"],
         "an account knows neither models nor sessions",
     ),
+    (
+        "agentd-program-log",
+        &["agentd-protocol", "agentd-http", "agentd-safe-open"],
+        &["reqwest", "clap", "rustix"],
+        "lines are written without knowing what the program is for",
+    ),
     ("agentd-memory", &[], &["tokio", "reqwest", "clap"], "an account knows nothing of what it counts"),
     (
         "agentd-ai",
@@ -174,6 +180,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
             "agentd-http",
             "agentd-memory",
             "agentd-process",
+            "agentd-program-log",
             "agentd-safe-open",
         ],
         &["clap", "rustix"],
@@ -181,7 +188,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
     ),
     (
         "agentd-extensions",
-        &["agentd-protocol", "agentd-agent", "agentd-process"],
+        &["agentd-protocol", "agentd-agent", "agentd-process", "agentd-program-log"],
         &["reqwest", "clap", "rustix"],
         "extensions never learn of sessions: a session implements what they ask for",
     ),
@@ -260,6 +267,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
             "agentd-packages",
             "agentd-policy",
             "agentd-process",
+            "agentd-program-log",
             "agentd-safe-open",
             "agentd-sandbox",
             "agentd-tools",

@@ -13,7 +13,7 @@ use crate::{
     support::{assert_says, ended, kinds, records, text},
 };
 
-const HOST: &str = env!("CARGO_BIN_EXE_extension_test_host");
+pub(crate) const HOST: &str = env!("CARGO_BIN_EXE_extension_test_host");
 
 /// The records that the host got, below the home.
 const LOG: &str = "host.log";

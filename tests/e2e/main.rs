@@ -65,6 +65,8 @@ mod event_numbers;
 mod every_api;
 mod export;
 mod extensions;
+mod extensions_trust;
+mod extensions_written;
 mod fallback;
 mod flags;
 mod fork_clone;

@@ -12,7 +12,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Models and keys", &["models", "login", "logout", "auth"]),
     ("Daemon", &["up", "down", "status", "logs", "service", "watch", "top", "ps"]),
     ("Tools and permissions", &["tools", "mcp", "policy"]),
-    ("Packages", &["install", "remove", "list", "update"]),
+    ("Extensions and packages", &["extensions", "install", "remove", "list", "update"]),
     ("Setup", &["doctor", "setup", "config", "completions", "man", "version"]),
 ];
 

@@ -13,7 +13,7 @@ use agentd_safe_open::{LinkPolicy, OpenRules};
 use rustix::fs::inotify;
 
 use crate::{
-    cli::LogsOptions,
+    cli::{ExtensionsLogsOptions, LogsOptions},
     exit::{Exit, Fault, conclude},
     render::harmless,
     shared_daemon::Endpoint,
@@ -27,18 +27,23 @@ const COPY_BYTES: usize = 64 << 10;
 
 /// Prints the end of the log; with `--follow`, goes on with what is added until it is stopped.
 pub(crate) fn logs(options: &LogsOptions) -> Exit {
-    conclude(Endpoint::find().and_then(|endpoint| show(&endpoint.log_file(), options)))
+    const NONE: &str = "no daemon was started by `agentctl up` yet";
+    conclude(Endpoint::find().and_then(|endpoint| show(&endpoint.log_file(), options, NONE)))
 }
 
-fn show(path: &Path, options: &LogsOptions) -> Result<Exit, Fault> {
+/// The same for the log of extensions.
+pub(crate) fn of_extensions(options: &ExtensionsLogsOptions) -> Exit {
+    const NONE: &str = "no extension has said anything yet";
+    let path = Endpoint::find().map(|endpoint| endpoint.agent_dir.join("extensions.log"));
+    conclude(path.and_then(|path| show(&path, &options.log, NONE)))
+}
+
+/// `why` says why there may be no log.
+fn show(path: &Path, options: &LogsOptions, why: &str) -> Result<Exit, Fault> {
     let fault = |error: io::Error| match error.kind() {
-        ErrorKind::NotFound => Fault::new(
-            Exit::Failed,
-            format!(
-                "agentctl: there is no log at {}: no daemon was started by `agentctl up` yet.",
-                path.display()
-            ),
-        ),
+        ErrorKind::NotFound => {
+            Fault::new(Exit::Failed, format!("agentctl: there is no log at {}: {why}.", path.display()))
+        }
         _ => Fault::new(Exit::Failed, format!("agentctl: cannot show {}: {error}", path.display())),
     };
     let shown = if options.follow { follow(path, options.lines) } else { print_tail(path, options.lines) };

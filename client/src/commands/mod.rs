@@ -28,6 +28,7 @@ pub(crate) mod mcp_edit;
 pub(crate) mod mcp_login;
 pub(crate) mod models;
 pub(crate) mod name;
+pub(crate) mod new_extension;
 mod only_at_work;
 pub(crate) mod packages;
 mod permission_question;

@@ -379,8 +379,8 @@ impl SessionRegistry {
         tasks.close();
         self.close_sessions().await;
         tasks.wait().await;
-        // The last words of a server say why it ended.
-        self.lifecycle.services.mcp_servers.logs_flushed().await;
+        // The last words of a server or an extension say why it ended.
+        self.lifecycle.services.program_logs.flushed().await;
     }
 
     /// # Errors

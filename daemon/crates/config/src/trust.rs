@@ -1,6 +1,7 @@
 //! Decides whether a project's own settings and prompts are used: they come with the code and could have been written by
 //! anyone.
 
+mod program_files;
 mod records;
 mod starting;
 #[cfg(test)]

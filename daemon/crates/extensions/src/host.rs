@@ -10,6 +10,7 @@ use std::{
 };
 
 use agentd_process::Launcher;
+use agentd_program_log::ProgramLogSource;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json, value::RawValue};
 use tokio::time::timeout;
@@ -121,6 +122,8 @@ pub(crate) struct Host {
     pub(crate) extensions: Vec<usize>,
     /// Whether it has the entries of the session, so that it is told of new ones.
     pub(crate) has_entries: AtomicBool,
+    /// Takes what it says.
+    pub(crate) log: ProgramLogSource,
     state: Mutex<HostState>,
 }
 
@@ -130,9 +133,9 @@ enum HostState {
 }
 
 impl Host {
-    pub(crate) fn new(program: HostProgram, extensions: Vec<usize>) -> Self {
+    pub(crate) fn new(program: HostProgram, extensions: Vec<usize>, log: ProgramLogSource) -> Self {
         let state = Mutex::new(HostState::Down { reason: "it was not started".into() });
-        Self { program, extensions, has_entries: AtomicBool::new(false), state }
+        Self { program, extensions, has_entries: AtomicBool::new(false), log, state }
     }
 
     /// Starts the process and says hello.

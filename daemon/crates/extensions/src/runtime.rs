@@ -10,6 +10,7 @@ use std::{
 };
 
 use agentd_process::Launcher;
+use agentd_program_log::ProgramLog;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio::{
@@ -60,8 +61,8 @@ pub struct ExtensionsSetup {
     pub launcher: Launcher,
     /// Owns the tasks.
     pub tasks: TaskTracker,
-    /// Takes what extensions print.
-    pub printed: Box<dyn Fn(&str) + Send + Sync>,
+    /// Takes what extensions say.
+    pub log: ProgramLog,
 }
 
 /// An extension that could not be loaded. The text is pi's.
@@ -128,8 +129,21 @@ fn placed(setup: &ExtensionsSetup) -> Result<(Vec<Host>, Vec<usize>), LoadError>
         members[host].1.push(extension);
         placement.push(host);
     }
-    let hosts = members.into_iter().map(|(program, extensions)| Host::new(program, extensions)).collect();
-    Ok((hosts, placement))
+    let hosts = members.into_iter().map(|(program, extensions)| {
+        let log = setup.log.source(&name(setup, &extensions));
+        Host::new(program, extensions, log)
+    });
+    Ok((hosts.collect(), placement))
+}
+
+/// The name of a host in the log: that of its extension, or `node`.
+fn name(setup: &ExtensionsSetup, extensions: &[usize]) -> String {
+    match extensions.first().map(|extension| &setup.sources[*extension]) {
+        Some(ExtensionSource { kind: ExtensionKind::Native { .. }, path, base_dir, .. }) => {
+            base_dir.file_name().map_or_else(|| path.clone(), |name| name.display().to_string())
+        }
+        _ => "node".to_owned(),
+    }
 }
 
 fn native(setup: &ExtensionsSetup, source: &ExtensionSource, command: &[std::ffi::OsString]) -> HostProgram {
@@ -409,15 +423,15 @@ impl HostEvents for Runtime {
                 self.failed(path, &note.event, note.message);
             }
             Incoming::Log { level, text } => {
-                let level = level.unwrap_or_default();
-                (self.setup.printed)(&format!("{level} {text}\n"));
+                let level = level.unwrap_or_else(|| "info".to_owned());
+                self.hosts[host].log.message(&level, None, &text.into());
             }
             _ => {}
         }
     }
 
-    fn printed(&self, _host: usize, text: &str) {
-        (self.setup.printed)(text);
+    fn printed(&self, host: usize, text: &str) {
+        self.hosts[host].log.errors(text);
     }
 
     fn ended(&self, host: usize, reason: &str) {

@@ -11,6 +11,7 @@ use agentd_config::{AgentDir, Environment, expand_tilde, resolve_path};
 use agentd_http::{HttpClients, Network, Redactor, register_secret};
 use agentd_memory::MemoryAccount;
 use agentd_process::{CommandSpec, CommandStreams, Launcher};
+use agentd_program_log::ProgramLog;
 use reqwest::{
     Url,
     header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
@@ -24,7 +25,6 @@ use crate::{
     oauth::{
         Authorization, AuthorizationParts, FilledIn, OAuthHttp, SignInStore, TokenSource, ValueResolver,
     },
-    server_log::ServerLog,
     values::filled_in,
 };
 
@@ -52,7 +52,7 @@ pub struct ServerContext {
     /// The user's logins, for servers that take the token of one.
     pub auth: Option<Auth>,
     /// What servers say.
-    pub log: ServerLog,
+    pub log: ProgramLog,
     /// What servers send is charged to it.
     pub memory: MemoryAccount,
 }
@@ -218,7 +218,7 @@ mod tests {
             network: Arc::default(),
             agent_dir: AgentDir::at("/agent"),
             auth: None,
-            log: ServerLog::at("/nowhere/mcp.log".into()),
+            log: ProgramLog::at("/nowhere/mcp.log".into()),
             memory: MemoryAccount::default(),
         }
     }

@@ -30,7 +30,6 @@ mod revision;
 mod search;
 mod search_tool;
 mod server;
-mod server_log;
 mod session;
 mod shared;
 mod sse;
@@ -51,6 +50,8 @@ pub use oauth::{OAuthError, StartedSignIn, sign_out, stored_secrets};
 pub use prompt::{PromptCommand, PromptError, PromptText};
 pub use resource_tools::RESOURCE_URL;
 pub use search_tool::SEARCH_TOOL;
-pub use server_log::{MCP_LOG, ServerLog};
 pub use session::{McpSession, ServerTool, ToolSink};
 pub use shared::SharedServers;
+
+/// The name of the log of servers, in the agent directory.
+pub const MCP_LOG: &str = "mcp.log";

@@ -47,6 +47,7 @@ mod unload;
 mod user_bash;
 
 pub use actor::{Opened, open, open_after, open_copy, reload};
+pub use agentd_program_log::ProgramLogs;
 pub use child_environment::{ChildEnvironment, ChildSources, child_environment};
 pub use client_tools::{ClientCalls, ToolProvider, check_client_tools};
 pub use clients::SessionClients;

@@ -13,6 +13,7 @@ use agentd_memory::MemoryAccount;
 use agentd_process::{
     ArtifactFolder, BackgroundProcesses, Launcher, OutputMeter, OutputStorage, ProcessGroup, Shell,
 };
+use agentd_program_log::ProgramLogs;
 use agentd_protocol::settings::BashSettings;
 use agentd_sandbox::SandboxPolicy;
 use agentd_tools::{TodoList, UrlReader, operations::SshTarget};
@@ -49,6 +50,8 @@ pub struct Services {
     pub sandbox_support: SupportCache,
     /// MCP servers that sessions share.
     pub mcp_servers: SharedServers,
+    /// The logs of what these servers and extensions say.
+    pub program_logs: ProgramLogs,
     /// What sessions with undo share.
     pub undo: UndoServices,
     /// Makes the observers of sessions, where telemetry is on.

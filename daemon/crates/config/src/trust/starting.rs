@@ -12,6 +12,7 @@ use std::{
 use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenRules};
 use sha2::{Digest, Sha256};
 
+use super::program_files::{TOO_MANY, UNREADABLE, program_files};
 use crate::{
     AgentDir, Environment, ProjectFolders,
     json_file::read_project_json,
@@ -26,11 +27,8 @@ const STARTING: [&str; 3] = ["settings.json", "mcp.json", "policy.json"];
 /// The bytes of a program that are hashed; its length counts, too.
 const MAX_HASHED: u64 = 64 << 20;
 
-/// The hash of an unreadable file, which is not used either.
-const UNREADABLE: &str = "unreadable";
-
-/// The files of a project that can start something or say where data goes: a hash of each, by its path below the project. Of
-/// instructions that lead out of the project or are another user's, what they lead to. Beside that, which folder it is.
+/// The files of a project that can start something or say where data goes: a hash of each, by its path below the project. Its
+/// extensions and packages are among them, each as one. Of instructions that lead out of the project or are another user's, what they lead to. Beside that, which folder it is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StartingFiles {
     pub(super) files: BTreeMap<String, String>,
@@ -59,7 +57,9 @@ impl StartingFiles {
             .iter()
             .filter(|it| it.is_foreign())
             .map(|it| (name(cwd, &it.path), leads_to(&it.real)));
-        Self { files: hashed.chain(foreign).collect(), identity: FolderIdentity::of(cwd) }
+        let run = program_files(cwd, folders, environment).into_iter();
+        let run = run.map(|(path, hash)| (name(cwd, &path), hash));
+        Self { files: hashed.chain(foreign).chain(run).collect(), identity: FolderIdentity::of(cwd) }
     }
 
     /// The files that are not as they were then, below `cwd`: changed, added or gone.
@@ -68,7 +68,7 @@ impl StartingFiles {
         let changed = self
             .files
             .iter()
-            .filter(|(name, hash)| then.files.get(*name) != Some(hash))
+            .filter(|(name, hash)| *hash == TOO_MANY || then.files.get(*name) != Some(hash))
             .map(|(name, _)| name);
         let gone = then.files.keys().filter(|name| !self.files.contains_key(*name));
         changed.chain(gone).map(|name| cwd.join(name)).collect()

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use agentd_program_log::ProgramLogSource;
 use serde_json::Value;
 use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -10,7 +11,7 @@ use super::{
     Knowledge, McpServer, clean,
     handshake::{Connection, connect},
 };
-use crate::{peer::PeerHandler, server_log::ServerLogSource};
+use crate::peer::PeerHandler;
 
 /// The pause after the first failure; each further one doubles it.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -27,7 +28,7 @@ struct Events {
     /// The answer to `roots/list`.
     roots: Option<Value>,
     server: String,
-    log: ServerLogSource,
+    log: ProgramLogSource,
 }
 
 impl PeerHandler for Events {
@@ -39,7 +40,7 @@ impl PeerHandler for Events {
         match method {
             "notifications/tools/list_changed" => self.tools_changed.notify_one(),
             "notifications/prompts/list_changed" => self.prompts_changed.notify_one(),
-            "notifications/message" => self.log.message(params),
+            "notifications/message" => log_message(&self.log, params),
             _ => {}
         }
     }
@@ -51,6 +52,13 @@ impl PeerHandler for Events {
     fn roots(&self) -> Option<Value> {
         self.roots.clone()
     }
+}
+
+/// Writes a `notifications/message` to the log.
+fn log_message(log: &ProgramLogSource, params: &Value) {
+    let word = |key: &str| params.get(key).and_then(Value::as_str);
+    let level = word("level").unwrap_or("info");
+    log.message(level, word("logger"), params.get("data").unwrap_or(&Value::Null));
 }
 
 impl McpServer {
@@ -142,7 +150,7 @@ impl McpServer {
             prompts_changed: Arc::clone(&prompts_changed),
             roots: self.config.roots.then(|| self.context.roots()),
             server: self.config.name.clone(),
-            log: self.context.log.of_server(&self.config.name),
+            log: self.context.log.source(&self.config.name),
         });
         let connecting = connect(&self.config, &self.context, self.authorization.clone(), handler);
         let connected = self.closing.run_until_cancelled(connecting).await;

@@ -7,6 +7,9 @@ use serde_json::Map;
 
 use crate::context::SessionContext;
 
+/// What extensions say, below the agent directory.
+const LOG: &str = "extensions.log";
+
 /// What the extensions of a session are started with, besides its context.
 pub(crate) struct ExtensionsPlan {
     /// The extensions, in load order.
@@ -49,7 +52,7 @@ pub(crate) async fn load_extensions(
         runs_when_down: false,
         launcher: context.services.launcher.clone(),
         tasks: context.services.tasks.clone(),
-        printed: Box::new(|text| tracing::info!(target: "agentd::extensions", "{}", text.trim_end())),
+        log: context.services.program_logs.at(agent_dir.join(LOG)),
     };
     SessionExtensions::start(setup).await.map(Some)
 }

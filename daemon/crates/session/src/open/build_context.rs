@@ -22,7 +22,7 @@ use agentd_config::{
     temp_dir,
 };
 use agentd_extensions::SessionExtensions;
-use agentd_mcp::{McpConfig, McpSession, ServerContext};
+use agentd_mcp::{MCP_LOG, McpConfig, McpSession, ServerContext};
 use agentd_process::{ArtifactFolder, BackgroundProcesses, OutputStorage, ProcessGroup, ProcessLimits};
 use agentd_protocol::{
     resources::{Diagnostic, DiagnosticKind},
@@ -154,7 +154,7 @@ pub(super) fn build_context(
                 tasks: services.tasks.clone(),
                 http: Arc::clone(services.mcp_servers.http()),
                 network: Arc::clone(&network),
-                log: services.mcp_servers.log(agent_dir.path()),
+                log: services.program_logs.at(agent_dir.path().join(MCP_LOG)),
                 agent_dir: agent_dir.clone(),
                 auth: Some(auth.clone()),
                 memory: services.memory.clone(),

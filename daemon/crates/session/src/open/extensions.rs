@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use agentd_config::StartingFiles;
 use agentd_extensions::{ExtensionKind, ExtensionSource, HostProgram, LoadError, node_program};
 use agentd_packages::{Discovery, ExtensionKind as FoundKind, FoundExtension, discover, find_node};
 use agentd_protocol::resources::{Diagnostic, DiagnosticKind};
@@ -18,25 +19,17 @@ pub(crate) type ExtensionsFound = (Vec<ExtensionSource>, Option<HostProgram>);
 /// # Errors
 /// An extension that a flag names is not there.
 pub(crate) async fn find_extensions(
-    context: SessionContext,
+    mut context: SessionContext,
 ) -> Result<(SessionContext, ExtensionsFound), OpenError> {
     let looking = spawn_blocking(move || {
-        let found = discover(&context.discovery_query());
+        let mut found = discover(&context.discovery_query());
+        context.diagnostics.extend(leave_out_changed(&context, &mut found));
         (context, found)
     });
     let (mut context, Discovery { extensions, errors, diagnostics, .. }) = looking.await?;
     if let Some(error) = errors.into_iter().next() {
         return Err(LoadError { path: error.path, reason: error.reason }.into());
     }
-    // What a project's trust is noted for does not cover the files of its extensions yet: a model could write one.
-    let (of_project, extensions): (Vec<_>, Vec<_>) =
-        extensions.into_iter().partition(|found| found.needs_trust);
-    context.diagnostics.extend(of_project.iter().map(|found| {
-        let text =
-            format!("the extension {} is not loaded: extensions of projects are not run yet", found.path);
-        Diagnostic::warning(DiagnosticKind::Extension, text)
-            .hint("put it into the agent directory, or name it with --extension")
-    }));
     let mut sources: Vec<ExtensionSource> = extensions.into_iter().filter_map(source).collect();
     if sources.is_empty() {
         return Ok((context, (sources, None)));
@@ -68,6 +61,28 @@ pub(crate) async fn find_extensions(
         })
         .ok();
     Ok((context, (sources, node)))
+}
+
+/// Leaves out the extensions of a project whose files are others than those that its trust is for. Hashes files; blocks.
+///
+/// They are compared here once more: a session can be opened, or its extensions read anew, long after the user was asked.
+fn leave_out_changed(context: &SessionContext, found: &mut Discovery) -> Option<Diagnostic> {
+    if !found.extensions.iter().any(|extension| extension.needs_trust) {
+        return None;
+    }
+    let SessionContext { agent_dir, environment, cwd, prompt, .. } = context;
+    let now = StartingFiles::of(cwd, &prompt.folders, agent_dir, environment);
+    let changed = match &prompt.trusted_as {
+        Some(trusted) => now.differing(trusted, cwd),
+        // It had nothing that needs trust when it was opened.
+        None => vec![cwd.clone()],
+    };
+    let file = changed.first()?;
+    found.extensions.retain(|extension| !extension.needs_trust);
+    let text =
+        "the extensions of the project are not loaded: its files are not those that it is trusted with";
+    let hint = "open the session anew, and you are asked again";
+    Some(Diagnostic::warning(DiagnosticKind::Trust, text).at(file).hint(hint))
 }
 
 /// An extension as its host is told of it; `None` for those that are part of pi, whose work agentd does itself.

@@ -5,10 +5,12 @@ use serde_json::json;
 
 use super::*;
 
+const LOG: &str = "program.log";
+
 /// Runs `work` with a log, and gives what stands there after it.
-fn logged(work: impl FnOnce(&ServerLog)) -> Vec<String> {
+fn logged(work: impl FnOnce(&ProgramLog)) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
-    let log = ServerLog::at(folder.path().join("agent").join(MCP_LOG));
+    let log = ProgramLog::at(folder.path().join("agent").join(LOG));
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         work(&log);
@@ -24,10 +26,10 @@ fn logged(work: impl FnOnce(&ServerLog)) -> Vec<String> {
 fn messages_and_errors_are_lines() {
     register_secret("a-secret-of-the-log-42");
     let lines = logged(|log| {
-        let source = log.of_server("s");
-        source.message(&json!({"level": "error", "logger": "db", "data": "one\ntwo\u{1b}[2J\n"}));
-        source.message(&json!({"data": {"a": [1, "a-secret-of-the-log-42"]}}));
-        source.message(&json!({"level": "info\nx", "data": "y".repeat(10_000)}));
+        let source = log.source("s");
+        source.message("error", Some("db"), &json!("one\ntwo\u{1b}[2J\n"));
+        source.message("info", None, &json!({"a": [1, "a-secret-of-the-log-42"]}));
+        source.message("info\nx", None, &json!("y".repeat(10_000)));
         source.errors("half ");
         source.errors("a line\n\nanother\nthe ");
         source.errors("end");
@@ -40,8 +42,8 @@ fn messages_and_errors_are_lines() {
 #[test]
 fn a_flood_is_counted_and_not_written() {
     let lines = logged(|log| {
-        let source = log.of_server("s");
-        (0..1000).for_each(|number| source.message(&json!({"data": number})));
+        let source = log.source("s");
+        (0..1000).for_each(|number| source.message("info", None, &json!(number)));
     });
     // A second may have passed between them.
     let left_out: Vec<u64> = lines
@@ -82,13 +84,13 @@ fn what_finds_no_room_is_counted() {
 #[test]
 fn a_long_log_is_moved_away() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join(MCP_LOG);
+    let path = folder.path().join(LOG);
     let length = |path: &Path| fs::metadata(path).unwrap().len();
     let half = vec![b'x'; (MAX_FILE / 2) as usize];
     for _ in 0..5 {
         append(&path, &half).unwrap();
     }
-    assert_eq!((length(&path), length(&folder.path().join("mcp.log.1"))), (MAX_FILE / 2, MAX_FILE));
+    assert_eq!((length(&path), length(&folder.path().join("program.log.1"))), (MAX_FILE / 2, MAX_FILE));
     // A text that is longer than a file may be is written all the same.
     append(&path, &vec![b'y'; MAX_FILE as usize + 1]).unwrap();
     assert_eq!(length(&path), MAX_FILE + 1);
@@ -101,7 +103,7 @@ fn a_long_log_is_moved_away() {
 #[test]
 fn a_link_is_not_followed() {
     let folder = tempfile::tempdir().unwrap();
-    let (path, other) = (folder.path().join(MCP_LOG), folder.path().join("other"));
+    let (path, other) = (folder.path().join(LOG), folder.path().join("other"));
     fs::write(&other, "").unwrap();
     std::os::unix::fs::symlink(&other, &path).unwrap();
     assert!(append(&path, b"x").is_err());

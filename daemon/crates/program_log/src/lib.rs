@@ -1,10 +1,10 @@
-//! `mcp.log` in the agent directory: what servers say, by log messages and on their standard error.
+//! Logs of what programs of others say: MCP servers and extensions, by log messages and on their standard error.
 //!
-//! Nothing waits for the disk: lines are put into a bounded queue, and a thread for blocking work writes them. A server that floods loses its
-//! own lines, and the log says how many. The file has a limit; what was before it is in `mcp.log.1`.
+//! Nothing waits for the disk: lines are put into a bounded queue, and a thread for blocking work writes them. A program that floods loses its
+//! own lines, and the log says how many. A file has a limit; what was before it is in the file of the same name with `.1` after it.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, VecDeque},
     fs::{self, DirBuilder, File},
     io::{self, Write},
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
@@ -21,10 +21,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::Notify;
 
-/// The name of the file.
-pub const MCP_LOG: &str = "mcp.log";
-
-/// The file is moved to `mcp.log.1` before it would grow beyond this, in bytes.
+/// The file is moved away before it would grow beyond this, in bytes.
 const MAX_FILE: u64 = 5 << 20;
 
 /// The longest text of a message, in bytes.
@@ -33,7 +30,7 @@ const MAX_TEXT: usize = 4000;
 /// The longest level or name of a logger, in bytes.
 const MAX_WORD: usize = 100;
 
-/// Lines of a server in a second; more are left out.
+/// Lines of a program in a second; more are left out.
 const LINES_A_SECOND: u32 = 100;
 
 /// The span of that count.
@@ -42,12 +39,34 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Bytes that wait for the disk.
 const MAX_QUEUE: usize = 1 << 20;
 
-/// The level of what a server writes to its standard error.
+/// The level of what a program writes to its standard error.
 const STDERR: &str = "stderr";
 
-/// The log of a daemon's servers. Cheap to clone.
+/// The logs of a process, one for each file.
+#[derive(Debug, Default)]
+pub struct ProgramLogs(Mutex<BTreeMap<PathBuf, ProgramLog>>);
+
+impl ProgramLogs {
+    /// The log at this path.
+    #[must_use]
+    pub fn at(&self, path: PathBuf) -> ProgramLog {
+        let mut logs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        logs.entry(path.clone()).or_insert_with(|| ProgramLog::at(path)).clone()
+    }
+
+    /// Waits until what was said so far is in the logs. For the end of a daemon, once its sessions are closed.
+    pub async fn flushed(&self) {
+        let logs: Vec<ProgramLog> =
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+        for log in logs {
+            log.flushed().await;
+        }
+    }
+}
+
+/// One log. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct ServerLog(Arc<LogState>);
+pub struct ProgramLog(Arc<LogState>);
 
 #[derive(Debug)]
 struct LogState {
@@ -67,7 +86,7 @@ struct LineQueue {
     is_writing: bool,
 }
 
-impl ServerLog {
+impl ProgramLog {
     /// The log at this path. Nothing is opened before there is something to write.
     #[must_use]
     pub fn at(path: PathBuf) -> Self {
@@ -80,9 +99,10 @@ impl ServerLog {
         &self.0.path
     }
 
-    /// The lines of a server's connection.
-    pub(crate) fn of_server(&self, server: &str) -> ServerLogSource {
-        ServerLogSource { log: self.clone(), server: server.to_owned(), state: Mutex::default() }
+    /// The lines of a program.
+    #[must_use]
+    pub fn source(&self, name: &str) -> ProgramLogSource {
+        ProgramLogSource { log: self.clone(), name: name.to_owned(), state: Mutex::default() }
     }
 
     /// Has a line written soon. Must be called within the runtime.
@@ -139,7 +159,7 @@ impl ServerLog {
             if let Err(error) = append(&self.0.path, text.as_bytes())
                 && !std::mem::replace(&mut has_failed, true)
             {
-                tracing::warn!(%error, path = %self.0.path.display(), "the log of MCP servers cannot be written");
+                tracing::warn!(%error, path = %self.0.path.display(), "what programs say cannot be written");
             }
         }
     }
@@ -150,10 +170,10 @@ impl ServerLog {
     }
 }
 
-/// What one connection of a server writes to the log.
-pub(crate) struct ServerLogSource {
-    log: ServerLog,
-    server: String,
+/// What one program writes to the log.
+pub struct ProgramLogSource {
+    log: ProgramLog,
+    name: String,
     state: Mutex<SourceState>,
 }
 
@@ -164,24 +184,19 @@ struct SourceState {
     partial: String,
 }
 
-impl ServerLogSource {
-    /// A `notifications/message` of the server.
-    pub(crate) fn message(&self, params: &Value) {
+impl ProgramLogSource {
+    /// A message of the program: its level, the part of the program that it is of, and a text or any value.
+    pub fn message(&self, level: &str, logger: Option<&str>, data: &Value) {
         let admitted = self.lock().rate.admit(Instant::now());
         let Some(before) = self.written(admitted) else { return };
-        let word =
-            |key: &str| params.get(key).and_then(Value::as_str).map(|word| text_bounds::head(word, MAX_WORD));
-        let level = word("level").unwrap_or("info");
-        let head = word("logger").map_or_else(|| level.to_owned(), |logger| format!("{level} {logger}"));
-        self.write(
-            before,
-            &head.replace(['\n', '\r'], " "),
-            &text_of(params.get("data").unwrap_or(&Value::Null)),
-        );
+        let level = text_bounds::head(level, MAX_WORD);
+        let logger = logger.map(|logger| text_bounds::head(logger, MAX_WORD));
+        let head = logger.map_or_else(|| level.to_owned(), |logger| format!("{level} {logger}"));
+        self.write(before, &head.replace(['\n', '\r'], " "), &text_of(data));
     }
 
-    /// Something that the server wrote to its standard error.
-    pub(crate) fn errors(&self, text: &str) {
+    /// Something that the program wrote to its standard error.
+    pub fn errors(&self, text: &str) {
         for piece in text.split_inclusive('\n') {
             let mut state = self.lock();
             if state.partial.len() < 2 * MAX_TEXT {
@@ -202,7 +217,7 @@ impl ServerLogSource {
     }
 
     /// The number of lines left out before one that is written; `None` for one that is not. The first of those is noted at once: a flood
-    /// may be the last that a server says.
+    /// may be the last that a program says.
     fn written(&self, admitted: Admitted) -> Option<u64> {
         match admitted {
             Admitted::Yes { before } => Some(before),
@@ -210,7 +225,7 @@ impl ServerLogSource {
                 if is_first {
                     let text =
                         format!("more than {LINES_A_SECOND} messages in a second: the rest is left out");
-                    self.log.push(line(&self.server, "warning agentd", &text));
+                    self.log.push(line(&self.name, "warning agentd", &text));
                 }
                 None
             }
@@ -220,11 +235,11 @@ impl ServerLogSource {
     /// Writes a text, and before it the note about lines that were left out.
     fn write(&self, before: u64, head: &str, text: &str) {
         if before > 0 {
-            self.log.push(line(&self.server, "warning agentd", &left_out(before)));
+            self.log.push(line(&self.name, "warning agentd", &left_out(before)));
         }
         // What is cut off may begin in the middle of a secret: the end goes after secrets are gone.
         let text = scrub(text_bounds::head(text, 2 * MAX_TEXT)).into_owned();
-        self.log.push(line(&self.server, head, text_bounds::head(&text, MAX_TEXT)));
+        self.log.push(line(&self.name, head, text_bounds::head(&text, MAX_TEXT)));
     }
 
     fn lock(&self) -> MutexGuard<'_, SourceState> {
@@ -233,7 +248,7 @@ impl ServerLogSource {
     }
 }
 
-impl Drop for ServerLogSource {
+impl Drop for ProgramLogSource {
     fn drop(&mut self) {
         let (partial, count) = {
             let mut state = self.lock();
@@ -247,7 +262,7 @@ impl Drop for ServerLogSource {
             self.write(0, STDERR, partial.trim_end());
         }
         if count > 0 {
-            self.log.push(line(&self.server, "warning agentd", &left_out(count)));
+            self.log.push(line(&self.name, "warning agentd", &left_out(count)));
         }
     }
 }
@@ -261,7 +276,7 @@ enum Admitted {
     No { is_first: bool },
 }
 
-/// Counts the lines of a server.
+/// Counts the lines of a program.
 #[derive(Default)]
 struct LineRate {
     since: Option<Instant>,
@@ -293,11 +308,11 @@ fn left_out(count: u64) -> String {
     format!("{many} left out")
 }
 
-/// `<time> [server] head: text`, with further lines of the text indented.
-fn line(server: &str, head: &str, text: &str) -> String {
+/// `<time> [name] head: text`, with further lines of the text indented.
+fn line(name: &str, head: &str, text: &str) -> String {
     let (head, text) = (harmless(head), harmless(text));
     let text = text.trim_end().replace('\n', "\n    ");
-    format!("{:.3} [{server}] {head}: {text}\n", Timestamp::now())
+    format!("{:.3} [{name}] {head}: {text}\n", Timestamp::now())
 }
 
 /// The data of a message: a text as it is, anything else as the beginning of its JSON.

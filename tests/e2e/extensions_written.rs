@@ -1,0 +1,115 @@
+//! The examples of docs/writing-extensions.md in Rust and in shell, and `agentctl extensions new`, which copies them. Those that need an
+//! interpreter are run by the suite `extensions` of `tests/outside`.
+
+use std::fs;
+
+use agentd_e2e::{Daemon, Home, MockServer, Reply, binaries::workspace, ctl, sse};
+use serde_json::{Value, json};
+
+use crate::{
+    mcp::call,
+    support::{assert_says, ended, text},
+};
+
+/// The example in Rust, built with the tests.
+const GUARD: &str = env!("CARGO_BIN_EXE_example_extension");
+
+fn tools(list: &Value) -> Vec<&str> {
+    let tools = list["tools"].as_array().expect("tools").iter();
+    tools.filter(|tool| tool["source"] == "extension").filter_map(|tool| tool["name"].as_str()).collect()
+}
+
+#[test]
+fn the_example_in_rust_guards_counts_and_shouts() {
+    let model = MockServer::start([]);
+    let home = Home::with_model(&model);
+    home.write_agent(
+        "extensions/guard/extension.json",
+        &json!({"command": [GUARD], "protocol": 1}).to_string(),
+    );
+    let mut daemon = Daemon::start(&home, &["--stdio"]);
+    assert_eq!(tools(&daemon.done(json!({"type": "get_tools"}))), ["count_words"]);
+    let result = call(&mut daemon, &model, "count_words", json!({"text": " one two\nthree "}));
+    assert_eq!((text(&result), &result["details"]), ("3".to_owned(), &json!({"count": 3})));
+
+    daemon.send(&json!({"id": "s", "type": "prompt", "message": "/shout quietly"}));
+    assert_eq!(daemon.event("extension_ui_request")["message"], "QUIETLY");
+
+    for (answer, said) in [(false, "The user said no."), (true, "(no output)")] {
+        model.push(Reply::stream(sse::calls(&[("c1", "bash", json!({"command": "rm -rf ./nothing"}))])));
+        model.push(Reply::stream(sse::answer("Ok.")));
+        daemon.send(&json!({"id": "p", "type": "prompt", "message": "Clean up."}));
+        let question = daemon.until("a question", |line| line["method"] == "confirm");
+        assert_eq!(
+            (&question["title"], &question["message"]),
+            (&json!("Delete?"), &json!("rm -rf ./nothing"))
+        );
+        daemon.send(&json!({"type": "extension_ui_response", "id": question["id"], "confirmed": answer}));
+        let seen = daemon.settled();
+        assert_says(&text(ended(&seen, "toolResult")[0]), &[said]);
+    }
+}
+
+#[test]
+fn the_example_in_shell_says_where_the_work_ended() {
+    let model = MockServer::start([]);
+    let home = Home::with_model(&model);
+    let made = ctl::run(&home, &["extensions", "new", "where", "--lang", "shell"]);
+    assert_eq!(made.code, 0, "{made:?}");
+    assert_says(&made.stdout, &["extensions/where", "agentctl extensions list"]);
+    home.write(".git/HEAD", "ref: refs/heads/a\"quoted\n");
+    home.write(".git/objects/.keep", "");
+    home.write(".git/refs/.keep", "");
+    let mut daemon = Daemon::start(&home, &["--stdio"]);
+    daemon.send(&json!({"id": "b", "type": "prompt", "message": "/branch"}));
+    assert_eq!(daemon.event("extension_ui_request")["message"], "a\"quoted");
+    model.push(Reply::stream(sse::answer("Done.")));
+    daemon.send(&json!({"id": "p", "type": "prompt", "message": "Work."}));
+    assert_eq!(daemon.event("extension_ui_request")["message"], "Finished on a\"quoted");
+}
+
+#[test]
+fn new_extensions_are_made_once_and_from_the_examples() {
+    let home = Home::new();
+    for (lang, file, example) in [
+        ("typescript", "index.ts", "guard.ts"),
+        ("python", "extension.py", "guard.py"),
+        ("shell", "extension.sh", "branch.sh"),
+        ("rust", "src/main.rs", "rust/src/main.rs"),
+    ] {
+        let folder = home.project().join("made");
+        let folder = folder.to_str().expect("a path");
+        let made = ctl::run(&home, &["extensions", "new", lang, "--lang", lang, "--dir", folder]);
+        assert_eq!(made.code, 0, "{made:?}");
+        assert_says(&made.stdout, &["--extension", lang]);
+        let example = workspace().join("docs/examples/extensions").join(example);
+        assert_eq!(
+            home.read(&format!("made/{lang}/{file}")),
+            fs::read_to_string(example).expect("an example")
+        );
+        let again = ctl::run(&home, &["extensions", "new", lang, "--dir", folder]);
+        assert_eq!(again.code, 1);
+        assert_says(&again.stderr, &["is there already"]);
+    }
+    let wrong = ctl::run(&home, &["extensions", "new", "../up"]);
+    assert_eq!(wrong.code, 2);
+    assert_says(&wrong.stderr, &["a name is a letter"]);
+}
+
+#[test]
+fn what_extensions_say_is_in_a_log() {
+    let model = MockServer::start([]);
+    let home = Home::with_model(&model);
+    let none = ctl::run(&home, &["extensions", "logs"]);
+    assert_eq!(none.code, 1);
+    assert_says(&none.stderr, &["no extension has said anything yet"]);
+    let script = "read -r line; echo 'a word of its own' >&2; echo 'printed'; exit 3";
+    home.write_agent(
+        "extensions/talks/extension.json",
+        &json!({"command": ["sh", "-c", script], "protocol": 1}).to_string(),
+    );
+    let failed = ctl::run(&home, &["prompt", "--no-session", "--model", "demo/demo", "Hello"]);
+    assert_says(&failed.stderr, &["talks", "a word of its own"]);
+    let log = ctl::run(&home, &["extensions", "logs", "-n", "5"]);
+    assert_says(&log.stdout, &["[talks] stderr: a word of its own", "[talks] stderr: printed"]);
+}
