@@ -19,7 +19,7 @@ pub(crate) const HOST: &str = env!("CARGO_BIN_EXE_extension_test_host");
 const LOG: &str = "host.log";
 
 /// Makes an extension of the user's that does what `script` says.
-fn extension(home: &Home, name: &str, script: &Value) {
+pub(crate) fn extension(home: &Home, name: &str, script: &Value) {
     let folder = format!("extensions/{name}");
     home.write_agent(&format!("{folder}/script.json"), &script.to_string());
     let path = |file: &str| home.agent_dir().join(&folder).join(file).display().to_string();
@@ -31,7 +31,7 @@ fn extension(home: &Home, name: &str, script: &Value) {
 }
 
 /// A home with an extension, and its daemon.
-fn started(model: &MockServer, script: &Value) -> (Home, Daemon) {
+pub(crate) fn started(model: &MockServer, script: &Value) -> (Home, Daemon) {
     let home = Home::with_model(model);
     extension(&home, "test", script);
     let daemon = Daemon::start(&home, &["--stdio"]);
@@ -39,7 +39,7 @@ fn started(model: &MockServer, script: &Value) -> (Home, Daemon) {
 }
 
 /// What the host was told, of one type. The host may be writing: a line without its end is none yet.
-fn told(home: &Home, kind: &str) -> Vec<Value> {
+pub(crate) fn told(home: &Home, kind: &str) -> Vec<Value> {
     let log = fs::read_to_string(home.root().join(LOG)).unwrap_or_default();
     let written = log.rfind('\n').map_or("", |end| &log[..end]);
     let records = written.lines().map(|line| serde_json::from_str::<Value>(line).expect("a record"));
@@ -47,7 +47,7 @@ fn told(home: &Home, kind: &str) -> Vec<Value> {
 }
 
 /// The events of the hooks that the host was asked by.
-fn events(home: &Home) -> Vec<Value> {
+pub(crate) fn events(home: &Home) -> Vec<Value> {
     told(home, "hook").into_iter().map(|hook| hook["event"].clone()).collect()
 }
 

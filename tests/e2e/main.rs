@@ -65,6 +65,7 @@ mod event_numbers;
 mod every_api;
 mod export;
 mod extensions;
+mod extensions_models;
 mod extensions_trust;
 mod extensions_written;
 mod fallback;

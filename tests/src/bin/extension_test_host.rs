@@ -1,7 +1,8 @@
 //! An extension for tests: a host of the extension protocol on standard input and output, which does what its script says.
 //!
 //! `extension_test_host SCRIPT LOG`: the script is a JSON object. `handlers` has an action for each event, `tools` and `commands` for each name; `load` may hold an `error` or a `crash`.
-//! An action is an object: `calls` are made first, a list of `[method, params]`; then `crash` ends the host with that code, `hang` waits for ever, `throw` fails with that text; else `value` is returned, and `event` as what
+//! `registers` is a list of further registrations, and `requests` has an action for each type of request; `events` of it are those of a stream.
+//! An action is an object: `calls` are made first, a list of `[method, params]`, then `cancelled_calls`, which are given up at once, then come `registers`; then `crash` ends the host with that code, `hang` waits for ever, `throw` fails with that text; else `value` is returned, and `event` as what
 //! changed in place. A tool has `updates` besides, partial results of so many numbers, and `until_cancelled`. Every request, every answer to a call and every note is a line of the log.
 
 use std::{
@@ -115,6 +116,23 @@ impl Host {
                 process::exit(0);
             }
             _ if id.is_null() => Ok(()),
+            other if self.script["requests"].get(other).is_some() => {
+                let action = self.script["requests"][other].clone();
+                if action["until_cancelled"] == true {
+                    for event in action["events"].as_array().into_iter().flatten() {
+                        self.send(&json!({"type": "provider.event", "call": id, "event": event}))?;
+                    }
+                    while !self.cancelled.contains(&id.as_u64().unwrap_or_default()) {
+                        let Some(record) = self.next()? else { return Ok(()) };
+                        if record["type"] != "cancel" {
+                            self.take(&record)?;
+                        }
+                    }
+                    return self.answer(id, Ok(action["value"].clone()));
+                }
+                let outcome = self.act(&action, id)?;
+                self.answer(id, outcome)
+            }
             other => self.answer(id, Err(format!("no {other}"))),
         }
     }
@@ -144,6 +162,9 @@ impl Host {
             });
             self.register(json!({"kind": "tool", "def": def, "has": []}))?;
         }
+        for registration in self.script["registers"].as_array().into_iter().flatten() {
+            self.register(registration.clone())?;
+        }
         for name in names(&self.script["commands"]) {
             self.register(
                 json!({"kind": "command", "name": name, "description": "A test.", "completes": false}),
@@ -170,22 +191,39 @@ impl Host {
         self.answer(&record["id"], Ok(json!({"returns": returns})))
     }
 
+    /// Makes a call. Gives it up at once where `is_cancelled`; its answer is awaited all the same.
+    fn call(&mut self, call: &Value, within: &Value, is_cancelled: bool) -> io::Result<()> {
+        self.last_call += 1;
+        let id = self.last_call;
+        self.send(&json!({
+            "type": "call", "id": id, "epoch": self.epoch, "ext": "e0", "method": call[0], "params": call[1],
+            "within": within,
+        }))?;
+        if is_cancelled {
+            self.send(&json!({"type": "cancel", "id": id}))?;
+        }
+        loop {
+            let Some(record) = self.next()? else { return Ok(()) };
+            if record["type"] == "result" && record["id"] == id {
+                return Ok(());
+            }
+            self.take(&record)?;
+        }
+    }
+
     /// Does an action of the script; its value.
     fn act(&mut self, action: &Value, within: &Value) -> io::Result<Result<Value, String>> {
         for call in action["calls"].as_array().into_iter().flatten() {
-            self.last_call += 1;
-            let id = self.last_call;
-            self.send(&json!({
-                "type": "call", "id": id, "epoch": self.epoch, "ext": "e0", "method": call[0], "params": call[1],
-                "within": within,
-            }))?;
-            loop {
-                let Some(record) = self.next()? else { return Ok(Ok(Value::Null)) };
-                if record["type"] == "result" && record["id"] == id {
-                    break;
-                }
-                self.take(&record)?;
-            }
+            self.call(call, within, false)?;
+        }
+        for call in action["cancelled_calls"].as_array().into_iter().flatten() {
+            self.call(call, within, true)?;
+        }
+        for registration in action["registers"].as_array().into_iter().flatten() {
+            self.register(registration.clone())?;
+        }
+        for event in action["events"].as_array().into_iter().flatten() {
+            self.send(&json!({"type": "provider.event", "call": within, "event": event}))?;
         }
         for note in action["notes"].as_array().into_iter().flatten() {
             let mut record = json!({"type": "ui", "epoch": self.epoch, "ext": "e0"});

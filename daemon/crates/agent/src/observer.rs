@@ -63,4 +63,6 @@ pub enum CallPurpose {
     Answer,
     /// A summary, of a compaction or of a branch.
     Summary,
+    /// Something that an extension asks.
+    Extension,
 }

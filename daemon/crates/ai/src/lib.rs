@@ -5,6 +5,7 @@ mod bound;
 mod cost;
 mod deadline;
 mod estimate;
+mod exchange_hooks;
 pub mod failure;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
@@ -28,6 +29,7 @@ pub use agentd_protocol::secret::Secret;
 pub use bound::{CallBound, call_bound, has_price, text_bound, with_output_limit};
 pub use cost::cost;
 pub use deadline::{Deadlines, OnStall, ProgressLimit, Stall, StallPhase};
+pub use exchange_hooks::{ExchangeHook, ExchangeHooks, ExchangeStage};
 pub use handoff::prompt_text;
 pub use provider::{BlockKind, BlockSeal, Delta, DeltaStream, Provider};
 pub use record_replay::{

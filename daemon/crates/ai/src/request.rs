@@ -11,7 +11,7 @@ use agentd_protocol::{
     model::{Model, ThinkingLevel},
 };
 
-use crate::Deadlines;
+use crate::{Deadlines, ExchangeHook};
 
 /// One request to a model.
 #[derive(Debug, Clone)]
@@ -43,6 +43,8 @@ pub struct Request {
     pub retries: HttpRetries,
     /// Renews the credentials once if the provider refuses them before it answers.
     pub renew: Option<CredentialRenewer>,
+    /// Sees the exchange with the provider.
+    pub hooks: Option<ExchangeHook>,
 }
 
 /// A shared [`RenewCredentials`]; cheap to clone.
@@ -124,6 +126,7 @@ impl Request {
             thinking_budgets: ThinkingBudgets::default(),
             retries: HttpRetries::default(),
             renew: None,
+            hooks: None,
         }
     }
 }

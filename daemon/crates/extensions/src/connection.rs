@@ -262,7 +262,7 @@ impl HostConnection {
     }
 
     /// Waits until the host has read most of what was sent.
-    async fn room(&self) {
+    pub(crate) async fn room(&self) {
         loop {
             let mut room = pin!(self.0.room.notified());
             // Before the look, so that no notice is missed between the two.

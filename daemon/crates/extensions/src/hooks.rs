@@ -380,7 +380,12 @@ impl Runtime {
     }
 
     /// The same for a handler that only changes things: a failure is told, and nothing changes.
-    async fn asked(&self, kind: EventKind, handler: HandlerRef, event: &impl Serialize) -> Option<Returned> {
+    pub(crate) async fn asked(
+        &self,
+        kind: EventKind,
+        handler: HandlerRef,
+        event: &impl Serialize,
+    ) -> Option<Returned> {
         match self.ask(handler, event, HANDLER_WAIT).await {
             Ok(returned) => Some(returned),
             Err(failure) => {

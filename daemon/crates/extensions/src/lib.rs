@@ -13,6 +13,7 @@ mod hooks;
 mod host;
 mod node;
 mod process;
+mod provider_events;
 mod record;
 mod registrations;
 mod runtime;

@@ -1,6 +1,7 @@
 //! What extensions can ask of their session. The session implements this; nothing here knows how.
 
 use agentd_protocol::resources::SourceInfo;
+use serde::Serialize;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
@@ -56,6 +57,17 @@ impl CallResponder {
         self.is_answered = true;
         self.connection.answer(self.id, outcome);
         self.within = None;
+    }
+
+    /// Sends a part of the answer. Waits while the host has not read most of what was sent.
+    pub async fn event(&self, event: &impl Serialize) {
+        #[derive(Serialize)]
+        struct Note<'a, T> {
+            id: u64,
+            event: &'a T,
+        }
+        self.connection.room().await;
+        self.connection.note("call.event", &Note { id: self.id, event });
     }
 
     /// Fires when the extension gives the call up.

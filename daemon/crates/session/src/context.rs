@@ -221,6 +221,15 @@ impl SessionContext {
 
     /// The credentials for a request to a model, and the model with the address to send it to.
     pub(crate) async fn credentials(&self, model: &Arc<Model>) -> Result<(Credentials, Arc<Model>), Failure> {
+        self.credentials_from(&self.auth, model).await
+    }
+
+    /// The same from other sources than the session's own.
+    pub(crate) async fn credentials_from(
+        &self,
+        auth: &Auth,
+        model: &Arc<Model>,
+    ) -> Result<(Credentials, Arc<Model>), Failure> {
         if let Some(player) = self.services.providers.player()
             && player.has(&model.provider)
         {
@@ -228,7 +237,7 @@ impl SessionContext {
             let base_url = base_url.unwrap_or_else(|| model.base_url.clone());
             return Ok((credentials, Arc::new(Model { base_url, ..(**model).clone() })));
         }
-        let found = self.auth.credentials(model).await.map_err(|error| auth_failure(&error))?;
+        let found = auth.credentials(model).await.map_err(|error| auth_failure(&error))?;
         let model = match found.base_url {
             Some(base_url) => Arc::new(Model { base_url, ..(**model).clone() }),
             None => Arc::clone(model),

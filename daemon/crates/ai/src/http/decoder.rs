@@ -76,6 +76,8 @@ struct Events<D> {
     seen: bool,
     at_end: bool,
     finished: bool,
+    /// The events since they were last taken, for somebody who wants to see them.
+    kept: Option<Vec<String>>,
 }
 
 impl<D: AnswerDecoder> BodyDecoder<D> {
@@ -88,8 +90,18 @@ impl<D: AnswerDecoder> BodyDecoder<D> {
             frames: EventStreamParser::default(),
             no_frames: None,
             json: Vec::new(),
-            events: Events { server, decoder, seen: false, at_end: false, finished: false },
+            events: Events { server, decoder, seen: false, at_end: false, finished: false, kept: None },
         }
+    }
+
+    /// Keeps events for [`BodyDecoder::take_events`] from now on.
+    pub(crate) fn keep_events(&mut self) {
+        self.events.kept = Some(Vec::new());
+    }
+
+    /// The events that were kept.
+    pub(crate) fn take_events(&mut self) -> Vec<String> {
+        self.events.kept.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Whether the last delta was emitted.
@@ -261,6 +273,9 @@ impl<D: AnswerDecoder> Events<D> {
             self.done(out);
             return;
         }
+        if let Some(kept) = &mut self.kept {
+            kept.push(data.to_owned());
+        }
         match self.decoder.event(name, data, out) {
             Ok(step) => self.step(step, out),
             Err(_) if name == "error" => {
@@ -297,6 +312,9 @@ impl<D: AnswerDecoder> Events<D> {
 
     /// Takes an answer that came as one JSON value.
     fn whole(&mut self, json: &str, out: &mut Vec<Delta>) {
+        if let Some(kept) = &mut self.kept {
+            kept.push(json.to_owned());
+        }
         match self.decoder.whole(json, out) {
             Ok(step) => self.step(step, out),
             Err(error) if error.is_eof() => {

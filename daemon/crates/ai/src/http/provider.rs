@@ -9,12 +9,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     BodyDecoder, HttpExchange, Redactor, Server,
-    adapter::{Adapter, OutgoingRequest},
+    adapter::{Adapter, OutgoingRequest, unwritable},
     answer::HttpAnswer,
     decoder::AFTER_CONTENT_TIMEOUT,
 };
 use crate::{
-    BlockKind, CredentialRenewer, Delta, DeltaStream, Provider, RenewedCredentials, Request, Stall,
+    BlockKind, CredentialRenewer, Delta, DeltaStream, ExchangeHook, ExchangeStage, Provider,
+    RenewedCredentials, Request, Stall,
     failure::{Failure, FailureKind},
     record_replay::{ExchangeInfo, Transport},
 };
@@ -43,7 +44,8 @@ impl<A: Adapter> Provider for HttpProvider<A> {
         let adapter = Arc::clone(&self.adapter);
         Box::pin(async_stream::stream! {
             let (stalls, mut stalled) = mpsc::unbounded_channel();
-            let mut asking = Box::pin(ask(&*adapter, request, &transport, stalls, cancel));
+            let watched = request.hooks.as_ref().map(|hook| (hook.clone(), Arc::clone(&request.model)));
+            let mut asking = Box::pin(ask(&*adapter, request, &transport, stalls, cancel.clone()));
             let asked = loop {
                 let next = tokio::select! {
                     biased;
@@ -71,6 +73,10 @@ impl<A: Adapter> Provider for HttpProvider<A> {
             };
             yield Delta::Started;
             let mut decoder = BodyDecoder::new(answer.server().clone(), decoder);
+            let watched = watched.filter(|(hook, _)| hook.wanting(ExchangeStage::StreamEvent).is_some());
+            if watched.is_some() {
+                decoder.keep_events();
+            }
             let mut deltas = Vec::new();
             let mut taken = MemoryCharge::new(&transport.memory);
             while !decoder.is_finished() {
@@ -87,6 +93,13 @@ impl<A: Adapter> Provider for HttpProvider<A> {
                     }
                     Ok(None) => decoder.end(&mut deltas),
                     Err(failure) => decoder.fail(failure, &mut deltas),
+                }
+                if let Some((hook, model)) = &watched {
+                    for event in decoder.take_events() {
+                        let Ok(data) = serde_json::from_str(&event) else { continue };
+                        // An aborted exchange says so by itself.
+                        let _ = cancel.run_until_cancelled(hook.0.stream_event(model, data)).await;
+                    }
                 }
                 if decoder.is_finished() {
                     // Before the last delta: its receiver may not poll the stream again.
@@ -163,13 +176,17 @@ async fn ask<A: Adapter>(
     stalls: UnboundedSender<Stall>,
     cancel: CancellationToken,
 ) -> Result<(HttpAnswer, A::Decoder), Failure> {
+    let hook = request.hooks.take();
+    // What the provider refuses is renewed without what the hooks made of it.
+    let credentials = request.renew.as_ref().map(|_| request.credentials.clone());
+    unless_aborted(&cancel, hook_headers(hook.as_ref(), &mut request)).await?;
     let (post, decoder) = prepare(adapter, &request, stalls.clone(), cancel.clone())?;
     let Some(CredentialRenewer(renew)) = request.renew.take() else {
         // The body holds the transcript now: free the transcript before the answer comes.
         drop(request);
-        return Ok((post.send(transport).await?, decoder));
+        return Ok((send(post, hook.as_ref(), transport, &cancel).await?, decoder));
     };
-    let refused = match post.send(transport).await {
+    let refused = match send(post, hook.as_ref(), transport, &cancel).await {
         Ok(answer) => return Ok((answer, decoder)),
         Err(failure) if failure.kind == FailureKind::Auth => failure,
         Err(failure) => return Err(failure),
@@ -177,7 +194,7 @@ async fn ask<A: Adapter>(
     let renewed = tokio::select! {
         biased;
         () = cancel.cancelled() => return Err(Failure::aborted()),
-        renewed = renew.renew(&request.credentials) => renewed,
+        renewed = renew.renew(credentials.as_ref().unwrap_or(&request.credentials)) => renewed,
     };
     match renewed {
         None => Err(refused),
@@ -191,15 +208,56 @@ async fn ask<A: Adapter>(
             if let Some(base_url) = base_url {
                 request.model = Arc::new(Model { base_url, ..(*request.model).clone() });
             }
-            let (post, decoder) = prepare(adapter, &request, stalls, cancel)?;
+            unless_aborted(&cancel, hook_headers(hook.as_ref(), &mut request)).await?;
+            let (post, decoder) = prepare(adapter, &request, stalls, cancel.clone())?;
             drop(request);
-            let answer = post.send(transport).await.map_err(|failure| match failure.kind {
-                FailureKind::Auth => Failure { message: format!("{} {advice}", failure.message), ..failure },
-                _ => failure,
-            })?;
+            let answer =
+                send(post, hook.as_ref(), transport, &cancel).await.map_err(|failure| {
+                    match failure.kind {
+                        FailureKind::Auth => {
+                            Failure { message: format!("{} {advice}", failure.message), ..failure }
+                        }
+                        _ => failure,
+                    }
+                })?;
             Ok((answer, decoder))
         }
     }
+}
+
+async fn hook_headers(hook: Option<&ExchangeHook>, request: &mut Request) {
+    if let Some(hooks) = hook.and_then(|hook| hook.wanting(ExchangeStage::Headers)) {
+        let headers = std::mem::take(&mut request.credentials.headers);
+        request.credentials.headers = hooks.headers(headers).await;
+    }
+}
+
+/// Sends a request, which the hooks see before and after.
+async fn send(
+    mut post: HttpExchange,
+    hook: Option<&ExchangeHook>,
+    transport: &Transport,
+    cancel: &CancellationToken,
+) -> Result<HttpAnswer, Failure> {
+    if let Some(hooks) = hook.and_then(|hook| hook.wanting(ExchangeStage::Payload))
+        && let Ok(payload) = serde_json::from_slice(&post.body)
+        && let Some(payload) = unless_aborted(cancel, hooks.payload(payload)).await?
+    {
+        post.body = serde_json::to_vec(&payload).map_err(|error| unwritable(&error))?.into();
+    }
+    let answer = post.send(transport).await?;
+    if let Some(hooks) = hook.and_then(|hook| hook.wanting(ExchangeStage::Response)) {
+        let headers = answer.headers.iter();
+        let shown =
+            headers.map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into()));
+        let told = hooks.response(answer.status.as_u16(), shown.collect());
+        unless_aborted(cancel, told).await?;
+    }
+    Ok(answer)
+}
+
+async fn unless_aborted<T>(cancel: &CancellationToken, asked: impl Future<Output = T>) -> Result<T, Failure> {
+    cancel.run_until_cancelled(asked).await.ok_or_else(Failure::aborted)
 }
 
 fn prepare<A: Adapter>(

@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use super::session_actor::Actor;
 use crate::{
     clock::now_ms,
-    extensions::{ExtensionLink, ExtensionRequest, notice},
+    extensions::{ExtensionLink, ExtensionRequest, models_topic, notice},
     tool_registry::{RegisteredTool, ToolOwner},
     transcript::store_failure,
     ui::{Asker, request},
@@ -86,6 +86,7 @@ impl Actor {
             ExtensionRequest::Show(fields) => self.show_for_extension(fields),
             ExtensionRequest::Failed(failure) => self.tell_extension_failure(failure),
             ExtensionRequest::ToolsChanged => self.register_extension_tools(),
+            ExtensionRequest::Spent => self.record_unsaid().await,
         }
         self.show_summary();
     }
@@ -185,6 +186,9 @@ impl Actor {
     }
 
     async fn on_extension_call(&mut self, call: SessionCall) {
+        if call.method.starts_with("model.") && call.method != "model.set" {
+            return Box::pin(self.on_model_call(call)).await;
+        }
         let SessionCall { method, params, responder, .. } = call;
         let outcome = match method.as_str() {
             "session.waitIdle" => {
@@ -294,7 +298,7 @@ impl Actor {
             "tools" => json!(self.tools.list(&self.context.tools)),
             "settings" => json!(self.context.settings),
             "commands" => json!(self.command_list().await.map_err(failed)?),
-            "models" => self.models_for_extension().await,
+            "models" => models_topic(&self.context).await,
             "mcp" => json!(self.context.mcp.as_ref().map(|mcp| mcp.list()).unwrap_or_default()),
             "scopedModels" => {
                 let scope = self.chooser.scope().iter();
@@ -304,20 +308,6 @@ impl Actor {
         };
         let now = fingerprint(&value);
         Ok(if now == etag { json!({"etag": now}) } else { json!({"etag": now, "value": value}) })
-    }
-
-    async fn models_for_extension(&self) -> Value {
-        let found = self.context.with_usable_models(|usable| {
-            let (mut models, mut providers) = (Vec::new(), Map::new());
-            for provider in usable.registry.providers() {
-                models.extend(usable.registry.models_of(provider).map(|model| json!(&**model)));
-                let facts =
-                    json!({"name": provider, "configured": (usable.has_auth)(provider), "oauth": false});
-                providers.insert(provider.to_owned(), facts);
-            }
-            json!({"models": models, "providers": providers})
-        });
-        found.await
     }
 
     /// A message of an extension: stored now, queued, or the beginning of a run.

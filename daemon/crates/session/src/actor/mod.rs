@@ -15,6 +15,7 @@ mod crash;
 mod event_loop;
 mod explain;
 mod extension_messages;
+mod extension_models;
 mod extensions;
 mod lifecycle;
 mod mcp;

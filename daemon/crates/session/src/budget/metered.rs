@@ -131,10 +131,12 @@ impl Provider for Metered {
     }
 }
 
-/// What an entry tells of a call: the usage of each answer is stored, that of a summary only with the summary.
+/// What an entry tells of a call: the usage of each answer is stored, that of a summary only with the summary, that of an extension's call
+/// never.
 fn told(meter: &CallMeter, purpose: CallPurpose, delta: &Delta) -> Amounts {
     let is_stored = match purpose {
         CallPurpose::Answer => true,
+        CallPurpose::Extension => false,
         CallPurpose::Summary => matches!(delta, Delta::Done { stop_reason: StopReason::Stop, .. }),
     };
     if is_stored { meter.told() } else { Amounts::default() }

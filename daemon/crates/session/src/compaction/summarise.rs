@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use super::{error::CompactionError, worker::CompactionWorker};
 use crate::{
     clock::now_ms,
+    extensions::provider_hooks,
     models::{Choice, Retries, credential_renewer, reason, stall_event},
 };
 
@@ -192,6 +193,7 @@ impl CompactionWorker {
             thinking_budgets: context.thinking_budgets,
             retries: context.http_retries,
             renew: Some(credential_renewer(&context.auth, &choice.model)),
+            hooks: provider_hooks(context.extensions.as_ref(), CallPurpose::Summary),
             ..Request::new(Arc::clone(&model), messages)
         };
         let call = context.observe_call(&request, CallPurpose::Summary);

@@ -20,6 +20,8 @@ pub(crate) enum ExtensionRequest {
     Failed(ExtensionFailure),
     /// The tools of extensions are others now.
     ToolsChanged,
+    /// A model call of an extension has ended.
+    Spent,
 }
 
 /// The way of the extensions of a session to its actor.

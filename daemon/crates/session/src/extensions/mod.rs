@@ -5,6 +5,9 @@
 mod custom_queue;
 mod hooks;
 mod link;
+mod model_calls;
+mod model_facts;
+mod provider_hooks;
 mod start;
 
 use agentd_extensions::InputVerdict;
@@ -13,6 +16,9 @@ pub(crate) use self::{
     custom_queue::{CustomDelivery, CustomQueue},
     hooks::ExtensionHooks,
     link::{ExtensionLink, ExtensionRequest, notice},
+    model_calls::ask_model,
+    model_facts::{model_auth, models_topic},
+    provider_hooks::provider_hooks,
     start::{ExtensionsPlan, load_extensions},
 };
 use crate::{requests::PendingRequest, server_prompts::MessageCommand};

@@ -28,6 +28,7 @@ use super::{
     prepare::tools_message,
 };
 use crate::{
+    extensions::provider_hooks,
     models::{credential_renewer, stall_event},
     reply::encode,
 };
@@ -166,6 +167,7 @@ impl Host for RunHost {
             thinking_budgets: context.thinking_budgets,
             retries: context.http_retries,
             renew: Some(credential_renewer(&context.auth, &model)),
+            hooks: provider_hooks(context.extensions.as_ref(), CallPurpose::Answer),
             model: addressed,
             messages,
         };

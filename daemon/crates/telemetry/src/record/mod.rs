@@ -375,7 +375,7 @@ impl SessionObserver for SessionSpans {
         let attributes = Self::model_attributes(call.model);
         let mut open = self.lock();
         let parent = match call.purpose {
-            CallPurpose::Answer => open.above_calls(),
+            CallPurpose::Answer | CallPurpose::Extension => open.above_calls(),
             CallPurpose::Summary => {
                 open.compaction.as_ref().map(|span| span.context).or_else(|| open.above_calls())
             }
@@ -392,6 +392,7 @@ impl SessionObserver for SessionSpans {
             match call.purpose {
                 CallPurpose::Answer => "answer",
                 CallPurpose::Summary => "summary",
+                CallPurpose::Extension => "extension",
             },
         );
         if let Some(messages) = self.captured(|| content::input(call.messages)) {
