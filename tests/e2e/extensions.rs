@@ -51,6 +51,24 @@ pub(crate) fn events(home: &Home) -> Vec<Value> {
     told(home, "hook").into_iter().map(|hook| hook["event"].clone()).collect()
 }
 
+/// The mirror `core` of the host when it was asked about the event for the first time.
+fn core_at(home: &Home, event: &str) -> Value {
+    let log = fs::read_to_string(home.root().join(LOG)).expect("the log");
+    let mut core = json!({});
+    for record in log.lines().map(|line| serde_json::from_str::<Value>(line).expect("a record")) {
+        let patch = match record["type"].as_str() {
+            Some("bind") => &record["core"],
+            Some("state") if record["topic"] == "core" => &record["patch"],
+            Some("hook") if record["event"]["type"] == event => break,
+            _ => continue,
+        };
+        for (name, value) in patch.as_object().expect("fields") {
+            core[name] = value.clone();
+        }
+    }
+    core
+}
+
 fn failure<W: LineTransport>(client: &mut Conversation<W>) -> Value {
     client.event("extension_error")
 }
@@ -253,6 +271,18 @@ fn a_run_is_seen_in_its_order() {
         "agent_settled",
     ];
     assert_eq!(order, expected);
+    // What the session says of itself at each of them: whether it is idle, and whether there is a run that can be aborted.
+    let of = |event: &str| core_at(&home, event);
+    for (event, is_idle, has_run) in [
+        ("input", true, false),
+        ("before_agent_start", false, false),
+        ("agent_start", false, true),
+        ("turn_start", false, true),
+        ("agent_settled", true, false),
+    ] {
+        let core = of(event);
+        assert_eq!((&core["idle"], !core["run"].is_null()), (&json!(is_idle), has_run), "{event}: {core}");
+    }
     assert_says(&model.requests()[0].body.to_string(), &["Remember."]);
     let context = events.iter().find(|event| event["type"] == "context").expect("the event");
     let roles: Vec<&Value> =

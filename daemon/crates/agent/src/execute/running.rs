@@ -2,6 +2,7 @@
 
 use std::{
     collections::VecDeque,
+    future::poll_fn,
     panic::AssertUnwindSafe,
     path::Path,
     pin::pin,
@@ -9,6 +10,7 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
+    task::Poll,
     time::{Duration, Instant},
 };
 
@@ -277,10 +279,15 @@ async fn invoke(
     let (images, stop) = (invocation.images.clone(), invocation.cancel.clone());
     let asked = (!gate.is_open()).then(|| (invocation.arguments.clone(), invocation.cwd.clone()));
     let execution = async {
-        let work = tool.execute(invocation);
+        let mut work = tool.execute(invocation);
+        // A tool that hands its calls on gets them in their order, too: each takes its first step before the next one does.
+        let begun = poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await;
         // No call waits behind the last one.
         let _ = made.send(());
-        work.await
+        match begun {
+            Poll::Ready(result) => result,
+            Poll::Pending => work.await,
+        }
     };
     let executed = AssertUnwindSafe(execution).catch_unwind().await;
     let duration_ms = Some(rounded_ms(started.elapsed()));

@@ -258,8 +258,7 @@ impl Actor {
             RunMessage::Refused(failure) => self.on_refused(failure).await,
             RunMessage::Started(line) => {
                 self.run.begin();
-                self.runs += 1;
-                self.agent_run = Some(self.runs);
+                self.begin_agent_run();
                 self.feed.publish([line]);
                 self.tell_extensions();
             }
@@ -327,6 +326,11 @@ impl Actor {
             RunMessage::CommandRan(request) => {
                 self.take_extension_requests().await;
                 self.accept(*request, Disposition::Handled);
+            }
+            RunMessage::Beginning { told } => {
+                self.begin_agent_run();
+                self.tell_extensions();
+                let _ = told.send(());
             }
             RunMessage::Settling { told } => {
                 self.settling = true;

@@ -54,6 +54,7 @@ impl Actor {
             }
             let (cancel, to_actor) = (self.server_prompts.cancel.clone(), self.to_actor.clone());
             let started = self.extensions_started.clone();
+            self.tell_extensions();
             self.tasks.spawn(async move {
                 let running = async {
                     started.cancelled().await;
@@ -82,6 +83,7 @@ impl Actor {
         let (cancel, to_actor) = (self.server_prompts.cancel.clone(), self.to_actor.clone());
         let started = self.extensions_started.clone();
         self.server_prompts.count += 1;
+        self.tell_extensions();
         self.tasks.spawn(async move {
             let images: Vec<Value> = command.images().iter().map(|image| json!(image)).collect();
             let streaming = streaming.map(|streaming| match streaming {

@@ -20,7 +20,7 @@ use crate::{
     extensions::{ExtensionLink, ExtensionRequest, models_topic, notice},
     tool_registry::{RegisteredTool, ToolOwner},
     transcript::store_failure,
-    ui::{Asker, request},
+    ui::{Asker, Dialog, request},
 };
 
 /// The answer to a call.
@@ -83,6 +83,7 @@ impl Actor {
     pub(super) async fn on_extension(&mut self, request: ExtensionRequest) {
         match request {
             ExtensionRequest::Call(call) => self.on_extension_call(call).await,
+            ExtensionRequest::Ask(asked) => self.ask_for_extension(*asked),
             ExtensionRequest::Show(fields) => self.show_for_extension(fields),
             ExtensionRequest::Failed(failure) => self.tell_extension_failure(failure),
             ExtensionRequest::ToolsChanged => self.register_extension_tools(),
@@ -97,6 +98,13 @@ impl Actor {
         // It may quote what the extension worked with.
         let error = scrub(&error).into_owned();
         self.publish(&Event::from(ExtensionError { extension_path, event, error }));
+    }
+
+    /// Asks the user. What the extension showed before is shown by then.
+    fn ask_for_extension(&self, (dialog, call): (Dialog, SessionCall)) {
+        if let Some(link) = &self.extension_link {
+            link.ask(dialog, call);
+        }
     }
 
     fn show_for_extension(&self, fields: Map<String, Value>) {
@@ -153,6 +161,14 @@ impl Actor {
                 let new: Vec<_> = entries[told..].iter().filter_map(|entry| entry.json().ok()).collect();
                 extensions.tell_entries(&json!({"entries": new, "leafId": self.journal.tree().leaf_id()}));
             }
+        }
+    }
+
+    /// A low-level run begins, if it has not yet: extensions hear of it before clients.
+    pub(super) fn begin_agent_run(&mut self) {
+        if self.agent_run.is_none() {
+            self.runs += 1;
+            self.agent_run = Some(self.runs);
         }
     }
 

@@ -125,6 +125,8 @@ impl Actor {
             extensions_started: self.context.extensions.as_ref().map(|_| self.extensions_started.clone()),
             environment,
         };
+        // The session is not idle any more, for handlers of what comes before `agent_start`, too.
+        self.tell_extensions();
         self.tasks.spawn(async move {
             let run = crate::run::drive(context, beginning, channels);
             if AssertUnwindSafe(run).catch_unwind().await.is_err() {

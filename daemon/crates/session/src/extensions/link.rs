@@ -14,6 +14,8 @@ use crate::ui::{Asker, Dialog, DialogAnswer, Ui};
 pub(crate) enum ExtensionRequest {
     /// A call that it answers.
     Call(SessionCall),
+    /// A question to the user.
+    Ask(Box<(Dialog, SessionCall)>),
     /// Something for the user that needs no answer.
     Show(Map<String, Value>),
     /// An extension failed.
@@ -39,7 +41,7 @@ impl ExtensionLink {
     }
 
     /// Asks the user in a task.
-    fn ask(&self, dialog: Dialog, call: SessionCall) {
+    pub(crate) fn ask(&self, dialog: Dialog, call: SessionCall) {
         let ui = self.ui.clone();
         self.tasks.spawn(async move {
             let answer = ui.ask(Asker::Extension, dialog, call.responder.cancelled()).await;
@@ -56,7 +58,8 @@ impl ExtensionLink {
 impl ExtensionSession for ExtensionLink {
     fn call(&self, call: SessionCall) {
         match dialog(&call) {
-            Some(dialog) => self.ask(dialog, call),
+            // In its turn: notices that came before it are shown before it.
+            Some(dialog) => self.send(ExtensionRequest::Ask(Box::new((dialog, call)))),
             None => self.send(ExtensionRequest::Call(call)),
         }
     }

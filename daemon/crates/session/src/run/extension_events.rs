@@ -27,6 +27,9 @@ impl RunHost {
     /// The session is gone.
     pub(super) async fn seen_by_extensions(&mut self, event: Event) -> Result<Event, HostError> {
         let Some(extensions) = self.context.extensions.clone() else { return Ok(event) };
+        if matches!(event, Event::AgentStart(_)) {
+            self.ask(|told| RunMessage::Beginning { told }).await?;
+        }
         let Some(kind) = EventKind::of(event.name()).filter(|kind| extensions.listens(*kind)) else {
             if matches!(event, Event::TurnStart(_)) {
                 self.turn_index += 1;

@@ -113,6 +113,8 @@ pub(crate) enum RunMessage {
     InputSeen(Box<SeenInput>),
     /// A command of an extension has ended.
     CommandRan(Box<PendingRequest>),
+    /// A low-level run begins, which the handlers of `agent_start` know.
+    Beginning { told: oneshot::Sender<()> },
     /// The run is over but for what extensions are told: the session counts as idle for them.
     Settling { told: oneshot::Sender<()> },
     /// The run is over.
