@@ -41,8 +41,8 @@ fn is_answer(answer: &AssistantMessage) -> bool {
 impl Host for RunHost {
     async fn emit(&mut self, event: Event) -> Result<(), HostError> {
         let event = self.seen_by_extensions(event).await?;
-        if self.context.extensions.is_some() && !matches!(event, Event::MessageUpdate(_)) {
-            self.send(RunMessage::ExtensionsAsked).await;
+        if !matches!(event, Event::MessageUpdate(_)) {
+            self.take_from_extensions().await;
         }
         let line = encode(&event).map_err(|error| HostError::NotStored(error.to_string()))?;
         self.channels.open_events.event(&event);

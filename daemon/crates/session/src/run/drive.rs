@@ -57,6 +57,8 @@ pub(crate) async fn drive(context: Arc<SessionContext>, beginning: RunBeginning,
     drop(observed);
     if refused.is_none() {
         host.tell_extensions_settled().await;
+        // What handlers showed comes before the end that clients get.
+        host.take_from_extensions().await;
     }
     host.send(refused.map_or(RunMessage::Settled, RunMessage::Refused)).await;
 }
@@ -88,6 +90,7 @@ async fn prepared(
             Ok(())
         });
         serve_in_flight_queries(host, ready, nothing_in_flight).await.map_err(gone)??;
+        host.take_from_extensions().await;
     }
     let snapshot = host.snapshot().await.map_err(gone)?;
     host.intents.choose(&snapshot.choice);

@@ -101,6 +101,13 @@ impl RunHost {
         let _ = self.handled(told).await;
     }
 
+    /// Lets the actor take what handlers sent so far, before what the run sends from now on.
+    pub(super) async fn take_from_extensions(&mut self) {
+        if self.context.extensions.is_some() {
+            self.send(RunMessage::ExtensionsAsked).await;
+        }
+    }
+
     /// Waits for handlers; once the run is to stop only for a while. `None` where they were given up.
     async fn handled<T: Send>(
         &mut self,
