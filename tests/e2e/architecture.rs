@@ -188,7 +188,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
     ),
     (
         "agentd-extensions",
-        &["agentd-protocol", "agentd-agent", "agentd-process", "agentd-program-log"],
+        &["agentd-protocol", "agentd-ai", "agentd-agent", "agentd-process", "agentd-program-log"],
         &["reqwest", "clap", "rustix"],
         "extensions never learn of sessions: a session implements what they ask for",
     ),

@@ -66,6 +66,7 @@ mod every_api;
 mod export;
 mod extensions;
 mod extensions_models;
+mod extensions_providers;
 mod extensions_trust;
 mod extensions_written;
 mod fallback;

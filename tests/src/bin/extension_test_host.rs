@@ -195,8 +195,13 @@ impl Host {
     fn call(&mut self, call: &Value, within: &Value, is_cancelled: bool) -> io::Result<()> {
         self.last_call += 1;
         let id = self.last_call;
+        let mut params = call[1].clone();
+        // A call about the request itself.
+        if params["call"] == "within" {
+            params["call"] = within.clone();
+        }
         self.send(&json!({
-            "type": "call", "id": id, "epoch": self.epoch, "ext": "e0", "method": call[0], "params": call[1],
+            "type": "call", "id": id, "epoch": self.epoch, "ext": "e0", "method": call[0], "params": params,
             "within": within,
         }))?;
         if is_cancelled {

@@ -108,6 +108,10 @@ impl Accumulator {
                 self.message.response_model = Some(model);
                 None
             }
+            Delta::Whole(answer) => {
+                self.take_whole(*answer);
+                None
+            }
             Delta::Done { stop_reason, raw_stop_reason } => {
                 self.finished = true;
                 self.message.stop_reason = stop_reason;
@@ -198,6 +202,17 @@ impl Accumulator {
             })
             .collect();
         self.message
+    }
+
+    fn take_whole(&mut self, answer: AssistantMessage) {
+        self.blocks = answer.content.iter().cloned().map(Block::Sealed).collect();
+        self.message = AssistantMessage {
+            content: Vec::new(),
+            stop_reason: StopReason::Pending,
+            error_message: None,
+            ..answer
+        };
+        self.usage = usage_json(&self.message.usage);
     }
 
     fn open(&mut self, content_index: usize, kind: BlockKind) -> Option<AssistantMessageEvent> {

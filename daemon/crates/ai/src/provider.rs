@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 
-use agentd_protocol::message::{StopReason, Usage};
+use agentd_protocol::message::{AssistantMessage, StopReason, Usage};
 use futures::Stream;
 use tokio_util::sync::CancellationToken;
 
@@ -64,6 +64,9 @@ pub enum Delta {
     ResponseModel(String),
     /// The provider exceeded a deadline: the request is sent again, or the answer fails.
     Stalled(Stall),
+    /// The whole answer, as a provider in another process has put it together: it takes the place of what came so far, but for how it ends.
+    /// Directly before the last delta.
+    Whole(Box<AssistantMessage>),
     /// The answer is complete.
     Done {
         /// `Stop`, `Length` or `ToolUse`.

@@ -297,9 +297,13 @@ impl Auth {
         Ok(headers)
     }
 
-    /// Returns whether this is the built-in demo, and not a provider of the user's by that name.
+    /// Returns whether a provider wants no key of ours: the built-in demo (and not a provider of the user's by that name), and those that
+    /// an extension serves with its own.
     fn needs_no_key(&self, provider: &str) -> bool {
-        provider == DEMO_PROVIDER && self.registry().provider(provider).is_none()
+        match self.registry().provider(provider) {
+            Some(config) => config.needs_no_key,
+            None => provider == DEMO_PROVIDER,
+        }
     }
 
     /// Returns whether no provider is configured in any way: no stored credential, no variable of any provider (not even an

@@ -22,13 +22,43 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::record::{self, HostFailure};
+use crate::record::{self, HostCall, HostFailure};
 
 /// Bytes that a host has not read, from which on new requests wait: 8 MiB.
 const MAX_UNSENT: usize = 8 << 20;
 
 /// Takes the results of a tool so far, while they are read: must not wait.
 pub(crate) type PartialSink = Box<dyn Fn(Value) + Send + Sync>;
+
+/// Takes the calls of a host about one of our requests, while they are read: must not wait.
+pub(crate) type CallServer = Arc<dyn Fn(ServedCall) + Send + Sync>;
+
+/// A call of a host about one of our requests. Dropped without an answer, it says that nobody answers.
+pub(crate) struct ServedCall {
+    pub(crate) method: String,
+    pub(crate) params: Value,
+    connection: HostConnection,
+    id: u64,
+    is_answered: bool,
+    /// The clock of the request stands still until then.
+    _within: CallWithin,
+}
+
+impl ServedCall {
+    pub(crate) fn answer(mut self, outcome: &Result<Value, HostFailure>) {
+        self.is_answered = true;
+        self.connection.answer(self.id, outcome);
+    }
+}
+
+impl Drop for ServedCall {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            let failure = HostFailure::new("gone", "Nobody answers this call any more.");
+            self.connection.answer(self.id, &Err(failure));
+        }
+    }
+}
 
 /// Our side of a connection. Cheap to clone.
 #[derive(Clone)]
@@ -53,6 +83,8 @@ struct OpenRequests {
 struct OpenRequest {
     answer: oneshot::Sender<Result<Box<RawValue>, RequestError>>,
     partials: Option<PartialSink>,
+    served: Option<CallServer>,
+    is_stream: bool,
     clock: Arc<RequestClock>,
 }
 
@@ -87,8 +119,10 @@ pub(crate) struct RequestTerms<'a> {
     pub(crate) cancel: Option<&'a CancellationToken>,
     /// See `cancel`.
     pub(crate) grace: Duration,
-    /// Takes the results of a tool so far.
+    /// Takes the results of a tool so far, or the events of a stream.
     pub(crate) partials: Option<PartialSink>,
+    /// Serves calls of the host about this request.
+    pub(crate) served: Option<CallServer>,
 }
 
 /// Lines that are to be written.
@@ -155,7 +189,13 @@ impl HostConnection {
             if let Some(reason) = &open.closed {
                 return Err(RequestError::Gone(Arc::clone(reason)));
             }
-            let request = OpenRequest { answer, partials: terms.partials, clock: Arc::clone(&clock) };
+            let request = OpenRequest {
+                answer,
+                partials: terms.partials,
+                served: terms.served,
+                is_stream: kind == "provider.stream",
+                clock: Arc::clone(&clock),
+            };
             open.requests.insert(id, request);
         }
         let _guard = OpenGuard { connection: self, id };
@@ -212,6 +252,12 @@ impl HostConnection {
         CallWithin(clock)
     }
 
+    /// Whether an open request is one for a model's answer.
+    pub(crate) fn is_stream(&self, request: Option<u64>) -> bool {
+        let open = self.lock();
+        request.and_then(|id| open.requests.get(&id)).is_some_and(|request| request.is_stream)
+    }
+
     /// The result of a request has come.
     pub(crate) fn settle(&self, id: u64, outcome: Result<Box<RawValue>, HostFailure>) {
         let open = self.lock().requests.remove(&id);
@@ -228,6 +274,30 @@ impl HostConnection {
         if let Some(sink) = open.requests.get(&id).and_then(|request| request.partials.as_ref()) {
             sink(partial);
         }
+    }
+
+    /// Lets a request serve a call about itself, which names it as `call`. Gives the call back where there is no such request.
+    pub(crate) fn serve_within(&self, call: HostCall) -> Option<HostCall> {
+        if !call.method.starts_with("provider.") && !call.method.starts_with("oauth.") {
+            return Some(call);
+        }
+        let served = {
+            let open = self.lock();
+            let request = call.params["call"].as_u64().and_then(|id| open.requests.get(&id));
+            request.and_then(|request| request.served.clone())
+        };
+        let Some(served) = served else { return Some(call) };
+        let HostCall { id, method, params, within, .. } = call;
+        let within = self.call_within(within);
+        served(ServedCall {
+            method,
+            params,
+            connection: self.clone(),
+            id,
+            is_answered: false,
+            _within: within,
+        });
+        None
     }
 
     /// Ends every open request, and those to come. The first reason counts.

@@ -176,6 +176,11 @@ impl SessionExtensions {
         self.0.hosts.iter().filter_map(Host::pid).collect()
     }
 
+    /// Ends the hosts without a word to the extensions.
+    pub async fn end(&self) {
+        self.end_hosts().await;
+    }
+
     async fn end_hosts(&self) {
         self.0.is_closing.store(true, Ordering::Relaxed);
         futures::future::join_all(self.0.hosts.iter().map(Host::shut_down)).await;

@@ -11,9 +11,13 @@ mod event;
 mod extensions;
 mod hooks;
 mod host;
+mod model_registrations;
+mod models;
 mod node;
 mod process;
+mod provider_deltas;
 mod provider_events;
+mod provider_stream;
 mod record;
 mod registrations;
 mod runtime;
@@ -27,6 +31,7 @@ pub use self::{
     extensions::SessionExtensions,
     hooks::{InputVerdict, RunAdditions, ToolCallVerdict},
     host::HelloFacts,
+    models::{ExtensionProvider, ExtensionVirtualModel, Route},
     node::{NodeError, node_program},
     process::HostProgram,
     record::{HostFailure, PROTOCOL_VERSION, ToolDefinition},

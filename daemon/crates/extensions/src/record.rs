@@ -24,7 +24,7 @@ pub(crate) enum Incoming {
     Unknown { id: u64, kind: String },
     /// An extension registers something, or takes it back.
     Registration { epoch: u64, ext: String, is_taken_back: bool, what: Box<Registration> },
-    /// The result of a tool so far.
+    /// The result of a tool so far, or an event of a stream.
     Partial { call: u64, partial: Value },
     /// Something for the user that needs no answer.
     Ui(UiNote),
@@ -120,6 +120,29 @@ pub(crate) enum Registration {
     },
     /// A flag of the command line.
     Flag { name: String },
+    /// A provider: its fields by name, or an object of the extension.
+    Provider {
+        name: String,
+        #[serde(default)]
+        config: Map<String, Value>,
+        #[serde(default)]
+        native: bool,
+        /// The data and the functions of the object.
+        #[serde(default)]
+        provider: Map<String, Value>,
+    },
+    /// A virtual model; taken back by its names.
+    #[serde(rename_all = "camelCase")]
+    VirtualModel {
+        #[serde(default)]
+        model: Map<String, Value>,
+        #[serde(default)]
+        cb: u64,
+        #[serde(default)]
+        provider: String,
+        #[serde(default)]
+        id: String,
+    },
     /// Something that this version lists or ignores.
     #[serde(other)]
     Other,
@@ -205,6 +228,14 @@ impl Incoming {
                 let Record { epoch, ext, what } = whole(line)?;
                 let is_taken_back = kind == "unregister";
                 Ok(Self::Registration { epoch, ext, is_taken_back, what: Box::new(what) })
+            }
+            ("provider.event", None) => {
+                #[derive(Deserialize)]
+                struct Record {
+                    call: u64,
+                    event: Value,
+                }
+                whole(line).map(|Record { call, event }| Self::Partial { call, partial: event })
             }
             ("tool.update", None) => {
                 #[derive(Deserialize)]

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use crate::{
     event::{EventKind, EventSet},
+    model_registrations::ModelRegistrations,
     record::{Registration, ToolDefinition},
 };
 
@@ -11,6 +12,8 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct Registrations {
     of: Vec<ExtensionRegistrations>,
+    /// Providers and virtual models, of all extensions.
+    pub(crate) models: ModelRegistrations,
 }
 
 /// The registrations of one extension, each kind in the order in which they came.
@@ -58,7 +61,7 @@ pub(crate) struct NamedCommand {
 impl Registrations {
     /// None, for so many extensions.
     pub(crate) fn of(extensions: usize) -> Self {
-        Self { of: (0..extensions).map(|_| ExtensionRegistrations::default()).collect() }
+        Self { of: (0..extensions).map(|_| ExtensionRegistrations::default()).collect(), ..Self::default() }
     }
 
     /// Takes or takes back a registration. Returns what is different now.
@@ -95,6 +98,23 @@ impl Registrations {
                 of.flags.push(name);
                 Changed::Nothing
             }
+            Registration::Provider { name, config, native, provider } => {
+                self.models.provider(
+                    extension,
+                    name,
+                    (native, if native { provider } else { config }),
+                    is_taken_back,
+                );
+                Changed::Models
+            }
+            Registration::VirtualModel { model, cb, provider, id } => {
+                if is_taken_back {
+                    self.models.remove_virtual(&provider, &id);
+                } else {
+                    self.models.add_virtual(extension, model, cb);
+                }
+                Changed::Models
+            }
             Registration::Other => Changed::Nothing,
         }
     }
@@ -104,6 +124,7 @@ impl Registrations {
         if let Some(of) = self.of.get_mut(extension) {
             *of = ExtensionRegistrations::default();
         }
+        self.models.discard(extension);
     }
 
     /// The events that anybody listens to.
@@ -186,6 +207,7 @@ pub(crate) enum Changed {
     Handlers,
     Tools,
     Commands,
+    Models,
 }
 
 #[cfg(test)]

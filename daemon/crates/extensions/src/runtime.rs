@@ -264,6 +264,7 @@ impl Runtime {
         self.bind(host).await;
         if let Some(session) = self.session() {
             session.tools_changed();
+            session.models_changed();
         }
         let extensions = &self.hosts[host].extensions;
         let handlers = self.registrations().handlers(EventKind::SessionStart);
@@ -377,13 +378,14 @@ impl HostEvents for Runtime {
                     }
                     changed
                 };
-                if changed == Changed::Tools
-                    && let Some(session) = self.session()
-                {
-                    session.tools_changed();
+                match (changed, self.session()) {
+                    (Changed::Tools, Some(session)) => session.tools_changed(),
+                    (Changed::Models, Some(session)) => session.models_changed(),
+                    _ => {}
                 }
             }
             Incoming::Call(call) => {
+                let Some(call) = connection.serve_within(call) else { return };
                 let responder = CallResponder {
                     connection: connection.clone(),
                     id: call.id,
@@ -409,6 +411,7 @@ impl HostEvents for Runtime {
                     extension: extension
                         .map_or_else(|| "<runtime>".to_owned(), |it| self.path(it).to_owned()),
                     is_in_command: call.within.is_some(),
+                    is_in_stream: connection.is_stream(call.within),
                     responder,
                 });
             }

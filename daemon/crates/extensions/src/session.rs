@@ -25,6 +25,9 @@ pub trait ExtensionSession: Send + Sync {
 
     /// The tools of extensions have changed.
     fn tools_changed(&self);
+
+    /// The providers or virtual models of extensions have changed.
+    fn models_changed(&self);
 }
 
 /// A call of an extension.
@@ -37,6 +40,8 @@ pub struct SessionCall {
     pub extension: String,
     /// Whether it was made within a command.
     pub is_in_command: bool,
+    /// Whether it was made to answer a model request of ours.
+    pub is_in_stream: bool,
     /// Answers it.
     pub responder: CallResponder,
 }

@@ -85,6 +85,7 @@ impl Tool for ExtensionTool {
                 cancel: Some(&cancel),
                 grace: ABORT_GRACE,
                 partials: Some(Box::new(partials)),
+                ..RequestTerms::default()
             };
             let answer = extensions.host_of(self.extension).request("tool.execute", &fields, terms).await;
             let answer = answer.map_err(|error| {

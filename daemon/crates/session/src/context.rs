@@ -20,7 +20,9 @@ use agentd_auth::{Auth, AuthError};
 use agentd_checkpoints::SessionCheckpoints;
 use agentd_config::{
     AgentDir, Environment, ProjectFolders, StartingFiles,
-    models::{ModelRegistry, ModelScope, ModelsStamp, ScopedModel, UsableModels, resolve_fallbacks},
+    models::{
+        ModelRegistry, ModelScope, ModelsStamp, ScopedModel, UsableModels, VIRTUAL_API, resolve_fallbacks,
+    },
     resources::{ResourceFlags, ResourceLists},
     settings::{SettingChange, save},
 };
@@ -42,7 +44,7 @@ use serde::Serialize;
 use crate::{
     budget::SessionBudget,
     child_environment::ChildEnvironment,
-    models::{Choice, FallbackChain, RetryPolicy},
+    models::{Choice, FallbackChain, RetryPolicy, spoken_apis},
     permissions::PermissionGate,
     sandbox::SessionSandbox,
     services::Services,
@@ -202,7 +204,7 @@ impl SessionContext {
     }
 
     /// The adapter of a provider API.
-    pub(crate) fn provider(&self, api: &str) -> Result<Arc<dyn Provider>, Failure> {
+    pub(crate) fn adapter(&self, api: &str) -> Result<Arc<dyn Provider>, Failure> {
         self.services.providers.get(api).ok_or_else(|| {
             let known = self.services.providers.apis().collect::<Vec<_>>().join(", ");
             let text = format!("The API \"{api}\" is not part of this version of agentd");
@@ -210,13 +212,32 @@ impl SessionContext {
         })
     }
 
+    /// What answers requests to a model: an extension, or the adapter of its API.
+    pub(crate) fn provider(&self, model: &Model) -> Result<Arc<dyn Provider>, Failure> {
+        if model.api == VIRTUAL_API {
+            let text =
+                format!("Virtual model {}/{} must be routed before streaming", model.provider, model.id);
+            return Err(Failure::new(ErrorCode::NoModel, text));
+        }
+        let extensions = self.extensions.as_ref();
+        match extensions.and_then(|extensions| extensions.provider_stream(&model.provider, &model.api)) {
+            Some(provider) => Ok(provider),
+            None => self.adapter(&model.api),
+        }
+    }
+
     /// The same, with every request within the budgets: what calls a model asks here.
     pub(crate) fn metered_provider(
         &self,
-        api: &str,
+        model: &Model,
         purpose: CallPurpose,
     ) -> Result<Arc<dyn Provider>, Failure> {
-        Ok(self.budget.meter(self.provider(api)?, purpose))
+        Ok(self.budget.meter(self.provider(model)?, purpose))
+    }
+
+    /// The APIs that the session's models may have.
+    pub(crate) fn apis(&self) -> Vec<String> {
+        spoken_apis(&self.services, self.extensions.as_ref())
     }
 
     /// The credentials for a request to a model, and the model with the address to send it to.
@@ -264,7 +285,8 @@ impl SessionContext {
             return Err(Failure::new(ErrorCode::NoModel, text).hint(hint));
         }
         self.credentials(model).await?;
-        self.provider(&model.api).map(drop)
+        // A virtual model is routed for each of its requests.
+        if model.api == VIRTUAL_API { Ok(()) } else { self.provider(model).map(drop) }
     }
 
     /// The errors of files that could name a model and cannot be read.
@@ -287,6 +309,7 @@ impl SessionContext {
             && enabled_models.as_ref().is_none_or(Vec::is_empty)
             && fallback_models.as_ref().is_none_or(Vec::is_empty)
             && self.models.configured().next().is_none()
+            && Arc::ptr_eq(self.models.base(), &self.models)
             && self.unreadable_files().is_empty()
             && self.auth.is_blank()
     }
@@ -298,7 +321,8 @@ impl SessionContext {
     ) -> T {
         let context = Arc::clone(self);
         let looked = tokio::task::spawn_blocking(move || {
-            let apis: Vec<&str> = context.services.providers.apis().collect();
+            let apis = context.apis();
+            let apis: Vec<&str> = apis.iter().map(String::as_str).collect();
             // Another program may have stored a key meanwhile.
             context.auth.refresh();
             let has_auth = |provider: &str| context.services.has_auth(&context.auth, provider);

@@ -87,7 +87,7 @@ pub(crate) fn check_order(what: &str, deltas: &[Delta]) {
             Delta::Done { .. } | Delta::Failed { .. } => {
                 assert_eq!(place + 1, deltas.len(), "{what}: {deltas:?}");
             }
-            Delta::Usage(_) | Delta::ResponseId(_) | Delta::ResponseModel(_) => {}
+            Delta::Usage(_) | Delta::ResponseId(_) | Delta::ResponseModel(_) | Delta::Whole(_) => {}
             Delta::Started | Delta::Stalled(_) => panic!("{what}: {deltas:?}"),
         }
     }

@@ -83,6 +83,7 @@ impl FileProvider {
             api_key: entry.api_key,
             headers: entry.headers.map(InOrder::into_iter).into_iter().flatten().collect(),
             auth_header: entry.auth_header.unwrap_or(false),
+            needs_no_key: false,
             oauth: match entry.oauth {
                 Some(OAuthSetting::Fields(fields)) => Some(fields),
                 Some(OAuthSetting::Word(_)) | None => None,
@@ -208,6 +209,36 @@ impl FileProvider {
         let known = known.collect();
         let added = self.models.iter().filter_map(|(id, _)| replacing.remove(id.as_str())).collect();
         Patched { known, added }
+    }
+
+    /// The models of a provider that an extension registers, over those of the catalogue; `replaces`: they are all that there are.
+    ///
+    /// # Errors
+    /// Names the model that lacks an API or a base URL.
+    pub(super) fn over_catalogue(
+        &self,
+        builtin: &[Arc<Model>],
+        replaces: bool,
+    ) -> Result<Vec<Arc<Model>>, String> {
+        if self.place.is_none() {
+            return Ok(self.own.clone());
+        }
+        if !replaces {
+            return Ok(builtin.iter().map(|model| self.changed(model, None)).collect());
+        }
+        Ok(self.models.iter().map(|(id, fields)| self.on_builtin(id, fields, builtin)).collect())
+    }
+
+    /// The models of a provider that an extension registers once the file is laid over them.
+    pub(super) fn over_extension(&self, known: &[Arc<Model>]) -> Patched {
+        let mut patched = self.patched(known);
+        for own in &self.own {
+            match patched.known.iter_mut().find(|model| model.id == own.id) {
+                Some(model) => *model = Arc::clone(own),
+                None => patched.added.push(Arc::clone(own)),
+            }
+        }
+        patched
     }
 
     fn changed(&self, model: &Arc<Model>, over: Option<&ModelFields>) -> Arc<Model> {

@@ -8,10 +8,12 @@
 mod catalogue;
 mod default_model;
 mod demo;
+mod extended;
 mod file;
 mod file_provider;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzz;
+mod layers;
 mod lookup;
 mod merge;
 mod names;
@@ -28,6 +30,7 @@ mod without_effect;
 pub use catalogue::{CatalogueError, CatalogueFault, MAX_CATALOGUE_BYTES, reset_catalogue, update_catalogue};
 pub use default_model::{DefaultModel, DefaultProblem, default_model};
 pub use demo::{DEMO_MODEL, DEMO_PROVIDER};
+pub use layers::{ProviderLayer, VIRTUAL_API, virtual_model};
 pub use lookup::ResolvedModel;
 pub use names::ReferenceError;
 pub(crate) use names::slips;

@@ -20,6 +20,8 @@ pub struct ProviderConfig {
     pub headers: Headers,
     /// True if `Authorization: Bearer <key>` is sent besides.
     pub auth_header: bool,
+    /// True if requests need no key of ours.
+    pub needs_no_key: bool,
     /// The user's settings for a login.
     pub oauth: Option<Box<OAuthFields>>,
     /// Headers of single models, by model id.
@@ -29,11 +31,33 @@ pub struct ProviderConfig {
 /// Headers by name, in order; `None` for one that is taken away.
 type Headers = Vec<(String, Option<ConfigValue>)>;
 
+fn lay_over(below: &mut Headers, over: &Headers) {
+    below.retain(|(name, _)| !over.iter().any(|(other, _)| other.eq_ignore_ascii_case(name)));
+    below.extend(over.iter().cloned());
+}
+
 impl ProviderConfig {
     /// The values that authorise something by what they are: the key, and the secret of a login's client.
     pub fn keys(&self) -> impl Iterator<Item = &ConfigValue> {
         let of_login = self.oauth.as_ref().and_then(|oauth| oauth.client_secret.as_ref());
         self.api_key.iter().chain(of_login)
+    }
+
+    /// This configuration with another one over it.
+    #[must_use]
+    pub(super) fn under(mut self, over: &Self) -> Self {
+        if over.name != over.id {
+            self.name.clone_from(&over.name);
+        }
+        self.base_url = over.base_url.clone().or(self.base_url);
+        self.api_key = over.api_key.clone().or(self.api_key);
+        self.auth_header |= over.auth_header;
+        self.oauth = over.oauth.clone().or(self.oauth);
+        lay_over(&mut self.headers, &over.headers);
+        for (model, headers) in &over.model_headers {
+            lay_over(self.model_headers.entry(model.clone()).or_default(), headers);
+        }
+        self
     }
 
     /// The values of all headers, those of single models included, by name.

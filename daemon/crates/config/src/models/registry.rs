@@ -14,6 +14,7 @@ use super::{
     DEMO_MODEL, DEMO_PROVIDER, ProviderConfig,
     catalogue::{self, Catalogue},
     demo,
+    extended::Extended,
     file::{self, FileProblem},
     file_provider::{FileProvider, Patched},
     names::split_level,
@@ -39,6 +40,10 @@ pub struct ModelRegistry {
     catalogue_problem: Option<catalogue::StoredCatalogueProblem>,
     /// True if no model is to be preferred for its place in the catalogue.
     in_order: bool,
+    /// The providers that extensions change or add.
+    extended: Vec<Extended>,
+    /// The registry without these.
+    base: Option<Arc<ModelRegistry>>,
 }
 
 /// The models of a provider of the catalogue.
@@ -121,6 +126,8 @@ impl ModelRegistry {
             unread: Vec::new(),
             catalogue_problem: None,
             in_order: false,
+            extended: Vec::new(),
+            base: None,
         }
     }
 
@@ -171,7 +178,9 @@ impl ModelRegistry {
     pub fn providers(&self) -> impl Iterator<Item = &str> {
         let builtin =
             self.catalogue.providers().iter().take(self.builtin.len()).map(|provider| &*provider.id);
-        builtin.chain(self.own_providers().map(|provider| provider.config.id.as_str()))
+        let extended = self.extended.iter().map(|provider| provider.config.id.as_str());
+        let extended = extended.filter(|id| self.place_of(id).is_none());
+        builtin.chain(extended).chain(self.own_providers().map(|provider| provider.config.id.as_str()))
     }
 
     /// Every model of the wanted providers, in order, whether usable or not; without the demo model. Unpacks the wanted
@@ -181,15 +190,23 @@ impl ModelRegistry {
         wanted: &'a (dyn Fn(&str) -> bool + 'a),
     ) -> impl Iterator<Item = &'a Arc<Model>> {
         let places = (0..self.builtin.len()).filter(|place| wanted(&self.catalogue.providers()[*place].id));
-        let known = places.flat_map(|place| self.unpacked(place).known());
+        let known = places.flat_map(|place| self.known_at(place));
+        let of_extensions = self
+            .extended
+            .iter()
+            .filter(|provider| wanted(&provider.config.id) && self.place_of(&provider.config.id).is_none());
+        let of_extensions = of_extensions.flat_map(|provider| &provider.models.known);
         let listed = self.file.iter().filter(|provider| wanted(&provider.config.id));
-        known.chain(listed.flat_map(|provider| self.added_by(provider)))
+        known.chain(of_extensions).chain(listed.flat_map(|provider| self.added_by(provider)))
     }
 
     /// The models of a provider. Unpacks this one.
     pub fn models_of(&self, provider: &str) -> impl Iterator<Item = &Arc<Model>> {
-        let known = self.place_of(provider).map(|place| self.unpacked(place).known());
-        let listed = self.file.iter().find(|listed| listed.config.id == provider);
+        let known = match self.extended(provider) {
+            Some(extended) => Some(&extended.models.known[..]),
+            None => self.place_of(provider).map(|place| self.unpacked(place).known()),
+        };
+        let listed = self.listed(provider);
         known.into_iter().flatten().chain(listed.into_iter().flat_map(|listed| self.added_by(listed)))
     }
 
@@ -204,8 +221,9 @@ impl ModelRegistry {
     /// The configuration of a provider, from the file or else the catalogue. Unpacks nothing.
     #[must_use]
     pub fn provider(&self, id: &str) -> Option<&ProviderConfig> {
-        let listed = self.file.iter().map(|provider| &provider.config).find(|config| config.id == id);
-        listed.or_else(|| self.place_of(id).map(|place| self.catalogue.providers()[place].config()))
+        let listed = self.listed(id).map(|provider| &provider.config);
+        let known = self.extended(id).map(|extended| &extended.config).or(listed);
+        known.or_else(|| self.place_of(id).map(|place| self.catalogue.providers()[place].config()))
     }
 
     /// Every provider that the user's file says something of, in the order of the file. Unpacks nothing.
@@ -230,6 +248,9 @@ impl ModelRegistry {
     /// it has. Unpacks nothing.
     #[must_use]
     pub fn may_speak(&self, provider: &str, apis: &[&str]) -> bool {
+        if self.extended(provider).is_some() {
+            return true;
+        }
         let listed = self.file.iter().find(|listed| listed.config.id == provider);
         let own = |listed: &FileProvider| listed.own.iter().any(|model| apis.contains(&model.api.as_str()));
         let place = self.place_of(provider);
@@ -241,6 +262,9 @@ impl ModelRegistry {
     /// Returns whether a provider may have a model with this id, in any case: never `false` when it has. Unpacks nothing.
     #[must_use]
     pub fn may_have(&self, provider: &str, id: &str) -> bool {
+        if self.extended(provider).is_some() {
+            return true;
+        }
         let listed = self.file.iter().find(|listed| listed.config.id == provider);
         let place = self.place_of(provider);
         place.is_some_and(|place| self.catalogue.providers()[place].may_have(id))
@@ -250,6 +274,9 @@ impl ModelRegistry {
     /// Returns whether id or name of one of a provider's models may hold this text: never `false` when one does. Unpacks nothing.
     #[must_use]
     pub fn may_hold(&self, provider: &str, text: &str) -> bool {
+        if self.extended(provider).is_some() {
+            return true;
+        }
         let listed = self.file.iter().find(|listed| listed.config.id == provider);
         let names_levels = |place: usize| self.catalogue.providers()[place].names_levels;
         let has_level = split_level(text).is_some();
@@ -261,7 +288,7 @@ impl ModelRegistry {
     /// changes something about its models.
     #[must_use]
     pub fn count_by_api(&self, provider: &str) -> Vec<(String, usize)> {
-        let untouched = self.place_of(provider).filter(|_| {
+        let untouched = self.place_of(provider).filter(|_| self.extended(provider).is_none()).filter(|_| {
             let listed = self.file.iter().find(|listed| listed.config.id == provider);
             listed.is_none_or(FileProvider::leaves_models_alone)
         });
@@ -322,13 +349,65 @@ impl ModelRegistry {
     }
 
     fn own_providers(&self) -> impl Iterator<Item = &FileProvider> {
-        self.file.iter().filter(|provider| self.place_of(&provider.config.id).is_none())
+        self.file.iter().filter(|provider| {
+            self.place_of(&provider.config.id).is_none() && self.extended(&provider.config.id).is_none()
+        })
     }
 
     fn added_by<'a>(&'a self, provider: &'a FileProvider) -> &'a [Arc<Model>] {
+        if let Some(extended) = self.extended(&provider.config.id) {
+            return &extended.models.added;
+        }
         match provider.place.filter(|_| provider.has_models()) {
             Some(place) => self.unpacked(place).added(),
             None => &provider.own,
+        }
+    }
+
+    /// The registry without what extensions add.
+    #[must_use]
+    pub fn base(self: &Arc<Self>) -> &Arc<Self> {
+        self.base.as_ref().unwrap_or(self)
+    }
+
+    /// This registry with these providers in the place of its own.
+    pub(super) fn with_extended(self: &Arc<Self>, extended: Vec<Extended>) -> Self {
+        Self {
+            catalogue: Arc::clone(&self.catalogue),
+            builtin: self.builtin.iter().map(|_| OnceLock::new()).collect(),
+            file: self.file.clone(),
+            problem: self.problem.clone(),
+            unread: self.unread.clone(),
+            catalogue_problem: self.catalogue_problem.clone(),
+            in_order: self.in_order,
+            extended,
+            base: Some(Arc::clone(self)),
+        }
+    }
+
+    /// The models of a provider as the catalogue has them.
+    pub(super) fn of_catalogue_provider(&self, provider: &str) -> Vec<Arc<Model>> {
+        let place = self.place_of(provider);
+        place.map(|place| self.catalogue.models(place).to_vec()).unwrap_or_default()
+    }
+
+    pub(super) fn catalogue_of_files(&self) -> &Catalogue {
+        &self.catalogue
+    }
+
+    /// What the file says of a provider.
+    pub(super) fn listed(&self, provider: &str) -> Option<&FileProvider> {
+        self.file.iter().find(|listed| listed.config.id == provider)
+    }
+
+    fn extended(&self, provider: &str) -> Option<&Extended> {
+        self.extended.iter().find(|extended| extended.config.id == provider)
+    }
+
+    fn known_at(&self, place: usize) -> &[Arc<Model>] {
+        match self.extended(&self.catalogue.providers()[place].id) {
+            Some(extended) => &extended.models.known,
+            None => self.unpacked(place).known(),
         }
     }
 

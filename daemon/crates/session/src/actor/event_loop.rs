@@ -247,8 +247,13 @@ impl Actor {
                     choice: self.chooser.in_use(),
                     leaf: self.journal.tree().leaf_id().map(str::to_owned),
                     tools: self.tools.current(&self.context.tools),
+                    context: std::sync::Arc::clone(&self.context),
+                    route_state: self.route_state(),
                 };
                 let _ = reply.send(snapshot);
+            }
+            RunMessage::KeepRoute { data, kept } => {
+                let _ = kept.send(Box::pin(self.keep_route(*data)).await);
             }
             RunMessage::Tools { reply } => {
                 let _ = reply.send(self.tools.current(&self.context.tools));

@@ -55,7 +55,8 @@ impl Actor {
 impl SessionContext {
     /// Parts of `models.json` without effect. Listed on request, not at every start.
     fn models_without_effect(&self) -> Vec<Diagnostic> {
-        let apis: Vec<&str> = self.services.providers.apis().collect();
+        let apis = self.apis();
+        let apis: Vec<&str> = apis.iter().map(String::as_str).collect();
         let usable_models =
             UsableModels { registry: &self.models, apis: &apis, has_auth: &|_| false, plan: &|_| None };
         without_effect(&usable_models, &self.agent_dir.models_file())

@@ -1,6 +1,6 @@
 //! The session's extensions: what they are told, and what they ask of the session.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicBool};
 
 use agentd_auth::scrub;
 use agentd_extensions::{EventKind, ExtensionFailure, HostFailure, SessionCall};
@@ -34,6 +34,7 @@ impl Actor {
             requests: self.extension_requests.0.clone(),
             ui: self.ui(),
             tasks: self.context.services.tasks.clone(),
+            models_due: AtomicBool::new(false),
         });
         self.register_extension_tools();
         let core: Map<String, Value> =
@@ -88,6 +89,7 @@ impl Actor {
             ExtensionRequest::Failed(failure) => self.tell_extension_failure(failure),
             ExtensionRequest::ToolsChanged => self.register_extension_tools(),
             ExtensionRequest::Spent => self.record_unsaid().await,
+            ExtensionRequest::ModelsChanged => self.use_extension_models().await,
         }
         self.show_summary();
     }

@@ -181,7 +181,7 @@ impl Actor {
         }
     }
 
-    async fn use_models(&mut self, NewModels { mut context, scope }: NewModels) {
+    pub(super) async fn use_models(&mut self, NewModels { mut context, scope }: NewModels) {
         let current = self.chooser.current();
         let (provider, id) = (&current.model.provider, &current.model.id);
         let now = context.models.find(provider, id);

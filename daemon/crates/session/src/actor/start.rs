@@ -17,7 +17,8 @@ use crate::{
     message_sender::MessageSender,
     messages::{AttachQueue, BranchCopy, INBOX},
     open::{
-        ModelsFile, OpenError, PreparedSession, SessionSource, find_extensions, prepare, with_extensions,
+        BegunSession, ModelsFile, OpenError, PreparedSession, SessionSource, begin, find_extensions, prepare,
+        with_extensions,
     },
     options::SessionOptions,
     queues::SessionQueues,
@@ -27,6 +28,7 @@ use crate::{
     services::Services,
     session_tools::SessionTools,
     summary::SummaryCell,
+    transcript::Journal,
     trust::ProjectTrust,
     ui::{PendingDialogs, Ui},
     unload::Unloaded,
@@ -122,7 +124,8 @@ async fn start(
         mut context,
         trust_is_open,
         trusted_files,
-        journal,
+        unbegun,
+        intent_log,
         was_changed,
         after_crash,
         unflushed,
@@ -131,7 +134,6 @@ async fn start(
         origin,
         requests,
         tools,
-        chooser,
         modes,
         parent_id,
         has_moved,
@@ -144,6 +146,21 @@ async fn start(
     (context, (sources, node)) = find_extensions(context).await?;
     context.extensions = load_extensions(&context, ExtensionsPlan { sources, node, reason }).await?;
     context.gate = with_extensions(context.gate, context.extensions.as_ref());
+    let extensions = context.extensions.clone();
+    let begun = {
+        let options = Arc::clone(&options);
+        tokio::task::spawn_blocking(move || begin(context, &options, unbegun)).await?
+    };
+    let BegunSession { context, session, chooser } = match begun {
+        Ok(begun) => begun,
+        Err(error) => {
+            if let Some(extensions) = extensions {
+                extensions.end().await;
+            }
+            return Err(error);
+        }
+    };
+    let journal = Journal::new(session, intent_log);
     let diagnostics = context.diagnostics.iter().cloned().chain(of_resources).collect();
     let clients = clients(&context.session_id);
     if was_changed {

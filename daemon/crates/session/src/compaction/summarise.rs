@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use super::{error::CompactionError, worker::CompactionWorker};
 use crate::{
     clock::now_ms,
-    extensions::provider_hooks,
+    extensions::{provider_hooks, route_directly},
     models::{Choice, Retries, credential_renewer, reason, stall_event},
 };
 
@@ -176,8 +176,11 @@ impl CompactionWorker {
         has_retries: bool,
     ) -> Result<(AssistantMessage, Option<Failure>), CompactionError> {
         let context = &self.context;
+        let choice = &route_directly(context, choice, &messages).await.map_err(|error| {
+            CompactionError::NoModel(agentd_protocol::error::Failure::new(ErrorCode::NoModel, error))
+        })?;
         let provider = context
-            .metered_provider(&choice.model.api, CallPurpose::Summary)
+            .metered_provider(&choice.model, CallPurpose::Summary)
             .map_err(CompactionError::NoModel)?;
         let (credentials, model) =
             context.credentials(&choice.model).await.map_err(CompactionError::NoModel)?;

@@ -1,6 +1,9 @@
 //! How extensions reach the session: calls and notices go to the actor, questions to the user by tasks.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use agentd_extensions::{ExtensionFailure, ExtensionSession, SessionCall};
 use agentd_protocol::ui::UiMethod;
@@ -22,6 +25,8 @@ pub(crate) enum ExtensionRequest {
     Failed(ExtensionFailure),
     /// The tools of extensions are others now.
     ToolsChanged,
+    /// The providers or virtual models of extensions are others now.
+    ModelsChanged,
     /// A model call of an extension has ended.
     Spent,
 }
@@ -32,6 +37,8 @@ pub(crate) struct ExtensionLink {
     pub(crate) requests: mpsc::UnboundedSender<ExtensionRequest>,
     pub(crate) ui: Ui,
     pub(crate) tasks: TaskTracker,
+    /// Whether the actor has yet to look at other models: many registrations are one change.
+    pub(crate) models_due: AtomicBool,
 }
 
 impl ExtensionLink {
@@ -74,6 +81,12 @@ impl ExtensionSession for ExtensionLink {
 
     fn tools_changed(&self) {
         self.send(ExtensionRequest::ToolsChanged);
+    }
+
+    fn models_changed(&self) {
+        if !self.models_due.swap(true, Ordering::AcqRel) {
+            self.send(ExtensionRequest::ModelsChanged);
+        }
     }
 }
 

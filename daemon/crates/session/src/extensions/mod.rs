@@ -8,6 +8,7 @@ mod link;
 mod model_calls;
 mod model_facts;
 mod provider_hooks;
+mod route;
 mod start;
 
 use agentd_extensions::InputVerdict;
@@ -19,6 +20,7 @@ pub(crate) use self::{
     model_calls::ask_model,
     model_facts::{model_auth, models_topic},
     provider_hooks::provider_hooks,
+    route::{RouteQuestion, STATE_ENTRY, is_virtual, reason_of, route, route_directly},
     start::{ExtensionsPlan, load_extensions},
 };
 use crate::{requests::PendingRequest, server_prompts::MessageCommand};

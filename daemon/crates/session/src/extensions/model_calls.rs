@@ -20,8 +20,15 @@ use futures::StreamExt as _;
 use serde::Deserialize;
 use serde_json::{Map, Value, json, value::to_raw_value};
 
-use super::provider_hooks::secret;
-use crate::{clock::now_ms, context::SessionContext, models::credential_renewer};
+use super::{
+    provider_hooks::{provider_hooks, secret},
+    route::route_directly,
+};
+use crate::{
+    clock::now_ms,
+    context::SessionContext,
+    models::{Choice, credential_renewer},
+};
 
 /// A request of an extension.
 #[derive(Deserialize)]
@@ -52,25 +59,39 @@ fn invalid(what: impl Into<String>) -> HostFailure {
 }
 
 /// Asks a model for an extension: the events of the answer go to it by notes, the whole answer is the value. An answer that fails is one,
-/// too.
+/// too. `is_in_stream`: the extension asks to answer a request of ours, which counts by itself.
 ///
 /// # Errors
 /// The request cannot be made.
 pub(crate) async fn ask_model(
     context: &Arc<SessionContext>,
     params: Value,
-    responder: &CallResponder,
+    (responder, is_in_stream): (&CallResponder, bool),
 ) -> Result<Value, HostFailure> {
     let call: ModelCall = serde_json::from_value(params).map_err(|error| invalid(error.to_string()))?;
     let ModelCall { model, context: said, options, api } = call;
     let model = Arc::new(called_model(context, model, api.as_deref())?);
     let messages = transcript(said)?;
+    let level = thinking_level(&options).unwrap_or(ThinkingLevel::Off);
+    let asked = Choice { model: Arc::clone(&model), level };
+    let routed = route_directly(context, &asked, &messages).await;
+    let Choice { model, level } = routed.map_err(|error| HostFailure::new("failed", error))?;
+    let is_named = api.is_some();
     let spoken = match api {
         Some(api) if api != model.api => Arc::new(Model { api, ..(*model).clone() }),
         _ => Arc::clone(&model),
     };
     let failed = |failure: agentd_protocol::error::Failure| HostFailure::new("failed", failure.error);
-    let provider = context.metered_provider(&spoken.api, CallPurpose::Extension).map_err(failed)?;
+    // An API that is named is never that of an extension, which asks here to be answered by its adapter.
+    let provider = match is_named {
+        true => context.adapter(&spoken.api),
+        false => context.provider(&spoken),
+    };
+    let provider = provider.map_err(failed)?;
+    let provider = match is_in_stream {
+        true => provider,
+        false => context.budget.meter(provider, CallPurpose::Extension),
+    };
     let cancel = responder.cancelled().clone();
     let found = cancel.run_until_cancelled(credentials(context, &spoken, &options)).await;
     let (credentials, addressed) = match found {
@@ -87,6 +108,12 @@ pub(crate) async fn ask_model(
         cache_retention: context.cache_retention,
         thinking_budgets: context.thinking_budgets,
         retries: context.http_retries,
+        thinking_level: model.clamp_thinking(Some(level)),
+        hooks: if is_in_stream {
+            provider_hooks(context.extensions.as_ref(), CallPurpose::Extension)
+        } else {
+            None
+        },
         renew: renews.then(|| credential_renewer(&context.auth, &model)),
         ..Request::new(addressed, Vec::new())
     };
@@ -230,9 +257,6 @@ fn with_options(mut request: Request, options: &Map<String, Value>) -> Request {
         params.extend(more.clone());
     }
     model.sampling_params = (!params.is_empty()).then_some(params);
-    if let Some(level) = thinking_level(options) {
-        request.thinking_level = model.clamp_thinking(Some(level));
-    }
     request.model = Arc::new(model);
     request.thinking_budgets = thinking_budgets(options, request.thinking_budgets);
     request.cache_retention = match text("cacheRetention") {
@@ -295,8 +319,7 @@ mod tests {
 
     #[test]
     fn options_of_all_apis_are_understood() {
-        let plain = request(json!({}));
-        assert_eq!((plain.thinking_level, plain.model.max_tokens), (ThinkingLevel::Off, 9000));
+        assert_eq!(request(json!({})).model.max_tokens, 9000);
         for (options, level) in [
             (json!({"reasoning": "high"}), ThinkingLevel::High),
             (json!({"reasoningEffort": "low"}), ThinkingLevel::Low),
@@ -304,7 +327,8 @@ mod tests {
             (json!({"thinking": {"enabled": true, "level": "HIGH"}}), ThinkingLevel::High),
             (json!({"thinking": {"enabled": false, "level": "HIGH"}}), ThinkingLevel::Off),
         ] {
-            assert_eq!(request(options.clone()).thinking_level, level, "{options}");
+            let Value::Object(fields) = &options else { panic!() };
+            assert_eq!(thinking_level(fields).unwrap_or(ThinkingLevel::Off), level, "{options}");
         }
         let asked = request(json!({
             "maxTokens": 5, "temperature": 0.5, "cacheRetention": "none", "sessionId": "s", "maxRetries": 4,

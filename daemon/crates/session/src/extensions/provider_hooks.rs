@@ -12,8 +12,17 @@ use serde_json::{Map, Value, json};
 /// The handlers of one request.
 struct ProviderHooks {
     extensions: SessionExtensions,
-    /// Of a summary, only the headers are shown.
-    only_headers: bool,
+    shown: Shown,
+}
+
+/// What is shown of an exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    Everything,
+    /// Of a summary.
+    Headers,
+    /// Of a request that an extension makes to answer another one, whose headers were shown.
+    AllButHeaders,
 }
 
 /// Lets the extensions of a session see a request; `None` where there are none.
@@ -21,9 +30,13 @@ pub(crate) fn provider_hooks(
     extensions: Option<&SessionExtensions>,
     purpose: CallPurpose,
 ) -> Option<ExchangeHook> {
-    let only_headers = purpose != CallPurpose::Answer;
+    let shown = match purpose {
+        CallPurpose::Answer => Shown::Everything,
+        CallPurpose::Summary => Shown::Headers,
+        CallPurpose::Extension => Shown::AllButHeaders,
+    };
     let extensions = extensions?.clone();
-    Some(ExchangeHook(Arc::new(ProviderHooks { extensions, only_headers })))
+    Some(ExchangeHook(Arc::new(ProviderHooks { extensions, shown })))
 }
 
 fn event_of(stage: ExchangeStage) -> EventKind {
@@ -37,7 +50,12 @@ fn event_of(stage: ExchangeStage) -> EventKind {
 
 impl ExchangeHooks for ProviderHooks {
     fn wants(&self, stage: ExchangeStage) -> bool {
-        (stage == ExchangeStage::Headers || !self.only_headers) && self.extensions.listens(event_of(stage))
+        let is_shown = match self.shown {
+            Shown::Everything => true,
+            Shown::Headers => stage == ExchangeStage::Headers,
+            Shown::AllButHeaders => stage != ExchangeStage::Headers,
+        };
+        is_shown && self.extensions.listens(event_of(stage))
     }
 
     fn headers(&self, headers: Vec<(String, Secret)>) -> BoxFuture<'_, Vec<(String, Secret)>> {

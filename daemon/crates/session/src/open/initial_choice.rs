@@ -7,6 +7,7 @@ use agentd_config::models::{
     DefaultModel, ModelRegistry, ModelScope, RestoredChoice, ScopedModel, StartupChoice, StartupRequest,
     UsableModels, choose_startup, default_model, resolve_fallbacks, resolve_scope,
 };
+use agentd_extensions::SessionExtensions;
 use agentd_protocol::{
     Json,
     entry::EntryBody,
@@ -17,7 +18,12 @@ use agentd_protocol::{
 use agentd_store::{Context, EntryKind, NewEntry, OpenSession, Role, StoreError};
 
 use super::error::OpenError;
-use crate::{clock::now_ms, models::Choice, options::SessionOptions, services::Services};
+use crate::{
+    clock::now_ms,
+    models::{Choice, spoken_apis},
+    options::SessionOptions,
+    services::Services,
+};
 
 /// The inputs of the first choice of model and level, besides the options.
 pub(super) struct ChoiceSources<'a> {
@@ -25,6 +31,7 @@ pub(super) struct ChoiceSources<'a> {
     pub(super) models: &'a ModelRegistry,
     pub(super) auth: &'a Auth,
     pub(super) settings: &'a Settings,
+    pub(super) extensions: Option<&'a SessionExtensions>,
     /// The file and line of a setting, and of an item of its list.
     pub(super) place: &'a dyn Fn((&str, Option<&str>)) -> Option<(PathBuf, u32)>,
 }
@@ -46,7 +53,8 @@ impl ChoiceSources<'_> {
         found: &mut Vec<Diagnostic>,
     ) -> Result<InitialChoice, OpenError> {
         let Self { services, models, auth, settings, .. } = *self;
-        let apis: Vec<&str> = services.providers.apis().collect();
+        let apis = spoken_apis(services, self.extensions);
+        let apis: Vec<&str> = apis.iter().map(String::as_str).collect();
         let has_auth = |provider: &str| services.has_auth(auth, provider);
         let plan = |provider: &str| auth.available_models(provider);
         let usable_models = UsableModels { registry: models, apis: &apis, has_auth: &has_auth, plan: &plan };

@@ -1,5 +1,6 @@
 //! Everything of a session before its actor runs: settings, models, keys, the file, the tools.
 
+mod beginning;
 mod build_context;
 mod error;
 mod extensions;
@@ -10,11 +11,14 @@ mod reconfigure;
 mod session_file;
 mod target;
 
+pub(crate) use beginning::{BegunSession, begin};
 pub use build_context::network;
 pub(crate) use build_context::with_extensions;
 pub use error::OpenError;
 pub(crate) use extensions::find_extensions;
 pub(crate) use prepare::{PreparedSession, SessionSource, prepare};
-pub(crate) use reconfigure::{ModelsChange, ModelsFile, NewModels, NewSettings, look_at_models, reconfigure};
+pub(crate) use reconfigure::{
+    ModelsChange, ModelsFile, NewModels, NewSettings, look_at_models, reconfigure, with_models,
+};
 pub use target::locate;
 pub(crate) use target::same_folder;

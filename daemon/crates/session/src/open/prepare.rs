@@ -1,9 +1,6 @@
 //! Everything of a session before its actor runs.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::Path, sync::Arc};
 
 use agentd_auth::{Auth, AuthSources};
 use agentd_checkpoints::SessionFacts;
@@ -12,9 +9,9 @@ use agentd_config::{
     models::ModelsStamp,
     note_trusted_files,
     resources::ResourceLists,
-    settings::{LoadedSettings, load_as_given, place_of},
+    settings::{LoadedSettings, load_as_given},
 };
-use agentd_process::{ArtifactFolder, BackgroundProcesses};
+use agentd_process::BackgroundProcesses;
 use agentd_protocol::{
     resources::{Diagnostic, DiagnosticKind},
     session::QueueMode,
@@ -24,9 +21,10 @@ use agentd_store::{NewEntry, OpenSession, intent_log::QueuedRecord, network_warn
 use agentd_tools::TodoList;
 
 use super::{
+    beginning::{UnbegunSession, UnfinishedCopy},
     build_context::{CarriedOver, Project, build_context, open_undo},
     error::OpenError,
-    initial_choice::{ChoiceSources, InitialChoice, append, last_background, record_start, restored_choice},
+    initial_choice::{append, last_background, restored_choice},
     mcp_servers::mcp_config,
     session_file::{file_diagnostics, origin, project_file_diagnostic, read_only_diagnostic},
     target::{OpenedTarget, SessionFiles, adopt, open_session, reopen, working_directory},
@@ -35,7 +33,6 @@ use crate::{
     budget::SessionBudget,
     context::SessionContext,
     messages::BranchCopy,
-    models::{Choice, Chooser},
     options::{SessionOptions, ToolSelection},
     permissions::{PermissionFault, PermissionSources, session_rules, without_rules},
     recovery::{AfterCrash, Origin, UnflushedWrites, recover},
@@ -44,7 +41,7 @@ use crate::{
     sandbox::SandboxSources,
     services::Services,
     session_tools::{ToolChoice, choice_entry, chosen_on},
-    transcript::{Journal, SessionIntentLog},
+    transcript::SessionIntentLog,
     unload::Unloaded,
 };
 
@@ -55,7 +52,9 @@ pub(crate) struct PreparedSession {
     pub(crate) trust_is_open: bool,
     /// The project's files that trust is for, while it lasts.
     pub(crate) trusted_files: Option<StartingFiles>,
-    pub(crate) journal: Journal,
+    /// Chooses its model once its extensions are loaded.
+    pub(crate) unbegun: UnbegunSession,
+    pub(crate) intent_log: SessionIntentLog,
     /// Whether another program has changed its file while it was not in memory.
     pub(crate) was_changed: bool,
     /// What happens with a turn that a crash interrupted.
@@ -70,7 +69,6 @@ pub(crate) struct PreparedSession {
     pub(crate) origin: Origin,
     pub(crate) requests: IdempotencyCache<Reply>,
     pub(crate) tools: ToolChoice,
-    pub(crate) chooser: Chooser,
     pub(crate) modes: (QueueMode, QueueMode),
     /// The session that this one was forked from.
     pub(crate) parent_id: Option<String>,
@@ -155,18 +153,7 @@ fn prepare_from(
     let moved = unloaded.as_ref().and_then(|unloaded| unloaded.moved.clone());
     let has_moved = moved.is_some();
     let restored = has_past.then(|| moved.unwrap_or_else(|| restored_choice(&session)));
-    let place = |setting: (&str, Option<&str>)| place_of(&agent_dir, &folders, trust.trusted, setting);
-    let sources =
-        ChoiceSources { services, models: &models, auth: &auth, settings: &settings, place: &place };
-    let InitialChoice { choice, level_is_asked, scope } =
-        sources.choose(options, restored.as_ref(), &mut diagnostics)?;
-    let key_provider = set_api_key(&auth, options, unloaded.as_ref(), &choice);
-    let name = options.name.as_deref();
-    if let Err(error) = record_start(&mut session, &choice, level_is_asked, name, restored.as_ref()) {
-        // A session on a full disk can still be read.
-        let text = format!("what the session goes on with could not be stored: {error}");
-        diagnostics.push(Diagnostic::warning(DiagnosticKind::Session, text));
-    }
+    let found_at = diagnostics.len();
 
     // A file of others would allow itself what it likes.
     let answers = if origin == Origin::User { session_rules(&session.tree) } else { Vec::new() };
@@ -217,7 +204,7 @@ fn prepare_from(
         models,
         models_stamp,
         auth,
-        key_provider,
+        key_provider: None,
         cwd,
         budget,
         observer: services.observers.as_ref().map(|observers| observers.session(session.tree.header().id())),
@@ -229,29 +216,34 @@ fn prepare_from(
         extensions: None,
         undo,
     };
+    let trusted = trust.trusted;
     let trust_is_open = is_open(&trust);
     let (project, trusted_files) = project(folders, trust, resources);
     let context = build_context(carried_over, options, settings, project, diagnostics);
     context.fallbacks.choose(unloaded.as_ref().and_then(|unloaded| unloaded.fallback_models.clone()));
     // A session that comes back has reported them before.
     let of_resources = if unloaded.is_none() { context.resource_diagnostics() } else { Vec::new() };
-    if let Some(copy) = unfinished_copy {
-        copy.keep();
-    }
     Ok(PreparedSession {
         context,
         trust_is_open,
         trusted_files,
         requests: IdempotencyCache::of(&session.tree),
+        unbegun: UnbegunSession {
+            session,
+            restored,
+            trusted,
+            key_provider: unloaded.and_then(|unloaded| unloaded.key_provider.map(String::from)),
+            unfinished_copy,
+            found_at,
+        },
         tools,
         was_changed,
-        journal: Journal::new(session, SessionIntentLog::of(recovered.intent_log)),
+        intent_log: SessionIntentLog::of(recovered.intent_log),
         after_crash: recovered.next,
         unflushed: UnflushedWrites::of_recovery(recovered.is_due),
         waiting: recovered.waiting,
         held_back: recovered.held_back,
         origin,
-        chooser: Chooser::new(choice, scope),
         modes,
         parent_id,
         has_moved,
@@ -328,46 +320,6 @@ fn open_file(
         Some(Diagnostic::warning(DiagnosticKind::Session, text).at(folder))
     }));
     Ok(opened)
-}
-
-/// The file of a copied session that is not prepared yet. Dropped before [`Self::keep`], it removes the file.
-struct UnfinishedCopy(Option<PathBuf>);
-
-impl UnfinishedCopy {
-    /// `None` for a copy that has no file yet.
-    fn of(session: &OpenSession) -> Option<Self> {
-        let file = session.writer.path().filter(|_| session.writer.is_on_disk())?;
-        Some(Self(Some(file.to_owned())))
-    }
-
-    fn keep(mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for UnfinishedCopy {
-    fn drop(&mut self) {
-        if let Some(file) = &self.0
-            && let Err(error) =
-                ArtifactFolder::beside(file).remove().and_then(|()| std::fs::remove_file(file))
-        {
-            tracing::warn!(%error, path = %file.display(), "cannot remove a copy that is of no use");
-        }
-    }
-}
-
-/// Sets the key of the options for its provider: that of the chosen model, or the one from before the session was unloaded.
-fn set_api_key(
-    auth: &Auth,
-    options: &SessionOptions,
-    unloaded: Option<&Unloaded>,
-    choice: &Choice,
-) -> Option<String> {
-    let key = options.api_key.as_ref()?;
-    let before = unloaded.and_then(|unloaded| unloaded.key_provider.as_deref());
-    let provider = before.unwrap_or(&choice.model.provider).to_owned();
-    auth.set_override(provider.clone(), key.clone());
-    Some(provider)
 }
 
 /// The id of the session that this one was forked from.

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     context::SessionContext,
-    models::Choice,
+    models::{Choice, UnusableModels, extend_models},
     options::SessionOptions,
     permissions::{GateSources, PermissionFault, PermissionSources},
 };
@@ -69,7 +69,8 @@ pub(crate) fn reconfigure(
     let (services, models, auth) = (&context.services, &context.models, &context.auth);
     let place =
         |setting: (&str, Option<&str>)| place_of(&context.agent_dir, &folders, trust.trusted, setting);
-    let sources = ChoiceSources { services, models, auth, settings: &settings, place: &place };
+    let extensions = context.extensions.as_ref();
+    let sources = ChoiceSources { services, models, auth, settings: &settings, extensions, place: &place };
     let InitialChoice { choice: beginning, scope, .. } = sources.choose(options, None, &mut found)?;
     let modes = (settings.steering_mode.unwrap_or_default(), settings.follow_up_mode.unwrap_or_default());
     let carried_over = CarriedOver {
@@ -126,6 +127,12 @@ pub(crate) fn with_models(
     models: Arc<ModelRegistry>,
     models_stamp: ModelsStamp,
 ) -> NewModels {
+    let (models, unusable) = extend_models(&models, context.extensions.as_ref());
+    if let Some(extensions) = &context.extensions {
+        for UnusableModels { extension, event, error } in unusable {
+            extensions.model_failed(extension, event, error);
+        }
+    }
     let auth = context.auth.with_registry(Arc::clone(&models));
     // Problems of tools are found again.
     let of_others =
@@ -133,7 +140,8 @@ pub(crate) fn with_models(
     let mut found: Vec<Diagnostic> = context.diagnostics.iter().filter(of_others).cloned().collect();
     found.extend(models.diagnostics().cloned());
     let scope = {
-        let apis: Vec<&str> = context.services.providers.apis().collect();
+        let apis = context.apis();
+        let apis: Vec<&str> = apis.iter().map(String::as_str).collect();
         let has_auth = |provider: &str| context.services.has_auth(&auth, provider);
         let plan = |provider: &str| auth.available_models(provider);
         let usable_models = UsableModels { registry: &models, apis: &apis, has_auth: &has_auth, plan: &plan };
@@ -229,7 +237,7 @@ pub(crate) fn look_at_models(
         return None;
     }
     let models = context.services.models.load(&context.agent_dir);
-    if Arc::ptr_eq(&models, &context.models) {
+    if Arc::ptr_eq(&models, context.models.base()) {
         return Some((stamp, ModelsChange::Same));
     }
     let found = match models.diagnostic() {

@@ -120,10 +120,18 @@ impl Host for RunHost {
     }
 
     async fn setup(&mut self) -> Result<TurnSetup, TurnSetupError> {
-        let ModelInputs { messages, choice, leaf, tools } = self.snapshot().await?;
+        let ModelInputs { messages, choice, leaf, tools, context, route_state } = self.snapshot().await?;
         // The declared tools, which may have changed since: a change counts from the next turn.
         let tools = self.tools.clone().unwrap_or(tools);
         let messages = self.context_of_extensions(messages).await?;
+        let chosen = Arc::clone(&choice.model);
+        let routed = Box::pin(self.routed(&context, choice, route_state, &messages)).await?;
+        let choice = routed.map_err(|message| TurnSetupError::Refused {
+            message,
+            api: chosen.api.clone(),
+            provider: chosen.provider.clone(),
+            model: chosen.id.clone(),
+        })?;
         let model = Arc::clone(&choice.model);
         let refused = |message: String| TurnSetupError::Refused {
             message,
@@ -131,10 +139,9 @@ impl Host for RunHost {
             provider: model.provider.clone(),
             model: model.id.clone(),
         };
-        let context = Arc::clone(&self.context);
         self.fallbacks.unasked = Some(Unasked::Model);
         let provider = context
-            .metered_provider(&model.api, CallPurpose::Answer)
+            .metered_provider(&model, CallPurpose::Answer)
             .map_err(|failure| refused(failure.error))?;
         // Resolved for each request, so that a renewed key is used at once. That may take a while; a run that is
         // aborted meanwhile needs no key.
@@ -196,8 +203,12 @@ impl Host for RunHost {
             return false;
         }
         // A session that is gone needs nothing more.
-        self.retries.plan(policy, answer, failure, window)
-            || self.plan_fallback(answer, failure).await.unwrap_or(false)
+        let goes_on = self.retries.plan(policy, answer, failure, window)
+            || self.plan_fallback(answer, failure).await.unwrap_or(false);
+        if goes_on && self.context.extensions.is_some() {
+            self.failed_answer = Some(Box::new(answer.clone()));
+        }
+        goes_on
     }
 
     async fn in_flight_query(&mut self) {

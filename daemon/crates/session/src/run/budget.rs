@@ -8,7 +8,7 @@ use super::{
     host::RunHost,
     message::{ModelInputs, RunMessage},
 };
-use crate::budget::SessionBudget;
+use crate::{budget::SessionBudget, extensions::is_virtual};
 
 impl RunHost {
     /// Whether the session and the day permit a run at all: at least a short answer to what the context holds.
@@ -22,6 +22,10 @@ impl RunHost {
         }
         let gone = |error: agentd_agent::HostError| Failure::new(ErrorCode::Internal, error.to_string());
         let ModelInputs { messages, choice, .. } = self.snapshot().await.map_err(gone)?;
+        if is_virtual(&choice.model) {
+            // Each request is checked with the model that it is made to.
+            return Ok(());
+        }
         if let Some(failure) = budget.lacks_price(&choice.model) {
             return Err(failure);
         }

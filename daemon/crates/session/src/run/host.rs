@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agentd_agent::{HostError, ToolSet};
-use agentd_protocol::{event::Event, model::ModelName};
+use agentd_protocol::{event::Event, message::AssistantMessage, model::ModelName};
 use tokio::sync::oneshot;
 
 use super::{
@@ -61,6 +61,8 @@ pub(crate) struct RunHost {
     pub(super) tools: Option<Arc<ToolSet>>,
     /// The turns of the run so far, as extensions count them.
     pub(super) turn_index: u64,
+    /// The answer that failed and is asked for again: routers are told of it.
+    pub(super) failed_answer: Option<Box<AssistantMessage>>,
 }
 
 impl RunHost {
@@ -76,6 +78,7 @@ impl RunHost {
             observed_call: None,
             tools: None,
             turn_index: 0,
+            failed_answer: None,
         }
     }
 

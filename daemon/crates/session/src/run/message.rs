@@ -12,12 +12,14 @@ use agentd_protocol::{
 };
 use agentd_store::NavigationTarget;
 use bytes::Bytes;
+use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     client_tools::ClientToolRequest,
     compaction::{CompactionError, CompactionMessage},
+    context::SessionContext,
     extensions::SeenInput,
     models::{Choice, Substitute},
     open::NewSettings,
@@ -57,6 +59,8 @@ pub(crate) enum RunMessage {
     Deliver { ticket: Ticket, reply: oneshot::Sender<bool> },
     /// The context as it stands, and the model that it is for.
     Context { reply: oneshot::Sender<ModelInputs> },
+    /// What the router of a virtual model keeps is to be stored.
+    KeepRoute { data: Box<Value>, kept: oneshot::Sender<Result<(), HostError>> },
     /// Asks for the active tools.
     Tools { reply: oneshot::Sender<Arc<ToolSet>> },
     /// A client is asked for a call of its tool.
@@ -152,4 +156,8 @@ pub(crate) struct ModelInputs {
     pub(crate) leaf: Option<String>,
     /// The tools that the model can call.
     pub(crate) tools: Arc<ToolSet>,
+    /// The session's context as it is now.
+    pub(crate) context: Arc<SessionContext>,
+    /// What the router of a virtual model has kept.
+    pub(crate) route_state: Option<Value>,
 }

@@ -16,6 +16,7 @@ mod message;
 mod observed;
 mod open_events;
 mod prepare;
+mod route;
 mod slot;
 
 pub(crate) use channels::{DetachedCalls, Prompt, RunBeginning, RunChannels};
