@@ -1,6 +1,7 @@
 //! Compaction: the older part of a context is replaced by a summary.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{number, usage::Usage};
 
@@ -35,9 +36,9 @@ pub struct CompactionResult {
     /// The tokens and cost of the summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// The files that the summarised part worked with.
+    /// The files that the summarised part worked with, as [`SummaryDetails`]; what an extension says instead, where it wrote the summary.
     #[serde(default)]
-    pub details: SummaryDetails,
+    pub details: Value,
 }
 
 /// The files that the summarised part of a conversation worked with, those of earlier summaries included.

@@ -46,6 +46,12 @@ impl<T> Json<T> {
         self.0.raw.get()
     }
 
+    /// A number that equals that of its copies, and of no other value as long as one of them is there.
+    #[must_use]
+    pub fn address(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
+
     /// The text as a serialisable value.
     #[must_use]
     pub fn raw(&self) -> &RawValue {

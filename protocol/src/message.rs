@@ -148,6 +148,9 @@ pub struct ToolResultMessage {
     /// Tokens that the tool itself used on models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// The calls that the tool itself made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nested_calls: Option<NestedCalls>,
     /// Whether the tool failed.
     #[serde(default)]
     pub is_error: bool,
@@ -157,6 +160,42 @@ pub struct ToolResultMessage {
     /// Unix time in milliseconds.
     #[serde(default, deserialize_with = "number::lenient_i64")]
     pub timestamp: i64,
+}
+
+/// The calls that a tool made while it ran.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct NestedCalls {
+    /// The calls, in the order in which they began.
+    pub calls: Vec<NestedCall>,
+    /// Whether nothing is left out, and all have ended.
+    pub complete: bool,
+}
+
+/// A call that a tool made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct NestedCall {
+    /// The call: the id of the one that made it, and a number.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// The arguments, unless they are long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Map<String, Value>>,
+    /// The bytes of arguments that are left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments_bytes: Option<u64>,
+    /// `ok`, `error` or `unfinished`.
+    pub status: String,
+    /// The running time in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+    /// The beginning of the failure's text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
 
 /// A shell command that the user ran, and its output.

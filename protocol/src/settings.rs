@@ -35,7 +35,7 @@ pub use self::{
         BranchSummarySettings, CompactionOverride, CompactionSettings, DeadlineSettings, ImageSettings,
         ProviderRetrySettings, RetrySettings, StallPolicy, ThinkingBudgetSettings, TimeLimit,
     },
-    packages::{ExtensionHostSettings, PackageFilter, PackageSetting},
+    packages::{ExtensionHostSettings, PackageFilter, PackageSetting, WhenDown},
     permissions::{PermissionAction, PermissionPreset, PermissionRule, PermissionSettings, TimeoutDecision},
     sandbox::{NamespaceMaker, NetworkAccess, SandboxMode, SandboxSettings},
     telemetry::{TelemetryProtocol, TelemetrySettings},

@@ -69,7 +69,7 @@ fn core_at(home: &Home, event: &str) -> Value {
     core
 }
 
-fn failure<W: LineTransport>(client: &mut Conversation<W>) -> Value {
+pub(crate) fn failure<W: LineTransport>(client: &mut Conversation<W>) -> Value {
     client.event("extension_error")
 }
 

@@ -67,6 +67,8 @@ mod export;
 mod extensions;
 mod extensions_models;
 mod extensions_providers;
+mod extensions_runs;
+mod extensions_tools;
 mod extensions_trust;
 mod extensions_written;
 mod fallback;

@@ -120,7 +120,7 @@ mod tests {
         let mut lines = ToolLines::new(StreamStyle { live, ..StreamStyle::default() });
         let args = Json::new(json!({"command": "make"}).as_object().unwrap().clone()).unwrap();
         let (id, name) = (|| "1".to_owned(), || tool.to_owned());
-        let started = lines.started(&ToolExecutionStart { tool_call_id: id(), tool_name: name(), args });
+        let started = lines.started(&ToolExecutionStart { tool_call_id: id(), tool_name: name(), args, parent_tool_call_id: None });
         let result = ToolResult { details, ..ToolResult::text(text) };
         let ended = ToolExecutionEnd {
             tool_call_id: id(),
@@ -128,6 +128,7 @@ mod tests {
             result,
             is_error,
             duration_ms: Some(5),
+            parent_tool_call_id: None,
         };
         started.unwrap_or_default() + &lines.ended(&ended)
     }

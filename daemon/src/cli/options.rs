@@ -12,7 +12,7 @@ use agentd_config::{
     read_json, resolve_path,
 };
 use agentd_protocol::{settings::PermissionRule, socket_path::Surroundings};
-use agentd_session::{PermissionOptions, SessionOptions, Target};
+use agentd_session::{PermissionOptions, SessionMode, SessionOptions, Target};
 use serde::Deserialize;
 
 use super::{
@@ -224,6 +224,7 @@ impl Flags {
             approve: self.approve,
             budget: self.budget,
             permissions: PermissionOptions { preset: self.preset, rules },
+            mode: SessionMode::Rpc,
         })
     }
 

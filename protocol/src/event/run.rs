@@ -183,6 +183,9 @@ pub struct ToolExecutionStart {
     pub tool_name: String,
     /// The arguments as the model gave them, before any preparation.
     pub args: Json<Map<String, Value>>,
+    /// The call of a tool that makes this one, which is no call of the model then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_tool_call_id: Option<String>,
 }
 
 /// A tool call has new output.
@@ -198,6 +201,9 @@ pub struct ToolExecutionUpdate {
     pub args: Json<Map<String, Value>>,
     /// The result so far. It replaces that of earlier updates.
     pub partial_result: ToolResult,
+    /// The call of a tool that makes this one, which is no call of the model then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_tool_call_id: Option<String>,
 }
 
 /// A tool call ended.
@@ -216,4 +222,7 @@ pub struct ToolExecutionEnd {
     /// The tool's running time in milliseconds; absent when it never started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
+    /// The call of a tool that makes this one, which is no call of the model then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_tool_call_id: Option<String>,
 }

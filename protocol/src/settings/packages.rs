@@ -99,6 +99,34 @@ pub struct ExtensionHostSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "node")))]
     pub node: Option<String>,
+    /// Whether tool calls and commands of the user run while a host is down that decides about them: `block` (default) or `allow`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "block")))]
+    pub when_down: Option<WhenDown>,
+    /// Whether the texts that extensions style have colours; default true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = true)))]
+    pub ansi: Option<bool>,
+    /// The memory of a host in MiB from which on a warning is logged; default 1024, 0: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 1024)))]
+    pub max_host_mb: Option<u64>,
+    /// Time in milliseconds after which a question of an extension gets its default answer while no client is there that could answer;
+    /// default 60000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 60_000)))]
+    pub dialog_wait_ms: Option<u64>,
+}
+
+/// What happens to calls whose gate is down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub enum WhenDown {
+    /// They are blocked.
+    Block,
+    /// They run.
+    Allow,
 }
 
 #[cfg(test)]

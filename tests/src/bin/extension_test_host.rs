@@ -1,7 +1,7 @@
 //! An extension for tests: a host of the extension protocol on standard input and output, which does what its script says.
 //!
 //! `extension_test_host SCRIPT LOG`: the script is a JSON object. `handlers` has an action for each event, `tools` and `commands` for each name; `load` may hold an `error` or a `crash`.
-//! `registers` is a list of further registrations, and `requests` has an action for each type of request; `events` of it are those of a stream.
+//! `registers` is a list of further registrations, and `requests` has an action for each type of request; `events` of it are those of a stream. A handler's `once` is its value the first time. A tool's `def` and `has` are part of its registration, and `prepared` is what it makes of arguments. `ops` has an action for the number of each function that can be called, with `data` besides, pieces of output in base64.
 //! An action is an object: `calls` are made first, a list of `[method, params]`, then `cancelled_calls`, which are given up at once, then come `registers`; then `crash` ends the host with that code, `hang` waits for ever, `throw` fails with that text; else `value` is returned, and `event` as what
 //! changed in place. A tool has `updates` besides, partial results of so many numbers, and `until_cancelled`. Every request, every answer to a call and every note is a line of the log.
 
@@ -110,6 +110,18 @@ impl Host {
                 let outcome = self.act(&action, id)?;
                 self.answer(id, outcome)
             }
+            "tool.prepare" => {
+                let name = record["tool"].as_str().unwrap_or_default();
+                self.answer(id, Ok(self.script["tools"][name]["prepared"].clone()))
+            }
+            "ops.call" => {
+                let action = self.script["ops"][record["cb"].to_string()].clone();
+                for data in action["data"].as_array().into_iter().flatten() {
+                    self.send(&json!({"type": "ops.data", "call": id, "data": data}))?;
+                }
+                let outcome = self.act(&action, id)?;
+                self.answer(id, outcome)
+            }
             "bind" | "unload" | "ping" => self.answer(id, Ok(Value::Null)),
             "shutdown" => {
                 self.answer(id, Ok(Value::Null))?;
@@ -156,11 +168,16 @@ impl Host {
             self.register(json!({"kind": "handler", "h": number, "event": event}))?;
         }
         for name in names(&self.script["tools"]) {
-            let def = json!({
+            let mut def = json!({
                 "name": name, "description": format!("Does {name}."), "promptSnippet": format!("does {name}"),
                 "parameters": {"type": "object", "properties": {"text": {"type": "string"}}},
             });
-            self.register(json!({"kind": "tool", "def": def, "has": []}))?;
+            let tool = &self.script["tools"][&name];
+            for (field, value) in tool["def"].as_object().into_iter().flatten() {
+                def[field] = value.clone();
+            }
+            let has = tool.get("has").cloned().unwrap_or_else(|| json!([]));
+            self.register(json!({"kind": "tool", "def": def, "has": has}))?;
         }
         for registration in self.script["registers"].as_array().into_iter().flatten() {
             self.register(registration.clone())?;
@@ -177,7 +194,14 @@ impl Host {
         let mut returns = Vec::new();
         for number in record["handlers"].as_array().into_iter().flatten() {
             let at = usize::try_from(number.as_u64().unwrap_or_default()).unwrap_or_default();
-            let action = self.script["handlers"][&self.handlers[at]].clone();
+            let name = self.handlers[at].clone();
+            let mut action = self.script["handlers"][&name].clone();
+            if let Some(value) = action.as_object_mut().and_then(|action| action.remove("once")) {
+                action["value"] = value;
+                if let Some(of_script) = self.script["handlers"][&name].as_object_mut() {
+                    of_script.remove("once");
+                }
+            }
             let mut returned = json!({"h": number});
             match self.act(&action, &record["id"])? {
                 Ok(value) => returned["value"] = value,

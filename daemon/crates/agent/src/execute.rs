@@ -144,7 +144,13 @@ async fn prepare(
     if let Some(error) = &call.arguments_error {
         return Err(refused(format!("Invalid arguments for tool \"{}\": {error}", call.name)));
     }
-    let arguments = found.tool.prepare(call.arguments.clone());
+    let arguments = match found.tool.prepare_remotely(&call.arguments) {
+        Some(prepared) => {
+            let prepared = stop.run_until_cancelled(prepared).await;
+            prepared.unwrap_or_else(|| Err(ABORTED.to_owned())).map_err(refused)?
+        }
+        None => found.tool.prepare(call.arguments.clone()),
+    };
     let checked = stop.run_until_cancelled(found.arguments.check_beside(&call.name, arguments)).await;
     let arguments = checked.unwrap_or_else(|| Err(ABORTED.to_owned())).map_err(refused)?;
     match setup.gate.before(&action(&*found.tool, call, &arguments, &setup.cwd), stop).await {

@@ -173,6 +173,16 @@ pub trait Host: Send {
     /// The preparation of images for models, by the session's settings.
     fn images(&self) -> Images;
 
+    /// Whether the model is asked once more, though it is done. Asked once after each turn.
+    fn goes_on(&mut self) -> bool {
+        false
+    }
+
+    /// Adds to the message of a result what the host knows of its call.
+    fn complete_result(&mut self, message: ToolResultMessage) -> ToolResultMessage {
+        message
+    }
+
     /// Milliseconds since the Unix epoch.
     fn now_ms(&self) -> i64;
 }

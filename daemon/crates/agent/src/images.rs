@@ -32,7 +32,7 @@ pub(crate) async fn of_prompt(given: Vec<ImageContent>, images: &Images) -> Prom
 }
 
 /// Prepares the images of a tool result: notes follow as a separate text, and a text replaces each omitted image.
-pub(crate) async fn of_result(mut result: ToolResult, images: &Images) -> ToolResult {
+pub async fn of_result(mut result: ToolResult, images: &Images) -> ToolResult {
     if !result.content.iter().any(|block| matches!(block, ContentBlock::Image(_))) {
         return result;
     }

@@ -21,9 +21,10 @@ mod turn;
 
 pub use arguments::ArgumentSchema;
 pub use host::{Host, HostError, StoppedCall, StreamInterrupt, TurnSetup, TurnSetupError};
+pub use images::of_result as images_of_result;
 pub use in_flight::{nothing_in_flight, serve_in_flight_queries};
 pub use run::{RunOutcome, RunStart, run, user_message};
 pub use tool::{
-    ExecutionMode, Invocation, RegisteredTool, Tool, ToolEnvironment, ToolError, ToolFuture, ToolProgress,
+    ExecutionMode, Exposure, Invocation, PrepareFuture, RegisteredTool, Tool, ToolEnvironment, ToolError, ToolFuture, ToolProgress,
     ToolSet,
 };

@@ -141,7 +141,8 @@ impl<H: Host> Run<'_, H> {
             execute::execute(self.host, &setup, &calls, self.cancel).await?
         };
         self.end_turn(answer, results).await?;
-        Ok(if terminate { After::Done } else { After::Tools })
+        let goes_on = self.host.goes_on() && !self.cancel.is_cancelled();
+        Ok(if terminate && !goes_on { After::Done } else { After::Tools })
     }
 
     async fn end_failed(&mut self, answer: Answer) -> Result<After, HostError> {

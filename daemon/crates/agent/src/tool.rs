@@ -64,6 +64,21 @@ pub trait Tool: Send + Sync {
         arguments
     }
 
+    /// Prepares the arguments where that takes a while; `None`: [`Self::prepare`] does.
+    fn prepare_remotely<'a>(&'a self, _arguments: &'a Map<String, Value>) -> Option<PrepareFuture<'a>> {
+        None
+    }
+
+    /// Who can call the tool.
+    fn exposure(&self) -> Exposure {
+        Exposure::Direct
+    }
+
+    /// What else the definition of an extension's tool says, as it says it.
+    fn definition_facts(&self) -> Option<&Map<String, Value>> {
+        None
+    }
+
     /// Executes the call.
     ///
     /// The future must end soon after `invocation.cancel` fires, and end everything that it started; its output still becomes the call's
@@ -73,6 +88,57 @@ pub trait Tool: Send + Sync {
     /// # Errors
     /// The message becomes the call's result, for the model to act on.
     fn execute(&self, invocation: Invocation) -> ToolFuture<'_>;
+}
+
+/// Arguments that were prepared, later.
+pub type PrepareFuture<'a> = Pin<Box<dyn Future<Output = Result<Map<String, Value>, String>> + Send + 'a>>;
+
+/// Who can call a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Exposure {
+    /// The model, and other tools.
+    #[default]
+    Direct,
+    /// The model alone.
+    ModelOnly,
+    /// Other tools alone, such as those that run programs of the model.
+    Codemode,
+    /// Other tools, and the model once something has shown the tool to it.
+    Deferred,
+    /// Nobody.
+    Hidden,
+}
+
+impl Exposure {
+    /// The exposure of that name; direct for names that mean nothing.
+    #[must_use]
+    pub fn of(name: Option<&str>) -> Self {
+        match name {
+            Some("model-only") => Self::ModelOnly,
+            Some("codemode") => Self::Codemode,
+            Some("deferred") => Self::Deferred,
+            Some("hidden") => Self::Hidden,
+            _ => Self::Direct,
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::ModelOnly => "model-only",
+            Self::Codemode => "codemode",
+            Self::Deferred => "deferred",
+            Self::Hidden => "hidden",
+        }
+    }
+
+    /// Whether the tool can be declared to the model.
+    #[must_use]
+    pub const fn is_for_models(self) -> bool {
+        matches!(self, Self::Direct | Self::ModelOnly)
+    }
 }
 
 /// Whether calls of a tool may run beside others.

@@ -71,6 +71,8 @@ struct ConnectionState {
     /// Bytes that were not written yet.
     unsent: AtomicUsize,
     room: Notify,
+    /// Fires with the end of the connection.
+    over: CancellationToken,
 }
 
 #[derive(Default)]
@@ -164,6 +166,7 @@ impl HostConnection {
             outgoing,
             unsent: AtomicUsize::new(0),
             room: Notify::new(),
+            over: CancellationToken::new(),
         };
         (Self(Arc::new(state)), OutgoingLines(lines))
     }
@@ -310,6 +313,12 @@ impl HostConnection {
         }
         drop(open);
         self.0.room.notify_waiters();
+        self.0.over.cancel();
+    }
+
+    /// Fires with the end of the connection.
+    pub(crate) fn over(&self) -> &CancellationToken {
+        &self.0.over
     }
 
     /// Why the connection has ended, if it has.

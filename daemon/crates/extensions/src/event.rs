@@ -94,6 +94,11 @@ impl EventSet {
         self.0 |= 1 << kind as u64;
     }
 
+    /// Both together.
+    pub(crate) fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
     pub(crate) fn contains(self, kind: EventKind) -> bool {
         self.0 & (1 << kind as u64) != 0
     }

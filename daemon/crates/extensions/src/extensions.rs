@@ -6,6 +6,7 @@ use std::{
 };
 
 use agentd_agent::Tool;
+use agentd_protocol::resources::SourceInfo;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
@@ -65,6 +66,22 @@ impl SessionExtensions {
     #[must_use]
     pub fn listens(&self, kind: EventKind) -> bool {
         self.0.events_now().contains(kind)
+    }
+
+    /// Where the extension comes from that has a tool.
+    #[must_use]
+    pub fn source_of_tool(&self, name: &str) -> Option<SourceInfo> {
+        let tools = self.0.registrations().tools();
+        let (extension, _) = tools.into_iter().find(|(_, tool)| tool.definition.name == name)?;
+        Some(self.0.setup.sources[extension].source_info.clone())
+    }
+
+    /// The tools of the extensions that are not active before somebody chooses them.
+    #[must_use]
+    pub fn inactive_tools(&self) -> Vec<String> {
+        let tools = self.0.registrations().tools().into_iter();
+        let inactive = tools.filter(|(_, tool)| tool.definition.default_active == Some(false));
+        inactive.map(|(_, tool)| tool.definition.name).collect()
     }
 
     /// The tools of the extensions.

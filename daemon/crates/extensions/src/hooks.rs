@@ -3,7 +3,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use agentd_protocol::{message::ContentBlock, tool::ToolResult};
+use futures::FutureExt as _;
+use agentd_protocol::{message::ContentBlock, tool::ToolResult, usage::Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -19,7 +20,7 @@ use crate::{
 const HANDLER_WAIT: Duration = Duration::from_secs(60);
 
 /// Time for a handler that decides whether something may happen.
-const GATE_WAIT: Duration = Duration::from_secs(120);
+pub(crate) const GATE_WAIT: Duration = Duration::from_secs(120);
 
 /// What a handler returned.
 #[derive(Debug, Default, Deserialize)]
@@ -75,15 +76,6 @@ pub enum InputVerdict {
     Handled,
 }
 
-/// What extensions add to a run that begins.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct RunAdditions {
-    /// Messages, as `{customType, content, display, details?}`.
-    pub messages: Vec<Value>,
-    /// Another system prompt.
-    pub system_prompt: Option<String>,
-}
-
 impl SessionExtensions {
     /// Tells the handlers of an event. Returns when all have ended.
     pub async fn notify(&self, kind: EventKind, event: &impl Serialize) {
@@ -114,14 +106,35 @@ impl SessionExtensions {
         }
     }
 
+    /// Tells the handlers of an event that nobody waits for, after what was told before.
+    pub fn notify_detached(&self, kind: EventKind, event: Value) {
+        let handlers = self.0.handlers(kind);
+        if handlers.is_empty() {
+            return;
+        }
+        let inner = Arc::clone(&self.0);
+        let mut told = Box::pin(async move { inner.notify_handlers(kind, &handlers, &event).await });
+        // The request is sent with the first poll, so that the order is kept.
+        if (&mut told).now_or_never().is_none() {
+            self.0.spawn(told);
+        }
+    }
+
     /// Asks about a tool call. The first that blocks decides; one that throws, or does not answer, blocks.
     pub async fn tool_call(&self, name: &str, call_id: &str, arguments: &Value) -> ToolCallVerdict {
         let (mut input, mut is_changed) = (arguments.clone(), false);
         let blocked = |reason: Option<String>| ToolCallVerdict::Block { reason, terminate: false };
+        if let Some(reason) = self.0.missing_gate(EventKind::ToolCall) {
+            return blocked(Some(reason));
+        }
+        let parent = self.parent_of(call_id);
         for handler in self.0.handlers(EventKind::ToolCall) {
-            let event = json!({
+            let mut event = json!({
                 "type": "tool_call", "toolName": name, "toolCallId": call_id, "input": input,
             });
+            if let Some(parent) = &parent {
+                event["parentToolCallId"] = parent.as_str().into();
+            }
             let returned = match self.0.ask(handler, &event, GATE_WAIT).await {
                 Ok(returned) => returned,
                 Err(HandlerFailure::Threw(message)) => return blocked(Some(message)),
@@ -155,8 +168,11 @@ impl SessionExtensions {
         mut result: ToolResult,
         mut failed: bool,
     ) -> (ToolResult, bool) {
+        let parent = self.parent_of(call_id);
         for handler in self.0.handlers(EventKind::ToolResult) {
             let event = ToolResultEvent {
+                parent_tool_call_id: parent.as_deref(),
+                usage: result.usage.as_ref(),
                 kind: "tool_result",
                 tool_name: name,
                 tool_call_id: call_id,
@@ -166,12 +182,12 @@ impl SessionExtensions {
                 structured_content: result.structured_content.as_ref(),
                 is_error: failed,
             };
-            let Some(value) =
-                self.0.asked(EventKind::ToolResult, handler, &event).await.and_then(|it| it.value)
-            else {
-                continue;
-            };
-            let Value::Object(mut value) = value else { continue };
+            let Some(returned) = self.0.asked(EventKind::ToolResult, handler, &event).await else { continue };
+            // What it changed in place, and what it returned over that.
+            let mut value = returned.event.unwrap_or_default();
+            if let Some(Value::Object(returned)) = returned.value {
+                value.extend(returned);
+            }
             if let Some(content) = value.remove("content") {
                 match serde_json::from_value::<Vec<ContentBlock>>(content) {
                     Ok(content) => {
@@ -238,33 +254,6 @@ impl SessionExtensions {
         InputVerdict::Goes { text: now, images: images_now }
     }
 
-    /// Asks what a run begins with besides its prompt. `options` are the parts of the system prompt.
-    pub async fn before_agent_start(
-        &self,
-        (prompt, images): (&str, &[Value]),
-        system_prompt: &str,
-        options: &Value,
-    ) -> RunAdditions {
-        let mut additions = RunAdditions::default();
-        for handler in self.0.handlers(EventKind::BeforeAgentStart) {
-            let mut event = json!({
-                "type": "before_agent_start", "messageType": "user", "prompt": prompt,
-                "systemPrompt": additions.system_prompt.as_deref().unwrap_or(system_prompt),
-                "systemPromptOptions": options,
-            });
-            if !images.is_empty() {
-                event["images"] = images.into();
-            }
-            let returned = self.0.asked(EventKind::BeforeAgentStart, handler, &event).await;
-            let Some(Value::Object(mut value)) = returned.and_then(|it| it.value) else { continue };
-            additions.messages.extend(value.remove("message").filter(|message| !message.is_null()));
-            if let Some(Value::String(text)) = value.remove("systemPrompt") {
-                additions.system_prompt = Some(text);
-            }
-        }
-        additions
-    }
-
     /// Passes a message that has ended through the handlers; `None` where it stays as it is.
     pub async fn message_end(&self, message: &impl Serialize) -> Option<Value> {
         #[derive(Serialize)]
@@ -283,49 +272,6 @@ impl SessionExtensions {
             let Some(Value::Object(mut value)) = returned.and_then(|it| it.value) else { continue };
             if let Some(message) = value.remove("message").filter(|message| !message.is_null()) {
                 changed = Some(message);
-            }
-        }
-        changed
-    }
-
-    /// Passes the messages of a model call through the handlers; `None` where they stay as they are. `kind` is `context` or
-    /// `context_with_system`.
-    pub async fn context(&self, kind: EventKind, messages: &[impl Serialize]) -> Option<Vec<Value>> {
-        #[derive(Serialize)]
-        struct Element<T> {
-            v: T,
-        }
-        #[derive(Serialize)]
-        struct Event<T> {
-            #[serde(rename = "type")]
-            kind: &'static str,
-            messages: Vec<Element<T>>,
-        }
-        let mut changed: Option<Vec<Value>> = None;
-        for handler in self.0.handlers(kind) {
-            let name = kind.name();
-            let returned = match &changed {
-                Some(messages) => {
-                    let messages = messages.iter().map(|v| Element { v }).collect();
-                    self.0.asked(kind, handler, &Event { kind: name, messages }).await
-                }
-                None => {
-                    let messages = messages.iter().map(|v| Element { v }).collect();
-                    self.0.asked(kind, handler, &Event { kind: name, messages }).await
-                }
-            };
-            let Some(Returned { value, event, .. }) = returned else { continue };
-            let of_value = value.and_then(|value| match value {
-                Value::Object(mut value) => value.remove("messages"),
-                _ => None,
-            });
-            let list = of_value.or_else(|| event.and_then(|mut event| event.remove("messages")));
-            if let Some(Value::Array(list)) = list {
-                let values = list.into_iter().map(|element| match element {
-                    Value::Object(mut element) => element.remove("v").unwrap_or_default(),
-                    other => other,
-                });
-                changed = Some(values.collect());
             }
         }
         changed
@@ -361,6 +307,10 @@ struct ToolResultEvent<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     structured_content: Option<&'a Value>,
     is_error: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<&'a Usage>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent_tool_call_id: Option<&'a str>,
 }
 
 impl Runtime {

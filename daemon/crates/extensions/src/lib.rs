@@ -6,13 +6,19 @@
 //!
 //! This crate knows nothing of sessions: [`ExtensionSession`] is what it asks of one.
 
+mod boundary;
 mod connection;
+mod context_hooks;
 mod event;
 mod extensions;
 mod hooks;
 mod host;
 mod model_registrations;
 mod models;
+mod message_refs;
+mod missing_gates;
+mod nested;
+mod nested_calls;
 mod node;
 mod process;
 mod provider_deltas;
@@ -20,22 +26,28 @@ mod provider_events;
 mod provider_stream;
 mod record;
 mod registrations;
+mod run_start;
 mod runtime;
 mod session;
 mod source;
 mod tool;
+mod user_bash;
 
 pub use self::{
+    boundary::Boundary,
     connection::RequestError,
     event::EventKind,
     extensions::SessionExtensions,
-    hooks::{InputVerdict, RunAdditions, ToolCallVerdict},
+    hooks::{InputVerdict, ToolCallVerdict},
     host::HelloFacts,
     models::{ExtensionProvider, ExtensionVirtualModel, Route},
+    nested_calls::NestedTicket,
     node::{NodeError, node_program},
     process::HostProgram,
     record::{HostFailure, PROTOCOL_VERSION, ToolDefinition},
+    run_start::{RunAdditions, StartingMessage},
     runtime::{ExtensionsSetup, LoadError},
-    session::{CallResponder, ExtensionCommand, ExtensionFailure, ExtensionSession, SessionCall},
+    session::{CallProgress, CallResponder, ExtensionCommand, ExtensionFailure, ExtensionSession, SessionCall},
     source::{ExtensionKind, ExtensionSource},
+    user_bash::{BashOperations, UserBashResult, UserBashVerdict},
 };

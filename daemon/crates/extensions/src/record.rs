@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use agentd_protocol::tool::ConstrainedSampling;
+use agentd_protocol::tool::{ConstrainedSampling, ToolAnnotations};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 
@@ -24,7 +24,7 @@ pub(crate) enum Incoming {
     Unknown { id: u64, kind: String },
     /// An extension registers something, or takes it back.
     Registration { epoch: u64, ext: String, is_taken_back: bool, what: Box<Registration> },
-    /// The result of a tool so far, or an event of a stream.
+    /// The result of a tool so far, an event of a stream, or a piece of the output of a command.
     Partial { call: u64, partial: Value },
     /// Something for the user that needs no answer.
     Ui(UiNote),
@@ -181,6 +181,12 @@ pub struct ToolDefinition {
     /// False: not active before somebody chooses it.
     #[serde(default)]
     pub default_active: Option<bool>,
+    /// What it does to the world, for those who decide about calls.
+    #[serde(default)]
+    pub annotations: Option<ToolAnnotations>,
+    /// What else it says, for other extensions: `namespace`, `outputSchema` and the like.
+    #[serde(flatten)]
+    pub others: Map<String, Value>,
 }
 
 impl Incoming {
@@ -244,6 +250,14 @@ impl Incoming {
                     partial: Value,
                 }
                 whole(line).map(|Record { call, partial }| Self::Partial { call, partial })
+            }
+            ("ops.data", None) => {
+                #[derive(Deserialize)]
+                struct Record {
+                    call: u64,
+                    data: Value,
+                }
+                whole(line).map(|Record { call, data }| Self::Partial { call, partial: data })
             }
             ("ui", None) => whole(line).map(Self::Ui),
             ("error", None) => whole(line).map(Self::Error),

@@ -25,6 +25,9 @@ use crate::{
     host::{ExtensionToLoad, HelloFacts, Host, HostEvents, OpenCalls},
     process::HostProgram,
     record::{HostFailure, Incoming},
+    message_refs::MessageRefs,
+    missing_gates::MissingGates,
+    nested::NestedBook,
     registrations::{Changed, HandlerRef, Registrations},
     session::{CallResponder, ExtensionFailure, ExtensionSession, SessionCall},
     source::{ExtensionKind, ExtensionSource},
@@ -92,6 +95,12 @@ pub(crate) struct Runtime {
     /// When hosts were started again.
     restarts: Mutex<Vec<Instant>>,
     pub(crate) is_closing: AtomicBool,
+    /// What decides about calls and is missing, since its host is down.
+    missing_gates: MissingGates,
+    /// The messages that hosts have.
+    pub(crate) messages: MessageRefs,
+    /// Calls of tools by tools.
+    pub(crate) nested: NestedBook,
     /// Events that were told and are not answered.
     later: Arc<Semaphore>,
     me: Weak<Self>,
@@ -181,6 +190,9 @@ impl Runtime {
             core: Mutex::default(),
             restarts: Mutex::default(),
             is_closing: AtomicBool::new(false),
+            missing_gates: MissingGates::default(),
+            messages: MessageRefs::default(),
+            nested: NestedBook::default(),
             later: Arc::new(Semaphore::new(MAX_LATER)),
             me: me.clone(),
         }))
@@ -255,6 +267,7 @@ impl Runtime {
             return;
         }
         self.epoch.fetch_add(1, Ordering::Relaxed);
+        self.missing_gates.are_gone(host, self.gates_of(host));
         for extension in &self.hosts[host].extensions {
             self.discard(*extension);
         }
@@ -262,6 +275,8 @@ impl Runtime {
             return self.failed(error.path, "load", error.reason);
         }
         self.bind(host).await;
+        self.missing_gates.are_back(host);
+        self.update_events(&self.registrations());
         if let Some(session) = self.session() {
             session.tools_changed();
             session.models_changed();
@@ -274,10 +289,38 @@ impl Runtime {
         }
     }
 
+    /// The events of a host that decide about calls.
+    fn gates_of(&self, host: usize) -> EventSet {
+        let extensions = &self.hosts[host].extensions;
+        let registrations = self.registrations();
+        let mut gates = EventSet::default();
+        for kind in [EventKind::ToolCall, EventKind::UserBash] {
+            if registrations.handlers(kind).iter().any(|handler| extensions.contains(&handler.extension)) {
+                gates.insert(kind);
+            }
+        }
+        gates
+    }
+
     fn discard(&self, extension: usize) {
         let mut registrations = self.registrations();
         registrations.discard(extension);
-        self.events.store(registrations.events().bits(), Ordering::Relaxed);
+        self.update_events(&registrations);
+    }
+
+    /// Takes note of the events that anybody listens to, or would if their host were there.
+    fn update_events(&self, registrations: &Registrations) {
+        let events = registrations.events().with(self.missing_gates.events());
+        self.events.store(events.bits(), Ordering::Relaxed);
+    }
+
+    /// Why something must not happen, whose gate is down with its host.
+    pub(crate) fn missing_gate(&self, kind: EventKind) -> Option<String> {
+        let is_missing = !self.setup.runs_when_down && self.missing_gates.events().contains(kind);
+        is_missing.then(|| {
+            let name = kind.name();
+            format!("An extension that decides about this (\"{name}\") is down: its host is not running")
+        })
     }
 
     pub(crate) fn events_now(&self) -> EventSet {
@@ -374,7 +417,7 @@ impl HostEvents for Runtime {
                     let mut registrations = self.registrations();
                     let changed = registrations.apply(extension, *what, is_taken_back);
                     if changed == Changed::Handlers {
-                        self.events.store(registrations.events().bits(), Ordering::Relaxed);
+                        self.update_events(&registrations);
                     }
                     changed
                 };

@@ -75,10 +75,41 @@ impl CallResponder {
         self.connection.note("call.event", &Note { id: self.id, event });
     }
 
+    /// Tells the extension of results so far.
+    #[must_use]
+    pub fn progress(&self) -> CallProgress {
+        CallProgress { connection: self.connection.clone(), id: self.id }
+    }
+
+    /// Fires when the host of the extension is gone.
+    #[must_use]
+    pub fn host_over(&self) -> &CancellationToken {
+        self.connection.over()
+    }
+
     /// Fires when the extension gives the call up.
     #[must_use]
     pub fn cancelled(&self) -> &CancellationToken {
         &self.cancel
+    }
+}
+
+/// Tells an extension of the results so far of a call that it made. Cheap to clone.
+#[derive(Clone)]
+pub struct CallProgress {
+    connection: HostConnection,
+    id: u64,
+}
+
+impl CallProgress {
+    /// The result so far.
+    pub fn update(&self, partial: &impl Serialize) {
+        #[derive(Serialize)]
+        struct Update<'a, T> {
+            id: u64,
+            partial: &'a T,
+        }
+        self.connection.note("call.update", &Update { id: self.id, partial });
     }
 }
 

@@ -5,9 +5,9 @@ use std::{
     time::Duration,
 };
 
-use agentd_agent::{ExecutionMode, Invocation, Tool, ToolError, ToolFuture};
-use agentd_protocol::tool::{ToolResult, ToolSpec};
-use serde_json::{Value, json};
+use agentd_agent::{ExecutionMode, Exposure, Invocation, PrepareFuture, Tool, ToolError, ToolFuture};
+use agentd_protocol::tool::{ToolAnnotations, ToolResult, ToolSpec};
+use serde_json::{Map, Value, json};
 
 use crate::{
     connection::{RequestError, RequestTerms},
@@ -17,6 +17,9 @@ use crate::{
 
 /// Time for a tool to stop after an abort.
 const ABORT_GRACE: Duration = Duration::from_secs(10);
+
+/// Time to prepare arguments.
+const PREPARE_WAIT: Duration = Duration::from_secs(60);
 
 /// A tool of an extension.
 pub(crate) struct ExtensionTool {
@@ -55,6 +58,38 @@ impl Tool for ExtensionTool {
 
     fn guidelines(&self) -> Vec<&str> {
         self.tool.definition.prompt_guidelines.iter().map(String::as_str).collect()
+    }
+
+    fn annotations(&self) -> Option<&ToolAnnotations> {
+        self.tool.definition.annotations.as_ref()
+    }
+
+    fn exposure(&self) -> Exposure {
+        Exposure::of(self.tool.definition.exposure.as_deref())
+    }
+
+    fn definition_facts(&self) -> Option<&Map<String, Value>> {
+        Some(&self.tool.definition.others)
+    }
+
+    fn prepare_remotely<'a>(&'a self, arguments: &'a Map<String, Value>) -> Option<PrepareFuture<'a>> {
+        if !self.tool.prepares {
+            return None;
+        }
+        Some(Box::pin(async move {
+            let name = &self.spec.name;
+            let Some(extensions) = self.extensions.upgrade() else {
+                return Err(format!("The extension of the tool {name} is closed."));
+            };
+            let fields = json!({
+                "epoch": extensions.epoch(), "ext": ext(self.extension), "tool": name, "args": arguments,
+            });
+            let terms = RequestTerms { limit: Some(PREPARE_WAIT), ..RequestTerms::default() };
+            let answer = extensions.host_of(self.extension).request("tool.prepare", &fields, terms).await;
+            let answer = answer.map_err(|error| extensions.explain(&error, name))?;
+            serde_json::from_str(answer.get())
+                .map_err(|error| format!("The arguments that the tool {name} prepared cannot be used: {error}"))
+        }))
     }
 
     fn execution(&self) -> ExecutionMode {

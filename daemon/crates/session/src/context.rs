@@ -38,13 +38,14 @@ use agentd_protocol::{
     resources::{Diagnostic, DiagnosticKind, DiagnosticLevel},
     settings::Settings,
 };
-use agentd_tools::TodoList;
+use agentd_tools::{FileQueue, TodoList};
 use serde::Serialize;
 
 use crate::{
     budget::SessionBudget,
     child_environment::ChildEnvironment,
     models::{Choice, FallbackChain, RetryPolicy, spoken_apis},
+    options::SessionMode,
     permissions::PermissionGate,
     sandbox::SessionSandbox,
     services::Services,
@@ -67,6 +68,8 @@ pub(crate) struct SessionContext {
     pub(crate) background: BackgroundProcesses,
     /// The built-in tools, active or not.
     pub(crate) tools: OwnTools,
+    /// Makes changes of one file wait for each other.
+    pub(crate) changes: FileQueue,
     /// Runs the user's commands.
     pub(crate) shell: Arc<dyn Shell>,
     /// Asked before a tool call of the model or a command of the user starts.
@@ -79,6 +82,8 @@ pub(crate) struct SessionContext {
     pub(crate) mcp: Option<Arc<McpSession>>,
     /// The list of tasks; kept when the settings are read again.
     pub(crate) todos: TodoList,
+    /// How the session is shown.
+    pub(crate) mode: SessionMode,
     /// The extensions; `None` where there are none.
     pub(crate) extensions: Option<SessionExtensions>,
     /// The environment of what the session starts outside of its sandbox.

@@ -75,6 +75,32 @@ pub struct SessionOptions {
     pub approve: Option<bool>,
     /// `--max-cost` and the like: the limits of each run, beside those of the settings.
     pub budget: BudgetLimits,
+    /// How its client shows it.
+    pub mode: SessionMode,
+}
+
+/// How a session is shown, as extensions are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SessionMode {
+    /// By clients that follow its events, and may answer questions.
+    #[default]
+    Rpc,
+    /// As events, to nobody who could answer (`--mode json`).
+    Json,
+    /// As its last answer, to nobody who could answer a question (`--print`).
+    Print,
+}
+
+impl SessionMode {
+    /// Its name for extensions.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rpc => "rpc",
+            Self::Json => "json",
+            Self::Print => "print",
+        }
+    }
 }
 
 impl SessionOptions {

@@ -16,7 +16,7 @@ use agentd_process::{
 use agentd_program_log::ProgramLogs;
 use agentd_protocol::settings::BashSettings;
 use agentd_sandbox::SandboxPolicy;
-use agentd_tools::{TodoList, UrlReader, operations::SshTarget};
+use agentd_tools::{FileQueue, TodoList, UrlReader, operations::SshTarget};
 use tokio_util::task::TaskTracker;
 
 use crate::sandbox::SupportCache;
@@ -66,6 +66,8 @@ pub struct Services {
 pub struct Toolbox {
     /// The tools, in the order in which models see them.
     pub tools: Vec<Arc<dyn Tool>>,
+    /// Makes changes of one file wait for each other: those of the tools, and those of extensions.
+    pub changes: FileQueue,
     /// Runs the commands of the user.
     pub shell: Arc<dyn Shell>,
     /// Asked before a tool call of the model or a command of the user starts.

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use agentd_agent::{ExecutionMode, Tool, ToolSet};
+use agentd_agent::{ExecutionMode, Exposure, Tool, ToolSet};
 use agentd_protocol::{
     entry::EntryBody,
     error::{ErrorCode, Failure},
@@ -154,6 +154,22 @@ impl SessionTools {
         Ok(states.iter().filter(|tool| is_active(tool)).map(|tool| tool.name.clone()).collect())
     }
 
+    /// All tools that the session may have.
+    pub(crate) fn all(&self, own: &OwnTools) -> Vec<RegisteredTool> {
+        self.listed(own).1
+    }
+
+    /// The tools that tools can call: active ones that are not for the model alone, and those that are never declared to it.
+    pub(crate) fn callable(&self, own: &OwnTools) -> ToolSet {
+        let listed = self.listed(own).1.into_iter();
+        let callable = listed.filter(|listed| match listed.tool.exposure() {
+            Exposure::Direct => listed.active,
+            Exposure::Codemode | Exposure::Deferred => true,
+            Exposure::ModelOnly | Exposure::Hidden => false,
+        });
+        ToolSet::new(callable.map(|listed| listed.tool))
+    }
+
     /// Makes exactly these tools active.
     pub(crate) fn choose(&mut self, names: Vec<String>) {
         self.registry.activate_of_clients(&names);
@@ -182,7 +198,8 @@ impl SessionTools {
             ToolOwner::Mcp { .. } | ToolOwner::Extension => own.permits_of_others(registered.name()),
         });
         let listed = permitted.map(|registered| {
-            let active = match (&registered.owner, &self.chosen) {
+            let is_declarable = registered.tool.exposure().is_for_models();
+            let active = is_declarable && match (&registered.owner, &self.chosen) {
                 (ToolOwner::Mcp { is_loaded: true, .. }, _) => true,
                 (ToolOwner::Client { .. }, _) | (_, None) => registered.active,
                 (_, Some(chosen)) => chosen.iter().any(|chosen| chosen == registered.name()),
@@ -224,8 +241,8 @@ fn info(RegisteredTool { tool, owner, active }: RegisteredTool) -> ToolInfo {
 /// The built-in tools of a session, as flags and settings have them. Pure.
 pub(crate) struct OwnTools {
     tools: Vec<OwnTool>,
-    /// The names of all there are, those that the session does not have included.
-    names: Vec<String>,
+    /// All there are, those that the session does not have included: extensions may run their implementations.
+    all: Vec<Arc<dyn Tool>>,
     selection: ToolSelection,
 }
 
@@ -250,16 +267,16 @@ impl OwnTool {
 impl OwnTools {
     /// `defaults` are the names that are active when nothing was chosen.
     pub(crate) fn new(tools: Vec<Arc<dyn Tool>>, selection: ToolSelection, defaults: &[String]) -> Self {
-        let names = tools.iter().map(|tool| tool.spec().name.clone()).collect();
-        let tools = tools
-            .into_iter()
+        let all = tools;
+        let tools = all
+            .iter()
             .filter(|tool| with_its_tool(tool, &selection, |name| selection.permits(name)))
             .map(|tool| OwnTool {
-                by_default: with_its_tool(&tool, &selection, |name| selection.is_active(name, defaults)),
-                tool,
+                by_default: with_its_tool(tool, &selection, |name| selection.is_active(name, defaults)),
+                tool: Arc::clone(tool),
             })
             .collect();
-        Self { tools, names, selection }
+        Self { tools, all, selection }
     }
 
     /// The tools of the session, in the order in which models see them.
@@ -269,7 +286,7 @@ impl OwnTools {
 
     /// The names of all built-in tools, in this session or not.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.names.iter().map(String::as_str)
+        self.all.iter().map(|tool| tool.spec().name.as_str())
     }
 
     /// The names of the session's tools that other flags would make active.
@@ -279,9 +296,14 @@ impl OwnTools {
         self.tools.iter().filter(is_active).map(OwnTool::name).collect()
     }
 
+    /// The built-in tool of that name, in this session or not.
+    pub(crate) fn implementation(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        self.all.iter().find(|tool| tool.spec().name == name)
+    }
+
     /// Whether there is a built-in tool of that name, in this session or not.
     pub(crate) fn is_built_in(&self, name: &str) -> bool {
-        self.names.iter().any(|known| known == name)
+        self.names().any(|known| known == name)
     }
 
     /// Whether a client or a server may provide a tool of that name.

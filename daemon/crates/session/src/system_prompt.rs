@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use agentd_ai::{SystemState, system_state};
 use agentd_protocol::{
-    message::{MessageContent, SystemMessage, ToolName},
+    Json,
+    message::{Message, MessageContent, SystemMessage, ToolName},
     tool::ToolSpec,
 };
 use serde_json::{Map, Value};
@@ -197,6 +199,18 @@ pub(crate) fn update(
         tools_added: (!added.is_empty()).then_some(added),
         tools_removed: (!removed.is_empty()).then_some(removed),
     })
+}
+
+/// The system messages of a transcript as one.
+pub(crate) fn whole(messages: &[Json<Message>], timestamp: i64) -> SystemMessage {
+    let SystemState { content, sections, tools } = system_state(messages);
+    SystemMessage {
+        content: MessageContent::Text(content),
+        sections: Some(sections),
+        timestamp,
+        tools_added: Some(tools),
+        tools_removed: None,
+    }
 }
 
 #[cfg(test)]

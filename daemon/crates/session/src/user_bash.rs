@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use agentd_agent::hooks::{Action, GateDecision, Requester};
+use agentd_extensions::{EventKind, UserBashResult, UserBashVerdict};
 use agentd_process::{
-    CleanedOutput, CleanedRun, CommandStreams, ShellError, ShellJob, SpawnError, StopCause,
+    CleanedOutput, CleanedRun, CommandStreams, Shell, ShellError, ShellJob, SpawnError, StopCause,
 };
 use agentd_protocol::{
     Json,
@@ -24,6 +25,7 @@ use crate::{
     child_environment::ChildEnvironment,
     context::SessionContext,
     event_log::Feed,
+    extensions::OperationsShell,
     reply::encode,
     requests::{PendingRequest, RequestKey},
     transcript::MAX_RESULT,
@@ -166,15 +168,64 @@ pub(crate) fn done(number: u64, message: Option<Json<Message>>) -> IntentRecord 
     IntentRecord::BashDone(BashDoneRecord { number, message, stored })
 }
 
-/// Runs a command and publishes its output as it comes.
-pub(crate) async fn run_bash<M: Send>(
+/// Where a command of the user runs, as the extensions have it.
+pub(crate) enum CommandPlace {
+    /// In the session's shell.
+    Usual,
+    /// In one of an extension.
+    Elsewhere(OperationsShell),
+    /// Nowhere: an extension has its result.
+    Done(BashResult),
+}
+
+/// Asks the extensions where a command runs.
+///
+/// # Errors
+/// One of them prevents it.
+pub(crate) async fn placed(
     context: &SessionContext,
+    params: &BashParams,
+    cancel: &CancellationToken,
+) -> Result<CommandPlace, Failure> {
+    let Some(extensions) = context.extensions.as_ref().filter(|it| it.listens(EventKind::UserBash)) else {
+        return Ok(CommandPlace::Usual);
+    };
+    let cwd = context.cwd.display().to_string();
+    let asked = extensions.user_bash(&params.command, params.exclude_from_context, &cwd);
+    Ok(match cancel.run_until_cancelled(asked).await {
+        None => CommandPlace::Done(BashResult { cancelled: true, ..BashResult::default() }),
+        Some(UserBashVerdict::Usual) => CommandPlace::Usual,
+        Some(UserBashVerdict::Elsewhere(operations)) => CommandPlace::Elsewhere(OperationsShell {
+            operations,
+            tasks: context.services.tasks.clone(),
+        }),
+        Some(UserBashVerdict::Done(result)) => CommandPlace::Done(result.into()),
+        Some(UserBashVerdict::Blocked(reason)) => return Err(Failure::new(ErrorCode::Forbidden, reason)),
+    })
+}
+
+impl From<UserBashResult> for BashResult {
+    fn from(result: UserBashResult) -> Self {
+        Self {
+            output: result.output,
+            exit_code: result.exit_code,
+            cancelled: result.cancelled,
+            truncated: result.truncated,
+            full_output: result.full_output_path.map(PathBuf::from),
+        }
+    }
+}
+
+/// Runs a command and publishes its output as it comes. `shell`: another one than the session's.
+pub(crate) async fn run_bash<M: Send>(
+    (context, shell): (&SessionContext, Option<&dyn Shell>),
     (work, command, base): (Work, &str, Option<ChildEnvironment>),
     id: Option<&Value>,
     (to_actor, as_message, feed): (&mpsc::Sender<M>, fn(Bytes) -> M, &Feed),
     cancel: CancellationToken,
 ) -> Result<CleanedOutput, ShellError> {
-    let there = cancel.run_until_cancelled(context.shell.directory(&context.cwd)).await;
+    let shell = shell.unwrap_or(&*context.shell);
+    let there = cancel.run_until_cancelled(shell.directory(&context.cwd)).await;
     // A command that was aborted by now is killed when it starts, wherever that is.
     let cwd = there.unwrap_or_else(|| Ok(context.cwd.clone()))?;
     let job = ShellJob {
@@ -191,7 +242,7 @@ pub(crate) async fn run_bash<M: Send>(
     let stopped = job.cancel.clone();
     // What the command changes is the user's own.
     let changes = CommandWatch::begin(context.undo.as_ref(), None, "bash", Requester::User).await;
-    let mut run = CleanedRun::start(&*context.shell, job, context.outputs.clone()).await?;
+    let mut run = CleanedRun::start(shell, job, context.outputs.clone()).await?;
     while let Some(delta) = run.next().await {
         let event = Event::from(BashExecutionUpdate { id: id.cloned(), delta });
         match encode(&event) {

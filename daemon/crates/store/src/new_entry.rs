@@ -95,7 +95,12 @@ impl NewEntry {
 
     /// Gives the entry its id and place. `time` is an ISO time stamp.
     pub(crate) fn place(self, id: &str, parent_id: Option<&str>, time: &str) -> Entry {
-        let Self { kind, kind_member, payload, message, extra, payload_first } = self;
+        let Self { kind, kind_member, mut payload, message, extra, payload_first } = self;
+        if kind == EntryKind::Compaction {
+            // One that keeps nothing before itself.
+            let own = format!("\"firstKeptEntryId\":{}", quoted(id));
+            payload = payload.replacen("\"firstKeptEntryId\":\"\"", &own, 1);
+        }
         let (before, after) = if payload_first { (&*payload, "") } else { ("", &*payload) };
         let parent = parent_id.map_or_else(|| "null".into(), quoted);
         let mut frame =

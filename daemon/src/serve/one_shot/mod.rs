@@ -8,7 +8,7 @@ use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 use agentd_config::models::{DEMO_MODEL, DEMO_PROVIDER};
 use agentd_input::{Attachments, InputError, read_files, read_stdin};
 use agentd_protocol::{command::PromptParams, exit_code::PromptExit};
-use agentd_session::{Attached, Limits, SessionHandle};
+use agentd_session::{Attached, Limits, SessionHandle, SessionMode};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -63,6 +63,11 @@ async fn serve(
     prompts: Vec<PromptParams>,
     telemetry: &DaemonTelemetry,
 ) -> Result<ExitCode, String> {
+    let mut options = options;
+    options.session.mode = match options.format {
+        OneShotFormat::Json => SessionMode::Json,
+        OneShotFormat::Text => SessionMode::Print,
+    };
     check_file_limit()?;
     let mut signals =
         Signals::of_a_daemon().map_err(|error| format!("Error: cannot watch signals: {error}"))?;

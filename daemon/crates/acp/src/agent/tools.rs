@@ -50,7 +50,7 @@ impl Agent {
 
     pub(super) fn call_began(&mut self, id: &str, event: ToolExecutionStart, effects: &mut Effects) {
         let Some(session) = self.sessions.get_mut(id) else { return };
-        let ToolExecutionStart { tool_call_id: call, tool_name, args } = event;
+        let ToolExecutionStart { tool_call_id: call, tool_name, args, .. } = event;
         let is_known = session.tools.get(&call).is_some_and(|tool| tool.arguments.is_some());
         if is_known {
             let status = Some(ToolStatus::InProgress);

@@ -78,6 +78,7 @@ pub(super) fn start_event(call: &ToolCall) -> Result<Event, HostError> {
         tool_call_id: call.id.clone(),
         tool_name: call.name.clone(),
         args: to_json(call.arguments.clone())?,
+        parent_tool_call_id: None,
     }))
 }
 
@@ -88,6 +89,7 @@ pub(super) fn end_event(call: &ToolCall, outcome: &CallOutcome) -> Event {
         result: outcome.result.clone(),
         is_error: outcome.failed,
         duration_ms: outcome.duration_ms,
+        parent_tool_call_id: None,
     })
 }
 
@@ -113,6 +115,7 @@ fn result_message(call: &ToolCall, outcome: CallOutcome, timestamp: i64) -> Tool
         content: outcome.result.content,
         details: outcome.result.details,
         usage: outcome.result.usage,
+        nested_calls: None,
         is_error: outcome.failed,
         duration_ms: outcome.duration_ms,
         timestamp,
@@ -128,7 +131,8 @@ pub(super) async fn emit_results<H: Host>(
     let terminate = outcomes.iter().all(|outcome| outcome.result.terminate == Some(true));
     let mut results = Vec::with_capacity(calls.len());
     for (call, outcome) in calls.iter().zip(outcomes) {
-        let message = to_json(Message::ToolResult(result_message(call, outcome, host.now_ms())))?;
+        let message = result_message(call, outcome, host.now_ms());
+        let message = to_json(Message::ToolResult(host.complete_result(message)))?;
         host.emit(MessageStart { message: message.clone() }.into()).await?;
         host.emit(MessageEnd { message: message.clone() }.into()).await?;
         results.push(message);

@@ -220,6 +220,7 @@ impl RunningCalls {
                     tool_name: call.name.clone(),
                     args: arguments[index].clone(),
                     partial_result,
+                    parent_tool_call_id: None,
                 }))
                 .await?;
             }
@@ -302,10 +303,15 @@ async fn invoke(
             (ToolResult::failure(format!("The tool {} failed unexpectedly.", call.name)), true)
         }
     };
-    let result = if tool.prepares_images() { result } else { images::of_result(result, &images).await };
-    let Some((arguments, cwd)) = asked else { return CallOutcome { result, failed, duration_ms } };
+    let Some((arguments, cwd)) = asked else {
+        let result = if tool.prepares_images() { result } else { images::of_result(result, &images).await };
+        return CallOutcome { result, failed, duration_ms };
+    };
     match gate.after(&action(tool, call, &arguments, &cwd), result, failed, &stop).await {
-        Some(Ok((result, failed))) => CallOutcome { result, failed, duration_ms },
+        // A hook may have added some, or put others in their place.
+        Some(Ok((result, failed))) => {
+            CallOutcome { result: images::of_result(result, &images).await, failed, duration_ms }
+        }
         Some(Err(message)) => CallOutcome { duration_ms, ..CallOutcome::failure(message) },
         None => CallOutcome { duration_ms, ..CallOutcome::failure(ABORTED) },
     }

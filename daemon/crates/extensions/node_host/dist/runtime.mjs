@@ -5437,7 +5437,7 @@ function deliver(state, payload, signal) {
       return plain({ ...payload, messages: new MessageList(state.store, asList(payload["messages"])).copy });
     case "turn_end":
     case "agent_before_settle":
-      return plain({ ...payload, context: resolveDeep(state.store, payload["context"]) });
+      return plain(boundary(state, payload));
     case "message_start":
       if (isObject(payload["message"]) && payload["message"]["role"] === "assistant") {
         state.partial = new PartialMessage(payload["message"]);
@@ -5450,6 +5450,14 @@ function deliver(state, payload, signal) {
     default:
       return new MutableDelivery(payload, MUTABLE[type] ?? []);
   }
+}
+function boundary(state, payload) {
+  if (payload["context"] !== void 0) return { ...payload, context: resolveDeep(state.store, payload["context"]) };
+  let context;
+  return Object.defineProperty({ ...payload }, "context", {
+    enumerable: true,
+    get: () => context ??= state.boundaryContext(String(payload["type"]), payload["entries"] ?? [])
+  });
 }
 function plain(event) {
   return { event, encodeReturn: (value) => value, changes: () => void 0 };
@@ -6842,7 +6850,8 @@ var Host = class {
     const state = {
       store: this.messages,
       partial: void 0,
-      renderPrompt: (options) => this.renderPrompt(options)
+      renderPrompt: (options) => this.renderPrompt(options),
+      boundaryContext: (event, drafts) => this.boundaryContext(event, drafts)
     };
     this.hooks = new Hooks(state, this.contexts, this.callbacks);
   }
@@ -6989,6 +6998,14 @@ var Host = class {
   renderPrompt(options) {
     const actor = { epoch: this.generation?.epoch ?? this.hello.epoch };
     return String(this.calls.callSync(actor, "read.prompt", { systemPromptOptions: options }));
+  }
+  boundaryContext(event, drafts) {
+    const actor = { epoch: this.generation?.epoch ?? this.hello.epoch };
+    const read = this.calls.callSync(actor, "read.boundary", { event, entries: drafts });
+    const context = isObject(read) ? read : {};
+    const entries = Array.isArray(context["contextEntries"]) ? context["contextEntries"] : [];
+    const contextMessages = entries.flatMap((entry) => Array.isArray(entry["messages"]) ? entry["messages"] : []);
+    return { ...context, contextMessages, llmMessages: this.factories.convertToLlm(contextMessages) };
   }
   moduleTable() {
     this.modules ??= this.factories.createModules(this.services());
@@ -21545,14 +21562,17 @@ var BuiltInTools = class {
     return tool;
   }
   async #execute(name, cwd, options, call) {
-    const { params, signal, onUpdate } = call;
+    const { toolCallId, params, signal, onUpdate } = call;
     const { operations } = options;
+    const runsHere = operations !== void 0 || options.spawnHook !== void 0 || options.shellPath !== void 0;
     const queue = mutationQueue(this.#services);
-    if (name === "bash" && (operations !== void 0 || options.spawnHook !== void 0)) {
+    if (name === "bash" && runsHere) {
       const bash = params;
       return runBash(cwd, options, bash, this.#sessionEnvironment(), signal, onUpdate);
     }
-    if (operations === void 0 || name === "grep") return this.#inDaemon(name, cwd, options, params, signal, onUpdate);
+    if (operations === void 0 || name === "grep") {
+      return this.#inDaemon(name, cwd, options, { toolCallId, params, signal, onUpdate });
+    }
     switch (name) {
       case "read":
         return runRead(cwd, operations, params, signal);
@@ -21570,9 +21590,10 @@ var BuiltInTools = class {
         return runFind(cwd, operations, params, signal);
     }
   }
-  async #inDaemon(name, cwd, options, params, signal, onUpdate) {
+  async #inDaemon(name, cwd, options, call) {
+    const { toolCallId, params, signal, onUpdate } = call;
     const plain2 = plainOptions2(options);
-    const request = { name, cwd, params, ...Object.keys(plain2).length > 0 ? { options: plain2 } : {} };
+    const request = { name, cwd, params, toolCallId, ...Object.keys(plain2).length > 0 ? { options: plain2 } : {} };
     const onEvent = (event) => onUpdate?.(event);
     const callOptions = { ...signal ? { signal } : {}, ...onUpdate ? { onEvent } : {} };
     return await this.#services.call("tool.builtin", request, callOptions);
@@ -22576,7 +22597,7 @@ function unavailable2() {
 
 // src/runtime.ts
 function runHost(link) {
-  const host = new Host(link, { createModules, createTheme, unavailable: unavailable2 });
+  const host = new Host(link, { createModules, createTheme, unavailable: unavailable2, convertToLlm: (messages) => convertToLlm(messages) });
   process.on("exit", () => link.flush());
   process.on("uncaughtException", (error) => host.reportUncaught(error));
   process.on("unhandledRejection", (reason) => host.reportUncaught(reason));

@@ -2,11 +2,11 @@
 import { EXIT_VIOLATION } from "./connection/descriptors.ts";
 import type { Link } from "./connection/link.ts";
 import { Host } from "./host/host.ts";
-import { createModules, createTheme, unavailable } from "./modules/index.ts";
+import { convertToLlm, createModules, createTheme, unavailable } from "./modules/index.ts";
 
 /** Runs the host in this process until the daemon is gone. */
 export function runHost(link: Link): void {
-  const host = new Host(link, { createModules, createTheme, unavailable });
+  const host = new Host(link, { createModules, createTheme, unavailable, convertToLlm: (messages) => convertToLlm(messages as never[]) });
   // An extension may end the process; what it sent before must arrive.
   process.on("exit", () => link.flush());
   process.on("uncaughtException", (error) => host.reportUncaught(error));

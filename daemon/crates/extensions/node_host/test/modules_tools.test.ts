@@ -48,13 +48,13 @@ test("a tool without operations runs in the daemon, with its updates", async () 
     onEvent?.(partial);
     return result;
   });
-  const tool = factory("createBashTool", services)(CWD, { commandPrefix: "set -e", shellPath: "/bin/sh" });
+  const tool = factory("createBashTool", services)(CWD, { commandPrefix: "set -e" });
   const updates: unknown[] = [];
   const { signal } = new AbortController();
   assert.equal(await tool.execute("1", { command: "ls" }, signal, (update) => updates.push(update)), result);
   assert.deepEqual(updates, [partial]);
   assert.deepEqual(services.calls, [
-    { method: "tool.builtin", params: { name: "bash", cwd: CWD, params: { command: "ls" }, options: { commandPrefix: "set -e", shellPath: "/bin/sh" } } },
+    { method: "tool.builtin", params: { name: "bash", cwd: CWD, params: { command: "ls" }, toolCallId: "1", options: { commandPrefix: "set -e" } } },
   ]);
 });
 

@@ -1,6 +1,7 @@
 //! The commands `bash` and `abort_bash`: the user's own shell commands.
 
 use agentd_agent::hooks::GateDecision;
+use agentd_process::Shell;
 use agentd_protocol::{
     Json,
     command::{BashParams, Work, WorkKind},
@@ -16,7 +17,10 @@ use crate::{
     requests::{CachedAnswer, CommandKind, PendingRequest, RequestKey},
     run::RunMessage,
     transcript::store_failure,
-    user_bash::{BashEnd, BashResult, RunningBash, UnstoredResult, done, may_run, run_bash, shell_failure},
+    user_bash::{
+        BashEnd, BashResult, CommandPlace, RunningBash, UnstoredResult, done, may_run, placed, run_bash,
+        shell_failure,
+    },
 };
 
 impl Actor {
@@ -59,22 +63,25 @@ impl Actor {
         });
         self.tasks.spawn(async move {
             let result = match may_run(&context, &params.command, &cancel).await {
-                GateDecision::Free { .. } => match intent_log.intend(vec![begun]).await {
-                    Ok(()) => {
+                GateDecision::Free { .. } => {
+                    let run = async {
+                        let place = placed(&context, &params, &cancel).await?;
+                        let shell: Option<&dyn Shell> = match &place {
+                            CommandPlace::Usual => None,
+                            CommandPlace::Elsewhere(shell) => Some(shell),
+                            CommandPlace::Done(_) => None,
+                        };
+                        intent_log.intend(vec![begun]).await.map_err(|error| store_failure(&error))?;
+                        if let CommandPlace::Done(result) = place {
+                            return Ok(result);
+                        }
                         let job = (work, params.command.as_str(), environment);
-                        run_bash(
-                            &context,
-                            job,
-                            request.id(),
-                            (&to_actor, |event| RunMessage::BashOutput { event }, &feed),
-                            cancel,
-                        )
-                        .await
-                        .map(BashResult::from)
-                        .map_err(|error| shell_failure(&error))
-                    }
-                    Err(error) => Err(store_failure(&error)),
-                },
+                        let output = (&to_actor, (|event| RunMessage::BashOutput { event }) as fn(_) -> _, &feed);
+                        let ran = run_bash((&context, shell), job, request.id(), output, cancel.clone()).await;
+                        ran.map(BashResult::from).map_err(|error| shell_failure(&error))
+                    };
+                    run.await
+                }
                 GateDecision::Blocked { reason, .. } => Err(Failure::new(ErrorCode::Forbidden, reason)),
                 GateDecision::Stopped => Ok(BashResult { cancelled: true, ..BashResult::default() }),
             };

@@ -335,5 +335,6 @@ pub(super) fn ended(result: &ToolResultMessage) -> ToolExecutionEnd {
         },
         is_error: result.is_error,
         duration_ms: None,
+        parent_tool_call_id: None,
     }
 }

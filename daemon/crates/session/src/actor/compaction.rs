@@ -195,6 +195,10 @@ impl Actor {
             CompactionMessage::Store { entry, stored } => {
                 let _ = stored.send(self.journal.append_compaction(&entry).await);
             }
+            CompactionMessage::Branch { reply } => {
+                let branch = self.journal.tree().branch();
+                let _ = reply.send(branch.iter().filter_map(|entry| entry.json().ok()).collect());
+            }
             CompactionMessage::Publish(line) => self.feed.publish([line]),
             CompactionMessage::PublishToIntroduced(line) => self.feed.publish_for(Audience::Introduced, line),
         }

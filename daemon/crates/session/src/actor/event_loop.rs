@@ -285,6 +285,13 @@ impl Actor {
                 self.tell_budget(&reached).await;
                 let _ = done.send(());
             }
+            RunMessage::Boundary(message) => Box::pin(self.on_boundary(*message)).await,
+            RunMessage::UseTools { names, done } => {
+                if let Err(failure) = self.use_known_tools(&names).await {
+                    tracing::error!(error = failure.error, "the tools of an extension could not be recorded");
+                }
+                let _ = done.send(self.tools.current(&self.context.tools));
+            }
             RunMessage::Fullness { reply } => {
                 let fullness = ContextFill {
                     tokens: self.journal.tokens(),

@@ -1,6 +1,9 @@
 //! The session's extensions: what they are told, and what they ask of the session.
 
-use std::sync::{Arc, atomic::AtomicBool};
+use std::{
+    sync::{Arc, Mutex, PoisonError, atomic::AtomicBool},
+    time::Duration,
+};
 
 use agentd_auth::scrub;
 use agentd_extensions::{EventKind, ExtensionFailure, HostFailure, SessionCall};
@@ -13,15 +16,19 @@ use agentd_protocol::{
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::session_actor::Actor;
 use crate::{
     clock::now_ms,
-    extensions::{ExtensionLink, ExtensionRequest, models_topic, notice},
+    extensions::{ExtensionLink, ExtensionRequest, FileLocks, PromptSpans, models_topic, notice},
     tool_registry::{RegisteredTool, ToolOwner},
     transcript::store_failure,
     ui::{Asker, Dialog, request},
 };
+
+/// The default of the setting `extensionHost.dialogWaitMs`.
+const DIALOG_WAIT_MS: u64 = 60_000;
 
 /// The answer to a call.
 type CallResult = Result<Value, HostFailure>;
@@ -30,11 +37,22 @@ impl Actor {
     /// Connects the extensions of the session with it, and tells their handlers that it begins. The run waits for that.
     pub(super) fn start_extensions(&mut self, reason: &'static str) {
         let Some(extensions) = self.context.extensions.clone() else { return };
+        let over = CancellationToken::new();
+        self.watch_presence(over.clone());
+        let host = self.context.settings.extension_host.as_ref();
+        let dialog_wait = host.and_then(|host| host.dialog_wait_ms).unwrap_or(DIALOG_WAIT_MS);
         let link = Arc::new(ExtensionLink {
+            extensions: extensions.clone(),
+            prompts: PromptSpans::default(),
+            dialog_wait: Duration::from_millis(dialog_wait),
+            known_tools: Mutex::new(extensions.tools().iter().map(|tool| tool.spec().name.clone()).collect()),
+            ui_was_there: AtomicBool::new(false),
+            _over: over.drop_guard(),
             requests: self.extension_requests.0.clone(),
             ui: self.ui(),
             tasks: self.context.services.tasks.clone(),
             models_due: AtomicBool::new(false),
+            locks: FileLocks::default(),
         });
         self.register_extension_tools();
         let core: Map<String, Value> =
@@ -87,7 +105,8 @@ impl Actor {
             ExtensionRequest::Ask(asked) => self.ask_for_extension(*asked),
             ExtensionRequest::Show(fields) => self.show_for_extension(fields),
             ExtensionRequest::Failed(failure) => self.tell_extension_failure(failure),
-            ExtensionRequest::ToolsChanged => self.register_extension_tools(),
+            ExtensionRequest::ToolsChanged => self.on_tools_changed().await,
+            ExtensionRequest::PresenceChanged => self.tell_extensions(),
             ExtensionRequest::Spent => self.record_unsaid().await,
             ExtensionRequest::ModelsChanged => self.use_extension_models().await,
         }
@@ -131,12 +150,39 @@ impl Actor {
 
     fn register_extension_tools(&mut self) {
         let Some(extensions) = &self.context.extensions else { return };
+        let inactive = extensions.inactive_tools();
         let tools = extensions.tools().into_iter().map(|tool| RegisteredTool {
-            active: true,
+            active: !inactive.contains(&tool.spec().name),
             tool,
             owner: ToolOwner::Extension,
         });
         self.tools.registry().replace(agentd_protocol::tool_list::ToolSource::Extension, tools);
+    }
+
+    /// The tools of extensions are others now. One that is new becomes active, unless it says otherwise, whatever was chosen before.
+    async fn on_tools_changed(&mut self) {
+        self.register_extension_tools();
+        let Some(link) = &self.extension_link else { return };
+        let all = self.tools.all(&self.context.tools);
+        let of_extensions = all.iter().filter(|tool| tool.owner == ToolOwner::Extension);
+        let new: Vec<String> = {
+            let mut known = link.known_tools.lock().unwrap_or_else(PoisonError::into_inner);
+            let new = of_extensions.filter(|tool| known.insert(tool.name().to_owned()));
+            new.map(|tool| tool.name().to_owned()).collect()
+        };
+        let Some(extensions) = self.context.extensions.as_ref().filter(|_| !new.is_empty()) else { return };
+        let inactive = extensions.inactive_tools();
+        let wanted = |name: &String| {
+            let is_declarable = all.iter().any(|it| it.name() == name && it.tool.exposure().is_for_models());
+            is_declarable && !inactive.contains(name)
+        };
+        if self.tools.chosen().is_some() {
+            let mut names = self.tools.active(&self.context.tools);
+            names.extend(new.into_iter().filter(wanted));
+            if let Err(failure) = self.use_known_tools(&names).await {
+                tracing::error!(error = failure.error, "the tools of an extension could not be recorded");
+            }
+        }
     }
 
     /// Tells the handlers of an event that nobody waits for.
@@ -177,6 +223,7 @@ impl Actor {
     /// The mirror `core`.
     fn core(&mut self) -> Vec<(&'static str, Value)> {
         let choice = self.chooser.in_use();
+        let usage = self.journal.usage(choice.model.context_window);
         let tree = self.journal.tree();
         let run = self.agent_run.map(|id| json!({"id": id, "aborted": self.run.is_cancelled()}));
         let path = |path: Option<&std::path::Path>| {
@@ -189,6 +236,7 @@ impl Actor {
             ("pendingCount", json!(self.queues.len())),
             ("model", if choice.model.is_placeholder() { Value::Null } else { json!(&*choice.model) }),
             ("thinkingLevel", json!(choice.level.as_str())),
+            ("contextUsage", json!(usage)),
             ("sessionId", json!(self.context.session_id)),
             ("sessionFile", path(file)),
             ("sessionDir", path(file.and_then(std::path::Path::parent))),
@@ -198,8 +246,8 @@ impl Actor {
             ("entryCount", json!(tree.entries().len())),
             ("trusted", json!(self.context.prompt.is_trusted())),
             ("activeTools", json!(self.tools.active(&self.context.tools))),
-            ("hasUI", json!(true)),
-            ("mode", json!("rpc")),
+            ("hasUI", json!(self.has_ui_for_extensions())),
+            ("mode", json!(self.context.mode.name())),
         ]
     }
 
@@ -207,6 +255,8 @@ impl Actor {
         if call.method.starts_with("model.") && call.method != "model.set" {
             return Box::pin(self.on_model_call(call)).await;
         }
+        let call = self.take_tool_call(call).and_then(|call| self.take_read(call));
+        let Some(call) = call else { return };
         let SessionCall { method, params, responder, .. } = call;
         let outcome = match method.as_str() {
             "session.waitIdle" => {
@@ -281,11 +331,15 @@ impl Actor {
             .filter_map(Value::as_str)
             .map(str::to_owned)
             .collect();
-        // Unknown names are ignored, as in pi.
+        self.use_known_tools(&wanted).await.map_err(failed)?;
+        Ok(json!(self.tools.active(&self.context.tools)))
+    }
+
+    /// Makes the tools of these names active. Unknown ones are ignored, as in pi.
+    pub(super) async fn use_known_tools(&mut self, wanted: &[String]) -> Result<(), Failure> {
         let states = self.tools.states(&self.context.tools).into_iter();
         let names: Vec<String> = states.map(|tool| tool.name).filter(|name| wanted.contains(name)).collect();
-        self.use_tools(names).await.map_err(failed)?;
-        Ok(json!(self.tools.active(&self.context.tools)))
+        self.use_tools(names).await
     }
 
     async fn set_model_for_extension(&mut self, params: &Value) -> CallResult {
@@ -313,7 +367,6 @@ impl Actor {
                     "etag": "", "value": {"header": header, "entries": entries, "leafId": tree.leaf_id()},
                 }));
             }
-            "tools" => json!(self.tools.list(&self.context.tools)),
             "settings" => json!(self.context.settings),
             "commands" => json!(self.command_list().await.map_err(failed)?),
             "models" => models_topic(&self.context).await,
@@ -382,7 +435,7 @@ impl Actor {
 }
 
 /// A text that changes with the value.
-fn fingerprint(value: &Value) -> String {
+pub(super) fn fingerprint(value: &Value) -> String {
     use std::hash::{DefaultHasher, Hash as _, Hasher as _};
     let mut hasher = DefaultHasher::new();
     value.to_string().hash(&mut hasher);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use agentd_ai::system_state;
+use agentd_extensions::EventKind;
 use agentd_mcp::{McpSession, ServerTool};
 use agentd_protocol::{
     error::{ErrorCode, Failure},
@@ -116,8 +117,10 @@ impl Actor {
     }
 
     /// Tells the subscribers of the servers.
-    pub(super) fn tell_mcp_servers(&self) {
+    pub(super) fn tell_mcp_servers(&mut self) {
         let McpServers { servers } = self.mcp_servers();
+        let event = serde_json::json!({"type": "mcp_servers_change", "servers": servers});
+        self.notify_extensions(EventKind::McpServersChange, event);
         self.publish_to_introduced(&Event::from(McpServersChange { servers }));
     }
 

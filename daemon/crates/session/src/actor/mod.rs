@@ -6,6 +6,7 @@
 mod abort;
 mod activity;
 mod bash;
+mod boundary;
 mod broken_run;
 mod checkpoints;
 mod clients;
@@ -16,6 +17,9 @@ mod event_loop;
 mod explain;
 mod extension_messages;
 mod extension_models;
+mod extension_presence;
+mod extension_reads;
+mod extension_tools;
 mod extensions;
 mod lifecycle;
 mod mcp;

@@ -234,6 +234,7 @@ fn differences(
         mcp_servers: _,
         // The daemon's.
         compat: _,
+        mode: _,
     } = asked;
     let is_kept = context.session_file.is_some();
     let is_elsewhere = !names_a_file(target) && !same_folder(cwd, &context.cwd);

@@ -8,7 +8,11 @@ use agentd_protocol::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{error::CompactionError, plan::Plan, worker::CompactionWorker};
+use super::{
+    error::CompactionError,
+    plan::Plan,
+    worker::{CompactionMessage, CompactionWorker},
+};
 
 /// A compaction that an extension has made.
 #[derive(Deserialize)]
@@ -50,8 +54,9 @@ impl CompactionWorker {
         if let Some(previous) = &plan.previous {
             preparation["previousSummary"] = previous.as_str().into();
         }
+        let branch = self.ask(|reply| CompactionMessage::Branch { reply }).await?;
         let mut event = json!({
-            "type": "session_before_compact", "preparation": preparation, "reason": reason,
+            "type": "session_before_compact", "preparation": preparation, "branchEntries": branch, "reason": reason,
             "willRetry": reason == CompactionReason::Overflow, "signal": true,
         });
         if let Some(focus) = focus {
@@ -81,14 +86,22 @@ impl CompactionWorker {
     ) {
         let Some(extensions) = &self.context.extensions else { return };
         let (kind, event) = match result {
-            Ok(_) => (
-                EventKind::SessionCompact,
-                json!({"type": "session_compact", "reason": reason, "willRetry": will_retry}),
-            ),
+            Ok(_) if !extensions.listens(EventKind::SessionCompact) => return,
+            Ok(_) => {
+                let branch = self.ask(|reply| CompactionMessage::Branch { reply }).await.unwrap_or_default();
+                let entry = branch.into_iter().rev().map(|entry| json!(entry));
+                let entry = entry.into_iter().find(|entry| entry["type"] == "compaction").unwrap_or_default();
+                let event = json!({
+                    "type": "session_compact", "fromExtension": entry["fromHook"] == true, "compactionEntry": entry,
+                    "reason": reason, "willRetry": will_retry,
+                });
+                (EventKind::SessionCompact, event)
+            }
             Err(error) => {
                 let aborted = matches!(error, CompactionError::Cancelled);
                 let mut event = json!({
                     "type": "session_compact_failed", "reason": reason, "aborted": aborted, "willRetry": false,
+                    "fromExtension": false,
                 });
                 if !aborted {
                     event["errorMessage"] = error.to_string().into();

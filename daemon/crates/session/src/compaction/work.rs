@@ -57,16 +57,16 @@ impl CompactionWorker {
         let system_message = plan.system.take().map(system_value).transpose()?;
         if let Some(made) = self.made_by_extension(reason, &plan, focus.as_deref()).await? {
             let MadeByExtension { summary, first_kept_entry_id, tokens_before, usage, details } = made;
+            let details = details.unwrap_or_else(|| serde_json::json!({}));
             let entry = EntryBody::Compaction {
                 summary: summary.clone(),
                 first_kept_entry_id: first_kept_entry_id.clone(),
                 tokens_before,
-                details,
+                details: Some(details.clone()),
                 usage: usage.clone(),
                 from_hook: Some(true),
                 system_message,
             };
-            let details = SummaryDetails::default();
             let estimated_tokens_after = self.store(entry).await?;
             return Ok(CompactionResult {
                 summary,
@@ -86,7 +86,7 @@ impl CompactionWorker {
             summary: text.clone(),
             first_kept_entry_id: first_kept_entry_id.clone(),
             tokens_before,
-            details: Some(value),
+            details: Some(value.clone()),
             usage: Some(usage.clone()),
             from_hook: Some(false),
             system_message,
@@ -98,7 +98,7 @@ impl CompactionWorker {
             tokens_before,
             estimated_tokens_after,
             usage: Some(usage),
-            details,
+            details: value,
         })
     }
 

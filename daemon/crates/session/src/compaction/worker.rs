@@ -5,7 +5,11 @@
 
 use std::sync::Arc;
 
-use agentd_protocol::{entry::EntryBody, event::Event};
+use agentd_protocol::{
+    Json,
+    entry::{EntryBody, SessionEntry},
+    event::Event,
+};
 use bytes::Bytes;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -30,6 +34,8 @@ pub(crate) enum CompactionMessage {
     Plan { request: PlanRequest, reply: oneshot::Sender<Result<Plan, CompactionError>> },
     /// A compaction to store. Answered with the estimated tokens of the context from there on.
     Store { entry: Box<EntryBody>, stored: oneshot::Sender<Result<u64, CompactionError>> },
+    /// Asks for the entries of the branch, which extensions are shown.
+    Branch { reply: oneshot::Sender<Vec<Json<SessionEntry>>> },
     /// An event, as its finished line.
     Publish(Bytes),
     /// An event for clients that said hello.

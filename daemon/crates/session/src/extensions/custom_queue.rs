@@ -53,6 +53,11 @@ impl CustomQueue {
         of_kind.map(queued).collect()
     }
 
+    /// The messages that wait, whenever they are delivered.
+    pub(crate) fn messages(&self) -> impl Iterator<Item = &CustomMessage> {
+        self.waiting.iter().map(|(.., message)| message)
+    }
+
     /// Takes a message out that is being delivered; `None` for a ticket of other queues, and for one that waits no more.
     pub(crate) fn deliver(&mut self, ticket: Ticket) -> Option<bool> {
         if ticket & MARK == 0 {

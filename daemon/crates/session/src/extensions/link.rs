@@ -1,16 +1,21 @@
 //! How extensions reach the session: calls and notices go to the actor, questions to the user by tasks.
 
 use std::{
-    sync::atomic::{AtomicBool, Ordering},
+    collections::HashSet,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
-use agentd_extensions::{ExtensionFailure, ExtensionSession, SessionCall};
+use agentd_extensions::{ExtensionFailure, ExtensionSession, SessionCall, SessionExtensions};
 use agentd_protocol::ui::UiMethod;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
-use tokio_util::task::TaskTracker;
+use tokio_util::{sync::DropGuard, task::TaskTracker};
 
+use super::{file_locks::FileLocks, prompt_spans::PromptSpans};
 use crate::ui::{Asker, Dialog, DialogAnswer, Ui};
 
 /// A message of an extension to the actor.
@@ -29,6 +34,8 @@ pub(crate) enum ExtensionRequest {
     ModelsChanged,
     /// A model call of an extension has ended.
     Spent,
+    /// Somebody came who can answer questions, or the last one left.
+    PresenceChanged,
 }
 
 /// The way of the extensions of a session to its actor.
@@ -39,6 +46,18 @@ pub(crate) struct ExtensionLink {
     pub(crate) tasks: TaskTracker,
     /// Whether the actor has yet to look at other models: many registrations are one change.
     pub(crate) models_due: AtomicBool,
+    pub(crate) locks: FileLocks,
+    pub(crate) extensions: SessionExtensions,
+    /// Questions of extensions, which their handlers hear of.
+    pub(crate) prompts: PromptSpans,
+    /// Time that a question without a limit of its own waits while no client is there.
+    pub(crate) dialog_wait: Duration,
+    /// The tools that extensions have ever had, by their names.
+    pub(crate) known_tools: Mutex<HashSet<String>>,
+    /// Whether a client was ever there that answers questions.
+    pub(crate) ui_was_there: AtomicBool,
+    /// Fires when the actor lets go of it.
+    pub(crate) _over: DropGuard,
 }
 
 impl ExtensionLink {
@@ -49,8 +68,10 @@ impl ExtensionLink {
 
     /// Asks the user in a task.
     pub(crate) fn ask(&self, dialog: Dialog, call: SessionCall) {
-        let ui = self.ui.clone();
+        let ui = Ui { timeout: self.ui.timeout.min(self.dialog_wait), ..self.ui.clone() };
+        let span = self.prompts.begin(&self.extensions, &call.method, call.params["title"].as_str());
         self.tasks.spawn(async move {
+            let _span = span;
             let answer = ui.ask(Asker::Extension, dialog, call.responder.cancelled()).await;
             let value = match answer {
                 DialogAnswer::Value(text) => Value::String(text),
@@ -72,6 +93,10 @@ impl ExtensionSession for ExtensionLink {
     }
 
     fn show(&self, fields: Map<String, Value>) {
+        if fields.get("method").is_some_and(|method| method == "custom") {
+            // What would draw on a terminal is over at once.
+            drop(self.prompts.begin(&self.extensions, "ui.custom", None));
+        }
         self.send(ExtensionRequest::Show(fields));
     }
 

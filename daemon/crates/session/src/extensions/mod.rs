@@ -2,25 +2,39 @@
 //!
 //! The actor never waits for an extension: a handler may call the session while it is asked. Who waits is the run, or a task.
 
+mod builtin_tools;
 mod custom_queue;
+mod drafts;
+mod file_locks;
 mod hooks;
 mod link;
 mod model_calls;
 mod model_facts;
 mod provider_hooks;
 mod route;
+mod memory_watch;
+mod nested_calls;
+mod operations_shell;
+mod prompt_spans;
 mod start;
 
 use agentd_extensions::InputVerdict;
 
 pub(crate) use self::{
+    builtin_tools::{BuiltinCall, run_builtin},
     custom_queue::{CustomDelivery, CustomQueue},
+    drafts::{drafted, with_drafts},
+    file_locks::FileLocks,
     hooks::ExtensionHooks,
     link::{ExtensionLink, ExtensionRequest, notice},
     model_calls::ask_model,
     model_facts::{model_auth, models_topic},
     provider_hooks::provider_hooks,
     route::{RouteQuestion, STATE_ENTRY, is_virtual, reason_of, route, route_directly},
+    memory_watch::MemoryWatch,
+    nested_calls::{NestedCallParams, NestedSurroundings, run_nested},
+    operations_shell::OperationsShell,
+    prompt_spans::PromptSpans,
     start::{ExtensionsPlan, load_extensions},
 };
 use crate::{requests::PendingRequest, server_prompts::MessageCommand};

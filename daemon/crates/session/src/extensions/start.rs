@@ -3,9 +3,10 @@
 use agentd_extensions::{
     ExtensionSource, ExtensionsSetup, HelloFacts, HostProgram, LoadError, SessionExtensions,
 };
+use agentd_protocol::settings::WhenDown;
 use serde_json::Map;
 
-use crate::context::SessionContext;
+use crate::{context::SessionContext, options::SessionMode};
 
 /// What extensions say, below the agent directory.
 const LOG: &str = "extensions.log";
@@ -33,6 +34,7 @@ pub(crate) async fn load_extensions(
         return Ok(None);
     }
     let agent_dir = context.agent_dir.path();
+    let host = context.settings.extension_host.clone().unwrap_or_default();
     let setup = ExtensionsSetup {
         sources,
         node,
@@ -41,15 +43,15 @@ pub(crate) async fn load_extensions(
             session_id: context.session_id.clone(),
             cwd: context.cwd.display().to_string(),
             agent_dir: agent_dir.display().to_string(),
-            mode: "rpc".to_owned(),
-            has_ui: true,
+            mode: context.mode.name().to_owned(),
+            has_ui: context.mode == SessionMode::Rpc,
             trusted: context.prompt.is_trusted(),
             cache_dir: agent_dir.join("cache").join("extensions").display().to_string(),
-            ansi: true,
+            ansi: host.ansi.unwrap_or(true),
         },
         reason,
         flags: Map::new(),
-        runs_when_down: false,
+        runs_when_down: host.when_down == Some(WhenDown::Allow),
         launcher: context.services.launcher.clone(),
         tasks: context.services.tasks.clone(),
         log: context.services.program_logs.at(agent_dir.join(LOG)),

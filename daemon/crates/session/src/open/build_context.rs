@@ -173,7 +173,7 @@ pub(super) fn build_context(
         let (selection, defaults) = (selection.clone(), defaults.clone());
         Arc::new(move |name| selection.is_active(name, &defaults))
     };
-    let Toolbox { tools, shell, gate } = (services.tools)(ToolContext {
+    let Toolbox { tools, changes, shell, gate } = (services.tools)(ToolContext {
         session_id: session_id.clone(),
         cwd: cwd.clone(),
         folders: options.additional_directories.clone(),
@@ -218,12 +218,14 @@ pub(super) fn build_context(
         processes,
         background,
         tools: OwnTools::new(tools, selection, &defaults),
+        changes,
         shell,
         gate: with_extensions(gate.after_permissions(Arc::clone(&permissions) as _), extensions.as_ref()),
         permissions,
         sandbox,
         mcp,
         todos,
+        mode: options.mode,
         extensions,
         child_environment,
         undo,

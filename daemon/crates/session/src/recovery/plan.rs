@@ -225,6 +225,7 @@ fn result(
             content: vec![ContentBlock::text(text.unwrap_or(MAY_HAVE_RUN))],
             details: None,
             usage: None,
+            nested_calls: None,
             is_error: true,
             duration_ms: None,
             timestamp: now_ms,

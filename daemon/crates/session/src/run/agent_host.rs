@@ -26,12 +26,22 @@ use super::{
     host::{RunHost, Unasked},
     message::{ModelInputs, RunMessage},
     prepare::tools_message,
+    turn_boundary::TurnRole,
 };
 use crate::{
     extensions::provider_hooks,
     models::{credential_renewer, stall_event},
     reply::encode,
 };
+
+/// The role of a message that is part of a turn.
+fn end_role(message: &Json<Message>) -> Option<TurnRole> {
+    match message.get()? {
+        Message::Assistant(_) => Some(TurnRole::Answer),
+        Message::ToolResult(_) => Some(TurnRole::Result),
+        _ => None,
+    }
+}
 
 /// Whether an answer came about.
 fn is_answer(answer: &AssistantMessage) -> bool {
@@ -54,6 +64,7 @@ impl Host for RunHost {
                 if answered && let Some(Message::Assistant(answer)) = end.message.get() {
                     self.context.observe_answer(self.observed_call.take(), answer, None);
                 }
+                let role = end_role(&end.message);
                 let is_assistant = matches!(end.message.get(), Some(Message::Assistant(_)));
                 // Calls that are asked about first begin later, or never.
                 let is_free = self.context.gate.is_open();
@@ -63,6 +74,7 @@ impl Host for RunHost {
                 let entry =
                     self.ask(|stored| RunMessage::Store { message, event: line, intents, stored }).await??;
                 self.channels.open_events.message_ended(&entry);
+                self.boundary.stored(role, &entry);
                 self.intents.stored(is_assistant, &entry);
                 if answered && let Some(attempt) = self.retries.end() {
                     self.tell(&AutoRetryEnd { success: true, attempt, final_error: None }.into()).await;
@@ -73,6 +85,9 @@ impl Host for RunHost {
                 self.channels.to_actor.send(RunMessage::Started(line)).await.map_err(|_| HostError::Gone)
             }
             Event::AgentEnd(_) => {
+                if let Some(extensions) = &self.context.extensions {
+                    extensions.clear_nested();
+                }
                 self.channels.to_actor.send(RunMessage::Ended(line)).await.map_err(|_| HostError::Gone)
             }
             // The last deltas of a stopped answer need not wait for slow subscribers: the whole answer follows, and
@@ -235,6 +250,22 @@ impl Host for RunHost {
         self.intents.calling(calls).await?;
         fail_point::hit(Point::RunToolStarted);
         Ok(())
+    }
+
+    fn goes_on(&mut self) -> bool {
+        self.boundary.take_goes_on()
+    }
+
+    fn complete_result(&mut self, mut message: ToolResultMessage) -> ToolResultMessage {
+        let extensions = self.context.extensions.as_ref();
+        let nested = extensions.and_then(|extensions| extensions.take_nested(&message.tool_call_id));
+        if let Some((calls, usage)) = nested {
+            message.nested_calls = calls;
+            if let Some(usage) = usage {
+                message.usage.get_or_insert_default().add(&usage);
+            }
+        }
+        message
     }
 
     async fn call_ended(&mut self, result: ToolResultMessage) {

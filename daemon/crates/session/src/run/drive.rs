@@ -20,7 +20,7 @@ use super::{
     host::RunHost,
     message::RunMessage,
     observed::ObservedRun,
-    prepare::{FirstMessage, begin_with, unless},
+    prepare::{FirstMessage, begin_with, run_prompt, unless},
 };
 use crate::{budget::RunGuard, context::SessionContext, transcript::FailedAnswer};
 
@@ -40,7 +40,14 @@ pub(crate) async fn drive(context: Arc<SessionContext>, beginning: RunBeginning,
             match prepared(&mut host, beginning, &cancel).await {
                 Ok(start) => {
                     host.send(RunMessage::Accepted).await;
-                    run_on(&mut host, start, &cancel).await;
+                    let mut start = start;
+                    loop {
+                        run_on(&mut host, start, &cancel).await;
+                        if !host.settle_boundary().await {
+                            break;
+                        }
+                        start = RunStart::default();
+                    }
                     // A budget may also have ended what came after the last answer.
                     host.report_budget().await;
                     None
@@ -92,7 +99,7 @@ async fn prepared(
         serve_in_flight_queries(host, ready, nothing_in_flight).await.map_err(gone)??;
         host.take_from_extensions().await;
     }
-    let snapshot = host.snapshot().await.map_err(gone)?;
+    let mut snapshot = host.snapshot().await.map_err(gone)?;
     host.intents.choose(&snapshot.choice);
     let first = match beginning {
         RunBeginning::Prompt(prompt) => FirstMessage::User(prompt),
@@ -107,8 +114,13 @@ async fn prepared(
             return Ok(RunStart { messages: Vec::new(), queued });
         }
     };
+    let prompt = unless(cancel, run_prompt(&context, &snapshot.tools, &first));
+    let prompt = serve_in_flight_queries(host, prompt, nothing_in_flight).await.map_err(gone)??;
+    if let Some(tools) = prompt.tools.clone() {
+        snapshot.tools = host.ask(|done| RunMessage::UseTools { names: tools, done }).await.map_err(gone)?;
+    }
     host.declare(&snapshot.tools);
-    let preparation = unless(cancel, begin_with(&context, snapshot, first));
+    let preparation = unless(cancel, begin_with(&context, snapshot, first, prompt));
     serve_in_flight_queries(host, preparation, nothing_in_flight).await.map_err(gone)?
 }
 

@@ -4,18 +4,17 @@
 use std::time::Duration;
 
 use agentd_agent::{HostError, nothing_in_flight, serve_in_flight_queries};
-use agentd_ai::{SystemState, system_state};
 use agentd_extensions::{EventKind, SessionExtensions};
 use agentd_protocol::{
     Json,
     event::{Event, MessageEnd},
-    message::{Message, MessageContent, SystemMessage},
+    message::Message,
 };
-use serde_json::{Value, json, value::to_raw_value};
+use serde_json::{Map, Value, json, value::to_raw_value};
 use tokio::time::sleep;
 
 use super::{host::RunHost, message::RunMessage};
-use crate::clock::now_ms;
+use crate::{clock::now_ms, system_prompt::whole};
 
 /// Time that handlers have once the run is to stop.
 const STOPPING: Duration = Duration::from_secs(2);
@@ -29,6 +28,10 @@ impl RunHost {
         let Some(extensions) = self.context.extensions.clone() else { return Ok(event) };
         if matches!(event, Event::AgentStart(_)) {
             self.ask(|told| RunMessage::Beginning { told }).await?;
+        }
+        if matches!(event, Event::TurnEnd(_)) {
+            let host = self.context.settings.extension_host.as_ref();
+            self.memory.look(&extensions, host.and_then(|host| host.max_host_mb));
         }
         let Some(kind) = EventKind::of(event.name()).filter(|kind| extensions.listens(*kind)) else {
             if matches!(event, Event::TurnStart(_)) {
@@ -58,17 +61,13 @@ impl RunHost {
                 Ok(start.into())
             }
             Event::TurnEnd(end) => {
-                let shown = json!({
-                    "type": "turn_end", "turnIndex": self.turn_index.saturating_sub(1), "message": end.message,
-                    "toolResults": end.tool_results,
-                });
-                self.handled(async move { extensions.notify(kind, &shown).await }).await?;
+                self.turn_boundary(&end).await?;
                 Ok(end.into())
             }
             Event::AgentEnd(end) => {
-                let messages: Vec<Value> = end.messages.iter().map(|message| json!({"v": message})).collect();
-                let shown = json!({"type": "agent_end", "messages": messages});
-                self.handled(async move { extensions.notify(kind, &shown).await }).await?;
+                let messages = end.messages.clone();
+                let told = async move { extensions.notify_with_messages(kind, &Map::new(), &messages).await };
+                self.handled(told).await?;
                 Ok(end.into())
             }
             event => {
@@ -86,13 +85,6 @@ impl RunHost {
     pub(super) async fn tell_extensions_settled(&mut self) {
         let Some(extensions) = self.context.extensions.clone() else { return };
         let aborted = self.is_cancelled();
-        if !aborted && extensions.listens(EventKind::AgentBeforeSettle) {
-            let event = json!({"type": "agent_before_settle", "outcome": "completed"});
-            let extensions = extensions.clone();
-            let told = async move { extensions.notify(EventKind::AgentBeforeSettle, &event).await };
-            // A session that is gone has nobody to tell.
-            let _ = self.handled(told).await;
-        }
         if self.ask(|told| RunMessage::Settling { told }).await.is_err() {
             return;
         }
@@ -109,7 +101,7 @@ impl RunHost {
     }
 
     /// Waits for handlers; once the run is to stop only for a while. `None` where they were given up.
-    async fn handled<T: Send>(
+    pub(super) async fn handled<T: Send>(
         &mut self,
         handlers: impl Future<Output = T> + Send,
     ) -> Result<Option<T>, HostError> {
@@ -145,13 +137,13 @@ impl RunHost {
                 let without: Vec<Json<Message>> =
                     messages.iter().filter(|message| !is_system(message)).cloned().collect();
                 if let Some(changed) = extensions.context(EventKind::Context, &without).await {
-                    messages = system_message(&messages).into_iter().chain(carried(changed)).collect();
+                    messages = system_message(&messages).into_iter().chain(changed).collect();
                 }
             }
             if with_system
                 && let Some(changed) = extensions.context(EventKind::ContextWithSystem, &messages).await
             {
-                messages = carried(changed).collect();
+                messages = changed;
             }
             messages
         };
@@ -175,15 +167,7 @@ fn carried(messages: Vec<Value>) -> impl Iterator<Item = Json<Message>> {
 
 /// The system messages of a transcript as one.
 fn system_message(messages: &[Json<Message>]) -> Option<Json<Message>> {
-    let SystemState { content, sections, tools } = system_state(messages);
-    let message = SystemMessage {
-        content: MessageContent::Text(content),
-        sections: Some(sections),
-        timestamp: now_ms(),
-        tools_added: Some(tools),
-        tools_removed: None,
-    };
-    Json::new(Message::System(message)).ok()
+    Json::new(Message::System(whole(messages, now_ms()))).ok()
 }
 
 /// A message that a handler of `before_agent_start` returned.

@@ -10,10 +10,12 @@ use super::{
     channels::RunChannels,
     intents::RunIntents,
     message::{ContextFill, ModelInputs, RunMessage},
+    turn_boundary::TurnBoundary,
 };
 use crate::{
     compaction::{CompactionWorker, OverflowRetryGuard},
     context::SessionContext,
+    extensions::MemoryWatch,
     message_sender::MessageSender,
     models::{Retries, Substitute},
     reply::encode,
@@ -63,6 +65,8 @@ pub(crate) struct RunHost {
     pub(super) turn_index: u64,
     /// The answer that failed and is asked for again: routers are told of it.
     pub(super) failed_answer: Option<Box<AssistantMessage>>,
+    pub(super) memory: MemoryWatch,
+    pub(super) boundary: TurnBoundary,
 }
 
 impl RunHost {
@@ -79,6 +83,8 @@ impl RunHost {
             tools: None,
             turn_index: 0,
             failed_answer: None,
+            memory: MemoryWatch::default(),
+            boundary: TurnBoundary::default(),
         }
     }
 

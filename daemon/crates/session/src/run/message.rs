@@ -63,6 +63,10 @@ pub(crate) enum RunMessage {
     KeepRoute { data: Box<Value>, kept: oneshot::Sender<Result<(), HostError>> },
     /// Asks for the active tools.
     Tools { reply: oneshot::Sender<Arc<ToolSet>> },
+    /// What extensions have made of a boundary of the run.
+    Boundary(Box<BoundaryMessage>),
+    /// Extensions have chosen other active tools for the run. Answered with these.
+    UseTools { names: Vec<String>, done: oneshot::Sender<Arc<ToolSet>> },
     /// A client is asked for a call of its tool.
     ToolRequest(Box<ClientToolRequest>),
     /// The prompt passed its checks.
@@ -135,6 +139,16 @@ pub(crate) enum RunMessage {
     BashOutput { event: Bytes },
     /// A command of the user's ended.
     BashEnded(Box<BashEnd>),
+}
+
+/// What extensions have made of a boundary of the run.
+pub(crate) enum BoundaryMessage {
+    /// Checks drafts of entries.
+    Check { drafts: Vec<Value>, reply: oneshot::Sender<Result<(), String>> },
+    /// Adds the entries of drafts, all or none.
+    Append { drafts: Vec<Value>, reply: oneshot::Sender<Result<(), String>> },
+    /// Asks whether the model can be asked once more.
+    CanContinue { is_last: bool, reply: oneshot::Sender<bool> },
 }
 
 /// The fill of the context.

@@ -4,6 +4,7 @@
 //! It goes no further than the actor lets it, which is no further than the slowest subscriber.
 
 mod agent_host;
+mod boundary;
 mod budget;
 mod channels;
 mod compact;
@@ -18,9 +19,11 @@ mod open_events;
 mod prepare;
 mod route;
 mod slot;
+mod turn_boundary;
 
 pub(crate) use channels::{DetachedCalls, Prompt, RunBeginning, RunChannels};
 pub(crate) use drive::drive;
-pub(crate) use message::{ContextFill, ModelInputs, RUN_MESSAGES, RUN_MESSAGES_AT_ONCE, RunMessage};
+pub(crate) use message::{BoundaryMessage, ContextFill, ModelInputs, RUN_MESSAGES, RUN_MESSAGES_AT_ONCE, RunMessage};
 pub(crate) use open_events::{OpenCall, OpenEvents, OpenParts};
+pub(crate) use prepare::rendered as rendered_prompt;
 pub(crate) use slot::{FinishedRun, NextUserMessage, RunSlot};

@@ -133,7 +133,7 @@ mod tests {
         let answer = Json::new(Message::Assistant(AssistantMessage::pending("a", "p", "m", 0))).unwrap();
         let call = |id: &str| -> Event {
             let args = Json::new(serde_json::Map::new()).unwrap();
-            ToolExecutionStart { tool_call_id: id.into(), tool_name: "bash".into(), args }.into()
+            ToolExecutionStart { tool_call_id: id.into(), tool_name: "bash".into(), args, parent_tool_call_id: None }.into()
         };
         let open_events = OpenEvents::default();
         open_events.begin();
@@ -163,6 +163,7 @@ mod tests {
             result: ToolResult::text(""),
             is_error: false,
             duration_ms: None,
+            parent_tool_call_id: None,
         };
         open_events.event(&ended.into());
         let left = snapshot();

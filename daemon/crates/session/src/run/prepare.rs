@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agentd_agent::{RunStart, ToolSet, user_message};
 use agentd_ai::{SystemState, system_state};
-use agentd_extensions::EventKind;
+use agentd_extensions::{EventKind, StartingMessage};
 use agentd_protocol::{
     Json,
     error::{ErrorCode, Failure},
@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{channels::Prompt, extension_events::custom_message, message::ModelInputs};
-use crate::{clock::now_ms, context::SessionContext, system_prompt};
+use crate::{clock::now_ms, context::SessionContext, prompt_options::PromptOptions, system_prompt};
 
 /// The message that a run begins with.
 pub(super) enum FirstMessage {
@@ -34,20 +34,9 @@ pub(super) async fn begin_with(
     context: &Arc<SessionContext>,
     snapshot: ModelInputs,
     first: FirstMessage,
+    RunPrompt { sections: wanted, added, .. }: RunPrompt,
 ) -> Result<RunStart, Failure> {
     let internal = |error: String| Failure::new(ErrorCode::Internal, error);
-    let directory = context.directory().await?;
-    let wanted = {
-        let (context, tools) = (Arc::clone(context), Arc::clone(&snapshot.tools));
-        let made = tokio::task::spawn_blocking(move || {
-            Ok::<_, Failure>(system_prompt::sections(&context.prompt_parts(&tools, &directory)?))
-        });
-        made.await.map_err(|error| internal(error.to_string()))??
-    };
-    let (wanted, added) = match &first {
-        FirstMessage::User(prompt) => with_extensions(context, prompt, wanted).await,
-        FirstMessage::Custom(_) => (wanted, Vec::new()),
-    };
     let system = update(&snapshot.messages, &wanted, &snapshot.tools)?;
     let carried = |message: Message| Json::new(message).map_err(|error| internal(error.to_string()));
     let mut messages: Vec<Json<Message>> = system.into_iter().collect();
@@ -67,27 +56,68 @@ pub(super) async fn begin_with(
     Ok(RunStart { messages, queued: Vec::new() })
 }
 
-/// Asks the extensions before a run begins: the system prompt, as they leave it, and the messages that they add.
-async fn with_extensions(
+/// The system prompt of a run, as the extensions leave it, and the messages that they add.
+pub(super) struct RunPrompt {
+    sections: Map<String, Value>,
+    added: Vec<Message>,
+    /// Other active tools.
+    pub(super) tools: Option<Vec<String>>,
+}
+
+/// Makes the system prompt of a run, which the extensions see and may change.
+///
+/// # Errors
+/// A file that a flag names cannot be read, or another host cannot be reached.
+pub(super) async fn run_prompt(
     context: &Arc<SessionContext>,
-    prompt: &Prompt,
-    wanted: Map<String, Value>,
-) -> (Map<String, Value>, Vec<Message>) {
-    let Some(extensions) = &context.extensions else { return (wanted, Vec::new()) };
-    if !extensions.listens(EventKind::BeforeAgentStart) {
-        return (wanted, Vec::new());
-    }
-    let state = SystemState { sections: wanted.clone(), ..SystemState::default() };
-    let options = json!({"sections": wanted, "cwd": context.cwd.display().to_string()});
-    let images: Vec<Value> = prompt.images.iter().map(|image| json!(image)).collect();
-    let additions = extensions.before_agent_start((&prompt.text, &images), &state.prompt(), &options).await;
-    let messages = additions.messages.iter().filter_map(custom_message).collect();
-    let wanted = match additions.system_prompt {
-        // In the place of all sections.
-        Some(text) => Map::from_iter([("preamble".to_owned(), Value::String(text))]),
-        None => wanted,
+    tools: &Arc<ToolSet>,
+    first: &FirstMessage,
+) -> Result<RunPrompt, Failure> {
+    let directory = context.directory().await?;
+    let extensions = context.extensions.as_ref().filter(|it| it.listens(EventKind::BeforeAgentStart));
+    let with_options = extensions.is_some();
+    let (sections, options) = {
+        let (context, tools) = (Arc::clone(context), Arc::clone(tools));
+        let made = tokio::task::spawn_blocking(move || {
+            let parts = context.prompt_parts(&tools, &directory)?;
+            let options = with_options.then(|| PromptOptions::of(&parts, &tools));
+            Ok::<_, Failure>((system_prompt::sections(&parts), options))
+        });
+        made.await.map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))??
     };
-    (wanted, messages)
+    let (Some(extensions), Some(options)) = (extensions, options) else {
+        return Ok(RunPrompt { sections, added: Vec::new(), tools: None });
+    };
+    let shown = json!(options);
+    let additions = match first {
+        FirstMessage::User(prompt) => {
+            let images: Vec<Value> = prompt.images.iter().map(|image| json!(image)).collect();
+            let first = StartingMessage::User(&prompt.text, &images);
+            extensions.before_agent_start(first, &shown, rendered).await
+        }
+        FirstMessage::Custom(message) => {
+            let message = json!(Message::Custom((**message).clone()));
+            extensions.before_agent_start(StartingMessage::Custom(&message), &shown, rendered).await
+        }
+    };
+    let added = additions.messages.iter().filter_map(custom_message).collect();
+    let edited = additions.options.and_then(|options| {
+        let read = serde_json::from_value::<PromptOptions>(options);
+        read.inspect_err(|error| tracing::warn!(%error, "the system prompt of an extension cannot be used")).ok()
+    });
+    Ok(match edited {
+        Some(edited) => {
+            let tools = (edited.selected_tools != options.selected_tools).then(|| edited.selected_tools.clone());
+            RunPrompt { sections: edited.sections(), added, tools }
+        }
+        None => RunPrompt { sections, added, tools: None },
+    })
+}
+
+/// The text of a system prompt of these inputs.
+pub(crate) fn rendered(options: &Value) -> String {
+    let options: PromptOptions = serde_json::from_value(options.clone()).unwrap_or_default();
+    SystemState { sections: options.sections(), ..SystemState::default() }.prompt()
 }
 
 /// Tells the model of other tools, and of the system prompt that goes with them; `None` when the transcript says it already.

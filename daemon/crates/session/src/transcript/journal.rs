@@ -14,11 +14,11 @@ use agentd_protocol::{
     error::{ErrorCode, Failure},
     message::{CustomMessage, Message, StopReason},
     model::Model,
-    session::SessionStats,
+    session::{ContextUsage, SessionStats},
 };
 use agentd_store::{
     Context, ContextMeter, Entry, EntryKind, LoadReport, ModelRef, NewEntry, OpenSession, SessionTree,
-    SessionWriter, StatsCounter, StoreError, UnknownEntry, estimate_tokens,
+    SessionWriter, StatsCounter, StoreError, UnknownEntry, context_usage, estimate_tokens,
     intent_log::{DeliveredRecord, IntentRecord},
 };
 
@@ -149,6 +149,11 @@ impl Journal {
         self.context.messages()
     }
 
+    /// The context.
+    pub(crate) fn context(&self) -> &Context {
+        &self.context
+    }
+
     /// The entries after one, or all; `None` when there is no such entry.
     pub(crate) fn entries(&self, since: Option<&str>) -> Option<EntryList> {
         let entries = self.tree.since(since)?.to_vec();
@@ -178,6 +183,11 @@ impl Journal {
     /// The tokens of the context, as far as one can tell; asking again costs what was added since.
     pub(crate) fn tokens(&mut self) -> u64 {
         self.meter.tokens(&self.tree, &self.context)
+    }
+
+    /// The fill of a context window of that size; `None` where the size is not known.
+    pub(crate) fn usage(&self, context_window: u64) -> Option<ContextUsage> {
+        context_usage(&self.tree, &self.context, context_window)
     }
 
     /// The last answer in the context.

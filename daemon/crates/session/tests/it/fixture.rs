@@ -278,6 +278,7 @@ fn services(
             let (group, path, env) = (context.processes, context.shell_path, context.environment);
             Toolbox {
                 tools: vec![Arc::new(SteppedTool { spec: Arc::new(spec), orders: Arc::clone(&orders) })],
+                changes: agentd_tools::FileQueue::new(),
                 shell: Arc::new(LocalShell { group, path, env, sandbox: None }),
                 gate: gate.clone(),
             }
@@ -322,6 +323,7 @@ fn options(root: &Path) -> SessionOptions {
         approve: None,
         permissions: agentd_session::PermissionOptions::default(),
         budget: BudgetLimits::default(),
+        mode: agentd_session::SessionMode::Rpc,
     }
 }
 

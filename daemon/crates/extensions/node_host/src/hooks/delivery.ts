@@ -36,6 +36,8 @@ export interface DeliveryState {
   partial: PartialMessage | undefined;
   /** Renders a system prompt from edited options. */
   renderPrompt(options: unknown): string;
+  /** What the context would be with drafts of entries in it. */
+  boundaryContext(event: string, drafts: unknown): JsonObject;
 }
 
 export function deliver(state: DeliveryState, payload: JsonObject, signal: AbortSignal): Delivery {
@@ -47,7 +49,7 @@ export function deliver(state: DeliveryState, payload: JsonObject, signal: Abort
       return plain({ ...payload, messages: new MessageList(state.store, asList(payload["messages"])).copy });
     case "turn_end":
     case "agent_before_settle":
-      return plain({ ...payload, context: resolveDeep(state.store, payload["context"]) });
+      return plain(boundary(state, payload));
     case "message_start":
       if (isObject(payload["message"]) && payload["message"]["role"] === "assistant") {
         state.partial = new PartialMessage(payload["message"]);
@@ -60,6 +62,16 @@ export function deliver(state: DeliveryState, payload: JsonObject, signal: Abort
     default:
       return new MutableDelivery(payload, MUTABLE[type] ?? []);
   }
+}
+
+/** The event of a boundary. Its context is read when a handler looks at it: most do not. */
+function boundary(state: DeliveryState, payload: JsonObject): JsonObject {
+  if (payload["context"] !== undefined) return { ...payload, context: resolveDeep(state.store, payload["context"]) };
+  let context: JsonObject | undefined;
+  return Object.defineProperty({ ...payload }, "context", {
+    enumerable: true,
+    get: () => (context ??= state.boundaryContext(String(payload["type"]), payload["entries"] ?? [])),
+  });
 }
 
 function plain(event: JsonObject): Delivery {

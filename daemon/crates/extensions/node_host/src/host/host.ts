@@ -29,6 +29,8 @@ export interface ModuleFactories {
   createTheme(ansi: boolean): unknown;
   /** Exports that throw when used, by specifier. */
   unavailable(): UnavailableNames;
+  /** The messages that a model sees of these. */
+  convertToLlm(messages: unknown[]): unknown[];
 }
 
 export class Host implements HostPort {
@@ -61,6 +63,7 @@ export class Host implements HostPort {
       store: this.messages,
       partial: undefined,
       renderPrompt: (options) => this.renderPrompt(options),
+      boundaryContext: (event, drafts) => this.boundaryContext(event, drafts),
     };
     this.hooks = new Hooks(state, this.contexts, this.callbacks);
   }
@@ -207,6 +210,15 @@ export class Host implements HostPort {
   private renderPrompt(options: unknown): string {
     const actor: Caller = { epoch: this.generation?.epoch ?? this.hello.epoch };
     return String(this.calls.callSync(actor, "read.prompt", { systemPromptOptions: options }));
+  }
+
+  private boundaryContext(event: string, drafts: unknown): JsonObject {
+    const actor: Caller = { epoch: this.generation?.epoch ?? this.hello.epoch };
+    const read = this.calls.callSync(actor, "read.boundary", { event, entries: drafts });
+    const context = isObject(read) ? read : {};
+    const entries = Array.isArray(context["contextEntries"]) ? (context["contextEntries"] as JsonObject[]) : [];
+    const contextMessages = entries.flatMap((entry) => (Array.isArray(entry["messages"]) ? entry["messages"] : []));
+    return { ...context, contextMessages, llmMessages: this.factories.convertToLlm(contextMessages) };
   }
 
   private moduleTable(): ModuleTable {

@@ -8,6 +8,7 @@ import { createTuiModule } from "./tui/index.ts";
 import { typeboxModules } from "./typebox.ts";
 import { unavailableExports } from "./unavailable.ts";
 
+export { convertToLlm } from "./coding_agent/messages.ts";
 export { createTheme } from "./theme.ts";
 
 /** The scopes under which pi's packages are known: the present one and the one before. */

@@ -104,14 +104,17 @@ export class BuiltInTools {
     options: ToolOptions,
     call: { toolCallId: string; params: Params; signal: AbortSignal | undefined; onUpdate: OnUpdate | undefined },
   ): Promise<ToolResult> {
-    const { params, signal, onUpdate } = call;
+    const { toolCallId, params, signal, onUpdate } = call;
     const { operations } = options;
+    const runsHere = operations !== undefined || options.spawnHook !== undefined || options.shellPath !== undefined;
     const queue = mutationQueue(this.#services);
-    if (name === "bash" && (operations !== undefined || options.spawnHook !== undefined)) {
+    if (name === "bash" && runsHere) {
       const bash = params as { command: string; timeout?: number };
       return runBash(cwd, options as BashToolOptions, bash, this.#sessionEnvironment(), signal, onUpdate);
     }
-    if (operations === undefined || name === "grep") return this.#inDaemon(name, cwd, options, params, signal, onUpdate);
+    if (operations === undefined || name === "grep") {
+      return this.#inDaemon(name, cwd, options, { toolCallId, params, signal, onUpdate });
+    }
     switch (name) {
       case "read":
         return runRead(cwd, operations as ReadOperations, params as never, signal);
@@ -134,12 +137,11 @@ export class BuiltInTools {
     name: ToolName,
     cwd: string,
     options: ToolOptions,
-    params: Params,
-    signal: AbortSignal | undefined,
-    onUpdate: OnUpdate | undefined,
+    call: { toolCallId: string; params: Params; signal: AbortSignal | undefined; onUpdate: OnUpdate | undefined },
   ): Promise<ToolResult> {
+    const { toolCallId, params, signal, onUpdate } = call;
     const plain = plainOptions(options);
-    const request = { name, cwd, params, ...(Object.keys(plain).length > 0 ? { options: plain } : {}) };
+    const request = { name, cwd, params, toolCallId, ...(Object.keys(plain).length > 0 ? { options: plain } : {}) };
     const onEvent = (event: unknown): void => onUpdate?.(event as ToolResult);
     const callOptions = { ...(signal ? { signal } : {}), ...(onUpdate ? { onEvent } : {}) };
     return (await this.#services.call("tool.builtin", request, callOptions)) as ToolResult;
