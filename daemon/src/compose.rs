@@ -195,7 +195,9 @@ fn tools(
                 .with_host(Arc::clone(&texts))
                 .with_undo(context.undo.clone()),
         ),
-        Arc::new(WriteTool::new(files.clone()).with_home(&context.home).with_host(texts).with_undo(context.undo)),
+        Arc::new(
+            WriteTool::new(files.clone()).with_home(&context.home).with_host(texts).with_undo(context.undo),
+        ),
         Arc::new(GrepTool::new().with_home(&context.home).with_host(Arc::clone(&host))),
         Arc::new(FindTool::new().with_home(&context.home).with_host(Arc::clone(&host))),
         Arc::new(LsTool::new().with_home(&context.home).with_host(Arc::clone(&host))),

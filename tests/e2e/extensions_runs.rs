@@ -1,6 +1,8 @@
 //! What extensions do to a run: calls of tools by tools, boundaries, the system prompt, and what they read of it.
 
-use agentd_e2e::{Daemon, Home, MockServer, Reply, conversation::Conversation, conversation::LineTransport, sse};
+use agentd_e2e::{
+    Daemon, Home, MockServer, Reply, conversation::Conversation, conversation::LineTransport, sse,
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -25,7 +27,8 @@ fn run<W: LineTransport>(daemon: &mut Conversation<W>, model: &MockServer, answe
 #[test]
 fn tools_call_tools() {
     let model = MockServer::start([]);
-    let nested = |name: &str, args: Value| json!(["tool.call", {"toolCallId": "c1", "name": name, "args": args}]);
+    let nested =
+        |name: &str, args: Value| json!(["tool.call", {"toolCallId": "c1", "name": name, "args": args}]);
     let script = json!({
         "handlers": {"tool_call": {}, "tool_result": {}, "tool_execution_start": {}, "tool_execution_end": {}},
         "tools": {
@@ -52,7 +55,8 @@ fn tools_call_tools() {
         .map(|event| (&event["toolCallId"], &event["isError"]))
         .collect();
     let expected = [("c1/1", false), ("c1/2", false), ("c1/3", true), ("c1/4", true)];
-    let expected: Vec<(Value, Value)> = expected.iter().map(|(id, failed)| (json!(id), json!(failed))).collect();
+    let expected: Vec<(Value, Value)> =
+        expected.iter().map(|(id, failed)| (json!(id), json!(failed))).collect();
     assert_eq!(nested, expected.iter().map(|(id, failed)| (id, failed)).collect::<Vec<_>>());
     let results = told(&home, "result");
     assert_eq!(text(&results[0]["value"]["result"]), "one\n");
@@ -68,7 +72,18 @@ fn tools_call_tools() {
     assert_eq!(messages.len(), 1);
     let record = &messages[0]["nestedCalls"];
     let statuses: Vec<&Value> = record["calls"].as_array().unwrap().iter().map(|it| &it["status"]).collect();
-    assert_eq!((statuses, &record["complete"]), (vec!["ok", "ok", "error", "error"].iter().map(|it| json!(it)).collect::<Vec<_>>().iter().collect(), &json!(true)));
+    assert_eq!(
+        (statuses, &record["complete"]),
+        (
+            vec!["ok", "ok", "error", "error"]
+                .iter()
+                .map(|it| json!(it))
+                .collect::<Vec<_>>()
+                .iter()
+                .collect(),
+            &json!(true)
+        )
+    );
     assert_eq!(messages[0]["usage"]["input"], 7);
 }
 
@@ -88,7 +103,10 @@ fn tools_of_other_tools_are_not_declared_but_called() {
     let (home, mut daemon) = started(&model, &script);
     call(&mut daemon, &model, "outer", json!({}));
     let declared = model.requests()[0].body["tools"].to_string();
-    assert!(declared.contains("for_models") && !declared.contains("hidden_away") && !declared.contains("later"), "{declared}");
+    assert!(
+        declared.contains("for_models") && !declared.contains("hidden_away") && !declared.contains("later"),
+        "{declared}"
+    );
     let results = told(&home, "result");
     assert_eq!(text(&results[0]["value"]["result"]), "found");
     assert!(text(&results[1]["value"]["result"]).contains("not found"), "{}", results[1]);
@@ -124,7 +142,10 @@ fn the_end_of_a_turn_adds_entries_and_goes_on() {
     assert_eq!(ended(&seen, "assistant").len(), 2);
     assert_says(&model.requests()[1].body.to_string(), &["And the rest?"]);
     let end = event(&home, "turn_end");
-    assert_eq!((&end["outcome"], &end["continue"], &end["entries"]), (&json!("completed"), &json!(false), &json!([])));
+    assert_eq!(
+        (&end["outcome"], &end["continue"], &end["entries"]),
+        (&json!("completed"), &json!(false), &json!([]))
+    );
     assert!(end["messageEntryId"].is_string() && end["toolResultEntryIds"] == json!([]), "{end}");
     let appended = seen.iter().filter(|event| event["type"] == "entry_appended");
     let kinds: Vec<&Value> = appended.map(|event| &event["entry"]["type"]).collect();
@@ -137,8 +158,10 @@ fn the_end_of_a_turn_adds_entries_and_goes_on() {
 #[test]
 fn a_run_that_is_about_to_settle_goes_on_once_more() {
     let model = MockServer::start([]);
-    let entries = json!([{"type": "custom_message", "customType": "nudge", "content": "Check it.", "display": true}]);
-    let script = json!({"handlers": {"agent_before_settle": {"once": {"entries": entries, "continue": true}}}});
+    let entries =
+        json!([{"type": "custom_message", "customType": "nudge", "content": "Check it.", "display": true}]);
+    let script =
+        json!({"handlers": {"agent_before_settle": {"once": {"entries": entries, "continue": true}}}});
     let (home, mut daemon) = started(&model, &script);
     let seen = run(&mut daemon, &model, &["Done.", "Checked."]);
     assert_eq!(ended(&seen, "assistant").len(), 2);
@@ -149,7 +172,10 @@ fn a_run_that_is_about_to_settle_goes_on_once_more() {
 #[test]
 fn drafts_that_cannot_be_used_are_refused_together() {
     let cases = [
-        (json!([{"type": "custom", "customType": "a"}, {"type": "context_edit", "targetId": "none", "replacement": null}]), "Entry none not found"),
+        (
+            json!([{"type": "custom", "customType": "a"}, {"type": "context_edit", "targetId": "none", "replacement": null}]),
+            "Entry none not found",
+        ),
         (json!([{"type": "message", "content": "x"}]), "unknown variant"),
         (json!("text"), "they are no list"),
     ];
@@ -171,7 +197,8 @@ fn drafts_that_cannot_be_used_are_refused_together() {
 #[test]
 fn a_boundary_without_anything_to_answer_does_not_go_on() {
     let model = MockServer::start([]);
-    let (_home, mut daemon) = started(&model, &json!({"handlers": {"turn_end": {"value": {"continue": true}}}}));
+    let (_home, mut daemon) =
+        started(&model, &json!({"handlers": {"turn_end": {"value": {"continue": true}}}}));
     let seen = run(&mut daemon, &model, &["Ok."]);
     let failure = seen.iter().find(|event| event["type"] == "extension_error").expect("a failure");
     assert_eq!(failure["extensionPath"], "<boundary>");
@@ -220,17 +247,26 @@ fn extensions_read_the_prompt_and_the_context() {
     assert_says(value(0)["value"]["systemPrompt"].as_str().unwrap_or_default(), &["coding agent"]);
     assert!(value(1)["value"]["toolSnippets"]["read"].is_string(), "{}", value(1));
     let entries = value(2)["entries"].as_array().expect("entries");
-    let roles: Vec<&Value> = entries.iter().flat_map(|entry| entry["messages"].as_array().unwrap()).map(|it| &it["role"]).collect();
+    let roles: Vec<&Value> = entries
+        .iter()
+        .flat_map(|entry| entry["messages"].as_array().unwrap())
+        .map(|it| &it["role"])
+        .collect();
     assert_eq!(roles, ["system", "user", "assistant"]);
     assert!(entries[0]["sourceEntry"]["id"].is_string());
     assert_eq!(value(3).as_array().map(Vec::len), Some(entries.len()));
-    let bash = value(4)["value"].as_array().unwrap().iter().find(|tool| tool["name"] == "bash").expect("bash");
+    let bash =
+        value(4)["value"].as_array().unwrap().iter().find(|tool| tool["name"] == "bash").expect("bash");
     assert_eq!((&bash["exposure"], &bash["sourceInfo"]["source"]), (&json!("direct"), &json!("builtin")));
     assert_eq!(value(5), "Only this.");
     let preview = value(6);
-    assert_eq!((&preview["canContinue"], preview["contextEntries"].as_array().map(Vec::len)), (&json!(true), Some(entries.len() + 1)));
+    assert_eq!(
+        (&preview["canContinue"], preview["contextEntries"].as_array().map(Vec::len)),
+        (&json!(true), Some(entries.len() + 1))
+    );
     // The mirror says how full the context is.
-    let usage = told(&home, "state").into_iter().rev().find_map(|patch| patch["patch"].get("contextUsage").cloned());
+    let usage =
+        told(&home, "state").into_iter().rev().find_map(|patch| patch["patch"].get("contextUsage").cloned());
     assert!(usage.is_some_and(|usage| usage["tokens"].is_number() && usage["contextWindow"].is_number()));
 }
 
@@ -280,7 +316,8 @@ fn questions_are_told_as_spans() {
     let dialog = daemon.event("extension_ui_request");
     daemon.send(&json!({"type": "extension_ui_response", "id": dialog["id"], "confirmed": true}));
     daemon.until("the answer", |line| line["type"] == "response");
-    let shown = |kind: &str| json!({"type": kind, "reason": "ui_prompt", "kind": "confirm", "title": "Sure?"});
+    let shown =
+        |kind: &str| json!({"type": kind, "reason": "ui_prompt", "kind": "confirm", "title": "Sure?"});
     while events(&home).len() < 2 {
         daemon.done(json!({"type": "get_state"}));
     }

@@ -66,7 +66,8 @@ fn files_that_an_extension_holds_are_free_again_without_it() {
     }});
     let (home, mut daemon) = started(&model, &script);
     run_command(&mut daemon, "again");
-    let tokens: Vec<Value> = answers(&home).into_iter().map(|answer| answer["value"]["token"].clone()).collect();
+    let tokens: Vec<Value> =
+        answers(&home).into_iter().map(|answer| answer["value"]["token"].clone()).collect();
     assert_eq!(tokens, [json!(1), Value::Null, json!(2), Value::Null]);
 
     daemon.send(&json!({"id": "hold", "type": "prompt", "message": "/hold"}));
@@ -122,7 +123,8 @@ fn an_extension_gives_the_result_of_a_command_of_the_user() {
     daemon.prompt("Go.");
     daemon.close();
     let stored = records(&home.session_files()[0]);
-    let message = stored.iter().find(|entry| entry["message"]["role"] == "bashExecution").expect("the message");
+    let message =
+        stored.iter().find(|entry| entry["message"]["role"] == "bashExecution").expect("the message");
     assert_eq!(message["message"]["output"], "nothing to do");
 }
 

@@ -120,7 +120,12 @@ mod tests {
         let mut lines = ToolLines::new(StreamStyle { live, ..StreamStyle::default() });
         let args = Json::new(json!({"command": "make"}).as_object().unwrap().clone()).unwrap();
         let (id, name) = (|| "1".to_owned(), || tool.to_owned());
-        let started = lines.started(&ToolExecutionStart { tool_call_id: id(), tool_name: name(), args, parent_tool_call_id: None });
+        let started = lines.started(&ToolExecutionStart {
+            tool_call_id: id(),
+            tool_name: name(),
+            args,
+            parent_tool_call_id: None,
+        });
         let result = ToolResult { details, ..ToolResult::text(text) };
         let ended = ToolExecutionEnd {
             tool_call_id: id(),

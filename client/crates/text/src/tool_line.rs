@@ -118,13 +118,25 @@ mod tests {
 
     fn start(name: &str, args: Value) -> String {
         let args = Json::new(args.as_object().unwrap().clone()).unwrap();
-        subject(&ToolExecutionStart { tool_call_id: "1".into(), tool_name: name.into(), args, parent_tool_call_id: None })
+        subject(&ToolExecutionStart {
+            tool_call_id: "1".into(),
+            tool_name: name.into(),
+            args,
+            parent_tool_call_id: None,
+        })
     }
 
     fn end(is_error: bool, ms: Option<u64>, text: &str, details: Option<Value>) -> String {
         let result = ToolResult { details, ..ToolResult::text(text) };
         let (tool_call_id, tool_name) = ("1".into(), "t".into());
-        outcome(&ToolExecutionEnd { tool_call_id, tool_name, result, is_error, duration_ms: ms, parent_tool_call_id: None })
+        outcome(&ToolExecutionEnd {
+            tool_call_id,
+            tool_name,
+            result,
+            is_error,
+            duration_ms: ms,
+            parent_tool_call_id: None,
+        })
     }
 
     #[test]

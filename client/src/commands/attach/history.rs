@@ -75,7 +75,8 @@ fn answered(answer: &AssistantMessage, tools: &mut ToolLines, style: StreamStyle
             ContentBlock::ToolCall(call) => {
                 if let Ok(args) = Json::new(call.arguments.clone()) {
                     let (tool_call_id, tool_name) = (call.id.clone(), call.name.clone());
-                    let started = ToolExecutionStart { tool_call_id, tool_name, args, parent_tool_call_id: None };
+                    let started =
+                        ToolExecutionStart { tool_call_id, tool_name, args, parent_tool_call_id: None };
                     chunks.extend(tools.started(&started).map(|line| OutputChunk::Err(line.into_bytes())));
                 }
             }

@@ -25,6 +25,6 @@ pub use images::of_result as images_of_result;
 pub use in_flight::{nothing_in_flight, serve_in_flight_queries};
 pub use run::{RunOutcome, RunStart, run, user_message};
 pub use tool::{
-    ExecutionMode, Exposure, Invocation, PrepareFuture, RegisteredTool, Tool, ToolEnvironment, ToolError, ToolFuture, ToolProgress,
-    ToolSet,
+    ExecutionMode, Exposure, Invocation, PrepareFuture, RegisteredTool, Tool, ToolEnvironment, ToolError,
+    ToolFuture, ToolProgress, ToolSet,
 };

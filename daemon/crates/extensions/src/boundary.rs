@@ -34,7 +34,9 @@ impl SessionExtensions {
             if let Some(goes_on) = value.get("continue").and_then(Value::as_bool) {
                 now.goes_on = goes_on;
             }
-            let Some(entries) = value.remove("entries").filter(|entries| !entries.is_null()) else { continue };
+            let Some(entries) = value.remove("entries").filter(|entries| !entries.is_null()) else {
+                continue;
+            };
             let checked = match entries {
                 Value::Array(entries) => {
                     now.entries.clone_from(&entries);

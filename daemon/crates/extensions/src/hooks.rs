@@ -3,8 +3,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use futures::FutureExt as _;
 use agentd_protocol::{message::ContentBlock, tool::ToolResult, usage::Usage};
+use futures::FutureExt as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 

@@ -13,10 +13,10 @@ mod event;
 mod extensions;
 mod hooks;
 mod host;
-mod model_registrations;
-mod models;
 mod message_refs;
 mod missing_gates;
+mod model_registrations;
+mod models;
 mod nested;
 mod nested_calls;
 mod node;
@@ -47,7 +47,9 @@ pub use self::{
     record::{HostFailure, PROTOCOL_VERSION, ToolDefinition},
     run_start::{RunAdditions, StartingMessage},
     runtime::{ExtensionsSetup, LoadError},
-    session::{CallProgress, CallResponder, ExtensionCommand, ExtensionFailure, ExtensionSession, SessionCall},
+    session::{
+        CallProgress, CallResponder, ExtensionCommand, ExtensionFailure, ExtensionSession, SessionCall,
+    },
     source::{ExtensionKind, ExtensionSource},
     user_bash::{BashOperations, UserBashResult, UserBashVerdict},
 };

@@ -84,14 +84,21 @@ impl Record {
         Some(self.calls.len() - 1)
     }
 
-    pub(crate) fn finish(&mut self, at: Option<usize>, begun: Instant, failure: Option<&str>, usage: Option<&Usage>) {
+    pub(crate) fn finish(
+        &mut self,
+        at: Option<usize>,
+        begun: Instant,
+        failure: Option<&str>,
+        usage: Option<&Usage>,
+    ) {
         if let Some(usage) = usage {
             self.usage.get_or_insert_default().add(usage);
         }
         let Some(call) = at.and_then(|at| self.calls.get_mut(at)) else { return };
         call.status = if failure.is_some() { "error" } else { "ok" }.to_owned();
         call.duration_ms = u64::try_from(begun.elapsed().as_millis()).ok();
-        call.error = failure.filter(|text| !text.is_empty()).map(|text| text_bounds::head(text, MAX_ERROR).to_owned());
+        call.error =
+            failure.filter(|text| !text.is_empty()).map(|text| text_bounds::head(text, MAX_ERROR).to_owned());
     }
 
     pub(crate) fn snapshot(&self) -> Option<NestedCalls> {

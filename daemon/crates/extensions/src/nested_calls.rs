@@ -41,7 +41,8 @@ impl SessionExtensions {
         scope.next += 1;
         let (id, record) = (format!("{parent}/{}", scope.next), Arc::clone(&scope.record));
         let is_exclusive = scope.is_exclusive;
-        let own = Scope { record: Arc::clone(&record), next: 0, is_exclusive, parent: Some(parent.to_owned()) };
+        let own =
+            Scope { record: Arc::clone(&record), next: 0, is_exclusive, parent: Some(parent.to_owned()) };
         scopes.insert(id.clone(), own);
         drop(scopes);
         let at = lock(&record).begin(&id, name, arguments);

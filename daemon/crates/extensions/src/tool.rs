@@ -87,8 +87,9 @@ impl Tool for ExtensionTool {
             let terms = RequestTerms { limit: Some(PREPARE_WAIT), ..RequestTerms::default() };
             let answer = extensions.host_of(self.extension).request("tool.prepare", &fields, terms).await;
             let answer = answer.map_err(|error| extensions.explain(&error, name))?;
-            serde_json::from_str(answer.get())
-                .map_err(|error| format!("The arguments that the tool {name} prepared cannot be used: {error}"))
+            serde_json::from_str(answer.get()).map_err(|error| {
+                format!("The arguments that the tool {name} prepared cannot be used: {error}")
+            })
         }))
     }
 

@@ -71,7 +71,11 @@ impl PromptOptions {
             force_system_prompt: None,
             selected_tools: parts.active.iter().map(|name| (*name).to_owned()).collect(),
             hidden_tools: Vec::new(),
-            tool_snippets: parts.tools.iter().map(|(name, line)| ((*name).to_owned(), (*line).into())).collect(),
+            tool_snippets: parts
+                .tools
+                .iter()
+                .map(|(name, line)| ((*name).to_owned(), (*line).into()))
+                .collect(),
             tool_guidelines: tools
                 .iter()
                 .filter(|tool| !tool.guidelines().is_empty())
@@ -145,7 +149,9 @@ impl PromptOptions {
             guidelines: of_tools.chain(self.prompt_guidelines.iter().map(String::as_str)).collect(),
             active: shown,
             cwd: self.cwd.clone(),
-            folders: text_of(FOLDERS).map(|text| text.lines().map(str::to_owned).collect()).unwrap_or_default(),
+            folders: text_of(FOLDERS)
+                .map(|text| text.lines().map(str::to_owned).collect())
+                .unwrap_or_default(),
         };
         let mut made = sections(&parts);
         for (tag, text) in &self.sections {

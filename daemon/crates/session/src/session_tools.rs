@@ -199,11 +199,12 @@ impl SessionTools {
         });
         let listed = permitted.map(|registered| {
             let is_declarable = registered.tool.exposure().is_for_models();
-            let active = is_declarable && match (&registered.owner, &self.chosen) {
-                (ToolOwner::Mcp { is_loaded: true, .. }, _) => true,
-                (ToolOwner::Client { .. }, _) | (_, None) => registered.active,
-                (_, Some(chosen)) => chosen.iter().any(|chosen| chosen == registered.name()),
-            };
+            let active = is_declarable
+                && match (&registered.owner, &self.chosen) {
+                    (ToolOwner::Mcp { is_loaded: true, .. }, _) => true,
+                    (ToolOwner::Client { .. }, _) | (_, None) => registered.active,
+                    (_, Some(chosen)) => chosen.iter().any(|chosen| chosen == registered.name()),
+                };
             RegisteredTool { active, ..registered }
         });
         (version, listed.collect())

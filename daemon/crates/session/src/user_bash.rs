@@ -195,10 +195,9 @@ pub(crate) async fn placed(
     Ok(match cancel.run_until_cancelled(asked).await {
         None => CommandPlace::Done(BashResult { cancelled: true, ..BashResult::default() }),
         Some(UserBashVerdict::Usual) => CommandPlace::Usual,
-        Some(UserBashVerdict::Elsewhere(operations)) => CommandPlace::Elsewhere(OperationsShell {
-            operations,
-            tasks: context.services.tasks.clone(),
-        }),
+        Some(UserBashVerdict::Elsewhere(operations)) => {
+            CommandPlace::Elsewhere(OperationsShell { operations, tasks: context.services.tasks.clone() })
+        }
         Some(UserBashVerdict::Done(result)) => CommandPlace::Done(result.into()),
         Some(UserBashVerdict::Blocked(reason)) => return Err(Failure::new(ErrorCode::Forbidden, reason)),
     })

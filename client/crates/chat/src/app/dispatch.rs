@@ -124,7 +124,8 @@ fn open(chat: &mut Chat, opened: Opened) -> Vec<Effect> {
                     let args = tool.args.as_object().cloned().unwrap_or_default();
                     let Ok(args) = Json::new(args) else { continue };
                     let (tool_call_id, tool_name) = (tool.tool_call_id, tool.tool_name);
-                    let started = ToolExecutionStart { tool_call_id, tool_name, args, parent_tool_call_id: None };
+                    let started =
+                        ToolExecutionStart { tool_call_id, tool_name, args, parent_tool_call_id: None };
                     chat.transcript.push(Entry::Tool(ToolCall::of(&started, running.clone())))
                 }
             };

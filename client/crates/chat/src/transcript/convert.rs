@@ -65,8 +65,12 @@ fn answered(answer: &AssistantMessage, entries: &mut Vec<Entry>, calls: &mut Has
             }
             ContentBlock::ToolCall(call) => {
                 let Ok(args) = Json::new(call.arguments.clone()) else { continue };
-                let started =
-                    ToolExecutionStart { tool_call_id: call.id.clone(), tool_name: call.name.clone(), args, parent_tool_call_id: None };
+                let started = ToolExecutionStart {
+                    tool_call_id: call.id.clone(),
+                    tool_name: call.name.clone(),
+                    args,
+                    parent_tool_call_id: None,
+                };
                 calls.insert(call.id.clone(), entries.len());
                 entries.push(Entry::Tool(ToolCall::of(&started, ToolState::Unknown)));
             }

@@ -76,8 +76,10 @@ impl Actor {
                             return Ok(result);
                         }
                         let job = (work, params.command.as_str(), environment);
-                        let output = (&to_actor, (|event| RunMessage::BashOutput { event }) as fn(_) -> _, &feed);
-                        let ran = run_bash((&context, shell), job, request.id(), output, cancel.clone()).await;
+                        let output =
+                            (&to_actor, (|event| RunMessage::BashOutput { event }) as fn(_) -> _, &feed);
+                        let ran =
+                            run_bash((&context, shell), job, request.id(), output, cancel.clone()).await;
                         ran.map(BashResult::from).map_err(|error| shell_failure(&error))
                     };
                     run.await

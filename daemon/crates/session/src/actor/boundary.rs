@@ -3,10 +3,7 @@
 use std::collections::HashMap;
 
 use agentd_extensions::HostFailure;
-use agentd_protocol::{
-    event::EntryAppended,
-    message::Message,
-};
+use agentd_protocol::{event::EntryAppended, message::Message};
 use agentd_store::{Context, EntryKind, SessionTree};
 use serde_json::{Value, json};
 
@@ -60,11 +57,8 @@ impl Actor {
         let drafts = params["entries"].as_array().unwrap_or(&none);
         let made = with_drafts(self.journal.tree(), drafts, now_ms());
         let (tree, context) = made.map_err(|error| HostFailure::new("invalid", error))?;
-        let pending: Vec<Value> = self
-            .custom
-            .messages()
-            .map(|message| json!(Message::Custom(message.clone())))
-            .collect();
+        let pending: Vec<Value> =
+            self.custom.messages().map(|message| json!(Message::Custom(message.clone()))).collect();
         let is_last = params["event"] == "agent_before_settle";
         Ok(json!({
             "contextEntries": projected(&tree, &context), "pendingMessages": pending,

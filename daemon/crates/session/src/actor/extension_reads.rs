@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use super::session_actor::Actor;
 use crate::{
-    context::SessionContext, prompt_options::PromptOptions, run::rendered_prompt, tool_registry::RegisteredTool,
+    context::SessionContext, prompt_options::PromptOptions, run::rendered_prompt,
+    tool_registry::RegisteredTool,
 };
 
 impl Actor {
@@ -64,9 +65,7 @@ impl Actor {
     fn branch_to(&self, params: &Value) -> Result<Value, HostFailure> {
         let tree = self.journal.tree();
         let branch = match params["fromId"].as_str() {
-            Some(id) => {
-                tree.branch_to(id).map_err(|error| HostFailure::new("invalid", error.to_string()))?
-            }
+            Some(id) => tree.branch_to(id).map_err(|error| HostFailure::new("invalid", error.to_string()))?,
             None => tree.branch(),
         };
         Ok(branch.into_iter().filter_map(|entry| entry.json().ok()).map(|entry| json!(entry)).collect())

@@ -15,7 +15,9 @@ use crate::{
 impl Actor {
     /// Takes a call about tools. Gives back any other.
     pub(super) fn take_tool_call(&mut self, call: SessionCall) -> Option<SessionCall> {
-        let Some(locks) = self.extension_link.as_ref().map(|link| link.locks.clone()) else { return Some(call) };
+        let Some(locks) = self.extension_link.as_ref().map(|link| link.locks.clone()) else {
+            return Some(call);
+        };
         let tasks = self.context.services.tasks.clone();
         match call.method.as_str() {
             "tool.builtin" => match serde_json::from_value::<BuiltinCall>(call.params) {

@@ -46,9 +46,9 @@ pub(crate) async fn run_builtin(
     let outcome = match prepared(&context, call, &choice, &responder).await {
         Ok((tool, invocation)) => {
             let result = tool.execute(invocation).await;
-            result.map_err(|error| error.0).and_then(|result| {
-                serde_json::to_value(result).map_err(|error| error.to_string())
-            })
+            result
+                .map_err(|error| error.0)
+                .and_then(|result| serde_json::to_value(result).map_err(|error| error.to_string()))
         }
         Err(error) => Err(error),
     };
@@ -63,7 +63,9 @@ async fn prepared(
 ) -> Result<(Arc<dyn Tool>, Invocation), String> {
     let BuiltinCall { name, cwd, mut params, options, tool_call_id, ops } = call;
     if ops.is_some() {
-        return Err("A built-in tool with operations of an extension runs in the extension's host.".to_owned());
+        return Err(
+            "A built-in tool with operations of an extension runs in the extension's host.".to_owned()
+        );
     }
     let tool = context.tools.implementation(&name).ok_or_else(|| format!("Tool {name} not found"))?;
     // Only the user can say that a command may leave the sandbox, and is not asked here.

@@ -98,9 +98,9 @@ impl Preview {
                     _ => return Err(format!("Entry {target_id} does not contribute editable model content")),
                 };
                 let replacement = replacement.map(|ContextReplacement { content }| match content {
-                    MessageContent::Text(text) if blocks_only => ContextReplacement {
-                        content: MessageContent::Blocks(vec![ContentBlock::text(text)]),
-                    },
+                    MessageContent::Text(text) if blocks_only => {
+                        ContextReplacement { content: MessageContent::Blocks(vec![ContentBlock::text(text)]) }
+                    }
                     content => ContextReplacement { content },
                 });
                 EntryBody::ContextEdit { target_id, replacement }

@@ -8,14 +8,14 @@ mod drafts;
 mod file_locks;
 mod hooks;
 mod link;
+mod memory_watch;
 mod model_calls;
 mod model_facts;
-mod provider_hooks;
-mod route;
-mod memory_watch;
 mod nested_calls;
 mod operations_shell;
 mod prompt_spans;
+mod provider_hooks;
+mod route;
 mod start;
 
 use agentd_extensions::InputVerdict;
@@ -27,14 +27,14 @@ pub(crate) use self::{
     file_locks::FileLocks,
     hooks::ExtensionHooks,
     link::{ExtensionLink, ExtensionRequest, notice},
+    memory_watch::MemoryWatch,
     model_calls::ask_model,
     model_facts::{model_auth, models_topic},
-    provider_hooks::provider_hooks,
-    route::{RouteQuestion, STATE_ENTRY, is_virtual, reason_of, route, route_directly},
-    memory_watch::MemoryWatch,
     nested_calls::{NestedCallParams, NestedSurroundings, run_nested},
     operations_shell::OperationsShell,
     prompt_spans::PromptSpans,
+    provider_hooks::provider_hooks,
+    route::{RouteQuestion, STATE_ENTRY, is_virtual, reason_of, route, route_directly},
     start::{ExtensionsPlan, load_extensions},
 };
 use crate::{requests::PendingRequest, server_prompts::MessageCommand};

@@ -34,7 +34,8 @@ impl Shell for OperationsShell {
             let (told, ended) = oneshot::channel();
             let waiting = Arc::<AtomicUsize>::default();
             let stop = job.cancel.child_token();
-            let (operations, counted, flooded) = (self.operations.clone(), Arc::clone(&waiting), stop.clone());
+            let (operations, counted, flooded) =
+                (self.operations.clone(), Arc::clone(&waiting), stop.clone());
             let data = move |chunk: Vec<u8>| {
                 if counted.fetch_add(chunk.len(), Ordering::Relaxed) + chunk.len() > MAX_WAITING {
                     return flooded.cancel();
@@ -85,7 +86,8 @@ impl RunningCommand for OperationsRun {
             }
             if let Some(ended) = &mut self.ended {
                 let end = ended.await;
-                self.end = Some(end.unwrap_or_else(|_| Err("The extension did not run the command.".to_owned())));
+                self.end =
+                    Some(end.unwrap_or_else(|_| Err("The extension did not run the command.".to_owned())));
                 self.ended = None;
             }
             None
@@ -97,7 +99,8 @@ impl RunningCommand for OperationsRun {
         match &self.end {
             Some(Err(error)) if !self.cancel.is_cancelled() => {
                 Some(if self.waiting.load(Ordering::Relaxed) > MAX_WAITING {
-                    "The command of the extension printed more than could be read, and was stopped.".to_owned()
+                    "The command of the extension printed more than could be read, and was stopped."
+                        .to_owned()
                 } else {
                     error.clone()
                 })

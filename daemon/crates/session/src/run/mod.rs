@@ -23,7 +23,9 @@ mod turn_boundary;
 
 pub(crate) use channels::{DetachedCalls, Prompt, RunBeginning, RunChannels};
 pub(crate) use drive::drive;
-pub(crate) use message::{BoundaryMessage, ContextFill, ModelInputs, RUN_MESSAGES, RUN_MESSAGES_AT_ONCE, RunMessage};
+pub(crate) use message::{
+    BoundaryMessage, ContextFill, ModelInputs, RUN_MESSAGES, RUN_MESSAGES_AT_ONCE, RunMessage,
+};
 pub(crate) use open_events::{OpenCall, OpenEvents, OpenParts};
 pub(crate) use prepare::rendered as rendered_prompt;
 pub(crate) use slot::{FinishedRun, NextUserMessage, RunSlot};

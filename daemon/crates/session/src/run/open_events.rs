@@ -133,7 +133,13 @@ mod tests {
         let answer = Json::new(Message::Assistant(AssistantMessage::pending("a", "p", "m", 0))).unwrap();
         let call = |id: &str| -> Event {
             let args = Json::new(serde_json::Map::new()).unwrap();
-            ToolExecutionStart { tool_call_id: id.into(), tool_name: "bash".into(), args, parent_tool_call_id: None }.into()
+            ToolExecutionStart {
+                tool_call_id: id.into(),
+                tool_name: "bash".into(),
+                args,
+                parent_tool_call_id: None,
+            }
+            .into()
         };
         let open_events = OpenEvents::default();
         open_events.begin();

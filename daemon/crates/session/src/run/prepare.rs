@@ -103,11 +103,13 @@ pub(super) async fn run_prompt(
     let added = additions.messages.iter().filter_map(custom_message).collect();
     let edited = additions.options.and_then(|options| {
         let read = serde_json::from_value::<PromptOptions>(options);
-        read.inspect_err(|error| tracing::warn!(%error, "the system prompt of an extension cannot be used")).ok()
+        read.inspect_err(|error| tracing::warn!(%error, "the system prompt of an extension cannot be used"))
+            .ok()
     });
     Ok(match edited {
         Some(edited) => {
-            let tools = (edited.selected_tools != options.selected_tools).then(|| edited.selected_tools.clone());
+            let tools =
+                (edited.selected_tools != options.selected_tools).then(|| edited.selected_tools.clone());
             RunPrompt { sections: edited.sections(), added, tools }
         }
         None => RunPrompt { sections, added, tools: None },

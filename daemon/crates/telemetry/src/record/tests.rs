@@ -44,7 +44,8 @@ fn turn_end(answer: AssistantMessage) -> Event {
 
 fn tool_start(id: &str) -> Event {
     let args = Json::new(serde_json::Map::new()).unwrap();
-    ToolExecutionStart { tool_call_id: id.into(), tool_name: "bash".into(), args, parent_tool_call_id: None }.into()
+    ToolExecutionStart { tool_call_id: id.into(), tool_name: "bash".into(), args, parent_tool_call_id: None }
+        .into()
 }
 
 /// The spans that have ended, each with its error or outcome and its events.
@@ -151,7 +152,17 @@ fn events_stand_where_they_belong() {
         let (result, is_error) = (ToolResult::text("private"), id == "2");
         let (tool_call_id, tool_name) = (id.to_owned(), "bash".to_owned());
         let duration_ms = (id == "1").then_some(7);
-        observer.event(&ToolExecutionEnd { tool_call_id, tool_name, result, is_error, duration_ms, parent_tool_call_id: None }.into());
+        observer.event(
+            &ToolExecutionEnd {
+                tool_call_id,
+                tool_name,
+                result,
+                is_error,
+                duration_ms,
+                parent_tool_call_id: None,
+            }
+            .into(),
+        );
     }
     let (scope, what) = (BudgetScope::Run, BudgetQuantity::Turns);
     observer.event(&BudgetReached { scope, what, limit: 1.0, used: 1.0 }.into());
