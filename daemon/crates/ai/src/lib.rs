@@ -24,7 +24,7 @@ mod system_state;
 mod vendors;
 
 pub use accumulate::{Accumulator, AnswerPiece, AnswerPieceKind, SeenContent, priced};
-pub use agentd_http::{CertificateFile, NamedProxy, Network};
+pub use agentd_http::{CertificateFile, NamedProxy, Network, register_secret};
 pub use agentd_protocol::secret::Secret;
 pub use bound::{CallBound, call_bound, has_price, text_bound, with_output_limit};
 pub use cost::cost;

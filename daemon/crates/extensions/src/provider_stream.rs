@@ -11,6 +11,7 @@ use std::{
 use agentd_ai::{
     CacheRetention, Delta, DeltaStream, ExchangeHook, ExchangeStage, Provider, Request,
     failure::{Failure, FailureKind, classify_message},
+    register_secret,
 };
 use agentd_protocol::{
     Json,
@@ -194,6 +195,8 @@ async fn ask(
 fn take_auth(request: &mut Request, auth: &Value) {
     let credentials = &mut request.credentials;
     if let (None, Some(key)) = (&credentials.api_key, auth["apiKey"].as_str()) {
+        // It must not stand in logs and errors either.
+        register_secret(key);
         credentials.api_key = Some(Secret::new(key));
     }
     for (name, value) in auth["headers"].as_object().into_iter().flatten() {

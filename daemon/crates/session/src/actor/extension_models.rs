@@ -107,13 +107,12 @@ impl Actor {
                 });
             }
             other => {
-                let what = match other {
-                    "model.classify" => "classify",
-                    "model.images" => "generate images with",
-                    other => other,
-                };
                 let provider = params["model"]["provider"].as_str().unwrap_or("unknown");
-                let text = format!("agentd cannot {what} models of its own ({provider}).");
+                let text = match other {
+                    "model.classify" => format!("Provider {provider} does not support classification"),
+                    "model.images" => format!("Provider {provider} does not support image generation"),
+                    other => format!("agentd knows no call {other}"),
+                };
                 responder.send(&Err::<Value, _>(agentd_extensions::HostFailure::new("unsupported", text)));
             }
         }
