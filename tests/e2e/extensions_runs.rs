@@ -1,7 +1,7 @@
 //! What extensions do to a run: calls of tools by tools, boundaries, the system prompt, and what they read of it.
 
 use agentd_e2e::{
-    Daemon, Home, MockServer, Reply, conversation::Conversation, conversation::LineTransport, sse,
+    Home, MockServer, Reply, conversation::Conversation, conversation::LineTransport, sse,
 };
 use serde_json::{Value, json};
 
@@ -295,8 +295,9 @@ fn nobody_answers_in_one_shot_modes() {
     crate::extensions::extension(&home, "test", &json!({"handlers": {"session_start": {}}}));
     for (mode, arguments) in [("json", vec!["--mode", "json", "Go."]), ("print", vec!["-p", "Go."])] {
         model.push(Reply::stream(sse::answer("Ok.")));
-        let ended = Daemon::start(&home, &arguments).close();
-        assert_eq!(ended.status.code(), Some(0), "{}", ended.stderr);
+        let mut command = home.command(agentd_e2e::binaries::agentd());
+        let ended = command.args(&arguments).stdin(std::process::Stdio::null()).output().expect("agentd");
+        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
         let hello = told(&home, "hello").pop().expect("a greeting");
         assert_eq!((&hello["mode"], &hello["hasUI"]), (&json!(mode), &json!(false)));
         let core = &told(&home, "bind").pop().expect("a bind")["core"];
