@@ -65,6 +65,7 @@ mod event_numbers;
 mod every_api;
 mod export;
 mod extensions;
+mod extensions_flags;
 mod extensions_models;
 mod extensions_providers;
 mod extensions_runs;

@@ -37,14 +37,15 @@ filled() {
   cat "$@" | sha256sum >"$folder/.filled"
 }
 
-# npm_packages NAME: the packages of packages/NAME/package-lock.json, in $packages/NAME/node_modules.
+# npm_packages NAME [OPTION...]: the packages of packages/NAME/package-lock.json, in $packages/NAME/node_modules. Options are npm's.
 npm_packages() {
   local name=$1 folder=$packages/$1
+  shift
   kept "$folder" "$wanted/$name"/package*.json && return
   rm -rf "$folder"
   mkdir -p "$folder"
   cp "$wanted/$name"/package*.json "$folder"
-  fetched npm ci --prefix "$folder" --ignore-scripts --no-audit --no-fund --loglevel=error || return
+  fetched npm ci --prefix "$folder" --ignore-scripts --no-audit --no-fund --loglevel=error "$@" || return
   filled "$folder" "$wanted/$name"/package*.json
 }
 

@@ -211,8 +211,6 @@ fn mistakes_have_their_texts() {
     check(&["--mode"], "--mode requires text, json, rpc, or acp");
     check(&["--mode", "x"], "Invalid mode \"x\". Valid values: text, json, rpc, acp");
     check(&["-x"], "Unknown option: -x");
-    check(&["--sesion", "x"], "Unknown option: --sesion. Did you mean --session?");
-    check(&["--plan"], "Unknown option: --plan. `agentd --help`");
     check(&["--model"], "--model needs a value");
     check(&["--provider", "p"], "--provider requires --model (for example: --provider p --model <pattern>)");
     check(

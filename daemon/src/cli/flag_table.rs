@@ -142,6 +142,11 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     FLAGS.iter().flat_map(|row| row.names.iter().copied())
 }
 
+/// Whether a flag is one of agentd's.
+pub(super) fn is_known(flag: &str) -> bool {
+    names().any(|name| name == flag)
+}
+
 /// The field of `open_session` that means the same as a flag.
 #[must_use]
 pub fn field_of(flag: &str) -> Option<&'static str> {
@@ -164,7 +169,7 @@ const MAX_CHANGES: usize = 2;
 /// The error for an unknown flag.
 pub(super) fn unknown(flag: &str) -> String {
     let meant = nearest(flag).map(|name| format!(" Did you mean {name}?")).unwrap_or_default();
-    format!("Error: Unknown option: {flag}.{meant} `agentd --help` lists the flags.")
+    format!("Unknown option: {flag}.{meant} `agentd --help` lists the flags.")
 }
 
 /// Pure. The long flag that is closest to a mistyped one, if one is close.

@@ -5,13 +5,13 @@ use agentd_protocol::{
     model::ThinkingLevel,
     settings::{BudgetLimits, NetworkAccess, PermissionPreset, SandboxMode},
 };
-use agentd_session::{SandboxOptions, ToolSelection};
+use agentd_session::{GivenFlag, SandboxOptions, ToolSelection};
 use agentd_tools::operations::SshTarget;
 
 use crate::record_replay;
 
 use super::{
-    flag_table::{OnEmpty, empty_value, on_empty, unknown},
+    flag_table::{OnEmpty, empty_value, is_known, on_empty, unknown},
     invocation::OnEof,
 };
 
@@ -104,6 +104,8 @@ pub(super) struct Flags {
     pub(super) no_mcp: bool,
     pub(super) mcp_on_demand: bool,
     pub(super) resources: ResourceFlags,
+    /// Those that only an extension can have.
+    pub(super) of_extensions: Vec<GivenFlag>,
     /// `--sandbox` and its like.
     pub(super) sandbox: SandboxOptions,
     pub(super) undo: Option<bool>,
@@ -150,6 +152,14 @@ impl Flags {
                 Some((flag, value)) if flag.starts_with("--") => (flag, Some(value.to_owned())),
                 _ => (arg.as_str(), None),
             };
+            if let Some(name) = flag.strip_prefix("--").filter(|_| !is_known(flag)) {
+                // Whether it takes a value is known to the extension that has it. As in pi, the next word is one.
+                let next = || args.next_if(|next| !next.starts_with(['-', '@'])).cloned();
+                let value = inline.clone().or_else(next);
+                self.session_flag(arg);
+                self.of_extensions.push(GivenFlag { name: name.to_owned(), value, unknown: unknown(flag) });
+                continue;
+            }
             if flag == "--list-models" {
                 // The value is optional: the next word that is no flag and no file.
                 let next = || args.clone().next().filter(|next| !next.starts_with(['-', '@'])).cloned();
@@ -347,7 +357,7 @@ impl Flags {
                 value()?;
             }
             "--no-themes" | "--verbose" => {}
-            other => return Err(unknown(other)),
+            other => return Err(format!("Error: {}", unknown(other))),
         }
         Ok(())
     }

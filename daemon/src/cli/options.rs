@@ -152,6 +152,9 @@ impl Flags {
 
     pub(super) fn into_serve(self, cwd: &Path, mut environment: Environment) -> Result<ServeOptions, String> {
         self.check_resume()?;
+        if let Some(flag) = self.of_extensions.first() {
+            return Err(format!("Error: {}", flag.unknown));
+        }
         if let Some(given) = &self.about_a_session {
             return Err(format!(
                 "Error: {given} is about one session, and `agentd` alone serves many: `agentd -p {given} ...` answers a prompt \
@@ -219,6 +222,7 @@ impl Flags {
             additional_directories: Vec::new(),
             mcp_servers: Vec::new(),
             resources: self.resources,
+            extension_flags: self.of_extensions,
             sandbox: self.sandbox,
             undo: self.undo,
             approve: self.approve,

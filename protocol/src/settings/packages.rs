@@ -99,6 +99,10 @@ pub struct ExtensionHostSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "node")))]
     pub node: Option<String>,
+    /// Whether extensions find agentd as `pi` on their search path, before other programs of that name; default true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = true)))]
+    pub pi_on_path: Option<bool>,
     /// Whether tool calls and commands of the user run while a host is down that decides about them: `block` (default) or `allow`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "block")))]

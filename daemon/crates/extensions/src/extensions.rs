@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use crate::{
     connection::RequestTerms,
     event::EventKind,
+    flags::FlagError,
     host::Host,
     runtime::{ExtensionsSetup, LoadError, Runtime, ext},
     session::{ExtensionCommand, ExtensionSession},
@@ -22,6 +23,17 @@ use crate::{
 
 /// Time for the handlers of `session_shutdown`.
 const SHUTDOWN_HANDLERS: Duration = Duration::from_secs(10);
+
+/// Why the extensions of a session cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StartError {
+    /// One cannot be loaded.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// A flag of the command line is none of theirs.
+    #[error(transparent)]
+    Flag(#[from] FlagError),
+}
 
 /// The extensions of one session. Cheap to clone.
 #[derive(Clone)]
@@ -50,6 +62,14 @@ impl SessionExtensions {
             return Err(LoadError { path, reason });
         }
         Ok(extensions)
+    }
+
+    /// Whether the flags of the command line are those of the extensions.
+    ///
+    /// # Errors
+    /// The first that cannot be used.
+    pub fn check_flags(&self) -> Result<(), FlagError> {
+        self.0.registrations().flag_values(&self.0.setup.flags).map(drop)
     }
 
     /// Leads the calls of extensions to their session, and lets them act: `core` is the first mirror. The session may have gone by the time

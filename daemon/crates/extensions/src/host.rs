@@ -201,10 +201,9 @@ impl Host {
         epoch: u64,
         (reason, clear_cache): (&str, bool),
         extensions: &[ExtensionToLoad],
-        flags: &Value,
     ) -> Result<Vec<LoadedExtension>, RequestError> {
         let fields = json!({
-            "epoch": epoch, "reason": reason, "clearCache": clear_cache, "extensions": extensions, "flags": flags,
+            "epoch": epoch, "reason": reason, "clearCache": clear_cache, "extensions": extensions,
         });
         let terms = RequestTerms { limit: Some(LOAD_WAIT), ..RequestTerms::default() };
         let answer = self.request("load", &fields, terms).await?;

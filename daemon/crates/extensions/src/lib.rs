@@ -11,6 +11,7 @@ mod connection;
 mod context_hooks;
 mod event;
 mod extensions;
+mod flags;
 mod hooks;
 mod host;
 mod message_refs;
@@ -20,6 +21,8 @@ mod models;
 mod nested;
 mod nested_calls;
 mod node;
+mod pi_shim;
+mod private_folder;
 mod process;
 mod provider_deltas;
 mod provider_events;
@@ -37,7 +40,8 @@ pub use self::{
     boundary::Boundary,
     connection::RequestError,
     event::EventKind,
-    extensions::SessionExtensions,
+    extensions::{SessionExtensions, StartError},
+    flags::{FlagError, GivenFlag},
     hooks::{InputVerdict, ToolCallVerdict},
     host::HelloFacts,
     models::{ExtensionProvider, ExtensionVirtualModel, Route},

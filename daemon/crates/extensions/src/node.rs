@@ -4,15 +4,18 @@
 
 use std::{
     ffi::OsString,
-    fs, io,
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    io,
     path::{Path, PathBuf},
     sync::OnceLock,
 };
 
 use sha2::{Digest as _, Sha256};
 
-use crate::process::HostProgram;
+use crate::{
+    pi_shim::add_pi,
+    private_folder::{appear, write_private},
+    process::HostProgram,
+};
 
 include!(concat!(env!("OUT_DIR"), "/node_host.rs"));
 
@@ -22,14 +25,11 @@ static PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/node_host.bin")
 /// The file that Node runs.
 const MAIN: &str = "host.mjs";
 
-/// The name of pi's package: code of extensions looks for it beside the program that runs them.
-const PACKAGE: &str = r#"{"name":"@earendil-works/pi-coding-agent","version":"1.5.2","type":"module","piConfig":{"configDir":".pi"}}"#;
-
 /// Why there is no Node host.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
     /// The files of the host could not be written.
-    #[error("cannot unpack the extension host to {}: {source}", path.display())]
+    #[error("cannot write the files of the extension host to {}: {source}", path.display())]
     Unpack {
         /// The folder.
         path: PathBuf,
@@ -38,7 +38,8 @@ pub enum NodeError {
     },
 }
 
-/// The program of the Node host, whose files are unpacked under the agent directory first where they are not there. Blocks.
+/// The program of the Node host, whose files are unpacked under the agent directory first where they are not there. `pi_on_path` makes
+/// this program the `pi` on the host's search path. Blocks.
 ///
 /// # Errors
 /// [`NodeError`].
@@ -47,10 +48,13 @@ pub fn node_program(
     agent_dir: &Path,
     cwd: &Path,
     env: &[(OsString, OsString)],
+    pi_on_path: bool,
 ) -> Result<HostProgram, NodeError> {
     let folder = agent_dir.join("run").join(format!("extension-host-{}", version()));
     unpack(&folder).map_err(|source| NodeError::Unpack { path: folder.clone(), source })?;
     let mut env = env.to_vec();
+    add_pi(agent_dir, &mut env, pi_on_path)
+        .map_err(|source| NodeError::Unpack { path: agent_dir.join("run"), source })?;
     // What published extensions read.
     env.extend([
         ("PI_CODING_AGENT".into(), "true".into()),
@@ -81,37 +85,20 @@ fn unpack(folder: &Path) -> io::Result<()> {
     }
     let contents = miniz_oxide::inflate::decompress_to_vec(PACKED)
         .map_err(|error| io::Error::other(error.to_string()))?;
-    let parent = folder.parent().unwrap_or(folder);
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
-    let unfinished = parent.join(format!("{}.{}", version(), std::process::id()));
-    // Left by a process of that number that was killed.
-    match fs::remove_dir_all(&unfinished) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    fs::DirBuilder::new().mode(0o700).create(&unfinished)?;
-    let mut rest = &contents[..];
-    let write = |name: &str, content: &[u8]| {
-        let mut options = fs::OpenOptions::new();
-        let file = options.write(true).create_new(true).mode(0o600).open(unfinished.join(name));
-        file.and_then(|mut file| io::Write::write_all(&mut file, content))
-    };
-    for (name, length) in FILES {
-        let (content, after) = rest.split_at(*length);
-        write(name, content)?;
-        rest = after;
-    }
-    write("package.json", PACKAGE.as_bytes())?;
-    match fs::rename(&unfinished, folder) {
-        // Somebody else was faster.
-        Err(_) if folder.join(MAIN).is_file() => fs::remove_dir_all(&unfinished),
-        renamed => renamed,
-    }
+    appear(folder, |unfinished| {
+        let mut rest = &contents[..];
+        for (name, length) in FILES {
+            let (content, after) = rest.split_at(*length);
+            write_private(unfinished, name, content)?;
+            rest = after;
+        }
+        Ok(())
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::{fs, os::unix::fs::PermissionsExt as _};
 
     use super::*;
 
@@ -119,7 +106,7 @@ mod tests {
     fn the_files_are_unpacked_once_and_are_private() {
         let folder = tempfile::tempdir().unwrap();
         let node = Path::new("/usr/bin/node");
-        let program = node_program(node, folder.path(), Path::new("/"), &[]).unwrap();
+        let program = node_program(node, folder.path(), Path::new("/"), &[], false).unwrap();
         let main = PathBuf::from(&program.command[1]);
         let content = fs::read(&main).unwrap();
         let length = FILES.iter().find(|(name, _)| *name == MAIN).map(|(_, length)| *length);
@@ -127,8 +114,9 @@ mod tests {
         assert_eq!(fs::metadata(&main).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::metadata(main.parent().unwrap()).unwrap().permissions().mode() & 0o777, 0o700);
         let written = fs::metadata(&main).unwrap().modified().unwrap();
-        node_program(node, folder.path(), Path::new("/"), &[]).unwrap();
+        node_program(node, folder.path(), Path::new("/"), &[], false).unwrap();
         assert_eq!(fs::metadata(&main).unwrap().modified().unwrap(), written);
-        assert_eq!(fs::read_dir(folder.path().join("run")).unwrap().count(), 1);
+        // The host, and pi.
+        assert_eq!(fs::read_dir(folder.path().join("run")).unwrap().count(), 2);
     }
 }

@@ -119,7 +119,12 @@ pub(crate) enum Registration {
         completes: bool,
     },
     /// A flag of the command line.
-    Flag { name: String },
+    Flag {
+        name: String,
+        /// `boolean` or `string`.
+        #[serde(default, rename = "valueType")]
+        value_type: String,
+    },
     /// A provider: its fields by name, or an object of the extension.
     Provider {
         name: String,

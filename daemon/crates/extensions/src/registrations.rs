@@ -2,8 +2,11 @@
 
 use std::collections::HashMap;
 
+use serde_json::{Map, Value};
+
 use crate::{
     event::{EventKind, EventSet},
+    flags::{self, FlagError, GivenFlag, RegisteredFlag},
     model_registrations::ModelRegistrations,
     record::{Registration, ToolDefinition},
 };
@@ -22,8 +25,7 @@ struct ExtensionRegistrations {
     handlers: Vec<(u64, EventKind)>,
     tools: Vec<RegisteredTool>,
     commands: Vec<RegisteredCommand>,
-    /// Names.
-    flags: Vec<String>,
+    flags: Vec<RegisteredFlag>,
 }
 
 /// A handler, and its extension.
@@ -93,9 +95,9 @@ impl Registrations {
                 }
                 Changed::Commands
             }
-            Registration::Flag { name } => {
-                of.flags.retain(|known| *known != name);
-                of.flags.push(name);
+            Registration::Flag { name, value_type } => {
+                of.flags.retain(|known| known.name != name);
+                of.flags.push(RegisteredFlag { name, is_switch: value_type == "boolean" });
                 Changed::Nothing
             }
             Registration::Provider { name, config, native, provider } => {
@@ -180,6 +182,14 @@ impl Registrations {
         found
     }
 
+    /// The values of flags that the command line gave.
+    ///
+    /// # Errors
+    /// The first that cannot be used.
+    pub(crate) fn flag_values(&self, given: &[GivenFlag]) -> Result<Map<String, Value>, FlagError> {
+        flags::values(given, |name| self.of.iter().flat_map(|of| &of.flags).find(|flag| flag.name == name))
+    }
+
     /// The first tool or flag that two extensions have: the later extension, the earlier one, and what it is, as pi words it.
     pub(crate) fn conflict(&self) -> Option<(usize, usize, String)> {
         for (later, of) in self.of.iter().enumerate() {
@@ -190,9 +200,10 @@ impl Registrations {
                 if let Some(tool) = tool {
                     return Some((later, earlier, format!("Tool \"{}\"", tool.definition.name)));
                 }
-                let flag = of.flags.iter().find(|flag| before.flags.contains(flag));
+                let flag =
+                    of.flags.iter().find(|flag| before.flags.iter().any(|other| other.name == flag.name));
                 if let Some(flag) = flag {
-                    return Some((later, earlier, format!("Flag \"--{flag}\"")));
+                    return Some((later, earlier, format!("Flag \"--{}\"", flag.name)));
                 }
             }
         }

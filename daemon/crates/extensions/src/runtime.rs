@@ -22,6 +22,7 @@ use tokio_util::task::TaskTracker;
 use crate::{
     connection::{HostConnection, RequestError, RequestTerms},
     event::{EventKind, EventSet},
+    flags::GivenFlag,
     host::{ExtensionToLoad, HelloFacts, Host, HostEvents, OpenCalls},
     message_refs::MessageRefs,
     missing_gates::MissingGates,
@@ -56,8 +57,8 @@ pub struct ExtensionsSetup {
     pub facts: HelloFacts,
     /// Why the session begins: `startup`, `new`, `resume`, `fork` or `reload`.
     pub reason: &'static str,
-    /// Values of flags that the command line gave.
-    pub flags: Map<String, Value>,
+    /// Flags of the command line that are none of agentd's.
+    pub flags: Vec<GivenFlag>,
     /// Whether tool calls run while a host with a handler of `tool_call` is down.
     pub runs_when_down: bool,
     /// Starts processes.
@@ -223,8 +224,7 @@ impl Runtime {
                 }
             })
             .collect();
-        let flags = Value::Object(self.setup.flags.clone());
-        let loaded = slot.load(epoch, (reason, clear_cache), &extensions, &flags).await;
+        let loaded = slot.load(epoch, (reason, clear_cache), &extensions).await;
         let loaded = loaded.map_err(|error| failed(first, self.explain(&error, "load")))?;
         for extension in &slot.extensions {
             match loaded.iter().find(|loaded| loaded.ext == ext(*extension)) {
@@ -240,10 +240,15 @@ impl Runtime {
         Ok(())
     }
 
+    /// The values of the flags of the command line. They were checked when the extensions were loaded; what is registered later has none.
+    fn flag_values(&self) -> Map<String, Value> {
+        self.registrations().flag_values(&self.setup.flags).unwrap_or_default()
+    }
+
     /// Lets the extensions of a host act.
     pub(crate) async fn bind(&self, host: usize) {
         let core = self.core.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let fields = json!({"epoch": self.epoch(), "flags": self.setup.flags, "core": core});
+        let fields = json!({"epoch": self.epoch(), "flags": self.flag_values(), "core": core});
         let terms = RequestTerms { limit: Some(Duration::from_secs(60)), ..RequestTerms::default() };
         if let Err(error) = self.hosts[host].request("bind", &fields, terms).await {
             self.failed("<host>".to_owned(), "bind", self.explain(&error, "bind"));

@@ -47,6 +47,8 @@ mod ui;
 mod unload;
 mod user_bash;
 
+pub use agentd_extensions::GivenFlag;
+
 pub use actor::{Opened, open, open_after, open_copy, reload};
 pub use agentd_program_log::ProgramLogs;
 pub use child_environment::{ChildEnvironment, ChildSources, child_environment};

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use agentd_config::{Environment, resources::ResourceFlags};
+use agentd_extensions::GivenFlag;
 use agentd_mcp::ServerConfig;
 use agentd_protocol::{
     model::ThinkingLevel,
@@ -65,6 +66,8 @@ pub struct SessionOptions {
     pub mcp_servers: Vec<ServerConfig>,
     /// `--skill`, `--prompt-template` and what leaves the others out.
     pub resources: ResourceFlags,
+    /// Flags that only extensions can have.
+    pub extension_flags: Vec<GivenFlag>,
     /// `--permissions` and `--permission-rules`.
     pub permissions: PermissionOptions,
     /// `--sandbox` and its like.

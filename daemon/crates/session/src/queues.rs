@@ -202,6 +202,13 @@ impl SessionQueues {
         (self.queues.steering_mode, self.queues.follow_up_mode)
     }
 
+    pub(crate) fn mode(&self, kind: QueueKind) -> QueueMode {
+        match kind {
+            QueueKind::Steering => self.queues.steering_mode,
+            QueueKind::FollowUp => self.queues.follow_up_mode,
+        }
+    }
+
     pub(crate) fn set_modes(&mut self, (steering, follow_up): (QueueMode, QueueMode)) {
         (self.queues.steering_mode, self.queues.follow_up_mode) = (steering, follow_up);
     }

@@ -145,7 +145,7 @@ fn every_misfit_is_named() {
   - path: missing
   - edits.0.newText: missing
   - edits.0.oldText: expected string, got array
-  - mode: must be one of ["a","b"]
+  - mode: expected one of ["a","b"]
   - size: is less than the minimum of 1
 
 Received arguments:

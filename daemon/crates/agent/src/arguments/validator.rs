@@ -188,7 +188,7 @@ fn kind_of(value: Option<&Value>) -> &'static str {
 fn describe(kind: &ErrorKind<'_, '_>) -> String {
     match kind {
         ErrorKind::AdditionalProperties { got } => format!("must not have properties {}", got.join(", ")),
-        ErrorKind::Enum { want } => format!("must be one of {}", Value::from((*want).clone())),
+        ErrorKind::Enum { want } => format!("expected one of {}", Value::from((*want).clone())),
         ErrorKind::Const { want } => format!("must be {want}"),
         ErrorKind::FalseSchema => "is not allowed".to_owned(),
         ErrorKind::Format { want, .. } => format!("is no valid {want}"),

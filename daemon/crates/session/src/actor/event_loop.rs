@@ -4,7 +4,7 @@
 //! their own and send run messages.
 
 use agentd_agent::HostError;
-use agentd_protocol::command::Disposition;
+use agentd_protocol::{command::Disposition, session::QueueMode};
 use bytes::Bytes;
 use tokio::{
     sync::mpsc,
@@ -231,7 +231,12 @@ impl Actor {
             RunMessage::Next { kind, reply } => {
                 self.store_custom_of_turn().await;
                 let mut next = self.queues.next(kind);
-                next.extend(self.custom.next(kind));
+                let mut custom = self.custom.next(kind);
+                if self.queues.mode(kind) == QueueMode::OneAtATime {
+                    // Those of extensions count as those of users do.
+                    custom.truncate(usize::from(next.is_empty()));
+                }
+                next.extend(custom);
                 let _ = reply.send(next);
             }
             RunMessage::Deliver { ticket, reply } => {

@@ -109,6 +109,7 @@ impl Actor {
             ExtensionRequest::PresenceChanged => self.tell_extensions(),
             ExtensionRequest::Spent => self.record_unsaid().await,
             ExtensionRequest::ModelsChanged => self.use_extension_models().await,
+            ExtensionRequest::ListCommands(reply) => self.list_commands(reply).await,
         }
         self.show_summary();
     }

@@ -16,6 +16,7 @@ use tokio::task::{JoinError, spawn_blocking};
 
 use super::session_actor::{Actor, shutting_down};
 use crate::{
+    extensions::ExtensionRequest,
     queues::{WaitingSize, message_bytes, queue_of},
     reply::Reply,
     requests::{CachedAnswer, CommandKind, PendingRequest},
@@ -272,7 +273,23 @@ impl Actor {
     }
 
     /// The skills, prompt templates and prompts of MCP servers that a message can begin with.
-    pub(super) async fn get_commands(&self, reply: Reply) {
+    pub(super) async fn get_commands(&mut self, reply: Reply) {
+        if self.context.extensions.is_none() {
+            return self.list_commands(reply).await;
+        }
+        // Handlers of `session_start` may add some, as in pi; and it is answered after what extensions have shown.
+        let (started, requests) = (self.extensions_started.clone(), self.extension_requests.0.clone());
+        let cancel = self.server_prompts.cancel.clone();
+        self.tasks.spawn(async move {
+            if cancel.run_until_cancelled(started.cancelled()).await.is_some() {
+                // The actor holds the other end while it runs.
+                let _ = requests.send(ExtensionRequest::ListCommands(reply));
+            }
+        });
+    }
+
+    /// Answers with the commands that there are now.
+    pub(super) async fn list_commands(&self, reply: Reply) {
         reply.result(&self.feed, self.command_list().await.map(|commands| SlashCommands { commands }));
     }
 

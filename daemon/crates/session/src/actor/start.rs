@@ -144,7 +144,8 @@ async fn start(
     }
     let (sources, node);
     (context, (sources, node)) = find_extensions(context).await?;
-    context.extensions = load_extensions(&context, ExtensionsPlan { sources, node, reason }).await?;
+    let plan = ExtensionsPlan { sources, node, reason, flags: options.extension_flags.clone() };
+    context.extensions = load_extensions(&context, plan).await?;
     context.gate = with_extensions(context.gate, context.extensions.as_ref());
     let extensions = context.extensions.clone();
     let begun = {

@@ -16,7 +16,10 @@ use tokio::sync::mpsc;
 use tokio_util::{sync::DropGuard, task::TaskTracker};
 
 use super::{file_locks::FileLocks, prompt_spans::PromptSpans};
-use crate::ui::{Asker, Dialog, DialogAnswer, Ui};
+use crate::{
+    reply::Reply,
+    ui::{Asker, Dialog, DialogAnswer, Ui},
+};
 
 /// A message of an extension to the actor.
 pub(crate) enum ExtensionRequest {
@@ -36,6 +39,8 @@ pub(crate) enum ExtensionRequest {
     Spent,
     /// Somebody came who can answer questions, or the last one left.
     PresenceChanged,
+    /// A client asked for the commands before they all were there.
+    ListCommands(Reply),
 }
 
 /// The way of the extensions of a session to its actor.

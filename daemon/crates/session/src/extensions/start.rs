@@ -1,10 +1,10 @@
 //! Loading the extensions of a session, before its actor runs.
 
 use agentd_extensions::{
-    ExtensionSource, ExtensionsSetup, HelloFacts, HostProgram, LoadError, SessionExtensions,
+    ExtensionSource, ExtensionsSetup, FlagError, GivenFlag, HelloFacts, HostProgram, SessionExtensions,
+    StartError,
 };
 use agentd_protocol::settings::WhenDown;
-use serde_json::Map;
 
 use crate::{context::SessionContext, options::SessionMode};
 
@@ -19,19 +19,29 @@ pub(crate) struct ExtensionsPlan {
     pub(crate) node: Option<HostProgram>,
     /// `startup`, `new`, `resume` or `fork`.
     pub(crate) reason: &'static str,
+    /// Flags of the command line that are none of agentd's.
+    pub(crate) flags: Vec<GivenFlag>,
 }
 
 /// Starts the hosts of a session and loads its extensions; `None` where it has none.
 ///
 /// # Errors
-/// [`LoadError`] of the first that cannot be loaded.
+/// The first extension that cannot be loaded, or the first flag that no extension has.
 pub(crate) async fn load_extensions(
     context: &SessionContext,
     plan: ExtensionsPlan,
-) -> Result<Option<SessionExtensions>, LoadError> {
-    let ExtensionsPlan { sources, node, reason } = plan;
+) -> Result<Option<SessionExtensions>, StartError> {
+    let ExtensionsPlan { sources, mut node, reason, flags } = plan;
     if sources.is_empty() {
-        return Ok(None);
+        // Nobody can have registered them.
+        return match flags.into_iter().next() {
+            Some(flag) => Err(FlagError::Unknown(flag.unknown).into()),
+            None => Ok(None),
+        };
+    }
+    // Some extensions look for their flags where pi has them: on the command line of the process.
+    if let Some(node) = &mut node {
+        node.command.extend(flags.iter().flat_map(GivenFlag::words));
     }
     let agent_dir = context.agent_dir.path();
     let host = context.settings.extension_host.clone().unwrap_or_default();
@@ -50,11 +60,16 @@ pub(crate) async fn load_extensions(
             ansi: host.ansi.unwrap_or(true),
         },
         reason,
-        flags: Map::new(),
+        flags,
         runs_when_down: host.when_down == Some(WhenDown::Allow),
         launcher: context.services.launcher.clone(),
         tasks: context.services.tasks.clone(),
         log: context.services.program_logs.at(agent_dir.join(LOG)),
     };
-    SessionExtensions::start(setup).await.map(Some)
+    let extensions = SessionExtensions::start(setup).await?;
+    if let Err(error) = extensions.check_flags() {
+        extensions.shut_down("quit").await;
+        return Err(error.into());
+    }
+    Ok(Some(extensions))
 }

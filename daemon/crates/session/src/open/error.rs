@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use agentd_config::{NoAgentDir, models::ReferenceError};
-use agentd_extensions::LoadError;
+use agentd_extensions::{FlagError, LoadError, StartError};
 use agentd_protocol::error::{ErrorCode, Failure};
 use agentd_store::{ForkError, StoreError};
 use tokio::task::JoinError;
@@ -25,6 +25,9 @@ pub enum OpenError {
     /// An extension cannot be loaded.
     #[error(transparent)]
     Extension(#[from] LoadError),
+    /// A flag that neither agentd nor an extension has, or that lacks its value.
+    #[error(transparent)]
+    Flag(#[from] FlagError),
     /// The session file does not open.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -115,6 +118,15 @@ impl OpenError {
     }
 }
 
+impl From<StartError> for OpenError {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::Load(error) => error.into(),
+            StartError::Flag(error) => error.into(),
+        }
+    }
+}
+
 impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
         let code = match &error {
@@ -127,7 +139,8 @@ impl From<OpenError> for Failure {
             OpenError::IdTaken { .. }
             | OpenError::Permissions(_)
             | OpenError::Sandbox(_)
-            | OpenError::Extension(_) => ErrorCode::InvalidField,
+            | OpenError::Extension(_)
+            | OpenError::Flag(_) => ErrorCode::InvalidField,
             OpenError::Model { .. } => ErrorCode::NoModel,
             OpenError::AgentDir(_) | OpenError::NoCwd { .. } | OpenError::Search { .. } => ErrorCode::Io,
             OpenError::Ending(_) => ErrorCode::ShuttingDown,

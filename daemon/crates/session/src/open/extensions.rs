@@ -46,9 +46,12 @@ pub(crate) async fn find_extensions(
         Ok(node) => {
             let (agent_dir, cwd) = (context.agent_dir.path().to_owned(), context.cwd.clone());
             let env = context.child_environment.to_vec();
-            let unpacked =
-                spawn_blocking(move || node_program(Path::new(&node.program), &agent_dir, &cwd, &env))
-                    .await?;
+            let settings = context.settings.extension_host.as_ref();
+            let pi_on_path = settings.and_then(|host| host.pi_on_path).unwrap_or(true);
+            let unpacked = spawn_blocking(move || {
+                node_program(Path::new(&node.program), &agent_dir, &cwd, &env, pi_on_path)
+            })
+            .await?;
             unpacked.map_err(|error| error.to_string())
         }
         Err(error) => Err(error.to_string()),

@@ -319,6 +319,7 @@ fn options(root: &Path) -> SessionOptions {
         additional_directories: Vec::new(),
         mcp_servers: Vec::new(),
         undo: None,
+        extension_flags: Vec::new(),
         resources: ResourceFlags { no_skills: true, no_prompts: true, ..ResourceFlags::default() },
         approve: None,
         permissions: agentd_session::PermissionOptions::default(),
