@@ -1,107 +1,82 @@
-// The example extensions of pi 1.5.2, unchanged: each is loaded by a session and registers what it registers in the host's own tests;
-// some are used.
+// The example extensions of pi 1.5.2, unchanged, each in a session of agentd and in one of pi: the same conversation gives the same records,
+// asks the model the same, and leaves the same session. example_table.mjs says what is done with each.
 
 import assert from "node:assert/strict";
-import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { test } from "node:test";
+import { chmodSync, existsSync, readFileSync, readdirSync } from "node:fs";
+import { basename, join } from "node:path";
+import { describe, test } from "node:test";
 
-import { connect } from "../node/client.mjs";
-import { home, packages, repository } from "../node/support.mjs";
+import { packages, repository } from "../node/support.mjs";
+import { account, masking, same } from "./compare.mjs";
+import { rows, targets } from "./example_table.mjs";
+import { examples, side } from "./side.mjs";
 
-const examples = join(packages, "pi-1.5/node_modules/@earendil-works/pi-coding-agent/examples/extensions");
-const expected = JSON.parse(readFileSync(
-  join(repository, "daemon/crates/extensions/node_host/test/data/examples.json"), "utf8",
-)).loaded;
+const pathOf = (name, row) => {
+  if (row.installed) return join(packages, `example-${name}`, name);
+  return join(examples, existsSync(join(examples, `${name}.ts`)) ? `${name}.ts` : name);
+};
 
-/// A home that has an example as an extension of the user's.
-function withExample(t, name) {
-  const place = home(t);
-  mkdirSync(place.at("agent/extensions"));
-  const file = `${name}.ts`;
-  const isFile = existsSync(join(examples, file));
-  cpSync(join(examples, isFile ? file : name), place.at("agent/extensions", isFile ? file : name), { recursive: true });
-  return place;
+/// What one program does in the conversation of a row.
+async function run(t, program, name, row) {
+  let letGo;
+  const held = new Promise((resolve) => (letGo = resolve));
+  const answer = row.holds ? row.answer(held) : row.answer;
+  const place = await side(t, program, { ...row, answer, extensions: [pathOf(name, row)] });
+  for (const path of row.programs ?? []) chmodSync(place.at(path), 0o755);
+  place.env.PATH = `${place.at("bin")}:${place.env.PATH}`;
+  await row.prepare?.(place);
+  const clients = [];
+  const start = (args = []) => {
+    const dialogs = typeof row.dialogs === "function" ? row.dialogs() : row.dialogs ?? {};
+    const client = place.start(args, (request) => {
+      const given = dialogs[request.method];
+      return typeof given === "function" ? given(request) : given;
+    });
+    // What is said after the end of the input is left out: agentd writes to nobody who has ended it.
+    const { end, records } = client;
+    client.end = async () => {
+      const said = records.length;
+      await end();
+      records.length = said;
+    };
+    clients.push(client);
+    return client;
+  };
+  const first = start(typeof row.args === "function" ? row.args(place) : row.args);
+  // agentd answers while the handlers of session_start are at work, and pi after them.
+  const { commands } = await first.unrecorded({ type: "get_commands" });
+  const greetings = () => first.records.filter((record) => record.type === "extension_ui_request").length;
+  if (greetings() < (row.greets ?? 0)) await first.event(() => greetings() >= row.greets);
+  const given = await row.talk(first, { ...place, start, letGo });
+  for (const client of clients) if (!client.isOver()) await client.end();
+  if (row.unordered) {
+    for (const client of clients) client.records.sort((one, other) => Number(row.unordered.which(one)) - Number(row.unordered.which(other)));
+  }
+  const own = commands.filter((command) => command.sourceInfo?.source !== "builtin");
+  return { given: { commands: masking(place)(own), talk: given }, account: account(place, clients, row) };
 }
 
-function script(place, ...emits) {
-  const steps = emits.map((emit, results) => ({ when: { results }, emit })).reverse();
-  writeFileSync(place.at("script.json"), JSON.stringify({ steps }));
-}
-
-/// Answers dialogs by `answer`, which gets the request; collects all records.
-function watched(client, answer = () => undefined) {
-  const records = [];
-  client.listen((record) => {
-    records.push(record);
-    if (record.type !== "extension_ui_request") return;
-    const given = answer(record);
-    if (given !== undefined) client.say({ type: "extension_ui_response", id: record.id, ...given });
-  });
-  return records;
-}
-
-// An example with dependencies of its own needs an installation first.
-const names = Object.keys(expected).filter((name) => {
-  const manifest = join(examples, name, "package.json");
-  return !existsSync(manifest) || !JSON.parse(readFileSync(manifest, "utf8")).dependencies;
-});
-
-test("examples load and register what they say", async (t) => {
-  for (const name of names) {
-    await t.test(name, async (t) => {
-      const client = connect(withExample(t, name));
-      const { commands } = await client.done({ type: "get_commands" });
-      const own = commands.filter((command) => command.source === "extension").map((command) => command.name);
-      assert.deepEqual(own.sort(), [...expected[name].commands].sort());
-      const { tools } = await client.done({ type: "get_tools" });
-      const ownTools = tools.filter((tool) => tool.source === "extension").map((tool) => tool.name);
-      assert.deepEqual(ownTools.sort(), [...expected[name].tools].sort());
-      await client.end();
+describe("examples do the same in agentd and in pi", { concurrency: Number(process.env.AGENTD_OUTSIDE_CONCURRENCY ?? 2) }, () => {
+  for (const [name, row] of Object.entries(rows)) {
+    const programs = ["agentd", "pi"];
+    test(name, { timeout: 120_000, todo: row.waits && "not served yet" }, async (t) => {
+      const done = [];
+      if (row.apart) for (const program of programs) done.push(await run(t, program, name, row));
+      else done.push(...await Promise.all(programs.map((program) => run(t, program, name, row))));
+      const [ours, theirs] = done;
+      same(ours.account, theirs.account, name);
+      assert.deepEqual(ours.given, theirs.given);
     });
   }
 });
 
-test("permission-gate asks before a dangerous command, and blocks it on a no", async (t) => {
-  const place = withExample(t, "permission-gate");
-  script(place, [{ toolCall: { id: "c1", name: "bash", arguments: { command: "sudo rm -rf /nothing/here" } } }], [{ text: "Done." }]);
-  const client = connect(place);
-  const records = watched(client, (request) => (request.method === "select" ? { value: "No" } : undefined));
-  await client.prompt("go");
-  assert.ok(records.some((record) => record.method === "select"), "nobody was asked");
-  const end = records.find((record) => record.type === "tool_execution_end");
-  assert.equal(end.isError, true);
-  assert.match(end.result.content[0].text, /[Bb]locked/);
-});
-
-test("todo keeps its list in the results of its tool", async (t) => {
-  const place = withExample(t, "todo");
-  script(
-    place,
-    [{ toolCall: { id: "c1", name: "todo", arguments: { action: "add", text: "write tests" } } }],
-    [{ toolCall: { id: "c2", name: "todo", arguments: { action: "toggle", id: 1 } } }],
-    [{ text: "Done." }],
-  );
-  const client = connect(place);
-  const records = watched(client);
-  await client.prompt("go");
-  const ends = records.filter((record) => record.type === "tool_execution_end");
-  assert.equal(ends.length, 2);
-  assert.equal(ends[1].isError, false, JSON.stringify(ends[1]));
-  assert.deepEqual(ends[1].result.details.todos.map((todo) => [todo.text, todo.done]), [["write tests", true]]);
-});
-
-test("rpc-demo shows and asks by every method", async (t) => {
-  const place = withExample(t, "rpc-demo");
-  const client = connect(place);
-  const records = watched(client, (request) => {
-    if (request.method === "select") return { value: request.options[0] };
-    if (request.method === "confirm") return { confirmed: true };
-    if (request.method === "input" || request.method === "editor") return { value: "typed" };
-    return undefined;
-  });
-  for (const command of expected["rpc-demo"].commands) await client.done({ type: "prompt", message: `/${command}` });
-  const methods = new Set(records.filter((record) => record.type === "extension_ui_request").map((record) => record.method));
-  for (const method of ["notify", "input", "editor", "setStatus", "setWidget"]) assert.ok(methods.has(method), [...methods].join());
-  assert.deepEqual(records.filter((record) => record.type === "extension_error"), []);
+test("every example is in the table, and in the table of the documentation", () => {
+  const all = readdirSync(examples).filter((name) => name !== "README.md").map((name) => basename(name, ".ts")).sort();
+  const table = { ...rows, ...targets };
+  assert.deepEqual(Object.keys(table).sort(), all);
+  const page = readFileSync(join(repository, "docs/extension-examples.md"), "utf8");
+  const documented = [...page.matchAll(/^\| `([^`]+)` \| ([^|]*?) \|$/gm)].map(([, name, how]) => [name.replace(/\/$|\.ts$/, ""), how]);
+  const shown = ({ waits, works, but }) => (waits ? "not yet" : but === undefined ? works : `${works}: ${but}`);
+  const expected = all.map((name) => [name, shown(table[name])]);
+  assert.deepEqual(documented, expected);
 });

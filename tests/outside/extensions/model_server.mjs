@@ -6,7 +6,7 @@ import { createServer } from "node:http";
 ///
 /// `asked` is `{api, body, headers, prompt, results, text}`: the last texts of a user, the number of tool results after them, and all that is
 /// in the request as one string. The answer is
-/// `{text?, thinking?, calls?: [{id, name, args}], usage?: {input, output}, fail?: {status, message}, hold?: promise}`: `hold` is waited
+/// `{text?, pieces?, thinking?, calls?: [{id, name, args}], usage?: {input, output}, fail?: {status, message}, hold?: promise}`: `hold` is waited
 /// for between the text and the end. Pages are `page(path, url)`: `{type, body}`, or nothing.
 export async function modelServer(answer, page = () => undefined) {
   const requests = [], broken = [], listeners = new Set();
@@ -98,7 +98,10 @@ function understood(api, body) {
 
 const usageOf = (said) => ({ input: said.usage?.input ?? 10, output: said.usage?.output ?? 5 });
 /// Two pieces, so that there is something to put together.
-const pieces = (text) => [text.slice(0, Math.ceil(text.length / 2)), text.slice(Math.ceil(text.length / 2))].filter((piece) => piece !== "");
+const pieces = (text, count = 2) => {
+  const length = Math.max(1, Math.ceil(text.length / count));
+  return Array.from({ length: Math.ceil(text.length / length) }, (_, at) => text.slice(at * length, (at + 1) * length));
+};
 
 const apis = {
   completions: {
@@ -108,7 +111,7 @@ const apis = {
       const chunk = (delta, more = {}) => ["", { id: "r1", object: "chat.completion.chunk", created: 1, model: asked.body.model, choices: [{ index: 0, delta, finish_reason: null, ...more }] }];
       yield chunk({ role: "assistant", content: "" });
       for (const piece of pieces(said.thinking ?? "")) yield chunk({ reasoning_content: piece });
-      for (const piece of pieces(said.text ?? "")) yield chunk({ content: piece });
+      for (const piece of pieces(said.text ?? "", said.pieces)) yield chunk({ content: piece });
       for (const [index, call] of (said.calls ?? []).entries()) {
         yield chunk({ tool_calls: [{ index, id: call.id, type: "function", function: { name: call.name, arguments: "" } }] });
         for (const piece of pieces(JSON.stringify(call.args))) yield chunk({ tool_calls: [{ index, function: { arguments: piece } }] });
