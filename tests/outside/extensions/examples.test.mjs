@@ -52,7 +52,7 @@ async function run(t, program, name, row) {
   if (row.unordered) {
     for (const client of clients) client.records.sort((one, other) => Number(row.unordered.which(one)) - Number(row.unordered.which(other)));
   }
-  const own = commands.filter((command) => command.sourceInfo?.source !== "builtin");
+  const own = commands.filter((command) => command.source === "extension" && command.sourceInfo?.source !== "builtin");
   return { given: { commands: masking(place)(own), talk: given }, account: account(place, clients, row) };
 }
 
