@@ -69,7 +69,7 @@ const byText = (one, other) => (JSON.stringify(one) < JSON.stringify(other) ? -1
 /// Makes `change` in all messages that a record or an entry holds.
 function inMessages(record, change) {
   const changed = { ...record };
-  if (record.message?.role) changed.message = change(record.message);
+  for (const name of ["message", "systemMessage"]) if (record[name]?.role) changed[name] = change(record[name]);
   for (const name of ["messages", "toolResults"]) if (Array.isArray(record[name])) changed[name] = record[name].map(change);
   if (record.data?.messages) changed.data = { ...record.data, messages: record.data.messages.map(change) };
   if (record.entry) changed.entry = inMessages(record.entry, change);
@@ -182,10 +182,10 @@ function question({ api, body }) {
   };
 }
 
-/// The conversation that is to be summarised, as a prompt of a compaction quotes it.
+/// The conversation that is to be summarised, as a prompt of a compaction quotes it, or its summary.
 function conversation(content) {
   if (typeof content !== "string") return undefined;
-  const quoted = /<conversation>([^]*)<\/conversation>/.exec(content) ?? /^# Conversation\s([^]*?)\n# Instructions\s/.exec(content);
+  const quoted = /<conversation>([^]*)<\/conversation>/.exec(content) ?? /<summary>([^]*)<\/summary>/.exec(content) ?? /^# Conversation\s([^]*?)\n# Instructions\s/.exec(content);
   return quoted?.[1].trim();
 }
 

@@ -18,7 +18,7 @@ const calls = (prompt, ...list) => [prompt, (asked) => {
 }];
 const use = (name, args) => ({ name, args });
 
-test("pi-mcp-adapter", { todo: "skills that resources_discover gives" }, async (t) => {
+test("pi-mcp-adapter", async (t) => {
   const server = { command: process.execPath, args: [join(here, "mcp_server.mjs")] };
   const what = (servers, settings = {}) => ({
     extensions: [installed("pi-mcp-adapter")],
@@ -28,7 +28,7 @@ test("pi-mcp-adapter", { todo: "skills that resources_discover gives" }, async (
   /// The servers are connected while the session is there already.
   const connected = (client) => client.event((record) => record.statusText?.includes("(1 connected)"));
 
-  await t.test("through its own tool", (t) => both(t, {
+  await t.test("through its own tool", { todo: "skills that resources_discover gives" }, (t) => both(t, {
     ...what({ numbers: server }),
     answer: () => scripted(calls(
       "go", use("mcp", {}), use("mcp", { search: "add" }), use("mcp", { describe: "numbers_add" }), use("mcp", { tool: "numbers_add", args: { a: 1, b: 2 } }),
@@ -45,7 +45,7 @@ test("pi-mcp-adapter", { todo: "skills that resources_discover gives" }, async (
     await client.command("/mcp");
   }));
 
-  await t.test("with tools of its servers, which come when they are known", (t) => both(t, {
+  await t.test("with tools of its servers, which come when they are known", { todo: "skills that resources_discover gives" }, (t) => both(t, {
     ...what({ numbers: { ...server, lifecycle: "eager", directTools: true } }),
     answer: () => scripted(calls("go", use("numbers_add", { a: 1, b: 2 }), use("numbers_add", { a: "x" }), use("numbers_fail", {}))),
   }, async (place) => {
@@ -115,9 +115,10 @@ test("pi-web-access", async (t) => {
   }));
 });
 
-test("pi-subagents", { todo: "not compared to the end yet" }, async (t) => {
+test("pi-subagents", async (t) => {
   const what = {
     extensions: [installed("pi-subagents")],
+    wanted: [{ why: "what handlers of session_shutdown show is told to nobody: the client has gone", change: (record) => (record.widgetKey === "subagent-async" ? undefined : record) }],
     masks: [[/\b[0-9a-f]{64}\b/g, "<digest>"], [/\bsha256:[0-9a-f]{16}\b/g, "<digest>"]],
     answer: () => scripted(
       [["Task: look", 0], { calls: [call("b1", "bash", { command: "echo from the child" })] }],
@@ -134,7 +135,7 @@ test("pi-subagents", { todo: "not compared to the end yet" }, async (t) => {
     await client.command("/subagent-cost");
   }));
 
-  await t.test("an agent of its own", (t) => both(t, what, async (place) => {
+  await t.test("an agent of its own", { todo: "its agents run by ModelRuntime.create, which the Node host does not have" }, (t) => both(t, what, async (place) => {
     const client = place.start();
     await client.done({ type: "get_commands" });
     await client.prompt("go");
