@@ -33,6 +33,7 @@ use crate::{
     },
     doctor::{Diagnosis, LocalSetup, SetupLocalParams},
     explain::{ExplainSettingParams, SettingExplanation},
+    extensions::ExtensionList,
     mcp::{
         McpLoginCancelParams, McpLoginCancelled, McpLoginFinishParams, McpLoginStartParams, McpLoginStarted,
         McpLogout, McpLogoutParams, McpServers, ReconnectMcpServerParams, SetMcpServerParams,
@@ -165,6 +166,11 @@ commands! {
     McpLoginCancel = "mcp_login_cancel": McpLoginCancelParams => McpLoginCancelled | Session, Control, Never, no_work;
     /// Removes what is stored of the sign-ins to an MCP server.
     McpLogout = "mcp_logout": McpLogoutParams => McpLogout | Session, Control, Never, no_work;
+    /// The extensions of the session, and their hosts.
+    ListExtensions = "list_extensions": NoParams => ExtensionList | Session, Observe, VisibleSession, no_work;
+    /// Ends the extensions of the session and starts them anew, in new processes: settings, extensions, skills and prompt templates are
+    /// read again. Answered once their handlers of `session_start` have ended. Refused while a run is active.
+    RestartExtensions = "restart_extensions": NoParams => ExtensionList | Session, Control, OpenedSession, begins_work;
     /// Provides tools: the model can call them from the next turn on, and each call arrives as `tool_request`. They are removed
     /// when the connection ends. Only after `hello`.
     RegisterTools = "register_tools": RegisterToolsParams => RegisteredTools | ClientTool, Control, OpenedSession, no_work;

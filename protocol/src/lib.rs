@@ -21,6 +21,7 @@ pub mod error;
 pub mod event;
 pub mod exit_code;
 pub mod explain;
+pub mod extensions;
 pub mod frame;
 pub mod fsck;
 #[cfg(any(test, feature = "fuzzing"))]

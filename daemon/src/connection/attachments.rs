@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use agentd_session::{PresenceGuard, SubscriberId, ToolProvider, UiAbilities};
+use agentd_session::{MoverGuard, PresenceGuard, SubscriberId, ToolProvider, UiAbilities};
 use tokio_util::sync::CancellationToken;
 
 use super::feeds::OwedReplies;
@@ -17,6 +17,8 @@ pub(super) struct Attachment {
     pub(super) session: Arc<SessionSlot>,
     /// Counts the connection among the session's clients until it leaves, which may be before its last answer.
     pub(super) _count: ClientCount,
+    /// Lets extensions of the session lead the connection to another one.
+    pub(super) _mover: MoverGuard,
     /// Set while the client answers the session's questions to the user.
     pub(super) present: Option<PresenceGuard>,
     /// Set while the client provides tools for the session.

@@ -22,6 +22,7 @@ use super::{
     attachments::Attachments,
     client::Client,
     command_peer::{BY_THE_USER, CommandPeer, OWN_SESSIONS},
+    moves::Moves,
     open_requests::OpenRequests,
     options::Connection,
     provided_tools::ProvidedTools,
@@ -55,6 +56,8 @@ pub(super) struct Dispatcher {
     pub(super) gone: CancellationToken,
     /// Slow commands, each a task of its own.
     pub(super) background: JoinSet<()>,
+    /// What leads the connection to other sessions.
+    pub(super) moves: Moves,
     /// Shared with each background command until its answer is handed to the writer: the strong count minus one counts them.
     unanswered: Arc<()>,
     /// Set when a client in a reserved slot sent a command that such a client may not send: the connection ends.
@@ -87,6 +90,7 @@ impl Dispatcher {
             watching: None,
             gone,
             background,
+            moves: Moves::default(),
             unanswered,
             is_refused: false,
         }

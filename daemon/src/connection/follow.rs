@@ -124,6 +124,7 @@ impl Dispatcher {
             leaving: leaving.clone(),
             session: Arc::clone(&session),
             _count: session.client(),
+            _mover: session.session_clients().may_be_moved(feed.id(), self.moves.of_extensions.0.clone()),
             present: self.client.abilities().map(|abilities| session.session_clients().enter(abilities)),
             tools,
         };

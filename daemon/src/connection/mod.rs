@@ -13,6 +13,7 @@ mod daemon_commands;
 mod dispatcher;
 mod feeds;
 mod follow;
+mod moves;
 mod open_requests;
 mod open_session;
 mod options;

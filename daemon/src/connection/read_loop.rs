@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     client_tools,
     dispatcher::Dispatcher,
+    moves::Move,
     options::{Origin, ReservedSlot},
     writer::WriterCommand,
 };
@@ -43,6 +44,14 @@ impl Dispatcher {
         loop {
             let line = tokio::select! {
                 line = lines.recv() => line,
+                next = self.moves.next() => {
+                    // A host's daemon ends with its session, as at the end of its input.
+                    if matches!((&next, &self.connection.origin), (Move::Quit, Origin::Host { .. })) {
+                        break;
+                    }
+                    self.make_move(next).await;
+                    continue;
+                }
                 failure = silence(self.connection.reserved.as_ref()), if !self.connection.shutdown.is_requested() => {
                     self.fail(None, None, failure).await;
                     None
@@ -60,6 +69,10 @@ impl Dispatcher {
         // The client can answer no more tool calls, so those that wait for it fail now.
         self.sessions.disconnect_tools();
         // Commands from before the end of the input are still answered.
+        while self.background.join_next().await.is_some() {}
+        while let Some(asked) = self.moves.answered() {
+            self.make_move(Move::Asked(asked)).await;
+        }
         while self.background.join_next().await.is_some() {}
         match self.connection.origin {
             Origin::Socket { .. } => {
@@ -92,6 +105,12 @@ impl Dispatcher {
         if let Some(followed) = self.sessions.get(current) {
             followed.owed.add_events_through(current.feed().last_seq());
         }
+    }
+
+    /// Goes to another session, in the connection's turn.
+    async fn make_move(&mut self, next: Move) {
+        let daemon = Arc::clone(&self.connection.daemon);
+        daemon.scheduler.run_in_turn(self.take_move(next)).await;
     }
 
     /// Takes a line in the connection's turn, and the lines behind it unless other connections wait.

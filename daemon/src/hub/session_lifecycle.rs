@@ -9,7 +9,7 @@ use agentd_protocol::{
     daemon::EndMode,
     error::{ErrorCode, Failure},
 };
-use agentd_session::Services;
+use agentd_session::{Services, SessionEnd};
 use tokio::task::JoinError;
 
 use super::{
@@ -144,7 +144,11 @@ impl SessionLifecycle {
     /// Closes a session that at most one client follows and that no other is about to follow. Returns whether it did.
     ///
     /// Cancel safety: dropped early, it goes on by itself.
-    pub(super) async fn close_if_unshared(self: &Arc<Self>, slot: &Arc<SessionSlot>) -> bool {
+    pub(super) async fn close_if_unshared(
+        self: &Arc<Self>,
+        slot: &Arc<SessionSlot>,
+        end: Option<SessionEnd>,
+    ) -> bool {
         let (me, slot) = (Arc::clone(self), Arc::clone(slot));
         let closing = self.run_detached(async move {
             {
@@ -161,7 +165,7 @@ impl SessionLifecycle {
                     State::Unloaded(_) | State::Closed => State::Closed,
                 };
             }
-            me.close_now(&slot, EndMode::Abort).await;
+            me.close_for(&slot, EndMode::Abort, end).await;
             true
         });
         closing.await.unwrap_or_else(|error| {
@@ -172,12 +176,16 @@ impl SessionLifecycle {
 
     /// As [`Self::close`], within the task of the caller.
     pub(super) async fn close_now(&self, slot: &SessionSlot, mode: EndMode) {
+        self.close_for(slot, mode, None).await;
+    }
+
+    async fn close_for(&self, slot: &SessionSlot, mode: EndMode, mut end: Option<SessionEnd>) {
         loop {
             if let Some(handle) = slot.loaded() {
                 if mode == EndMode::Drain {
                     handle.idle().await;
                 }
-                handle.close().await;
+                handle.close_for(end.take()).await;
             }
             // Every command that was about to reach the session has its answer once the gate opens.
             let _gate = slot.gate.write().await;

@@ -16,8 +16,8 @@ use agentd_protocol::{
     resources::Diagnostic,
 };
 use agentd_session::{
-    BranchCopy, Interner, Limits, OpenError, Opened, Services, SessionHandle, SessionOptions, SessionWatch,
-    Target, locate,
+    BranchCopy, ExtensionStart, Interner, Limits, OpenError, Opened, Services, SessionEnd, SessionHandle,
+    SessionOptions, SessionWatch, Target, locate,
 };
 use futures::future::join_all;
 use tokio::task::JoinError;
@@ -59,11 +59,13 @@ pub struct AcquiredSession {
     pub was_open: bool,
     /// Keeps a session without a file open until a client follows it.
     pub expected: JoinIntent,
+    /// Whether its extensions wait for the client that comes.
+    pub waits: bool,
 }
 
 impl AcquiredSession {
     fn new(session: Arc<SessionSlot>, diagnostics: Vec<Diagnostic>) -> Self {
-        Self { expected: session.announce_join(), session, diagnostics, was_open: false }
+        Self { expected: session.announce_join(), session, diagnostics, was_open: false, waits: false }
     }
 
     fn open_already(session: Arc<SessionSlot>) -> Self {
@@ -203,11 +205,27 @@ impl SessionRegistry {
     /// Cancel safety: dropped early, it goes on by itself. Otherwise the file would stay locked by a session that the registry
     /// does not know.
     pub async fn open(self: &Arc<Self>, options: SessionOptions) -> Result<AcquiredSession, OpenError> {
-        let me = Arc::clone(self);
-        self.lifecycle.run_detached(async move { me.open_now(options).await }).await?
+        self.open_with(options, ExtensionStart::AtOnce).await
     }
 
-    async fn open_now(&self, mut options: SessionOptions) -> Result<AcquiredSession, OpenError> {
+    /// The same for a client that comes from another session, for which extensions can wait.
+    ///
+    /// # Errors
+    /// As of [`Self::open`].
+    pub async fn open_with(
+        self: &Arc<Self>,
+        options: SessionOptions,
+        extensions: ExtensionStart,
+    ) -> Result<AcquiredSession, OpenError> {
+        let me = Arc::clone(self);
+        self.lifecycle.run_detached(async move { me.open_now(options, extensions).await }).await?
+    }
+
+    async fn open_now(
+        &self,
+        mut options: SessionOptions,
+        extensions: ExtensionStart,
+    ) -> Result<AcquiredSession, OpenError> {
         let _opening = match &options.target {
             Target::New | Target::Child(_) | Target::Fork { id: None, .. } | Target::Ephemeral(None) => None,
             Target::Fork { id: Some(_), .. }
@@ -246,7 +264,7 @@ impl SessionRegistry {
         options.environment = self.environments.intern(options.environment);
         let services = Arc::clone(&self.lifecycle.services);
         let last_seq = |id: &str| self.lifecycle.sessions.last_seq(id);
-        let opened = agentd_session::open_after(services, options.clone(), last_seq).await?;
+        let opened = agentd_session::open_after(services, options.clone(), extensions, last_seq).await?;
         Ok(self.register(opened, options, path))
     }
 
@@ -260,15 +278,16 @@ impl SessionRegistry {
         self: &Arc<Self>,
         options: SessionOptions,
         copied: BranchCopy,
+        extensions: ExtensionStart,
     ) -> Result<AcquiredSession, OpenError> {
         let me = Arc::clone(self);
-        self.lifecycle.run_detached(async move { me.adopt_now(options, copied).await }).await?
+        self.lifecycle.run_detached(async move { me.adopt_now(options, (copied, extensions)).await }).await?
     }
 
     async fn adopt_now(
         &self,
         mut options: SessionOptions,
-        copied: BranchCopy,
+        copied: (BranchCopy, ExtensionStart),
     ) -> Result<AcquiredSession, OpenError> {
         self.admit().await?;
         options.environment = self.environments.intern(options.environment);
@@ -288,7 +307,10 @@ impl SessionRegistry {
     fn register(&self, opened: Opened, options: SessionOptions, path: Option<PathBuf>) -> AcquiredSession {
         self.lifecycle.note_loaded();
         let slot = SessionSlot::new(opened.handle, options, path, Arc::clone(&self.lifecycle.watch_broker));
-        let acquired = AcquiredSession::new(Arc::new(slot), opened.diagnostics);
+        let acquired = AcquiredSession {
+            waits: opened.waits,
+            ..AcquiredSession::new(Arc::new(slot), opened.diagnostics)
+        };
         let session = &acquired.session;
         self.evictor.note_known(session.id());
         self.lifecycle.sessions.insert(session);
@@ -363,8 +385,8 @@ impl SessionRegistry {
     /// Closes a session that at most one client follows and that no other is about to follow. Returns whether it did.
     ///
     /// Cancel safety: dropped early, it goes on by itself.
-    pub async fn close_if_unshared(&self, slot: &Arc<SessionSlot>) -> bool {
-        self.lifecycle.close_if_unshared(slot).await
+    pub async fn close_if_unshared(&self, slot: &Arc<SessionSlot>, end: Option<SessionEnd>) -> bool {
+        self.lifecycle.close_if_unshared(slot, end).await
     }
 
     /// Closes all sessions, side by side.
@@ -445,6 +467,16 @@ impl SessionWatch for RegistryWatch {
         let Some(registry) = self.0.upgrade() else { return };
         if let Some(slot) = registry.get(id) {
             registry.lifecycle.unload_soon(slot);
+        }
+    }
+
+    fn quits(&self, id: &str) {
+        let Some(registry) = self.0.upgrade() else { return };
+        if let Some(slot) = registry.get(id) {
+            let lifecycle = Arc::clone(&registry.lifecycle);
+            registry.lifecycle.services.tasks.spawn(async move {
+                lifecycle.close(&slot, EndMode::Abort).await;
+            });
         }
     }
 }

@@ -17,6 +17,8 @@ use serde_json::{Value, json};
 struct Host {
     input: Lines<StdinLock<'static>>,
     log: File,
+    /// The file of the script, which is read again where a load says so.
+    path: String,
     script: Value,
     epoch: Value,
     last_call: u64,
@@ -32,6 +34,7 @@ fn main() -> io::Result<()> {
     let mut host = Host {
         input: io::stdin().lines(),
         log,
+        path: args[1].clone(),
         script: serde_json::from_str(&script)?,
         epoch: Value::Null,
         last_call: 0,
@@ -151,6 +154,9 @@ impl Host {
 
     fn load(&mut self, record: &Value) -> io::Result<()> {
         self.epoch = record["epoch"].clone();
+        if record["clearCache"] == true {
+            self.script = serde_json::from_str(&std::fs::read_to_string(&self.path)?)?;
+        }
         let ext = record["extensions"][0]["ext"].clone();
         let action = self.script["load"].clone();
         if let Some(code) = action["crash"].as_i64() {

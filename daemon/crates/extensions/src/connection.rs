@@ -88,6 +88,7 @@ struct OpenRequest {
     served: Option<CallServer>,
     is_stream: bool,
     clock: Arc<RequestClock>,
+    command: Option<u64>,
 }
 
 /// Stops the clock of a request while the host waits for something of ours.
@@ -107,6 +108,9 @@ pub enum RequestError {
     /// The host is gone: why.
     #[error("{0}")]
     Gone(Arc<str>),
+    /// The host has ended, and is started again.
+    #[error("its extension host is restarting")]
+    Restarting,
     /// The time was over.
     #[error("no answer in time")]
     Late,
@@ -125,6 +129,8 @@ pub(crate) struct RequestTerms<'a> {
     pub(crate) partials: Option<PartialSink>,
     /// Serves calls of the host about this request.
     pub(crate) served: Option<CallServer>,
+    /// The session's number of the command that runs, where it is one.
+    pub(crate) command: Option<u64>,
 }
 
 /// Lines that are to be written.
@@ -198,6 +204,7 @@ impl HostConnection {
                 served: terms.served,
                 is_stream: kind == "provider.stream",
                 clock: Arc::clone(&clock),
+                command: terms.command,
             };
             open.requests.insert(id, request);
         }
@@ -244,15 +251,16 @@ impl HostConnection {
         }
     }
 
-    /// A call of the host within one of our requests: its clock stands still until the returned value is dropped.
-    pub(crate) fn call_within(&self, request: Option<u64>) -> CallWithin {
+    /// A call of the host within one of our requests: its clock stands still until the returned value is dropped. Tells the number of
+    /// the command that the request runs, too.
+    pub(crate) fn call_within(&self, request: Option<u64>) -> (CallWithin, Option<u64>) {
         let open = self.lock();
-        let clock = request.and_then(|id| open.requests.get(&id)).map(|request| Arc::clone(&request.clock));
-        if let Some(clock) = &clock {
-            clock.calls.fetch_add(1, Ordering::Relaxed);
-            clock.changed.notify_one();
-        }
-        CallWithin(clock)
+        let Some(request) = request.and_then(|id| open.requests.get(&id)) else {
+            return (CallWithin(None), None);
+        };
+        request.clock.calls.fetch_add(1, Ordering::Relaxed);
+        request.clock.changed.notify_one();
+        (CallWithin(Some(Arc::clone(&request.clock))), request.command)
     }
 
     /// Whether an open request is one for a model's answer.
@@ -291,7 +299,7 @@ impl HostConnection {
         };
         let Some(served) = served else { return Some(call) };
         let HostCall { id, method, params, within, .. } = call;
-        let within = self.call_within(within);
+        let (within, _) = self.call_within(within);
         served(ServedCall {
             method,
             params,

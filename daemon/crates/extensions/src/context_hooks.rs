@@ -104,7 +104,7 @@ impl SessionExtensions {
         others: &'a Map<String, Value>,
     ) -> (ListEvent<'a>, Delivery<'_>) {
         let host = self.0.placement(handler.extension);
-        let messages = self.0.messages.of(host, self.0.epoch(), messages);
+        let messages = self.0.messages.of(host, self.0.epoch_of(handler.extension), messages);
         (ListEvent { kind: kind.name(), messages, others }, Delivery { refs: &self.0.messages, host })
     }
 

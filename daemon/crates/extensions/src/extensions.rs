@@ -16,7 +16,8 @@ use crate::{
     event::EventKind,
     flags::FlagError,
     host::Host,
-    runtime::{ExtensionsSetup, LoadError, Runtime, ext},
+    kept::{KeptHosts, Predecessor},
+    runtime::{DiscoveredKind, DiscoveredResource, ExtensionsSetup, LoadError, Runtime, ext},
     session::{ExtensionCommand, ExtensionSession},
     tool::ExtensionTool,
 };
@@ -48,20 +49,51 @@ impl SessionExtensions {
     /// Cancel safety: dropped early, the hosts end.
     pub async fn start(setup: ExtensionsSetup) -> Result<Self, LoadError> {
         let extensions = Self(Runtime::new(setup)?);
-        for host in 0..extensions.0.hosts.len() {
-            if let Err(error) = extensions.0.load(host, extensions.0.setup.reason, false).await {
+        let errors = extensions.load_all(false).await;
+        match errors.into_iter().next() {
+            Some(error) => {
                 extensions.end_hosts().await;
-                return Err(error);
+                Err(error)
+            }
+            None => Ok(extensions),
+        }
+    }
+
+    /// The same, where extensions ran before: those that cannot be loaded are told of and left out. One of them that decided about tool calls
+    /// blocks them until it can.
+    ///
+    /// # Errors
+    /// [`LoadError`] where there is nothing that could run an extension.
+    ///
+    /// Cancel safety: dropped early, the hosts end.
+    pub async fn start_again(setup: ExtensionsSetup) -> Result<(Self, Vec<LoadError>), LoadError> {
+        let extensions = Self(Runtime::new(setup)?);
+        let errors = extensions.load_all(true).await;
+        let gates = &extensions.0.setup.kept.gates;
+        for error in &errors {
+            if let Some((_, decided)) = gates.iter().find(|(path, _)| *path == error.path) {
+                extensions.0.miss_gate(error.clone(), *decided);
             }
         }
-        let conflict = extensions.0.registrations().conflict();
-        if let Some((later, earlier, what)) = conflict {
-            let path = extensions.0.path(later).to_owned();
-            let reason = format!("{what} conflicts with {}", extensions.0.path(earlier));
-            extensions.end_hosts().await;
-            return Err(LoadError { path, reason });
+        Ok((extensions, errors))
+    }
+
+    async fn load_all(&self, is_lenient: bool) -> Vec<LoadError> {
+        let (runtime, mut errors) = (&self.0, Vec::new());
+        let setup = &runtime.setup;
+        for host in 0..runtime.hosts.len() {
+            errors.extend(runtime.load_all(host, setup.reason, setup.reason == "reload").await);
+            if !errors.is_empty() && !is_lenient {
+                return errors;
+            }
         }
-        Ok(extensions)
+        let conflict = runtime.registrations().conflict();
+        if let Some((later, earlier, what)) = conflict {
+            let path = runtime.path(later).to_owned();
+            let reason = format!("{what} conflicts with {}", runtime.path(earlier));
+            errors.push(LoadError { path, reason });
+        }
+        errors
     }
 
     /// Whether the flags of the command line are those of the extensions.
@@ -136,18 +168,19 @@ impl SessionExtensions {
         self.0.registrations().commands().iter().any(|command| command.called == name)
     }
 
-    /// Runs a command to its end. A command that fails is told as an `extension_error`.
+    /// Runs a command to its end; the calls that are made within it have its `number`. A command that fails is told as an `extension_error`.
     ///
     /// Cancel safety: dropped early, the command is asked to stop.
-    pub async fn run_command(&self, name: &str, args: &str) {
+    pub async fn run_command(&self, name: &str, args: &str, number: u64) {
         let found = self.0.registrations().commands().into_iter().find(|command| command.called == name);
         let Some(found) = found else { return };
         let fields = json!({
-            "epoch": self.0.epoch(), "ext": ext(found.extension), "name": found.command.name,
+            "epoch": self.0.epoch_of(found.extension), "ext": ext(found.extension), "name": found.command.name,
             "args": args, "source": "rpc",
         });
         let host = self.0.host_of(found.extension);
-        if let Err(error) = host.request("command.run", &fields, RequestTerms::default()).await {
+        let terms = RequestTerms { command: Some(number), ..RequestTerms::default() };
+        if let Err(error) = host.request("command.run", &fields, terms).await {
             self.0.failed(format!("command:{name}"), "command", self.0.explain(&error, name));
         }
     }
@@ -159,7 +192,8 @@ impl SessionExtensions {
         let found = self.0.registrations().commands().into_iter().find(|command| command.called == name);
         let Some(found) = found.filter(|found| found.command.completes) else { return Vec::new() };
         let fields = json!({
-            "epoch": self.0.epoch(), "ext": ext(found.extension), "name": found.command.name, "prefix": prefix,
+            "epoch": self.0.epoch_of(found.extension), "ext": ext(found.extension), "name": found.command.name,
+            "prefix": prefix,
         });
         let terms = RequestTerms { limit: Some(Duration::from_secs(5)), ..RequestTerms::default() };
         let answer = self.0.host_of(found.extension).request("command.complete", &fields, terms).await;
@@ -197,14 +231,74 @@ impl SessionExtensions {
 
     /// Runs the handlers of `session_shutdown` and ends the hosts. Nothing of them is left.
     pub async fn shut_down(&self, reason: &str) {
+        if self.tell_shutdown(reason, None).await {
+            self.end_hosts().await;
+        }
+    }
+
+    /// Runs the handlers of `session_shutdown`, and gives the hosts away for the extensions that come next. What these were is over:
+    /// their calls are answered with the code `stale`.
+    pub async fn hand_over(&self, reason: &str, target: Option<&str>) -> KeptHosts {
+        let gates = self.0.gates();
+        let me: Weak<dyn Predecessor> = Arc::<Runtime>::downgrade(&self.0);
+        let mut kept = KeptHosts::after(me, self.0.setup.flags.clone(), gates);
+        if self.tell_shutdown(reason, target).await {
+            for host in &self.0.hosts {
+                if let Some(link) = host.release(reason).await {
+                    kept.push(host.program.clone(), link);
+                }
+            }
+        }
+        kept
+    }
+
+    /// Runs the handlers of `session_shutdown`; false where that was done before.
+    async fn tell_shutdown(&self, reason: &str, target: Option<&str>) -> bool {
         if self.0.is_closing.swap(true, Ordering::Relaxed) {
-            return;
+            return false;
         }
         if self.listens(EventKind::SessionShutdown) {
-            let event = json!({"type": "session_shutdown", "reason": reason});
+            let mut event = json!({"type": "session_shutdown", "reason": reason});
+            if let Some(target) = target {
+                event["targetSessionFile"] = target.into();
+            }
+            // Late handlers are not waited for.
             let _ = timeout(SHUTDOWN_HANDLERS, self.notify(EventKind::SessionShutdown, &event)).await;
         }
-        self.end_hosts().await;
+        true
+    }
+
+    /// The number of extensions.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.0.setup.sources.len()
+    }
+
+    /// The files that the extensions named when they were asked by [`Self::discover`].
+    #[must_use]
+    pub fn resources(&self) -> Arc<[DiscoveredResource]> {
+        Arc::clone(&self.0.resources.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Asks the handlers of `resources_discover` for files of skills and prompt templates. `reason` is `startup` or `reload`.
+    pub async fn discover(&self, cwd: &str, reason: &str) {
+        let event = json!({"type": "resources_discover", "cwd": cwd, "reason": reason});
+        let mut found = Vec::new();
+        for handler in self.0.handlers(EventKind::ResourcesDiscover) {
+            let returned = self.0.asked(EventKind::ResourcesDiscover, handler, &event).await;
+            let Some(value) = returned.and_then(|returned| returned.value) else { continue };
+            for (key, kind) in
+                [("skillPaths", DiscoveredKind::Skill), ("promptPaths", DiscoveredKind::Prompt)]
+            {
+                let paths = value[key].as_array().into_iter().flatten().filter_map(Value::as_str);
+                found.extend(paths.map(|path| DiscoveredResource {
+                    kind,
+                    path: path.to_owned(),
+                    extension: self.0.path(handler.extension).to_owned(),
+                }));
+            }
+        }
+        *self.0.resources.lock().unwrap_or_else(PoisonError::into_inner) = found.into();
     }
 
     /// The process ids of the hosts that run.

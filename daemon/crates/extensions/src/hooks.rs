@@ -384,7 +384,8 @@ impl Runtime {
             returns: Vec<Returned>,
         }
         let Some(first) = handlers.first() else { return Ok(Vec::new()) };
-        let hook = Hook { epoch: self.epoch(), handlers: handlers.iter().map(|it| it.h).collect(), event };
+        let epoch = self.epoch_of(first.extension);
+        let hook = Hook { epoch, handlers: handlers.iter().map(|it| it.h).collect(), event };
         let terms = RequestTerms { limit: Some(limit), ..RequestTerms::default() };
         let answer = self.host_of(first.extension).request("hook", &hook, terms).await?;
         serde_json::from_str(answer.get()).map(|Answer { returns }| returns).map_err(|error| {

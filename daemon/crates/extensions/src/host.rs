@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -30,6 +30,9 @@ const LOAD_WAIT: Duration = Duration::from_secs(60);
 
 /// Time for the answer to `ping`, once something was late.
 const PING_WAIT: Duration = Duration::from_secs(5);
+
+/// Time to forget the extensions of a session that goes.
+const UNLOAD_WAIT: Duration = Duration::from_secs(5);
 
 /// Time to end after `shutdown`.
 const SHUTDOWN_WAIT: Duration = Duration::from_secs(1);
@@ -75,6 +78,8 @@ pub(crate) struct LoadedExtension {
     pub(crate) ok: bool,
     #[serde(default)]
     pub(crate) error: Option<String>,
+    #[serde(default)]
+    pub(crate) ms: Option<f64>,
 }
 
 /// Takes what a host sends by itself. Must not wait.
@@ -124,18 +129,87 @@ pub(crate) struct Host {
     pub(crate) has_entries: AtomicBool,
     /// Takes what it says.
     pub(crate) log: ProgramLogSource,
+    /// Whether it is being started again.
+    pub(crate) is_restarting: AtomicBool,
+    epoch: AtomicU64,
     state: Mutex<HostState>,
 }
 
 enum HostState {
-    Up { connection: HostConnection, running: RunningHost },
+    Up(HostLink),
     Down { reason: Arc<str> },
+}
+
+/// A process of a host, and its connection. It can pass from the extensions of one session to those of the next.
+pub(crate) struct HostLink {
+    connection: HostConnection,
+    running: RunningHost,
+    reader: Arc<Reader>,
+    epoch: u64,
+}
+
+impl HostLink {
+    /// Whether the process is gone, or about to.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.running.over.is_cancelled() || self.connection.closed().is_some()
+    }
+
+    /// Ends the process.
+    pub(crate) fn end(&self) {
+        self.running.over.cancel();
+    }
+
+    /// Fires once the process and all that it started are gone.
+    pub(crate) fn gone(&self) -> CancellationToken {
+        self.running.gone.clone()
+    }
 }
 
 impl Host {
     pub(crate) fn new(program: HostProgram, extensions: Vec<usize>, log: ProgramLogSource) -> Self {
-        let state = Mutex::new(HostState::Down { reason: "it was not started".into() });
-        Self { program, extensions, has_entries: AtomicBool::new(false), log, state }
+        Self {
+            program,
+            extensions,
+            has_entries: AtomicBool::new(false),
+            log,
+            is_restarting: AtomicBool::new(false),
+            epoch: AtomicU64::new(1),
+            state: Mutex::new(HostState::Down { reason: "it was not started".into() }),
+        }
+    }
+
+    /// The epoch of what it has loaded.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Relaxed)
+    }
+
+    /// A new epoch begins: records of the one before count no more.
+    pub(crate) fn next_epoch(&self) {
+        self.epoch.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Takes over a process that ran extensions before.
+    pub(crate) fn adopt(&self, number: usize, events: Weak<dyn HostEvents>, link: HostLink) {
+        self.epoch.store(link.epoch + 1, Ordering::Relaxed);
+        self.has_entries.store(false, Ordering::Relaxed);
+        link.reader.lead_to(events, number);
+        *self.lock() = HostState::Up(link);
+    }
+
+    /// Gives the process away; what it has loaded is forgotten. `None` where it is gone or does not answer: then it is ended.
+    pub(crate) async fn release(&self, reason: &str) -> Option<HostLink> {
+        let fields = json!({"epoch": self.epoch(), "reason": reason});
+        let terms = RequestTerms { limit: Some(UNLOAD_WAIT), ..RequestTerms::default() };
+        let forgot = self.request("unload", &fields, terms).await;
+        let before = HostState::Down { reason: "its session has gone on to another".into() };
+        let HostState::Up(mut link) = std::mem::replace(&mut *self.lock(), before) else { return None };
+        link.epoch = self.epoch();
+        if let Err(error) = forgot {
+            tracing::warn!(%error, "an extension host did not forget its extensions, and is ended");
+            link.end();
+            return None;
+        }
+        Some(link)
     }
 
     /// Starts the process and says hello.
@@ -147,15 +221,16 @@ impl Host {
         number: usize,
         (launcher, tasks): (&Launcher, &TaskTracker),
         events: Weak<dyn HostEvents>,
-        (facts, epoch): (&HelloFacts, u64),
+        facts: &HelloFacts,
     ) -> Result<(), String> {
-        let reader = Arc::new(Reader { events, host: number, link: OnceLock::new() });
+        let reader = Arc::new(Reader { led: Mutex::new((events, number)), link: OnceLock::new() });
+        let epoch = self.epoch();
         let started = process::start(&self.program, launcher, tasks, Arc::clone(&reader) as _).await;
         let (connection, running) = started?;
         let _ = reader.link.set((connection.clone(), OpenCalls::default()));
         let over = running.over.clone();
         self.has_entries.store(false, Ordering::Relaxed);
-        *self.lock() = HostState::Up { connection: connection.clone(), running };
+        *self.lock() = HostState::Up(HostLink { connection: connection.clone(), running, reader, epoch });
         let hello = Hello {
             protocol: PROTOCOL_VERSION,
             daemon: json!({"name": "agentd", "version": env!("CARGO_PKG_VERSION")}),
@@ -198,12 +273,14 @@ impl Host {
     /// Why the host did not answer.
     pub(crate) async fn load(
         &self,
-        epoch: u64,
+        facts: &HelloFacts,
         (reason, clear_cache): (&str, bool),
         extensions: &[ExtensionToLoad],
     ) -> Result<Vec<LoadedExtension>, RequestError> {
+        let session = json!({"sessionId": facts.session_id, "cwd": facts.cwd, "trusted": facts.trusted});
         let fields = json!({
-            "epoch": epoch, "reason": reason, "clearCache": clear_cache, "extensions": extensions,
+            "epoch": self.epoch(), "reason": reason, "clearCache": clear_cache, "session": session,
+            "extensions": extensions,
         });
         let terms = RequestTerms { limit: Some(LOAD_WAIT), ..RequestTerms::default() };
         let answer = self.request("load", &fields, terms).await?;
@@ -227,7 +304,10 @@ impl Host {
         terms: RequestTerms<'_>,
     ) -> Result<Box<RawValue>, RequestError> {
         let (connection, over) = match &*self.lock() {
-            HostState::Up { connection, running } => (connection.clone(), running.over.clone()),
+            HostState::Up(link) => (link.connection.clone(), link.running.over.clone()),
+            HostState::Down { .. } if self.is_restarting.load(Ordering::Relaxed) => {
+                return Err(RequestError::Restarting);
+            }
             HostState::Down { reason } => return Err(RequestError::Gone(Arc::clone(reason))),
         };
         let answer = connection.request(kind, fields, terms).await;
@@ -243,16 +323,24 @@ impl Host {
 
     /// Sends a note, if the host is there.
     pub(crate) fn note(&self, kind: &str, fields: &impl Serialize) {
-        if let HostState::Up { connection, .. } = &*self.lock() {
-            connection.note(kind, fields);
+        if let HostState::Up(link) = &*self.lock() {
+            link.connection.note(kind, fields);
         }
     }
 
     /// The process id of the host, if it runs.
     pub(crate) fn pid(&self) -> Option<i32> {
         match &*self.lock() {
-            HostState::Up { running, .. } => running.pid,
+            HostState::Up(link) => link.running.pid,
             HostState::Down { .. } => None,
+        }
+    }
+
+    /// Why the host is not there; `None` while it is.
+    pub(crate) fn down(&self) -> Option<Arc<str>> {
+        match &*self.lock() {
+            HostState::Up(_) => None,
+            HostState::Down { reason } => Some(Arc::clone(reason)),
         }
     }
 
@@ -264,8 +352,8 @@ impl Host {
     /// Ends the host and waits until its processes are gone.
     pub(crate) async fn shut_down(&self) {
         let (connection, over, gone) = match &*self.lock() {
-            HostState::Up { connection, running } => {
-                (connection.clone(), running.over.clone(), running.gone.clone())
+            HostState::Up(link) => {
+                (link.connection.clone(), link.running.over.clone(), link.running.gone.clone())
             }
             HostState::Down { .. } => return,
         };
@@ -299,10 +387,21 @@ struct Hello<'a> {
 
 /// Reads the records of a host.
 struct Reader {
-    events: Weak<dyn HostEvents>,
-    host: usize,
+    /// Who takes them, and the number of the host there.
+    led: Mutex<(Weak<dyn HostEvents>, usize)>,
     /// Set before the host is told anything: what it says before that is passed over.
     link: OnceLock<(HostConnection, OpenCalls)>,
+}
+
+impl Reader {
+    fn lead_to(&self, events: Weak<dyn HostEvents>, host: usize) {
+        *self.led.lock().unwrap_or_else(PoisonError::into_inner) = (events, host);
+    }
+
+    fn leads_to(&self) -> Option<(Arc<dyn HostEvents>, usize)> {
+        let led = self.led.lock().unwrap_or_else(PoisonError::into_inner);
+        Some((led.0.upgrade()?, led.1))
+    }
 }
 
 impl HostOutput for Reader {
@@ -321,16 +420,16 @@ impl HostOutput for Reader {
                 connection.answer(id, &Err(failure));
             }
             record => {
-                if let Some(events) = self.events.upgrade() {
-                    events.record(self.host, connection, calls, record);
+                if let Some((events, host)) = self.leads_to() {
+                    events.record(host, connection, calls, record);
                 }
             }
         }
     }
 
     fn printed(&self, text: &str) {
-        if let Some(events) = self.events.upgrade() {
-            events.printed(self.host, text);
+        if let Some((events, host)) = self.leads_to() {
+            events.printed(host, text);
         }
     }
 
@@ -338,8 +437,8 @@ impl HostOutput for Reader {
         if let Some((_, calls)) = self.link.get() {
             calls.cancel_all();
         }
-        if let Some(events) = self.events.upgrade() {
-            events.ended(self.host, reason);
+        if let Some((events, host)) = self.leads_to() {
+            events.ended(host, reason);
         }
     }
 }

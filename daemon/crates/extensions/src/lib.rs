@@ -14,6 +14,8 @@ mod extensions;
 mod flags;
 mod hooks;
 mod host;
+mod kept;
+mod load_states;
 mod message_refs;
 mod missing_gates;
 mod model_registrations;
@@ -21,6 +23,7 @@ mod models;
 mod nested;
 mod nested_calls;
 mod node;
+mod overview;
 mod pi_shim;
 mod private_folder;
 mod process;
@@ -44,15 +47,17 @@ pub use self::{
     flags::{FlagError, GivenFlag},
     hooks::{InputVerdict, ToolCallVerdict},
     host::HelloFacts,
+    kept::KeptHosts,
     models::{ExtensionProvider, ExtensionVirtualModel, Route},
     nested_calls::NestedTicket,
     node::{NodeError, node_program},
     process::HostProgram,
     record::{HostFailure, PROTOCOL_VERSION, ToolDefinition},
     run_start::{RunAdditions, StartingMessage},
-    runtime::{ExtensionsSetup, LoadError},
+    runtime::{DiscoveredKind, DiscoveredResource, ExtensionsSetup, LoadError},
     session::{
-        CallProgress, CallResponder, ExtensionCommand, ExtensionFailure, ExtensionSession, SessionCall,
+        CallProgress, CallResponder, ExtensionCommand, ExtensionFailure, ExtensionSession, HostFunctions,
+        SessionCall,
     },
     source::{ExtensionKind, ExtensionSource},
     user_bash::{BashOperations, UserBashResult, UserBashVerdict},

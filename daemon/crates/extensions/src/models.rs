@@ -129,7 +129,7 @@ impl SessionExtensions {
         let Some((extension, cb)) = found else {
             return Err(format!("Virtual model {provider}/{id} is not registered."));
         };
-        let fields = json!({"epoch": self.0.epoch(), "cb": cb, "request": request});
+        let fields = json!({"epoch": self.0.epoch_of(extension), "cb": cb, "request": request});
         let terms = RequestTerms { limit: Some(ROUTE_WAIT), ..RequestTerms::default() };
         let answer = self.0.host_of(extension).request("vmodel.route", &fields, terms).await;
         let answer = answer.map_err(|error| match error {
@@ -155,7 +155,7 @@ impl SessionExtensions {
             known.and_then(|known| Some((known.extension, known.function(&["refreshModels"])?)))
         };
         let Some((extension, cb)) = found else { return Ok(None) };
-        let fields = json!({"epoch": self.0.epoch(), "cb": cb, "context": context});
+        let fields = json!({"epoch": self.0.epoch_of(extension), "cb": cb, "context": context});
         let publish: crate::connection::CallServer = Arc::new(|call| call.answer(&Ok(Value::Null)));
         let terms =
             RequestTerms { limit: Some(PROVIDER_WAIT), served: Some(publish), ..RequestTerms::default() };

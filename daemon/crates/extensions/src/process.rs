@@ -54,6 +54,16 @@ pub struct HostProgram {
     pub own_descriptors: bool,
 }
 
+impl HostProgram {
+    /// Whether a process of this program can take the extensions of another. One with descriptors of its own follows its session into
+    /// another folder.
+    pub(crate) fn can_run(&self, other: &Self) -> bool {
+        (&self.command, &self.env, self.own_descriptors)
+            == (&other.command, &other.env, other.own_descriptors)
+            && (self.own_descriptors || self.cwd == other.cwd)
+    }
+}
+
 /// Gives the descriptors of the standard streams other numbers, and puts the program in the place of the shell. A constant: nothing is ever
 /// put into it.
 const MOVE_DESCRIPTORS: &str = r#"exec "$@" 3<&0 4>&1 </dev/null >&2"#;

@@ -124,7 +124,7 @@ async fn ask(
     let provider = request.model.provider.clone();
     let failure = |error: RequestError| match error {
         RequestError::Late => Failure::aborted(),
-        error @ RequestError::Gone(_) => {
+        error @ (RequestError::Gone(_) | RequestError::Restarting) => {
             Failure::new(FailureKind::Retryable, extensions.explain(&error, "provider.stream"))
         }
         RequestError::Failed(error) => {
@@ -133,7 +133,7 @@ async fn ask(
     };
     let mut options = Map::new();
     if let Some(resolve) = resolve {
-        let fields = json!({"epoch": extensions.epoch(), "cb": resolve, "args": [{}]});
+        let fields = json!({"epoch": host.epoch(), "cb": resolve, "args": [{}]});
         let terms = RequestTerms { limit: Some(AUTH_WAIT), cancel: Some(cancel), ..RequestTerms::default() };
         let found = host.request("provider.auth", &fields, terms).await.map_err(&failure)?;
         let found: Value = serde_json::from_str(found.get()).unwrap_or_default();
@@ -161,7 +161,7 @@ async fn ask(
     model["baseUrl"] = request.model.base_url.as_str().into();
     let messages: Vec<&Json<Message>> = request.messages.iter().collect();
     let fields = json!({
-        "epoch": extensions.epoch(), "cb": cb, "model": model, "context": {"messages": messages},
+        "epoch": host.epoch(), "cb": cb, "model": model, "context": {"messages": messages},
         "options": options, "hooks": wanted.unwrap_or_default(),
     });
     let sink = move |event: Value| {
@@ -177,6 +177,7 @@ async fn ask(
         grace: ABORT_GRACE,
         partials: Some(Box::new(sink)),
         served,
+        ..RequestTerms::default()
     };
     let answer = host.request("provider.stream", &fields, terms).await.map_err(&failure)?;
     let unusable = |error: serde_json::Error| {

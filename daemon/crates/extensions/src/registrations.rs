@@ -190,6 +190,25 @@ impl Registrations {
         flags::values(given, |name| self.of.iter().flat_map(|of| &of.flags).find(|flag| flag.name == name))
     }
 
+    /// The names of what each extension has registered.
+    pub(crate) fn overview(&self) -> Vec<RegisteredNames> {
+        let names = |of: &ExtensionRegistrations| {
+            let mut events: Vec<String> = Vec::new();
+            for (_, kind) in &of.handlers {
+                if !events.iter().any(|known| known == kind.name()) {
+                    events.push(kind.name().to_owned());
+                }
+            }
+            RegisteredNames {
+                tools: of.tools.iter().map(|tool| tool.definition.name.clone()).collect(),
+                commands: of.commands.iter().map(|command| command.name.clone()).collect(),
+                flags: of.flags.iter().map(|flag| flag.name.clone()).collect(),
+                events,
+            }
+        };
+        self.of.iter().map(names).collect()
+    }
+
     /// The first tool or flag that two extensions have: the later extension, the earlier one, and what it is, as pi words it.
     pub(crate) fn conflict(&self) -> Option<(usize, usize, String)> {
         for (later, of) in self.of.iter().enumerate() {
@@ -209,6 +228,15 @@ impl Registrations {
         }
         None
     }
+}
+
+/// The names of what an extension has registered.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct RegisteredNames {
+    pub(crate) tools: Vec<String>,
+    pub(crate) commands: Vec<String>,
+    pub(crate) flags: Vec<String>,
+    pub(crate) events: Vec<String>,
 }
 
 /// What a registration has changed.

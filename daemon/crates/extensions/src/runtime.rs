@@ -14,7 +14,7 @@ use agentd_program_log::ProgramLog;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio::{
-    sync::Semaphore,
+    sync::{Semaphore, oneshot},
     time::{Instant, sleep},
 };
 use tokio_util::task::TaskTracker;
@@ -24,6 +24,8 @@ use crate::{
     event::{EventKind, EventSet},
     flags::GivenFlag,
     host::{ExtensionToLoad, HelloFacts, Host, HostEvents, OpenCalls},
+    kept::{KeptHosts, Predecessor, Successor},
+    load_states::LoadStates,
     message_refs::MessageRefs,
     missing_gates::MissingGates,
     nested::NestedBook,
@@ -33,6 +35,9 @@ use crate::{
     session::{CallResponder, ExtensionFailure, ExtensionSession, SessionCall},
     source::{ExtensionKind, ExtensionSource},
 };
+
+/// The events that decide whether something may happen.
+const GATES: [EventKind; 2] = [EventKind::ToolCall, EventKind::UserBash];
 
 /// Pauses before a host that has ended is started again.
 const RESTART_PAUSES: [Duration; 3] =
@@ -59,6 +64,8 @@ pub struct ExtensionsSetup {
     pub reason: &'static str,
     /// Flags of the command line that are none of agentd's.
     pub flags: Vec<GivenFlag>,
+    /// Hosts of the extensions before these.
+    pub kept: KeptHosts,
     /// Whether tool calls run while a host with a handler of `tool_call` is down.
     pub runs_when_down: bool,
     /// Starts processes.
@@ -79,6 +86,26 @@ pub struct LoadError {
     pub reason: String,
 }
 
+/// A file of skills or prompt templates that an extension named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DiscoveredResource {
+    /// What it is.
+    pub kind: DiscoveredKind,
+    /// The file or folder, as the extension gave it.
+    pub path: String,
+    /// The extension.
+    pub extension: String,
+}
+
+/// A kind of resource that extensions name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DiscoveredKind {
+    /// A skill, or a folder of skills.
+    Skill,
+    /// A prompt template, or a folder of templates.
+    Prompt,
+}
+
 /// The hosts of one session's extensions.
 pub(crate) struct Runtime {
     pub(crate) setup: ExtensionsSetup,
@@ -88,7 +115,6 @@ pub(crate) struct Runtime {
     registrations: Mutex<Registrations>,
     /// The events that anybody listens to, as [`EventSet::bits`].
     events: AtomicU64,
-    epoch: AtomicU64,
     seq: AtomicU64,
     pub(crate) session: OnceLock<Weak<dyn ExtensionSession>>,
     /// The mirror `core`, as it was told last.
@@ -104,6 +130,14 @@ pub(crate) struct Runtime {
     pub(crate) nested: NestedBook,
     /// Events that were told and are not answered.
     later: Arc<Semaphore>,
+    /// What came of loading each extension.
+    pub(crate) states: LoadStates,
+    /// The extensions that decided about something before and could not be loaded again: why, and about what.
+    unloaded_gates: Mutex<Vec<(LoadError, EventSet)>>,
+    /// The files that handlers of `resources_discover` named.
+    pub(crate) resources: Mutex<Arc<[DiscoveredResource]>>,
+    /// The extensions that took the place of these.
+    successor: Mutex<Option<Weak<dyn Successor>>>,
     me: Weak<Self>,
 }
 
@@ -176,16 +210,19 @@ impl Runtime {
     ///
     /// # Errors
     /// [`LoadError`] where there is nothing that could run an extension.
-    pub(crate) fn new(setup: ExtensionsSetup) -> Result<Arc<Self>, LoadError> {
+    pub(crate) fn new(mut setup: ExtensionsSetup) -> Result<Arc<Self>, LoadError> {
         let (hosts, placement) = placed(&setup)?;
         let registrations = Mutex::new(Registrations::of(setup.sources.len()));
-        Ok(Arc::new_cyclic(|me| Self {
+        let states = LoadStates::of(setup.sources.len());
+        let kept = &mut setup.kept;
+        let predecessor = kept.predecessor.take();
+        let kept_links: Vec<_> = hosts.iter().map(|host| kept.take(&host.program)).collect();
+        let me = Arc::new_cyclic(|me| Self {
             setup,
             placement,
             hosts,
             registrations,
             events: AtomicU64::new(0),
-            epoch: AtomicU64::new(1),
             seq: AtomicU64::new(1),
             session: OnceLock::new(),
             core: Mutex::default(),
@@ -195,21 +232,53 @@ impl Runtime {
             messages: MessageRefs::default(),
             nested: NestedBook::default(),
             later: Arc::new(Semaphore::new(MAX_LATER)),
+            states,
+            unloaded_gates: Mutex::default(),
+            resources: Mutex::new(Arc::new([])),
+            successor: Mutex::default(),
             me: me.clone(),
-        }))
+        });
+        for (number, (host, link)) in me.hosts.iter().zip(kept_links).enumerate() {
+            if let Some(link) = link {
+                let events: Weak<dyn HostEvents> = me.me.clone();
+                host.adopt(number, events, link);
+            }
+        }
+        if let Some(predecessor) = predecessor.and_then(|predecessor| predecessor.upgrade()) {
+            predecessor.followed_by(me.me.clone());
+        }
+        Ok(me)
     }
 
-    /// Starts a host and loads its extensions.
+    /// Starts a host, unless it runs already, and loads its extensions.
+    ///
+    /// # Errors
+    /// [`LoadError`] of the first that could not be loaded.
     pub(crate) async fn load(&self, host: usize, reason: &str, clear_cache: bool) -> Result<(), LoadError> {
+        match self.load_all(host, reason, clear_cache).await.into_iter().next() {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    /// The same: all that could not be loaded. Nothing of them is registered.
+    pub(crate) async fn load_all(&self, host: usize, reason: &str, clear_cache: bool) -> Vec<LoadError> {
         let slot = &self.hosts[host];
-        let first = slot.extensions.first().copied().unwrap_or_default();
-        let failed =
-            |extension: usize, reason: String| LoadError { path: self.path(extension).to_owned(), reason };
-        let events: Weak<dyn HostEvents> = self.me.clone();
-        let epoch = self.epoch();
-        let surroundings = (&self.setup.launcher, &self.setup.tasks);
-        let started = slot.start(host, surroundings, events, (&self.setup.facts, epoch)).await;
-        started.map_err(|error| failed(first, format!("its host could not be started: {error}")))?;
+        let failed = |extension: usize, reason: String| {
+            self.discard(extension);
+            self.states.failed(extension, &reason);
+            LoadError { path: self.path(extension).to_owned(), reason }
+        };
+        let all_failed = |reason: String| {
+            slot.extensions.iter().map(|extension| failed(*extension, reason.clone())).collect()
+        };
+        if slot.down().is_some() {
+            let events: Weak<dyn HostEvents> = self.me.clone();
+            let surroundings = (&self.setup.launcher, &self.setup.tasks);
+            if let Err(error) = slot.start(host, surroundings, events, &self.setup.facts).await {
+                return all_failed(format!("its host could not be started: {error}"));
+            }
+        }
         let extensions: Vec<ExtensionToLoad> = slot
             .extensions
             .iter()
@@ -224,20 +293,23 @@ impl Runtime {
                 }
             })
             .collect();
-        let loaded = slot.load(epoch, (reason, clear_cache), &extensions).await;
-        let loaded = loaded.map_err(|error| failed(first, self.explain(&error, "load")))?;
+        let loaded = slot.load(&self.setup.facts, (reason, clear_cache), &extensions).await;
+        let loaded = match loaded {
+            Ok(loaded) => loaded,
+            Err(error) => return all_failed(self.explain(&error, "load")),
+        };
+        let mut errors = Vec::new();
         for extension in &slot.extensions {
             match loaded.iter().find(|loaded| loaded.ext == ext(*extension)) {
-                Some(loaded) if loaded.ok => {}
+                Some(loaded) if loaded.ok => self.states.loaded(*extension, loaded.ms),
                 Some(loaded) => {
-                    self.discard(*extension);
                     let reason = loaded.error.clone().unwrap_or_else(|| "it failed".to_owned());
-                    return Err(failed(*extension, reason));
+                    errors.push(failed(*extension, reason));
                 }
-                None => return Err(failed(*extension, "its host did not load it".to_owned())),
+                None => errors.push(failed(*extension, "its host did not load it".to_owned())),
             }
         }
-        Ok(())
+        errors
     }
 
     /// The values of the flags of the command line. They were checked when the extensions were loaded; what is registered later has none.
@@ -248,40 +320,57 @@ impl Runtime {
     /// Lets the extensions of a host act.
     pub(crate) async fn bind(&self, host: usize) {
         let core = self.core.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let fields = json!({"epoch": self.epoch(), "flags": self.flag_values(), "core": core});
+        let fields =
+            json!({"epoch": self.hosts[host].epoch(), "flags": self.flag_values(), "core": core});
         let terms = RequestTerms { limit: Some(Duration::from_secs(60)), ..RequestTerms::default() };
         if let Err(error) = self.hosts[host].request("bind", &fields, terms).await {
             self.failed("<host>".to_owned(), "bind", self.explain(&error, "bind"));
         }
     }
 
-    /// Starts a host again that has ended by itself, with its extensions.
+    /// Starts a host again that has ended by itself, with its extensions, between turns. One whose extensions cannot be loaded is tried again.
     async fn restart(&self, host: usize) {
-        let attempt = {
-            let mut restarts = self.restarts.lock().unwrap_or_else(PoisonError::into_inner);
-            restarts.retain(|at| at.elapsed() < RESTART_SPAN);
-            restarts.push(Instant::now());
-            restarts.len() - 1
-        };
-        let Some(pause) = RESTART_PAUSES.get(attempt) else {
-            let error = "The extension host ended again and again, and is not started any more. Reload the session's extensions to try again.";
-            return self.failed("<host>".to_owned(), "host_exit", error.to_owned());
-        };
-        sleep(*pause).await;
-        if self.is_closing.load(Ordering::Relaxed) {
-            return;
+        let slot = &self.hosts[host];
+        while let Some(pause) = self.restart_pause() {
+            sleep(pause).await;
+            let (reached, between_turns) = oneshot::channel();
+            let Some(session) = self.session() else { return };
+            session.between_turns(reached);
+            drop(session);
+            if between_turns.await.is_err() || self.is_closing.load(Ordering::Relaxed) {
+                return;
+            }
+            slot.next_epoch();
+            self.missing_gates.are_gone(host, self.gates_of(host));
+            slot.extensions.iter().for_each(|extension| self.discard(*extension));
+            if let Err(error) = self.load(host, "reload", false).await {
+                self.failed(error.path, "load", error.reason);
+                slot.shut_down().await;
+                continue;
+            }
+            // What ends from here on is started again.
+            slot.is_restarting.store(false, Ordering::Relaxed);
+            self.bind(host).await;
+            self.missing_gates.are_back(host);
+            self.update_events(&self.registrations());
+            return self.go_on(host).await;
         }
-        self.epoch.fetch_add(1, Ordering::Relaxed);
-        self.missing_gates.are_gone(host, self.gates_of(host));
-        for extension in &self.hosts[host].extensions {
-            self.discard(*extension);
-        }
-        if let Err(error) = self.load(host, "reload", false).await {
-            return self.failed(error.path, "load", error.reason);
-        }
-        self.bind(host).await;
-        self.missing_gates.are_back(host);
-        self.update_events(&self.registrations());
+        slot.is_restarting.store(false, Ordering::Relaxed);
+        let error = "The extension host ended again and again, and is not started any more. Reload the session's extensions to try again.";
+        self.failed("<host>".to_owned(), "host_exit", error.to_owned());
+    }
+
+    /// The pause before the next start of a host; `None` once there were too many.
+    fn restart_pause(&self) -> Option<Duration> {
+        let mut restarts = self.restarts.lock().unwrap_or_else(PoisonError::into_inner);
+        restarts.retain(|at| at.elapsed() < RESTART_SPAN);
+        let pause = RESTART_PAUSES.get(restarts.len()).copied();
+        restarts.push(Instant::now());
+        pause
+    }
+
+    /// The extensions of a host that was started again go on.
+    async fn go_on(&self, host: usize) {
         if let Some(session) = self.session() {
             session.tools_changed();
             session.models_changed();
@@ -313,16 +402,31 @@ impl Runtime {
         self.update_events(&registrations);
     }
 
-    /// Takes note of the events that anybody listens to, or would if their host were there.
+    /// Takes note of the events that anybody listens to, or would if their host or extension were there.
     fn update_events(&self, registrations: &Registrations) {
-        let events = registrations.events().with(self.missing_gates.events());
+        let mut events = registrations.events().with(self.missing_gates.events());
+        for (_, gates) in self.unloaded_gates.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            events = events.with(*gates);
+        }
         self.events.store(events.bits(), Ordering::Relaxed);
     }
 
-    /// Why something must not happen, whose gate is down with its host.
+    /// An extension that decided about these could not be loaded again: they must not happen until it is.
+    pub(crate) fn miss_gate(&self, error: LoadError, gates: EventSet) {
+        self.unloaded_gates.lock().unwrap_or_else(PoisonError::into_inner).push((error, gates));
+        self.update_events(&self.registrations());
+    }
+
+    /// Why something must not happen, whose gate is down with its host, or could not be loaded again.
     pub(crate) fn missing_gate(&self, kind: EventKind) -> Option<String> {
-        let is_missing = !self.setup.runs_when_down && self.missing_gates.events().contains(kind);
-        is_missing.then(|| {
+        if self.setup.runs_when_down {
+            return None;
+        }
+        let unloaded = self.unloaded_gates.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((error, _)) = unloaded.iter().find(|(_, gates)| gates.contains(kind)) {
+            return Some(error.to_string());
+        }
+        self.missing_gates.events().contains(kind).then(|| {
             let name = kind.name();
             format!("An extension that decides about this (\"{name}\") is down: its host is not running")
         })
@@ -344,6 +448,27 @@ impl Runtime {
         self.registrations().handlers(kind)
     }
 
+    /// The extensions that decide about something, those that are missing included: their paths, and about what.
+    pub(crate) fn gates(&self) -> Vec<(String, EventSet)> {
+        let unloaded = self.unloaded_gates.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut gates: Vec<(String, EventSet)> =
+            unloaded.iter().map(|(error, gates)| (error.path.clone(), *gates)).collect();
+        drop(unloaded);
+        let registrations = self.registrations();
+        for kind in GATES {
+            for handler in registrations.handlers(kind) {
+                let path = self.path(handler.extension);
+                let mut decided = EventSet::default();
+                decided.insert(kind);
+                match gates.iter_mut().find(|(known, _)| known == path) {
+                    Some((_, known)) => *known = known.with(decided),
+                    None => gates.push((path.to_owned(), decided)),
+                }
+            }
+        }
+        gates
+    }
+
     pub(crate) fn host_of(&self, extension: usize) -> &Host {
         &self.hosts[self.placement[extension]]
     }
@@ -356,8 +481,9 @@ impl Runtime {
         &self.setup.sources[extension].path
     }
 
-    pub(crate) fn epoch(&self) -> u64 {
-        self.epoch.load(Ordering::Relaxed)
+    /// The epoch of an extension's host.
+    pub(crate) fn epoch_of(&self, extension: usize) -> u64 {
+        self.host_of(extension).epoch()
     }
 
     pub(crate) fn later(&self) -> &Arc<Semaphore> {
@@ -383,6 +509,9 @@ impl Runtime {
             RequestError::Gone(reason) => {
                 format!("Extension host exited ({reason}) while running \"{what}\"")
             }
+            RequestError::Restarting => {
+                format!("\"{what}\" is unavailable: its extension host is restarting")
+            }
             RequestError::Late => format!("\"{what}\" did not answer in time"),
         }
     }
@@ -390,8 +519,20 @@ impl Runtime {
     /// Tells the clients of a failure.
     pub(crate) fn failed(&self, extension_path: String, event: &str, error: String) {
         tracing::warn!(extension = extension_path, event, error, "an extension failed");
+        if let Some(extension) = self.setup.sources.iter().position(|source| source.path == extension_path) {
+            self.states.note(extension, &error);
+        }
+        self.pass_on(ExtensionFailure { extension_path, event: event.to_owned(), error });
+    }
+
+    /// Hands a failure to the session; once it has gone on to another, to that one.
+    fn pass_on(&self, failure: ExtensionFailure) {
         if let Some(session) = self.session() {
-            session.failed(ExtensionFailure { extension_path, event: event.to_owned(), error });
+            return session.failed(failure);
+        }
+        let successor = self.successor.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(successor) = successor.and_then(|successor| successor.upgrade()) {
+            successor.take_failure(failure);
         }
     }
 
@@ -413,10 +554,24 @@ impl Runtime {
     }
 }
 
+impl Predecessor for Runtime {
+    fn followed_by(&self, successor: Weak<dyn Successor>) {
+        *self.successor.lock().unwrap_or_else(PoisonError::into_inner) = Some(successor);
+    }
+}
+
+impl Successor for Runtime {
+    fn take_failure(&self, failure: ExtensionFailure) {
+        self.pass_on(failure);
+    }
+}
+
 impl HostEvents for Runtime {
     fn record(&self, host: usize, connection: &HostConnection, calls: &OpenCalls, record: Incoming) {
         match record {
-            Incoming::Registration { epoch, ext, is_taken_back, what } if epoch == self.epoch() => {
+            Incoming::Registration { epoch, ext, is_taken_back, what }
+                if epoch == self.hosts[host].epoch() =>
+            {
                 let Some(extension) = self.extension(host, &ext) else { return };
                 let changed = {
                     let mut registrations = self.registrations();
@@ -434,14 +589,15 @@ impl HostEvents for Runtime {
             }
             Incoming::Call(call) => {
                 let Some(call) = connection.serve_within(call) else { return };
+                let (within, command) = connection.call_within(call.within);
                 let responder = CallResponder {
                     connection: connection.clone(),
                     id: call.id,
                     cancel: calls.open(call.id),
-                    within: Some(connection.call_within(call.within)),
+                    within: Some(within),
                     is_answered: false,
                 };
-                if call.epoch != self.epoch() {
+                if call.epoch != self.hosts[host].epoch() {
                     return responder.send(&Err(HostFailure::new("stale", STALE)));
                 }
                 let Some(session) = self.session() else {
@@ -458,12 +614,12 @@ impl HostEvents for Runtime {
                     params: call.params,
                     extension: extension
                         .map_or_else(|| "<runtime>".to_owned(), |it| self.path(it).to_owned()),
-                    is_in_command: call.within.is_some(),
                     is_in_stream: connection.is_stream(call.within),
+                    command,
                     responder,
                 });
             }
-            Incoming::Ui(note) if note.epoch == self.epoch() => {
+            Incoming::Ui(note) if note.epoch == self.hosts[host].epoch() => {
                 if let Some(session) = self.session() {
                     session.show(note.fields);
                 }
@@ -486,8 +642,10 @@ impl HostEvents for Runtime {
     }
 
     fn ended(&self, host: usize, reason: &str) {
-        self.hosts[host].set_down(reason);
-        if self.is_closing.load(Ordering::Relaxed) || self.session.get().is_none() {
+        let slot = &self.hosts[host];
+        slot.set_down(reason);
+        let is_left = self.is_closing.load(Ordering::Relaxed) || self.session.get().is_none();
+        if is_left || slot.is_restarting.swap(true, Ordering::Relaxed) {
             return;
         }
         self.failed("<host>".to_owned(), "host_exit", format!("Extension host exited ({reason})"));

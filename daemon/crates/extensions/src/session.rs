@@ -3,10 +3,11 @@
 use agentd_protocol::resources::SourceInfo;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    connection::{CallWithin, HostConnection},
+    connection::{CallWithin, HostConnection, RequestError, RequestTerms},
     record::HostFailure,
 };
 
@@ -28,6 +29,9 @@ pub trait ExtensionSession: Send + Sync {
 
     /// The providers or virtual models of extensions have changed.
     fn models_changed(&self);
+
+    /// Says when no turn is under way. Dropped where the session is gone.
+    fn between_turns(&self, reached: oneshot::Sender<()>);
 }
 
 /// A call of an extension.
@@ -38,10 +42,10 @@ pub struct SessionCall {
     pub params: Value,
     /// The extension, as errors name it.
     pub extension: String,
-    /// Whether it was made within a command.
-    pub is_in_command: bool,
     /// Whether it was made to answer a model request of ours.
     pub is_in_stream: bool,
+    /// The session's number of the command in which it was made.
+    pub command: Option<u64>,
     /// Answers it.
     pub responder: CallResponder,
 }
@@ -87,6 +91,12 @@ impl CallResponder {
         self.connection.over()
     }
 
+    /// The functions that the extension hands over with its calls.
+    #[must_use]
+    pub fn functions(&self) -> HostFunctions {
+        HostFunctions(self.connection.clone())
+    }
+
     /// Fires when the extension gives the call up.
     #[must_use]
     pub fn cancelled(&self) -> &CancellationToken {
@@ -110,6 +120,40 @@ impl CallProgress {
             partial: &'a T,
         }
         self.connection.note("call.update", &Update { id: self.id, partial });
+    }
+}
+
+/// The functions of a host that its extensions hand over by numbers.
+#[derive(Clone)]
+pub struct HostFunctions(HostConnection);
+
+impl HostFunctions {
+    /// Calls one. Calls that are made within it have the number of `command`.
+    ///
+    /// # Errors
+    /// [`HostFailure`]: the function failed, or its host is gone.
+    pub async fn call(
+        &self,
+        callback: u64,
+        method: Option<&str>,
+        args: Vec<Value>,
+        command: Option<u64>,
+    ) -> Result<Value, HostFailure> {
+        #[derive(Serialize)]
+        struct Call<'a> {
+            cb: u64,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            method: Option<&'a str>,
+            args: Vec<Value>,
+        }
+        let terms = RequestTerms { command, ..RequestTerms::default() };
+        let answer = self.0.request("ops.call", &Call { cb: callback, method, args }, terms).await;
+        match answer {
+            Ok(value) => serde_json::from_str(value.get())
+                .map_err(|error| HostFailure::new("invalid", error.to_string())),
+            Err(RequestError::Failed(failure)) => Err(failure),
+            Err(error) => Err(HostFailure::new("gone", error.to_string())),
+        }
     }
 }
 

@@ -77,7 +77,7 @@ impl BashOperations {
             return Err("The extension that runs the command is closed.".to_owned());
         };
         let fields = json!({
-            "epoch": extensions.epoch(), "cb": self.exec, "method": "exec", "args": [command, cwd, {}],
+            "epoch": extensions.epoch_of(self.extension), "cb": self.exec, "method": "exec", "args": [command, cwd, {}],
         });
         let partials = move |chunk: Value| {
             if let Some(Ok(bytes)) = chunk.as_str().map(|chunk| BASE64.decode(chunk)) {

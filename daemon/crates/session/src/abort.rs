@@ -12,7 +12,7 @@ use agentd_protocol::command::{CompactParams, Work};
 use tokio::sync::{Notify, futures::Notified, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::reply::Reply;
+use crate::{reply::Reply, summary_asker::SummaryAsker};
 
 /// A waiter for the end of a run that is being stopped.
 pub(crate) enum AbortWaiter {
@@ -21,7 +21,7 @@ pub(crate) enum AbortWaiter {
     /// A client that wants a receipt of what was stopped.
     Receipt(Reply),
     /// A compaction that begins when the run has ended.
-    Compact(CompactParams, Reply),
+    Compact(CompactParams, SummaryAsker),
     /// An abort of everything, which waits for the run too: gets the work that ended with the run.
     Part(oneshot::Sender<Vec<Work>>),
 }

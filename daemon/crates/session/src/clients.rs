@@ -1,10 +1,12 @@
 //! The clients of a session, kept while the session itself is not in memory.
 
 use agentd_protocol::tool_list::ToolSource;
+use tokio::sync::mpsc;
 
 use crate::{
     client_tools::{ClientCalls, RequestRoute, ToolProvider},
     event_log::{Feed, FeedLimits, SubscriberId},
+    replacement::{ClientOrder, MoverGuard, Movers},
     tool_registry::ToolRegistry,
     ui::{Presence, PresenceGuard, UiAbilities},
 };
@@ -17,6 +19,7 @@ pub struct SessionClients {
     tools: ToolRegistry,
     requests: RequestRoute,
     presence: Presence,
+    movers: Movers,
 }
 
 impl SessionClients {
@@ -28,6 +31,7 @@ impl SessionClients {
             tools: ToolRegistry::default(),
             requests: RequestRoute::default(),
             presence: Presence::default(),
+            movers: Movers::default(),
         }
     }
 
@@ -41,6 +45,21 @@ impl SessionClients {
     #[must_use]
     pub fn enter(&self, abilities: UiAbilities) -> PresenceGuard {
         self.presence.enter(abilities)
+    }
+
+    /// Lets extensions lead the connection that listens as `subscriber` to another session, until the guard is dropped.
+    #[must_use]
+    pub fn may_be_moved(
+        &self,
+        subscriber: SubscriberId,
+        moves: mpsc::UnboundedSender<ClientOrder>,
+    ) -> MoverGuard {
+        self.movers.add(subscriber, moves)
+    }
+
+    /// The connections that extensions can lead elsewhere.
+    pub(crate) fn movers(&self) -> &Movers {
+        &self.movers
     }
 
     /// Makes the connection that listens as `subscriber` a provider of tools, without any so far. `client` is the name that

@@ -22,6 +22,7 @@ use crate::{
         Attached, BranchCopy, CopyPoint, InboxMessage, RegisterOutcome, ReopenError, Reopening, ToolsMessage,
     },
     options::SessionOptions,
+    replacement::{Leaving, LeavingAnswer, MovedCommand, SessionBeginning, SessionEnd},
     reply::Reply,
     services::IntakeLimits,
     summary::{Summary, SummaryReader},
@@ -261,12 +262,42 @@ impl SessionHandle {
         unloaded.await.ok().flatten()
     }
 
+    /// Asks the extensions of the session whether it may be left.
+    pub async fn ask_leaving(&self, leaving: Leaving) -> LeavingAnswer {
+        let (asked, waiting) = oneshot::channel();
+        // A session that has ended has no extensions.
+        if self.inbox.send(InboxMessage::AskLeaving(leaving, asked)).await.is_err() {
+            return LeavingAnswer::default();
+        }
+        waiting.await.unwrap_or_default()
+    }
+
+    /// Starts the extensions of a session that was opened without them, or puts them into other hosts. False when the session has ended.
+    pub async fn begin(&self, beginning: SessionBeginning) -> bool {
+        self.inbox.send(InboxMessage::Begin(Box::new(beginning))).await.is_ok()
+    }
+
+    /// A command of an extension led nowhere, and goes on in this session. A session that has ended needs it no more.
+    pub async fn stay(&self, command: MovedCommand, failure: Failure) {
+        let _ = self.inbox.send(InboxMessage::Stay(Box::new((command, failure)))).await;
+    }
+
+    /// Gives the hosts of the extensions away: the session goes on, with others. Nothing is given where it is at work.
+    pub async fn give_hosts(&self, end: SessionEnd) {
+        let _ = self.inbox.send(InboxMessage::GiveHosts(Box::new(end))).await;
+    }
+
     /// Ends the session: earlier commands are taken, the run is aborted and its end stored, processes are ended.
     /// Returns when its task and its lock on the file are gone.
     pub async fn close(&self) {
+        self.close_for(None).await;
+    }
+
+    /// The same; extensions are told of the end.
+    pub async fn close_for(&self, end: Option<SessionEnd>) {
         self.closing.cancel();
         // A session that has ended may still hold its file for a moment.
-        let _ = self.inbox.send(InboxMessage::Close).await;
+        let _ = self.inbox.send(InboxMessage::Close(end.map(Box::new))).await;
         self.gone.cancelled().await;
     }
 }

@@ -115,7 +115,11 @@ fn asked(message: &InboxMessage) -> Option<(bool, &Reply)> {
         | InboxMessage::Copy { .. }
         | InboxMessage::Reopen(..)
         | InboxMessage::Unload(_)
-        | InboxMessage::Close => None,
+        | InboxMessage::AskLeaving(..)
+        | InboxMessage::Begin(_)
+        | InboxMessage::Stay(_)
+        | InboxMessage::GiveHosts(_)
+        | InboxMessage::Close(_) => None,
     }
 }
 

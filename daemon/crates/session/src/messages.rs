@@ -18,6 +18,7 @@ use crate::{
     client_tools::ProvidingClient,
     event_log::{Feed, Subscriber},
     options::SessionOptions,
+    replacement::{Leaving, LeavingAnswer, MovedCommand, SessionBeginning, SessionEnd},
     reply::Reply,
     session_tools::ToolChoice,
     ui::UiAbilities,
@@ -51,8 +52,16 @@ pub(crate) enum InboxMessage {
     Copy { point: CopyPoint, copied: oneshot::Sender<Result<BranchCopy, Failure>> },
     /// Unloads the session if nothing works for it and nothing waits.
     Unload(Unloading),
+    /// Asks the extensions whether the session may be left.
+    AskLeaving(Leaving, oneshot::Sender<LeavingAnswer>),
+    /// Starts the extensions of a session that a client came to.
+    Begin(Box<SessionBeginning>),
+    /// A command of an extension that led nowhere goes on.
+    Stay(Box<(MovedCommand, Failure)>),
+    /// Gives the hosts of the extensions away, and starts others for the session.
+    GiveHosts(Box<SessionEnd>),
     /// Ends the session: aborts its run, waits, flushes.
-    Close,
+    Close(Option<Box<SessionEnd>>),
 }
 
 /// The options of a client that opens a session that is open.
@@ -116,6 +125,8 @@ impl AttachQueue {
 pub enum CopyPoint {
     /// Up to the entry before this one, which has to be a message of the user.
     Before(String),
+    /// Up to this entry.
+    At(String),
     /// Up to the entry that the next one will follow.
     Leaf,
 }
@@ -184,7 +195,11 @@ impl InboxMessage {
             | Self::Copy { .. }
             | Self::Reopen(..)
             | Self::Unload(_)
-            | Self::Close => {}
+            | Self::AskLeaving(..)
+            | Self::Begin(_)
+            | Self::Stay(_)
+            | Self::GiveHosts(_)
+            | Self::Close(_) => {}
         }
     }
 }

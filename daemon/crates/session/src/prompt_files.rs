@@ -7,9 +7,10 @@ use std::path::Path;
 
 use agentd_agent::ToolSet;
 use agentd_config::resources::{
-    ContextQuery, ResourceQuery, appended_prompt_file, context_files, load_resources, load_skills,
-    system_prompt_file, text_or_file,
+    ContextQuery, ExtensionPlace, ExtensionResources, ResourceQuery, appended_prompt_file, context_files,
+    load_resources, load_skills, system_prompt_file, text_or_file,
 };
+use agentd_extensions::{DiscoveredKind, DiscoveredResource};
 use agentd_mcp::SEARCH_TOOL;
 use agentd_packages::{DiscoveryQuery, package_resources};
 use agentd_protocol::{
@@ -45,6 +46,7 @@ impl SessionContext {
     ) -> T {
         let query = self.discovery_query();
         let packages = package_resources(&query, diagnostics);
+        let of_extensions = self.resources_of_extensions();
         look(&ResourceQuery {
             agent_dir: query.agent_dir,
             cwd: query.cwd,
@@ -54,7 +56,22 @@ impl SessionContext {
             lists: query.lists,
             flags: query.flags,
             packages: &packages,
+            of_extensions: &of_extensions,
         })
+    }
+
+    /// The files that the extensions named for skills and prompt templates.
+    fn resources_of_extensions(&self) -> ExtensionResources {
+        let mut found = ExtensionResources::default();
+        for resource in self.extensions.iter().flat_map(|extensions| extensions.resources().to_vec()) {
+            let DiscoveredResource { kind, path, extension } = resource;
+            let place = ExtensionPlace { path, extension: extension.into() };
+            match kind {
+                DiscoveredKind::Skill => found.skills.push(place),
+                DiscoveredKind::Prompt => found.prompts.push(place),
+            }
+        }
+        found
     }
 
     /// Problems with skills, prompt templates, context files and files of the system prompt. Reads files; blocks.

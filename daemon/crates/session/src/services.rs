@@ -193,6 +193,9 @@ pub trait SessionWatch: Send + Sync {
     /// A session has had nothing to do for [`Limits::idle_after`](crate::Limits::idle_after). OpenEvents again after as long
     /// a time, if it still has not.
     fn idle(&self, id: &str);
+
+    /// An extension of a session wants it to end, and it has nothing to do.
+    fn quits(&self, _id: &str) {}
 }
 
 /// Ignores all changes.

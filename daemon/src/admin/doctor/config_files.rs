@@ -5,8 +5,8 @@ use std::path::Path;
 use agentd_config::{
     JsonDocument, JsonFileError, TrustBasis, TrustDecision, TrustSubject, read_json, read_project_json,
     resources::{
-        ContextQuery, ResourceFlags, ResourceQuery, appended_prompt_file, context_files, load_resources,
-        system_prompt_file,
+        ContextQuery, ExtensionResources, ResourceFlags, ResourceQuery, appended_prompt_file, context_files,
+        load_resources, system_prompt_file,
     },
     settings as settings_files, trust_subjects,
 };
@@ -141,6 +141,8 @@ pub(super) fn resources(context: &Context, found: &LoadedSetup) -> Vec<Check> {
         lists: &settings.resources,
         flags: &flags,
         packages: &packages,
+        // Nothing runs here.
+        of_extensions: &ExtensionResources::default(),
     });
     let instructions = context_files(ContextQuery {
         agent_dir,

@@ -37,7 +37,7 @@ pub(super) fn find(
         search(&mut group, about, &mut walk, &mut found);
     }
     found.extend(of_packages(query, kind, false, &mut walk));
-    if let Some(mut group) = flags {
+    for mut group in flags.into_iter().chain([query.of_extensions(kind)]) {
         search(&mut group, about, &mut walk, &mut found);
     }
     if let Some(first) = found.get(MAX_RESOURCES) {

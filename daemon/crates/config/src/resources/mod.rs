@@ -27,7 +27,10 @@ pub(crate) use context_files::{Candidate, context_candidates};
 pub use context_files::{ContextFile, ContextFiles, ContextQuery, context_files};
 pub use expand::{ExpandError, expand};
 pub use load::{Resources, load_resources, load_skills};
-pub use places::{ListedPaths, PackageFile, PackageResources, ResourceFlags, ResourceLists, ResourceQuery};
+pub use places::{
+    ExtensionPlace, ExtensionResources, ListedPaths, PackageFile, PackageResources, ResourceFlags,
+    ResourceLists, ResourceQuery,
+};
 pub use skills::Skill;
 pub use substitute::{is_space, split_arguments};
 pub use system_files::{PromptFile, appended_prompt_file, system_prompt_file, text_or_file};

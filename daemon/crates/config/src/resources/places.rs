@@ -1,6 +1,9 @@
 //! The folders that are searched for skills and prompt templates, their order, and the source that a file is listed with.
 
-use std::path::{Path, PathBuf};
+use std::{
+    borrow::Cow,
+    path::{Path, PathBuf},
+};
 
 use agentd_protocol::{
     resources::{Diagnostic, DiagnosticKind, SourceInfo, SourceOrigin, SourceScope},
@@ -32,6 +35,26 @@ pub struct ResourceQuery<'a> {
     pub flags: &'a ResourceFlags,
     /// The skills and prompt templates of packages.
     pub packages: &'a PackageResources,
+    /// The skills and prompt templates that the session's extensions name. They come last.
+    pub of_extensions: &'a ExtensionResources,
+}
+
+/// The files and folders that extensions name for skills and prompt templates, in their order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ExtensionResources {
+    /// Of skills.
+    pub skills: Vec<ExtensionPlace>,
+    /// Of prompt templates.
+    pub prompts: Vec<ExtensionPlace>,
+}
+
+/// A file or folder that an extension names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExtensionPlace {
+    /// The path, as the extension gave it.
+    pub path: String,
+    /// The extension, as errors name it.
+    pub extension: PathBuf,
 }
 
 /// The skills and prompt templates of packages, which are found by the crate of packages. Those of packages that `--extension` names
@@ -128,7 +151,7 @@ pub(super) struct ResourcePlace {
     pub(super) layout: FolderLayout,
     /// The setting or flag that names it; `None` for a folder that may be missing.
     pub(super) named_by: Option<String>,
-    source: &'static str,
+    source: Cow<'static, str>,
     base: Base,
 }
 
@@ -180,12 +203,29 @@ impl ResourceQuery<'_> {
             path: without_dots(&resolve_path(text, self.cwd, self.environment)),
             layout: if kind == ResourceKind::Skill { FolderLayout::Skills } else { FolderLayout::Prompts },
             named_by: Some(kind.flag().to_owned()),
-            source: "local",
+            source: Cow::Borrowed("local"),
             base: Base::OfFile,
         });
         let patterns = Patterns::default();
         groups.push(ResourceGroup { scope: SourceScope::Temporary, places: named.collect(), patterns });
         groups
+    }
+
+    /// The places that extensions name.
+    pub(super) fn of_extensions(&self, kind: ResourceKind) -> ResourceGroup {
+        let (layout, places) = match kind {
+            ResourceKind::Skill => (FolderLayout::Skills, &self.of_extensions.skills),
+            ResourceKind::Prompt => (FolderLayout::Prompts, &self.of_extensions.prompts),
+        };
+        let named = places.iter().map(|place| ResourcePlace {
+            path: without_dots(&resolve_path(&place.path, self.cwd, self.environment)),
+            layout,
+            named_by: Some(format!("the extension {}", place.extension.display())),
+            source: Cow::Owned(extension_label(&place.extension)),
+            base: place.extension.parent().map_or(Base::None, |folder| Base::Folder(folder.to_owned())),
+        });
+        let patterns = Patterns::default();
+        ResourceGroup { scope: SourceScope::Temporary, places: named.collect(), patterns }
     }
 
     fn of_project(&self, kind: ResourceKind) -> ResourceGroup {
@@ -228,7 +268,7 @@ impl ResourceQuery<'_> {
                 kind.name(),
                 listed.base.join("settings.json").display()
             )),
-            source: "local",
+            source: Cow::Borrowed("local"),
             base: Base::None,
         });
         (places.collect(), Patterns::new(&patterns, &listed.base, kind.name()))
@@ -241,7 +281,7 @@ fn always(kind: ResourceKind, folder: &Path) -> ResourcePlace {
         path: folder.join(kind.name()),
         layout: if kind == ResourceKind::Skill { FolderLayout::Skills } else { FolderLayout::Prompts },
         named_by: None,
-        source: "auto",
+        source: Cow::Borrowed("auto"),
         base: Base::Folder(folder.to_path_buf()),
     }
 }
@@ -261,12 +301,19 @@ impl ResourcePlace {
         };
         SourceInfo {
             path: file.display().to_string(),
-            source: self.source.to_owned(),
+            source: self.source.clone().into_owned(),
             scope,
             origin: SourceOrigin::TopLevel,
             base_dir: base.map(|folder| folder.display().to_string()),
         }
     }
+}
+
+/// The source of what an extension names, as pi words it.
+fn extension_label(extension: &Path) -> String {
+    let name = extension.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.strip_suffix(".ts").or(name.strip_suffix(".js")).unwrap_or(&name);
+    format!("extension:{name}")
 }
 
 /// The patterns of one list.

@@ -12,6 +12,7 @@ struct Session {
     lists: ResourceLists,
     flags: ResourceFlags,
     packages: PackageResources,
+    of_extensions: ExtensionResources,
 }
 
 impl Session {
@@ -23,6 +24,7 @@ impl Session {
             lists: ResourceLists::default(),
             flags: ResourceFlags::default(),
             packages: PackageResources::default(),
+            of_extensions: ExtensionResources::default(),
         }
     }
 
@@ -39,6 +41,7 @@ impl Session {
             lists: &self.lists,
             flags: &self.flags,
             packages: &self.packages,
+            of_extensions: &self.of_extensions,
         })
     }
 

@@ -48,7 +48,7 @@ async fn the_time_stands_still_while_the_host_waits_for_us() {
     tokio::pin!(asking);
     assert!(futures::poll!(&mut asking).is_pending());
     advance(Duration::from_secs(50)).await;
-    let call = connection.call_within(Some(1));
+    let call = connection.call_within(Some(1)).0;
     assert!(futures::poll!(&mut asking).is_pending());
     advance(Duration::from_secs(1000)).await;
     assert!(futures::poll!(&mut asking).is_pending());

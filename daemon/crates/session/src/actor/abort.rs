@@ -159,7 +159,7 @@ impl Actor {
 
     pub(super) fn answer_abort(&mut self, aborting: AbortWaiter, ended: Vec<Work>) {
         match aborting {
-            AbortWaiter::Compact(params, reply) => self.start_compaction(params, reply),
+            AbortWaiter::Compact(params, asker) => self.start_compaction(params, asker),
             AbortWaiter::Plain(reply) if self.survivors.works().is_empty() => reply.done(&self.feed),
             AbortWaiter::Plain(reply) => self.answer_receipt(reply, ended),
             AbortWaiter::Receipt(reply) => self.answer_receipt(reply, ended),

@@ -4,7 +4,7 @@ use agentd_agent::queue::QueueKind;
 use agentd_protocol::command::SessionCommand;
 
 use super::session_actor::Actor;
-use crate::reply::Reply;
+use crate::{reply::Reply, summary_asker::SummaryAsker};
 
 impl Actor {
     /// Does a command, or starts what will answer it.
@@ -13,6 +13,7 @@ impl Actor {
         if command.spec().begins_work || matches!(command, SessionCommand::NavigateTree(_)) {
             self.retry_failed_writes().await;
         }
+        let Some((command, reply)) = self.await_extensions(command, reply) else { return };
         match command {
             SessionCommand::Prompt(params) => self.prompt(params, reply).await,
             SessionCommand::AbortAndPrompt(params) => self.abort_and_prompt(params, reply).await,
@@ -32,7 +33,7 @@ impl Actor {
             SessionCommand::GetForkMessages(_) | SessionCommand::GetBranchMessages(_) => {
                 self.get_fork_messages(reply).await
             }
-            SessionCommand::NavigateTree(params) => self.navigate_tree(params, reply),
+            SessionCommand::NavigateTree(params) => self.navigate_tree(params, reply).await,
             SessionCommand::SetLabel(params) => self.set_label(params, reply).await,
             SessionCommand::GetLastAssistantText(_) => reply.data(&self.feed, self.journal.last_text()),
             SessionCommand::GetSessionStats(_) => self.get_stats(reply),
@@ -56,7 +57,7 @@ impl Actor {
                 self.run.abort_retry();
                 reply.done(&self.feed);
             }
-            SessionCommand::Compact(params) => self.compact(params, reply),
+            SessionCommand::Compact(params) => self.compact(params, SummaryAsker::Client(reply)),
             SessionCommand::SetAutoCompaction(params) => {
                 self.set_auto_compaction(params.enabled, reply).await
             }
@@ -74,6 +75,8 @@ impl Actor {
             SessionCommand::McpLoginFinish(params) => self.mcp_login_finish(params, reply),
             SessionCommand::McpLoginCancel(params) => self.mcp_login_cancel(&params, reply),
             SessionCommand::McpLogout(params) => self.mcp_logout(params, reply),
+            SessionCommand::ListExtensions(_) => self.list_extensions(reply),
+            SessionCommand::RestartExtensions(_) => self.restart_extensions(reply),
             SessionCommand::GetArtifact(params) => self.get_artifact(params, reply).await,
             SessionCommand::ListArtifacts(_) => self.list_artifacts(reply).await,
             SessionCommand::ListCheckpoints(_) => self.list_checkpoints(reply),

@@ -146,9 +146,16 @@ impl Actor {
                             }
                         }
                     }
-                    InboxMessage::Close => {
+                    InboxMessage::AskLeaving(leaving, asked) => {
+                        // The asker may have left.
+                        let _ = asked.send(self.answer_leaving(&leaving));
+                    }
+                    InboxMessage::Begin(beginning) => Box::pin(self.begin(*beginning)).await,
+                    InboxMessage::Stay(command) => self.go_on_with(*command),
+                    InboxMessage::GiveHosts(end) => self.give_hosts(*end),
+                    InboxMessage::Close(end) => {
                         let (received, inbox) = inbox.into_parts();
-                        Box::pin(self.close(received, inbox, &mut from_tasks)).await;
+                        Box::pin(self.close(received, inbox, &mut from_tasks, end)).await;
                         return Ended::Closed;
                     }
                 }
@@ -164,7 +171,7 @@ impl Actor {
             }
         }
         let (received, inbox) = inbox.into_parts();
-        Box::pin(self.close(received, inbox, &mut from_tasks)).await;
+        Box::pin(self.close(received, inbox, &mut from_tasks, None)).await;
         Ended::Closed
     }
 
@@ -229,6 +236,7 @@ impl Actor {
                 let _ = stored.send(result);
             }
             RunMessage::Next { kind, reply } => {
+                self.tell_between_turns();
                 self.store_custom_of_turn().await;
                 let mut next = self.queues.next(kind);
                 let mut custom = self.custom.next(kind);
@@ -320,10 +328,9 @@ impl Actor {
                 self.record_unsaid().await;
                 self.on_compacted(*result).await;
             }
-            RunMessage::BranchSummarised(summarised) => {
+            RunMessage::BranchLeft(result) => {
                 self.record_unsaid().await;
-                let (landing, result) = *summarised;
-                self.on_branch_summarised(landing, result).await;
+                self.on_branch_left(*result).await;
             }
             RunMessage::Pause(pause) => self.run.set_pause(pause),
             RunMessage::InFlight(in_flight) => self.show_in_flight(Some(in_flight)).await,
@@ -340,9 +347,18 @@ impl Actor {
                 self.take_extension_requests().await;
                 self.on_input_seen(*seen).await;
             }
-            RunMessage::CommandRan(request) => {
+            RunMessage::ExtensionsLoaded(loaded) => {
                 self.take_extension_requests().await;
-                self.accept(*request, Disposition::Handled);
+                Box::pin(self.on_extensions_loaded(loaded)).await;
+            }
+            RunMessage::Move(asked) => self.lead_elsewhere(*asked),
+            RunMessage::ExtensionsRenewed(reply) => self.on_extensions_renewed(*reply),
+            RunMessage::CommandRan(number) => {
+                self.take_extension_requests().await;
+                if let Some(command) = self.command_runs.take(number) {
+                    self.accept(command.request, Disposition::Handled);
+                }
+                self.quit_when_idle();
             }
             RunMessage::Beginning { told } => {
                 self.begin_agent_run();

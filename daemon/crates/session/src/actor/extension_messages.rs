@@ -11,11 +11,12 @@ use agentd_protocol::{
     message::{CustomMessage, ImageContent, Message},
 };
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::session_actor::Actor;
 use crate::{
     event_log::SubscriberId,
-    extensions::{CustomDelivery, SeenInput},
+    extensions::{CustomDelivery, RunningCommand, SeenInput},
     queues::queue_of,
     reply::Reply,
     requests::PendingRequest,
@@ -52,18 +53,8 @@ impl Actor {
                 self.refuse(request, Failure::new(ErrorCode::Unsupported, text));
                 return None;
             }
-            let (cancel, to_actor) = (self.server_prompts.cancel.clone(), self.to_actor.clone());
-            let started = self.extensions_started.clone();
             self.tell_extensions();
-            self.tasks.spawn(async move {
-                let running = async {
-                    started.cancelled().await;
-                    extensions.run_command(&name, &args).await;
-                };
-                cancel.run_until_cancelled(running).await;
-                // The actor takes what its tasks send until they have ended.
-                let _ = to_actor.send(RunMessage::CommandRan(Box::new(request))).await;
-            });
+            self.run_command((name, args), request);
             return None;
         }
         if matches!(command, MessageCommand::Queue(..)) || !extensions.listens(EventKind::Input) {
@@ -71,6 +62,40 @@ impl Actor {
         }
         self.see_input(command, request, "rpc");
         None
+    }
+
+    /// Runs a command of an extension, beside everything else.
+    fn run_command(&mut self, (name, args): (String, String), request: PendingRequest) {
+        let Some(extensions) = self.context.extensions.clone() else { return };
+        let [ended, cancel, moved] = std::array::from_fn(|_| CancellationToken::new());
+        let running = RunningCommand { request, ended: ended.clone(), cancel: cancel.clone(), moved };
+        let number = self.command_runs.begin(running);
+        let started = self.extensions_started.clone();
+        // Not a task of the session's own: where a command goes on to another session, this one does not wait for it.
+        self.context.services.tasks.spawn(async move {
+            let _ended = ended.drop_guard();
+            let running = async {
+                started.cancelled().await;
+                extensions.run_command(&name, &args, number).await;
+            };
+            cancel.run_until_cancelled(running).await;
+        });
+        self.await_command(number);
+    }
+
+    /// Answers for a command once it has ended.
+    pub(super) fn await_command(&mut self, number: u64) {
+        let Some(running) = self.command_runs.get(number) else { return };
+        let (ended, moved, to_actor) = (running.ended.clone(), running.moved.clone(), self.to_actor.clone());
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = ended.cancelled() => {
+                    // The actor takes what its tasks send until they have ended.
+                    let _ = to_actor.send(RunMessage::CommandRan(number)).await;
+                }
+                () = moved.cancelled() => {}
+            }
+        });
     }
 
     /// Lets the extensions see a message of the user, or of one of them in the user's name.
@@ -154,6 +179,8 @@ impl Actor {
         let has_listeners =
             self.context.extensions.as_ref().is_some_and(|extensions| extensions.listens(EventKind::Input));
         match (expands, has_listeners) {
+            // What the handlers of `agent_settled` begin comes after the last of them.
+            (true, _) if self.settling => self.command_runs.after_run.push((command, nobody())),
             (true, _) => {
                 if let Some((command, request)) = self.hand_to_extensions(command, nobody()) {
                     self.take_unseen(command, request).await;

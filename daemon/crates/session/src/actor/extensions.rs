@@ -6,7 +6,7 @@ use std::{
 };
 
 use agentd_auth::scrub;
-use agentd_extensions::{EventKind, ExtensionFailure, HostFailure, SessionCall};
+use agentd_extensions::{CallResponder, EventKind, ExtensionFailure, HostFailure, SessionCall};
 use agentd_protocol::{
     entry::EntryBody,
     error::Failure,
@@ -16,12 +16,17 @@ use agentd_protocol::{
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::session_actor::Actor;
+use super::{replacement::ReplacingCall, session_actor::Actor};
 use crate::{
     clock::now_ms,
-    extensions::{ExtensionLink, ExtensionRequest, FileLocks, PromptSpans, models_topic, notice},
+    extension_start::{StartAsker, StartReason},
+    extensions::{
+        EntriesTold, ExtensionLink, ExtensionRequest, FileLocks, PromptSpans, models_topic, notice,
+    },
+    replacement::SessionEnd,
     tool_registry::{RegisteredTool, ToolOwner},
     transcript::store_failure,
     ui::{Asker, Dialog, request},
@@ -34,9 +39,14 @@ const DIALOG_WAIT_MS: u64 = 60_000;
 type CallResult = Result<Value, HostFailure>;
 
 impl Actor {
-    /// Connects the extensions of the session with it, and tells their handlers that it begins. The run waits for that.
-    pub(super) fn start_extensions(&mut self, reason: &'static str) {
-        let Some(extensions) = self.context.extensions.clone() else { return };
+    /// Connects the extensions of the session with it, and tells their handlers that it begins. The run waits for that, and who asked for it.
+    pub(super) fn start_extensions(&mut self, why: StartReason, asker: Option<StartAsker>) {
+        let Some(extensions) = self.context.extensions.clone() else {
+            self.extensions_started.cancel();
+            // The asker may be gone.
+            asker.map(|asker| asker.send(Ok(())));
+            return;
+        };
         let over = CancellationToken::new();
         self.watch_presence(over.clone());
         let host = self.context.settings.extension_host.as_ref();
@@ -60,20 +70,38 @@ impl Actor {
         let weak = Arc::downgrade(&link);
         self.extension_link = Some(link);
         let started = self.extensions_started.clone();
+        let cwd = self.context.cwd.display().to_string();
         self.tasks.spawn(async move {
             extensions.bind(weak, core).await;
-            let event = json!({"type": "session_start", "reason": reason});
+            let StartReason { reason, previous_file } = why;
+            let mut event = json!({"type": "session_start", "reason": reason});
+            if let Some(file) = previous_file {
+                event["previousSessionFile"] = file.into();
+            }
             extensions.notify(EventKind::SessionStart, &event).await;
-            let event = json!({"type": "resources_discover", "reason": "startup"});
-            extensions.notify(EventKind::ResourcesDiscover, &event).await;
+            extensions.discover(&cwd, if reason == "reload" { reason } else { "startup" }).await;
             started.cancel();
+            asker.map(|asker| asker.send(Ok(())));
         });
     }
 
-    /// Runs the handlers of `session_shutdown`, which may still call the session, and ends the extensions.
-    pub(super) async fn end_extensions(&mut self, reason: &'static str) {
+    /// Runs the handlers of `session_shutdown`, which may still call the session, and ends the extensions, or gives their hosts away.
+    pub(super) async fn end_extensions(&mut self, end: Option<Box<SessionEnd>>) {
         let Some(extensions) = self.context.extensions.clone() else { return };
-        let mut ending = std::pin::pin!(extensions.shut_down(reason));
+        let mut ending = std::pin::pin!(async move {
+            let Some(SessionEnd { reason, target, hosts }) = end.map(|end| *end) else {
+                return extensions.shut_down("quit").await;
+            };
+            let kept = extensions.hand_over(reason, target.as_deref()).await;
+            let given = match hosts {
+                Some(hosts) => hosts.send(kept),
+                None => Err(kept),
+            };
+            // Nobody wants them.
+            if let Err(kept) = given {
+                kept.ended().await;
+            }
+        });
         loop {
             tokio::select! {
                 () = &mut ending => return,
@@ -110,6 +138,7 @@ impl Actor {
             ExtensionRequest::Spent => self.record_unsaid().await,
             ExtensionRequest::ModelsChanged => self.use_extension_models().await,
             ExtensionRequest::ListCommands(reply) => self.list_commands(reply).await,
+            ExtensionRequest::BetweenTurns(reached) => self.await_turn_end(reached),
         }
         self.show_summary();
     }
@@ -149,14 +178,31 @@ impl Actor {
         }
     }
 
-    fn register_extension_tools(&mut self) {
-        let Some(extensions) = &self.context.extensions else { return };
-        let inactive = extensions.inactive_tools();
-        let tools = extensions.tools().into_iter().map(|tool| RegisteredTool {
-            active: !inactive.contains(&tool.spec().name),
-            tool,
-            owner: ToolOwner::Extension,
-        });
+    /// A host that has ended is started again between turns.
+    fn await_turn_end(&mut self, reached: oneshot::Sender<()>) {
+        self.turn_waiters.push(reached);
+        if !self.run.is_active() {
+            self.tell_between_turns();
+        }
+    }
+
+    /// No turn is under way.
+    pub(super) fn tell_between_turns(&mut self) {
+        for waiter in self.turn_waiters.drain(..) {
+            // The host may have been given up.
+            let _ = waiter.send(());
+        }
+    }
+
+    pub(super) fn register_extension_tools(&mut self) {
+        let extensions = self.context.extensions.as_ref();
+        let inactive = extensions.map(|extensions| extensions.inactive_tools()).unwrap_or_default();
+        let tools =
+            extensions.into_iter().flat_map(|extensions| extensions.tools()).map(|tool| RegisteredTool {
+                active: !inactive.contains(&tool.spec().name),
+                tool,
+                owner: ToolOwner::Extension,
+            });
         self.tools.registry().replace(agentd_protocol::tool_list::ToolSource::Extension, tools);
     }
 
@@ -204,11 +250,15 @@ impl Actor {
         let Some(extensions) = self.context.extensions.clone() else { return };
         extensions.tell_core(self.core());
         let entries = self.journal.tree().entries();
-        if let Some(told) = self.entries_told.filter(|told| *told < entries.len()) {
-            self.entries_told = Some(entries.len());
+        let leaf = self.journal.tree().leaf_id();
+        if let Some(told) = &mut self.entries_told
+            && (told.count < entries.len() || told.leaf.as_deref() != leaf)
+        {
+            let first = std::mem::replace(&mut told.count, entries.len());
+            told.leaf = leaf.map(str::to_owned);
             if extensions.has_entries() {
-                let new: Vec<_> = entries[told..].iter().filter_map(|entry| entry.json().ok()).collect();
-                extensions.tell_entries(&json!({"entries": new, "leafId": self.journal.tree().leaf_id()}));
+                let new: Vec<_> = entries[first..].iter().filter_map(|entry| entry.json().ok()).collect();
+                extensions.tell_entries(&json!({"entries": new, "leafId": leaf}));
             }
         }
     }
@@ -258,18 +308,18 @@ impl Actor {
         }
         let call = self.take_tool_call(call).and_then(|call| self.take_read(call));
         let Some(call) = call else { return };
-        let SessionCall { method, params, responder, .. } = call;
+        let SessionCall { method, params, responder, command, .. } = call;
+        let is_waited_for = params["wait"] == true;
         let outcome = match method.as_str() {
-            "session.waitIdle" => {
-                let (done, idle) = tokio::sync::oneshot::channel();
-                self.when_idle(done);
-                self.context.services.tasks.spawn(async move {
-                    // An error means that the session is gone, and nothing works for it.
-                    let _ = idle.await;
-                    responder.send(&Ok(Value::Null));
-                });
-                return;
+            "session.waitIdle" => return self.answer_when_idle(responder, Ok(Value::Null)),
+            "session.new" | "session.switch" | "session.fork" => {
+                let call = ReplacingCall { method, params, responder, command };
+                return self.replace_for_extension(call);
             }
+            "agent.compact" => return self.compact_for_extension(&params, responder),
+            "agent.shutdown" => return self.quit_for_extension(responder),
+            "session.reload" => return self.reload_for_extension(responder),
+            "session.navigate" => return self.navigate_for_extension(&params, responder).await,
             "read" => self.read_for_extension(&params).await,
             "session.appendEntry" => self.append_for_extension(params).await,
             "session.setName" => match params["name"].as_str() {
@@ -294,7 +344,21 @@ impl Actor {
         };
         // What it changed is known before its answer.
         self.tell_extensions();
+        if is_waited_for && outcome.is_ok() {
+            return self.answer_when_idle(responder, outcome);
+        }
         responder.send(&outcome);
+    }
+
+    /// Answers once nothing works for the session.
+    fn answer_when_idle(&mut self, responder: CallResponder, outcome: CallResult) {
+        let (done, idle) = oneshot::channel();
+        self.when_idle(done);
+        self.context.services.tasks.spawn(async move {
+            // An error means that the session is gone, and nothing works for it.
+            let _ = idle.await;
+            responder.send(&outcome);
+        });
     }
 
     async fn append_for_extension(&mut self, params: Value) -> CallResult {
@@ -361,12 +425,11 @@ impl Actor {
         let value = match params["topic"].as_str().unwrap_or_default() {
             "entries" => {
                 let tree = self.journal.tree();
-                self.entries_told = Some(tree.entries().len());
-                let entries: Vec<_> = tree.entries().iter().filter_map(|entry| entry.json().ok()).collect();
-                let header: Value = serde_json::from_str(tree.header().line()).unwrap_or_default();
-                return Ok(json!({
-                    "etag": "", "value": {"header": header, "entries": entries, "leafId": tree.leaf_id()},
-                }));
+                self.entries_told = Some(EntriesTold {
+                    count: tree.entries().len(),
+                    leaf: tree.leaf_id().map(str::to_owned),
+                });
+                return Ok(json!({"etag": "", "value": self.entries_for_extension()}));
             }
             "settings" => json!(self.context.settings),
             "commands" => json!(self.command_list().await.map_err(failed)?),
@@ -380,6 +443,14 @@ impl Actor {
         };
         let now = fingerprint(&value);
         Ok(if now == etag { json!({"etag": now}) } else { json!({"etag": now, "value": value}) })
+    }
+
+    /// The entries, as extensions read them.
+    pub(super) fn entries_for_extension(&self) -> Value {
+        let tree = self.journal.tree();
+        let entries: Vec<_> = tree.entries().iter().filter_map(|entry| entry.json().ok()).collect();
+        let header: Value = serde_json::from_str(tree.header().line()).unwrap_or_default();
+        json!({"header": header, "entries": entries, "leafId": tree.leaf_id()})
     }
 
     /// A message of an extension: stored now, queued, or the beginning of a run.

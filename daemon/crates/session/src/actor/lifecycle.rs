@@ -10,6 +10,7 @@ use super::session_actor::Actor;
 use crate::{
     messages::InboxMessage,
     models::Choice,
+    replacement::SessionEnd,
     run::RunMessage,
     unload::{Leaf, Stamp, Unloaded},
 };
@@ -19,12 +20,13 @@ pub(super) const BACKGROUND_GRACE: Duration = Duration::from_secs(2);
 
 impl Actor {
     /// Ends everything that works for the session, and stores how it ended.
-    /// `taken` are messages that were taken and not looked at.
+    /// `taken` are messages that were taken and not looked at, `end` says where its client goes.
     pub(super) async fn close(
         &mut self,
         taken: impl Iterator<Item = InboxMessage>,
         inbox: &mut mpsc::Receiver<InboxMessage>,
         from_tasks: &mut mpsc::Receiver<RunMessage>,
+        end: Option<Box<SessionEnd>>,
     ) {
         self.closing = true;
         self.run.cancel();
@@ -32,6 +34,10 @@ impl Actor {
             mcp.give_up_connecting();
         }
         self.server_prompts.give_up();
+        self.command_runs.give_up();
+        if let Some(pending) = &self.pending_start {
+            pending.cancel.cancel();
+        }
         self.compacting.cancel();
         self.user_bash.abort_all();
         self.give_up_dialogs();
@@ -49,7 +55,7 @@ impl Actor {
         while let Ok(message) = from_tasks.try_recv() {
             self.on_run_message(message).await;
         }
-        self.end_extensions("quit").await;
+        self.end_extensions(end).await;
         self.give_up_requests();
         // A client that closes a session knows its queues.
         self.forget_waiting().await;

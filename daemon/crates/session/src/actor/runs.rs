@@ -103,6 +103,9 @@ impl Actor {
 
     /// Starts a run.
     pub(super) fn start(&mut self, beginning: RunBeginning, request: Option<PendingRequest>) {
+        if let Some(pending) = &mut self.pending_start {
+            return pending.wait_to_run(beginning, request);
+        }
         self.stopped_tools.clear();
         self.stopped_run.clear();
         self.tools_interrupted = false;
@@ -194,11 +197,17 @@ impl Actor {
     async fn after_run(&mut self, finished: FinishedRun) {
         // A run that broke down sends no end of its compaction.
         self.compacting.in_run = false;
+        self.tell_between_turns();
         self.answer_aborts(finished.aborting, finished.stopping, finished.aborted);
         for (params, request) in finished.waiting {
             match self.unflushed.failure() {
                 None => self.take_prompt(params, request).await,
                 Some(failure) => self.refuse(request, failure),
+            }
+        }
+        for (command, request) in std::mem::take(&mut self.command_runs.after_run) {
+            if let Some((command, request)) = self.hand_to_extensions(command, request) {
+                Box::pin(self.take_unseen(command, request)).await;
             }
         }
         for request in finished.continuing {

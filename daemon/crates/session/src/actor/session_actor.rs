@@ -15,13 +15,14 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+use super::pending_start::PendingStart;
 use crate::{
     abort::AbortSwitch,
     clients::SessionClients,
     compaction::Compacting,
     context::SessionContext,
     event_log::{Audience, Feed},
-    extensions::{CustomQueue, ExtensionLink, ExtensionRequest},
+    extensions::{CommandRuns, CustomQueue, EntriesTold, ExtensionLink, ExtensionRequest},
     message_sender::MessageSender,
     messages::AttachQueue,
     models::Chooser,
@@ -104,8 +105,14 @@ pub(crate) struct Actor {
     pub(super) extension_link: Option<Arc<ExtensionLink>>,
     /// Fires once the handlers of `session_start` have ended.
     pub(super) extensions_started: CancellationToken,
+    /// Commands of extensions that run.
+    pub(super) command_runs: CommandRuns,
+    /// Extensions that are being started while the session is open.
+    pub(super) pending_start: Option<Box<PendingStart>>,
+    /// Hosts that wait for the end of a turn to be started again.
+    pub(super) turn_waiters: Vec<oneshot::Sender<()>>,
     /// The entries that the extensions were told, once they have asked for them.
-    pub(super) entries_told: Option<usize>,
+    pub(super) entries_told: Option<EntriesTold>,
     /// The number of the run between `agent_start` and `agent_end`.
     pub(super) agent_run: Option<u64>,
     /// Whether the run is over but for what extensions are told.
@@ -150,6 +157,7 @@ impl Actor {
                 let _ = waiter.send(());
             }
         }
+        self.quit_when_idle();
     }
 
     pub(super) fn when_idle(&mut self, done: oneshot::Sender<()>) {
@@ -166,6 +174,7 @@ impl Actor {
             && !self.compacting.is_active()
             && !self.user_bash.is_active()
             && !self.server_prompts.is_active()
+            && self.pending_start.is_none()
     }
 
     /// What reaches the session's user.

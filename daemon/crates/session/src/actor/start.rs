@@ -2,17 +2,19 @@
 
 use std::{collections::VecDeque, panic::AssertUnwindSafe, sync::Arc};
 
+use agentd_extensions::KeptHosts;
 use agentd_protocol::resources::Diagnostic;
 use futures::FutureExt;
 use tokio::{sync::mpsc, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::{broken_run::broke_down, event_loop::Ended, session_actor::Actor};
+use super::{broken_run::broke_down, event_loop::Ended, pending_start::PendingStart, session_actor::Actor};
 use crate::{
     abort::AbortSwitch,
     clients::SessionClients,
     compaction::Compacting,
-    extensions::{CustomQueue, ExtensionsPlan, load_extensions},
+    extension_start::StartReason,
+    extensions::{CommandRuns, CustomQueue, ExtensionsPlan, load_extensions},
     handle::SessionHandle,
     message_sender::MessageSender,
     messages::{AttachQueue, BranchCopy, INBOX},
@@ -41,6 +43,17 @@ pub struct Opened {
     pub handle: SessionHandle,
     /// Diagnostics of the session's files, settings and flags.
     pub diagnostics: Vec<Diagnostic>,
+    /// Whether its extensions wait for [`SessionHandle::begin`].
+    pub waits: bool,
+}
+
+/// When the extensions of a session are started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExtensionStart {
+    /// With the session.
+    AtOnce,
+    /// By [`SessionHandle::begin`], in the hosts of the session that a client comes from.
+    Later,
 }
 
 /// Opens a session and starts its actor.
@@ -48,7 +61,7 @@ pub struct Opened {
 /// # Errors
 /// [`OpenError`]; nothing was written then, but for folders that were missing.
 pub async fn open(services: Arc<Services>, options: SessionOptions) -> Result<Opened, OpenError> {
-    open_after(services, options, |_| 0).await
+    open_after(services, options, ExtensionStart::AtOnce, |_| 0).await
 }
 
 /// The same, for a daemon that may have told of the session before: its events are counted on from what `last_seq` gives for the
@@ -59,11 +72,12 @@ pub async fn open(services: Arc<Services>, options: SessionOptions) -> Result<Op
 pub async fn open_after(
     services: Arc<Services>,
     options: SessionOptions,
+    extensions: ExtensionStart,
     last_seq: impl FnOnce(&str) -> u64 + Send,
 ) -> Result<Opened, OpenError> {
     let limits = services.limits.feed;
     let clients = |id: &str| SessionClients::starting_after(last_seq(id), limits);
-    Box::pin(start(services, options, SessionSource::Options, clients)).await
+    Box::pin(start(services, options, (SessionSource::Options, extensions), clients)).await
 }
 
 /// Makes a session of a copied branch and starts its actor. Of the options, the target does not count. Its events are counted as
@@ -74,12 +88,12 @@ pub async fn open_after(
 pub async fn open_copy(
     services: Arc<Services>,
     options: SessionOptions,
-    copied: BranchCopy,
+    (copied, extensions): (BranchCopy, ExtensionStart),
     last_seq: impl FnOnce(&str) -> u64 + Send,
 ) -> Result<Opened, OpenError> {
     let limits = services.limits.feed;
     let clients = |id: &str| SessionClients::starting_after(last_seq(id), limits);
-    Box::pin(start(services, options, SessionSource::Copy(copied), clients)).await
+    Box::pin(start(services, options, (SessionSource::Copy(copied), extensions), clients)).await
 }
 
 /// Brings a session back that has left memory by [`SessionHandle::unload`]. `options` are those that it was opened with, `feed`
@@ -94,7 +108,8 @@ pub async fn reload(
     unloaded: Unloaded,
     clients: SessionClients,
 ) -> Result<SessionHandle, OpenError> {
-    let started = Box::pin(start(services, options, SessionSource::Unloaded(unloaded), |_| clients)).await;
+    let source = (SessionSource::Unloaded(unloaded), ExtensionStart::AtOnce);
+    let started = Box::pin(start(services, options, source, |_| clients)).await;
     started.map(|opened| opened.handle)
 }
 
@@ -103,7 +118,7 @@ pub async fn reload(
 async fn start(
     services: Arc<Services>,
     options: SessionOptions,
-    beginning: SessionSource,
+    (beginning, starts): (SessionSource, ExtensionStart),
     clients: impl FnOnce(&str) -> SessionClients + Send,
 ) -> Result<Opened, OpenError> {
     let options = Arc::new(options);
@@ -144,9 +159,16 @@ async fn start(
     }
     let (sources, node);
     (context, (sources, node)) = find_extensions(context).await?;
-    let plan = ExtensionsPlan { sources, node, reason, flags: options.extension_flags.clone() };
-    context.extensions = load_extensions(&context, plan).await?;
-    context.gate = with_extensions(context.gate, context.extensions.as_ref());
+    let waits = starts == ExtensionStart::Later && !sources.is_empty();
+    let pending_start = if waits {
+        Some(Box::new(PendingStart::of((sources, node))))
+    } else {
+        let (flags, kept) = (options.extension_flags.clone(), KeptHosts::default());
+        let plan = ExtensionsPlan { sources, node, reason, flags, kept };
+        context.extensions = load_extensions(&context, plan).await?;
+        context.gate = with_extensions(context.gate, context.extensions.as_ref());
+        None
+    };
     let extensions = context.extensions.clone();
     let begun = {
         let options = Arc::clone(&options);
@@ -236,6 +258,9 @@ async fn start(
         extension_backlog: VecDeque::new(),
         extension_link: None,
         extensions_started: CancellationToken::new(),
+        command_runs: CommandRuns::default(),
+        pending_start,
+        turn_waiters: Vec::new(),
         entries_told: None,
         agent_run: None,
         settling: false,
@@ -246,7 +271,9 @@ async fn start(
     actor.begin_undo();
     actor.restore_todos();
     actor.start_mcp(None);
-    actor.start_extensions(reason);
+    if !waits {
+        actor.start_extensions(StartReason { reason, previous_file: None }, None);
+    }
     actor.trust.is_withdrawn = had_trust && trust_is_open;
     actor.connect_permissions();
     actor.let_wait(waiting);
@@ -276,5 +303,5 @@ async fn start(
             }
         }
     });
-    Ok(Opened { handle, diagnostics })
+    Ok(Opened { handle, diagnostics, waits })
 }

@@ -1,14 +1,12 @@
-//! The commands about a session's tree: looking at it, going back in it, labels, copies.
+//! The commands about a session's tree: looking at it, labels, copies.
 
 use agentd_protocol::{
     Json,
-    command::{ForkMessage, ForkMessages, NavigateTreeParams, Navigated, SetLabelParams, Tree},
+    command::{ForkMessage, ForkMessages, SetLabelParams, Tree},
     entry::EntryBody,
     error::{ErrorCode, Failure},
 };
-use agentd_store::{
-    ForkError, ForkPoint, NavigationTarget, NewSession, SessionTree, copy_branch, fork_messages,
-};
+use agentd_store::{ForkError, ForkPoint, NewSession, SessionTree, copy_branch, fork_messages};
 use serde_json::value::RawValue;
 
 use super::session_actor::Actor;
@@ -37,47 +35,6 @@ impl Actor {
             Ok(ForkMessages { messages: messages.map(message).collect() })
         })
         .await;
-    }
-
-    pub(super) fn navigate_tree(&mut self, params: NavigateTreeParams, reply: Reply) {
-        match self.landing(&params) {
-            Ok(landing) if params.summarize == Some(true) => {
-                self.leave_with_summary(landing, params.custom_instructions, reply);
-            }
-            landing => {
-                let result = landing.and_then(|landing| self.land(landing));
-                reply.result(&self.feed, result);
-            }
-        }
-    }
-
-    /// Where a command leads to, if the session can go there now.
-    fn landing(&self, params: &NavigateTreeParams) -> Result<NavigationTarget, Failure> {
-        if self.run.is_active() || self.compacting.is_active() {
-            let text = "The session is at work: it cannot go back to another entry meanwhile.";
-            let hint = "Wait for agent_settled or compaction_end, or abort first.";
-            return Err(Failure::new(ErrorCode::Busy, text).hint(hint));
-        }
-        // Unflushed writes belong to the current branch.
-        if let Some(failure) = self.unflushed.failure() {
-            return Err(failure);
-        }
-        NavigationTarget::at(self.journal.tree(), &params.entry_id)
-            .map_err(|error| no_entry(error.to_string()))
-    }
-
-    /// Moves the leaf. Nothing is written: the next entry shows where the session went on.
-    pub(super) fn land(&mut self, landing: NavigationTarget) -> Result<Navigated, Failure> {
-        let moved = self.journal.set_leaf(landing.leaf.as_deref());
-        moved.map_err(|error| no_entry(error.to_string()))?;
-        self.has_moved = true;
-        self.restore_todos();
-        Ok(Navigated {
-            cancelled: false,
-            editor_text: landing.text,
-            summary_entry_id: None,
-            leaf_id: landing.leaf,
-        })
     }
 
     pub(super) async fn set_label(&mut self, params: SetLabelParams, reply: Reply) {
@@ -119,6 +76,12 @@ impl Actor {
                 let ForkPoint { text, leaf } = ForkPoint::before(tree, &entry).map_err(not_copied)?;
                 (leaf, Some(text))
             }
+            CopyPoint::At(entry) => {
+                if tree.get(&entry).is_none() {
+                    return Err(not_copied(ForkError::InvalidEntry));
+                }
+                (Some(entry), None)
+            }
             CopyPoint::Leaf => {
                 let Some(leaf) = tree.leaf_id() else {
                     let text = "Cannot clone session: no current entry selected";
@@ -153,7 +116,7 @@ fn tree_answer(tree: &SessionTree) -> Result<Tree, Failure> {
     Ok(Tree { tree: Json::from_raw(text), leaf_id: tree.leaf_id().map(str::to_owned) })
 }
 
-fn no_entry(text: String) -> Failure {
+pub(super) fn no_entry(text: String) -> Failure {
     Failure::new(ErrorCode::NotFound, text).hint("get_entries and get_tree have the ids of entries.")
 }
 

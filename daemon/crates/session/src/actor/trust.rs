@@ -6,6 +6,8 @@ use agentd_protocol::ui::NotifyType;
 
 use super::session_actor::Actor;
 use crate::{
+    context::SessionContext,
+    models::Choice,
     open::NewSettings,
     run::RunMessage,
     trust::{IN_USE, TrustQuestion, TrustState},
@@ -49,31 +51,10 @@ impl Actor {
         }
     }
 
-    /// Takes new settings over, if there are any. To be called while there is no run.
+    /// Takes over the settings that trust has brought, if there are any. To be called while there is no run.
     pub(super) async fn use_settings(&mut self) {
         let Some(next) = self.trust.next.take() else { return };
-        let NewSettings { context, permissions, trusted_files, of_resources, scope, modes, beginning } =
-            *next;
-        self.trust.files = Some(trusted_files);
-        for diagnostic in context.diagnostics.iter().chain(&of_resources) {
-            tracing::warn!("{diagnostic}");
-        }
-        self.interrupt_mode = context.settings.interrupt_mode.unwrap_or_default();
-        self.models_file.seen(context.models_stamp);
-        let mcp = self.context.mcp.clone();
-        self.context = Arc::new(context);
-        self.start_mcp(mcp.as_ref());
-        let gate = Arc::clone(&self.context.permissions);
-        match tokio::task::spawn_blocking(move || gate.go_on_with(permissions)).await {
-            Ok(Ok(())) => {}
-            // The rules were compiled before, so that this is no fault of theirs. The permissions stay as they were.
-            Ok(Err(error)) => tracing::error!(%error, "the project's permissions do not count"),
-            Err(error) => tracing::error!(%error, "the project's permissions do not count"),
-        }
-        self.tools.replace_own(&self.context.tools);
-        self.tell_tools();
-        self.queues.set_modes(modes);
-        self.chooser.set_scope(scope);
+        let beginning = self.take_settings(*next).await;
         // A choice that was made by hand since stays.
         let is_new =
             !self.has_moved && self.journal.messages().is_empty() && self.chooser.is_at_the_beginning();
@@ -81,5 +62,36 @@ impl Actor {
             tracing::warn!(error = failure.error, "the project's choice of a model could not be stored");
         }
         self.tell_user(Notice::notify(IN_USE, NotifyType::Info));
+    }
+
+    /// Takes new settings over; returns the choice that a session would begin with. To be called while there is no run.
+    pub(super) async fn take_settings(&mut self, next: NewSettings) -> Choice {
+        let NewSettings { context, permissions, trusted_files, of_resources, scope, modes, beginning } = next;
+        self.trust.files = trusted_files;
+        for diagnostic in context.diagnostics.iter().chain(&of_resources) {
+            tracing::warn!("{diagnostic}");
+        }
+        self.interrupt_mode = context.settings.interrupt_mode.unwrap_or_default();
+        self.models_file.seen(context.models_stamp);
+        self.take_context(context);
+        let gate = Arc::clone(&self.context.permissions);
+        match tokio::task::spawn_blocking(move || gate.go_on_with(permissions)).await {
+            Ok(Ok(())) => {}
+            // The rules were compiled before, so that this is no fault of theirs. The permissions stay as they were.
+            Ok(Err(error)) => tracing::error!(%error, "the project's permissions do not count"),
+            Err(error) => tracing::error!(%error, "the project's permissions do not count"),
+        }
+        self.queues.set_modes(modes);
+        self.chooser.set_scope(scope);
+        beginning
+    }
+
+    /// Goes on in other surroundings, with the tools that they bring.
+    pub(super) fn take_context(&mut self, context: SessionContext) {
+        let mcp = self.context.mcp.clone();
+        self.context = Arc::new(context);
+        self.start_mcp(mcp.as_ref());
+        self.tools.replace_own(&self.context.tools);
+        self.tell_tools();
     }
 }

@@ -32,6 +32,15 @@ pub(crate) struct BranchPlan {
     files: FileOperations,
 }
 
+/// What the summary of a branch is to look at.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct BranchFocus {
+    /// Instructions for the summary.
+    pub(crate) instructions: Option<String>,
+    /// Whether they take the place of the built-in ones instead of being added.
+    pub(crate) replaces: bool,
+}
+
 /// The branch that a move of the leaf to `target` (`None`: before the first entry) leaves behind: the messages from
 /// where the two paths part to the leaf, the newest up to `budget` tokens. `None` when that is nothing.
 pub(crate) fn plan_branch(tree: &SessionTree, target: Option<&str>, budget: u64) -> Option<BranchPlan> {
@@ -70,11 +79,15 @@ pub(super) async fn summarize_branch(
     worker: &CompactionWorker,
     plan: BranchPlan,
     choice: &Choice,
-    focus: Option<&str>,
+    focus: &BranchFocus,
 ) -> Result<EntryBody, CompactionError> {
     let BranchPlan { from_id, messages, files } = plan;
     let (text, files) = read(messages, files).await?;
-    let prompt = conversation_prompt(&text, None, BRANCH, focus);
+    let instructions = focus.instructions.as_deref();
+    let prompt = match instructions.filter(|text| focus.replaces && !text.trim().is_empty()) {
+        Some(instead) => conversation_prompt(&text, None, instead, None),
+        None => conversation_prompt(&text, None, BRANCH, instructions),
+    };
     let source = SummarizationRetryAttemptStart::BranchSummary;
     let summary = worker.summarise(choice, SummarySubject::Branch, &source, prompt).await?;
     let details = files.details();
@@ -138,7 +151,7 @@ pub(crate) async fn summarise_branch(
     worker: &CompactionWorker,
     branch: BranchPlan,
     choice: &Choice,
-    focus: Option<&str>,
+    focus: &BranchFocus,
 ) -> Result<EntryBody, CompactionError> {
     check_model(worker, choice).await?;
     let body = summarize_branch(worker, branch, choice, focus).await?;

@@ -21,7 +21,7 @@ mod trigger;
 mod work;
 mod worker;
 
-pub(crate) use branch::{plan_branch, summarise_branch};
+pub(crate) use branch::{BranchFocus, BranchPlan, plan_branch, summarise_branch};
 pub(crate) use error::CompactionError;
 pub(crate) use plan::{Plan, PlanRequest, plan_compaction};
 pub(crate) use policy::{CompactionPolicy, branch_budget};

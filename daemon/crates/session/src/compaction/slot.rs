@@ -3,7 +3,7 @@
 use agentd_protocol::command::{PromptParams, Work, WorkKind};
 use tokio_util::sync::CancellationToken;
 
-use crate::{abort::AbortWaiter, reply::Reply, requests::PendingRequest};
+use crate::{abort::AbortWaiter, requests::PendingRequest, summary_asker::SummaryAsker};
 
 /// A compaction, or a summary of a branch, in lists of work.
 pub(crate) const WORK: Work = Work { kind: WorkKind::Compaction, id: None, name: None };
@@ -26,8 +26,8 @@ struct RequestedSummary {
 
 /// Waiters for the end of a summary that a command asked for.
 pub(crate) struct SummaryEnding {
-    /// The command that asked for it.
-    pub(crate) reply: Reply,
+    /// Who asked for it.
+    pub(crate) asker: SummaryAsker,
     /// Aborts that wait for its end.
     pub(crate) aborting: Vec<AbortWaiter>,
     /// Prompts that stopped it to take its place.
@@ -46,10 +46,10 @@ impl Compacting {
     }
 
     /// Takes the place, which must be free; gives the token that stops the work.
-    pub(crate) fn begin(&mut self, reply: Reply) -> CancellationToken {
+    pub(crate) fn begin(&mut self, asker: SummaryAsker) -> CancellationToken {
         let cancel = CancellationToken::new();
         self.stopped = false;
-        let ending = SummaryEnding { reply, aborting: Vec::new(), waiting: Vec::new() };
+        let ending = SummaryEnding { asker, aborting: Vec::new(), waiting: Vec::new() };
         self.asked_for = Some(RequestedSummary { cancel: cancel.clone(), ending });
         cancel
     }

@@ -12,7 +12,7 @@ use std::{
 use agentd_extensions::{ExtensionFailure, ExtensionSession, SessionCall, SessionExtensions};
 use agentd_protocol::ui::UiMethod;
 use serde_json::{Map, Value};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::{sync::DropGuard, task::TaskTracker};
 
 use super::{file_locks::FileLocks, prompt_spans::PromptSpans};
@@ -41,6 +41,8 @@ pub(crate) enum ExtensionRequest {
     PresenceChanged,
     /// A client asked for the commands before they all were there.
     ListCommands(Reply),
+    /// A host that has ended waits for the end of the turn.
+    BetweenTurns(oneshot::Sender<()>),
 }
 
 /// The way of the extensions of a session to its actor.
@@ -117,6 +119,10 @@ impl ExtensionSession for ExtensionLink {
         if !self.models_due.swap(true, Ordering::AcqRel) {
             self.send(ExtensionRequest::ModelsChanged);
         }
+    }
+
+    fn between_turns(&self, reached: oneshot::Sender<()>) {
+        self.send(ExtensionRequest::BetweenTurns(reached));
     }
 }
 

@@ -3,6 +3,7 @@
 //! The actor never waits for an extension: a handler may call the session while it is asked. Who waits is the run, or a task.
 
 mod builtin_tools;
+mod command_runs;
 mod custom_queue;
 mod drafts;
 mod file_locks;
@@ -22,6 +23,7 @@ use agentd_extensions::InputVerdict;
 
 pub(crate) use self::{
     builtin_tools::{BuiltinCall, run_builtin},
+    command_runs::{CommandRuns, RunningCommand},
     custom_queue::{CustomDelivery, CustomQueue},
     drafts::{drafted, with_drafts},
     file_locks::FileLocks,
@@ -35,9 +37,15 @@ pub(crate) use self::{
     prompt_spans::PromptSpans,
     provider_hooks::provider_hooks,
     route::{RouteQuestion, STATE_ENTRY, is_virtual, reason_of, route, route_directly},
-    start::{ExtensionsPlan, load_extensions},
+    start::{ExtensionsPlan, load_extensions, load_extensions_again},
 };
 use crate::{requests::PendingRequest, server_prompts::MessageCommand};
+
+/// The entries that the extensions were told, and the leaf among them.
+pub(crate) struct EntriesTold {
+    pub(crate) count: usize,
+    pub(crate) leaf: Option<String>,
+}
 
 /// A message that the extensions have seen.
 pub(crate) struct SeenInput {

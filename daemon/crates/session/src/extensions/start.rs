@@ -1,8 +1,8 @@
 //! Loading the extensions of a session, before its actor runs.
 
 use agentd_extensions::{
-    ExtensionSource, ExtensionsSetup, FlagError, GivenFlag, HelloFacts, HostProgram, SessionExtensions,
-    StartError,
+    ExtensionSource, ExtensionsSetup, FlagError, GivenFlag, HelloFacts, HostProgram, KeptHosts, LoadError,
+    SessionExtensions, StartError,
 };
 use agentd_protocol::settings::WhenDown;
 
@@ -17,10 +17,12 @@ pub(crate) struct ExtensionsPlan {
     pub(crate) sources: Vec<ExtensionSource>,
     /// The program of the Node host.
     pub(crate) node: Option<HostProgram>,
-    /// `startup`, `new`, `resume` or `fork`.
+    /// `startup`, `new`, `resume`, `fork` or `reload`.
     pub(crate) reason: &'static str,
     /// Flags of the command line that are none of agentd's.
     pub(crate) flags: Vec<GivenFlag>,
+    /// Hosts of the extensions before.
+    pub(crate) kept: KeptHosts,
 }
 
 /// Starts the hosts of a session and loads its extensions; `None` where it has none.
@@ -31,21 +33,44 @@ pub(crate) async fn load_extensions(
     context: &SessionContext,
     plan: ExtensionsPlan,
 ) -> Result<Option<SessionExtensions>, StartError> {
-    let ExtensionsPlan { sources, mut node, reason, flags } = plan;
-    if sources.is_empty() {
+    if plan.sources.is_empty() {
         // Nobody can have registered them.
-        return match flags.into_iter().next() {
+        return match plan.flags.into_iter().next() {
             Some(flag) => Err(FlagError::Unknown(flag.unknown).into()),
             None => Ok(None),
         };
     }
+    let extensions = SessionExtensions::start(setup(context, plan)).await?;
+    if let Err(error) = extensions.check_flags() {
+        extensions.end().await;
+        return Err(error.into());
+    }
+    Ok(Some(extensions))
+}
+
+/// The same in a session that is open: extensions that cannot be loaded are left out, and told of.
+pub(crate) async fn load_extensions_again(
+    context: &SessionContext,
+    plan: ExtensionsPlan,
+) -> (Option<SessionExtensions>, Vec<LoadError>) {
+    if plan.sources.is_empty() {
+        return (None, Vec::new());
+    }
+    match SessionExtensions::start_again(setup(context, plan)).await {
+        Ok((extensions, failures)) => (Some(extensions), failures),
+        Err(failure) => (None, vec![failure]),
+    }
+}
+
+fn setup(context: &SessionContext, plan: ExtensionsPlan) -> ExtensionsSetup {
+    let ExtensionsPlan { sources, mut node, reason, flags, kept } = plan;
     // Some extensions look for their flags where pi has them: on the command line of the process.
     if let Some(node) = &mut node {
         node.command.extend(flags.iter().flat_map(GivenFlag::words));
     }
     let agent_dir = context.agent_dir.path();
     let host = context.settings.extension_host.clone().unwrap_or_default();
-    let setup = ExtensionsSetup {
+    ExtensionsSetup {
         sources,
         node,
         env: context.child_environment.to_vec(),
@@ -61,15 +86,10 @@ pub(crate) async fn load_extensions(
         },
         reason,
         flags,
+        kept,
         runs_when_down: host.when_down == Some(WhenDown::Allow),
         launcher: context.services.launcher.clone(),
         tasks: context.services.tasks.clone(),
         log: context.services.program_logs.at(agent_dir.join(LOG)),
-    };
-    let extensions = SessionExtensions::start(setup).await?;
-    if let Err(error) = extensions.check_flags() {
-        extensions.shut_down("quit").await;
-        return Err(error.into());
     }
-    Ok(Some(extensions))
 }

@@ -19,24 +19,37 @@ pub(crate) type ExtensionsFound = (Vec<ExtensionSource>, Option<HostProgram>);
 /// # Errors
 /// An extension that a flag names is not there.
 pub(crate) async fn find_extensions(
-    mut context: SessionContext,
+    context: SessionContext,
 ) -> Result<(SessionContext, ExtensionsFound), OpenError> {
+    let (context, found, errors) = find_extensions_again(context).await?;
+    match errors.into_iter().next() {
+        Some(error) => Err(error.into()),
+        None => Ok((context, found)),
+    }
+}
+
+/// The same in a session that is open: extensions that are not there are given beside the others.
+///
+/// # Errors
+/// The runtime ends.
+pub(crate) async fn find_extensions_again(
+    mut context: SessionContext,
+) -> Result<(SessionContext, ExtensionsFound, Vec<LoadError>), OpenError> {
     let looking = spawn_blocking(move || {
         let mut found = discover(&context.discovery_query());
         context.diagnostics.extend(leave_out_changed(&context, &mut found));
         (context, found)
     });
     let (mut context, Discovery { extensions, errors, diagnostics, .. }) = looking.await?;
-    if let Some(error) = errors.into_iter().next() {
-        return Err(LoadError { path: error.path, reason: error.reason }.into());
-    }
+    let errors: Vec<LoadError> =
+        errors.into_iter().map(|error| LoadError { path: error.path, reason: error.reason }).collect();
     let mut sources: Vec<ExtensionSource> = extensions.into_iter().filter_map(source).collect();
     if sources.is_empty() {
-        return Ok((context, (sources, None)));
+        return Ok((context, (sources, None), errors));
     }
     context.diagnostics.extend(diagnostics);
     if !sources.iter().any(|source| source.kind == ExtensionKind::Node) {
-        return Ok((context, (sources, None)));
+        return Ok((context, (sources, None), errors));
     }
     let programs = context.child_environment.to_vec();
     let launcher = &context.services.launcher;
@@ -63,7 +76,7 @@ pub(crate) async fn find_extensions(
             sources.retain(|source| source.kind != ExtensionKind::Node);
         })
         .ok();
-    Ok((context, (sources, node)))
+    Ok((context, (sources, node), errors))
 }
 
 /// Leaves out the extensions of a project whose files are others than those that its trust is for. Hashes files; blocks.

@@ -1,6 +1,9 @@
 //! Everything of a session before its actor runs.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use agentd_auth::{Auth, AuthSources};
 use agentd_checkpoints::SessionFacts;
@@ -347,16 +350,25 @@ fn project(
     trust: TrustDecision,
     resources: ResourceLists,
 ) -> (Project, Option<StartingFiles>) {
-    // Files that a project without any gets later are checked when the session is opened the next time.
-    let is_trusted = trust.trusted && trust.basis != TrustBasis::NothingToTrust;
-    let trusted_files = is_trusted.then_some(trust.files);
-    let changed = match trust.basis {
-        TrustBasis::Changed(files) => files,
-        TrustBasis::Replaced(folder) => vec![folder],
-        _ => Vec::new(),
-    };
+    let (changed, trusted_files) = (changed_files(&trust), trusted_files(&trust));
     let trusted = trusted_files.clone().map(Arc::new);
     (Project { folders, trusted, changed, resources }, trusted_files)
+}
+
+/// The project's files that trust is for, where it is trusted. Files that a project without any gets later are checked when the session is
+/// opened the next time.
+pub(super) fn trusted_files(trust: &TrustDecision) -> Option<StartingFiles> {
+    let is_trusted = trust.trusted && trust.basis != TrustBasis::NothingToTrust;
+    is_trusted.then(|| trust.files.clone())
+}
+
+/// Changes of the project since it was trusted: files, or its folder itself.
+pub(super) fn changed_files(trust: &TrustDecision) -> Vec<PathBuf> {
+    match &trust.basis {
+        TrustBasis::Changed(files) => files.clone(),
+        TrustBasis::Replaced(folder) => vec![folder.clone()],
+        _ => Vec::new(),
+    }
 }
 
 /// Notes the files of a project that is trusted without them.

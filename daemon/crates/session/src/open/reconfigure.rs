@@ -1,12 +1,17 @@
-//! The context of a live session made anew: for settings that the user trusts by now, and for an edited models.json.
+//! The context of a live session made anew: for settings that the user trusts by now or that are read again, for an edited models.json, and
+//! for other extensions.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    path::PathBuf,
+    sync::{Arc, atomic::Ordering},
+};
 
 use agentd_config::{
     StartingFiles,
     models::{ModelRegistry, ModelScope, ModelsStamp, ScopedModel, UsableModels, resolve_scope},
     settings::{LoadedSettings, load_as_given, place_of},
 };
+use agentd_extensions::SessionExtensions;
 use agentd_protocol::{
     resources::{Diagnostic, DiagnosticKind},
     session::QueueMode,
@@ -17,6 +22,7 @@ use super::{
     error::OpenError,
     initial_choice::{ChoiceSources, InitialChoice},
     mcp_servers::mcp_config,
+    prepare::{changed_files, trusted_files},
 };
 use crate::{
     context::SessionContext,
@@ -30,8 +36,8 @@ pub(crate) struct NewSettings {
     pub(crate) context: SessionContext,
     /// The settings and flags behind the permissions.
     pub(crate) permissions: GateSources,
-    /// The files of the project that were trusted.
-    pub(crate) trusted_files: StartingFiles,
+    /// The files of the project that were trusted; `None` where it is not trusted.
+    pub(crate) trusted_files: Option<StartingFiles>,
     /// Problems with skills, prompt templates and the like.
     pub(crate) of_resources: Vec<Diagnostic>,
     pub(crate) scope: Vec<ScopedModel>,
@@ -47,71 +53,112 @@ pub(crate) fn reconfigure(
     options: &SessionOptions,
     files: StartingFiles,
 ) -> Result<Option<NewSettings>, OpenError> {
-    let LoadedSettings { settings, folders, trust, resources, diagnostics: mut found, guard_rails_fault } =
+    let loaded =
         load_as_given(&context.agent_dir, &options.cwd, &options.environment, Some(true), Some(&files));
-    if !trust.trusted {
+    if !loaded.trust.trusted {
         return Ok(None);
     }
-    if let Some(fault) = guard_rails_fault {
-        return Err(PermissionFault::Setting(fault).into());
+    let sources = Reread { loaded, trusted_files: Some(files), changed: Vec::new() };
+    sources.into_settings(context, options, context.extensions.clone()).map(Some)
+}
+
+/// Reads a session's settings anew, as they would be read if it were opened now; `given` are the files of its project that the user has
+/// trusted while it is open. The extensions of before are left out. Reads files; blocks.
+pub(crate) fn reread(
+    context: &SessionContext,
+    options: &SessionOptions,
+    given: Option<&StartingFiles>,
+) -> Result<NewSettings, OpenError> {
+    let approve = options.approve.or(given.map(|_| true));
+    let loaded = load_as_given(&context.agent_dir, &options.cwd, &options.environment, approve, given);
+    let changed = changed_files(&loaded.trust);
+    let trusted_files = trusted_files(&loaded.trust);
+    Reread { loaded, trusted_files, changed }.into_settings(context, options, None)
+}
+
+/// Settings that were read while the session is open.
+struct Reread {
+    loaded: LoadedSettings,
+    trusted_files: Option<StartingFiles>,
+    /// Changes of the project since it was trusted.
+    changed: Vec<PathBuf>,
+}
+
+impl Reread {
+    fn into_settings(
+        self,
+        context: &SessionContext,
+        options: &SessionOptions,
+        extensions: Option<SessionExtensions>,
+    ) -> Result<NewSettings, OpenError> {
+        let Self { loaded, trusted_files, changed } = self;
+        let LoadedSettings { settings, folders, trust, resources, diagnostics: mut found, guard_rails_fault } =
+            loaded;
+        if let Some(fault) = guard_rails_fault {
+            return Err(PermissionFault::Setting(fault).into());
+        }
+        let is_trusted = trusted_files.is_some();
+        let permissions = PermissionSources {
+            settings: settings.permissions.as_ref(),
+            options: &options.permissions,
+            project: is_trusted.then_some(&folders),
+            cwd: &context.cwd,
+            folders: &options.additional_directories,
+            is_elsewhere: options.ssh.is_some(),
+            environment: &options.environment,
+            agent_dir: &context.agent_dir,
+        }
+        .checked()?;
+        let (services, models, auth) = (&context.services, &context.models, &context.auth);
+        let place =
+            |setting: (&str, Option<&str>)| place_of(&context.agent_dir, &folders, trust.trusted, setting);
+        let sources = ChoiceSources {
+            services,
+            models,
+            auth,
+            settings: &settings,
+            extensions: extensions.as_ref(),
+            place: &place,
+        };
+        let InitialChoice { choice: beginning, scope, .. } = sources.choose(options, None, &mut found)?;
+        let modes = (settings.steering_mode.unwrap_or_default(), settings.follow_up_mode.unwrap_or_default());
+        let carried_over = CarriedOver {
+            services: Arc::clone(services),
+            session_id: context.session_id.clone(),
+            session_file: context.session_file.clone(),
+            agent_dir: context.agent_dir.clone(),
+            processes: context.processes.clone(),
+            background: context.background.clone(),
+            models: Arc::clone(models),
+            models_stamp: context.models_stamp,
+            auth: auth.clone(),
+            key_provider: context.key_provider.clone(),
+            cwd: context.cwd.clone(),
+            budget: Arc::clone(&context.budget),
+            observer: context.observer.clone(),
+            permissions: Arc::clone(&context.permissions),
+            sandbox: context.sandbox.clone(),
+            mcp: context.mcp.clone(),
+            extensions,
+            mcp_config: Some(mcp_config(
+                options,
+                &context.agent_dir,
+                is_trusted.then_some(&folders),
+                &mut found,
+            )),
+            todos: context.todos.clone(),
+            undo: context.undo.clone(),
+        };
+        let trusted = trusted_files.clone().map(Arc::new);
+        let project = Project { folders, trusted, changed, resources };
+        let chosen_fallbacks = context.fallbacks.chosen();
+        let removed_model = context.removed_model.clone();
+        let mut context = build_context(carried_over, options, settings, project, found);
+        context.removed_model = removed_model;
+        context.fallbacks.choose(chosen_fallbacks);
+        let of_resources = context.resource_diagnostics();
+        Ok(NewSettings { context, permissions, trusted_files, of_resources, scope, modes, beginning })
     }
-    let permissions = PermissionSources {
-        settings: settings.permissions.as_ref(),
-        options: &options.permissions,
-        project: Some(&folders),
-        cwd: &context.cwd,
-        folders: &options.additional_directories,
-        is_elsewhere: options.ssh.is_some(),
-        environment: &options.environment,
-        agent_dir: &context.agent_dir,
-    }
-    .checked()?;
-    let (services, models, auth) = (&context.services, &context.models, &context.auth);
-    let place =
-        |setting: (&str, Option<&str>)| place_of(&context.agent_dir, &folders, trust.trusted, setting);
-    let extensions = context.extensions.as_ref();
-    let sources = ChoiceSources { services, models, auth, settings: &settings, extensions, place: &place };
-    let InitialChoice { choice: beginning, scope, .. } = sources.choose(options, None, &mut found)?;
-    let modes = (settings.steering_mode.unwrap_or_default(), settings.follow_up_mode.unwrap_or_default());
-    let carried_over = CarriedOver {
-        services: Arc::clone(services),
-        session_id: context.session_id.clone(),
-        session_file: context.session_file.clone(),
-        agent_dir: context.agent_dir.clone(),
-        processes: context.processes.clone(),
-        background: context.background.clone(),
-        models: Arc::clone(models),
-        models_stamp: context.models_stamp,
-        auth: auth.clone(),
-        key_provider: context.key_provider.clone(),
-        cwd: context.cwd.clone(),
-        budget: Arc::clone(&context.budget),
-        observer: context.observer.clone(),
-        permissions: Arc::clone(&context.permissions),
-        sandbox: context.sandbox.clone(),
-        mcp: context.mcp.clone(),
-        extensions: context.extensions.clone(),
-        mcp_config: Some(mcp_config(options, &context.agent_dir, Some(&folders), &mut found)),
-        todos: context.todos.clone(),
-        undo: context.undo.clone(),
-    };
-    let trusted = Some(Arc::new(files.clone()));
-    let project = Project { folders, trusted, changed: Vec::new(), resources };
-    let chosen_fallbacks = context.fallbacks.chosen();
-    let removed_model = context.removed_model.clone();
-    let mut context = build_context(carried_over, options, settings, project, found);
-    context.removed_model = removed_model;
-    context.fallbacks.choose(chosen_fallbacks);
-    let of_resources = context.resource_diagnostics();
-    Ok(Some(NewSettings {
-        context,
-        permissions,
-        trusted_files: files,
-        of_resources,
-        scope,
-        modes,
-        beginning,
-    }))
 }
 
 /// A session's surroundings with the models that a changed models.json says.
@@ -127,8 +174,22 @@ pub(crate) fn with_models(
     models: Arc<ModelRegistry>,
     models_stamp: ModelsStamp,
 ) -> NewModels {
-    let (models, unusable) = extend_models(&models, context.extensions.as_ref());
-    if let Some(extensions) = &context.extensions {
+    remade(context, options, (models, models_stamp), context.extensions.clone())
+}
+
+/// The same, with other extensions: none, until they are loaded.
+pub(crate) fn without_extensions(context: &SessionContext, options: &SessionOptions) -> SessionContext {
+    remade(context, options, (Arc::clone(context.models.base()), context.models_stamp), None).context
+}
+
+fn remade(
+    context: &SessionContext,
+    options: &SessionOptions,
+    (models, models_stamp): (Arc<ModelRegistry>, ModelsStamp),
+    extensions: Option<SessionExtensions>,
+) -> NewModels {
+    let (models, unusable) = extend_models(&models, extensions.as_ref());
+    if let Some(extensions) = &extensions {
         for UnusableModels { extension, event, error } in unusable {
             extensions.model_failed(extension, event, error);
         }
@@ -168,7 +229,7 @@ pub(crate) fn with_models(
         permissions: Arc::clone(&context.permissions),
         sandbox: context.sandbox.clone(),
         mcp: context.mcp.clone(),
-        extensions: context.extensions.clone(),
+        extensions,
         mcp_config: None,
         todos: context.todos.clone(),
         undo: context.undo.clone(),

@@ -8,9 +8,8 @@ use agentd_agent::{
 };
 use agentd_protocol::{
     Json, budget::BudgetReached, checkpoints::Checkpoint, command::Work, compaction::CompactionResult,
-    daemon::InFlight, entry::EntryBody, error::Failure, message::Message,
+    daemon::InFlight, error::Failure, message::Message,
 };
-use agentd_store::NavigationTarget;
 use bytes::Bytes;
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -20,12 +19,14 @@ use crate::{
     client_tools::ClientToolRequest,
     compaction::{CompactionError, CompactionMessage},
     context::SessionContext,
+    extension_start::LoadedAgain,
     extensions::SeenInput,
     models::{Choice, Substitute},
+    navigation::Departure,
     open::NewSettings,
     permissions::RecordDecision,
+    replacement::AskedMove,
     reply::Reply,
-    requests::PendingRequest,
     server_prompts::ExpandedMessage,
     transcript::{FailedAnswer, Intents},
     ui::UiMessage,
@@ -93,8 +94,8 @@ pub(crate) enum RunMessage {
     CompactionStarted(Bytes),
     /// A compaction of the run is over; the event that says so.
     CompactionEnded(Bytes),
-    /// The summary of a branch that is left, and where the conversation goes on.
-    BranchSummarised(Box<(NavigationTarget, Result<EntryBody, CompactionError>)>),
+    /// A branch can be left for another entry, or cannot.
+    BranchLeft(Box<Result<Departure, CompactionError>>),
     /// The compaction of a command ended.
     Compacted(Box<Result<CompactionResult, CompactionError>>),
     /// What is in flight, for clients that join: exactly what the messages before it add up to.
@@ -119,8 +120,14 @@ pub(crate) enum RunMessage {
     ExtensionsAsked,
     /// The extensions have seen a message of the user.
     InputSeen(Box<SeenInput>),
-    /// A command of an extension has ended.
-    CommandRan(Box<PendingRequest>),
+    /// Extensions of a session that is open are loaded; `None` where that was given up.
+    ExtensionsLoaded(Option<Box<LoadedAgain>>),
+    /// An extension leads a client to another session, which no other prevents.
+    Move(Box<AskedMove>),
+    /// The extensions were started again by a command, which is to be answered.
+    ExtensionsRenewed(Box<Reply>),
+    /// The command of an extension of this number has ended.
+    CommandRan(u64),
     /// A low-level run begins, which the handlers of `agent_start` know.
     Beginning { told: oneshot::Sender<()> },
     /// The run is over but for what extensions are told: the session counts as idle for them.

@@ -9,6 +9,7 @@ use crate::{
     queues::{Delivered, WaitingSize, message_bytes},
     reply::Reply,
     requests::{PendingRequest, RequestRecord},
+    summary_asker::SummaryAsker,
 };
 
 /// The place of the session's run.
@@ -213,20 +214,20 @@ impl RunSlot {
     }
 
     /// Takes the compactions that wait for the end of the run.
-    pub(crate) fn give_up_compactions(&mut self) -> Vec<Reply> {
+    pub(crate) fn give_up_compactions(&mut self) -> Vec<SummaryAsker> {
         let waiting = self.0.as_mut().map(|run| &mut run.aborting);
-        let mut replies = Vec::new();
+        let mut askers = Vec::new();
         if let Some(waiting) = waiting {
             let (compactions, others) = std::mem::take(waiting)
                 .into_iter()
                 .partition::<Vec<_>, _>(|asker| matches!(asker, AbortWaiter::Compact(..)));
             *waiting = others;
-            replies.extend(compactions.into_iter().filter_map(|asker| match asker {
-                AbortWaiter::Compact(_, reply) => Some(reply),
+            askers.extend(compactions.into_iter().filter_map(|waiter| match waiter {
+                AbortWaiter::Compact(_, asker) => Some(asker),
                 _ => None,
             }));
         }
-        replies
+        askers
     }
 
     /// Keeps the waiter until the stopped calls have ended; gives it back when there is no run.
