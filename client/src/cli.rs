@@ -27,7 +27,10 @@ pub(crate) use self::{
     chat::ChatOptions,
     daemon::{DaemonChoice, DownOptions, LogsOptions, StatusOptions, UpOptions},
     empty_values::refusal as empty_value_refusal,
-    extensions::{ExtensionLanguage, Extensions, ExtensionsLogsOptions, NewExtensionOptions},
+    extensions::{
+        ExtensionLanguage, Extensions, ExtensionsListOptions, ExtensionsLogsOptions,
+        ExtensionsRestartOptions, NewExtensionOptions,
+    },
     guard_rails::GuardRailOptions,
     help::with_help,
     mcp::{Mcp, McpListOptions, McpLoginOptions, McpLogoutOptions, McpTestOptions},
@@ -185,7 +188,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Mcp(Mcp),
 
-    /// Read the log of extensions, or make a new one
+    /// Show the extensions of a session, restart them, read their log, or make a new one
     #[command(subcommand)]
     Extensions(Extensions),
 

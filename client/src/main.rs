@@ -108,6 +108,10 @@ fn main() -> ExitCode {
         cli::Command::Mcp(cli::Mcp::Logout(options)) => commands::mcp_login::logout(&options),
         cli::Command::Policy(cli::Policy::Check(options)) => commands::policy::check(&options),
         cli::Command::Policy(cli::Policy::Test(options)) => commands::policy::test(&options),
+        cli::Command::Extensions(cli::Extensions::List(options)) => commands::extensions::list(&options),
+        cli::Command::Extensions(cli::Extensions::Restart(options)) => {
+            commands::extensions::restart(&options)
+        }
         cli::Command::Extensions(cli::Extensions::Logs(options)) => commands::logs::of_extensions(&options),
         cli::Command::Extensions(cli::Extensions::New(options)) => commands::new_extension::new(&options),
         cli::Command::Install(options) => commands::packages::install(&options),

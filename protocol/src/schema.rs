@@ -1,5 +1,6 @@
 //! JSON Schema (draft 2020-12) of everything that crosses a process boundary, made from the types.
 
+mod extension_host;
 pub(crate) mod rows;
 mod wire;
 
@@ -87,6 +88,19 @@ fn single<T: JsonSchema>(title: &str) -> Value {
     let mut generator = generator();
     let body = generator.subschema_for::<T>().to_value();
     document(generator, title, body)
+}
+
+fn extension_host() -> Value {
+    use extension_host::{Completion, FromDaemon, FromHost, HelloAnswer, HookAnswer, LoadAnswer, ToolAnswer};
+    let mut generator = generator();
+    // The values of results stand by themselves, since a result does not say of what it is.
+    let _ = generator.subschema_for::<HelloAnswer>();
+    let _ = generator.subschema_for::<LoadAnswer>();
+    let _ = generator.subschema_for::<HookAnswer>();
+    let _ = generator.subschema_for::<ToolAnswer>();
+    let _ = generator.subschema_for::<Completion>();
+    let records = [generator.subschema_for::<FromDaemon>(), generator.subschema_for::<FromHost>()];
+    document(generator, "Records of the extension protocol, in both directions", json!({"anyOf": records}))
 }
 
 /// The Markdown reference of all commands and events: `docs/protocol-reference.md`.
@@ -212,6 +226,7 @@ pub fn files() -> Vec<(&'static str, String)> {
             "prompt-records.json",
             single::<PromptRecord>("The first and the last line of agentctl prompt --json"),
         ),
+        ("extension-host.json", extension_host()),
         ("wire.json", wire::wire()),
     ];
     let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();

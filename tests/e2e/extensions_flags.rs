@@ -25,6 +25,10 @@ fn extensions_get_their_flags() {
     daemon.done(json!({"type": "get_state"}));
     let bound = told(&home, "bind");
     assert_eq!(bound[0]["flags"], json!({"plan": true, "config": "a b"}), "{bound:?}");
+    // They stay when the extensions are started anew.
+    daemon.done(json!({"type": "restart_extensions"}));
+    let bound = told(&home, "bind");
+    assert_eq!((bound.len(), &bound[1]["flags"]), (2, &bound[0]["flags"]));
 }
 
 #[test]

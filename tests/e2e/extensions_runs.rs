@@ -1,8 +1,6 @@
 //! What extensions do to a run: calls of tools by tools, boundaries, the system prompt, and what they read of it.
 
-use agentd_e2e::{
-    Home, MockServer, Reply, conversation::Conversation, conversation::LineTransport, sse,
-};
+use agentd_e2e::{Home, MockServer, Reply, conversation::Conversation, conversation::LineTransport, sse};
 use serde_json::{Value, json};
 
 use crate::{

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use agentd_e2e::{Daemon, Home, MockServer, Reply, binaries::workspace, ctl, sse};
+use agentd_e2e::{Daemon, Home, MockServer, Reply, Service, binaries::workspace, ctl, sse};
 use serde_json::{Value, json};
 
 use crate::{
@@ -94,6 +94,41 @@ fn new_extensions_are_made_once_and_from_the_examples() {
     let wrong = ctl::run(&home, &["extensions", "new", "../up"]);
     assert_eq!(wrong.code, 2);
     assert_says(&wrong.stderr, &["a name is a letter"]);
+}
+
+#[test]
+fn extensions_are_listed_and_restarted() {
+    let model = MockServer::start([]);
+    let home = Home::with_model(&model);
+    let none = ctl::run(&home, &["extensions", "list"]);
+    assert_eq!(none.code, 0, "{none:?}");
+    assert_says(&none.stdout, &["No extensions", "agentctl extensions new"]);
+    let manifest = json!({"command": [GUARD], "protocol": 1}).to_string();
+    home.write_agent("extensions/guard/extension.json", &manifest);
+    let listed = ctl::run(&home, &["extensions", "list"]);
+    assert_eq!(listed.code, 0, "{listed:?}");
+    assert_says(&listed.stdout, &["running ", "extensions/guard", "count_words", "shout", "tool_call"]);
+    let listed = ctl::run(&home, &["extensions", "list", "--json"]);
+    let list: Value = serde_json::from_str(&listed.stdout).expect("JSON");
+    assert_eq!(list["extensions"][0]["tools"], json!(["count_words"]));
+    let alone = ctl::run(&home, &["extensions", "restart"]);
+    assert_eq!(alone.code, 3, "{alone:?}");
+
+    let service = Service::start(&home, &[]);
+    let mut client = service.client();
+    client.done(json!({
+        "type": "hello", "protocol": 1, "client": {"name": "one"}, "capabilities": {"sessions": true},
+    }));
+    let id = client.done(json!({"type": "open_session", "cwd": home.project()}))["sessionId"].clone();
+    let pid = |list: &Value| list["extensions"][0]["hostPid"].as_i64().expect("a process id");
+    let before = pid(&client.done(json!({"type": "list_extensions", "sessionId": id})));
+    let id = id.as_str().expect("an id");
+    let restarted = ctl::run(&home, &["extensions", "restart", id]);
+    assert_eq!(restarted.code, 0, "{restarted:?}");
+    let listed = ctl::run(&home, &["extensions", "list", id, "--json"]);
+    let list: Value = serde_json::from_str(&listed.stdout).expect("JSON");
+    assert_ne!(pid(&list), before);
+    assert_says(&restarted.stdout, &[&format!("pid {}", pid(&list))]);
 }
 
 #[test]

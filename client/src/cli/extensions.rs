@@ -9,11 +9,71 @@ use super::LogsOptions;
 /// The verbs of `agentctl extensions`.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Extensions {
+    /// Load the extensions that a session in this folder would have, and show what they bring
+    List(ExtensionsListOptions),
+
+    /// Read the extensions of a session anew, in processes of their own
+    Restart(ExtensionsRestartOptions),
+
     /// Print what extensions have written to their standard error
     Logs(ExtensionsLogsOptions),
 
     /// Make a new extension that works, to be changed into your own
     New(NewExtensionOptions),
+}
+
+const LIST_HELP: &str = "\
+Examples:
+  agentctl extensions list
+  agentctl extensions list 1f3c              of that session, as it is now
+  agentctl extensions list --json | jq '.extensions[] | select(.state != \"running\")'
+
+Without ID it loads every extension that a session in this folder would have, and ends them again. Those of the project count only where the
+project is trusted.
+
+Exit codes:
+  0    every extension is loaded
+  1    one is not
+  2    the command line cannot be used
+  3    agentd is missing or broke down";
+
+/// The flags of `agentctl extensions list`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = LIST_HELP)]
+pub(crate) struct ExtensionsListOptions {
+    /// Show those of a session: its id, or the beginning of it
+    #[arg(value_name = "ID")]
+    pub(crate) id: Option<String>,
+
+    /// Print JSON: {extensions}
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Use the extensions of the project as if it were trusted
+    #[arg(long, conflicts_with = "id")]
+    pub(crate) approve: bool,
+}
+
+const RESTART_HELP: &str = "\
+Examples:
+  agentctl extensions restart                the session that you were in last
+  agentctl extensions restart 1f3c
+
+For extensions that were changed, or that hang. The session must be in the memory of the daemon, and not at work.
+
+Exit codes:
+  0    they are loaded
+  1    one cannot be loaded, or there is no such session
+  2    the command line cannot be used
+  3    no daemon is running, or it broke down";
+
+/// The flags of `agentctl extensions restart`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = RESTART_HELP)]
+pub(crate) struct ExtensionsRestartOptions {
+    /// The session: its id, or the beginning of it
+    #[arg(value_name = "ID")]
+    pub(crate) id: Option<String>,
 }
 
 const LOGS_HELP: &str = "\

@@ -17,6 +17,7 @@ mod daemon_call;
 mod dialogs;
 pub(crate) mod doctor;
 pub(crate) mod export;
+pub(crate) mod extensions;
 mod find_session;
 pub(crate) mod fork;
 pub(crate) mod fsck;

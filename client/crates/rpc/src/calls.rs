@@ -21,6 +21,7 @@ use agentd_protocol::{
     },
     doctor::{Diagnosis, LocalSetup, SetupLocalParams},
     explain::{ExplainSettingParams, SettingExplanation},
+    extensions::ExtensionList,
     mcp::{
         self, McpLoginFinishParams, McpLoginStartParams, McpLoginStarted, McpLogoutParams, McpServers,
         ReconnectMcpServerParams,
@@ -100,6 +101,8 @@ calls! {
     ListSessions = "list_sessions": ListSessionsParams => SessionList,
     ListModels = "list_models": ListModelsParams => ModelList,
     OpenSession = "open_session": OpenSessionParams => OpenedSession,
+    ListExtensions = "list_extensions": NoParams => ExtensionList,
+    RestartExtensions = "restart_extensions": NoParams => ExtensionList,
     GetMcpServers = "get_mcp_servers": NoParams => McpServers,
     McpLoginFinish = "mcp_login_finish": McpLoginFinishParams => McpServers,
     McpLoginStart = "mcp_login_start": McpLoginStartParams => McpLoginStarted,

@@ -3,9 +3,9 @@
 
 use std::sync::Weak;
 
-use serde_json::{Map, Value};
-
-use crate::{event::EventSet, host::HostLink, process::HostProgram, session::ExtensionFailure};
+use crate::{
+    event::EventSet, flags::GivenFlag, host::HostLink, process::HostProgram, session::ExtensionFailure,
+};
 
 /// Extensions that others come after.
 pub(crate) trait Predecessor: Send + Sync {
@@ -23,7 +23,7 @@ pub(crate) trait Successor: Send + Sync {
 #[derive(Default)]
 pub struct KeptHosts {
     links: Vec<(HostProgram, HostLink)>,
-    pub(crate) flags: Map<String, Value>,
+    pub(crate) flags: Vec<GivenFlag>,
     /// The extensions that decided about something, by their paths, and about what.
     pub(crate) gates: Vec<(String, EventSet)>,
     /// Where the extensions came from.
@@ -34,7 +34,7 @@ impl KeptHosts {
     /// None yet, after these extensions.
     pub(crate) fn after(
         predecessor: Weak<dyn Predecessor>,
-        flags: Map<String, Value>,
+        flags: Vec<GivenFlag>,
         gates: Vec<(String, EventSet)>,
     ) -> Self {
         Self { links: Vec::new(), flags, gates, predecessor: Some(predecessor) }
@@ -66,7 +66,7 @@ impl KeptHosts {
 
     /// The flags that the extensions had.
     #[must_use]
-    pub fn flags(&self) -> &Map<String, Value> {
+    pub fn flags(&self) -> &[GivenFlag] {
         &self.flags
     }
 

@@ -312,16 +312,17 @@ impl Runtime {
         errors
     }
 
-    /// The values of the flags of the command line. They were checked when the extensions were loaded; what is registered later has none.
+    /// The values of the flags of the command line. They were checked when the extensions were first loaded; one that nobody has any more has none.
     fn flag_values(&self) -> Map<String, Value> {
-        self.registrations().flag_values(&self.setup.flags).unwrap_or_default()
+        let registrations = self.registrations();
+        let values = |flag| registrations.flag_values(std::slice::from_ref(flag)).ok();
+        self.setup.flags.iter().filter_map(values).flatten().collect()
     }
 
     /// Lets the extensions of a host act.
     pub(crate) async fn bind(&self, host: usize) {
         let core = self.core.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let fields =
-            json!({"epoch": self.hosts[host].epoch(), "flags": self.flag_values(), "core": core});
+        let fields = json!({"epoch": self.hosts[host].epoch(), "flags": self.flag_values(), "core": core});
         let terms = RequestTerms { limit: Some(Duration::from_secs(60)), ..RequestTerms::default() };
         if let Err(error) = self.hosts[host].request("bind", &fields, terms).await {
             self.failed("<host>".to_owned(), "bind", self.explain(&error, "bind"));

@@ -21,9 +21,12 @@ use agentd_agent::{Invocation, ToolProgress};
 use agentd_config::{AgentDir, Environment};
 use agentd_http::Network;
 use agentd_images::Images;
-use agentd_mcp::{McpConfig, McpSession, ServerContext, ServerTool, SharedServers, UserAnswer, UserInput};
+use agentd_mcp::{
+    MCP_LOG, McpConfig, McpSession, ServerContext, ServerTool, SharedServers, UserAnswer, UserInput,
+};
 use agentd_memory::MemoryAccount;
 use agentd_process::{GuardCommand, Launcher, OutputStorage};
+use agentd_program_log::ProgramLogs;
 use serde_json::{Map, Value, json};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -124,7 +127,7 @@ fn open(url: &str, home: &Path, scenario: &str) -> Result<(Arc<McpSession>, Task
         network: Arc::new(Network::default()),
         agent_dir: AgentDir::at(home),
         auth: None,
-        log: shared.log(home),
+        log: ProgramLogs::default().at(home.join(MCP_LOG)),
         memory: MemoryAccount::default(),
     };
     let session = McpSession::new(config, &context, OutputStorage::from(home), &shared, false);

@@ -263,7 +263,13 @@ impl Actor {
                     .ok()?;
                 let loaded = match found {
                     Some((sources, node)) => {
-                        let plan = ExtensionsPlan { sources, node, reason: why.reason, kept: hosts };
+                        let plan = ExtensionsPlan {
+                            sources,
+                            node,
+                            reason: why.reason,
+                            flags: hosts.flags().to_vec(),
+                            kept: hosts,
+                        };
                         let (extensions, failures) = load_extensions_again(&renewed, plan).await;
                         let surroundings = NewSurroundings::Same(Box::new(with_loaded(renewed, extensions)));
                         Loaded { surroundings, failures, why }
@@ -338,7 +344,8 @@ async fn load_found(
     let found = find_extensions_again(context).await;
     let (context, (sources, node), mut failures) =
         found.inspect_err(|error| tracing::error!(%error, "the extensions could not be found")).ok()?;
-    let plan = ExtensionsPlan { sources, node, reason, kept };
+    let flags = kept.flags().to_vec();
+    let plan = ExtensionsPlan { sources, node, reason, flags, kept };
     let (extensions, of_loading) = load_extensions_again(&context, plan).await;
     failures.extend(of_loading);
     Some((with_loaded(context, extensions), failures))
