@@ -73,12 +73,7 @@ fn tools_call_tools() {
     assert_eq!(
         (statuses, &record["complete"]),
         (
-            vec!["ok", "ok", "error", "error"]
-                .iter()
-                .map(|it| json!(it))
-                .collect::<Vec<_>>()
-                .iter()
-                .collect(),
+            ["ok", "ok", "error", "error"].iter().map(|it| json!(it)).collect::<Vec<_>>().iter().collect(),
             &json!(true)
         )
     );

@@ -107,7 +107,7 @@ fn extensions_are_listed_and_restarted() {
     home.write_agent("extensions/guard/extension.json", &manifest);
     let listed = ctl::run(&home, &["extensions", "list"]);
     assert_eq!(listed.code, 0, "{listed:?}");
-    assert_says(&listed.stdout, &["running ", "extensions/guard", "count_words", "shout", "tool_call"]);
+    assert_says(&listed.stdout, &["running ", "example_extension", "count_words", "shout", "tool_call"]);
     let listed = ctl::run(&home, &["extensions", "list", "--json"]);
     let list: Value = serde_json::from_str(&listed.stdout).expect("JSON");
     assert_eq!(list["extensions"][0]["tools"], json!(["count_words"]));

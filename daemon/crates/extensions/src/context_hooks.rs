@@ -39,7 +39,7 @@ struct Delivery<'a> {
 
 impl Delivery<'_> {
     /// The host has got them.
-    fn is_done(self) {
+    fn arrived(self) {
         std::mem::forget(self);
     }
 }
@@ -62,7 +62,7 @@ impl SessionExtensions {
             let Some(Returned { value, event, .. }) = self.0.asked(kind, handler, &event).await else {
                 continue;
             };
-            delivery.is_done();
+            delivery.arrived();
             let of_value = value.and_then(|value| match value {
                 Value::Object(mut value) => value.remove("messages"),
                 _ => None,
@@ -91,7 +91,7 @@ impl SessionExtensions {
         for handler in self.0.handlers(kind) {
             let (event, delivery) = self.list_event(kind, handler, messages, others);
             if self.0.asked(kind, handler, &event).await.is_some() {
-                delivery.is_done();
+                delivery.arrived();
             }
         }
     }

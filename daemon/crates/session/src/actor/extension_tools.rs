@@ -31,7 +31,7 @@ impl Actor {
             },
             "tool.call" => match serde_json::from_value::<NestedCallParams>(call.params) {
                 Ok(wanted) => {
-                    let Some(extensions) = self.context.extensions.clone() else { return None };
+                    let extensions = self.context.extensions.clone()?;
                     let with = NestedSurroundings {
                         context: Arc::clone(&self.context),
                         extensions,

@@ -172,7 +172,15 @@ async fn start(
     let extensions = context.extensions.clone();
     let begun = {
         let options = Arc::clone(&options);
-        tokio::task::spawn_blocking(move || begin(context, &options, unbegun)).await?
+        let begin = move || {
+            // A session that was unloaded is as it was.
+            if is_reloaded {
+                begin(context, &options.without_beginning(), unbegun)
+            } else {
+                begin(context, &options, unbegun)
+            }
+        };
+        tokio::task::spawn_blocking(begin).await?
     };
     let BegunSession { context, session, chooser } = match begun {
         Ok(begun) => begun,
