@@ -7,7 +7,7 @@ mod content;
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 pub(crate) use self::content::null_as_default;
@@ -149,7 +149,7 @@ pub struct ToolResultMessage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     /// The calls that the tool itself made.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "of_other_programs", skip_serializing_if = "Option::is_none")]
     pub nested_calls: Option<NestedCalls>,
     /// Whether the tool failed.
     #[serde(default)]
@@ -160,6 +160,11 @@ pub struct ToolResultMessage {
     /// Unix time in milliseconds.
     #[serde(default, deserialize_with = "number::lenient_i64")]
     pub timestamp: i64,
+}
+
+/// The calls, or none where another program wrote something else there: the message is of use all the same.
+fn of_other_programs<'de, D: Deserializer<'de>>(calls: D) -> Result<Option<NestedCalls>, D::Error> {
+    Ok(serde_json::from_value(Value::deserialize(calls)?).ok())
 }
 
 /// The calls that a tool made while it ran.

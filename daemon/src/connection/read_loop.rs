@@ -47,6 +47,11 @@ impl Dispatcher {
                 next = self.moves.next() => {
                     // A host's daemon ends with its session, as at the end of its input.
                     if matches!((&next, &self.connection.origin), (Move::Quit, Origin::Host { .. })) {
+                        // The host hears all of it before that.
+                        tokio::select! {
+                            () = self.drain() => {}
+                            () = ending.cancelled() => return,
+                        }
                         break;
                     }
                     self.make_move(next).await;

@@ -125,7 +125,8 @@ export const rows = {
       await commands(client, "/commands", "/commands prompt", "/commands skill");
     },
   },
-  "confirm-destructive": { waits: true,
+  "confirm-destructive": {
+    unordered: { why: "a command that extensions prevent is answered beside what they show", which: (record) => ["new_session", "switch_session", "fork"].includes(record.command) },
     works: "yes", answer: plain, masks: [[/entry [0-9a-f]{8}\?/g, "<entry>"]],
     dialogs() {
       let asked = 0;
@@ -172,7 +173,8 @@ export const rows = {
       await client.prompt("after");
     },
   },
-  "dirty-repo-guard": { waits: true,
+  "dirty-repo-guard": {
+    unordered: { why: "a command that extensions prevent is answered beside what they show", which: (record) => ["new_session", "switch_session", "fork"].includes(record.command) },
     works: "yes", prepare: repository, env: () => identity, answer: plain,
     dialogs: () => {
       let asked = 0;
@@ -186,7 +188,7 @@ export const rows = {
     },
   },
   "doom-overlay": { works: "no", but: "it is a game on the screen", answer: plain, talk: (client) => commands(client, "/doom-overlay") },
-  "dynamic-resources": { waits: true,
+  "dynamic-resources": {
     works: "partly", but: "its theme has no use", answer: plain,
     async talk(client) {
       // A run waits for what extensions do at the start.
@@ -483,7 +485,7 @@ export const rows = {
       return (await client.unrecorded({ type: "get_state" })).sessionName;
     },
   },
-  "shutdown-command": { waits: true,
+  "shutdown-command": {
     works: "yes", answer: scripted([["deploy", 0], { calls: [call("deploy_and_exit", { environment: "staging" })] }], [["finish", 0], { calls: [call("finish_and_exit")] }], [always, { text: "Done." }]),
     async talk(client, place) {
       const codes = [];
@@ -576,7 +578,7 @@ export const rows = {
       return offered(place);
     },
   },
-  "trigger-compact": { waits: true,
+  "trigger-compact": {
     works: "yes", answer: plain, unordered: { why: "a compaction goes on beside the answer of the command that asks for it", which: (record) => record.command === "prompt" }, masks: [[/# Conversation\s+\[User\][^]*/g, "<summary prompt>"]],
     wanted: [{
       why: "each program's prompt has its own length, and pi says of a price that it comes from the provider",

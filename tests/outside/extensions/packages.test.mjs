@@ -28,7 +28,7 @@ test("pi-mcp-adapter", async (t) => {
   /// The servers are connected while the session is there already.
   const connected = (client) => client.event((record) => record.statusText?.includes("(1 connected)"));
 
-  await t.test("through its own tool", { todo: "skills that resources_discover gives" }, (t) => both(t, {
+  await t.test("through its own tool", (t) => both(t, {
     ...what({ numbers: server }),
     answer: () => scripted(calls(
       "go", use("mcp", {}), use("mcp", { search: "add" }), use("mcp", { describe: "numbers_add" }), use("mcp", { tool: "numbers_add", args: { a: 1, b: 2 } }),
@@ -45,7 +45,7 @@ test("pi-mcp-adapter", async (t) => {
     await client.command("/mcp");
   }));
 
-  await t.test("with tools of its servers, which come when they are known", { todo: "skills that resources_discover gives" }, (t) => both(t, {
+  await t.test("with tools of its servers, which come when they are known", (t) => both(t, {
     ...what({ numbers: { ...server, lifecycle: "eager", directTools: true } }),
     answer: () => scripted(calls("go", use("numbers_add", { a: 1, b: 2 }), use("numbers_add", { a: "x" }), use("numbers_fail", {}))),
   }, async (place) => {

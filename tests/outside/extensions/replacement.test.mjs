@@ -64,7 +64,7 @@ const kinds = {
 };
 
 for (const [kind, replace] of Object.entries(kinds)) {
-  test(`what was kept is stale after ${kind}`, { timeout: 120_000, todo: "not served yet" }, (t) => both(t, what, async (place) => {
+  test(`what was kept is stale after ${kind}`, { timeout: 120_000 }, (t) => both(t, what, async (place) => {
     const client = place.start();
     await client.prompt("hello");
     const { sessionFile } = await client.unrecorded({ type: "get_state" });

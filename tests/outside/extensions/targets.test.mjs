@@ -98,7 +98,7 @@ test("rpc-demo", { todo: "session_before_switch" }, (t) => both(t, {
   await client.prompt("go");
 }));
 
-test("reload-runtime", { todo: "ctx.reload" }, (t) => both(t, {
+test("reload-runtime", (t) => both(t, {
   extensions: [example("reload-runtime.ts")],
   answer: () => scripted([["go", 0], { calls: [call("c1", "reload_runtime", {})] }], [() => true, { text: "Well." }]),
 }, async (place) => {

@@ -98,6 +98,7 @@ impl Actor {
                 in_flight: in_flight.clone(),
                 pending_ui: self.pending_ui(),
             });
+            self.tell_early_notices();
         }
     }
 

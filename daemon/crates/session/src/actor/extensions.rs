@@ -19,7 +19,11 @@ use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::{replacement::ReplacingCall, session_actor::Actor};
+use super::{
+    early_notice::{EarlyNotice, MAX_EARLY},
+    replacement::ReplacingCall,
+    session_actor::Actor,
+};
 use crate::{
     clock::now_ms,
     extension_start::{StartAsker, StartReason},
@@ -144,11 +148,11 @@ impl Actor {
     }
 
     /// Tells of a failure of an extension.
-    pub(super) fn tell_extension_failure(&self, failure: ExtensionFailure) {
+    pub(super) fn tell_extension_failure(&mut self, failure: ExtensionFailure) {
         let ExtensionFailure { extension_path, event, error } = failure;
         // It may quote what the extension worked with.
         let error = scrub(&error).into_owned();
-        self.publish(&Event::from(ExtensionError { extension_path, event, error }));
+        self.tell_early(EarlyNotice::Failure(ExtensionError { extension_path, event, error }));
     }
 
     /// Asks the user. What the extension showed before is shown by then.
@@ -158,7 +162,7 @@ impl Actor {
         }
     }
 
-    fn show_for_extension(&self, fields: Map<String, Value>) {
+    fn show_for_extension(&mut self, fields: Map<String, Value>) {
         // Something that draws on a terminal, which clients of the protocol do not have.
         if fields.get("method").is_some_and(|method| method == "custom") {
             return;
@@ -166,7 +170,7 @@ impl Actor {
         match notice(fields) {
             Ok(method) if !method.is_dialog() => {
                 if let Some((_, line)) = request(method) {
-                    self.feed.publish_for(Asker::Extension.audience(), line);
+                    self.tell_early(EarlyNotice::Line(line));
                 }
             }
             Ok(_) => {}
@@ -175,6 +179,31 @@ impl Actor {
                 event: "ui".to_owned(),
                 error: error.to_string(),
             }),
+        }
+    }
+
+    /// Tells the clients, or the first one once it is there.
+    fn tell_early(&mut self, notice: EarlyNotice) {
+        match &mut self.early_notices {
+            Some(early) if early.len() < MAX_EARLY => early.push(notice),
+            Some(_) => tracing::debug!("an extension shows more than is kept for the first client"),
+            None => self.tell_notice(notice),
+        }
+    }
+
+    fn tell_notice(&self, notice: EarlyNotice) {
+        match notice {
+            EarlyNotice::Line(line) => {
+                self.feed.publish_for(Asker::Extension.audience(), line);
+            }
+            EarlyNotice::Failure(failure) => self.publish(&Event::from(failure)),
+        }
+    }
+
+    /// A client is there.
+    pub(super) fn tell_early_notices(&mut self) {
+        for notice in self.early_notices.take().into_iter().flatten() {
+            self.tell_notice(notice);
         }
     }
 

@@ -13,6 +13,7 @@ mod clients;
 mod commands;
 mod compaction;
 mod crash;
+mod early_notice;
 mod event_loop;
 mod explain;
 mod extension_messages;

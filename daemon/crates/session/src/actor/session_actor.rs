@@ -15,7 +15,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::pending_start::PendingStart;
+use super::{early_notice::EarlyNotice, pending_start::PendingStart};
 use crate::{
     abort::AbortSwitch,
     clients::SessionClients,
@@ -111,6 +111,8 @@ pub(crate) struct Actor {
     pub(super) pending_start: Option<Box<PendingStart>>,
     /// Hosts that wait for the end of a turn to be started again.
     pub(super) turn_waiters: Vec<oneshot::Sender<()>>,
+    /// What extensions have shown before the first client came, which gets it then; `None` once one has come.
+    pub(super) early_notices: Option<Vec<EarlyNotice>>,
     /// The entries that the extensions were told, once they have asked for them.
     pub(super) entries_told: Option<EntriesTold>,
     /// The number of the run between `agent_start` and `agent_end`.

@@ -269,6 +269,7 @@ async fn start(
         command_runs: CommandRuns::default(),
         pending_start,
         turn_waiters: Vec::new(),
+        early_notices: Some(Vec::new()),
         entries_told: None,
         agent_run: None,
         settling: false,

@@ -40,6 +40,7 @@ fn sample(keys: &[String]) -> Value {
         "ask",
         "deny",
         "refuse",
+        "block",
         "read-only",
         "bwrap",
         "http/json",
