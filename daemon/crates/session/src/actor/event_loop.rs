@@ -103,6 +103,7 @@ impl Actor {
                 match message {
                     InboxMessage::Command(request) => {
                         let (command, reply) = *request;
+                        self.tell_early_notices();
                         Box::pin(self.on_command(command, reply)).await;
                         self.show_summary();
                     }

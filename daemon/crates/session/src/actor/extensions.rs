@@ -138,7 +138,10 @@ impl Actor {
             ExtensionRequest::Show(fields) => self.show_for_extension(fields),
             ExtensionRequest::Failed(failure) => self.tell_extension_failure(failure),
             ExtensionRequest::ToolsChanged => self.on_tools_changed().await,
-            ExtensionRequest::PresenceChanged => self.tell_extensions(),
+            ExtensionRequest::PresenceChanged => {
+                self.tell_early_notices();
+                self.tell_extensions();
+            }
             ExtensionRequest::Spent => self.record_unsaid().await,
             ExtensionRequest::ModelsChanged => self.use_extension_models().await,
             ExtensionRequest::ListCommands(reply) => self.list_commands(reply).await,
@@ -184,6 +187,9 @@ impl Actor {
 
     /// Tells the clients, or the first one once it is there.
     fn tell_early(&mut self, notice: EarlyNotice) {
+        if self.early_notices.is_some() && self.clients.presence().is_there(Asker::Extension) {
+            self.tell_early_notices();
+        }
         match &mut self.early_notices {
             Some(early) if early.len() < MAX_EARLY => early.push(notice),
             Some(_) => tracing::debug!("an extension shows more than is kept for the first client"),
