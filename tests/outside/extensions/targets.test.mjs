@@ -79,7 +79,7 @@ test("plan-mode", { todo: "a system message of sections alone" }, (t) => both(t,
   await again.command("/todos");
 }));
 
-test("rpc-demo", { todo: "session_before_switch" }, (t) => both(t, {
+test("rpc-demo", { todo: "pi tells session_start twice after a new session" }, (t) => both(t, {
   extensions: [example("rpc-demo.ts")],
   answer: () => scripted([["go", 0], { calls: [call("c1", "bash", { command: "sudo true; rm -r nothing" })] }], [() => true, { text: "Done." }]),
 }, async (place) => {
