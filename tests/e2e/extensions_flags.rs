@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use agentd_e2e::{
-    Daemon, Home, MockServer,
+    Daemon, Home, MockServer, Service,
     ctl::{Ctl, agentd},
 };
 use serde_json::{Value, json};
@@ -22,7 +22,8 @@ fn with_flags() -> Home {
 fn extensions_get_their_flags() {
     let home = with_flags();
     let mut daemon = Daemon::start(&home, &["--plan", "--config=a b", "--no-session"]);
-    daemon.done(json!({"type": "get_state"}));
+    // Answered once they have begun.
+    daemon.done(json!({"type": "get_commands"}));
     let bound = told(&home, "bind");
     assert_eq!(bound[0]["flags"], json!({"plan": true, "config": "a b"}), "{bound:?}");
     // They stay when the extensions are started anew.
@@ -55,4 +56,23 @@ fn commands_are_listed_once_the_session_has_begun() {
     let commands = daemon.done(json!({"type": "get_commands"}))["commands"].clone();
     let names: Vec<&Value> = commands.as_array().unwrap().iter().map(|command| &command["name"]).collect();
     assert!(names.contains(&&json!("late")), "{commands}");
+}
+
+/// The handlers may be quicker than the client that opens the session.
+#[test]
+fn what_is_shown_at_the_start_is_shown_to_the_client_that_comes() {
+    let model = MockServer::start([]);
+    let home = Home::with_model(&model);
+    let note = json!({"method": "notify", "message": "Here.", "notifyType": "info"});
+    extension(&home, "test", &json!({"handlers": {"session_start": {"notes": [note], "value": null}}}));
+    let mut daemon = Daemon::start(&home, &[]);
+    assert_eq!(daemon.event("extension_ui_request")["message"], "Here.");
+    daemon.close();
+    let service = Service::start(&home, &[]);
+    let mut client = service.client();
+    client.done(json!({
+        "type": "hello", "protocol": 1, "client": {"name": "one"}, "capabilities": {"sessions": true, "ui": true},
+    }));
+    client.send(&json!({"id": "o", "type": "open_session", "cwd": home.project()}));
+    assert_eq!(client.event("extension_ui_request")["message"], "Here.");
 }
