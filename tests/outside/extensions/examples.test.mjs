@@ -8,6 +8,7 @@ import { describe, test } from "node:test";
 
 import { packages, repository } from "../node/support.mjs";
 import { account, masking, same } from "./compare.mjs";
+import { persistent } from "./conversation.mjs";
 import { rows, targets } from "./example_table.mjs";
 import { examples, side } from "./side.mjs";
 
@@ -59,14 +60,14 @@ async function run(t, program, name, row) {
 describe("examples do the same in agentd and in pi", { concurrency: Number(process.env.AGENTD_OUTSIDE_CONCURRENCY ?? 2) }, () => {
   for (const [name, row] of Object.entries(rows)) {
     const programs = ["agentd", "pi"];
-    test(name, { timeout: 120_000, todo: row.waits && "not served yet" }, async (t) => {
+    test(name, { timeout: 120_000, todo: row.waits && "not served yet" }, (t) => persistent(async () => {
       const done = [];
       if (row.apart) for (const program of programs) done.push(await run(t, program, name, row));
       else done.push(...await Promise.all(programs.map((program) => run(t, program, name, row))));
       const [ours, theirs] = done;
       same(ours.account, theirs.account, name);
       assert.deepEqual(ours.given, theirs.given);
-    });
+    }));
   }
 });
 

@@ -287,7 +287,10 @@ impl Accumulator {
         self.message.stop_reason = if aborted { StopReason::Aborted } else { StopReason::Error };
         // Clients know this one text of an abort, whatever the adapter's.
         let failure = if aborted { Failure::aborted() } else { failure };
-        self.message.error_message = Some(failure.message.clone());
+        // Clients and people look for a text there.
+        let is_said = !failure.message.trim().is_empty();
+        let text = if is_said { &*failure.message } else { "The provider sent an error without a message." };
+        self.message.error_message = Some(text.to_owned());
         self.message.code = match failure.kind {
             FailureKind::ModelRefusal => Some(ErrorCode::ModelRefused),
             FailureKind::BudgetReached => Some(ErrorCode::LimitReached),
