@@ -5,7 +5,9 @@ import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { isDeepStrictEqual } from "node:util";
 
+import { persistent } from "./conversation.mjs";
 import { scripted } from "./model_server.mjs";
 import { side } from "./side.mjs";
 
@@ -131,17 +133,39 @@ async function probed(t, program) {
     const events = onceBegun(lines.slice(from, to).filter((line) => line.mark === undefined));
     // How an answer comes in pieces is a matter of time, and so is what has been queued meanwhile.
     const isPiece = ({ event }) => event === "message_update" || event === "provider_stream_event";
-    const pieces = new Set(events.filter(isPiece).map(({ event, shape }) => JSON.stringify({ event, shape })));
-    all[name] = [...events.filter((line) => !isPiece(line)).map((line) => JSON.stringify(line)), ...[...pieces].sort()];
+    const pieces = new Set(events.filter(isPiece).map(({ event, shape }) => JSON.stringify(comparable({ event, shape }))));
+    const others = events.filter((line) => !isPiece(line)).map(comparable);
+    all[name] = [...others, ...[...pieces].sort().map((text) => JSON.parse(text))];
     if (broken[name]) all[name].push(`broken: ${broken[name]}`);
     from = to;
   }
   return all;
 }
 
-test("the probe runs in both programs", { timeout: 240_000 }, async (t) => {
-  const [ours, theirs] = await Promise.all([probed(t, "agentd"), probed(t, "pi")]);
-  for (const name of Object.keys(theirs)) {
-    await t.test(name, { todo: "what agentd tells differently" }, () => assert.deepEqual(ours[name].map((text) => JSON.parse(text)), theirs[name].map((text) => JSON.parse(text))));
+/// The tools that both programs have, whose lines in the system prompt extensions see.
+const tools = ["bash", "edit", "find", "grep", "ls", "read", "write"];
+
+/// What pi's answers say only once they are over. Its event holds the object that goes on changing until a handler looks at it.
+const known = ["durationMs", "rawStopReason", "responseId", "errorMessage"];
+
+/// The line without what is each program's own, and what is a matter of time.
+function comparable(line) {
+  const options = line.shape?.systemPromptOptions;
+  const ofBoth = (of) => Object.fromEntries(tools.filter((name) => of[name]).map((name) => [name, of[name]]));
+  for (const name of options ? ["toolGuidelines", "toolSnippets"] : []) options[name] = ofBoth(options[name]);
+  if (line.event === "message_update") for (const name of known) delete line.shape.message[name];
+  return line;
+}
+
+test("what an extension sees of a conversation", { timeout: 240_000 }, async (t) => {
+  const talk = () => Promise.all([probed(t, "agentd"), probed(t, "pi")]);
+  let talked = talk();
+  for (const name of ["the start", ...Object.keys(parts)]) {
+    await t.test(name, () => persistent(async () => {
+      const [ours, theirs] = await talked;
+      // A part that differs is compared again, in another conversation.
+      if (!isDeepStrictEqual(ours[name], theirs[name])) talked = talk();
+      assert.deepEqual(ours[name], theirs[name]);
+    }));
   }
 });

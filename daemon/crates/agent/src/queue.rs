@@ -116,6 +116,11 @@ impl Queues {
         (texts(&self.steering), texts(&self.follow_up))
     }
 
+    /// All that wait: steering, then follow-ups.
+    pub fn messages(&self) -> impl Iterator<Item = &QueuedMessage> {
+        self.steering.iter().chain(&self.follow_up)
+    }
+
     /// The number of queued messages.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -1,8 +1,8 @@
 //! The inputs of the system prompt as extensions see and edit them (`systemPromptOptions`). Pure.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
-use agentd_agent::ToolSet;
+use agentd_agent::Tool;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -58,8 +58,8 @@ const MCP_SERVERS: &str = "mcp_servers";
 const FOLDERS: &str = "additional_folders";
 
 impl PromptOptions {
-    /// The inputs that make these parts, for a model that can call these tools.
-    pub(crate) fn of(parts: &PromptParts<'_>, tools: &ToolSet) -> Self {
+    /// The inputs that make these parts. `tools`: all that the session may have, since extensions may select others.
+    pub(crate) fn of(parts: &PromptParts<'_>, tools: &[Arc<dyn Tool>]) -> Self {
         let texts = |texts: Vec<&str>| Value::from(texts);
         let mut more = Map::new();
         more.extend(parts.mcp_servers.clone().map(|servers| (MCP_SERVERS.to_owned(), servers.into())));
@@ -71,10 +71,10 @@ impl PromptOptions {
             force_system_prompt: None,
             selected_tools: parts.active.iter().map(|name| (*name).to_owned()).collect(),
             hidden_tools: Vec::new(),
-            tool_snippets: parts
-                .tools
+            tool_snippets: tools
                 .iter()
-                .map(|(name, line)| ((*name).to_owned(), (*line).into()))
+                .filter_map(|tool| Some((tool.spec().name.clone(), tool.snippet()?.into())))
+                .chain(parts.tools.iter().map(|(name, line)| ((*name).to_owned(), (*line).into())))
                 .collect(),
             tool_guidelines: tools
                 .iter()
@@ -184,7 +184,7 @@ mod tests {
             folders: vec!["/q".into(), "/r".into()],
             ..PromptParts::default()
         };
-        let mut options = PromptOptions::of(&parts, &ToolSet::default());
+        let mut options = PromptOptions::of(&parts, &[]);
         assert_eq!(options.sections(), sections(&parts));
         let read: PromptOptions = serde_json::from_value(serde_json::to_value(&options).unwrap()).unwrap();
         assert_eq!(read, options);

@@ -90,7 +90,7 @@ impl SessionQueues {
     ) -> QueuedRecord {
         QueuedRecord {
             number: self.queues.next_ticket(),
-            to: to(kind),
+            to: behavior_of(kind),
             text: text.to_owned(),
             images: images.to_vec(),
             request_key: key.map(ToString::to_string),
@@ -187,6 +187,11 @@ impl SessionQueues {
         self.memory.set(0);
         self.publish(feed);
         (ClearedQueue { steering, follow_up }, self.keys.drain().map(|(_, key)| key).collect())
+    }
+
+    /// All messages that wait: steering, then follow-ups.
+    pub(crate) fn messages(&self) -> impl Iterator<Item = &QueuedMessage> {
+        self.queues.messages()
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -287,7 +292,8 @@ pub(crate) fn queue_of(to: StreamingBehavior) -> QueueKind {
     }
 }
 
-fn to(kind: QueueKind) -> StreamingBehavior {
+/// The behaviour of a message that goes to that queue.
+pub(crate) fn behavior_of(kind: QueueKind) -> StreamingBehavior {
     match kind {
         QueueKind::Steering => StreamingBehavior::Steer,
         QueueKind::FollowUp => StreamingBehavior::FollowUp,

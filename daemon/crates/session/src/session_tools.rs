@@ -159,6 +159,12 @@ impl SessionTools {
         self.listed(own).1
     }
 
+    /// All tools that the model may ever see.
+    pub(crate) fn declarable(&self, own: &OwnTools) -> Vec<Arc<dyn Tool>> {
+        let listed = self.listed(own).1.into_iter().map(|listed| listed.tool);
+        listed.filter(|tool| tool.exposure().is_for_models()).collect()
+    }
+
     /// The tools that tools can call: active ones that are not for the model alone, and those that are never declared to it.
     pub(crate) fn callable(&self, own: &OwnTools) -> ToolSet {
         let listed = self.listed(own).1.into_iter();

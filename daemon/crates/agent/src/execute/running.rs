@@ -48,16 +48,22 @@ const MAX_WAITING_RESULTS: usize = 8;
 #[derive(Default)]
 pub(super) struct PartialResults {
     waiting: Mutex<VecDeque<(usize, ToolResult)>>,
+    /// Whether some that were taken are not published yet. Changes under the lock of those that wait.
+    is_publishing: AtomicBool,
     /// Fires when there are some.
     pub(super) arrived: Notify,
+    /// Fires when all that were taken are published, or nothing is any more.
+    published: Notify,
     /// Nothing is published any more.
+    closed: AtomicBool,
+    /// The calls that still run were given up.
     given_up: AtomicBool,
 }
 
 impl PartialResults {
     /// Adds a partial result of the call at `index`.
     pub(super) fn add(&self, index: usize, partial: ToolResult) {
-        if self.is_given_up() {
+        if self.closed.load(Ordering::Relaxed) {
             return;
         }
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -73,15 +79,49 @@ impl PartialResults {
         self.arrived.notify_one();
     }
 
-    /// Takes all of them, oldest first.
+    /// Takes all of them, oldest first. They count as published with [`Self::all_published`].
     pub(super) fn take(&self) -> VecDeque<(usize, ToolResult)> {
-        std::mem::take(&mut self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is_publishing.store(true, Ordering::Relaxed);
+        std::mem::take(&mut waiting)
     }
 
-    /// Drops these and all later ones: the calls that still run are given up.
+    /// Those that were taken are published.
+    pub(super) fn all_published(&self) {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is_publishing.store(false, Ordering::Relaxed);
+        drop(waiting);
+        self.published.notify_waiters();
+    }
+
+    fn are_all_published(&self) -> bool {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_idle = waiting.is_empty() && !self.is_publishing.load(Ordering::Relaxed);
+        is_idle || self.closed.load(Ordering::Relaxed)
+    }
+
+    /// Waits until none is left to be published. Cancel safe.
+    async fn until_published(&self) {
+        loop {
+            let published = self.published.notified();
+            if self.are_all_published() {
+                return;
+            }
+            published.await;
+        }
+    }
+
+    /// Drops these and all later ones: nothing can be published any more.
+    fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+        self.take();
+        self.all_published();
+    }
+
+    /// The same: the calls that still run are given up.
     pub(super) fn give_up(&self) {
         self.given_up.store(true, Ordering::Relaxed);
-        self.take();
+        self.close();
     }
 
     /// Whether the calls that still run were given up.
@@ -142,7 +182,7 @@ impl RunningCalls {
                 if let Some(previous) = previous {
                     let _ = previous.await;
                 }
-                let outcome = invoke(&*prepared.tool, &gate, &call, invocation, made).await;
+                let outcome = invoke(&*prepared.tool, (&gate, &partials), &call, invocation, made).await;
                 if partials.is_given_up() {
                     tracing::warn!(
                         tool = call.name,
@@ -167,6 +207,7 @@ impl RunningCalls {
         let published = self.publish(host, calls, outcomes, stop).await;
         if published.is_err() {
             // Nothing can be published any more, but the calls still have to end.
+            self.partials.close();
             self.cancel.cancel();
             let ends = async { while self.tasks.join_next().await.is_some() {} };
             if timeout(GRACE, ends).await.is_err() {
@@ -224,6 +265,7 @@ impl RunningCalls {
                 }))
                 .await?;
             }
+            self.partials.all_published();
             if let Some(Ok((index, outcome))) = ended {
                 let outcome = stop.ended(&calls[index], outcome);
                 publish_end(host, calls, &calls[index], &outcome).await?;
@@ -271,7 +313,7 @@ impl RunningCalls {
 /// Runs one call to its end; a panic becomes a failure like any other.
 async fn invoke(
     tool: &dyn Tool,
-    gate: &HookGate,
+    (gate, partials): (&HookGate, &PartialResults),
     call: &ToolCall,
     invocation: Invocation,
     made: oneshot::Sender<()>,
@@ -307,6 +349,8 @@ async fn invoke(
         let result = if tool.prepares_images() { result } else { images::of_result(result, &images).await };
         return CallOutcome { result, failed, duration_ms };
     };
+    // Hooks see the result after clients and extensions have seen what came before it.
+    partials.until_published().await;
     match gate.after(&action(tool, call, &arguments, &cwd), result, failed, &stop).await {
         // A hook may have added some, or put others in their place.
         Some(Ok((result, failed))) => {

@@ -5424,7 +5424,6 @@ var MUTABLE = {
   before_provider_request: ["payload"],
   before_agent_start: ["systemPromptOptions"],
   session_before_tree: ["preparation"],
-  session_before_compact: ["preparation"],
   message_end: ["message"]
 };
 var MESSAGE_TRANSFORMS = /* @__PURE__ */ new Set(["context", "context_with_system"]);
@@ -5445,11 +5444,19 @@ function deliver(state, payload, signal) {
       return plain(payload);
     case "message_update":
       return plain(rebuildUpdate(state, payload));
+    case "session_before_compact":
+      return plain(withFileSets(payload));
     case "before_agent_start":
       return deliverAgentStart(state, payload);
     default:
       return new MutableDelivery(payload, MUTABLE[type] ?? []);
   }
+}
+function withFileSets(payload) {
+  const preparation = payload["preparation"];
+  if (!isObject(preparation) || !isObject(preparation["fileOps"])) return payload;
+  const sets = Object.entries(preparation["fileOps"]).map(([name, files]) => [name, new Set(asList(files))]);
+  return { ...payload, preparation: { ...preparation, fileOps: Object.fromEntries(sets) } };
 }
 function boundary(state, payload) {
   if (payload["context"] !== void 0) return { ...payload, context: resolveDeep(state.store, payload["context"]) };
@@ -5520,6 +5527,10 @@ function rebuildUpdate(state, payload) {
   if (isObject(payload["usage"])) partial.apply({ usage: payload["usage"] });
   partial.apply(update);
   const message = partial.snapshot();
+  if (update["type"] === "toolcall_start") {
+    const { id: _id, toolName: _toolName, ...shown } = update;
+    return { type: "message_update", message, assistantMessageEvent: { ...shown, partial: message } };
+  }
   return { type: "message_update", message, assistantMessageEvent: { ...update, partial: message } };
 }
 function asList(value) {

@@ -54,6 +54,7 @@ impl Actor {
         let (context, to_actor) = (std::sync::Arc::clone(&self.context), self.to_actor.clone());
         let (intent_log, feed) = (self.journal.intent_log().clone(), self.feed.clone());
         let environment = self.environment_of(Some(&request));
+        self.tell_extensions();
         let begun = IntentRecord::Bash(BashRecord {
             number,
             at: since_ms,

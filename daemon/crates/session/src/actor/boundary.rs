@@ -3,7 +3,10 @@
 use std::collections::HashMap;
 
 use agentd_extensions::HostFailure;
-use agentd_protocol::{event::EntryAppended, message::Message};
+use agentd_protocol::{
+    event::EntryAppended,
+    message::{ContentBlock, Message, MessageContent, UserMessage},
+};
 use agentd_store::{Context, EntryKind, SessionTree};
 use serde_json::{Value, json};
 
@@ -57,8 +60,14 @@ impl Actor {
         let drafts = params["entries"].as_array().unwrap_or(&none);
         let made = with_drafts(self.journal.tree(), drafts, now_ms());
         let (tree, context) = made.map_err(|error| HostFailure::new("invalid", error))?;
-        let pending: Vec<Value> =
-            self.custom.messages().map(|message| json!(Message::Custom(message.clone()))).collect();
+        let queued = self.queues.messages().map(|queued| {
+            let images = queued.images.iter().cloned().map(ContentBlock::Image);
+            let content = std::iter::once(ContentBlock::text(queued.text.clone())).chain(images).collect();
+            let content = MessageContent::Blocks(content);
+            json!(Message::User(UserMessage { content, timestamp: now_ms() }))
+        });
+        let custom = self.custom.messages().map(|message| json!(Message::Custom(message.clone())));
+        let pending: Vec<Value> = queued.chain(custom).collect();
         let is_last = params["event"] == "agent_before_settle";
         Ok(json!({
             "contextEntries": projected(&tree, &context), "pendingMessages": pending,

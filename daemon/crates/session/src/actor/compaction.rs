@@ -47,6 +47,7 @@ impl Actor {
             return asker.fail(&self.feed, failure.hint("Wait for its end, or stop it with abort."));
         }
         let (worker, to_actor) = (self.begin_summary(asker), self.to_actor.clone());
+        self.tell_extensions();
         let event = CompactionStart { reason: CompactionReason::Manual }.into();
         self.context.observe(&event);
         self.publish(&event);
@@ -71,6 +72,7 @@ impl Actor {
         // Idle before the event: a client that asks after the event has to see an idle session.
         self.abort.disarm();
         let Some(ending) = self.compacting.finish(stopped) else { return };
+        self.tell_extensions();
         self.publish(&event);
         self.answer_ending(ending, |asker, feed| asker.result(feed, result.map_err(Failure::from))).await;
     }
@@ -91,6 +93,7 @@ impl Actor {
     pub(super) async fn end_summary(&mut self, stopped: bool, answer: impl FnOnce(SummaryAsker, &Feed)) {
         self.abort.disarm();
         if let Some(ending) = self.compacting.finish(stopped) {
+            self.tell_extensions();
             self.answer_ending(ending, answer).await;
         }
     }
@@ -121,7 +124,9 @@ impl Actor {
                 let _ = reply.send(self.journal.plan_compaction(request));
             }
             CompactionMessage::Store { entry, stored } => {
-                let _ = stored.send(self.journal.append_compaction(&entry).await);
+                let result = self.journal.append_compaction(&entry).await;
+                self.tell_extensions();
+                let _ = stored.send(result);
             }
             CompactionMessage::Branch { reply } => {
                 let branch = self.journal.tree().branch();

@@ -4,6 +4,7 @@
 //! their own and send run messages.
 
 use agentd_agent::HostError;
+use agentd_extensions::EventKind;
 use agentd_protocol::{command::Disposition, session::QueueMode};
 use bytes::Bytes;
 use tokio::{
@@ -253,10 +254,14 @@ impl Actor {
                     Some(waits) => waits,
                     None => self.deliver(ticket),
                 };
+                self.tell_extensions();
                 let _ = reply.send(waits);
             }
             RunMessage::Context { reply } => {
+                let extensions = self.context.extensions.as_ref();
+                let sees = extensions.is_some_and(|it| it.listens(EventKind::BeforeAgentStart));
                 let snapshot = ModelInputs {
+                    declarable: if sees { self.tools.declarable(&self.context.tools) } else { Vec::new() },
                     messages: self.journal.messages().to_vec(),
                     choice: self.chooser.in_use(),
                     leaf: self.journal.tree().leaf_id().map(str::to_owned),
@@ -318,11 +323,13 @@ impl Actor {
             RunMessage::Compaction(message) => self.on_compaction_message(message).await,
             RunMessage::CompactionStarted(line) => {
                 self.compacting.in_run = true;
+                self.tell_extensions();
                 self.feed.publish([line]);
             }
             RunMessage::CompactionEnded(line) => {
                 self.record_unsaid().await;
                 self.compacting.in_run = false;
+                self.tell_extensions();
                 self.feed.publish([line]);
             }
             RunMessage::Compacted(result) => {

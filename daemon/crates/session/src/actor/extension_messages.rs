@@ -4,7 +4,7 @@ use agentd_agent::queue::QueueKind;
 use agentd_extensions::{EventKind, HostFailure, InputVerdict};
 use agentd_protocol::{
     Json,
-    command::{Disposition, Image, PromptParams, StreamingBehavior},
+    command::{Disposition, Image, PromptParams, QueueParams, StreamingBehavior},
     entry::EntryBody,
     error::{ErrorCode, Failure},
     event::{Event, MessageEnd, MessageStart},
@@ -17,12 +17,38 @@ use super::session_actor::Actor;
 use crate::{
     event_log::SubscriberId,
     extensions::{CustomDelivery, RunningCommand, SeenInput},
-    queues::queue_of,
+    queues::{behavior_of, queue_of},
     reply::Reply,
     requests::PendingRequest,
     run::{Prompt, RunBeginning, RunMessage},
     server_prompts::MessageCommand,
 };
+
+/// Where a message in the user's name comes from.
+#[derive(Clone, Copy)]
+enum InputSource {
+    /// A client: skills, prompt templates and prompts of servers that it calls are expanded.
+    Client,
+    /// An extension.
+    Extension {
+        /// Whether it asked for the same.
+        expands: bool,
+    },
+}
+
+impl InputSource {
+    /// The word that handlers of `input` are told.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Client => "rpc",
+            Self::Extension { .. } => "extension",
+        }
+    }
+
+    fn expands(self) -> bool {
+        matches!(self, Self::Client | Self::Extension { expands: true })
+    }
+}
 
 /// The disposition of a message, for extensions.
 fn disposition(text: &str) -> Result<Value, HostFailure> {
@@ -57,10 +83,10 @@ impl Actor {
             self.run_command((name, args), request);
             return None;
         }
-        if matches!(command, MessageCommand::Queue(..)) || !extensions.listens(EventKind::Input) {
+        if !extensions.listens(EventKind::Input) {
             return Some((command, request));
         }
-        self.see_input(command, request, "rpc");
+        self.see_input(command, request, InputSource::Client);
         None
     }
 
@@ -99,12 +125,14 @@ impl Actor {
     }
 
     /// Lets the extensions see a message of the user, or of one of them in the user's name.
-    fn see_input(&mut self, command: MessageCommand, request: PendingRequest, source: &'static str) {
+    fn see_input(&mut self, command: MessageCommand, request: PendingRequest, source: InputSource) {
         let Some(extensions) = self.context.extensions.clone() else { return };
         let streaming = match &command {
-            MessageCommand::Prompt(params) if self.run.is_active() => params.streaming_behavior,
-            _ => None,
+            MessageCommand::Prompt(params) => params.streaming_behavior,
+            MessageCommand::Queue(kind, _) => Some(behavior_of(*kind)),
+            MessageCommand::AbortAndPrompt(_) => None,
         };
+        let streaming = streaming.filter(|_| self.run.is_active());
         let (cancel, to_actor) = (self.server_prompts.cancel.clone(), self.to_actor.clone());
         let started = self.extensions_started.clone();
         self.server_prompts.count += 1;
@@ -117,10 +145,10 @@ impl Actor {
             });
             let asked = async {
                 started.cancelled().await;
-                extensions.input(command.message(), &images, source, streaming).await
+                extensions.input(command.message(), &images, source.name(), streaming).await
             };
             let verdict = cancel.run_until_cancelled(asked).await;
-            let seen = SeenInput { command, request, verdict };
+            let seen = SeenInput { command, request, verdict, expands: source.expands() };
             // The actor takes what its tasks send until they have ended.
             let _ = to_actor.send(RunMessage::InputSeen(Box::new(seen))).await;
         });
@@ -128,7 +156,7 @@ impl Actor {
 
     /// The extensions have seen a message.
     pub(super) async fn on_input_seen(&mut self, seen: SeenInput) {
-        let SeenInput { mut command, request, verdict } = seen;
+        let SeenInput { mut command, request, verdict, expands } = seen;
         self.server_prompts.count -= 1;
         match verdict {
             Some(InputVerdict::Handled) => self.accept(request, Disposition::Handled),
@@ -140,7 +168,11 @@ impl Actor {
                         .collect()
                 });
                 command.replace(text, images);
-                self.take_unseen(command, request).await;
+                if expands {
+                    self.take_unseen(command, request).await;
+                } else {
+                    self.take_expanded(command, request).await;
+                }
             }
             None => {
                 let text = "The message was aborted before the extensions had seen it.";
@@ -170,15 +202,21 @@ impl Actor {
                 let text = "Agent is already processing. Specify streamingBehavior ('steer' or 'followUp') to queue the message.";
                 return Err(HostFailure::new("busy", text));
             };
-            self.take_queued(queue_of(behavior), text, images, nobody()).await;
+            let params = QueueParams { message: text, images, ..QueueParams::default() };
+            let command = MessageCommand::Queue(queue_of(behavior), params);
+            if self.has_input_handlers() {
+                self.see_input(command, nobody(), InputSource::Extension { expands });
+            } else if expands {
+                self.take_unseen(command, nobody()).await;
+            } else {
+                self.take_expanded(command, nobody()).await;
+            }
             return disposition("queued");
         }
         let params =
             PromptParams { message: text, images, streaming_behavior: behavior, ..PromptParams::default() };
         let command = MessageCommand::Prompt(params);
-        let has_listeners =
-            self.context.extensions.as_ref().is_some_and(|extensions| extensions.listens(EventKind::Input));
-        match (expands, has_listeners) {
+        match (expands, self.has_input_handlers()) {
             // What the handlers of `agent_settled` begin comes after the last of them.
             (true, _) if self.settling => self.command_runs.after_run.push((command, nobody())),
             (true, _) => {
@@ -186,10 +224,14 @@ impl Actor {
                     self.take_unseen(command, request).await;
                 }
             }
-            (false, true) => self.see_input(command, nobody(), "extension"),
-            (false, false) => self.take_message(command, nobody()).await,
+            (false, true) => self.see_input(command, nobody(), InputSource::Extension { expands }),
+            (false, false) => self.take_expanded(command, nobody()).await,
         }
         disposition("started")
+    }
+
+    fn has_input_handlers(&self) -> bool {
+        self.context.extensions.as_ref().is_some_and(|extensions| extensions.listens(EventKind::Input))
     }
 
     /// A message of an extension: stored now, queued, or the beginning of a run.

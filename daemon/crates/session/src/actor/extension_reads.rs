@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use agentd_agent::{Tool, ToolSet};
 use agentd_ai::system_state;
 use agentd_extensions::{HostFailure, SessionCall};
 use agentd_protocol::error::{ErrorCode, Failure};
@@ -55,8 +56,9 @@ impl Actor {
     /// Reads the inputs of the system prompt in a task, and answers with what `shown` makes of them.
     fn read_prompt(&mut self, call: SessionCall, shown: fn(&PromptOptions) -> Value) {
         let (context, tools) = (Arc::clone(&self.context), self.tools.current(&self.context.tools));
+        let declarable = self.tools.declarable(&self.context.tools);
         self.context.services.tasks.spawn(async move {
-            let made = prompt_options(&context, tools).await;
+            let made = prompt_options(&context, tools, declarable).await;
             let outcome = made.map(|options| shown(&options));
             call.responder.send(&outcome.map_err(|failure| HostFailure::new("failed", failure.error)));
         });
@@ -120,12 +122,13 @@ fn source_info(registered: &RegisteredTool) -> Value {
 
 async fn prompt_options(
     context: &Arc<SessionContext>,
-    tools: Arc<agentd_agent::ToolSet>,
+    tools: Arc<ToolSet>,
+    declarable: Vec<Arc<dyn Tool>>,
 ) -> Result<PromptOptions, Failure> {
     let directory = context.directory().await?;
     let context = Arc::clone(context);
     let made = tokio::task::spawn_blocking(move || {
-        context.prompt_parts(&tools, &directory).map(|parts| PromptOptions::of(&parts, &tools))
+        context.prompt_parts(&tools, &directory).map(|parts| PromptOptions::of(&parts, &declarable))
     });
     made.await.map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?
 }

@@ -189,6 +189,7 @@ impl Actor {
             return self.refuse(request, store_failure(&error));
         }
         self.queues.push(kind, text, images, request.key().cloned(), &self.feed);
+        self.tell_extensions();
         self.accept(request, Disposition::Queued);
         if kind == QueueKind::Steering && self.interrupt_mode == InterruptMode::Immediate {
             self.interrupt_tools();
@@ -203,6 +204,7 @@ impl Actor {
             self.forget_waiting().await;
         }
         let (cleared, keys) = self.queues.clear(&self.feed);
+        self.tell_extensions();
         for key in keys {
             self.requests.forget(&key);
         }

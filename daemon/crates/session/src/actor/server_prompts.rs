@@ -62,7 +62,8 @@ impl Actor {
         self.tell_idle();
     }
 
-    async fn take_expanded(&mut self, command: MessageCommand, request: PendingRequest) {
+    /// Takes a message in which nothing is left to be expanded.
+    pub(super) async fn take_expanded(&mut self, command: MessageCommand, request: PendingRequest) {
         match command {
             MessageCommand::Prompt(params) => self.take_prompt(params, request).await,
             MessageCommand::AbortAndPrompt(params) => self.take_place(params, request).await,

@@ -1,9 +1,12 @@
 //! Extensions that look at a compaction before it is made: they may prevent it, or write the summary themselves.
 
+use std::sync::atomic::Ordering;
+
 use agentd_extensions::EventKind;
 use agentd_protocol::{
     compaction::{CompactionReason, CompactionResult},
     message::Usage,
+    model::Model,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -11,6 +14,7 @@ use serde_json::{Value, json};
 use super::{
     error::CompactionError,
     plan::Plan,
+    policy::CompactionPolicy,
     worker::{CompactionMessage, CompactionWorker},
 };
 
@@ -34,7 +38,7 @@ impl CompactionWorker {
     /// [`CompactionError::Cancelled`] where one prevents it; [`CompactionError::Broken`] where one returns something else.
     pub(super) async fn made_by_extension(
         &self,
-        reason: CompactionReason,
+        (reason, model): (CompactionReason, &Model),
         plan: &Plan,
         focus: Option<&str>,
     ) -> Result<Option<MadeByExtension>, CompactionError> {
@@ -42,14 +46,18 @@ impl CompactionWorker {
         if !extensions.listens(EventKind::SessionBeforeCompact) {
             return Ok(None);
         }
+        let switch = self.context.auto_compaction.load(Ordering::Relaxed);
+        let policy = CompactionPolicy::of(&self.context.settings, switch, model);
         let mut preparation = json!({
             "firstKeptEntryId": plan.first_kept,
             "messagesToSummarize": plan.history,
             "turnPrefixMessages": plan.turn_prefix,
             "isSplitTurn": !plan.turn_prefix.is_empty(),
             "tokensBefore": plan.tokens_before,
-            "fileOps": plan.files.clone().details(),
-            "settings": self.context.settings.compaction,
+            "fileOps": plan.files.shown(),
+            "settings": {
+                "enabled": policy.enabled, "reserveTokens": policy.reserve, "keepRecentTokens": policy.keep_recent,
+            },
         });
         if let Some(previous) = &plan.previous {
             preparation["previousSummary"] = previous.as_str().into();

@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 
 use agentd_protocol::{Json, compaction::SummaryDetails, message::Message};
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// Files by what was done to them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct FileOperations {
     read: BTreeSet<String>,
-    modified: BTreeSet<String>,
+    written: BTreeSet<String>,
+    edited: BTreeSet<String>,
 }
 
 impl FileOperations {
@@ -33,24 +34,32 @@ impl FileOperations {
     pub(super) fn add_details(&mut self, details: &Value) {
         let details: SummaryDetails = serde_json::from_value(details.clone()).unwrap_or_default();
         self.read.extend(details.read_files);
-        self.modified.extend(details.modified_files);
+        // Which of both is not known any more.
+        self.edited.extend(details.modified_files);
     }
 
     fn add_call(&mut self, tool: &str, arguments: &Map<String, Value>) {
         let Some(path) = arguments.get("path").and_then(Value::as_str) else { return };
         match tool {
             "read" => self.read.insert(path.to_owned()),
-            "write" | "edit" => self.modified.insert(path.to_owned()),
+            "write" => self.written.insert(path.to_owned()),
+            "edit" => self.edited.insert(path.to_owned()),
             _ => false,
         };
     }
 
     /// The lists: sorted, and no file in both.
     pub(super) fn details(&self) -> SummaryDetails {
+        let modified: BTreeSet<&String> = self.written.union(&self.edited).collect();
         SummaryDetails {
-            read_files: self.read.difference(&self.modified).cloned().collect(),
-            modified_files: self.modified.iter().cloned().collect(),
+            read_files: self.read.iter().filter(|path| !modified.contains(path)).cloned().collect(),
+            modified_files: modified.into_iter().cloned().collect(),
         }
+    }
+
+    /// The lists as extensions get them: a file may be in more than one.
+    pub(super) fn shown(&self) -> Value {
+        json!({"read": self.read, "written": self.written, "edited": self.edited})
     }
 }
 

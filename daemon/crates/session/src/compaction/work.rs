@@ -55,7 +55,7 @@ impl CompactionWorker {
     ) -> Result<CompactionResult, CompactionError> {
         let CompactionOrder { reason, mut plan, choice, focus } = order;
         let system_message = plan.system.take().map(system_value).transpose()?;
-        if let Some(made) = self.made_by_extension(reason, &plan, focus.as_deref()).await? {
+        if let Some(made) = self.made_by_extension((reason, &choice.model), &plan, focus.as_deref()).await? {
             let MadeByExtension { summary, first_kept_entry_id, tokens_before, usage, details } = made;
             let details = details.unwrap_or_else(|| serde_json::json!({}));
             let entry = EntryBody::Compaction {

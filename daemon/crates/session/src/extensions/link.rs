@@ -78,13 +78,14 @@ impl ExtensionLink {
         let ui = Ui { timeout: self.ui.timeout.min(self.dialog_wait), ..self.ui.clone() };
         let span = self.prompts.begin(&self.extensions, &call.method, call.params["title"].as_str());
         self.tasks.spawn(async move {
-            let _span = span;
             let answer = ui.ask(Asker::Extension, dialog, call.responder.cancelled()).await;
             let value = match answer {
                 DialogAnswer::Value(text) => Value::String(text),
                 DialogAnswer::Confirmed(yes) => Value::Bool(yes),
                 DialogAnswer::Permission { .. } | DialogAnswer::Nothing => Value::Null,
             };
+            // Handlers hear of the end before the extension goes on.
+            drop(span);
             call.responder.send(&Ok(value));
         });
     }

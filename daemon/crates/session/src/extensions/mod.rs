@@ -53,4 +53,6 @@ pub(crate) struct SeenInput {
     pub(crate) request: PendingRequest,
     /// `None` where they were given up.
     pub(crate) verdict: Option<InputVerdict>,
+    /// Whether skills, prompt templates and prompts of servers are expanded in it.
+    pub(crate) expands: bool,
 }

@@ -135,7 +135,7 @@ impl Host for RunHost {
     }
 
     async fn setup(&mut self) -> Result<TurnSetup, TurnSetupError> {
-        let ModelInputs { messages, choice, leaf, tools, context, route_state } = self.snapshot().await?;
+        let ModelInputs { messages, choice, leaf, tools, context, route_state, .. } = self.snapshot().await?;
         // The declared tools, which may have changed since: a change counts from the next turn.
         let tools = self.tools.clone().unwrap_or(tools);
         let messages = self.context_of_extensions(messages).await?;

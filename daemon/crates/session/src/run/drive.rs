@@ -114,7 +114,7 @@ async fn prepared(
             return Ok(RunStart { messages: Vec::new(), queued });
         }
     };
-    let prompt = unless(cancel, run_prompt(&context, &snapshot.tools, &first));
+    let prompt = unless(cancel, run_prompt(&context, (&snapshot.tools, &snapshot.declarable), &first));
     let prompt = serve_in_flight_queries(host, prompt, nothing_in_flight).await.map_err(gone)??;
     if let Some(tools) = prompt.tools.clone() {
         snapshot.tools = host.ask(|done| RunMessage::UseTools { names: tools, done }).await.map_err(gone)?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agentd_agent::{
-    HostError, StoppedCall, ToolSet,
+    HostError, StoppedCall, Tool, ToolSet,
     queue::{QueueKind, QueuedMessage, Ticket},
 };
 use agentd_protocol::{
@@ -177,6 +177,8 @@ pub(crate) struct ModelInputs {
     pub(crate) leaf: Option<String>,
     /// The tools that the model can call.
     pub(crate) tools: Arc<ToolSet>,
+    /// All tools that it may have, where extensions see what a run begins with; else none.
+    pub(crate) declarable: Vec<Arc<dyn Tool>>,
     /// The session's context as it is now.
     pub(crate) context: Arc<SessionContext>,
     /// What the router of a virtual model has kept.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agentd_agent::{RunStart, ToolSet, user_message};
+use agentd_agent::{RunStart, Tool, ToolSet, user_message};
 use agentd_ai::{SystemState, system_state};
 use agentd_extensions::{EventKind, StartingMessage};
 use agentd_protocol::{
@@ -70,17 +70,17 @@ pub(super) struct RunPrompt {
 /// A file that a flag names cannot be read, or another host cannot be reached.
 pub(super) async fn run_prompt(
     context: &Arc<SessionContext>,
-    tools: &Arc<ToolSet>,
+    (tools, declarable): (&Arc<ToolSet>, &[Arc<dyn Tool>]),
     first: &FirstMessage,
 ) -> Result<RunPrompt, Failure> {
     let directory = context.directory().await?;
     let extensions = context.extensions.as_ref().filter(|it| it.listens(EventKind::BeforeAgentStart));
     let with_options = extensions.is_some();
     let (sections, options) = {
-        let (context, tools) = (Arc::clone(context), Arc::clone(tools));
+        let (context, tools, declarable) = (Arc::clone(context), Arc::clone(tools), declarable.to_vec());
         let made = tokio::task::spawn_blocking(move || {
             let parts = context.prompt_parts(&tools, &directory)?;
-            let options = with_options.then(|| PromptOptions::of(&parts, &tools));
+            let options = with_options.then(|| PromptOptions::of(&parts, &declarable));
             Ok::<_, Failure>((system_prompt::sections(&parts), options))
         });
         made.await.map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))??

@@ -12,7 +12,6 @@ const MUTABLE: Record<string, readonly string[]> = {
   before_provider_request: ["payload"],
   before_agent_start: ["systemPromptOptions"],
   session_before_tree: ["preparation"],
-  session_before_compact: ["preparation"],
   message_end: ["message"],
 };
 
@@ -57,11 +56,21 @@ export function deliver(state: DeliveryState, payload: JsonObject, signal: Abort
       return plain(payload);
     case "message_update":
       return plain(rebuildUpdate(state, payload));
+    case "session_before_compact":
+      return plain(withFileSets(payload));
     case "before_agent_start":
       return deliverAgentStart(state, payload);
     default:
       return new MutableDelivery(payload, MUTABLE[type] ?? []);
   }
+}
+
+/** The event of a compaction, whose lists of files are sets in pi. */
+function withFileSets(payload: JsonObject): JsonObject {
+  const preparation = payload["preparation"];
+  if (!isObject(preparation) || !isObject(preparation["fileOps"])) return payload;
+  const sets = Object.entries(preparation["fileOps"]).map(([name, files]) => [name, new Set(asList(files))]);
+  return { ...payload, preparation: { ...preparation, fileOps: Object.fromEntries(sets) } };
 }
 
 /** The event of a boundary. Its context is read when a handler looks at it: most do not. */
@@ -141,6 +150,11 @@ function rebuildUpdate(state: DeliveryState, payload: JsonObject): JsonObject {
   if (isObject(payload["usage"])) partial.apply({ usage: payload["usage"] });
   partial.apply(update);
   const message = partial.snapshot();
+  // Which call begins is said for the message alone.
+  if (update["type"] === "toolcall_start") {
+    const { id: _id, toolName: _toolName, ...shown } = update;
+    return { type: "message_update", message, assistantMessageEvent: { ...shown, partial: message } };
+  }
   return { type: "message_update", message, assistantMessageEvent: { ...update, partial: message } };
 }
 
