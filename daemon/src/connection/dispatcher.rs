@@ -46,7 +46,7 @@ pub(super) struct Dispatcher {
     pub(super) sessions: Attachments,
     /// Whether the end of a socket's input waits for the current session's work, which continues either way.
     pub(super) on_eof: OnEof,
-    outbox: mpsc::Sender<WriterCommand>,
+    pub(super) outbox: mpsc::Sender<WriterCommand>,
     /// The options that the client gave when it opened sessions.
     pub(super) open_requests: OpenRequests,
     pub(super) provided_tools: ProvidedTools,
@@ -235,7 +235,7 @@ pub(super) fn ended() -> Failure {
     Failure::new(ErrorCode::NoSession, "The session has ended.")
 }
 
-async fn send<T: Serialize>(outbox: &mpsc::Sender<WriterCommand>, response: &Response<T>) {
+pub(super) async fn send<T: Serialize>(outbox: &mpsc::Sender<WriterCommand>, response: &Response<T>) {
     send_after(outbox, response, || ()).await;
 }
 

@@ -10,6 +10,7 @@ use std::{
     sync::Arc,
 };
 
+use agentd_auth::scrub_failure;
 use agentd_config::resolve_path;
 use agentd_protocol::{
     command::{Cancelled, ForkParams, Forked, SwitchCommand},
@@ -17,15 +18,15 @@ use agentd_protocol::{
     frame::{Head, Response},
 };
 use agentd_session::{
-    Attached, CopyPoint, ExtensionStart, KeptHosts, Leaving, LeavingAnswer, MoveRequest, MovedCommand,
-    SessionBeginning, SessionEnd, SessionOptions, Target,
+    Attached, CopyPoint, ExtensionStart, Feed, KeptHosts, Leaving, LeavingAnswer, MoveRequest, MovedCommand,
+    SessionBeginning, SessionEnd, SessionOptions, SubscriberId, Target,
 };
 use agentd_store::read_header;
 use serde::Serialize;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    dispatcher::Dispatcher,
+    dispatcher::{Dispatcher, send},
     moves::{AskedSwitch, Move},
     writer::WriterCommand,
 };
@@ -87,8 +88,15 @@ struct Departure {
     takes_hosts: bool,
 }
 
+/// The place of an answer in a feed.
+struct FeedReply {
+    feed: Feed,
+    subscriber: SubscriberId,
+}
+
 /// A session that the connection has come to.
 struct Arrival {
+    session: Arc<SessionSlot>,
     text: Option<String>,
     /// Answered once its extensions have begun; `None` where there is nothing to wait for.
     begun: Option<oneshot::Receiver<Result<(), Failure>>>,
@@ -146,7 +154,9 @@ impl Dispatcher {
     async fn switch_asked(&mut self, asked: AskedSwitch) {
         let AskedSwitch { name, id, from, leaving, extensions, is_prevented } = asked;
         if is_prevented {
-            return self.done(id, name, Cancelled { cancelled: true }).await;
+            return self
+                .answer_after(&from, &Response::done(id, name, Some(Cancelled { cancelled: true })))
+                .await;
         }
         let departure =
             Departure { old: self.sessions.current.clone(), reason: leaving.reason(), takes_hosts: false };
@@ -154,24 +164,37 @@ impl Dispatcher {
             Ok(destination) => self.go_to(destination, departure, None).await,
             Err(failure) => Err(failure),
         };
-        let Arrival { text, begun } = match arrived {
+        let Arrival { session, text, begun } = match arrived {
             Ok(arrival) => arrival,
             Err(failure) => return self.fail(id, Some(name), failure).await,
         };
-        match (begun, text) {
-            (None, Some(text)) => self.done(id, name, Forked { text, cancelled: false }).await,
-            (None, None) => self.done(id, name, Cancelled { cancelled: false }).await,
-            // As in pi: the handlers of `session_start` come before the answer, and may ask the client meanwhile.
-            (Some(begun), Some(text)) => {
-                let forked = Forked { text, cancelled: false };
-                self.in_background(id, name, async move { began(begun).await.map(|()| Some(forked)) }).await;
-            }
-            (Some(begun), None) => {
-                let switched = Cancelled { cancelled: false };
-                self.in_background(id, name, async move { began(begun).await.map(|()| Some(switched)) })
-                    .await;
-            }
-        }
+        let data = match text {
+            Some(text) => serde_json::to_value(Forked { text, cancelled: false }),
+            None => serde_json::to_value(Cancelled { cancelled: false }),
+        };
+        let data = data.unwrap_or_default();
+        let Some(begun) = begun else { return self.done(id, name, data).await };
+        // As in pi: the handlers of `session_start` come before the answer, and may ask the client meanwhile.
+        let (reply, outbox) = (self.reply_after(&session), self.outbox.clone());
+        self.background.spawn(async move {
+            let response = match began(begun).await {
+                Ok(()) => Response::done(id, name, Some(data)),
+                Err(failure) => Response::failed(id, Some(name), scrub_failure(failure)),
+            };
+            send_in_order(reply, &outbox, &response).await;
+        });
+    }
+
+    /// Answers after what a session has told the client so far.
+    async fn answer_after(&self, session: &Arc<SessionSlot>, response: &Response<impl Serialize>) {
+        send_in_order(self.reply_after(session), &self.outbox, response).await;
+    }
+
+    /// The place of an answer among what a session tells the client; `None` where the client does not follow it.
+    fn reply_after(&self, session: &Arc<SessionSlot>) -> Option<FeedReply> {
+        let followed = self.sessions.get(session)?;
+        followed.owed.add();
+        Some(FeedReply { feed: session.feed().clone(), subscriber: followed.subscriber })
     }
 
     /// Leaves the session for a command of one of its extensions, which goes on in the other.
@@ -319,7 +342,7 @@ impl Dispatcher {
                     let so_far = in_flight.and_then(|in_flight| in_flight.message);
                     self.move_to(Arc::clone(&to.session), subscriber, so_far).await;
                     let begun = self.begin_extensions(&to, (departure, previous_file), left, command).await;
-                    return Ok(Arrival { text: to.text, begun });
+                    return Ok(Arrival { session: to.session, text: to.text, begun });
                 }
                 Err(failure) if failure.code != ErrorCode::NoSession => {
                     return Err(self.stopped(&to, failure, command).await);
@@ -459,6 +482,19 @@ impl Dispatcher {
         }
         self.tell_writer(WriterCommand::AwaitEnd(Arc::clone(session.id()))).await;
         true
+    }
+}
+
+/// Sends an answer through a feed, or where there is none to the writer.
+async fn send_in_order(
+    reply: Option<FeedReply>,
+    outbox: &mpsc::Sender<WriterCommand>,
+    response: &Response<impl Serialize>,
+) {
+    let Some(FeedReply { feed, subscriber }) = reply else { return send(outbox, response).await };
+    match serde_json::to_vec(response) {
+        Ok(line) => feed.reply(subscriber, line.into()),
+        Err(error) => tracing::error!(%error, "cannot write an answer"),
     }
 }
 

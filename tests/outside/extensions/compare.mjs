@@ -84,10 +84,10 @@ const extra = [
 ];
 
 /// The entries of a session file without those, and for each of those the entry before it.
-function withoutExtra(files) {
+function withoutExtra(files, more = []) {
   const parents = new Map();
   const kept = files.map((entries) => entries.filter((entry) => {
-    const isExtra = extra.some((fits) => fits(entry));
+    const isExtra = [...extra, ...more].some((fits) => fits(entry));
     if (isExtra) parents.set(entry.id, entry.parentId);
     return !isExtra;
   }));
@@ -152,14 +152,16 @@ function settled(records) {
 
 const changedBy = (changes, record, program) => changes.reduce((value, { change }) => (value === undefined ? value : change(value, program)), record);
 
-/// What the program did: `{wire, sessions, asked}`. `what.wanted` are differences that are wanted in this conversation alone, `what.masks`
+/// What the program did: `{wire, sessions, asked}`. `what.wanted` are differences that are wanted in this conversation alone, `what.extra`
+/// say of an entry whether only one program has it, `what.arranged` puts the records of all clients into another form, `what.masks`
 /// more texts that differ from run to run: `[pattern, kind]`, or `[pattern, "<name>"]` where all have the same name.
 export function account(place, clients, what) {
-  const { kept, parents } = withoutExtra(sessions(place));
+  const { kept, parents } = withoutExtra(sessions(place), what.extra);
   const mask = masking(place, parents, what.masks);
   const changes = [...wanted, ...(what.wanted ?? [])];
   const keep = (records) => records.map((record) => changedBy(changes, record, place.program)).filter((record) => record !== undefined);
-  const wire = settled(keep(clients.flatMap((client) => client.records))).map((record) => mask(record));
+  const arranged = what.arranged ?? ((records) => records);
+  const wire = settled(arranged(keep(clients.flatMap((client) => client.records)))).map((record) => mask(record));
   return {
     wire,
     sessions: kept.map((entries) => keep(entries).map((entry) => mask(entry))),

@@ -127,7 +127,7 @@ test("pi-subagents", async (t) => {
     ),
   };
 
-  await t.test("its commands, and what they say", { todo: "pi has made the file of the session by then" }, (t) => both(t, what, async (place) => {
+  await t.test("its commands, and what they say", (t) => both(t, what, async (place) => {
     const client = place.start([], dialogs({ select: { cancelled: true } }));
     await client.done({ type: "get_commands" });
     await client.command("/subagents-models");

@@ -50,9 +50,20 @@ test("todo", (t) => both(t, {
   await again.prompt("toggle in the fork");
 }));
 
-// pi tells the model of sections of its prompt once more, in a system message before the one that executes the plan.
-test("plan-mode", { todo: "a system message of sections alone" }, (t) => both(t, {
+/// A system message that has no tools: what it has are sections.
+const hasSectionsAlone = (message) => message?.role === "system" && !message.toolsAdded?.length && !message.toolsRemoved?.length;
+
+test("plan-mode", (t) => both(t, {
   extensions: [example("plan-mode")],
+  extra: [(entry) => hasSectionsAlone(entry.message)],
+  wanted: [{
+    why: "agentd tells the model of other tools and of the sections that go with them at once, pi of the sections a turn later",
+    change: (record) => {
+      if (hasSectionsAlone(record.message)) return undefined;
+      if (record.command === "get_state") return { ...record, data: { ...record.data, messageCount: undefined } };
+      return record.messages ? { ...record, messages: record.messages.filter((message) => !hasSectionsAlone(message)) } : record;
+    },
+  }],
   answer: () => scripted(
     [["look", 0], { calls: [call("c1", "bash", { command: "rm -rf x" }), call("c2", "bash", { command: "ls" })] }],
     [["look", 2], { text: "Plan:\n1. Read the whole file\n2. Change the second line\n" }],
@@ -79,7 +90,24 @@ test("plan-mode", { todo: "a system message of sections alone" }, (t) => both(t,
   await again.command("/todos");
 }));
 
-test("rpc-demo", { todo: "pi tells session_start twice after a new session" }, (t) => both(t, {
+/// Requests to show something that come twice in a row, once. pi's RPC mode tells extensions twice that a session began.
+function shownOnce(records) {
+  const text = ({ id: _, ...record }) => JSON.stringify(record);
+  const out = [];
+  for (const record of records) {
+    out.push(record);
+    for (let size = 1; size <= out.length / 2; size++) {
+      const last = out.slice(-size), before = out.slice(-2 * size, -size);
+      if (!last.every((one, at) => one.type === "extension_ui_request" && text(one) === text(before[at]))) continue;
+      out.length -= size;
+      break;
+    }
+  }
+  return out;
+}
+
+test("rpc-demo", (t) => both(t, {
+  arranged: shownOnce,
   extensions: [example("rpc-demo.ts")],
   answer: () => scripted([["go", 0], { calls: [call("c1", "bash", { command: "sudo true; rm -r nothing" })] }], [() => true, { text: "Done." }]),
 }, async (place) => {
@@ -210,8 +238,8 @@ test("custom-provider-anthropic", async (t) => {
 
 /// Without what an aborted child said.
 const withoutLastWords = (record) => JSON.parse(JSON.stringify(record, (name, value) => {
-  if (name === "details") return undefined;
-  return typeof value === "string" && /^(Agent|Operation) aborted/.test(value) ? "Aborted" : value;
+  if (name === "details" || name === "durationMs") return undefined;
+  return typeof value === "string" && /^(Agent|Operation|Request was|This operation was) aborted/.test(value) ? "Aborted" : value;
 }));
 
 test("subagent", async (t) => {
@@ -252,7 +280,7 @@ test("subagent", async (t) => {
     await client.prompt("go");
   }));
 
-  await t.test("an abort ends the children", { todo: "what is told of the answer after the aborted call" }, (t) => both(t, {
+  await t.test("an abort ends the children", (t) => both(t, {
     ...what,
     wanted: [{ why: "an agent of agentd that is told to end says what it has so far; a tool that takes long to stop is given up", change: (record) => (record.type === "tool_execution_update" ? undefined : withoutLastWords(record)) }],
     answer: steps(["Task: wait", () => ({ text: "I begin.", hold: new Promise(() => {}) })], calls({ agent: "helper", task: "wait for ever" })),

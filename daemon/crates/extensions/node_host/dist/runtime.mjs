@@ -4466,7 +4466,8 @@ function createSessionView(mirror, reads) {
     },
     getLabel: (id) => store().label(id),
     buildContextEntries: () => store().contextEntries(),
-    buildSessionProjection: () => reads.projection()
+    buildSessionProjection: () => reads.projection(),
+    _rewriteFile: () => reads.writeFile()
   };
 }
 
@@ -5017,7 +5018,10 @@ var Contexts = class {
     const { host, registrar } = this;
     return {
       ui: createUi(host, actor),
-      sessionManager: createSessionView(host.mirror, { projection: () => host.callSync(actor, "read.projection", {}) }),
+      sessionManager: createSessionView(host.mirror, {
+        projection: () => host.callSync(actor, "read.projection", {}),
+        writeFile: () => void host.callSync(actor, "session.writeFile", {})
+      }),
       modelRegistry: new ModelRegistry({
         models: () => host.mirror.topic("models") ?? { models: [], providers: {} },
         call: (method, params, opts) => host.call(actor, method, params, opts),

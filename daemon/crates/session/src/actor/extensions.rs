@@ -28,7 +28,7 @@ use crate::{
     clock::now_ms,
     extension_start::{StartAsker, StartReason},
     extensions::{
-        EntriesTold, ExtensionLink, ExtensionRequest, FileLocks, PromptSpans, models_topic, notice,
+        EntriesTold, ExtensionLink, ExtensionRequest, FileLocks, PromptSpans, all_taken, models_topic, notice,
     },
     replacement::SessionEnd,
     tool_registry::{RegisteredTool, ToolOwner},
@@ -75,6 +75,7 @@ impl Actor {
         self.extension_link = Some(link);
         let started = self.extensions_started.clone();
         let cwd = self.context.cwd.display().to_string();
+        let requests = self.extension_requests.0.clone();
         self.tasks.spawn(async move {
             extensions.bind(weak, core).await;
             let StartReason { reason, previous_file } = why;
@@ -85,7 +86,12 @@ impl Actor {
             extensions.notify(EventKind::SessionStart, &event).await;
             extensions.discover(&cwd, if reason == "reload" { reason } else { "startup" }).await;
             started.cancel();
-            asker.map(|asker| asker.send(Ok(())));
+            if let Some(asker) = asker {
+                // What the handlers have shown comes before the answer.
+                all_taken(&requests).await;
+                // The asker may be gone.
+                let _ = asker.send(Ok(()));
+            }
         });
     }
 
@@ -145,6 +151,8 @@ impl Actor {
             ExtensionRequest::Spent => self.record_unsaid().await,
             ExtensionRequest::ModelsChanged => self.use_extension_models().await,
             ExtensionRequest::ListCommands(reply) => self.list_commands(reply).await,
+            // Who waits may have left.
+            ExtensionRequest::Reached(reached) => drop(reached.send(())),
             ExtensionRequest::BetweenTurns(reached) => self.await_turn_end(reached),
         }
         self.show_summary();
@@ -356,6 +364,7 @@ impl Actor {
             "session.reload" => return self.reload_for_extension(responder),
             "session.navigate" => return self.navigate_for_extension(&params, responder).await,
             "read" => self.read_for_extension(&params).await,
+            "session.writeFile" => self.journal.make_file().await.map(|()| Value::Null).map_err(failed),
             "session.appendEntry" => self.append_for_extension(params).await,
             "session.setName" => match params["name"].as_str() {
                 Some(name) => self.use_name(name).await.map(|()| Value::Null).map_err(failed),

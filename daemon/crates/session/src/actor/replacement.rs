@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::{pending_start::Renewal, session_actor::Actor};
 use crate::{
     extension_start::{SetUp, StartReason},
-    extensions::RunningCommand,
+    extensions::{RunningCommand, all_taken},
     replacement::{
         AskedMove, ClientOrder, Leaving, LeavingAnswer, MoveRequest, MovedCommand, ReplaceCall,
         SessionBeginning, SessionEnd,
@@ -43,8 +43,11 @@ impl Actor {
         }
         self.tell_extensions();
         let (answer, answered) = oneshot::channel();
+        let requests = self.extension_requests.0.clone();
         self.context.services.tasks.spawn(async move {
             let said = extensions.before(kind, &event).await;
+            // What the handlers have shown comes before the answer to the client.
+            all_taken(&requests).await;
             // The client may have left.
             let _ = answer.send(said.is_some_and(|said| said.get("cancel") == Some(&Value::Bool(true))));
         });

@@ -41,8 +41,19 @@ pub(crate) enum ExtensionRequest {
     PresenceChanged,
     /// A client asked for the commands before they all were there.
     ListCommands(Reply),
+    /// All that was sent before is taken.
+    Reached(oneshot::Sender<()>),
     /// A host that has ended waits for the end of the turn.
     BetweenTurns(oneshot::Sender<()>),
+}
+
+/// Waits until the actor has taken what extensions sent so far, or is gone. Cancel safe.
+pub(crate) async fn all_taken(requests: &mpsc::UnboundedSender<ExtensionRequest>) {
+    let (reached, taken) = oneshot::channel();
+    if requests.send(ExtensionRequest::Reached(reached)).is_ok() {
+        // An error means that the actor is gone.
+        let _ = taken.await;
+    }
 }
 
 /// The way of the extensions of a session to its actor.

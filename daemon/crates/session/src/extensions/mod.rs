@@ -28,7 +28,7 @@ pub(crate) use self::{
     drafts::{drafted, with_drafts},
     file_locks::FileLocks,
     hooks::ExtensionHooks,
-    link::{ExtensionLink, ExtensionRequest, notice},
+    link::{ExtensionLink, ExtensionRequest, all_taken, notice},
     memory_watch::MemoryWatch,
     model_calls::ask_model,
     model_facts::{model_auth, models_topic},

@@ -291,6 +291,20 @@ impl Journal {
         self.add(NewEntry::session_info(name), false).await.map_err(|error| store_failure(&error))
     }
 
+    /// Makes the session's file, with what waits for it. Nothing is done for a session in memory.
+    ///
+    /// # Errors
+    /// It could not be written; there is none then.
+    pub(crate) async fn make_file(&mut self) -> Result<(), Failure> {
+        let writer = Arc::clone(&self.writer);
+        let made = tokio::task::spawn_blocking(move || {
+            let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+            if writer.is_on_disk() || writer.path().is_none() { Ok(()) } else { writer.create_now() }
+        });
+        let made = made.await.unwrap_or_else(|error| Err(interrupted(self.file.as_deref(), error)));
+        made.map_err(|error| store_failure(&error))
+    }
+
     /// The entries of the failed answer at the end of the context, and of results that belong to it.
     fn failed_at_the_end(&self, which: FailedAnswer) -> Vec<String> {
         let mut failed = Vec::new();

@@ -227,7 +227,10 @@ export class Contexts {
     const { host, registrar } = this;
     return {
       ui: createUi(host, actor),
-      sessionManager: createSessionView(host.mirror, { projection: () => host.callSync(actor, "read.projection", {}) }),
+      sessionManager: createSessionView(host.mirror, {
+        projection: () => host.callSync(actor, "read.projection", {}),
+        writeFile: () => void host.callSync(actor, "session.writeFile", {}),
+      }),
       modelRegistry: new ModelRegistry({
         models: () => (host.mirror.topic("models") ?? { models: [], providers: {} }) as ModelsValue,
         call: (method, params, opts) => host.call(actor, method, params, opts),

@@ -2,9 +2,11 @@
 import type { Mirror } from "../host/mirror.ts";
 import type { SessionEntry, SessionHeader, TreeNode } from "./entries.ts";
 
-/** Reads of which the answer is made by the daemon. */
+/** What the daemon does and answers at once. */
 export interface SessionReads {
   projection(): unknown;
+  /** Has the file of the session made that otherwise comes with its first message. */
+  writeFile(): void;
 }
 
 export interface SessionView {
@@ -23,6 +25,8 @@ export interface SessionView {
   getLabel(id: string): string | undefined;
   buildContextEntries(): SessionEntry[];
   buildSessionProjection(): unknown;
+  /** Not documented in pi, and used by published extensions that want their entries in a file. */
+  _rewriteFile(): void;
 }
 
 export function createSessionView(mirror: Mirror, reads: SessionReads): SessionView {
@@ -46,5 +50,6 @@ export function createSessionView(mirror: Mirror, reads: SessionReads): SessionV
     getLabel: (id) => store().label(id),
     buildContextEntries: () => store().contextEntries(),
     buildSessionProjection: () => reads.projection(),
+    _rewriteFile: () => reads.writeFile(),
   };
 }
