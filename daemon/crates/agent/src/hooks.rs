@@ -3,12 +3,16 @@
 //! [`Hooks`] is the trait, and [`HookGate`] the one place that calls it: for the loop with tool calls of the model, for the session with
 //! commands of the user. Permissions, where a session has them, are asked first. A gate without hooks costs a check or two.
 
-use std::{panic::AssertUnwindSafe, path::Path, pin::Pin, sync::Arc};
+use std::{panic::AssertUnwindSafe, path::Path, pin::Pin, sync::Arc, time::Duration};
 
 use agentd_protocol::tool::ToolResult;
 use futures::FutureExt;
 use serde_json::Value;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
+
+/// Time that hooks have for a result once its call was stopped: less than what calls have in which to end.
+const AFTER_STOP: Duration = Duration::from_millis(500);
 
 /// A hook's answer, later.
 pub type HookFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, String>> + Send + 'a>>;
@@ -177,8 +181,8 @@ impl HookGate {
         GateDecision::Free { arguments: changed }
     }
 
-    /// Passes a result through the hooks, which may change it; returns at once with `None` when `stop` fires. Permissions change no
-    /// results.
+    /// Passes a result through the hooks, which may change it. Where `stop` has fired, they have [`AFTER_STOP`] left; `None` when they
+    /// have not answered by then. Permissions change no results.
     ///
     /// # Errors
     /// The message takes the place of the result.
@@ -190,7 +194,11 @@ impl HookGate {
         stop: &CancellationToken,
     ) -> Option<Result<(ToolResult, bool), String>> {
         let Some(hooks) = &self.hooks else { return Some(Ok((result, failed))) };
-        unless_stopped(async { hooks.after(action, result, failed, stop).await }, action, stop).await
+        let over = async {
+            stop.cancelled().await;
+            sleep(AFTER_STOP).await;
+        };
+        unless(over, async { hooks.after(action, result, failed, stop).await }, action).await
     }
 }
 
@@ -200,12 +208,21 @@ async fn unless_stopped<T>(
     action: &Action<'_>,
     stop: &CancellationToken,
 ) -> Option<Result<T, String>> {
+    unless(stop.cancelled(), hook, action).await
+}
+
+/// The decision of a hook; `None` if `over` came first. A decision that is ready is always returned.
+async fn unless<T>(
+    over: impl Future<Output = ()>,
+    hook: impl Future<Output = Result<T, String>> + Send,
+    action: &Action<'_>,
+) -> Option<Result<T, String>> {
     tokio::select! {
         biased;
         answer = AssertUnwindSafe(hook).catch_unwind() => Some(answer.unwrap_or_else(|_| {
             tracing::error!(tool = action.tool, "a hook panicked");
             Err(format!("A hook failed unexpectedly at {}.", action.tool))
         })),
-        () = stop.cancelled() => None,
+        () = over => None,
     }
 }
