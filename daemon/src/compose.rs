@@ -17,8 +17,8 @@ use agentd_session::{Interner, Services, SupportCache, ToolContext, Toolbox};
 #[cfg(target_os = "linux")]
 use agentd_tools::operations::SandboxedHost;
 use agentd_tools::{
-    BashFeatures, BashOptions, BashTool, EditTool, FileQueue, FindTool, GrepTool, LsTool, ReadTool, TodoTool,
-    WriteTool,
+    AskTool, BashFeatures, BashOptions, BashTool, EditTool, FileQueue, FindTool, GrepTool, LsTool, ReadTool,
+    TodoTool, WriteTool,
     operations::{EditorAccess, EditorHost, EditorShell, FileHost, GuardedHost, SshHost, SshOptions},
     process_tools,
 };
@@ -203,6 +203,7 @@ fn tools(
         Arc::new(LsTool::new().with_home(&context.home).with_host(Arc::clone(&host))),
     ];
     tools.push(Arc::new(TodoTool::new(context.todos, context.is_stored)));
+    tools.push(Arc::new(AskTool::new(context.user, context.ask_timeout)));
     tools.extend(of_processes);
     Toolbox { tools, changes: files, shell, gate: HookGate::default() }
 }

@@ -8,6 +8,7 @@
 //! payload). Dispatch, name lists and the JSON Schema files in `schemas/` come from them, so that a command or an
 //! event exists in one place.
 
+pub mod ask;
 pub mod budget;
 pub mod checkpoints;
 pub mod client_tools;

@@ -1,5 +1,6 @@
 //! `settings.json`: what users configure. Unknown keys are kept.
 
+mod ask;
 mod budgets;
 mod commands;
 mod daemon;
@@ -25,6 +26,7 @@ use crate::{
 };
 
 pub use self::{
+    ask::AskSettings,
     budgets::{BudgetLimits, BudgetSettings, UnknownPrice, parse_count, parse_dollars, parse_duration},
     commands::{
         BashSettings, ChildEnvironmentSettings, Intercept, InterceptRule, ProcessSettings, matches_pattern,
@@ -167,6 +169,9 @@ pub struct Settings {
     /// The tool `todo`, by which the model keeps a list of what is to be done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub todo: Option<TodoSettings>,
+    /// The tool `ask`, by which the model asks the user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ask: Option<AskSettings>,
     /// The folder of session files; default `sessions/` in the agent directory, a folder for each working directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_dir: Option<String>,

@@ -24,6 +24,12 @@ const CARGO: &str = include_str!("../../../docs/examples/extensions/rust/Cargo.t
 /// The name of the example's package in Rust.
 const PACKAGE: &str = "name = \"guard\"";
 
+/// The name of the examples' tool.
+const TOOL: &str = "count_words";
+
+/// The characters of an extension's name that the name of its tool begins with: models take names of 64 characters.
+const TOOL_PREFIX: usize = 48;
+
 /// A file of an extension.
 struct NewFile {
     path: &'static str,
@@ -53,7 +59,10 @@ fn made(options: &NewExtensionOptions) -> Result<Exit, Fault> {
 }
 
 fn files(name: &str, lang: ExtensionLanguage) -> Vec<NewFile> {
-    let file = |path, text: &str| NewFile { path, text: text.to_owned(), is_program: false };
+    // Two extensions with a tool of one name cannot be there at once.
+    let prefix: String = name.chars().take(TOOL_PREFIX).collect();
+    let tool = format!("{}_{TOOL}", prefix.replace('-', "_"));
+    let file = |path, text: &str| NewFile { path, text: text.replace(TOOL, &tool), is_program: false };
     let program = |path, text: &str| NewFile { is_program: true, ..file(path, text) };
     let manifest = |program: &str| {
         file("extension.json", &format!("{{\"command\": [\"{program}\"], \"protocol\": 1}}\n"))
@@ -141,6 +150,8 @@ mod tests {
             let (path, error) = write(&folder, &files("mine", lang)).unwrap_err();
             assert_eq!((path, error.kind()), (folder, io::ErrorKind::AlreadyExists));
         }
+        let script = fs::read_to_string(root.path().join("Python/mine/extension.py")).unwrap();
+        assert!(script.contains("\"name\": \"mine_count_words\""), "{script}");
         let cargo = fs::read_to_string(root.path().join("Rust/mine/Cargo.toml")).unwrap();
         assert!(cargo.contains("name = \"mine\""), "{cargo}");
     }

@@ -18,7 +18,7 @@ for (const lang of ["typescript", "python"]) {
     const environment = { ...process.env, ...place.env };
     execFileSync(agentctl, ["extensions", "new", "guard", "--lang", lang], { cwd: place.project, env: environment });
     script(place,
-      [call("count_words", { text: " one two\nthree " })],
+      [call("guard_count_words", { text: " one two\nthree " })],
       [call("bash", { command: "rm -rf ./nothing" })],
       [call("bash", { command: "rm -rf ./nothing && echo gone" })],
       [{ text: "Done." }]);

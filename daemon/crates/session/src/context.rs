@@ -50,6 +50,7 @@ use crate::{
     sandbox::SessionSandbox,
     services::Services,
     session_tools::OwnTools,
+    session_user::SessionUser,
 };
 
 /// The context of one session: its settings, its models, its tools and where it works.
@@ -82,6 +83,8 @@ pub(crate) struct SessionContext {
     pub(crate) mcp: Option<Arc<McpSession>>,
     /// The list of tasks; kept when the settings are read again.
     pub(crate) todos: TodoList,
+    /// The session's user.
+    pub(crate) user: SessionUser,
     /// How the session is shown.
     pub(crate) mode: SessionMode,
     /// The extensions; `None` where there are none.

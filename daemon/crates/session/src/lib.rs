@@ -39,6 +39,7 @@ mod sandbox;
 mod server_prompts;
 mod services;
 mod session_tools;
+mod session_user;
 mod summary;
 mod summary_asker;
 mod system_prompt;

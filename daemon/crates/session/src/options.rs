@@ -6,6 +6,7 @@ use agentd_config::{Environment, resources::ResourceFlags};
 use agentd_extensions::GivenFlag;
 use agentd_mcp::ServerConfig;
 use agentd_protocol::{
+    ask::ASK_TOOL,
     model::ThinkingLevel,
     settings::{
         BudgetLimits, NetworkAccess, PermissionPreset, PermissionRule, SandboxMode, Settings,
@@ -256,13 +257,17 @@ fn modifies(list: &[String]) -> bool {
     !list.is_empty() && list.iter().all(|item| item.starts_with(['+', '-']))
 }
 
-/// The names that settings make active: those of `defaultTools`, and `todo` where `todo.enabled` says so, or `todo` where it says nothing.
+/// The names that settings make active: those of `defaultTools`, `todo` where `todo.enabled` says so, or `todo` where it says nothing, and
+/// `ask` where `ask.enabled` says so.
 #[must_use]
 pub(crate) fn default_tools(settings: &Settings, todo: bool) -> Vec<String> {
     let mut names = chosen_by_default(settings.default_tools.as_deref());
     let has_todo = settings.todo.as_ref().and_then(|todo| todo.enabled).unwrap_or(todo);
-    if has_todo && !names.iter().any(|pattern| matches(pattern, TODO_TOOL)) {
-        names.push(TODO_TOOL.to_owned());
+    let has_ask = settings.ask.as_ref().and_then(|ask| ask.enabled).unwrap_or(false);
+    for (is_wanted, tool) in [(has_todo, TODO_TOOL), (has_ask, ASK_TOOL)] {
+        if is_wanted && !names.iter().any(|pattern| matches(pattern, tool)) {
+            names.push(tool.to_owned());
+        }
     }
     names
 }
@@ -376,6 +381,8 @@ mod tests {
         assert!(!has(json!({}), false) && has(json!({}), true));
         assert!(has(json!({"todo": {"enabled": true}}), false));
         assert!(!has(json!({"todo": {"enabled": false}}), true));
+        let asks: Settings = serde_json::from_value(json!({"ask": {"enabled": true}})).unwrap();
+        assert!(default_tools(&asks, false).contains(&ASK_TOOL.to_owned()));
         assert!(
             has(json!({"defaultTools": ["+todo"]}), false) && has(json!({"defaultTools": ["read"]}), true)
         );

@@ -16,7 +16,7 @@ use agentd_process::{
 use agentd_program_log::ProgramLogs;
 use agentd_protocol::settings::BashSettings;
 use agentd_sandbox::SandboxPolicy;
-use agentd_tools::{FileQueue, TodoList, UrlReader, operations::SshTarget};
+use agentd_tools::{AskUser, FileQueue, TodoList, UrlReader, operations::SshTarget};
 use tokio_util::task::TaskTracker;
 
 use crate::sandbox::SupportCache;
@@ -171,6 +171,10 @@ pub struct ToolContext {
     pub undo: Option<Arc<SessionCheckpoints>>,
     /// The session's list of tasks.
     pub todos: TodoList,
+    /// The session's user.
+    pub user: Arc<dyn AskUser>,
+    /// The setting `ask.timeoutMs`; `None` for 0.
+    pub ask_timeout: Option<Duration>,
     /// Whether the session has a file.
     pub is_stored: bool,
 }

@@ -7,6 +7,7 @@
 //! This crate knows nothing of sessions, connections or models: a tool receives what it needs of its session.
 
 mod arguments;
+mod ask;
 mod atomic;
 mod bash;
 mod blocking;
@@ -35,6 +36,7 @@ mod truncate;
 mod undo;
 mod write;
 
+pub use ask::{AskTool, AskUser, UserAnswer};
 pub use bash::{BackgroundFeature, BashFeatures, BashOptions, BashTool, Interception, IsActive};
 pub use edit::{EditTool, edited_text};
 pub use file_queue::{FileQueue, FileTicket, FileTurn};

@@ -71,6 +71,7 @@ const SETTINGS: &[(&str, SettingReach)] = &[
     ("sandbox", UserOnly),
     ("undo", UserOnly),
     ("todo", Project(Tools)),
+    ("ask", Project(Tools)),
     ("bash", Project(Tools)),
     // Another process starts the commands, in an environment of its own.
     ("acp", UserOnly),

@@ -103,7 +103,7 @@ impl Actor {
             shown
         };
         let value = json!(self.tools.all(&self.context.tools).iter().map(facts).collect::<Vec<_>>());
-        let now = super::extensions::fingerprint(&value);
+        let now = super::extension_calls::fingerprint(&value);
         if params["etag"].as_str() == Some(&now) {
             json!({"etag": now})
         } else {

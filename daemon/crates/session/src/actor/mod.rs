@@ -16,6 +16,7 @@ mod crash;
 mod early_notice;
 mod event_loop;
 mod explain;
+mod extension_calls;
 mod extension_messages;
 mod extension_models;
 mod extension_presence;

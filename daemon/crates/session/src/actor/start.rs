@@ -220,6 +220,7 @@ async fn start(
         gone: gone.clone(),
         intake: services.limits.intake,
     };
+    context.user.is_reached_by(handle.ui.clone());
     clients
         .tool_requests()
         .lead_to(MessageSender::new(&to_actor, |request| RunMessage::ToolRequest(Box::new(request))));

@@ -43,6 +43,7 @@ use crate::{
     sandbox::SessionSandbox,
     services::{Services, ToolContext, Toolbox},
     session_tools::OwnTools,
+    session_user::SessionUser,
 };
 
 /// Time that streamed text may be missing from the intent log.
@@ -70,6 +71,7 @@ pub(super) struct CarriedOver {
     /// What mcp.json says, where it was read anew.
     pub(super) mcp_config: Option<McpConfig>,
     pub(super) todos: TodoList,
+    pub(super) user: SessionUser,
     /// The extensions of before, if there were some.
     pub(super) extensions: Option<SessionExtensions>,
     /// What keeps its changes: opened with the session, if undo is on.
@@ -121,6 +123,7 @@ pub(super) fn build_context(
         mcp,
         mcp_config,
         todos,
+        user,
         extensions,
         undo,
     } = carried_over;
@@ -199,6 +202,13 @@ pub(super) fn build_context(
         sandbox: sandbox.as_ref().map(|sandbox| Arc::clone(sandbox.policy())),
         undo: undo.clone(),
         todos: todos.clone(),
+        user: Arc::new(user.clone()),
+        ask_timeout: settings
+            .ask
+            .as_ref()
+            .and_then(|ask| ask.timeout_ms)
+            .filter(|timeout| *timeout > 0)
+            .map(Duration::from_millis),
         is_stored: session_file.is_some(),
     });
     found.extend(unknown_tools(&options.tools, &tools));
@@ -225,6 +235,7 @@ pub(super) fn build_context(
         sandbox,
         mcp,
         todos,
+        user,
         mode: options.mode,
         extensions,
         child_environment,

@@ -44,6 +44,7 @@ use crate::{
     sandbox::SandboxSources,
     services::Services,
     session_tools::{ToolChoice, choice_entry, chosen_on},
+    session_user::SessionUser,
     transcript::SessionIntentLog,
     unload::Unloaded,
 };
@@ -216,6 +217,7 @@ fn prepare_from(
         mcp: None,
         mcp_config: Some(mcp_config),
         todos: TodoList::default(),
+        user: SessionUser::default(),
         extensions: None,
         undo,
     };

@@ -147,6 +147,7 @@ impl Reread {
                 &mut found,
             )),
             todos: context.todos.clone(),
+            user: context.user.clone(),
             undo: context.undo.clone(),
         };
         let trusted = trusted_files.clone().map(Arc::new);
@@ -232,6 +233,7 @@ fn remade(
         extensions,
         mcp_config: None,
         todos: context.todos.clone(),
+        user: context.user.clone(),
         undo: context.undo.clone(),
     };
     let project = Project {

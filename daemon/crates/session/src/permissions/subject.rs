@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use agentd_agent::hooks::Action;
 use agentd_mcp::RESOURCE_URL;
 use agentd_policy::Subject;
-use agentd_protocol::todo::TODO_TOOL;
+use agentd_protocol::{ask::ASK_TOOL, todo::TODO_TOOL};
 use agentd_tools::resolve_path_argument;
 use serde_json::Value;
 
@@ -64,7 +64,7 @@ impl CallSubject {
                     .map(|env| env.keys().cloned().collect())
                     .unwrap_or_default(),
             },
-            TODO_TOOL => Self::OwnNotes,
+            TODO_TOOL | ASK_TOOL => Self::OwnNotes,
             _ => Self::Other,
         }
     }
