@@ -30,6 +30,7 @@ mod agentctl_sessions;
 mod agentctl_verbs;
 mod architecture;
 mod artifacts;
+mod ask;
 mod asking;
 mod background;
 mod bad_input;
