@@ -9,6 +9,7 @@
 //! event exists in one place.
 
 pub mod budget;
+pub mod capabilities;
 pub mod checkpoints;
 pub mod client_tools;
 pub mod command;

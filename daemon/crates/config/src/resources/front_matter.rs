@@ -4,6 +4,7 @@
 //! and reported.
 
 mod field;
+mod mapping;
 
 use std::fmt;
 
@@ -17,7 +18,10 @@ use serde_saphyr::{
 };
 
 use self::field::Field;
-pub(super) use self::field::FrontMatterProblem;
+pub use self::{
+    field::FrontMatterProblem,
+    mapping::{FrontMatterFields, fields},
+};
 
 /// The longest front matter that is read: 32 KiB.
 const MAX_BYTES: usize = 32 * 1024;
@@ -30,17 +34,17 @@ const MAX_EVENTS: usize = 10_000;
 
 /// A file in its two parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Parts<'a> {
+pub struct Parts<'a> {
     /// The text between the lines of `---`; `None` when the file does not begin with one, or has no second one. Its first line
     /// is the rest of the file's first line, so that its line numbers are those of the file.
-    pub(super) yaml: Option<&'a str>,
+    pub yaml: Option<&'a str>,
     /// All that follows, trimmed; without front matter the whole text as it is.
-    pub(super) body: &'a str,
+    pub body: &'a str,
 }
 
 /// Takes a text with LF line ends apart.
 #[must_use]
-pub(super) fn split(text: &str) -> Parts<'_> {
+pub fn split(text: &str) -> Parts<'_> {
     let parts = text.strip_prefix("---").and_then(|rest| rest.split_once("\n---"));
     match parts {
         Some((yaml, body)) => Parts { yaml: Some(yaml), body: body.trim() },
