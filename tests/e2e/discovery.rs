@@ -6,8 +6,7 @@ use agentd_e2e::{Conversation, Daemon, Home, MockServer, Reply, conversation::Li
 use serde_json::{Value, json};
 
 use crate::{
-    client_tools::hello,
-    mcp::{direct, servers, wait_for},
+    mcp::{direct, servers},
     support::{assert_says, text},
 };
 
@@ -178,9 +177,8 @@ fn servers_wait_for_trust() {
     assert_eq!((&waiting["counts"], &waiting["reason"]), (&json!(false), &json!("waits for trust")));
     drop(daemon);
     let mut daemon = Daemon::start(&home, &["--no-session", "--approve"]);
-    hello(&mut daemon, "test");
-    let connected = wait_for(&mut daemon, "connected");
-    assert_eq!((connected.len(), &connected[0]["name"]), (1, &json!("theirs")));
+    let connected = daemon.done(json!({"type": "reconnect_mcp_server", "name": "theirs"}));
+    assert_eq!(connected["servers"][0]["state"], "connected", "{connected}");
     assert_eq!(named(&items(&mut daemon, "mcps"), "theirs")["counts"], true);
     drop(daemon);
     // A server of the user's own file comes first, and one that is switched off is not started.

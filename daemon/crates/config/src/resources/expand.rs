@@ -77,7 +77,8 @@ pub fn expand(
         let text = with_braces(&text);
         let appended = if typed.is_empty() || has_place(&text) { "" } else { typed };
         let expanded = substitute(&text, &split_arguments(typed), MAX_RESULT);
-        expanded.map(|text| if appended.is_empty() { text } else { format!("{text}\n\n{appended}") })
+        expanded
+            .map(|text| if appended.is_empty() { text } else { format!("{}\n\n{appended}", text.trim_end()) })
     } else {
         substitute(&text, &split_arguments(typed), MAX_RESULT)
     };

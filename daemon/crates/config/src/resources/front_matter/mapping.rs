@@ -3,7 +3,10 @@
 use serde_json::{Map, Value};
 use serde_saphyr::from_str_with_options;
 
-use super::{FrontMatterProblem, MAX_BYTES, is_too_much, not_yaml, quote_values, yaml_options};
+use super::{
+    field::FrontMatterProblem,
+    yaml::{MAX_BYTES, is_too_much, not_yaml, quote_values, yaml_options},
+};
 
 /// The fields of a front matter, and what is wrong with it.
 #[derive(Debug, Clone, PartialEq, Default)]
