@@ -87,6 +87,7 @@ fn shared(
         outputs: OutputMeter::default(),
         sandbox_support: SupportCache::default(),
         mcp_servers: agentd_mcp::SharedServers::default(),
+        discovery: agentd_discovery::DiscoveryCache::default(),
         program_logs: agentd_session::ProgramLogs::default(),
         undo: agentd_checkpoints::UndoServices::default(),
         tools: Box::new(move |context| tools(context, &changes, &specs, editor.as_ref())),

@@ -14,6 +14,7 @@ pub use self::{
 
 use self::spec::commands;
 use crate::{
+    capabilities::{CapabilityList, GetCapabilitiesParams, SetCapabilityParams},
     checkpoints::{
         CheckpointDiff, CheckpointList, DiffCheckpointParams, RestoreCheckpointParams, RestoredCheckpoint,
     },
@@ -199,6 +200,12 @@ commands! {
     GetDiagnostics = "get_diagnostics": NoParams => Diagnostics | Session, Observe, VisibleSession, no_work;
     /// The source of a setting's value.
     ExplainSetting = "explain_setting": ExplainSettingParams => SettingExplanation | Session, Observe, VisibleSession, no_work;
+    /// What the files of agentd and of other tools give the session: context files, rules, commands, MCP servers and so on, and why
+    /// an item does not count.
+    GetCapabilities = "get_capabilities": GetCapabilitiesParams => CapabilityList | Session, Observe, VisibleSession, no_work;
+    /// Switches an item of `get_capabilities` on or off, and saves the choice in the global settings. MCP servers are switched when the
+    /// next session is opened. Answers with the items of that id.
+    SetCapability = "set_capability": SetCapabilityParams => CapabilityList | Session, Control, Never, no_work;
     /// Writes the session, with all of its branches, into an HTML file that needs nothing else to be read. The session stays
     /// as it is.
     ExportHtml = "export_html": ExportHtmlParams => Exported | Session, Control, OpenedSession, no_work;

@@ -10,6 +10,7 @@
 
 pub mod ask;
 pub mod budget;
+pub mod capabilities;
 pub mod checkpoints;
 pub mod client_tools;
 pub mod command;

@@ -172,6 +172,8 @@ pub enum DiagnosticKind {
     Extension,
     /// A package of resources.
     Package,
+    /// A file of another tool: a rule, a command, a definition of an agent, a hook.
+    Capability,
     /// A flag of the command line, or an argument of `open_session`.
     Flag,
 }

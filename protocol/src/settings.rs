@@ -5,6 +5,7 @@ mod budgets;
 mod commands;
 mod daemon;
 pub mod defaults;
+mod discovery;
 mod editors;
 mod models;
 mod packages;
@@ -32,6 +33,7 @@ pub use self::{
         BashSettings, ChildEnvironmentSettings, Intercept, InterceptRule, ProcessSettings, matches_pattern,
     },
     daemon::{ClientToolSettings, DaemonSettings, LimitSettings, StorageSettings},
+    discovery::DiscoverySettings,
     editors::AcpSettings,
     models::{
         BranchSummarySettings, CompactionOverride, CompactionSettings, DeadlineSettings, ImageSettings,
@@ -172,6 +174,9 @@ pub struct Settings {
     /// The tool `ask`, by which the model asks the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ask: Option<AskSettings>,
+    /// Which files of other coding agents count. Only read from the user's settings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub discovery: Option<DiscoverySettings>,
     /// The folder of session files; default `sessions/` in the agent directory, a folder for each working directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_dir: Option<String>,

@@ -236,6 +236,12 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
         "configuration is read, not served",
     ),
     (
+        "agentd-discovery",
+        &["agentd-protocol", "agentd-config", "agentd-safe-open"],
+        &["tokio", "reqwest", "rustix", "clap"],
+        "files of other tools are read without knowing what becomes of them",
+    ),
+    (
         "agentd-auth",
         &["agentd-protocol", "agentd-files", "agentd-safe-open", "agentd-config", "agentd-http"],
         &["clap"],
@@ -257,6 +263,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
             "agentd-files",
             "agentd-store",
             "agentd-config",
+            "agentd-discovery",
             "agentd-export-html",
             "agentd-extensions",
             "agentd-images",
@@ -289,6 +296,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
             "agentd-store",
             "agentd-checkpoints",
             "agentd-config",
+            "agentd-discovery",
             "agentd-export-html",
             "agentd-images",
             "agentd-memory",

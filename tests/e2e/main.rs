@@ -59,6 +59,7 @@ mod daemon_socket;
 mod damaged_sessions;
 mod diagnostics;
 mod dialogs;
+mod discovery;
 mod disk_faults;
 mod docs;
 mod doctor;

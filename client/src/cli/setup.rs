@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use agentd_protocol::capabilities::CapabilityKind;
 use clap::{Args, Subcommand, ValueEnum};
 
 /// The flags of `agentctl doctor`.
@@ -78,7 +79,7 @@ pub(crate) struct SetupLocalOptions {
 /// The verbs below `agentctl config`.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Config {
-    /// Show where a setting's value comes from: the file and line, and what the other layers say
+    /// Show where a setting's value comes from: the file and line, and what the other layers say. Without a setting, list what files give sessions
     Explain(ExplainOptions),
     /// Show what is wrong with the files that configure sessions in this folder
     Check(CheckOptions),
@@ -90,16 +91,22 @@ pub(crate) enum Config {
 Examples:
   agentctl config explain defaultModel
   agentctl config explain compaction.enabled --json
+  agentctl config explain                  what the files of agentd and of other tools give: rules, commands, MCP servers, ...
+  agentctl config explain --kind rules     only rules
 
-Members of objects stand after a dot. Settings are those of a session that would start now, in this folder.
+Members of objects stand after a dot. Settings and files are those of a session that would start now, in this folder.
 
 Exit codes:
-  0    the setting is explained
+  0    the setting is explained, or the files are listed
   1    there is no such setting")]
 pub(crate) struct ExplainOptions {
-    /// The setting
+    /// The setting; without it, the items of files are listed
     #[arg(value_name = "KEY")]
-    pub(crate) key: String,
+    pub(crate) key: Option<String>,
+
+    /// List only items of this kind, such as rules, skills or mcps
+    #[arg(long, value_name = "KIND", conflicts_with = "key", value_parser = kind)]
+    pub(crate) kind: Option<CapabilityKind>,
 
     /// Treat this folder as trusted
     #[arg(long, short)]
@@ -108,6 +115,15 @@ pub(crate) struct ExplainOptions {
     /// Print the answer as JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// A kind by its name.
+fn kind(text: &str) -> Result<CapabilityKind, String> {
+    let found = CapabilityKind::ALL.into_iter().find(|kind| kind.as_str() == text);
+    found.ok_or_else(|| {
+        let names: Vec<&str> = CapabilityKind::ALL.iter().map(|kind| kind.as_str()).collect();
+        format!("there are {}", names.join(", "))
+    })
 }
 
 /// The flags of `agentctl config check`.

@@ -1,6 +1,7 @@
 //! `agentctl config explain` and `agentctl config check`.
 
 use agentd_protocol::{
+    capabilities::{CapabilityLevel, CapabilityList, GetCapabilitiesParams},
     command::NoParams,
     explain::{ExplainSettingParams, SettingExplanation, SettingLayer, SettingSource},
     resources::{Diagnostic, DiagnosticLevel},
@@ -13,17 +14,63 @@ use crate::{
     exit::{Exit, Fault, conclude},
     output,
     render::one_line,
-    rpc::{ExplainSetting, GetDiagnostics},
+    rpc::{ExplainSetting, GetCapabilities, GetDiagnostics},
 };
 
 pub(crate) fn explain(options: &ExplainOptions) -> Exit {
     let explain = || {
-        let params = ExplainSettingParams { key: options.key.clone() };
+        let Some(key) = options.key.clone() else { return capabilities(options) };
+        let params = ExplainSettingParams { key };
         let answer = daemon_call::private_quietly_with::<ExplainSetting>(trust(options.approve), &params)?;
         if options.json { output::print_json(&answer) } else { output::print(&explanation(&answer)) }
     };
     conclude(explain())
 }
+
+/// Lists what files give sessions, shadowed items included.
+fn capabilities(options: &ExplainOptions) -> Result<Exit, Fault> {
+    let params = GetCapabilitiesParams { kind: options.kind, include_shadowed: true };
+    let list = daemon_call::private_quietly_with::<GetCapabilities>(trust(options.approve), &params)?;
+    if options.json { output::print_json(&list) } else { output::print(&listing(&list)) }
+}
+
+/// The items, kind by kind: what counts has a star.
+fn listing(list: &CapabilityList) -> String {
+    let mut text = String::new();
+    let mut kind = None;
+    let width = list.items.iter().map(|item| item.name.chars().count().min(NAME_WIDTH)).max().unwrap_or(0);
+    for item in &list.items {
+        if kind != Some(item.kind) {
+            kind = Some(item.kind);
+            let gap = if text.is_empty() { "" } else { "\n" };
+            text.push_str(&format!("{gap}{}\n", item.kind.as_str()));
+        }
+        let mark = if item.counts { '*' } else { ' ' };
+        let level = match item.source.level {
+            CapabilityLevel::User => "user",
+            CapabilityLevel::Project => "project",
+        };
+        let reason =
+            item.reason.as_ref().map(|reason| format!("  ({})", one_line(reason))).unwrap_or_default();
+        text.push_str(&format!(
+            "{mark} {:<width$}  {level:<7}  {}  {}{reason}\n",
+            one_line(&item.name),
+            one_line(&item.source.provider_name),
+            one_line(&item.source.path),
+        ));
+    }
+    if text.is_empty() {
+        text.push_str("No file gives sessions anything of that kind.\n");
+    }
+    if !list.warnings.is_empty() {
+        text.push('\n');
+        text.push_str(&report(&list.warnings));
+    }
+    text
+}
+
+/// The longest name that a column is made wide enough for.
+const NAME_WIDTH: usize = 40;
 
 pub(crate) fn check(options: &CheckOptions) -> Exit {
     conclude(checked(options))
@@ -133,6 +180,33 @@ mod tests {
             "{text}"
         );
         assert!(text.ends_with("\n  default      true\n"), "{text}");
+    }
+
+    #[test]
+    fn items_stand_below_their_kinds() {
+        let item = |kind: &str, name: &str, more: serde_json::Value| {
+            let mut item = json!({
+                "kind": kind, "id": format!("x:{name}"), "name": name, "counts": true,
+                "source": {"provider": "cursor", "providerName": "Cursor", "path": format!("/p/{name}"), "level": "project"},
+            });
+            item.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            item
+        };
+        let list: CapabilityList = serde_json::from_value(json!({
+            "items": [
+                item("rules", "a", json!({})),
+                item("rules", "long\u{1b}[2J", json!({"counts": false, "shadowed": true, "reason": "shadowed by /q"})),
+                item("mcps", "s", json!({"counts": false, "reason": "waits for trust"})),
+            ],
+            "warnings": [{"level": "info", "kind": "capability", "path": "/p/c", "message": "a note"}],
+        }))
+        .unwrap();
+        let text = listing(&list);
+        assert!(!text.contains('\u{1b}'), "{text:?}");
+        assert!(text.starts_with("rules\n* a         project  Cursor  /p/a\n"), "{text}");
+        assert!(text.contains("(shadowed by /q)\n\nmcps\n  s"), "{text}");
+        assert!(text.ends_with("(waits for trust)\n\nnote: /p/c: a note\n"), "{text}");
+        assert!(listing(&CapabilityList::default()).starts_with("No file"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The commands that `agentctl` sends, each with the types of its fields and its answer.
 
 use agentd_protocol::{
+    capabilities::{CapabilityList, GetCapabilitiesParams},
     checkpoints::{CheckpointDiff, DiffCheckpointParams, RestoreCheckpointParams, RestoredCheckpoint},
     client_tools::{RegisterToolsParams, RegisteredTools, ToolResponseParams},
     command::{
@@ -89,6 +90,7 @@ calls! {
     ListArtifacts = "list_artifacts": NoParams => ArtifactList,
     GetAuthStatus = "get_auth_status": AuthStatusParams => AuthStatus,
     GetAvailableThinkingLevels = "get_available_thinking_levels": NoParams => Levels,
+    GetCapabilities = "get_capabilities": GetCapabilitiesParams => CapabilityList,
     GetCommands = "get_commands": NoParams => SlashCommands,
     GetSessionStats = "get_session_stats": NoParams => SessionStats,
     GetDaemonStatus = "daemon_status": NoParams => daemon::DaemonStatus,

@@ -121,8 +121,11 @@ pub(crate) fn document(path: &Path, bytes: &[u8]) -> Result<JsonDocument, JsonFi
     Ok(JsonDocument { text: text.to_owned(), value, has_mark: mark_bytes > 0 })
 }
 
-/// Parses JSON with comments and trailing commas.
-pub(crate) fn parse(text: &str) -> serde_json::Result<Value> {
+/// Parses JSON with comments and trailing commas. A text of blanks is an empty object.
+///
+/// # Errors
+/// The parser's. Its message may quote a value.
+pub fn parse(text: &str) -> serde_json::Result<Value> {
     let stripped = json_comments::strip(text);
     if json_edit::is_blank(&stripped) {
         Ok(Value::Object(serde_json::Map::new()))

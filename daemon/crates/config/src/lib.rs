@@ -26,7 +26,8 @@ mod unknown_keys;
 
 pub use environment::Environment;
 pub use json_file::{
-    JsonDocument, JsonFileError, MAX_FILE_BYTES, read_json, read_project_json, without_value,
+    JsonDocument, JsonFileError, MAX_FILE_BYTES, parse as parse_json, read_json, read_project_json,
+    without_value,
 };
 pub use models_edit::{ModelsChange, ModelsEditError, WriteMode, edit_models};
 pub use paths::{
@@ -35,6 +36,7 @@ pub use paths::{
 };
 pub use private_file::FileLock;
 pub use private_object::{MemberChange, PrivateObject, PrivateObjectError};
+pub use resources::ProjectBounds;
 pub use text_file::{MAX_TEXT_BYTES, TextFileError};
 use trust::project_skill_folders;
 pub use trust::{

@@ -1,6 +1,7 @@
 //! Decides whether a project's own settings and prompts are used: they come with the code and could have been written by
 //! anyone.
 
+mod foreign_files;
 mod program_files;
 mod records;
 mod starting;
@@ -20,6 +21,7 @@ use crate::{
     settings::is_told,
 };
 
+use foreign_files::foreign_starting;
 pub use records::note_trusted_files;
 use records::{SAVE_TIMEOUT, SavedDecision, TrustedFiles, saved_decision};
 use starting::FolderIdentity;
@@ -55,6 +57,8 @@ pub struct TrustQuestion<'a> {
     pub given: Option<&'a StartingFiles>,
     /// The user's setting `defaultProjectTrust`.
     pub default: ProjectTrust,
+    /// The user's setting `discovery.foreign`: whether files of other tools count.
+    pub foreign: bool,
 }
 
 /// The decision.
@@ -97,7 +101,7 @@ pub enum TrustBasis {
 /// yes for a folder above does not reach into a repository below that.
 #[must_use]
 pub fn decide_trust(question: TrustQuestion<'_>) -> TrustDecision {
-    let TrustQuestion { cwd, folders, agent_dir, environment, approve, given, default } = question;
+    let TrustQuestion { cwd, folders, agent_dir, environment, approve, given, default, .. } = question;
     let instructions = context_candidates(agent_dir, cwd, environment);
     let files = StartingFiles::with(&instructions, cwd, folders, environment);
     let decided = |trusted, basis| TrustDecision {
@@ -221,17 +225,20 @@ pub struct TrustSubject {
     pub note: Option<String>,
 }
 
-/// The entries of a project that configure agentd and so need trust, and instructions that do. Reads its settings; blocks.
+/// The entries of a project that configure agentd and so need trust, with `foreign` those of other tools, too, and instructions that do.
+/// Reads its settings; blocks.
 #[must_use]
 pub fn trust_subjects(
     cwd: &Path,
     folders: &ProjectFolders,
     agent_dir: &AgentDir,
     environment: &Environment,
+    foreign: bool,
 ) -> Vec<TrustSubject> {
     let found = CONFIGURING.into_iter().filter_map(|name| folders.find(name));
     let subject = |path: PathBuf| TrustSubject { settings: told_settings(&path), path, note: None };
-    let configuring = found.chain(project_skills(cwd, environment)).map(subject);
+    let of_others = foreign.then(|| foreign_starting(cwd, environment)).into_iter().flatten();
+    let configuring = found.chain(project_skills(cwd, environment)).chain(of_others).map(subject);
     let candidates = context_candidates(agent_dir, cwd, environment).into_iter();
     let instructions = candidates.filter_map(|it| {
         let note = it.needs_trust()?;
@@ -242,7 +249,8 @@ pub fn trust_subjects(
 
 /// The settings of a file that start something or say where things go.
 fn told_settings(path: &Path) -> Vec<String> {
-    if path.file_name().is_none_or(|name| name != "settings.json") {
+    let is_own = |folder: &Path| folder.ends_with(".agentd") || folder.ends_with(".pi");
+    if path.file_name().is_none_or(|name| name != "settings.json") || !path.parent().is_some_and(is_own) {
         return Vec::new();
     }
     // An unreadable file is not used either, and is reported once the project is trusted.
@@ -257,6 +265,7 @@ fn needs_trust(question: &TrustQuestion<'_>, instructions: &[Candidate]) -> bool
     instructions.iter().any(|it| it.needs_trust().is_some())
         || CONFIGURING.into_iter().any(|name| question.folders.find(name).is_some())
         || project_skills(question.cwd, question.environment).is_some()
+        || (question.foreign && !foreign_starting(question.cwd, question.environment).is_empty())
 }
 
 /// `.agents/skills` of the working directory or of an ancestor up to the root of its repository.

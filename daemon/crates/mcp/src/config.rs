@@ -11,12 +11,12 @@ mod sign_in;
 
 use std::{collections::BTreeMap, path::Path};
 
-use agentd_config::{AgentDir, ProjectFolders, read_json, read_project_json};
+use agentd_config::{AgentDir, Environment, ProjectFolders, read_json, read_project_json};
 use agentd_protocol::{
     mcp::GivenMcpServers,
     resources::{Diagnostic, DiagnosticKind},
 };
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 pub use self::{
     edit::{EditedConfig, McpEditError, edit_mcp_config},
@@ -27,6 +27,7 @@ use self::{
     entry::{Entry, TRUST_HINTS, parse},
     server_config::is_namesake,
 };
+use crate::values::filled_in_place;
 
 /// The servers of a session, as the files have them.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -48,6 +49,39 @@ impl McpConfig {
             entries_of(file, &path, found).unwrap_or_default()
         });
         Self::merged(layers.into_iter().flatten().collect(), project.unwrap_or_default(), found)
+    }
+
+    /// These, with servers of other tools' files: name, file, and the entry as in `mcp.json`, whose variables are filled in everywhere. One
+    /// counts where no server has its name, tool names like its own, or the same program or address. One that cannot be used is reported.
+    #[must_use]
+    pub fn with_discovered<'a>(
+        mut self,
+        servers: impl Iterator<Item = (&'a str, &'a Path, Map<String, Value>)>,
+        environment: &Environment,
+        found: &mut Vec<Diagnostic>,
+    ) -> Self {
+        for (name, path, entry) in servers {
+            let is_known = |known: &ServerConfig| known.name == name || is_namesake(&known.name, name);
+            if self.servers.iter().any(is_known) {
+                continue;
+            }
+            let filled = with_filled_endpoint(entry, environment);
+            let parsed = filled.and_then(|entry| parse(name, &Value::Object(entry), path));
+            match parsed {
+                Ok((Entry::Server(server), _)) => {
+                    if self.servers.iter().all(|known| known.endpoint != server.endpoint) {
+                        self.servers.push(*server);
+                    }
+                }
+                Ok((Entry::Override(_), _)) => {}
+                Err(problem) => {
+                    let text = format!("server \"{name}\" is left out: {problem}");
+                    found.push(Diagnostic::warning(DiagnosticKind::Mcp, text).at(path));
+                }
+            }
+        }
+        self.servers.sort_by(|one, other| one.name.cmp(&other.name));
+        self
     }
 
     /// These, with servers that a client gives. Of two servers whose tools would have the same names the client's counts.
@@ -195,6 +229,30 @@ fn entries_of(
         }
     });
     Some(entries.collect())
+}
+
+/// The entry with the variables of its command, arguments, folder and address filled in; those of `env` and `headers` are when it is
+/// connected.
+///
+/// # Errors
+/// A variable is not set.
+fn with_filled_endpoint(
+    mut entry: Map<String, Value>,
+    environment: &Environment,
+) -> Result<Map<String, Value>, String> {
+    for key in ["command", "url", "cwd"] {
+        if let Some(Value::String(text)) = entry.get_mut(key) {
+            *text = filled_in_place(key, text, environment)?;
+        }
+    }
+    if let Some(Value::Array(args)) = entry.get_mut("args") {
+        for arg in args {
+            if let Value::String(text) = arg {
+                *text = filled_in_place("args", text, environment)?;
+            }
+        }
+    }
+    Ok(entry)
 }
 
 /// Reads an entry, for the laws.

@@ -39,6 +39,22 @@ pub(crate) async fn filled_in(name: &str, value: &str, variables: &Environment) 
     Ok(filled)
 }
 
+/// A value of an entry of another tool with every `${NAME}` filled in. What comes from a variable is a secret from here on.
+///
+/// # Errors
+/// What is missing. The value is not quoted.
+pub(crate) fn filled_in_place(name: &str, value: &str, variables: &Environment) -> Result<String, String> {
+    let found = |variable: &str| {
+        let found = variables.get(variable).ok_or_else(|| {
+            format!("\"{name}\": the variable {variable} is not set: set it where agentd is started")
+        })?;
+        register_secret(found);
+        Ok(found.to_owned())
+    };
+    with_variables(value, found)
+        .map_err(|problem| problem.unwrap_or_else(|| format!("\"{name}\": \"${{\" without \"}}\"")))
+}
+
 /// The variables of a value that are not set.
 pub(crate) fn unset_variables(value: &str, variables: &Environment) -> Vec<String> {
     let mut unset = Vec::new();

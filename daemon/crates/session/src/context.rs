@@ -44,6 +44,7 @@ use serde::Serialize;
 use crate::{
     budget::SessionBudget,
     child_environment::ChildEnvironment,
+    discovery_switches::DiscoverySwitches,
     models::{Choice, FallbackChain, RetryPolicy, spoken_apis},
     options::SessionMode,
     permissions::PermissionGate,
@@ -111,6 +112,8 @@ pub(crate) struct SessionContext {
     /// The provider that a key of the options is for, if there is one.
     pub(crate) key_provider: Option<String>,
     pub(crate) prompt: PromptSources,
+    /// The setting `discovery`; a command changes it.
+    pub(crate) discovery: DiscoverySwitches,
     pub(crate) idle_timeout: Option<Duration>,
     /// The setting `deadlines`.
     pub(crate) deadlines: Deadlines,

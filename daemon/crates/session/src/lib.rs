@@ -12,6 +12,8 @@ mod clients;
 mod clock;
 mod compaction;
 mod context;
+mod discovery;
+mod discovery_switches;
 mod event_log;
 mod extension_start;
 mod extensions;

@@ -7,9 +7,10 @@ use std::path::Path;
 
 use agentd_agent::ToolSet;
 use agentd_config::resources::{
-    ContextQuery, ExtensionPlace, ExtensionResources, ResourceQuery, appended_prompt_file, context_files,
-    load_resources, load_skills, system_prompt_file, text_or_file,
+    ContextQuery, DiscoveredResources, ExtensionPlace, ExtensionResources, ResourceQuery,
+    appended_prompt_file, context_files, load_resources, load_skills, system_prompt_file, text_or_file,
 };
+use agentd_discovery::Capabilities;
 use agentd_extensions::{DiscoveredKind, DiscoveredResource};
 use agentd_mcp::SEARCH_TOOL;
 use agentd_packages::{DiscoveryQuery, package_resources};
@@ -42,12 +43,23 @@ impl SessionContext {
     pub(crate) fn with_resources<T>(
         &self,
         diagnostics: &mut Vec<Diagnostic>,
-        look: impl FnOnce(&ResourceQuery<'_>) -> T,
+        look: impl FnOnce(&ResourceQuery<'_>, &DiscoveredResources) -> T,
+    ) -> T {
+        self.with_resources_of(&self.capabilities(), diagnostics, look)
+    }
+
+    fn with_resources_of<T>(
+        &self,
+        capabilities: &Capabilities,
+        diagnostics: &mut Vec<Diagnostic>,
+        look: impl FnOnce(&ResourceQuery<'_>, &DiscoveredResources) -> T,
     ) -> T {
         let query = self.discovery_query();
         let packages = package_resources(&query, diagnostics);
         let of_extensions = self.resources_of_extensions();
-        look(&ResourceQuery {
+        let disabled: Vec<String> = self.discovery.get().disabled_items().map(str::to_owned).collect();
+        let discovered = self.discovered_resources(capabilities);
+        let query = ResourceQuery {
             agent_dir: query.agent_dir,
             cwd: query.cwd,
             folders: query.folders,
@@ -57,7 +69,9 @@ impl SessionContext {
             flags: query.flags,
             packages: &packages,
             of_extensions: &of_extensions,
-        })
+            disabled: &disabled,
+        };
+        look(&query, &discovered)
     }
 
     /// The files that the extensions named for skills and prompt templates.
@@ -77,14 +91,16 @@ impl SessionContext {
     /// Problems with skills, prompt templates, context files and files of the system prompt. Reads files; blocks.
     pub(crate) fn resource_diagnostics(&self) -> Vec<Diagnostic> {
         let mut diagnostics = Vec::new();
-        if let Err(failure) = self.prompt_files(&mut diagnostics) {
+        let capabilities = self.capabilities();
+        if let Err(failure) = self.prompt_files(&capabilities, &mut diagnostics) {
             let diagnostic = Diagnostic::warning(DiagnosticKind::Flag, failure.error);
             diagnostics.push(
                 diagnostic.level(DiagnosticLevel::Error).hint("every prompt fails until it can be read"),
             );
         }
-        let resources = self.with_resources(&mut diagnostics, load_resources);
+        let resources = self.with_resources_of(&capabilities, &mut diagnostics, load_resources);
         diagnostics.extend(resources.diagnostics);
+        diagnostics.extend(self.discovery_diagnostics());
         diagnostics
     }
 
@@ -99,7 +115,8 @@ impl SessionContext {
         directory: &Path,
     ) -> Result<PromptParts<'a>, Failure> {
         let mut diagnostics = Vec::new();
-        let PromptFiles { custom, appended, context } = self.prompt_files(&mut diagnostics)?;
+        let capabilities = self.capabilities();
+        let PromptFiles { custom, appended, context } = self.prompt_files(&capabilities, &mut diagnostics)?;
         for diagnostic in diagnostics {
             tracing::debug!(%diagnostic, "a file of the system prompt");
         }
@@ -108,12 +125,18 @@ impl SessionContext {
         let reads = active.iter().any(|name| matches!(*name, "read" | "bash"));
         // Skills are files of this machine, which tools that work on another cannot read.
         let reads = reads && !self.is_elsewhere;
-        let skills = if reads { self.with_resources(&mut Vec::new(), load_skills) } else { Vec::new() };
+        let skills = if reads {
+            self.with_resources_of(&capabilities, &mut Vec::new(), load_skills)
+        } else {
+            Vec::new()
+        };
         let told = skills.into_iter().filter(|skill| !skill.only_by_user).map(|skill| SkillNote {
             location: skill.file.display().to_string(),
             name: skill.name,
             description: skill.description,
         });
+        let rules =
+            if self.prompt.context_files { self.project_rules(&capabilities, &context, reads) } else { None };
         let searches = active.contains(&SEARCH_TOOL);
         let mcp_servers = self.mcp.as_ref().filter(|_| searches).and_then(|mcp| mcp.prompt_section());
         Ok(PromptParts {
@@ -121,6 +144,7 @@ impl SessionContext {
             custom,
             appended,
             context_files: context,
+            project_rules: rules,
             skills: told.collect(),
             tools: tools
                 .iter()
@@ -136,7 +160,11 @@ impl SessionContext {
         })
     }
 
-    fn prompt_files(&self, diagnostics: &mut Vec<Diagnostic>) -> Result<PromptFiles, Failure> {
+    fn prompt_files(
+        &self,
+        capabilities: &Capabilities,
+        diagnostics: &mut Vec<Diagnostic>,
+    ) -> Result<PromptFiles, Failure> {
         let text = |value: &str| {
             text_or_file(value, &self.cwd, &self.environment)
                 .map_err(|error| Failure::new(ErrorCode::Io, error.to_string()))
@@ -151,7 +179,8 @@ impl SessionContext {
                 trusted: sources.trusted_as.as_deref().filter(|_| sources.is_of_cwd),
             });
             diagnostics.append(&mut found.diagnostics);
-            context.extend(found.files.into_iter().map(|it| (it.path.display().to_string(), it.content)));
+            let own = found.files.into_iter().map(|it| (it.path, it.content)).collect();
+            context = self.context_texts(own, capabilities);
         }
         let custom = match &sources.system {
             Some(value) => Some(text(value)?),

@@ -54,6 +54,9 @@ struct PromptSkill {
 /// The section of the MCP servers.
 const MCP_SERVERS: &str = "mcp_servers";
 
+/// The section with the rules of the project and the user.
+const PROJECT_RULES: &str = "project_rules";
+
 /// The section of further folders.
 const FOLDERS: &str = "additional_folders";
 
@@ -63,6 +66,7 @@ impl PromptOptions {
         let texts = |texts: Vec<&str>| Value::from(texts);
         let mut more = Map::new();
         more.extend(parts.mcp_servers.clone().map(|servers| (MCP_SERVERS.to_owned(), servers.into())));
+        more.extend(parts.project_rules.clone().map(|rules| (PROJECT_RULES.to_owned(), rules.into())));
         if !parts.folders.is_empty() {
             more.insert(FOLDERS.to_owned(), parts.folders.join("\n").into());
         }
@@ -141,6 +145,7 @@ impl PromptOptions {
                     location: skill.file_path.clone(),
                 })
                 .collect(),
+            project_rules: text_of(PROJECT_RULES).map(str::to_owned),
             mcp_servers: text_of(MCP_SERVERS).map(str::to_owned),
             tools: shown
                 .iter()
@@ -155,7 +160,8 @@ impl PromptOptions {
         };
         let mut made = sections(&parts);
         for (tag, text) in &self.sections {
-            if let Some(text) = text.as_str().filter(|_| tag != MCP_SERVERS && tag != FOLDERS) {
+            let is_own = [MCP_SERVERS, PROJECT_RULES, FOLDERS].contains(&tag.as_str());
+            if let Some(text) = text.as_str().filter(|_| !is_own) {
                 made.insert(tag.clone(), format!("<{tag}>\n{text}\n</{tag}>").into());
             }
         }

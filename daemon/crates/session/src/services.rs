@@ -7,6 +7,7 @@ use agentd_ai::ProviderRegistry;
 use agentd_auth::Auth;
 use agentd_checkpoints::{SessionCheckpoints, UndoServices};
 use agentd_config::models::{DEMO_PROVIDER, SharedModels};
+use agentd_discovery::DiscoveryCache;
 use agentd_images::Images;
 use agentd_mcp::SharedServers;
 use agentd_memory::MemoryAccount;
@@ -50,6 +51,8 @@ pub struct Services {
     pub sandbox_support: SupportCache,
     /// MCP servers that sessions share.
     pub mcp_servers: SharedServers,
+    /// What is in the files of other tools, for as long as none of them changes.
+    pub discovery: DiscoveryCache,
     /// The logs of what these servers and extensions say.
     pub program_logs: ProgramLogs,
     /// What sessions with undo share.

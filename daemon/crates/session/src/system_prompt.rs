@@ -19,6 +19,8 @@ pub(crate) struct PromptParts<'a> {
     pub(crate) appended: Vec<String>,
     /// Files with instructions of the project, nearest last: absolute path, content.
     pub(crate) context_files: Vec<(String, String)>,
+    /// The rules of the project and the user, if there are some.
+    pub(crate) project_rules: Option<String>,
     /// The skills that the model may choose.
     pub(crate) skills: Vec<SkillNote>,
     /// The MCP servers whose tools are found by a search, if there are some and it is active.
@@ -65,6 +67,9 @@ pub(crate) fn sections(parts: &PromptParts<'_>) -> Map<String, Value> {
     }
     if !parts.context_files.is_empty() {
         add("project_context", project_context(parts));
+    }
+    if let Some(rules) = &parts.project_rules {
+        add("project_rules", rules.clone());
     }
     let reads = parts.active.iter().any(|name| matches!(*name, "read" | "bash"));
     if reads && !parts.skills.is_empty() {

@@ -171,7 +171,8 @@ impl TrustQuestion {
 fn about(cwd: &Path, context: &SessionContext) -> (String, StartingFiles) {
     let SessionContext { agent_dir, environment, prompt, .. } = context;
     let files = StartingFiles::of(cwd, &prompt.folders, agent_dir, environment);
-    let subjects = trust_subjects(cwd, &prompt.folders, agent_dir, environment);
+    let subjects =
+        trust_subjects(cwd, &prompt.folders, agent_dir, environment, context.discovery.get().foreign());
     let path = |path: &Path| path.strip_prefix(cwd).unwrap_or(path).display().to_string();
     let shown =
         |TrustSubject { path: subject, settings, note }: &TrustSubject| match (note, settings.as_slice()) {

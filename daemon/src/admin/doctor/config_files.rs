@@ -10,6 +10,7 @@ use agentd_config::{
     },
     settings as settings_files, trust_subjects,
 };
+use agentd_discovery::{Capabilities, DiscoveryPlace, NATIVE, Snapshot, Switches, merge};
 use agentd_packages::{DiscoveryQuery, package_resources};
 use agentd_protocol::{
     doctor::Check,
@@ -55,8 +56,13 @@ fn trust(context: &Context, found: &LoadedSetup) -> Check {
         return TRUST.problem(problem.to_string(), "Repair the file or remove it.");
     }
     let folder = show(&context.cwd);
-    let subjects =
-        trust_subjects(&context.cwd, &found.settings.folders, &found.agent_dir, &context.environment);
+    let subjects = trust_subjects(
+        &context.cwd,
+        &found.settings.folders,
+        &found.agent_dir,
+        &context.environment,
+        Switches::of(found.settings.settings.discovery.as_ref()).foreign(),
+    );
     let named = |TrustSubject { path, settings, note }: &TrustSubject| match (note, settings.as_slice()) {
         (Some(note), _) => format!("{} ({note})", show(path)),
         (None, []) => show(path),
@@ -132,7 +138,14 @@ pub(super) fn resources(context: &Context, found: &LoadedSetup) -> Vec<Check> {
         // Its faults are told with the packages.
         &mut Vec::new(),
     );
-    let loaded = load_resources(&ResourceQuery {
+    let disabled: Vec<String> = settings
+        .settings
+        .discovery
+        .iter()
+        .flat_map(|it| it.disabled_items.clone().unwrap_or_default())
+        .collect();
+    let capabilities = discovered(context, found);
+    let query = ResourceQuery {
         agent_dir,
         cwd: &context.cwd,
         folders: &settings.folders,
@@ -143,7 +156,9 @@ pub(super) fn resources(context: &Context, found: &LoadedSetup) -> Vec<Check> {
         packages: &packages,
         // Nothing runs here.
         of_extensions: &ExtensionResources::default(),
-    });
+        disabled: &disabled,
+    };
+    let loaded = load_resources(&query, &capabilities.resources());
     let instructions = context_files(ContextQuery {
         agent_dir,
         cwd: &context.cwd,
@@ -155,16 +170,42 @@ pub(super) fn resources(context: &Context, found: &LoadedSetup) -> Vec<Check> {
         file(agent_dir, &settings.folders, trusted, &mut diagnostics);
     }
     diagnostics.extend(loaded.diagnostics);
+    diagnostics.extend(capabilities.warnings.iter().cloned());
     let mut checks = vec![RESOURCES.ok(format!(
         "{}, {}, {}",
         counted(loaded.skills.len(), "skill"),
         counted(loaded.prompts.len(), "prompt template"),
         counted(instructions.files.len(), "instruction file"),
     ))];
+    checks.extend(other_tools(&capabilities));
     let reported = diagnostics.into_iter().filter(|it| it.level > DiagnosticLevel::Info);
     checks.extend(reported.map(|it| {
         let advice = it.hint.clone().unwrap_or_else(|| "Correct the file or remove it.".into());
         RESOURCES.warning(Diagnostic { hint: None, ..it }.to_string(), advice)
     }));
     checks
+}
+
+/// The items of other tools' files. Those of a project that is not trusted wait, as in a session. Reads files; blocks.
+pub(super) fn discovered(context: &Context, found: &LoadedSetup) -> Capabilities {
+    let (settings, trust) = (&found.settings.settings, &found.settings.trust);
+    let switches = Switches::of(settings.discovery.as_ref());
+    let place = DiscoveryPlace::of(&context.cwd, &found.agent_dir, &context.environment);
+    let trusted = trust.trusted && trust.basis != TrustBasis::NothingToTrust;
+    merge(Vec::new(), &Snapshot::of(&place, &switches), &switches, trusted)
+}
+
+/// The number of items of other tools; nothing where there are none.
+fn other_tools(capabilities: &Capabilities) -> Option<Check> {
+    let of_others = capabilities.items.iter().filter(|listed| listed.item.provider.id != NATIVE.id);
+    let (count, counts) = of_others
+        .fold((0, 0), |(all, counts), listed| (all + 1, counts + usize::from(listed.standing.counts())));
+    let (shadowed, waiting) = (capabilities.shadowed(), capabilities.waiting());
+    (count > 0).then(|| {
+        RESOURCES.ok(format!(
+            "{} of other tools, of which {counts} count, {shadowed} are shadowed and {waiting} wait for trust: `agentctl config \
+             explain` lists them",
+            counted(count, "item")
+        ))
+    })
 }

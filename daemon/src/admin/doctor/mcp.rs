@@ -1,6 +1,7 @@
 //! MCP servers: whether their entries can be used, and what they need is there. None is connected.
 
 use agentd_config::TrustBasis;
+use agentd_discovery::Switches;
 use agentd_mcp::{McpConfig, ServerConfig, obstacles};
 use agentd_protocol::{
     doctor::Check,
@@ -8,7 +9,10 @@ use agentd_protocol::{
     resources::Diagnostic,
 };
 
-use super::check::{CheckName, LoadedSetup};
+use super::{
+    check::{CheckName, LoadedSetup},
+    config_files::discovered,
+};
 use crate::admin::Context;
 
 const MCP_SERVERS: CheckName = CheckName("mcp_servers", "MCP servers");
@@ -19,7 +23,12 @@ pub(super) fn check(context: &Context, found: &LoadedSetup) -> Vec<Check> {
     let is_trusted = trust.trusted && trust.basis != TrustBasis::NothingToTrust;
     let mut diagnostics = Vec::new();
     let folders = is_trusted.then_some(&found.settings.folders);
-    let config = McpConfig::load(&found.agent_dir, folders, &mut diagnostics);
+    let capabilities = discovered(context, found);
+    let mut config = McpConfig::load(&found.agent_dir, folders, &mut diagnostics);
+    let switches = Switches::of(found.settings.settings.discovery.as_ref());
+    config.servers.retain(|server| !switches.disables(&format!("mcp:{}", server.name)));
+    let servers = capabilities.servers(&context.environment);
+    let config = config.with_discovered(servers, &context.environment, &mut diagnostics);
     let mistakes = diagnostics.into_iter().map(|it| {
         let advice = it.hint.clone().unwrap_or_else(|| "Correct the entry, or remove it.".into());
         MCP_SERVERS.warning(Diagnostic { hint: None, ..it }.to_string(), advice)

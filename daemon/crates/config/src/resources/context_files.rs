@@ -12,6 +12,7 @@ use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenRules};
 use super::resource_file;
 use crate::{AgentDir, Environment, StartingFiles};
 
+pub use candidates::ProjectBounds;
 use candidates::Standing;
 pub(crate) use candidates::{Candidate, context_candidates};
 
@@ -46,6 +47,30 @@ pub struct ContextQuery<'a> {
     pub environment: &'a Environment,
     /// The trusted files of the project in `cwd`; `None` when it is not trusted.
     pub trusted: Option<&'a StartingFiles>,
+}
+
+/// A context file as it is listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContextPath {
+    /// Its absolute path.
+    pub path: PathBuf,
+    /// Whether it counts only when the project is trusted, which it is not.
+    pub waits_for_trust: bool,
+    /// Why it does not count, as a diagnostic says it.
+    pub problem: Option<String>,
+}
+
+/// The context files of a working directory in the order of [`context_files`], without their contents, and those that do not count. Looks at
+/// files; blocks.
+#[must_use]
+pub fn context_paths(query: ContextQuery<'_>) -> Vec<ContextPath> {
+    let candidates = context_candidates(query.agent_dir, query.cwd, query.environment);
+    let paths = candidates.into_iter().map(|candidate| {
+        let problem = unusable(&candidate, &query).map(|problem| problem.message);
+        let waits_for_trust = query.trusted.is_none() && candidate.needs_trust().is_some();
+        ContextPath { path: candidate.path, waits_for_trust, problem }
+    });
+    paths.collect()
 }
 
 /// Reads the context files of a working directory. In a git worktree inside of its main repository, the file

@@ -3,11 +3,11 @@
 use agentd_protocol::resources::DiagnosticKind;
 
 use super::{
-    ResourceQuery, Skill,
+    DiscoveredResources, ResourceQuery, Skill,
     front_matter::split,
-    resource_file, skills,
-    substitute::{is_space, split_arguments, substitute},
-    templates,
+    load::{load_prompts, load_skills},
+    resource_file,
+    substitute::{has_place, is_space, split_arguments, substitute, with_braces},
 };
 
 /// The longest text of arguments that is put into a template: 1 MiB.
@@ -51,24 +51,37 @@ pub enum ExpandError {
 ///
 /// # Errors
 /// [`ExpandError`] when the skill or the template is there and cannot be used.
-pub fn expand(message: &str, query: &ResourceQuery<'_>) -> Result<Option<String>, ExpandError> {
+pub fn expand(
+    message: &str,
+    query: &ResourceQuery<'_>,
+    discovered: &DiscoveredResources,
+) -> Result<Option<String>, ExpandError> {
     let Some(call) = message.strip_prefix('/') else { return Ok(None) };
     let (name, typed) = call.split_at(call.find(is_space).unwrap_or(call.len()));
     let typed = typed.trim_matches(is_space);
     // Faults of files are reported elsewhere; here only their existence counts.
-    let ignored = &mut Vec::new();
     if let Some(skill) = name.strip_prefix("skill:") {
-        let found = skills::load(query, ignored).into_iter().find(|it| it.name == skill);
+        let found = load_skills(query, discovered).into_iter().find(|it| it.name == skill);
         return found.map(|skill| with_instructions(&skill, name, typed)).transpose();
     }
-    let Some(template) = templates::load(query, ignored).into_iter().find(|it| it.name == name) else {
+    let Some(template) =
+        load_prompts(query, discovered, &mut Vec::new()).into_iter().find(|it| it.name == name)
+    else {
         return Ok(None);
     };
     if typed.len() > MAX_ARGUMENTS {
         return Err(ExpandError::LongArguments { name: name.to_owned(), length: typed.len() });
     }
     let text = body(&template.file, name, DiagnosticKind::Prompt)?;
-    let expanded = substitute(&text, &split_arguments(typed), MAX_RESULT);
+    let expanded = if template.appends_arguments {
+        let text = with_braces(&text);
+        let appended = if typed.is_empty() || has_place(&text) { "" } else { typed };
+        let expanded = substitute(&text, &split_arguments(typed), MAX_RESULT);
+        expanded
+            .map(|text| if appended.is_empty() { text } else { format!("{}\n\n{appended}", text.trim_end()) })
+    } else {
+        substitute(&text, &split_arguments(typed), MAX_RESULT)
+    };
     expanded.map(Some).ok_or_else(|| ExpandError::LongResult { name: name.to_owned() })
 }
 

@@ -4,43 +4,39 @@
 //! and reported.
 
 mod field;
+mod mapping;
+mod yaml;
 
 use std::fmt;
 
-use agentd_protocol::text_bounds;
 use serde::{
     Deserialize, Deserializer,
     de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
-use serde_saphyr::{
-    Error, Options, Spanned, UserMessageFormatter, alias_limits, budget, from_str_with_options, options,
+use serde_saphyr::{Spanned, from_str_with_options};
+
+use self::{
+    field::Field,
+    yaml::{MAX_BYTES, is_too_much, not_yaml, quote_values, yaml_options},
 };
-
-use self::field::Field;
-pub(super) use self::field::FrontMatterProblem;
-
-/// The longest front matter that is read: 32 KiB.
-const MAX_BYTES: usize = 32 * 1024;
-
-/// The longest quotation of what is wrong, in bytes: a problem says the value, which may be all there is.
-const MAX_SAID: usize = 200;
-
-/// The limit for the expansion of aliases, in events.
-const MAX_EVENTS: usize = 10_000;
+pub use self::{
+    field::FrontMatterProblem,
+    mapping::{FrontMatterFields, fields},
+};
 
 /// A file in its two parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Parts<'a> {
+pub struct Parts<'a> {
     /// The text between the lines of `---`; `None` when the file does not begin with one, or has no second one. Its first line
     /// is the rest of the file's first line, so that its line numbers are those of the file.
-    pub(super) yaml: Option<&'a str>,
+    pub yaml: Option<&'a str>,
     /// All that follows, trimmed; without front matter the whole text as it is.
-    pub(super) body: &'a str,
+    pub body: &'a str,
 }
 
 /// Takes a text with LF line ends apart.
 #[must_use]
-pub(super) fn split(text: &str) -> Parts<'_> {
+pub fn split(text: &str) -> Parts<'_> {
     let parts = text.strip_prefix("---").and_then(|rest| rest.split_once("\n---"));
     match parts {
         Some((yaml, body)) => Parts { yaml: Some(yaml), body: body.trim() },
@@ -89,48 +85,6 @@ pub(super) fn attributes(yaml: &str) -> Result<Attributes, FrontMatterProblem> {
     let message = format!("{}; it is read as if the value were in quotes", problem.message);
     attributes.problems.insert(0, FrontMatterProblem { message, ..problem });
     Ok(attributes)
-}
-
-fn yaml_options() -> Options {
-    options! {
-        budget: budget! {
-            max_events: MAX_EVENTS,
-            max_recorded_anchor_events: MAX_EVENTS,
-            max_recorded_anchor_bytes: 1 << 20,
-            flow_nesting_limit: 32,
-        },
-        alias_limits: alias_limits! { max_total_replayed_events: MAX_EVENTS },
-        strict_booleans: true,
-        with_snippet: false,
-    }
-}
-
-fn not_yaml(error: &Error) -> FrontMatterProblem {
-    let line = error.location().map(|place| place.line()).filter(|line| *line > 0);
-    let message = if is_too_much(error) {
-        "the front matter refers to itself too often, or has too many values".to_owned()
-    } else {
-        let said = error.render_with_formatter(&UserMessageFormatter);
-        // The places are told apart from the message.
-        let said = said.split_once(" at line ").map_or(said.as_str(), |(said, _)| said);
-        format!(
-            "the front matter is not valid YAML: {}",
-            text_bounds::without_middle(said.to_owned(), MAX_SAID)
-        )
-    };
-    FrontMatterProblem { line: line.and_then(|line| u32::try_from(line).ok()), message }
-}
-
-/// Returns whether the text exceeds the limits, which it does not show itself.
-fn is_too_much(error: &Error) -> bool {
-    match error {
-        Error::Budget { .. }
-        | Error::AliasReplayLimitExceeded { .. }
-        | Error::AliasExpansionLimitExceeded { .. }
-        | Error::AliasReplayStackDepthExceeded { .. } => true,
-        Error::AliasError { error, .. } => is_too_much(error),
-        _ => false,
-    }
 }
 
 /// The keys that mean something here, as they were written; others are for other programs.
@@ -230,31 +184,6 @@ impl<'de> Visitor<'de> for FieldsVisitor {
     fn visit_unit<E>(self) -> Result<Fields, E> {
         Ok(Fields::default())
     }
-}
-
-/// Repairs texts whose authors did not know them to be YAML, such as `description: Use when: asked`: the same lines, with every plain value of a key at the left margin in quotes.
-fn quote_values(yaml: &str) -> String {
-    yaml.split('\n').map(quote_value).collect::<Vec<_>>().join("\n")
-}
-
-fn quote_value(line: &str) -> String {
-    let untouched = || line.to_owned();
-    let Some((key, value)) = line.split_once(':') else { return untouched() };
-    let is_key = key.starts_with(|first: char| first.is_ascii_alphabetic())
-        && key.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_'));
-    let value = value.trim();
-    // A value that is quoted or continues below is YAML that its author knew. So is a list without its end, but not a text that
-    // begins with a word in brackets.
-    let is_list = match value.chars().next() {
-        Some('[') => !value.trim_end_matches(']').contains(']'),
-        Some('{') => !value.trim_end_matches('}').contains('}'),
-        _ => false,
-    };
-    if !is_key || is_list || value.is_empty() || value.starts_with(['"', '\'', '|', '>']) {
-        return untouched();
-    }
-    let quoted = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\t', "\\t");
-    format!("{key}: \"{quoted}\"")
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 mod context_files;
 mod expand;
 mod found;
-mod front_matter;
+pub mod front_matter;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzz;
 mod load;
@@ -24,9 +24,11 @@ mod tests;
 mod walk;
 
 pub(crate) use context_files::{Candidate, context_candidates};
-pub use context_files::{ContextFile, ContextFiles, ContextQuery, context_files};
+pub use context_files::{
+    ContextFile, ContextFiles, ContextPath, ContextQuery, ProjectBounds, context_files, context_paths,
+};
 pub use expand::{ExpandError, expand};
-pub use load::{Resources, load_resources, load_skills};
+pub use load::{DiscoveredResources, Resources, load_every, load_resources, load_skills};
 pub use places::{
     ExtensionPlace, ExtensionResources, ListedPaths, PackageFile, PackageResources, ResourceFlags,
     ResourceLists, ResourceQuery,

@@ -7,7 +7,7 @@ use std::{
 
 use agentd_protocol::{
     resources::{Diagnostic, DiagnosticKind, SourceInfo, SourceOrigin, SourceScope},
-    settings::PackageSetting,
+    settings::{PackageSetting, matches_pattern},
 };
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
@@ -37,6 +37,8 @@ pub struct ResourceQuery<'a> {
     pub packages: &'a PackageResources,
     /// The skills and prompt templates that the session's extensions name. They come last.
     pub of_extensions: &'a ExtensionResources,
+    /// The ids of those that are switched off: `skill:NAME` and `prompt:NAME`, with `*` for any part.
+    pub disabled: &'a [String],
 }
 
 /// The files and folders that extensions name for skills and prompt templates, in their order.
@@ -173,6 +175,16 @@ pub(super) struct ResourceGroup {
 }
 
 impl ResourceQuery<'_> {
+    /// Returns whether a resource is not switched off.
+    pub(super) fn is_on(&self, kind: ResourceKind, name: &str) -> bool {
+        let prefix = match kind {
+            ResourceKind::Skill => "skill:",
+            ResourceKind::Prompt => "prompt:",
+        };
+        let id = format!("{prefix}{name}");
+        !self.disabled.iter().any(|entry| matches_pattern(entry, &id))
+    }
+
     /// The files of packages that count, those of a flag or the others.
     pub(super) fn of_packages(
         &self,

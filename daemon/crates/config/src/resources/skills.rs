@@ -44,10 +44,17 @@ impl Skill {
     }
 }
 
+/// All skills of a session's places, those included that others shadow or that are switched off. Reads files; blocks.
+pub(super) fn load_every(query: &ResourceQuery<'_>) -> Vec<Skill> {
+    let found = find(query, ResourceKind::Skill, KIND, &mut Vec::new());
+    found.into_iter().filter_map(|file| read(file, &mut Vec::new())).collect()
+}
+
 /// Finds the skills of a session, in the order in which they count. Reads files; blocks.
 pub(super) fn load(query: &ResourceQuery<'_>, diagnostics: &mut Vec<Diagnostic>) -> Vec<Skill> {
     let found = find(query, ResourceKind::Skill, KIND, diagnostics);
-    let skills = found.into_iter().filter_map(|file| read(file, diagnostics)).collect();
+    let skills = found.into_iter().filter_map(|file| read(file, diagnostics));
+    let skills = skills.filter(|skill| query.is_on(ResourceKind::Skill, &skill.name)).collect();
     first_of_each_name(skills, "skill", KIND, |skill| (&skill.name, &skill.source.path), diagnostics)
 }
 

@@ -41,6 +41,44 @@ pub(super) fn substitute(template: &str, arguments: &[String], limit: usize) -> 
     add(rest).then_some(result)
 }
 
+/// Returns whether a template has a place for arguments.
+#[must_use]
+pub(super) fn has_place(template: &str) -> bool {
+    let probe = ["x".to_owned()];
+    substitute(template, &probe, usize::MAX).is_some_and(|text| text != template)
+        || substitute(template, &[], usize::MAX).is_some_and(|text| text != template)
+}
+
+/// The template with `$@[N]` and `$@[N:L]`, as commands of other tools have them, written as `${@:N}` and `${@:N:L}`.
+#[must_use]
+pub(super) fn with_braces(template: &str) -> Cow<'_, str> {
+    if !template.contains("$@[") {
+        return Cow::Borrowed(template);
+    }
+    let mut result = String::with_capacity(template.len());
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once("$@[") {
+        result.push_str(before);
+        let end = after.find(|letter: char| !letter.is_ascii_digit() && letter != ':').unwrap_or(after.len());
+        let inside = &after[..end];
+        match after[end..]
+            .strip_prefix(']')
+            .filter(|_| inside.starts_with(|first: char| first.is_ascii_digit()))
+        {
+            Some(behind) => {
+                result.push_str(&format!("${{@:{inside}}}"));
+                rest = behind;
+            }
+            None => {
+                result.push_str("$@[");
+                rest = after;
+            }
+        }
+    }
+    result.push_str(rest);
+    Cow::Owned(result)
+}
+
 /// The text after the name of the template.
 struct Arguments<'a> {
     each: &'a [String],
@@ -161,6 +199,23 @@ mod tests {
 
     fn with(template: &str, typed: &str) -> String {
         substitute(template, &split_arguments(typed), LIMIT).unwrap()
+    }
+
+    #[test]
+    fn places_of_other_tools_are_ours() {
+        for (written, expected) in [
+            ("$@[2] $@[1:3]", "${@:2} ${@:1:3}"),
+            ("$@[x] $@[ $@[1", "$@[x] $@[ $@[1"),
+            ("$@[]", "$@[]"),
+            ("$1", "$1"),
+        ] {
+            assert_eq!(with_braces(written), expected);
+        }
+        for (template, has) in
+            [("$ARGUMENTS", true), ("a $2 b", true), ("costs 5$ or $x", false), ("", false)]
+        {
+            assert_eq!(has_place(template), has, "{template}");
+        }
     }
 
     #[test]

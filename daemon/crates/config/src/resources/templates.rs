@@ -31,12 +31,21 @@ pub struct PromptTemplate {
     pub file: PathBuf,
     /// The source.
     pub source: SourceInfo,
+    /// True for a command of another tool: arguments that its text has no place for are appended.
+    pub appends_arguments: bool,
+}
+
+/// All prompt templates of a session's places, those included that others shadow or that are switched off. Reads files; blocks.
+pub(super) fn load_every(query: &ResourceQuery<'_>) -> Vec<PromptTemplate> {
+    let found = find(query, ResourceKind::Prompt, KIND, &mut Vec::new());
+    found.into_iter().filter_map(|file| read(file, &mut Vec::new())).collect()
 }
 
 /// Finds the prompt templates of a session, in the order in which they count. Reads files; blocks.
 pub(super) fn load(query: &ResourceQuery<'_>, diagnostics: &mut Vec<Diagnostic>) -> Vec<PromptTemplate> {
     let found = find(query, ResourceKind::Prompt, KIND, diagnostics);
-    let templates = found.into_iter().filter_map(|file| read(file, diagnostics)).collect();
+    let templates = found.into_iter().filter_map(|file| read(file, diagnostics));
+    let templates = templates.filter(|it| query.is_on(ResourceKind::Prompt, &it.name)).collect();
     first_of_each_name(templates, "prompt template", KIND, |it| (&it.name, &it.source.path), diagnostics)
 }
 
@@ -68,6 +77,7 @@ fn read(file: FoundFile, diagnostics: &mut Vec<Diagnostic>) -> Option<PromptTemp
         argument_hint: attributes.argument_hint.filter(|hint| !hint.is_empty()),
         file: path,
         source,
+        appends_arguments: false,
     })
 }
 

@@ -42,11 +42,12 @@ impl Session {
             flags: &self.flags,
             packages: &self.packages,
             of_extensions: &self.of_extensions,
+            disabled: &[],
         })
     }
 
     fn load(&self) -> Resources {
-        self.with(load_resources)
+        self.with(|query| load_resources(query, &DiscoveredResources::default()))
     }
 
     fn list(&mut self, base: &str, skills: &[&str], prompts: &[&str]) -> ListedPaths {
@@ -86,7 +87,9 @@ impl Session {
 
     fn expand(&self, message: &str) -> Option<String> {
         let root = self.place.path("").display().to_string();
-        self.with(|query| expand(message, query)).unwrap().map(|text| text.replace(&root, "/"))
+        self.with(|query| expand(message, query, &DiscoveredResources::default()))
+            .unwrap()
+            .map(|text| text.replace(&root, "/"))
     }
 }
 
@@ -395,8 +398,70 @@ fn messages_that_call_something_are_expanded() {
 #[test]
 fn arguments_of_any_length_are_refused() {
     let session = Session::new(&[("agent/prompts/hi.md", &"$@".repeat(20))]);
-    let refused = |message: &str| session.with(|query| expand(message, query)).unwrap_err().to_string();
+    let refused = |message: &str| {
+        session.with(|query| expand(message, query, &DiscoveredResources::default())).unwrap_err().to_string()
+    };
     let long = format!("/hi {}", "x".repeat(1024 * 1024));
     assert!(refused(&long).contains("longer than 16777216 bytes"));
     assert!(refused(&format!("{long}x")).starts_with("/hi takes at most 1048576 bytes of arguments"));
+}
+
+#[test]
+fn commands_of_other_tools_come_last_and_take_any_arguments() {
+    let session = Session::new(&[
+        ("project/.pi/prompts/taken.md", "Own: $1"),
+        ("project/c/taken.md", "Foreign"),
+        ("project/c/plain.md", "---\ndescription: d\n---\nPlain."),
+        ("project/c/placed.md", "From $@[2] on, $1 first; all: $ARGUMENTS"),
+    ]);
+    let template = |name: &str, file: &str| PromptTemplate {
+        name: name.to_owned(),
+        description: String::new(),
+        argument_hint: None,
+        file: session.place.path(file),
+        source: session.load().prompts[0].source.clone(),
+        appends_arguments: true,
+    };
+    let discovered = DiscoveredResources {
+        skills: Vec::new(),
+        prompts: vec![
+            template("taken", "project/c/taken.md"),
+            template("git:plain", "project/c/plain.md"),
+            template("placed", "project/c/placed.md"),
+        ],
+    };
+    let loaded = session.with(|query| load_resources(query, &discovered));
+    let names: Vec<&str> = loaded.prompts.iter().map(|template| template.name.as_str()).collect();
+    assert_eq!(names, ["taken", "git:plain", "placed"]);
+    assert!(loaded.diagnostics.is_empty(), "{:?}", loaded.diagnostics);
+    for (message, expected) in [
+        ("/taken a", "Own: a"),
+        ("/git:plain", "Plain."),
+        ("/git:plain \"a b\" c", "Plain.\n\n\"a b\" c"),
+        ("/placed a b c", "From b c on, a first; all: a b c"),
+    ] {
+        let expanded = session.with(|query| expand(message, query, &discovered));
+        assert_eq!(expanded.unwrap().as_deref(), Some(expected), "{message}");
+    }
+}
+
+#[test]
+fn resources_that_are_switched_off_give_way() {
+    let session = Session::new(&[
+        ("project/.pi/prompts/a.md", "A of the project"),
+        ("agent/prompts/a.md", "A of the user"),
+        ("agent/skills/s/SKILL.md", "---\ndescription: d\n---\n"),
+    ]);
+    let names = |disabled: &[&str]| {
+        let disabled: Vec<String> = disabled.iter().map(|id| (*id).to_owned()).collect();
+        let loaded = session.with(|query| {
+            load_resources(&ResourceQuery { disabled: &disabled, ..*query }, &DiscoveredResources::default())
+        });
+        (loaded.prompts.len(), loaded.skills.len())
+    };
+    assert_eq!(names(&[]), (1, 1));
+    assert_eq!(names(&["prompt:a", "skill:a"]), (0, 1));
+    assert_eq!(names(&["skill:s"]), (1, 0));
+    let (skills, prompts) = session.with(load_every);
+    assert_eq!((skills.len(), prompts.len()), (1, 2), "those that are shadowed, too");
 }

@@ -60,7 +60,9 @@ pub fn load_as_given(
 ) -> LoadedSettings {
     let Layer { values: user, mut diagnostics, guard_rails_fault } = Layer::read(&agent_dir.settings_file());
     let folders = ProjectFolders::of(cwd, agent_dir);
-    let default = typed(user.clone(), &mut diagnostics).default_project_trust.unwrap_or_default();
+    let of_user = typed(user.clone(), &mut diagnostics);
+    let default = of_user.default_project_trust.unwrap_or_default();
+    let foreign = of_user.discovery.and_then(|discovery| discovery.foreign).unwrap_or(true);
     let trust = decide_trust(TrustQuestion {
         cwd,
         folders: &folders,
@@ -69,6 +71,7 @@ pub fn load_as_given(
         approve,
         given,
         default,
+        foreign,
     });
     diagnostics.extend(trust.warning.clone());
     let project_file = folders.find("settings.json");

@@ -19,4 +19,4 @@ pub use permissions::add_permission_rule;
 pub use place::place_of;
 pub(crate) use reach::is_told;
 pub use reach::{SettingEffect, SettingReach, reach};
-pub use save::{SaveError, SettingChange, save};
+pub use save::{SaveError, SettingChange, save, save_listed};

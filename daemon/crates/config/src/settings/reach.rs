@@ -73,6 +73,8 @@ const SETTINGS: &[(&str, SettingReach)] = &[
     ("todo", Project(Tools)),
     ("ask", Project(Tools)),
     ("bash", Project(Tools)),
+    // It says which files need trust.
+    ("discovery", UserOnly),
     // Another process starts the commands, in an environment of its own.
     ("acp", UserOnly),
     ("sessionDir", Project(Place)),

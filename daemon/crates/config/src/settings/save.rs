@@ -76,6 +76,31 @@ pub(super) fn add_item(agent_dir: &AgentDir, path: &[&str], item: &Value) -> Res
     })
 }
 
+/// Adds a text to a list in the user's settings file, or takes it out of there; all else in the file stays as it is. As [`save`] for several
+/// savers at a time.
+///
+/// # Errors
+/// [`SaveError`]; then the file is unchanged.
+pub fn save_listed(
+    agent_dir: &AgentDir,
+    path: &[&str],
+    item: &str,
+    is_listed: bool,
+) -> Result<(), SaveError> {
+    if is_listed {
+        return add_item(agent_dir, path, &Value::from(item));
+    }
+    change(agent_dir, |before| {
+        let parsed = parse(before).unwrap_or_default();
+        let found = path.iter().try_fold(&parsed, |value, key| value.get(key));
+        let Some(items) = found.and_then(Value::as_array).filter(|items| items.contains(&item.into())) else {
+            return Some(before.to_owned());
+        };
+        let value: Value = items.iter().filter(|known| known.as_str() != Some(item)).cloned().collect();
+        set(before, path, &value).filter(|text| holds(text, &SettingChange { path, value: &value }))
+    })
+}
+
 /// Changes the text of the file under the lock. `None` of the change: it holds no object.
 fn change(agent_dir: &AgentDir, change: impl FnOnce(&str) -> Option<String>) -> Result<(), SaveError> {
     let path = agent_dir.settings_file();

@@ -12,7 +12,10 @@ use std::{
 use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenRules};
 use sha2::{Digest, Sha256};
 
-use super::program_files::{TOO_MANY, UNREADABLE, program_files};
+use super::{
+    foreign_files::foreign_files,
+    program_files::{TOO_MANY, UNREADABLE, program_files},
+};
 use crate::{
     AgentDir, Environment, ProjectFolders,
     json_file::read_project_json,
@@ -51,7 +54,7 @@ impl StartingFiles {
         environment: &Environment,
     ) -> Self {
         let in_folders = folders.each().flat_map(|folder| STARTING.map(|name| folder.join(name)));
-        let files = in_folders.chain(shell(cwd, folders, environment));
+        let files = in_folders.chain(foreign_files(cwd, environment)).chain(shell(cwd, folders, environment));
         let hashed = files.filter_map(|path| Some((name(cwd, &path), hash(&path)?)));
         let foreign = instructions
             .iter()

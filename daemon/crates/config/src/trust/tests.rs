@@ -37,6 +37,7 @@ impl TestFolder {
             approve,
             given: None,
             default,
+            foreign: true,
         })
     }
 
@@ -118,7 +119,7 @@ fn what_needs_trust_is_named() {
         subject(cwd.join(".pi/settings.json"), &["shellPath", "sessionDir"]),
         subject(place.path("home/code/.agents/skills"), &[]),
     ];
-    assert_eq!(trust_subjects(&cwd, &folders, &agent_dir, &Environment::default()), expected);
+    assert_eq!(trust_subjects(&cwd, &folders, &agent_dir, &Environment::default(), true), expected);
 }
 
 #[test]
@@ -208,6 +209,7 @@ fn trust_that_was_given_for_a_time_is_for_the_files_as_they_were_too() {
             approve: Some(true),
             given: Some(&given),
             default: ProjectTrust::Ask,
+            foreign: true,
         })
     };
     assert!(decide().trusted);
@@ -278,4 +280,30 @@ fn files_that_an_older_version_noted_are_those_of_the_folder_that_is_seen_first(
     let seen = place.decide(None, ProjectTrust::Ask);
     assert!(seen.trusted);
     assert_eq!(seen.first_sight, [(project, seen.files)]);
+}
+
+#[test]
+fn servers_of_other_tools_need_trust_and_are_trusted_as_they_are() {
+    let place = TestFolder::new();
+    place.write("home/code/project/.gemini/settings.json", "{\"theme\": \"x\"}");
+    place.check(ProjectTrust::Ask, true, TrustBasis::NothingToTrust);
+    place.write("home/code/project/.mcp.json", "{\"mcpServers\": {\"a\": {\"command\": \"x\"}}}");
+    place.check(ProjectTrust::Ask, false, TrustBasis::Unasked);
+    let (project, agent_dir) = (place.path("home/code/project"), AgentDir::at(place.path("home/agent")));
+    save_trust(&agent_dir, &project, Some(&place.files())).unwrap();
+    place.check(ProjectTrust::Ask, true, TrustBasis::Saved(project.clone()));
+    for (file, text) in [
+        (".mcp.json", "{\"mcpServers\": {\"a\": {\"command\": \"y\"}}}"),
+        (".cursor/mcp.json", "{\"mcpServers\": {}}"),
+    ] {
+        let path = place.path(&format!("home/code/project/{file}"));
+        let before = fs::read_to_string(&path).ok();
+        place.write(&format!("home/code/project/{file}"), text);
+        place.check(ProjectTrust::Ask, false, TrustBasis::Changed(vec![path.clone()]));
+        match before {
+            Some(before) => fs::write(path, before).unwrap(),
+            None => fs::remove_file(path).unwrap(),
+        }
+        place.check(ProjectTrust::Ask, true, TrustBasis::Saved(project.clone()));
+    }
 }

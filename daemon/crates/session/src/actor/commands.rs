@@ -84,6 +84,8 @@ impl Actor {
             SessionCommand::RestoreCheckpoint(params) => self.restore_checkpoint(params, reply),
             SessionCommand::GetDiagnostics(_) => self.get_diagnostics(reply),
             SessionCommand::ExplainSetting(params) => self.explain_setting(params, reply),
+            SessionCommand::GetCapabilities(params) => self.get_capabilities(params, reply),
+            SessionCommand::SetCapability(params) => self.set_capability(params, reply),
             SessionCommand::SetSessionName(params) => self.set_name(&params, reply).await,
             SessionCommand::ExportHtml(params) => self.export_html(params, reply).await,
         }

@@ -8,6 +8,7 @@ mod activity;
 mod bash;
 mod boundary;
 mod broken_run;
+mod capabilities;
 mod checkpoints;
 mod clients;
 mod commands;

@@ -261,7 +261,8 @@ impl Actor {
         }
         let (context, text) = (Arc::clone(&self.context), std::mem::take(message));
         let work = spawn_blocking(move || {
-            let expanded = context.with_resources(&mut Vec::new(), |query| expand(&text, query))?;
+            let expanded = context
+                .with_resources(&mut Vec::new(), |query, discovered| expand(&text, query, discovered))?;
             Ok::<_, ExpandError>(expanded.unwrap_or(text))
         });
         *message = work.await.map_err(|error| broken(&error))?.map_err(|error| {

@@ -248,7 +248,13 @@ fn differences(
     };
     let trusts_otherwise = |approve: bool| {
         let subjects = || {
-            trust_subjects(&context.cwd, &context.prompt.folders, &context.agent_dir, &context.environment)
+            trust_subjects(
+                &context.cwd,
+                &context.prompt.folders,
+                &context.agent_dir,
+                &context.environment,
+                context.discovery.get().foreign(),
+            )
         };
         approve != context.prompt.is_trusted() && !subjects().is_empty()
     };

@@ -28,7 +28,7 @@ use super::{
     build_context::{CarriedOver, Project, build_context, open_undo},
     error::OpenError,
     initial_choice::{append, last_background, restored_choice},
-    mcp_servers::mcp_config,
+    mcp_servers::{McpSources, mcp_config},
     session_file::{file_diagnostics, origin, project_file_diagnostic, read_only_diagnostic},
     target::{OpenedTarget, SessionFiles, adopt, open_session, reopen, working_directory},
 };
@@ -197,7 +197,15 @@ fn prepare_from(
     let undo = open_undo(services, options, &settings, facts, &mut diagnostics);
     // A file that came since the project was found to have nothing to trust counts from the next opening.
     let is_trusted = trust.trusted && trust.basis != TrustBasis::NothingToTrust;
-    let mcp_config = mcp_config(options, &agent_dir, is_trusted.then_some(&folders), &mut diagnostics);
+    let sources = McpSources {
+        services,
+        options,
+        agent_dir: &agent_dir,
+        cwd: &cwd,
+        discovery: settings.discovery.as_ref(),
+        trusted: is_trusted.then_some(&folders),
+    };
+    let mcp_config = mcp_config(&sources, &mut diagnostics);
     let carried_over = CarriedOver {
         services: Arc::clone(services),
         session_id: session.tree.header().id().to_owned(),

@@ -21,7 +21,7 @@ use super::{
     build_context::{CarriedOver, Project, build_context},
     error::OpenError,
     initial_choice::{ChoiceSources, InitialChoice},
-    mcp_servers::mcp_config,
+    mcp_servers::{McpSources, mcp_config},
     prepare::{changed_files, trusted_files},
 };
 use crate::{
@@ -141,9 +141,14 @@ impl Reread {
             mcp: context.mcp.clone(),
             extensions,
             mcp_config: Some(mcp_config(
-                options,
-                &context.agent_dir,
-                is_trusted.then_some(&folders),
+                &McpSources {
+                    services,
+                    options,
+                    agent_dir: &context.agent_dir,
+                    cwd: &context.cwd,
+                    discovery: settings.discovery.as_ref(),
+                    trusted: is_trusted.then_some(&folders),
+                },
                 &mut found,
             )),
             todos: context.todos.clone(),
@@ -251,6 +256,7 @@ fn remade(
     ] {
         of_new.store(of_old.load(Ordering::Relaxed), Ordering::Relaxed);
     }
+    remodelled.discovery.set(context.discovery.get());
     NewModels { context: remodelled, scope }
 }
 

@@ -262,6 +262,7 @@ fn services(
         memory: agentd_memory::MemoryAccount::default(),
         sandbox_support: agentd_session::SupportCache::default(),
         mcp_servers: agentd_mcp::SharedServers::default(),
+        discovery: agentd_discovery::DiscoveryCache::default(),
         program_logs: Default::default(),
         undo: agentd_checkpoints::UndoServices::default(),
         epoch: "epoch".into(),

@@ -101,23 +101,38 @@ pub(crate) fn context_candidates(
     found
 }
 
-/// The project around a working directory.
-struct CandidateContext {
-    /// Without links.
-    root: PathBuf,
-    agent_dir: PathBuf,
-    owner: AcceptedOwner,
+/// The project around a working directory: what lies in it, and whose files count in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProjectBounds {
+    /// The repository around the working directory, else the working directory; without symbolic links.
+    pub root: PathBuf,
+    /// Whose files count without trust.
+    pub owner: AcceptedOwner,
 }
 
-impl CandidateContext {
-    fn of(agent_dir: &AgentDir, cwd: &Path, environment: &Environment) -> Self {
+impl ProjectBounds {
+    /// The project around a working directory. Looks at folders; blocks.
+    #[must_use]
+    pub fn around(cwd: &Path, environment: &Environment) -> Self {
         let cwd = canonical(cwd);
         let home = environment.non_empty("HOME").map(|home| canonical(Path::new(home)));
         let repository = cwd.ancestors().find(|folder| folder.join(".git").symlink_metadata().is_ok());
         // The home directory is no project, though it may be a repository: a link that stays in it can lead to any secret.
         let is_project = |root: &&Path| home.as_ref().is_none_or(|home| !home.starts_with(root));
         let root = repository.filter(is_project).unwrap_or(&cwd).to_path_buf();
-        Self { owner: owner(&root, &cwd), root, agent_dir: canonical(agent_dir.path()) }
+        Self { owner: owner(&root, &cwd), root }
+    }
+}
+
+/// A project, and the folder that none of its links may lead into.
+struct CandidateContext {
+    bounds: ProjectBounds,
+    agent_dir: PathBuf,
+}
+
+impl CandidateContext {
+    fn of(agent_dir: &AgentDir, cwd: &Path, environment: &Environment) -> Self {
+        Self { bounds: ProjectBounds::around(cwd, environment), agent_dir: canonical(agent_dir.path()) }
     }
 
     /// Of a file that is in this folder, where it is not the agent directory's.
@@ -128,13 +143,16 @@ impl CandidateContext {
         }
         // The owner of a link decides where it leads.
         let owners = [fs::symlink_metadata(path), fs::symlink_metadata(real)];
-        let other =
-            owners.into_iter().flatten().map(|about| about.uid()).find(|uid| !self.owner.accepts(*uid));
+        let other = owners
+            .into_iter()
+            .flatten()
+            .map(|about| about.uid())
+            .find(|uid| !self.bounds.owner.accepts(*uid));
         match other {
             Some(uid) => Standing::Foreign(uid),
-            None if !folder.starts_with(&self.root) => Standing::Outside,
-            None if !real.starts_with(&self.root) => Standing::LeadsOut,
-            None => Standing::Project { root: self.root.clone(), owner: self.owner },
+            None if !folder.starts_with(&self.bounds.root) => Standing::Outside,
+            None if !real.starts_with(&self.bounds.root) => Standing::LeadsOut,
+            None => Standing::Project { root: self.bounds.root.clone(), owner: self.bounds.owner },
         }
     }
 }

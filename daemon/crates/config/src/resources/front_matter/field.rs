@@ -11,20 +11,23 @@ use serde_saphyr::Spanned;
 
 /// Something that is wrong in the front matter.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::resources) struct FrontMatterProblem {
+pub struct FrontMatterProblem {
     /// The line of the file, from 1, where it is known.
-    pub(in crate::resources) line: Option<u32>,
-    pub(in crate::resources) message: String,
+    pub line: Option<u32>,
+    /// The fault.
+    pub message: String,
 }
 
 impl FrontMatterProblem {
     /// A remark on a file that is used all the same.
-    pub(in crate::resources) fn remark(self, kind: DiagnosticKind, path: &Path) -> Diagnostic {
+    #[must_use]
+    pub fn remark(self, kind: DiagnosticKind, path: &Path) -> Diagnostic {
         Diagnostic::warning(kind, self.message).at(path).line(self.line)
     }
 
     /// Why a file is not used. `what` is what it would be.
-    pub(in crate::resources) fn refusal(self, kind: DiagnosticKind, path: &Path, what: &str) -> Diagnostic {
+    #[must_use]
+    pub fn refusal(self, kind: DiagnosticKind, path: &Path, what: &str) -> Diagnostic {
         let message = format!("{}; the {what} is not used", self.message);
         Diagnostic::warning(kind, message).level(DiagnosticLevel::Error).at(path).line(self.line)
     }
