@@ -170,6 +170,8 @@ pub enum DiagnosticKind {
     Mcp,
     /// An extension.
     Extension,
+    /// A shell hook, or a file that names some.
+    Hook,
     /// A package of resources.
     Package,
     /// A file of another tool: a rule, a command, a definition of an agent, a hook.

@@ -11,6 +11,7 @@ mod models;
 mod packages;
 mod permissions;
 mod sandbox;
+mod shell_hooks;
 mod telemetry;
 mod todo;
 mod undo;
@@ -18,7 +19,7 @@ mod undo;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{
     model::ThinkingLevel,
@@ -42,6 +43,7 @@ pub use self::{
     packages::{ExtensionHostSettings, PackageFilter, PackageSetting, WhenDown},
     permissions::{PermissionAction, PermissionPreset, PermissionRule, PermissionSettings, TimeoutDecision},
     sandbox::{NamespaceMaker, NetworkAccess, SandboxMode, SandboxSettings},
+    shell_hooks::ShellHookSettings,
     telemetry::{TelemetryProtocol, TelemetrySettings},
     todo::TodoSettings,
     undo::UndoSettings,
@@ -132,6 +134,13 @@ pub struct Settings {
     /// The program that runs extensions. Only read from the user's settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extension_host: Option<ExtensionHostSettings>,
+    /// Shell hooks by event, in the form of Claude Code: programs that are asked, or told, when something happens. Those of the user and of
+    /// the project both count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hooks: Option<Map<String, Value>>,
+    /// Which shell hooks run. Only read from the user's settings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shell_hooks: Option<ShellHookSettings>,
     /// Whether `get_commands` lists skills; default true. `/skill:name` works either way.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = true)))]

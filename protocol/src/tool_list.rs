@@ -67,6 +67,8 @@ pub enum ToolSource {
     Mcp,
     /// An extension.
     Extension,
+    /// A file in a folder `tools` of the user or of the project, which names a program.
+    File,
 }
 
 /// Whether calls of a tool may run beside others.

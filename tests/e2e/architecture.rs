@@ -187,6 +187,12 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
         "the client of MCP servers never learns of sessions: it gives them tools",
     ),
     (
+        "agentd-hooks",
+        &["agentd-protocol", "agentd-config", "agentd-process", "agentd-safe-open", "agentd-sandbox"],
+        &["reqwest", "clap", "rustix"],
+        "hooks never learn of sessions: they are given facts, and say what they want",
+    ),
+    (
         "agentd-extensions",
         &["agentd-protocol", "agentd-ai", "agentd-agent", "agentd-process", "agentd-program-log"],
         &["reqwest", "clap", "rustix"],
@@ -266,6 +272,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
             "agentd-discovery",
             "agentd-export-html",
             "agentd-extensions",
+            "agentd-hooks",
             "agentd-images",
             "agentd-memory",
             "agentd-budget",
@@ -307,6 +314,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
             "agentd-policy",
             "agentd-process",
             "agentd-tools",
+            "agentd-hooks",
             "agentd-session",
             "agentd-telemetry",
             "agentd-safe-open",

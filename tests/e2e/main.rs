@@ -83,6 +83,7 @@ mod fork_clone;
 mod glossary;
 mod golden;
 mod handover;
+mod hooks_page;
 mod hostile_clients;
 mod images;
 mod limits;
@@ -159,6 +160,9 @@ mod security {
 }
 mod sessions;
 mod shared;
+mod shell_hooks;
+mod shell_hooks_session;
+mod shell_hooks_trust;
 mod shutdown;
 mod state;
 mod support;
@@ -166,6 +170,7 @@ mod switch_session;
 mod telemetry;
 mod terminal_output;
 mod todo;
+mod tool_files;
 mod tools;
 mod top;
 mod tree;

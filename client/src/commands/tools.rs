@@ -119,6 +119,7 @@ fn row(tool: &ToolInfo) -> [String; 3] {
             None => "an MCP server".to_owned(),
         },
         (ToolSource::Extension, _) => "an extension".to_owned(),
+        (ToolSource::File, _) => "a file".to_owned(),
     };
     // The whole description is for the model, and long.
     let does = tool.snippet.as_deref().unwrap_or(&tool.description);

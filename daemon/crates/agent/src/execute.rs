@@ -153,7 +153,8 @@ async fn prepare(
     };
     let checked = stop.run_until_cancelled(found.arguments.check_beside(&call.name, arguments)).await;
     let arguments = checked.unwrap_or_else(|| Err(ABORTED.to_owned())).map_err(refused)?;
-    match setup.gate.before(&action(&*found.tool, call, &arguments, &setup.cwd), stop).await {
+    let asked = action(&*found.tool, call, &arguments, &setup.cwd, Some(&found.arguments));
+    match setup.gate.before(&asked, stop).await {
         GateDecision::Free { arguments: changed } => {
             let arguments = changed.unwrap_or(arguments);
             Ok(PreparedCall { tool: Arc::clone(&found.tool), arguments })

@@ -1,15 +1,23 @@
 //! Hooks: they see tool calls and bash commands of the user before they start, and tool calls after they have ended.
 //!
 //! [`Hooks`] is the trait, and [`HookGate`] the one place that calls it: for the loop with tool calls of the model, for the session with
-//! commands of the user. Permissions, where a session has them, are asked first. A gate without hooks costs a check or two.
+//! commands of the user. Permissions, where a session has them, come before all but the first hooks. A gate without hooks costs a check or two.
 
-use std::{panic::AssertUnwindSafe, path::Path, pin::Pin, sync::Arc, time::Duration};
+use std::{
+    panic::AssertUnwindSafe,
+    path::Path,
+    pin::{Pin, pin},
+    sync::Arc,
+    time::Duration,
+};
 
 use agentd_protocol::tool::ToolResult;
 use futures::FutureExt;
 use serde_json::Value;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
+
+use crate::arguments::ArgumentSchema;
 
 /// Time that hooks have for a result once its call was stopped: less than what calls have in which to end.
 const AFTER_STOP: Duration = Duration::from_millis(500);
@@ -34,7 +42,7 @@ pub enum Requester<'a> {
 pub const OUTSIDE_SANDBOX: &str = "outsideSandbox";
 
 /// An action that is about to start, or has ended.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Action<'a> {
     /// The requester.
     pub by: Requester<'a>,
@@ -46,6 +54,10 @@ pub struct Action<'a> {
     pub cwd: &'a Path,
     /// As [`Tool::is_trusted_read`](crate::Tool::is_trusted_read) says.
     pub is_trusted_read: bool,
+    /// Checks arguments that take the place of these; `None` for commands of the user.
+    pub schema: Option<&'a ArgumentSchema>,
+    /// Why the user is to be asked in any case: a hook that was asked before wants that.
+    pub must_ask: Option<&'a str>,
 }
 
 /// Decides about actions before they start, and may change results afterwards. An error takes the place of the result.
@@ -89,6 +101,13 @@ pub enum HookVerdict {
         /// The arguments.
         arguments: Value,
     },
+    /// The action may start if the user says so, who is asked by the permissions. Of hooks that are asked before these; of others it blocks.
+    Ask {
+        /// Why the user is asked.
+        reason: String,
+        /// Other arguments.
+        arguments: Option<Value>,
+    },
     /// The action must not start.
     Block {
         /// The reason for the requester; a standard sentence if absent.
@@ -118,8 +137,12 @@ pub enum GateDecision {
 }
 
 /// Asks the permissions and the hooks of a session, if it has any.
+///
+/// First come hooks whose changes and wishes the permissions are to know, then the permissions, then all other hooks. Each can prevent
+/// an action, and none can allow what another one prevents. Results pass through the first hooks before the others.
 #[derive(Clone, Default)]
 pub struct HookGate {
+    first: Option<Arc<dyn Hooks>>,
     permissions: Option<Arc<dyn Hooks>>,
     hooks: Option<Arc<dyn Hooks>>,
 }
@@ -128,10 +151,16 @@ impl HookGate {
     /// A gate that asks `hooks`.
     #[must_use]
     pub fn new(hooks: Arc<dyn Hooks>) -> Self {
-        Self { permissions: None, hooks: Some(hooks) }
+        Self { first: None, permissions: None, hooks: Some(hooks) }
     }
 
-    /// The same gate, which asks `permissions` before anything else.
+    /// The same gate, which asks `first` before the permissions.
+    #[must_use]
+    pub fn after_first(self, first: Arc<dyn Hooks>) -> Self {
+        Self { first: Some(first), ..self }
+    }
+
+    /// The same gate, which asks `permissions` before all but the first hooks.
     #[must_use]
     pub fn after_permissions(self, permissions: Arc<dyn Hooks>) -> Self {
         Self { permissions: Some(permissions), ..self }
@@ -146,39 +175,61 @@ impl HookGate {
     /// Whether nobody is to be asked.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        self.asked().next().is_none()
+        self.in_order().all(|(_, hooks)| hooks.is_idle())
     }
 
-    fn asked(&self) -> impl Iterator<Item = &dyn Hooks> {
-        [&self.permissions, &self.hooks]
+    fn in_order(&self) -> impl Iterator<Item = (Place, &dyn Hooks)> {
+        [(Place::First, &self.first), (Place::Permissions, &self.permissions), (Place::Last, &self.hooks)]
             .into_iter()
-            .flatten()
-            .map(AsRef::as_ref)
-            .filter(|hooks| !hooks.is_idle())
+            .filter_map(|(place, hooks)| Some((place, hooks.as_deref()?)))
     }
 
     /// Asks whether an action may start; returns at once when `stop` fires.
     pub async fn before(&self, action: &Action<'_>, stop: &CancellationToken) -> GateDecision {
         let mut changed: Option<Value> = None;
-        for hooks in self.asked() {
-            let action = &Action { arguments: changed.as_ref().unwrap_or(action.arguments), ..*action };
-            let decision =
-                match unless_stopped(async { hooks.before(action, stop).await }, action, stop).await {
-                    Some(Ok(HookVerdict::Run)) => continue,
-                    Some(Ok(HookVerdict::RunWith { arguments })) => {
-                        changed = Some(arguments);
+        let mut must_ask: Option<String> = None;
+        for (place, hooks) in self.in_order() {
+            // The permissions ask the user, whether or not they have anything to say themselves.
+            let asks = must_ask.is_some() && place == Place::Permissions;
+            if hooks.is_idle() && !asks {
+                continue;
+            }
+            let action = &Action {
+                arguments: changed.as_ref().unwrap_or(action.arguments),
+                must_ask: must_ask.as_deref().filter(|_| asks),
+                ..*action
+            };
+            let verdict = unless_stopped(async { hooks.before(action, stop).await }, action, stop).await;
+            if asks {
+                must_ask = None;
+            }
+            let decision = match verdict {
+                Some(Ok(HookVerdict::Run)) => continue,
+                Some(Ok(HookVerdict::RunWith { arguments })) => {
+                    changed = Some(arguments);
+                    continue;
+                }
+                Some(Ok(HookVerdict::Ask { reason, arguments })) => {
+                    if place == Place::First {
+                        changed = arguments.or(changed);
+                        must_ask = Some(reason);
                         continue;
                     }
-                    Some(Ok(HookVerdict::Block { reason, terminate })) => {
-                        let reason = reason.unwrap_or_else(|| "Tool execution was blocked".to_owned());
-                        GateDecision::Blocked { reason, terminate }
-                    }
-                    Some(Err(reason)) => GateDecision::Blocked { reason, terminate: false },
-                    None => GateDecision::Stopped,
-                };
+                    GateDecision::Blocked { reason: nobody_asks(&reason), terminate: false }
+                }
+                Some(Ok(HookVerdict::Block { reason, terminate })) => {
+                    let reason = reason.unwrap_or_else(|| "Tool execution was blocked".to_owned());
+                    GateDecision::Blocked { reason, terminate }
+                }
+                Some(Err(reason)) => GateDecision::Blocked { reason, terminate: false },
+                None => GateDecision::Stopped,
+            };
             return decision;
         }
-        GateDecision::Free { arguments: changed }
+        match must_ask {
+            Some(reason) => GateDecision::Blocked { reason: nobody_asks(&reason), terminate: false },
+            None => GateDecision::Free { arguments: changed },
+        }
     }
 
     /// Passes a result through the hooks, which may change it. Where `stop` has fired, they have [`AFTER_STOP`] left; `None` when they
@@ -189,17 +240,35 @@ impl HookGate {
     pub async fn after(
         &self,
         action: &Action<'_>,
-        result: ToolResult,
-        failed: bool,
+        mut result: ToolResult,
+        mut failed: bool,
         stop: &CancellationToken,
     ) -> Option<Result<(ToolResult, bool), String>> {
-        let Some(hooks) = &self.hooks else { return Some(Ok((result, failed))) };
-        let over = async {
+        let mut over = pin!(async {
             stop.cancelled().await;
             sleep(AFTER_STOP).await;
-        };
-        unless(over, async { hooks.after(action, result, failed, stop).await }, action).await
+        });
+        for hooks in [&self.first, &self.hooks].into_iter().flatten() {
+            let passing = async { hooks.after(action, result, failed, stop).await };
+            match unless(&mut over, passing, action).await? {
+                Ok(passed) => (result, failed) = passed,
+                Err(message) => return Some(Err(message)),
+            }
+        }
+        Some(Ok((result, failed)))
     }
+}
+
+/// Where hooks stand in the gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    First,
+    Permissions,
+    Last,
+}
+
+fn nobody_asks(reason: &str) -> String {
+    format!("It needs the user's permission, and nobody can be asked here: {reason}")
 }
 
 /// The decision of a hook; `None` if the stop came first. A decision that is ready is always returned.

@@ -178,6 +178,11 @@ pub trait Host: Send {
         false
     }
 
+    /// Whether the run ends here, though the model waits for the results of its calls. Asked once after each turn.
+    fn ends_here(&mut self) -> bool {
+        false
+    }
+
     /// Adds to the message of a result what the host knows of its call.
     fn complete_result(&mut self, message: ToolResultMessage) -> ToolResultMessage {
         message

@@ -141,6 +141,9 @@ impl<H: Host> Run<'_, H> {
             execute::execute(self.host, &setup, &calls, self.cancel).await?
         };
         self.end_turn(answer, results).await?;
+        if self.host.ends_here() {
+            return Ok(After::Done);
+        }
         let goes_on = self.host.goes_on() && !self.cancel.is_cancelled();
         Ok(if terminate && !goes_on { After::Done } else { After::Tools })
     }

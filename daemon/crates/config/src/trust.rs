@@ -2,6 +2,7 @@
 //! anyone.
 
 mod foreign_files;
+mod hook_files;
 mod program_files;
 mod records;
 mod starting;
@@ -22,6 +23,7 @@ use crate::{
 };
 
 use foreign_files::foreign_starting;
+use hook_files::{claude_hooks, hook_and_tool_folders};
 pub use records::note_trusted_files;
 use records::{SAVE_TIMEOUT, SavedDecision, TrustedFiles, saved_decision};
 use starting::FolderIdentity;
@@ -238,13 +240,17 @@ pub fn trust_subjects(
     let found = CONFIGURING.into_iter().filter_map(|name| folders.find(name));
     let subject = |path: PathBuf| TrustSubject { settings: told_settings(&path), path, note: None };
     let of_others = foreign.then(|| foreign_starting(cwd, environment)).into_iter().flatten();
-    let configuring = found.chain(project_skills(cwd, environment)).chain(of_others).map(subject);
+    let own = found.chain(project_skills(cwd, environment)).chain(hook_and_tool_folders(folders));
+    let configuring = own.chain(of_others).map(subject);
+    let of_claude = claude_hooks(cwd).into_iter();
+    let of_claude =
+        of_claude.map(|(path, _)| TrustSubject { path, settings: vec!["hooks".to_owned()], note: None });
     let candidates = context_candidates(agent_dir, cwd, environment).into_iter();
     let instructions = candidates.filter_map(|it| {
         let note = it.needs_trust()?;
         Some(TrustSubject { path: it.path, settings: Vec::new(), note: Some(note) })
     });
-    configuring.chain(instructions).collect()
+    configuring.chain(of_claude).chain(instructions).collect()
 }
 
 /// The settings of a file that start something or say where things go.
@@ -266,6 +272,8 @@ fn needs_trust(question: &TrustQuestion<'_>, instructions: &[Candidate]) -> bool
         || CONFIGURING.into_iter().any(|name| question.folders.find(name).is_some())
         || project_skills(question.cwd, question.environment).is_some()
         || (question.foreign && !foreign_starting(question.cwd, question.environment).is_empty())
+        || hook_and_tool_folders(question.folders).next().is_some()
+        || !claude_hooks(question.cwd).is_empty()
 }
 
 /// `.agents/skills` of the working directory or of an ancestor up to the root of its repository.

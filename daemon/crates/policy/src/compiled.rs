@@ -285,7 +285,8 @@ impl Compiled {
         self.workspace.iter().any(|folder| {
             path.strip_prefix(folder).is_ok_and(|below| {
                 let parts: Vec<_> = below.iter().map(|part| part.to_string_lossy().to_lowercase()).collect();
-                let is_guarded = parts.iter().any(|part| matches!(part.as_str(), ".agentd" | ".pi" | ".git"));
+                let is_guarded =
+                    parts.iter().any(|part| matches!(part.as_str(), ".agentd" | ".pi" | ".claude" | ".git"));
                 // A folder becomes a repository, with a configuration that names programs, by a file of this name.
                 let is_head = parts.last().is_some_and(|last| last == "head");
                 !parts.is_empty() && !is_guarded && !is_head

@@ -52,6 +52,8 @@ use crate::{
     services::Services,
     session_tools::OwnTools,
     session_user::SessionUser,
+    shell_hooks::SessionHooks,
+    tool_files::FileTool,
 };
 
 /// The context of one session: its settings, its models, its tools and where it works.
@@ -90,6 +92,10 @@ pub(crate) struct SessionContext {
     pub(crate) mode: SessionMode,
     /// The extensions; `None` where there are none.
     pub(crate) extensions: Option<SessionExtensions>,
+    /// The shell hooks; `None` where there are none. Kept when only models or extensions change.
+    pub(crate) hooks: Option<Arc<SessionHooks>>,
+    /// The tools that files of the user and of the project name.
+    pub(crate) file_tools: Vec<Arc<FileTool>>,
     /// The environment of what the session starts outside of its sandbox.
     pub(crate) child_environment: ChildEnvironment,
     /// Keeps what tool calls change; `None` while undo is off.

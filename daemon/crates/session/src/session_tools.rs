@@ -146,7 +146,7 @@ impl SessionTools {
         }
         let of_own = own.selected(selection, defaults);
         let is_active = |tool: &ToolState| match tool.source {
-            ToolSource::Client | ToolSource::Mcp | ToolSource::Extension => {
+            ToolSource::Client | ToolSource::Mcp | ToolSource::Extension | ToolSource::File => {
                 selection.permits_of_client(&tool.name) && (tool.active || selection.names(&tool.name))
             }
             ToolSource::Builtin => of_own.contains(&tool.name.as_str()),
@@ -201,7 +201,9 @@ impl SessionTools {
         let permitted = registered.into_iter().filter(|registered| match registered.owner {
             // They were checked when they came.
             ToolOwner::Builtin | ToolOwner::Client { .. } => true,
-            ToolOwner::Mcp { .. } | ToolOwner::Extension => own.permits_of_others(registered.name()),
+            ToolOwner::Mcp { .. } | ToolOwner::Extension | ToolOwner::File { .. } => {
+                own.permits_of_others(registered.name())
+            }
         });
         let listed = permitted.map(|registered| {
             let is_declarable = registered.tool.exposure().is_for_models();

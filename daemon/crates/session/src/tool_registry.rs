@@ -74,6 +74,11 @@ pub(crate) enum ToolOwner {
     },
     /// An extension.
     Extension,
+    /// A file of the user or of the project, which names a program.
+    File {
+        /// The time for a call.
+        timeout: Option<Duration>,
+    },
 }
 
 impl ToolOwner {
@@ -84,6 +89,7 @@ impl ToolOwner {
             Self::Client { .. } => ToolSource::Client,
             Self::Mcp { .. } => ToolSource::Mcp,
             Self::Extension => ToolSource::Extension,
+            Self::File { .. } => ToolSource::File,
         }
     }
 
@@ -91,7 +97,7 @@ impl ToolOwner {
     pub(crate) fn client(&self) -> Option<&str> {
         match self {
             Self::Client { client, .. } => Some(client),
-            Self::Builtin | Self::Mcp { .. } | Self::Extension => None,
+            Self::Builtin | Self::Mcp { .. } | Self::Extension | Self::File { .. } => None,
         }
     }
 
@@ -99,14 +105,14 @@ impl ToolOwner {
     pub(crate) fn server(&self) -> Option<&str> {
         match self {
             Self::Mcp { server, .. } => server.as_deref(),
-            Self::Builtin | Self::Client { .. } | Self::Extension => None,
+            Self::Builtin | Self::Client { .. } | Self::Extension | Self::File { .. } => None,
         }
     }
 
     /// The time for a call.
     pub(crate) fn timeout(&self) -> Option<Duration> {
         match self {
-            Self::Client { timeout, .. } | Self::Mcp { timeout, .. } => *timeout,
+            Self::Client { timeout, .. } | Self::Mcp { timeout, .. } | Self::File { timeout } => *timeout,
             Self::Builtin | Self::Extension => None,
         }
     }
@@ -221,6 +227,7 @@ impl State {
             ToolOwner::Client { .. } => 1,
             ToolOwner::Mcp { .. } => 2,
             ToolOwner::Extension => 3,
+            ToolOwner::File { .. } => 4,
         };
         let at = self.registered.partition_point(|old| rank(&old.owner) <= rank(&new.owner));
         self.registered.insert(at, new);

@@ -147,6 +147,8 @@ pub(crate) async fn may_run(
         arguments: &arguments,
         cwd: &context.cwd,
         is_trusted_read: false,
+        schema: None,
+        must_ask: None,
     };
     context.gate.before(&action, cancel).await
 }

@@ -37,7 +37,9 @@ mod undo;
 mod write;
 
 pub use ask::{AskTool, AskUser, UserAnswer};
-pub use bash::{BackgroundFeature, BashFeatures, BashOptions, BashTool, Interception, IsActive};
+pub use bash::{
+    BackgroundFeature, BashFeatures, BashOptions, BashTool, Interception, IsActive, tail_details, tail_text,
+};
 pub use edit::{EditTool, edited_text};
 pub use file_queue::{FileQueue, FileTicket, FileTurn};
 pub use find::{Find, FindTool};
@@ -50,5 +52,5 @@ pub use read::{ReadTool, UrlContent, UrlReader};
 pub use search::{SearchKind, SearchTool};
 pub use todo::{TodoList, TodoTool};
 pub use truncate::{TextLimits, count_lines, format_size, truncate_head, truncate_tail};
-pub use undo::CommandWatch;
+pub use undo::{CommandWatch, explain_gap};
 pub use write::WriteTool;

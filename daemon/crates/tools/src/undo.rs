@@ -17,13 +17,13 @@ impl CommandWatch {
     pub async fn begin(
         undo: Option<&Arc<SessionCheckpoints>>,
         call_id: Option<&str>,
-        tool: &'static str,
+        tool: &str,
         by: Requester<'_>,
     ) -> Self {
         let Some(undo) = undo.cloned() else { return Self(None) };
-        let call_id = call_id.map(str::to_owned);
+        let (call_id, tool) = (call_id.map(str::to_owned), tool.to_owned());
         let is_agent = by != Requester::User;
-        let begun = tokio::task::spawn_blocking(move || undo.begin_command(call_id, tool, is_agent)).await;
+        let begun = tokio::task::spawn_blocking(move || undo.begin_command(call_id, &tool, is_agent)).await;
         if let Err(error) = &begun {
             tracing::error!(%error, "changes of a command are not kept for undo");
         }
@@ -42,10 +42,10 @@ impl CommandWatch {
 }
 
 /// Says in the result of a call that it cannot be undone. The call has not failed by that.
-pub(crate) fn explain(
-    done: Result<ToolResult, ToolError>,
-    gap: Option<Gap>,
-) -> Result<ToolResult, ToolError> {
+///
+/// # Errors
+/// The error of `done`.
+pub fn explain_gap(done: Result<ToolResult, ToolError>, gap: Option<Gap>) -> Result<ToolResult, ToolError> {
     let Some(gap) = gap else { return done };
     let note = format!("[Undo: {gap}.]");
     match done {

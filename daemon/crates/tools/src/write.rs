@@ -17,7 +17,7 @@ use crate::{
     file_queue::FileQueue,
     home::Home,
     operations::{FileHost, FileSystem, LocalHost},
-    undo::explain,
+    undo::explain_gap,
 };
 
 /// Creates files and replaces whole ones.
@@ -116,7 +116,7 @@ impl Tool for WriteTool {
                     None => (write(), None),
                 };
                 drop(turn);
-                explain(done.map(|()| ToolResult::text(format!("Successfully wrote to {given}"))), gap)
+                explain_gap(done.map(|()| ToolResult::text(format!("Successfully wrote to {given}"))), gap)
             })
             .await
         })

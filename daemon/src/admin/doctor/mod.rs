@@ -3,6 +3,7 @@
 mod check;
 mod config_files;
 mod folders;
+mod hooks;
 mod keys;
 mod mcp;
 mod models;
@@ -84,6 +85,7 @@ fn files(context: &Context, found: Option<&LoadedSetup>) -> Vec<Check> {
             checks.push(models::default_model(found));
             checks.push(folders::sessions(context, found));
             checks.extend(mcp::check(context, found));
+            checks.extend(hooks::check(context, found));
             checks.extend(telemetry::check(context, found));
         }
         None => checks.push(no_agent_dir(context)),

@@ -32,7 +32,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::outcome::{ABORTED, CallOutcome, CallStop, publish_end, to_json};
 use crate::{
-    Host, HostError, Invocation, Tool, ToolProgress, TurnSetup,
+    ArgumentSchema, Host, HostError, Invocation, Tool, ToolProgress, TurnSetup,
     hooks::{Action, HookGate, Requester},
     images, in_flight,
 };
@@ -351,7 +351,7 @@ async fn invoke(
     };
     // Hooks see the result after clients and extensions have seen what came before it.
     partials.until_published().await;
-    match gate.after(&action(tool, call, &arguments, &cwd), result, failed, &stop).await {
+    match gate.after(&action(tool, call, &arguments, &cwd, None), result, failed, &stop).await {
         // A hook may have added some, or put others in their place.
         Some(Ok((result, failed))) => {
             CallOutcome { result: images::of_result(result, &images).await, failed, duration_ms }
@@ -383,7 +383,9 @@ pub(super) fn action<'a>(
     call: &'a ToolCall,
     arguments: &'a Value,
     cwd: &'a Path,
+    schema: Option<&'a ArgumentSchema>,
 ) -> Action<'a> {
     let by = Requester::Model { call_id: &call.id };
-    Action { by, tool: &call.name, arguments, cwd, is_trusted_read: tool.is_trusted_read() }
+    let is_trusted_read = tool.is_trusted_read();
+    Action { by, tool: &call.name, arguments, cwd, is_trusted_read, schema, must_ask: None }
 }

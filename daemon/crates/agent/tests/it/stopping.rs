@@ -105,6 +105,8 @@ async fn a_hook_that_panics_blocks_what_it_was_asked_about() {
         arguments: &json!({"command": "ls"}),
         cwd: std::path::Path::new("/"),
         is_trusted_read: false,
+        schema: None,
+        must_ask: None,
     };
     let passage = HookGate::new(Arc::new(Panics)).before(&action, &CancellationToken::new()).await;
     let reason = "A hook failed unexpectedly at bash.".to_owned();

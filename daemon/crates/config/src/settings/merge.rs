@@ -7,7 +7,7 @@ use super::reach::counts_from_project;
 /// Lists to which a project adds: resources, and the tools that the user wants sessions not to have.
 const COMBINED: [&str; 6] = ["packages", "extensions", "skills", "prompts", "themes", "excludeTools"];
 
-/// Merges `project` into `user`: objects member by member, the lists above by appending, all else replaces. Keys that count in
+/// Merges `project` into `user`: objects member by member, the lists above and those of shell hooks by appending, all else replaces. Keys that count in
 /// the user's settings alone are passed over.
 pub(super) fn merge(mut user: Map<String, Value>, project: Map<String, Value>) -> Map<String, Value> {
     for (key, value) in project {
@@ -21,12 +21,28 @@ pub(super) fn merge(mut user: Map<String, Value>, project: Map<String, Value>) -
             (Some(Value::Array(ours)), Value::Array(theirs)) if key == "defaultTools" => {
                 Value::Array(merge_tools(ours, theirs))
             }
+            (Some(Value::Object(ours)), Value::Object(theirs)) if key == "hooks" => {
+                Value::Object(merge_hooks(ours, theirs))
+            }
             (Some(ours), theirs) => deep(ours, theirs),
             (None, theirs) => theirs,
         };
         user.insert(key, merged);
     }
     user
+}
+
+/// Shell hooks of both, by event.
+fn merge_hooks(mut ours: Map<String, Value>, theirs: Map<String, Value>) -> Map<String, Value> {
+    for (event, hooks) in theirs {
+        match (ours.get_mut(&event), hooks) {
+            (Some(Value::Array(ours)), Value::Array(theirs)) => ours.extend(theirs),
+            (_, hooks) => {
+                ours.insert(event, hooks);
+            }
+        }
+    }
+    ours
 }
 
 fn deep(ours: Value, theirs: Value) -> Value {
@@ -93,6 +109,11 @@ mod tests {
             json!({"enabledModels": ["b"]}),
         );
         check(json!({"skills": ["a"]}), json!({"skills": ["b"]}), json!({"skills": ["a", "b"]}));
+        check(
+            json!({"hooks": {"Stop": [1], "PreToolUse": [2]}}),
+            json!({"hooks": {"Stop": [3], "SessionEnd": [4]}}),
+            json!({"hooks": {"Stop": [1, 3], "PreToolUse": [2], "SessionEnd": [4]}}),
+        );
         check(
             json!({"httpProxy": "a"}),
             json!({"httpProxy": "b", "defaultProjectTrust": "always"}),

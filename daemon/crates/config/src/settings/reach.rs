@@ -61,6 +61,8 @@ const SETTINGS: &[(&str, SettingReach)] = &[
     ("packages", Project(Program)),
     ("npmCommand", Project(Program)),
     ("extensionHost", UserOnly),
+    ("hooks", Project(Program)),
+    ("shellHooks", UserOnly),
     ("enableSkillCommands", Project(Conduct)),
     ("shellPath", Project(Program)),
     ("shellCommandPrefix", Project(Program)),

@@ -1,4 +1,5 @@
-//! The files of a project that are run in the user's name once the project is trusted: its extensions and its packages.
+//! The files of a project that are run in the user's name once the project is trusted: its extensions, its packages, its hooks and its
+//! tools.
 
 use std::{
     collections::BTreeSet,
@@ -12,10 +13,11 @@ use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenRules};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use super::hook_files::{HOOK_FOLDERS, TOOLS, named_programs};
 use crate::{Environment, ProjectFolders, json_file::read_project_json, paths::canonical, resolve_path};
 
 /// The folders of a project folder whose files are run, and where packages that the project names are installed.
-const FOLDERS: [&str; 3] = ["extensions", "npm/node_modules", "git"];
+const FOLDERS: [&str; 6] = ["extensions", "npm/node_modules", "git", HOOK_FOLDERS[0], HOOK_FOLDERS[1], TOOLS];
 
 /// The settings whose entries are paths of such files.
 const LISTS: [&str; 2] = ["extensions", "packages"];
@@ -50,6 +52,7 @@ pub(super) fn program_files(
             FOLDERS.map(|below| folder.join(below)).into_iter().flat_map(|root| children(&root))
         })
         .chain(named(&project, folders, environment))
+        .chain(named_programs(cwd, folders))
         .collect();
     let hashes = roots.into_iter().filter_map(|root| {
         let hash = look.root(&root)?;

@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256};
 
 use super::{
     foreign_files::foreign_files,
+    hook_files::{self, claude_hooks},
     program_files::{TOO_MANY, UNREADABLE, program_files},
 };
 use crate::{
@@ -31,7 +32,7 @@ const STARTING: [&str; 3] = ["settings.json", "mcp.json", "policy.json"];
 const MAX_HASHED: u64 = 64 << 20;
 
 /// The files of a project that can start something or say where data goes: a hash of each, by its path below the project. Its
-/// extensions and packages are among them, each as one. Of instructions that lead out of the project or are another user's, what they lead to. Beside that, which folder it is.
+/// extensions, packages, hooks and tools are among them, each as one, with the programs that hooks and tools name. Of instructions that lead out of the project or are another user's, what they lead to. Beside that, which folder it is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StartingFiles {
     pub(super) files: BTreeMap<String, String>,
@@ -62,7 +63,10 @@ impl StartingFiles {
             .map(|it| (name(cwd, &it.path), leads_to(&it.real)));
         let run = program_files(cwd, folders, environment).into_iter();
         let run = run.map(|(path, hash)| (name(cwd, &path), hash));
-        Self { files: hashed.chain(foreign).chain(run).collect(), identity: FolderIdentity::of(cwd) }
+        let of_claude = claude_hooks(cwd).into_iter();
+        let of_claude = of_claude.map(|(path, hooks)| (name(cwd, &path), hook_files::hash(&hooks)));
+        let files = hashed.chain(foreign).chain(run).chain(of_claude).collect();
+        Self { files, identity: FolderIdentity::of(cwd) }
     }
 
     /// The files that are not as they were then, below `cwd`: changed, added or gone.

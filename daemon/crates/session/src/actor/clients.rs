@@ -107,6 +107,7 @@ impl Actor {
             // A dialog that is asked in a closing session gets its default: nobody answers any more.
             UiMessage::Ask { .. } if self.closing => {}
             UiMessage::Ask { request, line, audience, asker, answer } => {
+                self.notify_hooks(&request.method);
                 self.dialogs.add(request, asker, answer);
                 self.feed.publish_for(audience, line);
             }

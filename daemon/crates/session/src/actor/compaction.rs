@@ -128,6 +128,15 @@ impl Actor {
                 self.tell_extensions();
                 let _ = stored.send(result);
             }
+            CompactionMessage::StoreContext { message, stored } => {
+                if let Err(failure) = self.store_custom(*message).await {
+                    tracing::error!(
+                        error = failure.error,
+                        "what a hook says after a compaction could not be stored"
+                    );
+                }
+                let _ = stored.send(());
+            }
             CompactionMessage::Branch { reply } => {
                 let branch = self.journal.tree().branch();
                 let _ = reply.send(branch.iter().filter_map(|entry| entry.json().ok()).collect());

@@ -351,6 +351,11 @@ impl Actor {
             RunMessage::Trusted(reconfigured) => self.on_trusted(reconfigured).await,
             RunMessage::Expanded(expanded) => self.on_expanded(*expanded).await,
             RunMessage::ExtensionsAsked => self.take_extension_requests().await,
+            RunMessage::HooksBegan(context) => self.on_hooks_began(context).await,
+            RunMessage::PromptJudged(judged) => {
+                Box::pin(self.on_prompt_judged(*judged)).await;
+                self.show_summary();
+            }
             RunMessage::InputSeen(seen) => {
                 self.take_extension_requests().await;
                 self.on_input_seen(*seen).await;

@@ -275,7 +275,11 @@ impl Actor {
         }
     }
 
-    async fn store_custom(&mut self, message: CustomMessage) -> Result<(), Failure> {
+    /// Stores a message of an extension or a hook, and tells it.
+    ///
+    /// # Errors
+    /// The disk did not take it.
+    pub(super) async fn store_custom(&mut self, message: CustomMessage) -> Result<(), Failure> {
         let CustomMessage { custom_type, content, display, details, .. } = message.clone();
         let body = EntryBody::CustomMessage { custom_type, content, display, details };
         self.journal.append(&body).await?;

@@ -35,6 +35,7 @@ impl Actor {
         }
         self.server_prompts.give_up();
         self.command_runs.give_up();
+        self.hook_start.give_up();
         if let Some(pending) = &self.pending_start {
             pending.cancel.cancel();
         }
@@ -55,6 +56,7 @@ impl Actor {
         while let Ok(message) = from_tasks.try_recv() {
             self.on_run_message(message).await;
         }
+        self.end_hooks(end.as_deref().map(|end| end.reason)).await;
         self.end_extensions(end).await;
         self.give_up_requests();
         // A client that closes a session knows its queues.

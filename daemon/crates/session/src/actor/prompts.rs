@@ -43,8 +43,15 @@ impl Actor {
         }
     }
 
-    /// Takes a message that no extension has to do with any more: skills and prompt templates come next.
-    pub(super) async fn take_unseen(&mut self, mut command: MessageCommand, request: PendingRequest) {
+    /// Takes a message that no extension has to do with any more: shell hooks come next.
+    pub(super) async fn take_unseen(&mut self, command: MessageCommand, request: PendingRequest) {
+        if let Some((command, request)) = self.hand_to_hooks(command, request) {
+            self.take_seen(command, request).await;
+        }
+    }
+
+    /// Takes a message that all have seen: skills and prompt templates come next.
+    pub(super) async fn take_seen(&mut self, mut command: MessageCommand, request: PendingRequest) {
         match self.expand(command.message_mut()).await {
             Ok(()) => self.take_message(command, request).await,
             Err(failure) => self.refuse(request, failure),

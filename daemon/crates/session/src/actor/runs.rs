@@ -126,6 +126,7 @@ impl Actor {
             open_events: self.open_events.clone(),
             survivors: self.survivors.clone(),
             extensions_started: self.context.extensions.as_ref().map(|_| self.extensions_started.clone()),
+            hooks_started: self.hook_start.started.clone(),
             environment,
         };
         // The session is not idle any more, for handlers of what comes before `agent_start`, too.

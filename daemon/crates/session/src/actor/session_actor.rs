@@ -15,7 +15,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{early_notice::EarlyNotice, pending_start::PendingStart};
+use super::{early_notice::EarlyNotice, hook_start::HookStart, pending_start::PendingStart};
 use crate::{
     abort::AbortSwitch,
     clients::SessionClients,
@@ -105,6 +105,8 @@ pub(crate) struct Actor {
     pub(super) extension_link: Option<Arc<ExtensionLink>>,
     /// Fires once the handlers of `session_start` have ended.
     pub(super) extensions_started: CancellationToken,
+    /// The shell hooks for the beginning of the session.
+    pub(super) hook_start: HookStart,
     /// Commands of extensions that run.
     pub(super) command_runs: CommandRuns,
     /// Extensions that are being started while the session is open.

@@ -8,7 +8,10 @@ use futures::FutureExt;
 use tokio::{sync::mpsc, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::{broken_run::broke_down, event_loop::Ended, pending_start::PendingStart, session_actor::Actor};
+use super::{
+    broken_run::broke_down, event_loop::Ended, hook_start::HookStart, pending_start::PendingStart,
+    session_actor::Actor,
+};
 use crate::{
     abort::AbortSwitch,
     clients::SessionClients,
@@ -267,6 +270,7 @@ async fn start(
         extension_backlog: VecDeque::new(),
         extension_link: None,
         extensions_started: CancellationToken::new(),
+        hook_start: HookStart::default(),
         command_runs: CommandRuns::default(),
         pending_start,
         turn_waiters: Vec::new(),
@@ -281,6 +285,13 @@ async fn start(
     actor.begin_undo();
     actor.restore_todos();
     actor.start_mcp(None);
+    actor.register_file_tools();
+    if is_reloaded {
+        actor.connect_hooks();
+    } else {
+        let is_new = actor.journal.messages().is_empty();
+        actor.start_hooks(if is_new { "startup" } else { "resume" });
+    }
     if !waits {
         actor.start_extensions(StartReason { reason, previous_file: None }, None);
     }

@@ -103,6 +103,7 @@ impl Actor {
                     return Err(taken("the search among the tools of MCP servers"));
                 }
                 Some(ToolOwner::Extension) => return Err(taken("a tool of an extension")),
+                Some(ToolOwner::File { .. }) => return Err(taken("a tool that a file names")),
                 Some(ToolOwner::Builtin) => return Err(taken("a built-in tool")),
                 None => count += 1,
             }

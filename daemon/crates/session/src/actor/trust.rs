@@ -88,9 +88,11 @@ impl Actor {
 
     /// Goes on in other surroundings, with the tools that they bring.
     pub(super) fn take_context(&mut self, context: SessionContext) {
-        let mcp = self.context.mcp.clone();
+        let (mcp, hooks) = (self.context.mcp.clone(), self.context.hooks.clone());
         self.context = Arc::new(context);
         self.start_mcp(mcp.as_ref());
+        self.change_hooks(hooks.as_ref());
+        self.register_file_tools();
         self.tools.replace_own(&self.context.tools);
         self.tell_tools();
     }

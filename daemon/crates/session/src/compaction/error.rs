@@ -14,6 +14,9 @@ pub(crate) enum CompactionError {
     /// The kept part would be the whole context.
     #[error("Nothing to compact (session too small)")]
     NothingToCompact,
+    /// A shell hook prevents it. The text says why.
+    #[error("A hook prevents the compaction: {0}")]
+    Prevented(String),
     /// The session is on another branch than the one that was summarised.
     #[error("The conversation moved to another branch while it was summarised")]
     Moved,
@@ -43,6 +46,8 @@ impl From<CompactionError> for Failure {
         match error {
             CompactionError::NoModel(failure) => failure,
             CompactionError::Cancelled => Self::new(ErrorCode::Aborted, text),
+            CompactionError::Prevented(_) => Self::new(ErrorCode::Unsupported, text)
+                .hint("A PreCompact hook of this session decides about compactions; see docs/hooks.md."),
             CompactionError::AlreadyCompacted => {
                 Self::new(ErrorCode::Unsupported, text).hint("Send a prompt first.")
             }

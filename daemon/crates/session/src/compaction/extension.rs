@@ -85,13 +85,16 @@ impl CompactionWorker {
         })
     }
 
-    /// Tells the extensions how a compaction ended.
+    /// Tells the extensions, and shell hooks, how a compaction ended.
     pub(crate) async fn tell_extensions(
         &self,
         reason: CompactionReason,
         result: &Result<CompactionResult, CompactionError>,
         will_retry: bool,
     ) {
+        if result.is_ok() {
+            self.begin_again_for_hooks().await;
+        }
         let Some(extensions) = &self.context.extensions else { return };
         let (kind, event) = match result {
             Ok(_) if !extensions.listens(EventKind::SessionCompact) => return,

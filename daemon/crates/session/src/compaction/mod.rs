@@ -11,6 +11,7 @@ mod cut;
 mod error;
 mod extension;
 mod files;
+mod hooks;
 mod plan;
 mod policy;
 mod slot;

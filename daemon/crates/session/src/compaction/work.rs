@@ -54,6 +54,7 @@ impl CompactionWorker {
         order: CompactionOrder,
     ) -> Result<CompactionResult, CompactionError> {
         let CompactionOrder { reason, mut plan, choice, focus } = order;
+        self.permitted_by_hooks(reason, focus.as_deref()).await?;
         let system_message = plan.system.take().map(system_value).transpose()?;
         if let Some(made) = self.made_by_extension((reason, &choice.model), &plan, focus.as_deref()).await? {
             let MadeByExtension { summary, first_kept_entry_id, tokens_before, usage, details } = made;

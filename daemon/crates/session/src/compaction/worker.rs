@@ -9,6 +9,7 @@ use agentd_protocol::{
     Json,
     entry::{EntryBody, SessionEntry},
     event::Event,
+    message::CustomMessage,
 };
 use bytes::Bytes;
 use tokio::sync::oneshot;
@@ -34,6 +35,8 @@ pub(crate) enum CompactionMessage {
     Plan { request: PlanRequest, reply: oneshot::Sender<Result<Plan, CompactionError>> },
     /// A compaction to store. Answered with the estimated tokens of the context from there on.
     Store { entry: Box<EntryBody>, stored: oneshot::Sender<Result<u64, CompactionError>> },
+    /// What hooks tell the model after a compaction.
+    StoreContext { message: Box<CustomMessage>, stored: oneshot::Sender<()> },
     /// Asks for the entries of the branch, which extensions are shown.
     Branch { reply: oneshot::Sender<Vec<Json<SessionEntry>>> },
     /// An event, as its finished line.

@@ -146,8 +146,8 @@ impl NestedSurroundings {
             schema.check_beside(name, prepared).await
         };
         let arguments = cancel.run_until_cancelled(checked).await.ok_or(ABORTED)??;
-        let action = action(ticket, &*tool, name, &arguments, context);
-        let arguments = match context.gate.before(&action, cancel).await {
+        let asked = Action { schema: Some(&schema), ..action(ticket, &*tool, name, &arguments, context) };
+        let arguments = match context.gate.before(&asked, cancel).await {
             GateDecision::Free { arguments: changed } => changed.unwrap_or(arguments),
             GateDecision::Blocked { reason, .. } => return Err(reason),
             GateDecision::Stopped => return Err(ABORTED.to_owned()),
@@ -239,5 +239,7 @@ fn action<'a>(
         arguments,
         cwd: &context.cwd,
         is_trusted_read: tool.is_trusted_read(),
+        schema: None,
+        must_ask: None,
     }
 }

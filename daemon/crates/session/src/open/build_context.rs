@@ -22,6 +22,7 @@ use agentd_config::{
     temp_dir,
 };
 use agentd_extensions::SessionExtensions;
+use agentd_hooks::{HookFacts, HookSet};
 use agentd_mcp::{MCP_LOG, McpConfig, McpSession, ServerContext};
 use agentd_process::{ArtifactFolder, BackgroundProcesses, OutputStorage, ProcessGroup, ProcessLimits};
 use agentd_protocol::{
@@ -45,6 +46,8 @@ use crate::{
     services::{Services, ToolContext, Toolbox},
     session_tools::OwnTools,
     session_user::SessionUser,
+    shell_hooks::{HookSurroundings, SessionHooks},
+    tool_files::{FileToolHost, ToolFilePlace, load_tool_files},
 };
 
 /// Time that streamed text may be missing from the intent log.
@@ -71,6 +74,10 @@ pub(super) struct CarriedOver {
     pub(super) mcp: Option<Arc<McpSession>>,
     /// What mcp.json says, where it was read anew.
     pub(super) mcp_config: Option<McpConfig>,
+    /// The shell hooks of before, if there were some.
+    pub(super) hooks: Option<Arc<SessionHooks>>,
+    /// The shell hooks that there are now, where they were read anew.
+    pub(super) hook_set: Option<HookSet>,
     pub(super) todos: TodoList,
     pub(super) user: SessionUser,
     /// The extensions of before, if there were some.
@@ -93,6 +100,14 @@ pub(super) struct Project {
 pub(crate) fn with_extensions(gate: HookGate, extensions: Option<&SessionExtensions>) -> HookGate {
     match extensions {
         Some(extensions) => gate.with_hooks(Arc::new(ExtensionHooks(extensions.clone()))),
+        None => gate,
+    }
+}
+
+/// A gate that asks the shell hooks first.
+fn with_shell_hooks(gate: HookGate, hooks: Option<&Arc<SessionHooks>>) -> HookGate {
+    match hooks {
+        Some(hooks) => gate.after_first(Arc::clone(hooks) as _),
         None => gate,
     }
 }
@@ -123,6 +138,8 @@ pub(super) fn build_context(
         sandbox,
         mcp,
         mcp_config,
+        hooks,
+        hook_set,
         todos,
         user,
         extensions,
@@ -177,6 +194,36 @@ pub(super) fn build_context(
         let (selection, defaults) = (selection.clone(), defaults.clone());
         Arc::new(move |name| selection.is_active(name, &defaults))
     };
+    let environment = match &sandbox {
+        Some(sandbox) => sandbox.environment(&child_environment),
+        None => Arc::clone(&child_environment),
+    };
+    let hooks = match hook_set {
+        Some(set) => SessionHooks::of(
+            set,
+            HookSurroundings {
+                processes: &processes,
+                shell: shell_path.clone(),
+                env: &child_environment,
+                sandbox: sandbox.as_deref().map(|sandbox| (sandbox, &environment)),
+                settings: settings.shell_hooks.as_ref(),
+                facts: HookFacts {
+                    session_id: session_id.clone(),
+                    transcript_path: session_file.clone(),
+                    cwd: cwd.clone(),
+                },
+            },
+        ),
+        None => hooks,
+    };
+    let file_tool_host = FileToolHost {
+        processes: processes.clone(),
+        shell: shell_path.clone(),
+        env: Arc::clone(&environment),
+        sandbox: sandbox.as_ref().map(|sandbox| Arc::clone(sandbox.policy())),
+        outputs: outputs.clone(),
+        undo: undo.clone(),
+    };
     let Toolbox { tools, changes, shell, gate } = (services.tools)(ToolContext {
         session_id: session_id.clone(),
         cwd: cwd.clone(),
@@ -186,10 +233,7 @@ pub(super) fn build_context(
         shell_path,
         urls: McpResources::of(mcp.as_ref()),
         shell_command_prefix: settings.shell_command_prefix.clone(),
-        environment: match &sandbox {
-            Some(sandbox) => sandbox.environment(&child_environment),
-            None => Arc::clone(&child_environment),
-        },
+        environment,
         temp_dir,
         outputs: outputs.clone(),
         artifacts: artifacts.clone(),
@@ -212,7 +256,21 @@ pub(super) fn build_context(
             .map(Duration::from_millis),
         is_stored: session_file.is_some(),
     });
-    found.extend(unknown_tools(&options.tools, &tools));
+    // Programs of this machine would work on other files than the tools of another host.
+    let file_tools = match options.ssh {
+        Some(_) => Vec::new(),
+        None => {
+            let place = ToolFilePlace {
+                agent_dir: &agent_dir,
+                project: project.trusted.is_some().then_some(&project.folders),
+                is_built_in: &|name| tools.iter().any(|tool| tool.spec().name == name),
+                host: &file_tool_host,
+            };
+            load_tool_files(&place, &mut found)
+        }
+    };
+    let others: Vec<&str> = file_tools.iter().map(|tool| tool.spec().name.as_str()).collect();
+    found.extend(unknown_tools(&options.tools, &tools, &others));
     let fallbacks = FallbackChain::new(
         options.fallback_models.as_deref().or(settings.fallback_models.as_deref()).unwrap_or_default(),
     );
@@ -231,7 +289,12 @@ pub(super) fn build_context(
         tools: OwnTools::new(tools, selection, &defaults),
         changes,
         shell,
-        gate: with_extensions(gate.after_permissions(Arc::clone(&permissions) as _), extensions.as_ref()),
+        gate: with_extensions(
+            with_shell_hooks(gate, hooks.as_ref()).after_permissions(Arc::clone(&permissions) as _),
+            extensions.as_ref(),
+        ),
+        hooks,
+        file_tools,
         permissions,
         sandbox,
         mcp,
@@ -307,8 +370,9 @@ pub(super) fn open_undo(
 }
 
 /// One for each name in `--tools` and `--exclude-tools` that no tool has.
-fn unknown_tools(selection: &ToolSelection, tools: &[Arc<dyn Tool>]) -> Vec<Diagnostic> {
-    let names: Vec<&str> = tools.iter().map(|tool| tool.spec().name.as_str()).collect();
+fn unknown_tools(selection: &ToolSelection, tools: &[Arc<dyn Tool>], others: &[&str]) -> Vec<Diagnostic> {
+    let names = tools.iter().map(|tool| tool.spec().name.as_str());
+    let names: Vec<&str> = names.chain(others.iter().copied()).collect();
     let unknown = selection.unknown(&names);
     unknown
         .into_iter()

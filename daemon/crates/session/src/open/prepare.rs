@@ -45,6 +45,7 @@ use crate::{
     services::Services,
     session_tools::{ToolChoice, choice_entry, chosen_on},
     session_user::SessionUser,
+    shell_hooks::{HookPlace, load_hooks},
     transcript::SessionIntentLog,
     unload::Unloaded,
 };
@@ -206,6 +207,17 @@ fn prepare_from(
         trusted: is_trusted.then_some(&folders),
     };
     let mcp_config = mcp_config(&sources, &mut diagnostics);
+    let hook_set = load_hooks(
+        &HookPlace {
+            agent_dir: &agent_dir,
+            environment: &options.environment,
+            cwd: &options.cwd,
+            folders: &folders,
+            trusted: is_trusted.then_some(&trust.files),
+            settings: &settings,
+        },
+        &mut diagnostics,
+    );
     let carried_over = CarriedOver {
         services: Arc::clone(services),
         session_id: session.tree.header().id().to_owned(),
@@ -224,6 +236,8 @@ fn prepare_from(
         sandbox,
         mcp: None,
         mcp_config: Some(mcp_config),
+        hooks: None,
+        hook_set: Some(hook_set),
         todos: TodoList::default(),
         user: SessionUser::default(),
         extensions: None,

@@ -29,6 +29,7 @@ use crate::{
     models::{Choice, UnusableModels, extend_models},
     options::SessionOptions,
     permissions::{GateSources, PermissionFault, PermissionSources},
+    shell_hooks::{HookPlace, load_hooks},
 };
 
 /// A session's surroundings after a change of what its settings say.
@@ -122,6 +123,17 @@ impl Reread {
         };
         let InitialChoice { choice: beginning, scope, .. } = sources.choose(options, None, &mut found)?;
         let modes = (settings.steering_mode.unwrap_or_default(), settings.follow_up_mode.unwrap_or_default());
+        let hook_set = load_hooks(
+            &HookPlace {
+                agent_dir: &context.agent_dir,
+                environment: &options.environment,
+                cwd: &options.cwd,
+                folders: &folders,
+                trusted: trusted_files.as_ref(),
+                settings: &settings,
+            },
+            &mut found,
+        );
         let carried_over = CarriedOver {
             services: Arc::clone(services),
             session_id: context.session_id.clone(),
@@ -151,6 +163,8 @@ impl Reread {
                 },
                 &mut found,
             )),
+            hooks: None,
+            hook_set: Some(hook_set),
             todos: context.todos.clone(),
             user: context.user.clone(),
             undo: context.undo.clone(),
@@ -237,6 +251,8 @@ fn remade(
         mcp: context.mcp.clone(),
         extensions,
         mcp_config: None,
+        hooks: context.hooks.clone(),
+        hook_set: None,
         todos: context.todos.clone(),
         user: context.user.clone(),
         undo: context.undo.clone(),

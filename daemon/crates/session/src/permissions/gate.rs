@@ -143,7 +143,7 @@ impl PermissionGate {
     async fn decide(&self, action: &Action<'_>, stop: &CancellationToken) -> Result<HookVerdict, String> {
         let leaves = self.has_sandbox && asks_to_leave(action);
         // A sandbox alone asks about nothing that stays inside.
-        if !leaves && !self.is_restricted.load(Ordering::Acquire) {
+        if !leaves && action.must_ask.is_none() && !self.is_restricted.load(Ordering::Acquire) {
             return Ok(HookVerdict::Run);
         }
         let in_force = self.in_force();
@@ -157,6 +157,10 @@ impl PermissionGate {
         let (verdict, subject) =
             judged.await.map_err(|error| format!("Permission denied: the policy failed ({error})."))?;
         let verdict = if leaves { outside_sandbox(verdict) } else { verdict };
+        let verdict = match action.must_ask {
+            Some(reason) => asked_by_hook(verdict, reason),
+            None => verdict,
+        };
         match verdict.action {
             PermissionAction::Allow => Ok(HookVerdict::Run),
             PermissionAction::Deny => {
@@ -205,8 +209,8 @@ impl PermissionGate {
         let allowed = match &answer {
             Some(Answer::Once | Answer::Session(_) | Answer::Always(_)) => true,
             Some(Answer::No(_) | Answer::NoWithWords) => false,
-            // Nobody leaves the sandbox by default.
-            None => on_timeout == TimeoutDecision::Allow && !leaves,
+            // Nobody leaves the sandbox by default, or gets by a hook that wants the user to decide.
+            None => on_timeout == TimeoutDecision::Allow && !leaves && action.must_ask.is_none(),
         };
         let mut record = decision(
             call_id(action),
@@ -380,6 +384,23 @@ fn outside_sandbox(verdict: PolicyDecision) -> PolicyDecision {
         },
         PermissionAction::Ask => {
             PolicyDecision { reason: format!("{asked}, and {}", verdict.reason), suggestion: None, ..verdict }
+        }
+    }
+}
+
+/// A verdict about a call about which a hook wants the user to be asked: what is refused stays so, and the answer is for this call alone.
+fn asked_by_hook(verdict: PolicyDecision, why: &str) -> PolicyDecision {
+    match verdict.action {
+        PermissionAction::Deny => verdict,
+        PermissionAction::Allow => PolicyDecision {
+            action: PermissionAction::Ask,
+            rule: None,
+            reason: why.to_owned(),
+            suggestion: None,
+            ..verdict
+        },
+        PermissionAction::Ask => {
+            PolicyDecision { reason: format!("{}, and {why}", verdict.reason), suggestion: None, ..verdict }
         }
     }
 }

@@ -143,6 +143,8 @@ mod tests {
                 arguments: &json!({"path": "x"}),
                 cwd: Path::new("/w"),
                 is_trusted_read,
+                schema: None,
+                must_ask: None,
             };
             CallSubject::of_action(&action, Path::new("/h"))
         };

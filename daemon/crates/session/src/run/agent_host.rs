@@ -66,6 +66,9 @@ impl Host for RunHost {
                 }
                 let role = end_role(&end.message);
                 let is_assistant = matches!(end.message.get(), Some(Message::Assistant(_)));
+                if let Some(Message::Assistant(answer)) = end.message.get() {
+                    self.last_stop = Some(answer.stop_reason);
+                }
                 // Calls that are asked about first begin later, or never.
                 let is_free = self.context.gate.is_open();
                 let tools = self.tools.as_deref().filter(|_| is_free);
@@ -254,6 +257,10 @@ impl Host for RunHost {
 
     fn goes_on(&mut self) -> bool {
         self.boundary.take_goes_on()
+    }
+
+    fn ends_here(&mut self) -> bool {
+        self.context.hooks.as_ref().is_some_and(|hooks| hooks.stopped().is_some())
     }
 
     fn complete_result(&mut self, mut message: ToolResultMessage) -> ToolResultMessage {

@@ -60,6 +60,8 @@ pub(crate) struct RunChannels {
     pub(crate) survivors: DetachedCalls,
     /// Fires once the extensions have seen the session begin; `None` without extensions.
     pub(crate) extensions_started: Option<CancellationToken>,
+    /// Fires once the shell hooks have seen the session begin; `None` where that is over.
+    pub(crate) hooks_started: Option<CancellationToken>,
     /// The environment of commands, where the client that began the run has its own.
     pub(crate) environment: Option<ChildEnvironment>,
 }

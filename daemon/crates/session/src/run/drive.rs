@@ -34,6 +34,9 @@ pub(crate) async fn drive(context: Arc<SessionContext>, beginning: RunBeginning,
     let traceparent = prompt.and_then(|prompt| prompt.traceparent.as_deref());
     let mut observed = ObservedRun::begin(&context, traceparent);
     let guard = RunGuard::begin(&context.budget, limits);
+    if let Some(hooks) = &context.hooks {
+        hooks.begin_run();
+    }
     let mut host = RunHost::new(context, channels, matches!(beginning, RunBeginning::AfterCrash));
     let refused = guard
         .within_time(&cancel, async {
@@ -43,10 +46,14 @@ pub(crate) async fn drive(context: Arc<SessionContext>, beginning: RunBeginning,
                     let mut start = start;
                     loop {
                         run_on(&mut host, start, &cancel).await;
-                        if !host.settle_boundary().await {
-                            break;
+                        if host.settle_boundary().await {
+                            start = RunStart::default();
+                            continue;
                         }
-                        start = RunStart::default();
+                        match host.ask_stop_hooks().await {
+                            Some(again) => start = again,
+                            None => break,
+                        }
                     }
                     // A budget may also have ended what came after the last answer.
                     host.report_budget().await;
@@ -98,6 +105,13 @@ async fn prepared(
         });
         serve_in_flight_queries(host, ready, nothing_in_flight).await.map_err(gone)??;
         host.take_from_extensions().await;
+    }
+    if let Some(started) = host.channels.hooks_started.clone() {
+        let ready = unless(cancel, async {
+            started.cancelled().await;
+            Ok(())
+        });
+        serve_in_flight_queries(host, ready, nothing_in_flight).await.map_err(gone)??;
     }
     let mut snapshot = host.snapshot().await.map_err(gone)?;
     host.intents.choose(&snapshot.choice);

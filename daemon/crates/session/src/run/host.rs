@@ -3,7 +3,11 @@
 use std::sync::Arc;
 
 use agentd_agent::{HostError, ToolSet};
-use agentd_protocol::{event::Event, message::AssistantMessage, model::ModelName};
+use agentd_protocol::{
+    event::Event,
+    message::{AssistantMessage, StopReason},
+    model::ModelName,
+};
 use tokio::sync::oneshot;
 
 use super::{
@@ -67,6 +71,8 @@ pub(crate) struct RunHost {
     pub(super) failed_answer: Option<Box<AssistantMessage>>,
     pub(super) memory: MemoryWatch,
     pub(super) boundary: TurnBoundary,
+    /// How the last answer ended.
+    pub(super) last_stop: Option<StopReason>,
 }
 
 impl RunHost {
@@ -85,6 +91,7 @@ impl RunHost {
             failed_answer: None,
             memory: MemoryWatch::default(),
             boundary: TurnBoundary::default(),
+            last_stop: None,
         }
     }
 

@@ -7,8 +7,14 @@ use agentd_agent::{
     queue::{QueueKind, QueuedMessage, Ticket},
 };
 use agentd_protocol::{
-    Json, budget::BudgetReached, checkpoints::Checkpoint, command::Work, compaction::CompactionResult,
-    daemon::InFlight, error::Failure, message::Message,
+    Json,
+    budget::BudgetReached,
+    checkpoints::Checkpoint,
+    command::Work,
+    compaction::CompactionResult,
+    daemon::InFlight,
+    error::Failure,
+    message::{CustomMessage, Message},
 };
 use bytes::Bytes;
 use serde_json::Value;
@@ -28,6 +34,7 @@ use crate::{
     replacement::AskedMove,
     reply::Reply,
     server_prompts::ExpandedMessage,
+    shell_hooks::JudgedPrompt,
     transcript::{FailedAnswer, Intents},
     ui::UiMessage,
     user_bash::BashEnd,
@@ -118,6 +125,10 @@ pub(crate) enum RunMessage {
     Expanded(Box<ExpandedMessage>),
     /// What extensions sent up to now comes before what the run sends next.
     ExtensionsAsked,
+    /// The shell hooks for the beginning of the session have ended; what they tell the model.
+    HooksBegan(Option<Box<CustomMessage>>),
+    /// The shell hooks have seen a message of the user.
+    PromptJudged(Box<JudgedPrompt>),
     /// The extensions have seen a message of the user.
     InputSeen(Box<SeenInput>),
     /// Extensions of a session that is open are loaded; `None` where that was given up.

@@ -18,6 +18,7 @@ mod observed;
 mod open_events;
 mod prepare;
 mod route;
+mod shell_hooks;
 mod slot;
 mod turn_boundary;
 

@@ -15,5 +15,6 @@ mod tool;
 
 pub use features::{BackgroundFeature, BashFeatures};
 pub use intercept::{Interception, IsActive};
+pub use report::{tail_details, tail_text};
 pub(crate) use timeout::MAX_TIMEOUT;
 pub use tool::{BashOptions, BashTool};

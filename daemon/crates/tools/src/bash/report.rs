@@ -86,6 +86,19 @@ fn joined(text: String, status: &str) -> String {
     if text.is_empty() { status.to_owned() } else { format!("{text}\n\n{status}") }
 }
 
+/// The output for the model: its end, and where the rest is. `tail` must be finished.
+#[must_use]
+pub fn tail_text(tail: &OutputTail) -> String {
+    shown(tail, &tail.snapshot())
+}
+
+/// The facts about an output that was cut, for clients; `None` for one that is whole. `tail` must be finished.
+#[must_use]
+pub fn tail_details(tail: &OutputTail) -> Option<Value> {
+    let truncation = tail.snapshot();
+    truncation.truncated.then(|| Value::Object(details(tail, &truncation)))
+}
+
 /// The output for the model: its end, and where the rest is.
 fn shown(tail: &OutputTail, truncation: &Truncation) -> String {
     if !truncation.truncated {

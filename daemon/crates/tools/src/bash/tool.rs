@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     path::Base,
-    undo::{CommandWatch, explain},
+    undo::{CommandWatch, explain_gap},
 };
 
 /// The options that all `bash` calls of a session share.
@@ -105,7 +105,7 @@ impl BashTool {
             }
             None => {
                 let done = call::run(&**shell, job, timeout, outputs.clone(), &progress).await;
-                explain(done, changes.end().await)
+                explain_gap(done, changes.end().await)
             }
         };
         if let (Ok(result), Some(policy), false) = (&mut done, &features.sandbox, outside_sandbox) {

@@ -25,7 +25,7 @@ use crate::{
     file_queue::FileQueue,
     home::Home,
     operations::{FileHost, FileSystem, LocalHost, WriteError},
-    undo::explain,
+    undo::explain_gap,
 };
 
 /// Replaces parts of a file.
@@ -157,7 +157,7 @@ impl Tool for EditTool {
                     None => (edit(), None),
                 };
                 drop(turn);
-                explain(done, gap)
+                explain_gap(done, gap)
             })
             .await
         })

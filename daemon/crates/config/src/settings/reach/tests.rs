@@ -46,7 +46,7 @@ fn sample(keys: &[String]) -> Value {
         "http/json",
         "on",
     ];
-    let mut candidates: Vec<Value> = vec![json!(7), json!(true), json!(["planted"])];
+    let mut candidates: Vec<Value> = vec![json!(7), json!(7.5), json!(true), json!(["planted"])];
     candidates.extend(words.map(Value::from));
     candidates.extend([
         json!({"planted/model": "high"}),
