@@ -255,7 +255,7 @@ pub fn trust_subjects(
 
 /// The settings of a file that start something or say where things go.
 fn told_settings(path: &Path) -> Vec<String> {
-    let is_own = |folder: &Path| folder.ends_with(".agentd") || folder.ends_with(".pi");
+    let is_own = |folder: &Path| folder.file_name().is_some_and(|name| name == ".agentd" || name == ".pi");
     if path.file_name().is_none_or(|name| name != "settings.json") || !path.parent().is_some_and(is_own) {
         return Vec::new();
     }

@@ -337,6 +337,39 @@ mod tests {
     }
 
     #[test]
+    fn servers_of_other_tools_come_last_and_their_variables_are_filled_in() {
+        let (config, _) =
+            of(&json!({"a-b": {"command": "mine"}, "c": {"command": "x", "args": ["1"]}}), &json!({}));
+        let environment: Environment = [("DB", "hush-0123456789")].into_iter().collect();
+        let path = Path::new("/p/.mcp.json");
+        let entries = [
+            ("a_b", json!({"command": "theirs"})),
+            ("c", json!({"command": "theirs"})),
+            ("same", json!({"command": "x", "args": ["1"]})),
+            ("db", json!({"command": "run", "args": ["--db", "${DB}"], "env": {"K": "${NOT_SET}"}})),
+            ("unset", json!({"url": "https://${HOST_NOT_SET}/mcp"})),
+        ];
+        let entries = entries.iter().map(|(name, entry)| (*name, path, entry.as_object().unwrap().clone()));
+        let mut found = Vec::new();
+        let config = config.with_discovered(entries, &environment, &mut found);
+        let u = Path::new("/u/mcp.json");
+        assert_eq!(names(&config), [("a-b", u), ("c", u), ("db", path)]);
+        let Endpoint::Stdio { args, env, .. } = &config.servers[2].endpoint else { panic!("a program") };
+        assert_eq!(args, &["--db", "hush-0123456789"]);
+        assert_eq!(env["K"], "${NOT_SET}", "filled in when it is started");
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(
+            found[0]
+                .to_string()
+                .contains("\"unset\" is left out: \"url\": the variable HOST_NOT_SET is not set")
+        );
+        assert!(
+            !agentd_http::scrub("--db hush-0123456789").contains("hush"),
+            "what comes from a variable is a secret"
+        );
+    }
+
+    #[test]
     fn a_project_cannot_send_the_tokens_of_logins() {
         let entry = json!({"a": {"url": "https://a.example/mcp", "auth": {"provider": "p"}}});
         let (config, found) = of(&entry, &json!({}));

@@ -235,4 +235,23 @@ mod tests {
         assert_eq!(saved["keys"].as_object().unwrap().len(), 100);
         assert_eq!(saved["kept"], true);
     }
+
+    #[test]
+    fn items_of_a_list_come_and_go_and_all_else_stays() {
+        let (_folder, agent_dir) = place();
+        let key = ["discovery", "disabledItems"];
+        fs::create_dir_all(agent_dir.path()).unwrap();
+        fs::write(agent_dir.settings_file(), "{\n  // mine\n  \"theme\": \"dark\"\n}\n").unwrap();
+        let read = || read_json(&agent_dir.settings_file()).unwrap().unwrap();
+        let items = || read().value["discovery"]["disabledItems"].clone();
+        save_listed(&agent_dir, &key, "rule:a", true).unwrap();
+        save_listed(&agent_dir, &key, "rule:b", true).unwrap();
+        save_listed(&agent_dir, &key, "rule:a", true).unwrap();
+        assert_eq!(items(), json!(["rule:a", "rule:b"]));
+        save_listed(&agent_dir, &key, "rule:a", false).unwrap();
+        let before = read().text;
+        save_listed(&agent_dir, &key, "rule:none", false).unwrap();
+        assert_eq!((items(), read().text.as_str()), (json!(["rule:b"]), before.as_str()));
+        assert!(before.contains("// mine") && before.contains("\"theme\": \"dark\""), "{before}");
+    }
 }
