@@ -18,8 +18,8 @@ use agentd_protocol::{
     frame::{Head, Response},
 };
 use agentd_session::{
-    Attached, CopyPoint, ExtensionStart, Feed, KeptHosts, Leaving, LeavingAnswer, MoveRequest, MovedCommand,
-    SessionBeginning, SessionEnd, SessionOptions, SubscriberId, Target,
+    AskedBefore, Attached, CopyPoint, ExtensionStart, Feed, KeptHosts, Leaving, LeavingAnswer, MoveRequest,
+    MovedCommand, SessionBeginning, SessionEnd, SessionOptions, SubscriberId, Target,
 };
 use agentd_store::read_header;
 use serde::Serialize;
@@ -63,7 +63,8 @@ impl Destination {
     /// Opens the session again; false when it cannot be.
     async fn reopen(&mut self, registry: &Arc<SessionRegistry>) -> Result<bool, Failure> {
         let Some(options) = &self.reopen_with else { return Ok(false) };
-        let opened = registry.open_with(options.clone(), ExtensionStart::Later).await?;
+        let opened =
+            registry.open_with(options.clone(), ExtensionStart::Later(AskedBefore::default())).await?;
         (self.session, self.expected, self.waits) = (opened.session, opened.expected, opened.waits);
         Ok(true)
     }
@@ -129,7 +130,8 @@ impl Dispatcher {
             None => LeavingAnswer::default(),
         };
         // A session may begin with a model of its extensions, which are loaded first then.
-        let extensions = if said.has_models { ExtensionStart::AtOnce } else { ExtensionStart::Later };
+        let extensions =
+            if said.has_models { ExtensionStart::AtOnce } else { ExtensionStart::Later(said.asked) };
         let mut asked = Box::new(AskedSwitch { name, id, from, leaving, extensions, is_prevented: false });
         let Some(question) = said.question else { return self.switch_asked(*asked).await };
         let moves = self.moves.asked.0.clone();
@@ -199,14 +201,14 @@ impl Dispatcher {
 
     /// Leaves the session for a command of one of its extensions, which goes on in the other.
     async fn switch_for_extension(&mut self, request: MoveRequest) {
-        let MoveRequest { session, leaving, command } = request;
+        let MoveRequest { session, leaving, asked, command } = request;
         let Some(from) = self.registry.get(&session).filter(|from| self.sessions.get(from).is_some()) else {
             let failure = Failure::new(ErrorCode::NoSession, "The client of this command has left.");
             return self.give_up(command, failure).await;
         };
         let departure =
             Departure { old: Some(Arc::clone(&from)), reason: leaving.reason(), takes_hosts: true };
-        match self.destination(&from, leaving, ExtensionStart::Later).await {
+        match self.destination(&from, leaving, ExtensionStart::Later(asked)).await {
             Ok(destination) => {
                 // Its prompt is answered in the other session.
                 if let Some(followed) = self.sessions.get(&from).filter(|_| command.is_awaited()) {
@@ -314,7 +316,7 @@ impl Dispatcher {
         let path = resolve_path(path, &base.cwd, &base.environment);
         let options = options_of_file(base, path).await?;
         let AcquiredSession { mut session, mut expected, mut waits, .. } =
-            self.registry.open_with(options.clone(), extensions).await?;
+            self.registry.open_with(options.clone(), extensions.clone()).await?;
         if self.sessions.get(&session).is_some() {
             drop(expected);
             self.end_if_alone(&session, None).await;

@@ -21,6 +21,8 @@ struct Host {
     path: String,
     script: Value,
     epoch: Value,
+    /// The id of its extension.
+    ext: Value,
     last_call: u64,
     /// The name of each handler's event, by its number.
     handlers: Vec<String>,
@@ -37,6 +39,7 @@ fn main() -> io::Result<()> {
         path: args[1].clone(),
         script: serde_json::from_str(&script)?,
         epoch: Value::Null,
+        ext: Value::Null,
         last_call: 0,
         handlers: Vec::new(),
         cancelled: Vec::new(),
@@ -73,7 +76,7 @@ impl Host {
     }
 
     fn register(&self, fields: Value) -> io::Result<()> {
-        let mut record = json!({"type": "register", "epoch": self.epoch, "ext": "e0"});
+        let mut record = json!({"type": "register", "epoch": self.epoch, "ext": self.ext});
         for (name, value) in fields.as_object().into_iter().flatten() {
             record[name] = value.clone();
         }
@@ -157,7 +160,8 @@ impl Host {
         if record["clearCache"] == true {
             self.script = serde_json::from_str(&std::fs::read_to_string(&self.path)?)?;
         }
-        let ext = record["extensions"][0]["ext"].clone();
+        self.ext = record["extensions"][0]["ext"].clone();
+        let ext = self.ext.clone();
         let action = self.script["load"].clone();
         if let Some(code) = action["crash"].as_i64() {
             process::exit(i32::try_from(code).unwrap_or(1));
@@ -231,7 +235,7 @@ impl Host {
             params["call"] = within.clone();
         }
         self.send(&json!({
-            "type": "call", "id": id, "epoch": self.epoch, "ext": "e0", "method": call[0], "params": params,
+            "type": "call", "id": id, "epoch": self.epoch, "ext": self.ext, "method": call[0], "params": params,
             "within": within,
         }))?;
         if is_cancelled {
@@ -261,7 +265,7 @@ impl Host {
             self.send(&json!({"type": "provider.event", "call": within, "event": event}))?;
         }
         for note in action["notes"].as_array().into_iter().flatten() {
-            let mut record = json!({"type": "ui", "epoch": self.epoch, "ext": "e0"});
+            let mut record = json!({"type": "ui", "epoch": self.epoch, "ext": self.ext});
             for (name, value) in note.as_object().into_iter().flatten() {
                 record[name] = value.clone();
             }

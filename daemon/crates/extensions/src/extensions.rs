@@ -17,7 +17,7 @@ use crate::{
     flags::FlagError,
     host::Host,
     kept::{KeptHosts, Predecessor},
-    runtime::{DiscoveredKind, DiscoveredResource, ExtensionsSetup, LoadError, Runtime, ext},
+    runtime::{DiscoveredKind, DiscoveredResource, ExtensionsSetup, LoadError, Runtime},
     session::{ExtensionCommand, ExtensionSession},
     tool::ExtensionTool,
 };
@@ -175,7 +175,7 @@ impl SessionExtensions {
         let found = self.0.registrations().commands().into_iter().find(|command| command.called == name);
         let Some(found) = found else { return };
         let fields = json!({
-            "epoch": self.0.epoch_of(found.extension), "ext": ext(found.extension), "name": found.command.name,
+            "epoch": self.0.epoch_of(found.extension), "ext": self.0.ext(found.extension), "name": found.command.name,
             "args": args, "source": "rpc",
         });
         let host = self.0.host_of(found.extension);
@@ -192,7 +192,7 @@ impl SessionExtensions {
         let found = self.0.registrations().commands().into_iter().find(|command| command.called == name);
         let Some(found) = found.filter(|found| found.command.completes) else { return Vec::new() };
         let fields = json!({
-            "epoch": self.0.epoch_of(found.extension), "ext": ext(found.extension), "name": found.command.name,
+            "epoch": self.0.epoch_of(found.extension), "ext": self.0.ext(found.extension), "name": found.command.name,
             "prefix": prefix,
         });
         let terms = RequestTerms { limit: Some(Duration::from_secs(5)), ..RequestTerms::default() };
@@ -245,10 +245,25 @@ impl SessionExtensions {
         if self.tell_shutdown(reason, target).await {
             for host in &self.0.hosts {
                 if let Some(link) = host.release(reason).await {
-                    kept.push(host.program.clone(), link);
+                    kept.push(host.program.clone(), link, Vec::new());
                 }
             }
         }
+        kept
+    }
+
+    /// The hosts, with the extensions as they are loaded: those of the same session that are started next take them over, and load only what
+    /// is new. To be used before [`Self::bind`].
+    #[must_use]
+    pub fn into_kept(self) -> KeptHosts {
+        let (runtime, mut kept) = (&self.0, KeptHosts::default());
+        let entry = |extension: &usize| runtime.setup.sources[*extension].entry.clone();
+        for host in &runtime.hosts {
+            if let Some(link) = host.give() {
+                kept.push(host.program.clone(), link, host.extensions.iter().map(entry).collect());
+            }
+        }
+        kept.early = runtime.as_early();
         kept
     }
 

@@ -346,15 +346,19 @@ impl Runtime {
     }
 
     fn tell_failure(&self, event: &str, handler: HandlerRef, failure: HandlerFailure) {
-        let path = self.path(handler.extension);
-        let text = match failure {
+        let text = self.failure_text(event, handler, failure);
+        self.failed(self.path(handler.extension).to_owned(), event, text);
+    }
+
+    /// The failure of a handler in words.
+    pub(crate) fn failure_text(&self, event: &str, handler: HandlerRef, failure: HandlerFailure) -> String {
+        match failure {
             HandlerFailure::Threw(message) => message,
             HandlerFailure::Missing(RequestError::Late) => {
-                format!("Extension \"{path}\" did not answer in time")
+                format!("Extension \"{}\" did not answer in time", self.path(handler.extension))
             }
             HandlerFailure::Missing(error) => self.explain(&error, event),
-        };
-        self.failed(path.to_owned(), event, text);
+        }
     }
 
     /// An extension returned something that cannot be used.

@@ -188,12 +188,19 @@ impl Host {
         self.epoch.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Takes over a process that ran extensions before.
-    pub(crate) fn adopt(&self, number: usize, events: Weak<dyn HostEvents>, link: HostLink) {
-        self.epoch.store(link.epoch + 1, Ordering::Relaxed);
+    /// Takes over a process that ran extensions before, or, where it `goes_on`, with those that it has loaded.
+    pub(crate) fn adopt(&self, number: usize, events: Weak<dyn HostEvents>, link: HostLink, goes_on: bool) {
+        self.epoch.store(link.epoch + u64::from(!goes_on), Ordering::Relaxed);
         self.has_entries.store(false, Ordering::Relaxed);
         link.reader.lead_to(events, number);
         *self.lock() = HostState::Up(link);
+    }
+
+    /// Gives the process away with what it has loaded; `None` where it is gone.
+    pub(crate) fn give(&self) -> Option<HostLink> {
+        let before = HostState::Down { reason: "others have taken it over".into() };
+        let HostState::Up(link) = std::mem::replace(&mut *self.lock(), before) else { return None };
+        Some(HostLink { epoch: self.epoch(), ..link })
     }
 
     /// Gives the process away; what it has loaded is forgotten. `None` where it is gone or does not answer: then it is ended.
@@ -402,6 +409,14 @@ impl Reader {
         let led = self.led.lock().unwrap_or_else(PoisonError::into_inner);
         Some((led.0.upgrade()?, led.1))
     }
+
+    /// Hands a record on. Who is led to next has all that comes after it, and nothing before.
+    fn hand_on(&self, connection: &HostConnection, calls: &OpenCalls, record: Incoming) {
+        let led = self.led.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(events) = led.0.upgrade() else { return };
+        events.record(led.1, connection, calls, record);
+        drop(led);
+    }
 }
 
 impl HostOutput for Reader {
@@ -419,11 +434,7 @@ impl HostOutput for Reader {
                 let failure = HostFailure::new("unsupported", format!("agentd knows no request {kind}"));
                 connection.answer(id, &Err(failure));
             }
-            record => {
-                if let Some((events, host)) = self.leads_to() {
-                    events.record(host, connection, calls, record);
-                }
-            }
+            record => self.hand_on(connection, calls, record),
         }
     }
 

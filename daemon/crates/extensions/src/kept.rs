@@ -1,10 +1,14 @@
 //! Hosts that outlive the extensions that they ran: the next extensions of the session, or those of the session after it, are loaded into
 //! the same processes, so that what code keeps in them survives.
 
-use std::sync::Weak;
+use std::{
+    path::{Path, PathBuf},
+    sync::Weak,
+};
 
 use crate::{
-    event::EventSet, flags::GivenFlag, host::HostLink, process::HostProgram, session::ExtensionFailure,
+    early::EarlyExtensions, event::EventSet, flags::GivenFlag, host::HostLink, process::HostProgram,
+    session::ExtensionFailure,
 };
 
 /// Extensions that others come after.
@@ -19,10 +23,21 @@ pub(crate) trait Successor: Send + Sync {
     fn take_failure(&self, failure: ExtensionFailure);
 }
 
-/// Hosts without extensions. Dropped, they end.
+/// A process that is kept.
+struct KeptLink {
+    program: HostProgram,
+    link: HostLink,
+    /// The files of the extensions that it has loaded.
+    loaded: Vec<PathBuf>,
+}
+
+/// Hosts that wait for the extensions of a session. They have none, or those that the session has been asked about first
+/// ([`SessionExtensions::into_kept`](crate::SessionExtensions::into_kept)). Dropped, they end.
 #[derive(Default)]
 pub struct KeptHosts {
-    links: Vec<(HostProgram, HostLink)>,
+    links: Vec<KeptLink>,
+    /// The extensions that are loaded in them.
+    pub(crate) early: EarlyExtensions,
     pub(crate) flags: Vec<GivenFlag>,
     /// The extensions that decided about something, by their paths, and about what.
     pub(crate) gates: Vec<(String, EventSet)>,
@@ -37,17 +52,31 @@ impl KeptHosts {
         flags: Vec<GivenFlag>,
         gates: Vec<(String, EventSet)>,
     ) -> Self {
-        Self { links: Vec::new(), flags, gates, predecessor: Some(predecessor) }
+        let (links, early) = (Vec::new(), EarlyExtensions::default());
+        Self { links, early, flags, gates, predecessor: Some(predecessor) }
     }
 
-    pub(crate) fn push(&mut self, program: HostProgram, link: HostLink) {
-        self.links.push((program, link));
+    /// Keeps a process, and the extensions of these files that it has loaded.
+    pub(crate) fn push(&mut self, program: HostProgram, link: HostLink, loaded: Vec<PathBuf>) {
+        self.links.push(KeptLink { program, link, loaded });
     }
 
-    /// A host of this program that runs.
-    pub(crate) fn take(&mut self, program: &HostProgram) -> Option<HostLink> {
-        let at = self.links.iter().position(|(kept, link)| kept.can_run(program) && !link.has_ended())?;
-        Some(self.links.swap_remove(at).1)
+    /// The program of the process that has loaded the extension of that file.
+    pub(crate) fn program_of(&self, entry: &Path) -> Option<&HostProgram> {
+        let runs = |kept: &&KeptLink| !kept.link.has_ended() && kept.has_loaded(entry);
+        self.links.iter().find(runs).map(|kept| &kept.program)
+    }
+
+    /// A host of this program that runs, for the extensions of these files, and whether it has loaded some of them. One that has loaded
+    /// others is left alone.
+    pub(crate) fn take(&mut self, program: &HostProgram, entries: &[&Path]) -> Option<(HostLink, bool)> {
+        let is_fit = |kept: &KeptLink| {
+            kept.program.can_run(program)
+                && !kept.link.has_ended()
+                && (kept.loaded.is_empty() || entries.iter().any(|entry| kept.has_loaded(entry)))
+        };
+        let KeptLink { link, loaded, .. } = self.links.swap_remove(self.links.iter().position(is_fit)?);
+        Some((link, !loaded.is_empty()))
     }
 
     /// Ends the processes; what else is kept stays.
@@ -61,7 +90,8 @@ impl KeptHosts {
     #[must_use]
     pub fn remains(&self) -> Self {
         let (flags, gates) = (self.flags.clone(), self.gates.clone());
-        Self { links: Vec::new(), flags, gates, predecessor: None }
+        let (links, early) = (Vec::new(), EarlyExtensions::default());
+        Self { links, early, flags, gates, predecessor: None }
     }
 
     /// The flags that the extensions had.
@@ -71,16 +101,22 @@ impl KeptHosts {
     }
 
     fn end(&mut self) {
-        self.links.drain(..).for_each(|(_, link)| link.end());
+        self.links.drain(..).for_each(|kept| kept.link.end());
     }
 
     /// Ends the processes, and waits until they are gone.
     pub async fn ended(mut self) {
-        let gone: Vec<_> = self.links.iter().map(|(_, link)| link.gone()).collect();
+        let gone: Vec<_> = self.links.iter().map(|kept| kept.link.gone()).collect();
         self.end();
         for gone in gone {
             gone.cancelled().await;
         }
+    }
+}
+
+impl KeptLink {
+    fn has_loaded(&self, entry: &Path) -> bool {
+        self.loaded.iter().any(|loaded| loaded == entry)
     }
 }
 

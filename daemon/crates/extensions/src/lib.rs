@@ -9,6 +9,7 @@
 mod boundary;
 mod connection;
 mod context_hooks;
+mod early;
 mod event;
 mod extensions;
 mod flags;
@@ -27,6 +28,7 @@ mod overview;
 mod pi_shim;
 mod private_folder;
 mod process;
+mod project_trust;
 mod provider_deltas;
 mod provider_events;
 mod provider_stream;
@@ -52,6 +54,7 @@ pub use self::{
     nested_calls::NestedTicket,
     node::{NodeError, node_program},
     process::HostProgram,
+    project_trust::TrustAnswer,
     record::{HostFailure, PROTOCOL_VERSION, ToolDefinition},
     run_start::{RunAdditions, StartingMessage},
     runtime::{DiscoveredKind, DiscoveredResource, ExtensionsSetup, LoadError},

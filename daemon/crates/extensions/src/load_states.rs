@@ -31,6 +31,13 @@ impl LoadStates {
         }
     }
 
+    /// An extension is as it was before.
+    pub(crate) fn set(&self, extension: usize, before: LoadState) {
+        if let Some(state) = self.lock().get_mut(extension) {
+            *state = before;
+        }
+    }
+
     /// An extension could not be loaded.
     pub(crate) fn failed(&self, extension: usize, error: &str) {
         self.note(extension, error);

@@ -85,6 +85,20 @@ impl ModelRegistrations {
         self.virtual_models.retain(|known| !known.is(provider, id));
     }
 
+    /// Takes over what was registered before, for the extensions that have a place now.
+    pub(crate) fn take_over(&mut self, before: Self, place: impl Fn(usize) -> Option<usize>) {
+        for provider in before.providers {
+            if let Some(extension) = place(provider.extension) {
+                self.providers.push(RegisteredProvider { extension, ..provider });
+            }
+        }
+        for model in before.virtual_models {
+            if let Some(extension) = place(model.extension) {
+                self.virtual_models.push(RegisteredVirtualModel { extension, ..model });
+            }
+        }
+    }
+
     /// Drops everything of an extension.
     pub(crate) fn discard(&mut self, extension: usize) {
         self.providers.retain(|known| known.extension != extension);

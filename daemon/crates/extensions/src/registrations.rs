@@ -66,6 +66,17 @@ impl Registrations {
         Self { of: (0..extensions).map(|_| ExtensionRegistrations::default()).collect(), ..Self::default() }
     }
 
+    /// Takes over what others have registered: each extension gets the place that it has among these, and what has none is dropped.
+    pub(crate) fn take_over(&mut self, before: Self, place: impl Fn(usize) -> Option<usize>) {
+        let Self { of, models } = before;
+        for (extension, registered) in of.into_iter().enumerate() {
+            if let Some(own) = place(extension).and_then(|place| self.of.get_mut(place)) {
+                *own = registered;
+            }
+        }
+        self.models.take_over(models, place);
+    }
+
     /// Takes or takes back a registration. Returns what is different now.
     pub(crate) fn apply(&mut self, extension: usize, what: Registration, is_taken_back: bool) -> Changed {
         let Some(of) = self.of.get_mut(extension) else { return Changed::Nothing };
@@ -279,6 +290,21 @@ mod tests {
         assert!(!registrations.events().contains(EventKind::ToolCall));
         registrations.discard(0);
         assert_eq!(registrations.handlers(EventKind::Input), [HandlerRef { extension: 1, h: 1 }]);
+    }
+
+    #[test]
+    fn what_was_registered_before_gets_the_place_of_its_extension() {
+        let (mut before, mut registrations) = (Registrations::of(2), Registrations::of(3));
+        for (extension, h) in [(0, 1), (1, 2)] {
+            registered(&mut before, extension, json!({"kind": "handler", "h": h, "event": "input"}));
+            let provider = json!({"kind": "provider", "name": format!("p{extension}"), "config": {}});
+            registered(&mut before, extension, provider);
+        }
+        registrations.take_over(before, |extension| (extension == 1).then_some(2));
+        assert_eq!(registrations.handlers(EventKind::Input), [HandlerRef { extension: 2, h: 2 }]);
+        let providers: Vec<_> =
+            registrations.models.providers.iter().map(|it| (it.extension, it.id.as_str())).collect();
+        assert_eq!(providers, [(2, "p1")]);
     }
 
     #[test]

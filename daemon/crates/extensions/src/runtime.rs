@@ -21,6 +21,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::{
     connection::{HostConnection, RequestError, RequestTerms},
+    early::{EarlyExtension, EarlyExtensions},
     event::{EventKind, EventSet},
     flags::GivenFlag,
     host::{ExtensionToLoad, HelloFacts, Host, HostEvents, OpenCalls},
@@ -111,8 +112,12 @@ pub(crate) struct Runtime {
     pub(crate) setup: ExtensionsSetup,
     /// The number of each extension's host.
     placement: Vec<usize>,
+    /// The number of each extension in the host protocol.
+    numbers: Vec<usize>,
+    /// The extensions that a host was taken over with, until it is told to load the others.
+    early: Mutex<Vec<usize>>,
     pub(crate) hosts: Vec<Host>,
-    registrations: Mutex<Registrations>,
+    registrations: Arc<Mutex<Registrations>>,
     /// The events that anybody listens to, as [`EventSet::bits`].
     events: AtomicU64,
     seq: AtomicU64,
@@ -144,11 +149,6 @@ pub(crate) struct Runtime {
 /// Events that are told without waiting, at most.
 const MAX_LATER: usize = 64;
 
-/// The id of an extension in the host protocol.
-pub(crate) fn ext(extension: usize) -> String {
-    format!("e{extension}")
-}
-
 /// The hosts of a session's extensions, and the host of each: one for all of Node, one for each native extension.
 fn placed(setup: &ExtensionsSetup) -> Result<(Vec<Host>, Vec<usize>), LoadError> {
     let mut members: Vec<(HostProgram, Vec<usize>)> = Vec::new();
@@ -156,7 +156,12 @@ fn placed(setup: &ExtensionsSetup) -> Result<(Vec<Host>, Vec<usize>), LoadError>
     for (extension, source) in setup.sources.iter().enumerate() {
         let host = match &source.kind {
             ExtensionKind::Node => {
-                let Some(program) = &setup.node else {
+                // The process that has loaded some of them already loads them all.
+                let running = setup.sources.iter().find_map(|source| match source.kind {
+                    ExtensionKind::Node => setup.kept.program_of(&source.entry),
+                    ExtensionKind::Native { .. } => None,
+                });
+                let Some(program) = running.or(setup.node.as_ref()) else {
                     let reason = "Node is needed for it, and was not found".to_owned();
                     return Err(LoadError { path: source.path.clone(), reason });
                 };
@@ -178,6 +183,16 @@ fn placed(setup: &ExtensionsSetup) -> Result<(Vec<Host>, Vec<usize>), LoadError>
         Host::new(program, extensions, log)
     });
     Ok((hosts.collect(), placement))
+}
+
+/// The number of each extension in the host protocol: that of before, or else one that none has had.
+fn numbered(sources: &[ExtensionSource], before: &EarlyExtensions) -> Vec<usize> {
+    let mut free = before.free_number()..;
+    let number = |source: &ExtensionSource| match before.of(&source.entry) {
+        Some(early) => Some(early.number),
+        None => free.next(),
+    };
+    sources.iter().filter_map(number).collect()
 }
 
 /// The name of a host in the log: that of its extension, or `node`.
@@ -212,14 +227,22 @@ impl Runtime {
     /// [`LoadError`] where there is nothing that could run an extension.
     pub(crate) fn new(mut setup: ExtensionsSetup) -> Result<Arc<Self>, LoadError> {
         let (hosts, placement) = placed(&setup)?;
-        let registrations = Mutex::new(Registrations::of(setup.sources.len()));
+        let registrations = Arc::new(Mutex::new(Registrations::of(setup.sources.len())));
         let states = LoadStates::of(setup.sources.len());
-        let kept = &mut setup.kept;
+        let (kept, sources) = (&mut setup.kept, &setup.sources);
         let predecessor = kept.predecessor.take();
-        let kept_links: Vec<_> = hosts.iter().map(|host| kept.take(&host.program)).collect();
+        let take = |host: &Host| {
+            let entries = host.extensions.iter().map(|extension| sources[*extension].entry.as_path());
+            kept.take(&host.program, &entries.collect::<Vec<_>>())
+        };
+        let kept_links: Vec<_> = hosts.iter().map(take).collect();
+        let before = std::mem::take(&mut kept.early);
+        let numbers = numbered(sources, &before);
         let me = Arc::new_cyclic(|me| Self {
             setup,
             placement,
+            numbers,
+            early: Mutex::default(),
             hosts,
             registrations,
             events: AtomicU64::new(0),
@@ -238,12 +261,20 @@ impl Runtime {
             successor: Mutex::default(),
             me: me.clone(),
         });
+        // Held until what was registered before is here: what comes from now on follows it.
+        let mut registrations = me.registrations();
+        let mut places = vec![None; before.extensions.len()];
         for (number, (host, link)) in me.hosts.iter().zip(kept_links).enumerate() {
-            if let Some(link) = link {
-                let events: Weak<dyn HostEvents> = me.me.clone();
-                host.adopt(number, events, link);
+            let Some((link, goes_on)) = link else { continue };
+            let events: Weak<dyn HostEvents> = me.me.clone();
+            host.adopt(number, events, link, goes_on);
+            if goes_on {
+                me.take_over(host, &before, &mut places);
             }
         }
+        registrations.take_over(before.take_registrations(), |extension| places.get(extension).copied()?);
+        me.update_events(&registrations);
+        drop(registrations);
         if let Some(predecessor) = predecessor.and_then(|predecessor| predecessor.upgrade()) {
             predecessor.followed_by(me.me.clone());
         }
@@ -272,20 +303,24 @@ impl Runtime {
         let all_failed = |reason: String| {
             slot.extensions.iter().map(|extension| failed(*extension, reason.clone())).collect()
         };
+        let mut early = self.take_early(slot);
         if slot.down().is_some() {
+            early.clear();
             let events: Weak<dyn HostEvents> = self.me.clone();
             let surroundings = (&self.setup.launcher, &self.setup.tasks);
             if let Err(error) = slot.start(host, surroundings, events, &self.setup.facts).await {
                 return all_failed(format!("its host could not be started: {error}"));
             }
         }
-        let extensions: Vec<ExtensionToLoad> = slot
-            .extensions
-            .iter()
+        let to_load = || slot.extensions.iter().filter(|extension| !early.contains(extension));
+        if !early.is_empty() && to_load().next().is_none() {
+            return Vec::new();
+        }
+        let extensions: Vec<ExtensionToLoad> = to_load()
             .map(|extension| {
                 let source = &self.setup.sources[*extension];
                 ExtensionToLoad {
-                    ext: ext(*extension),
+                    ext: self.ext(*extension),
                     path: source.path.clone(),
                     entry: source.entry.display().to_string(),
                     base_dir: source.base_dir.display().to_string(),
@@ -299,8 +334,8 @@ impl Runtime {
             Err(error) => return all_failed(self.explain(&error, "load")),
         };
         let mut errors = Vec::new();
-        for extension in &slot.extensions {
-            match loaded.iter().find(|loaded| loaded.ext == ext(*extension)) {
+        for extension in to_load() {
+            match loaded.iter().find(|loaded| loaded.ext == self.ext(*extension)) {
                 Some(loaded) if loaded.ok => self.states.loaded(*extension, loaded.ms),
                 Some(loaded) => {
                     let reason = loaded.error.clone().unwrap_or_else(|| "it failed".to_owned());
@@ -550,8 +585,41 @@ impl Runtime {
 
     /// The number of an extension of a host, by the id of the protocol.
     fn extension(&self, host: usize, id: &str) -> Option<usize> {
-        let number = id.strip_prefix('e')?.parse().ok()?;
-        self.hosts[host].extensions.contains(&number).then_some(number)
+        let number: usize = id.strip_prefix('e')?.parse().ok()?;
+        self.hosts[host].extensions.iter().copied().find(|extension| self.numbers[*extension] == number)
+    }
+
+    /// The id of an extension in the host protocol.
+    pub(crate) fn ext(&self, extension: usize) -> String {
+        format!("e{}", self.numbers[extension])
+    }
+
+    /// Notes the extensions of a host that are loaded already, and the place of each.
+    fn take_over(&self, host: &Host, before: &EarlyExtensions, places: &mut [Option<usize>]) {
+        for extension in &host.extensions {
+            let entry = &self.setup.sources[*extension].entry;
+            let Some(at) = before.extensions.iter().position(|early| early.entry == *entry) else { continue };
+            places[at] = Some(*extension);
+            self.states.set(*extension, before.extensions[at].state.clone());
+            self.early.lock().unwrap_or_else(PoisonError::into_inner).push(*extension);
+        }
+    }
+
+    /// The extensions of a host that are loaded already, once.
+    fn take_early(&self, host: &Host) -> Vec<usize> {
+        let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
+        early.extract_if(.., |extension| host.extensions.contains(extension)).collect()
+    }
+
+    /// The extensions as they are loaded.
+    pub(crate) fn as_early(&self) -> EarlyExtensions {
+        let extensions = self.setup.sources.iter().zip(&self.numbers).zip(self.states.all());
+        let extensions = extensions.map(|((source, number), state)| EarlyExtension {
+            entry: source.entry.clone(),
+            number: *number,
+            state,
+        });
+        EarlyExtensions { extensions: extensions.collect(), registrations: Arc::clone(&self.registrations) }
     }
 }
 

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     connection::{RequestError, RequestTerms},
     registrations::RegisteredTool,
-    runtime::{Runtime, ext},
+    runtime::Runtime,
 };
 
 /// Time for a tool to stop after an abort.
@@ -82,7 +82,7 @@ impl Tool for ExtensionTool {
                 return Err(format!("The extension of the tool {name} is closed."));
             };
             let fields = json!({
-                "epoch": extensions.epoch_of(self.extension), "ext": ext(self.extension), "tool": name, "args": arguments,
+                "epoch": extensions.epoch_of(self.extension), "ext": extensions.ext(self.extension), "tool": name, "args": arguments,
             });
             let terms = RequestTerms { limit: Some(PREPARE_WAIT), ..RequestTerms::default() };
             let answer = extensions.host_of(self.extension).request("tool.prepare", &fields, terms).await;
@@ -108,7 +108,7 @@ impl Tool for ExtensionTool {
             };
             let Invocation { call_id, arguments, cancel, progress, .. } = invocation;
             let fields = json!({
-                "epoch": extensions.epoch_of(self.extension), "ext": ext(self.extension), "tool": name, "toolCallId": call_id,
+                "epoch": extensions.epoch_of(self.extension), "ext": extensions.ext(self.extension), "tool": name, "toolCallId": call_id,
                 "params": arguments,
             });
             let partials = move |partial: Value| {

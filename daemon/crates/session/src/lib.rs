@@ -29,6 +29,7 @@ mod open;
 mod options;
 mod packages;
 mod permissions;
+mod project_answer;
 mod prompt_files;
 mod prompt_options;
 mod queues;
@@ -69,6 +70,7 @@ pub use interner::Interner;
 pub use messages::{Attached, BranchCopy, CopyPoint, RegisterOutcome, ReopenError};
 pub use open::{OpenError, locate, network};
 pub use options::{PermissionOptions, SandboxOptions, SessionMode, SessionOptions, Target, ToolSelection};
+pub use project_answer::AskedBefore;
 pub use replacement::{
     ClientOrder, Leaving, LeavingAnswer, MoveRequest, MovedCommand, MoverGuard, SessionBeginning, SessionEnd,
 };

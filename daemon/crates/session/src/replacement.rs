@@ -13,7 +13,7 @@ use agentd_protocol::error::Failure;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::{event_log::SubscriberId, extensions::RunningCommand};
+use crate::{event_log::SubscriberId, extensions::RunningCommand, project_answer::AskedBefore};
 
 /// How a session is left for another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,6 +79,8 @@ pub struct LeavingAnswer {
     pub question: Option<oneshot::Receiver<bool>>,
     /// Whether they bring models, from which a session that comes next may begin with one.
     pub has_models: bool,
+    /// What they have to do with the trust in its project.
+    pub asked: AskedBefore,
 }
 
 /// The end of a session that is left for another one.
@@ -175,6 +177,8 @@ pub struct MoveRequest {
     pub session: Arc<str>,
     /// How.
     pub leaving: Leaving,
+    /// What its extensions have to do with the trust in its project.
+    pub asked: AskedBefore,
     /// Its command.
     pub command: MovedCommand,
 }

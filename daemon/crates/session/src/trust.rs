@@ -14,6 +14,7 @@ use crate::{
     context::SessionContext,
     open::{NewSettings, reconfigure},
     options::SessionOptions,
+    project_answer::{Approval, ProjectAnswer},
     ui::{Asker, Dialog, DialogAnswer, Notice, Ui},
 };
 
@@ -40,6 +41,8 @@ pub(crate) struct ProjectTrust {
     /// The options of the session, by which its settings are read.
     pub(crate) options: Arc<SessionOptions>,
     pub(crate) state: TrustState,
+    /// What extensions said before it was opened.
+    pub(crate) answer: Option<ProjectAnswer>,
     /// The files of the project that trust was given for, where the project is trusted.
     pub(crate) files: Option<StartingFiles>,
     /// The session comes back, and what it was trusted with has changed meanwhile.
@@ -56,24 +59,38 @@ pub(crate) enum TrustState {
     Open,
     /// The user was asked, and may not have answered.
     Asked,
-    /// The user trusts the project while the session is open.
+    /// The user, or an extension, trusts the project while the session is open.
     Given,
+    /// An extension does not trust the project while the session is open.
+    Refused,
 }
 
 impl ProjectTrust {
-    /// `is_open`: somebody is to be asked, perhaps again; `was_given`: the user gave it to this session before.
+    /// `is_open`: somebody is to be asked, perhaps again; `was_given`: the user gave it to this session before; `answer`: what extensions
+    /// said.
     pub(crate) fn new(
         options: Arc<SessionOptions>,
-        is_open: bool,
-        was_given: bool,
+        (is_open, was_given): (bool, bool),
+        answer: Option<ProjectAnswer>,
         files: Option<StartingFiles>,
     ) -> Self {
-        let state = match (is_open, was_given) {
-            (true, _) => TrustState::Open,
-            (false, true) => TrustState::Given,
-            (false, false) => TrustState::Decided,
+        let said = answer.as_ref().and_then(|answer| answer.trusted);
+        let state = match (is_open, said.unwrap_or(was_given), said) {
+            (true, _, _) => TrustState::Open,
+            (false, true, _) => TrustState::Given,
+            (false, false, Some(_)) => TrustState::Refused,
+            (false, false, None) => TrustState::Decided,
         };
-        Self { options, state, files, is_withdrawn: false, next: None }
+        Self { options, state, answer, files, is_withdrawn: false, next: None }
+    }
+
+    /// What was said about the project, for settings that are read again.
+    pub(crate) fn approval(&self) -> Approval {
+        match (self.state, &self.files) {
+            (TrustState::Given, Some(files)) => Approval { approve: Some(true), files: Some(files.clone()) },
+            (TrustState::Refused, _) => Approval { approve: Some(false), files: None },
+            _ => Approval { approve: None, files: None },
+        }
     }
 
     /// The files of the project that trust was given for, where the project is trusted.
@@ -130,7 +147,7 @@ impl TrustQuestion {
         let (context, options) = (Arc::clone(&self.context), Arc::clone(&self.options));
         match spawn_blocking(move || reconfigure(&context, &options, files)).await {
             Ok(Ok(Some(mut reconfigured))) => {
-                reconfigured.context.install_packages(&self.options).await;
+                reconfigured.context.install_packages().await;
                 Some(reconfigured)
             }
             Ok(Ok(None)) => {

@@ -211,9 +211,12 @@ test("functions in returned values become callbacks, and can be forgotten", asyn
 });
 
 test("project_trust has a context of its own, before bind", async () => {
-  const daemon = await FakeDaemon.greeted({ calls: { "ui.select": () => "yes" }, hello: { hasUI: false } });
-  await daemon.load({ one: extension("pi.on('project_trust', async (event, ctx) => ({ trusted: await ctx.ui.select('t', ['yes']), keys: Object.keys(ctx), hasUI: ctx.hasUI, ui: Object.keys(ctx.ui) }));") });
+  const daemon = await FakeDaemon.greeted({ hello: { hasUI: true } });
+  const asks = "selected: (await ctx.ui.select('t', ['yes'])) ?? null, confirmed: await ctx.ui.confirm('t', 'm')";
+  const shows = "keys: Object.keys(ctx), hasUI: ctx.hasUI, ui: Object.keys(ctx.ui)";
+  await daemon.load({ one: extension(`pi.on('project_trust', async (event, ctx) => ({ trusted: 'yes', ${asks}, ${shows} }));`) });
   const [returned] = await daemon.hook({ type: "project_trust", cwd: "/" });
-  assert.deepEqual(returned?.["value"], { trusted: "yes", keys: ["cwd", "mode", "hasUI", "ui"], hasUI: false, ui: ["select", "confirm", "input", "notify"] });
+  const ui = ["select", "confirm", "input", "notify"];
+  assert.deepEqual(returned?.["value"], { trusted: "yes", selected: null, confirmed: false, keys: ["cwd", "mode", "hasUI", "ui"], hasUI: false, ui });
   await daemon.stop();
 });

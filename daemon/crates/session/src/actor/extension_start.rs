@@ -98,7 +98,7 @@ impl Actor {
         let has_extensions = self.context.extensions.is_some();
         let cancel = self.extensions_begin();
         let (context, options) = (Arc::clone(&self.context), Arc::clone(self.trust.options()));
-        let given = self.trust.is_given().then(|| self.trust.files().cloned()).flatten();
+        let approval = self.trust.approval();
         let to_actor = self.to_actor.clone();
         self.tasks.spawn(async move {
             let renewing = async {
@@ -108,7 +108,7 @@ impl Actor {
                 }
                 let kept = give_hosts(&context, renewal).await;
                 let before = Arc::clone(&context);
-                let read = spawn_blocking(move || match reread(&before, &options, given.as_ref()) {
+                let read = spawn_blocking(move || match reread(&before, &options, &approval) {
                     Ok(settings) => NewSurroundings::Reread(Box::new(settings)),
                     Err(error) => {
                         tracing::warn!(%error, "the settings could not be read again, and stay as they were");
@@ -270,7 +270,8 @@ impl Actor {
                             flags: hosts.flags().to_vec(),
                             kept: hosts,
                         };
-                        let (extensions, failures) = load_extensions_again(&renewed, plan).await;
+                        let (extensions, failures) =
+                            load_extensions_again(renewed.extension_surroundings(), plan).await;
                         let surroundings = NewSurroundings::Same(Box::new(with_loaded(renewed, extensions)));
                         Loaded { surroundings, failures, why }
                     }
@@ -346,7 +347,7 @@ async fn load_found(
         found.inspect_err(|error| tracing::error!(%error, "the extensions could not be found")).ok()?;
     let flags = kept.flags().to_vec();
     let plan = ExtensionsPlan { sources, node, reason, flags, kept };
-    let (extensions, of_loading) = load_extensions_again(&context, plan).await;
+    let (extensions, of_loading) = load_extensions_again(context.extension_surroundings(), plan).await;
     failures.extend(of_loading);
     Some((with_loaded(context, extensions), failures))
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use agentd_extensions::{CallResponder, HostFailure, HostFunctions, SessionExtensions};
+use agentd_extensions::{CallResponder, EventKind, HostFailure, HostFunctions, SessionExtensions};
 use agentd_protocol::{
     entry::EntryBody,
     error::{ErrorCode, Failure},
@@ -15,6 +15,7 @@ use super::{pending_start::Renewal, session_actor::Actor};
 use crate::{
     extension_start::{SetUp, StartReason},
     extensions::{RunningCommand, all_taken},
+    project_answer::AskedBefore,
     replacement::{
         AskedMove, ClientOrder, Leaving, LeavingAnswer, MoveRequest, MovedCommand, ReplaceCall,
         SessionBeginning, SessionEnd,
@@ -30,7 +31,17 @@ impl Actor {
         };
         LeavingAnswer {
             has_models: self.context.extensions.as_ref().is_some_and(has_models),
+            asked: self.asked_before(),
             question: self.ask_leaving(leaving),
+        }
+    }
+
+    /// What the extensions have to do with the trust in the project.
+    fn asked_before(&self) -> AskedBefore {
+        let extensions = self.context.extensions.as_ref();
+        AskedBefore {
+            are_asked: extensions.is_some_and(|extensions| extensions.listens(EventKind::ProjectTrust)),
+            answer: self.trust.answer.clone(),
         }
     }
 
@@ -110,7 +121,8 @@ impl Actor {
             running.moved.cancel();
         }
         let command = MovedCommand { running, call, fault: None };
-        let request = MoveRequest { session: self.context.session_id.as_str().into(), leaving, command };
+        let (session, asked) = (self.context.session_id.as_str().into(), self.asked_before());
+        let request = MoveRequest { session, leaving, asked, command };
         if let Err(SendError(ClientOrder::Move(request))) = mover.send(ClientOrder::Move(Box::new(request))) {
             let failure = Failure::new(ErrorCode::NoSession, "The client of this command has left.");
             self.go_on_with((request.command, failure));

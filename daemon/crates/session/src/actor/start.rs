@@ -22,10 +22,11 @@ use crate::{
     message_sender::MessageSender,
     messages::{AttachQueue, BranchCopy, INBOX},
     open::{
-        BegunSession, ModelsFile, OpenError, PreparedSession, SessionSource, begin, find_extensions, prepare,
-        with_extensions,
+        AskedExtensions, BegunSession, ModelsFile, OpenError, Preparation, PreparedSession, SessionSource,
+        TrustSource, begin, find_extensions, prepare, with_extensions,
     },
     options::SessionOptions,
+    project_answer::{AskedBefore, ProjectAnswer},
     queues::SessionQueues,
     recovery::{HeldMessages, ResumeQuestion},
     run::{DetachedCalls, OpenEvents, RUN_MESSAGES, RunMessage, RunSlot},
@@ -51,12 +52,13 @@ pub struct Opened {
 }
 
 /// When the extensions of a session are started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum ExtensionStart {
     /// With the session.
     AtOnce,
-    /// By [`SessionHandle::begin`], in the hosts of the session that a client comes from.
-    Later,
+    /// By [`SessionHandle::begin`], in the hosts of the session that a client comes from. Where they are asked whether a project is trusted,
+    /// and have not been asked about this one, they are started with the session.
+    Later(AskedBefore),
 }
 
 /// Opens a session and starts its actor.
@@ -116,6 +118,47 @@ pub async fn reload(
     started.map(|opened| opened.handle)
 }
 
+/// What extensions said before the session was prepared.
+#[derive(Default)]
+struct Asked {
+    answer: Option<ProjectAnswer>,
+    /// The hosts of those that were asked.
+    kept: Option<KeptHosts>,
+    of_trust: Vec<Diagnostic>,
+}
+
+/// Prepares a session. Where the user's extensions are to be asked about its project, that comes first.
+async fn prepare_with_trust(
+    (services, options): (&Arc<Services>, &Arc<SessionOptions>),
+    beginning: SessionSource,
+    trust_source: TrustSource,
+    reason: &'static str,
+) -> Result<(Box<PreparedSession>, Asked), OpenError> {
+    let prepare_by = async |beginning, trust_source: TrustSource| {
+        let (services, options) = (Arc::clone(services), Arc::clone(options));
+        let preparing = move || (prepare(&services, &options, beginning, &trust_source), trust_source);
+        let (prepared, trust_source) = tokio::task::spawn_blocking(preparing).await?;
+        Ok::<_, OpenError>((prepared?, trust_source))
+    };
+    let mut asked = Asked::default();
+    let (mut preparation, mut trust_source) = prepare_by(beginning, trust_source).await?;
+    loop {
+        match preparation {
+            Preparation::Done(prepared) => {
+                if let TrustSource::Said(answer) = trust_source {
+                    asked.answer = Some(answer);
+                }
+                return Ok((prepared, asked));
+            }
+            Preparation::Asks(pass, beginning) => {
+                let AskedExtensions { answer, kept, diagnostics } = pass.ask(reason).await?;
+                asked = Asked { kept: Some(kept), of_trust: diagnostics, answer: None };
+                (preparation, trust_source) = prepare_by(beginning, TrustSource::Said(answer)).await?;
+            }
+        }
+    }
+}
+
 /// Its future is large, since a session is put together in it: boxed by its callers, so that a connection does not hold the room for it
 /// all the time.
 async fn start(
@@ -134,10 +177,17 @@ async fn start(
         SessionSource::Unloaded(_) => "resume",
         SessionSource::Copy(_) => "fork",
     };
-    let prepared = {
-        let (services, options) = (Arc::clone(&services), Arc::clone(&options));
-        tokio::task::spawn_blocking(move || prepare(&services, &options, beginning)).await??
+    let trust_source = match &starts {
+        ExtensionStart::AtOnce => TrustSource::Extensions,
+        ExtensionStart::Later(asked) => match asked.about(&options.cwd) {
+            Some(answer) => TrustSource::Said(answer.clone()),
+            None if asked.are_asked => TrustSource::Extensions,
+            None => TrustSource::Files,
+        },
     };
+    let (prepared, asked) =
+        prepare_with_trust((&services, &options), beginning, trust_source, reason).await?;
+    let Asked { answer, kept, of_trust } = asked;
     let PreparedSession {
         mut context,
         trust_is_open,
@@ -156,19 +206,20 @@ async fn start(
         parent_id,
         has_moved,
         of_resources,
-    } = prepared;
+    } = *prepared;
+    context.diagnostics.extend(of_trust);
     if !is_reloaded {
-        context.install_packages(&options).await;
+        context.install_packages().await;
     }
     let (sources, node);
     (context, (sources, node)) = find_extensions(context).await?;
-    let waits = starts == ExtensionStart::Later && !sources.is_empty();
+    let waits = matches!(starts, ExtensionStart::Later(_)) && kept.is_none() && !sources.is_empty();
     let pending_start = if waits {
         Some(Box::new(PendingStart::of((sources, node))))
     } else {
-        let (flags, kept) = (options.extension_flags.clone(), KeptHosts::default());
+        let (flags, kept) = (options.extension_flags.clone(), kept.unwrap_or_default());
         let plan = ExtensionsPlan { sources, node, reason, flags, kept };
-        context.extensions = load_extensions(&context, plan).await?;
+        context.extensions = load_extensions(context.extension_surroundings(), plan).await?;
         context.gate = with_extensions(context.gate, context.extensions.as_ref());
         None
     };
@@ -262,7 +313,7 @@ async fn start(
         tools,
         going_on: ResumeQuestion::default(),
         held_back: HeldMessages::default(),
-        trust: ProjectTrust::new(options, trust_is_open, was_trusted, trusted_files),
+        trust: ProjectTrust::new(options, (trust_is_open, was_trusted), answer, trusted_files),
         open_events: told.clone(),
         unflushed,
         server_prompts: PromptRequests::default(),

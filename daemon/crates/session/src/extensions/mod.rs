@@ -18,6 +18,7 @@ mod prompt_spans;
 mod provider_hooks;
 mod route;
 mod start;
+mod surroundings;
 
 use agentd_extensions::InputVerdict;
 
@@ -37,7 +38,8 @@ pub(crate) use self::{
     prompt_spans::PromptSpans,
     provider_hooks::provider_hooks,
     route::{RouteQuestion, STATE_ENTRY, is_virtual, reason_of, route, route_directly},
-    start::{ExtensionsPlan, load_extensions, load_extensions_again},
+    start::{ExtensionsPlan, load_extensions, load_extensions_again, setup},
+    surroundings::ExtensionSurroundings,
 };
 use crate::{requests::PendingRequest, server_prompts::MessageCommand};
 

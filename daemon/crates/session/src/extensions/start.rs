@@ -6,7 +6,8 @@ use agentd_extensions::{
 };
 use agentd_protocol::settings::WhenDown;
 
-use crate::{context::SessionContext, options::SessionMode};
+use super::surroundings::ExtensionSurroundings;
+use crate::options::SessionMode;
 
 /// What extensions say, below the agent directory.
 const LOG: &str = "extensions.log";
@@ -30,7 +31,7 @@ pub(crate) struct ExtensionsPlan {
 /// # Errors
 /// The first extension that cannot be loaded, or the first flag that no extension has.
 pub(crate) async fn load_extensions(
-    context: &SessionContext,
+    surroundings: ExtensionSurroundings<'_>,
     plan: ExtensionsPlan,
 ) -> Result<Option<SessionExtensions>, StartError> {
     if plan.sources.is_empty() {
@@ -40,7 +41,7 @@ pub(crate) async fn load_extensions(
             None => Ok(None),
         };
     }
-    let extensions = SessionExtensions::start(setup(context, plan)).await?;
+    let extensions = SessionExtensions::start(setup(surroundings, plan)).await?;
     if let Err(error) = extensions.check_flags() {
         extensions.end().await;
         return Err(error.into());
@@ -50,37 +51,39 @@ pub(crate) async fn load_extensions(
 
 /// The same in a session that is open: extensions that cannot be loaded are left out, and told of.
 pub(crate) async fn load_extensions_again(
-    context: &SessionContext,
+    surroundings: ExtensionSurroundings<'_>,
     plan: ExtensionsPlan,
 ) -> (Option<SessionExtensions>, Vec<LoadError>) {
     if plan.sources.is_empty() {
         return (None, Vec::new());
     }
-    match SessionExtensions::start_again(setup(context, plan)).await {
+    match SessionExtensions::start_again(setup(surroundings, plan)).await {
         Ok((extensions, failures)) => (Some(extensions), failures),
         Err(failure) => (None, vec![failure]),
     }
 }
 
-fn setup(context: &SessionContext, plan: ExtensionsPlan) -> ExtensionsSetup {
+/// What extensions are started with in these surroundings.
+pub(crate) fn setup(surroundings: ExtensionSurroundings<'_>, plan: ExtensionsPlan) -> ExtensionsSetup {
     let ExtensionsPlan { sources, mut node, reason, flags, kept } = plan;
     // Some extensions look for their flags where pi has them: on the command line of the process.
     if let Some(node) = &mut node {
         node.command.extend(flags.iter().flat_map(GivenFlag::words));
     }
-    let agent_dir = context.agent_dir.path();
-    let host = context.settings.extension_host.clone().unwrap_or_default();
+    let ExtensionSurroundings { services, mode, .. } = surroundings;
+    let agent_dir = surroundings.agent_dir.path();
+    let host = surroundings.settings.extension_host.clone().unwrap_or_default();
     ExtensionsSetup {
         sources,
         node,
-        env: context.child_environment.to_vec(),
+        env: surroundings.child_environment.to_vec(),
         facts: HelloFacts {
-            session_id: context.session_id.clone(),
-            cwd: context.cwd.display().to_string(),
+            session_id: surroundings.session_id.to_owned(),
+            cwd: surroundings.cwd.display().to_string(),
             agent_dir: agent_dir.display().to_string(),
-            mode: context.mode.name().to_owned(),
-            has_ui: context.mode == SessionMode::Rpc,
-            trusted: context.prompt.is_trusted(),
+            mode: mode.name().to_owned(),
+            has_ui: mode == SessionMode::Rpc,
+            trusted: surroundings.trusted,
             cache_dir: agent_dir.join("cache").join("extensions").display().to_string(),
             ansi: host.ansi.unwrap_or(true),
         },
@@ -88,8 +91,8 @@ fn setup(context: &SessionContext, plan: ExtensionsPlan) -> ExtensionsSetup {
         flags,
         kept,
         runs_when_down: host.when_down == Some(WhenDown::Allow),
-        launcher: context.services.launcher.clone(),
-        tasks: context.services.tasks.clone(),
-        log: context.services.program_logs.at(agent_dir.join(LOG)),
+        launcher: services.launcher.clone(),
+        tasks: services.tasks.clone(),
+        log: services.program_logs.at(agent_dir.join(LOG)),
     }
 }

@@ -9,7 +9,7 @@ use agentd_protocol::resources::{Diagnostic, DiagnosticKind};
 use tokio::task::spawn_blocking;
 
 use super::error::OpenError;
-use crate::context::SessionContext;
+use crate::{context::SessionContext, extensions::ExtensionSurroundings};
 
 /// The extensions of a session and the program of the Node host, if one of them needs it.
 pub(crate) type ExtensionsFound = (Vec<ExtensionSource>, Option<HostProgram>);
@@ -43,24 +43,36 @@ pub(crate) async fn find_extensions_again(
     let (mut context, Discovery { extensions, errors, diagnostics, .. }) = looking.await?;
     let errors: Vec<LoadError> =
         errors.into_iter().map(|error| LoadError { path: error.path, reason: error.reason }).collect();
+    let (found, unusable) = runnable(context.extension_surroundings(), extensions).await?;
+    if !found.0.is_empty() || unusable.is_some() {
+        context.diagnostics.extend(diagnostics);
+        context.diagnostics.extend(unusable);
+    }
+    Ok((context, found, errors))
+}
+
+/// The extensions that can run, and the program of the Node host if one of them needs it. Where Node is missing, those that need it are
+/// left out, and the reason is given.
+///
+/// # Errors
+/// The runtime ends.
+pub(super) async fn runnable(
+    surroundings: ExtensionSurroundings<'_>,
+    extensions: Vec<FoundExtension>,
+) -> Result<(ExtensionsFound, Option<Diagnostic>), OpenError> {
     let mut sources: Vec<ExtensionSource> = extensions.into_iter().filter_map(source).collect();
-    if sources.is_empty() {
-        return Ok((context, (sources, None), errors));
-    }
-    context.diagnostics.extend(diagnostics);
     if !sources.iter().any(|source| source.kind == ExtensionKind::Node) {
-        return Ok((context, (sources, None), errors));
+        return Ok(((sources, None), None));
     }
-    let programs = context.child_environment.to_vec();
-    let launcher = &context.services.launcher;
-    let node =
-        find_node(&context.settings, &context.agent_dir, &context.environment, programs, launcher).await;
+    let ExtensionSurroundings { settings, agent_dir, environment, child_environment, .. } = surroundings;
+    let launcher = &surroundings.services.launcher;
+    let node = find_node(settings, agent_dir, environment, child_environment.to_vec(), launcher).await;
     let program = match node {
         Ok(node) => {
-            let (agent_dir, cwd) = (context.agent_dir.path().to_owned(), context.cwd.clone());
-            let env = context.child_environment.to_vec();
-            let settings = context.settings.extension_host.as_ref();
-            let pi_on_path = settings.and_then(|host| host.pi_on_path).unwrap_or(true);
+            let (agent_dir, cwd) = (agent_dir.path().to_owned(), surroundings.cwd.to_owned());
+            let env = child_environment.to_vec();
+            let pi_on_path =
+                settings.extension_host.as_ref().and_then(|host| host.pi_on_path).unwrap_or(true);
             let unpacked = spawn_blocking(move || {
                 node_program(Path::new(&node.program), &agent_dir, &cwd, &env, pi_on_path)
             })
@@ -69,14 +81,14 @@ pub(crate) async fn find_extensions_again(
         }
         Err(error) => Err(error.to_string()),
     };
-    let node = program
-        .inspect_err(|error| {
+    match program {
+        Ok(program) => Ok(((sources, Some(program)), None)),
+        Err(error) => {
             let text = format!("extensions in TypeScript and JavaScript are not loaded: {error}");
-            context.diagnostics.push(Diagnostic::warning(DiagnosticKind::Extension, text));
             sources.retain(|source| source.kind != ExtensionKind::Node);
-        })
-        .ok();
-    Ok((context, (sources, node), errors))
+            Ok(((sources, None), Some(Diagnostic::warning(DiagnosticKind::Extension, text))))
+        }
+    }
 }
 
 /// Leaves out the extensions of a project whose files are others than those that its trust is for. Hashes files; blocks.

@@ -31,6 +31,7 @@ use super::{
     mcp_servers::{McpSources, mcp_config},
     session_file::{file_diagnostics, origin, project_file_diagnostic, read_only_diagnostic},
     target::{OpenedTarget, SessionFiles, adopt, open_session, reopen, working_directory},
+    trust_pass::TrustPass,
 };
 use crate::{
     budget::SessionBudget,
@@ -38,6 +39,7 @@ use crate::{
     messages::BranchCopy,
     options::{SessionOptions, ToolSelection},
     permissions::{PermissionFault, PermissionSources, session_rules, without_rules},
+    project_answer::ProjectAnswer,
     recovery::{AfterCrash, Origin, UnflushedWrites, recover},
     reply::Reply,
     requests::IdempotencyCache,
@@ -102,27 +104,62 @@ impl SessionSource {
     }
 }
 
+/// Who decides whether the project is trusted, where no flag does.
+pub(crate) enum TrustSource {
+    /// `trust.json` and the settings.
+    Files,
+    /// The user's extensions are asked first.
+    Extensions,
+    /// What extensions said.
+    Said(ProjectAnswer),
+}
+
+impl TrustSource {
+    fn answer(&self) -> Option<&ProjectAnswer> {
+        match self {
+            Self::Said(answer) => Some(answer),
+            Self::Files | Self::Extensions => None,
+        }
+    }
+}
+
+/// What comes of preparing a session.
+pub(crate) enum Preparation {
+    /// It is ready.
+    Done(Box<PreparedSession>),
+    /// Extensions are to be asked about the project first, and the session is prepared again from its source.
+    Asks(Box<TrustPass>, SessionSource),
+}
+
 /// Prepares a session. A session that was unloaded is as it was: options about its beginning do not count. A copy that
 /// cannot be used leaves no file. Reads files; blocks.
 pub(crate) fn prepare(
     services: &Arc<Services>,
-    options: &SessionOptions,
+    options: &Arc<SessionOptions>,
     source: SessionSource,
-) -> Result<PreparedSession, OpenError> {
-    match source {
-        SessionSource::Unloaded(_) => prepare_from(services, &options.without_beginning(), source),
-        SessionSource::Options | SessionSource::Copy(_) => prepare_from(services, options, source),
+    trust_source: &TrustSource,
+) -> Result<Preparation, OpenError> {
+    let options = match source {
+        SessionSource::Unloaded(_) => &Arc::new(options.without_beginning()),
+        SessionSource::Options | SessionSource::Copy(_) => options,
+    };
+    let agent_dir = AgentDir::find(&options.environment, options.compat, &options.cwd)?;
+    let loaded = load_settings(&agent_dir, options, source.unloaded(), trust_source.answer());
+    if matches!(trust_source, TrustSource::Extensions)
+        && let Some(pass) = TrustPass::of(services, options, &agent_dir, &loaded.trust)
+    {
+        return Ok(Preparation::Asks(Box::new(pass), source));
     }
+    prepare_from(services, options, source, (agent_dir, loaded)).map(|it| Preparation::Done(Box::new(it)))
 }
 
 fn prepare_from(
     services: &Arc<Services>,
     options: &SessionOptions,
     source: SessionSource,
+    (agent_dir, loaded): (AgentDir, LoadedSettings),
 ) -> Result<PreparedSession, OpenError> {
-    let agent_dir = AgentDir::find(&options.environment, options.compat, &options.cwd)?;
-    let LoadedSettings { settings, folders, trust, resources, mut diagnostics, guard_rails_fault } =
-        load_settings(&agent_dir, options, source.unloaded());
+    let LoadedSettings { settings, folders, trust, resources, mut diagnostics, guard_rails_fault } = loaded;
     if let Some(fault) = guard_rails_fault {
         return Err(PermissionFault::Setting(fault).into());
     }
@@ -278,14 +315,19 @@ fn prepare_from(
     })
 }
 
-/// Loads the settings. Trust that was given to a session before it was unloaded still counts, for the same files.
+/// Loads the settings. Trust that was given to a session before it was unloaded, or by extensions, counts for the same files.
 fn load_settings(
     agent_dir: &AgentDir,
     options: &SessionOptions,
     unloaded: Option<&Unloaded>,
+    said: Option<&ProjectAnswer>,
 ) -> LoadedSettings {
-    let given = unloaded.and_then(|unloaded| unloaded.trusted_files.as_deref());
+    let of_session = unloaded.and_then(|unloaded| unloaded.trusted_files.as_deref());
     let approve = options.approve.or(unloaded.and_then(|unloaded| unloaded.trusted.then_some(true)));
+    let (approve, given) = match said.and_then(|said| Some((said.trusted?, &said.files))) {
+        Some((trusted, files)) if approve.is_none() => (Some(trusted), Some(files)),
+        _ => (approve, of_session),
+    };
     load_as_given(agent_dir, &options.cwd, &options.environment, approve, given)
 }
 

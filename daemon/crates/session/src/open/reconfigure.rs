@@ -29,6 +29,7 @@ use crate::{
     models::{Choice, UnusableModels, extend_models},
     options::SessionOptions,
     permissions::{GateSources, PermissionFault, PermissionSources},
+    project_answer::Approval,
     shell_hooks::{HookPlace, load_hooks},
 };
 
@@ -63,14 +64,14 @@ pub(crate) fn reconfigure(
     sources.into_settings(context, options, context.extensions.clone()).map(Some)
 }
 
-/// Reads a session's settings anew, as they would be read if it were opened now; `given` are the files of its project that the user has
-/// trusted while it is open. The extensions of before are left out. Reads files; blocks.
+/// Reads a session's settings anew, as they would be read if it were opened now; `approval` is what was said about
+/// its project while it is open. The extensions of before are left out. Reads files; blocks.
 pub(crate) fn reread(
     context: &SessionContext,
     options: &SessionOptions,
-    given: Option<&StartingFiles>,
+    approval: &Approval,
 ) -> Result<NewSettings, OpenError> {
-    let approve = options.approve.or(given.map(|_| true));
+    let (approve, given) = (options.approve.or(approval.approve), approval.files.as_ref());
     let loaded = load_as_given(&context.agent_dir, &options.cwd, &options.environment, approve, given);
     let changed = changed_files(&loaded.trust);
     let trusted_files = trusted_files(&loaded.trust);

@@ -7,7 +7,7 @@ import { createSessionView, type SessionView } from "../session/view.ts";
 import { customMessage } from "./actions.ts";
 import type { Actor, HostPort } from "./port.ts";
 import type { ProviderRegistrar } from "./providers.ts";
-import { createUi, type Ui } from "./ui.ts";
+import { createStartupUi, createUi, type Ui } from "./ui.ts";
 
 /** The objects that contexts of one extension share. */
 interface Parts {
@@ -168,11 +168,10 @@ export class Contexts {
     });
   }
 
-  /** Context of `project_trust`, before the session is bound. */
-  trust(actor: Actor) {
-    const { select, confirm, input, notify } = this.partsOf(actor).ui;
-    const { hello, mirror } = this.host;
-    return { cwd: hello.cwd, mode: hello.mode, hasUI: mirror.core.hasUI ?? hello.hasUI, ui: { select, confirm, input, notify } };
+  /** Context of `project_trust`, before there is a session. */
+  trust() {
+    const { hello } = this.host;
+    return { cwd: hello.cwd, mode: hello.mode, hasUI: false, ui: createStartupUi() };
   }
 
   /** Context of `before_agent_start`, whose prompt contains the changes so far. */

@@ -14,6 +14,12 @@ export function createUi(host: HostPort, actor: Actor) {
   return { ...inertUi(), ...(mode(host) === "rpc" ? remoteUi(host, actor) : absentUi()), theme: host.theme };
 }
 
+/** Before there is a session nobody can answer; notices go to the log of extensions. */
+export function createStartupUi() {
+  const { select, confirm, input } = absentUi();
+  return { select, confirm, input, notify: (message: string, _type?: string): void => console.error(message) };
+}
+
 function mode(host: HostPort): string {
   return host.mirror.core.mode ?? host.hello.mode;
 }

@@ -69,7 +69,7 @@ export class Hooks {
 
   private contextFor(handler: Handler, delivery: Delivery): unknown {
     const actor = actorOf(handler.ext);
-    if (handler.event === "project_trust") return this.contexts.trust(actor);
+    if (handler.event === "project_trust") return this.contexts.trust();
     if (delivery.systemPrompt !== undefined) return this.contexts.beforeAgentStart(actor, delivery.systemPrompt);
     return this.contexts.event(actor);
   }
