@@ -9,6 +9,7 @@ mod drafts;
 mod file_locks;
 mod hooks;
 mod link;
+mod logins;
 mod memory_watch;
 mod model_calls;
 mod model_facts;
@@ -30,6 +31,7 @@ pub(crate) use self::{
     file_locks::FileLocks,
     hooks::ExtensionHooks,
     link::{ExtensionLink, ExtensionRequest, all_taken, notice},
+    logins::login_renewer,
     memory_watch::MemoryWatch,
     model_calls::ask_model,
     model_facts::{model_auth, models_topic},
