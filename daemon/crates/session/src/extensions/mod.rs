@@ -8,6 +8,7 @@ mod custom_queue;
 mod drafts;
 mod file_locks;
 mod hooks;
+mod image_calls;
 mod link;
 mod logins;
 mod memory_watch;
@@ -30,6 +31,7 @@ pub(crate) use self::{
     drafts::{drafted, with_drafts},
     file_locks::FileLocks,
     hooks::ExtensionHooks,
+    image_calls::{ResizeCall, resize_image},
     link::{ExtensionLink, ExtensionRequest, all_taken, notice},
     logins::login_renewer,
     memory_watch::MemoryWatch,
