@@ -255,3 +255,41 @@ fn a_route_that_leads_nowhere_ends_the_request() {
     assert_eq!((&message["errorMessage"], &message["model"]), (&json!(expected), &json!("auto")));
     assert!(server.requests().is_empty());
 }
+
+#[test]
+fn an_extension_renews_the_login_of_its_provider() {
+    let server = MockServer::start([]);
+    let mut provider = own_provider();
+    let config = provider["config"].as_object_mut().expect("fields");
+    config.remove("apiKey");
+    config.insert(
+        "oauth".to_owned(),
+        json!({"name": "Own", "refreshToken": {"cb": 7}, "getApiKey": {"cb": 8}}),
+    );
+    let renewed = json!({"access": "new-access", "refresh": "r-2", "expires": 4_102_444_800_000_i64, "team": {"id": 7}});
+    let script = json!({
+        "registers": [provider],
+        "oauth": {"refresh": {"value": renewed}, "apiKey": {"value": "key-of-login"}},
+        "requests": {"provider.stream": {"events": streamed("Hi."), "value": answer("Hi.", "stop")}},
+    });
+    let home = Home::with_model(&server);
+    extension(&home, "test", &script);
+    let stored =
+        json!({"type": "oauth", "access": "old-access", "refresh": "r-1", "expires": 1, "mine": true});
+    home.write_agent("auth.json", &json!({"own": stored}).to_string());
+    let mut daemon = Daemon::start(&home, &["--stdio", "--model", "own/m"]);
+    for _ in 0..2 {
+        assert_eq!(text(ended(&daemon.prompt("Go."), "assistant")[0]), "Hi.");
+    }
+    let keys: Vec<Value> =
+        told(&home, "provider.stream").iter().map(|it| it["options"]["apiKey"].clone()).collect();
+    assert_eq!(keys, ["key-of-login", "key-of-login"]);
+    let steps = told(&home, "provider.oauth");
+    let refreshes: Vec<&Value> = steps.iter().filter(|step| step["step"] == "refresh").collect();
+    assert_eq!(refreshes.len(), 1);
+    assert_eq!((&refreshes[0]["cb"], &refreshes[0]["credential"]), (&json!(7), &stored));
+    let text = std::fs::read_to_string(home.agent_dir().join("auth.json")).expect("the file");
+    let mut expected = renewed;
+    expected["type"] = "oauth".into();
+    assert_eq!(serde_json::from_str::<Value>(&text).expect("JSON")["own"], expected);
+}

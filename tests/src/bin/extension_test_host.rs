@@ -1,7 +1,7 @@
 //! An extension for tests: a host of the extension protocol on standard input and output, which does what its script says.
 //!
 //! `extension_test_host SCRIPT LOG`: the script is a JSON object. `handlers` has an action for each event, `tools` and `commands` for each name; `load` may hold an `error` or a `crash`.
-//! `registers` is a list of further registrations, and `requests` has an action for each type of request; `events` of it are those of a stream. A handler's `once` is its value the first time. A tool's `def` and `has` are part of its registration, and `prepared` is what it makes of arguments. `ops` has an action for the number of each function that can be called, with `data` besides, pieces of output in base64.
+//! `registers` is a list of further registrations, `oauth` has an action for each step of a login, and `requests` has an action for each type of request; `events` of it are those of a stream. A handler's `once` is its value the first time. A tool's `def` and `has` are part of its registration, and `prepared` is what it makes of arguments. `ops` has an action for the number of each function that can be called, with `data` besides, pieces of output in base64.
 //! An action is an object: `calls` are made first, a list of `[method, params]`, then `cancelled_calls`, which are given up at once, then come `registers`; then `crash` ends the host with that code, `hang` waits for ever, `throw` fails with that text; else `value` is returned, and `event` as what
 //! changed in place. A tool has `updates` besides, partial results of so many numbers, and `until_cancelled`. Every request, every answer to a call and every note is a line of the log.
 
@@ -125,6 +125,12 @@ impl Host {
                 for data in action["data"].as_array().into_iter().flatten() {
                     self.send(&json!({"type": "ops.data", "call": id, "data": data}))?;
                 }
+                let outcome = self.act(&action, id)?;
+                self.answer(id, outcome)
+            }
+            "provider.oauth" => {
+                let step = record["step"].as_str().unwrap_or_default().to_owned();
+                let action = self.script["oauth"][&step].clone();
                 let outcome = self.act(&action, id)?;
                 self.answer(id, outcome)
             }

@@ -12,7 +12,8 @@ use agentd_http::HttpClients;
 use agentd_protocol::models_file::ConfigValue;
 
 use crate::{
-    AuthError, AuthStore, AwsCache, CommandCache, Logins, Secret, StoreError, StoredCredentials, TokenCache,
+    AuthError, AuthStore, AwsCache, CommandCache, LoginRenewer, Logins, Secret, StoreError,
+    StoredCredentials, TokenCache,
     register_secrets::{register_configured_secrets, register_one, register_stored_secrets},
 };
 
@@ -53,6 +54,8 @@ struct Inner {
     sources: AuthSources,
     store: AuthStore,
     overrides: RwLock<HashMap<String, Secret>>,
+    /// Renews logins that agentd cannot renew.
+    login_renewer: Option<Arc<dyn LoginRenewer>>,
     /// The content of `auth.json` when it was last read.
     stored: RwLock<Arc<Snapshot>>,
 }
@@ -75,8 +78,8 @@ impl Auth {
     #[must_use]
     pub fn load(sources: AuthSources) -> Self {
         let store = AuthStore::at(sources.agent_dir.auth_file());
-        let auth =
-            Self(Arc::new(Inner { sources, store, overrides: RwLock::default(), stored: RwLock::default() }));
+        let (overrides, stored) = (RwLock::default(), RwLock::default());
+        let auth = Self(Arc::new(Inner { sources, store, overrides, login_renewer: None, stored }));
         auth.refresh();
         register_configured_secrets(&auth.key_variables(), auth.environment(), auth.registry());
         auth
@@ -85,14 +88,22 @@ impl Auth {
     /// The same credentials with other models: the keys of [`Auth::set_override`] and the content of `auth.json` stay.
     #[must_use]
     pub fn with_registry(&self, registry: Arc<ModelRegistry>) -> Self {
-        let Inner { sources, store: _, overrides, stored: _ } = &*self.0;
-        let overrides = overrides.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let sources = AuthSources { registry, ..sources.clone() };
-        let store = AuthStore::at(sources.agent_dir.auth_file());
-        let (overrides, stored) = (RwLock::new(overrides), RwLock::new(self.stored()));
-        let auth = Self(Arc::new(Inner { sources, store, overrides, stored }));
+        let auth = Self(Arc::new(Inner {
+            sources: AuthSources { registry, ..self.0.sources.clone() },
+            ..self.0.copied()
+        }));
         register_configured_secrets(&auth.key_variables(), auth.environment(), auth.registry());
         auth
+    }
+
+    /// The same credentials, where something else renews the logins with providers that only it knows.
+    #[must_use]
+    pub fn with_login_renewer(&self, login_renewer: Option<Arc<dyn LoginRenewer>>) -> Self {
+        Self(Arc::new(Inner { login_renewer, ..self.0.copied() }))
+    }
+
+    pub(crate) fn login_renewer(&self) -> Option<&Arc<dyn LoginRenewer>> {
+        self.0.login_renewer.as_ref()
     }
 
     /// Uses this key for a provider before all other sources, until the session ends (`--api-key`).
@@ -174,6 +185,20 @@ impl Auth {
     fn remember(&self, read: &Result<StoredCredentials, StoreError>) {
         read.iter().for_each(register_stored_secrets);
         *self.0.stored.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot(read));
+    }
+}
+
+impl Inner {
+    fn copied(&self) -> Self {
+        let overrides = self.overrides.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let stored = Arc::clone(&self.stored.read().unwrap_or_else(PoisonError::into_inner));
+        Self {
+            sources: self.sources.clone(),
+            store: self.store.clone(),
+            overrides: RwLock::new(overrides),
+            login_renewer: self.login_renewer.clone(),
+            stored: RwLock::new(stored),
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{path::Path, time::Duration};
 
-use agentd_config::{AgentDir, MemberChange, PrivateObject, PrivateObjectError};
+use agentd_config::{AgentDir, MemberChange, PrivateObject, PrivateObjectError, read_json};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -164,6 +164,31 @@ impl AuthStore {
         })
     }
 
+    /// The whole entry of a login, unless there is none. Blocks on the file system.
+    ///
+    /// # Errors
+    /// [`StoreError`]; the message names the file.
+    pub(crate) fn login_entry(&self, provider: &str) -> Result<Option<Map<String, Value>>, StoreError> {
+        let document = read_json(self.path())?;
+        Ok(document.and_then(|document| whole_login(document.value.get(provider)?)))
+    }
+
+    /// The same as [`Self::renew_login`] for an entry that is replaced as a whole.
+    ///
+    /// # Errors
+    /// [`StoreError`]; then the file is unchanged.
+    pub(crate) fn renew_entry<T>(
+        &self,
+        provider: &str,
+        renew: impl FnOnce(Option<Map<String, Value>>) -> (Option<Map<String, Value>>, T),
+    ) -> Result<T, StoreError> {
+        self.edit_within(RENEWAL_TIMEOUT, |entries| {
+            let (renewed, passed_on) = renew(entries.get(provider).and_then(whole_login));
+            let set = |renewed| MemberChange::Set(vec![provider.to_owned()], Value::Object(renewed));
+            Ok((renewed.map(set).into_iter().collect(), passed_on))
+        })
+    }
+
     fn edit<T>(
         &self,
         plan: impl FnOnce(&Map<String, Value>) -> Result<(Vec<MemberChange>, T), StoreError>,
@@ -181,6 +206,11 @@ impl AuthStore {
         let object = PrivateObject { path: self.path(), lock: &lock, timeout };
         object.edit(plan).map(|(_, passed_on)| passed_on)
     }
+}
+
+/// An entry, if it is that of a login.
+fn whole_login(entry: &Value) -> Option<Map<String, Value>> {
+    entry.as_object().filter(|entry| entry.get("type").is_some_and(|kind| kind == "oauth")).cloned()
 }
 
 impl From<PrivateObjectError> for StoreError {

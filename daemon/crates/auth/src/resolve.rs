@@ -14,6 +14,7 @@ use crate::{
 };
 
 mod login;
+mod outside_login;
 
 use login::RefusedCredentials;
 pub use login::StartError;

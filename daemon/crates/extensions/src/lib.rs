@@ -17,6 +17,7 @@ mod hooks;
 mod host;
 mod kept;
 mod load_states;
+mod logins;
 mod message_refs;
 mod missing_gates;
 mod model_registrations;
@@ -50,6 +51,7 @@ pub use self::{
     hooks::{InputVerdict, ToolCallVerdict},
     host::HelloFacts,
     kept::KeptHosts,
+    logins::ExtensionLogins,
     models::{ExtensionProvider, ExtensionVirtualModel, Route},
     nested_calls::NestedTicket,
     node::{NodeError, node_program},

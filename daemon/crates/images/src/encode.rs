@@ -6,10 +6,13 @@ use image::{
     codecs::{jpeg::JpegEncoder, png::PngEncoder},
 };
 
-use crate::{fit, fit::Size, raster::Raster};
+use crate::{
+    fit::{self, Limits, Size},
+    raster::Raster,
+};
 
-/// The JPEG qualities that are tried at each size.
-const QUALITIES: [u8; 5] = [80, 85, 70, 55, 40];
+/// The JPEG qualities that are tried at each size after the one that is wanted.
+const QUALITIES: [u8; 4] = [85, 70, 55, 40];
 
 /// An encoded image.
 pub(crate) struct Encoding {
@@ -43,7 +46,12 @@ fn jpeg(raster: &Raster, quality: u8) -> Option<Encoding> {
 
 /// The first file that is small enough: PNG, then JPEG of each quality, at `size`, then at ever smaller sizes. `None`
 /// when there is none, or when stopped.
-pub(crate) fn light(raster: &Raster, size: Size, stop: &impl Fn() -> bool) -> Option<Encoding> {
+pub(crate) fn light(
+    raster: &Raster,
+    size: Size,
+    limits: &Limits,
+    stop: &impl Fn() -> bool,
+) -> Option<Encoding> {
     let sizes = std::iter::successors(Some(size), |size| fit::smaller(*size));
     for size in sizes {
         if stop() {
@@ -52,9 +60,9 @@ pub(crate) fn light(raster: &Raster, size: Size, stop: &impl Fn() -> bool) -> Op
         let resized = (size != raster.size()).then(|| raster.resized(size));
         let raster = resized.as_ref().unwrap_or(raster);
         let attempts = std::iter::once_with(|| png(raster))
-            .chain(QUALITIES.into_iter().map(|quality| jpeg(raster, quality)))
+            .chain(std::iter::once(limits.quality).chain(QUALITIES).map(|quality| jpeg(raster, quality)))
             .take_while(|_| !stop());
-        let found = attempts.flatten().find(|encoding| fit::is_light(encoding.bytes.len()));
+        let found = attempts.flatten().find(|encoding| limits.is_light(encoding.bytes.len()));
         if found.is_some() {
             return found;
         }

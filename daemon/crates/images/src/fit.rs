@@ -1,36 +1,51 @@
 //! The limits of an image's size, and the sizes to try.
 
-/// The most pixels in each direction.
-const MAX_SIDE: u32 = 2000;
-
-/// Base64 must be shorter than this, in bytes: 4.5 MiB.
-const MAX_BASE64: usize = 4_718_592;
-
 /// Width and height.
 pub(crate) type Size = (u32, u32);
 
-/// Whether both sides are small enough.
-pub(crate) fn is_small((width, height): Size) -> bool {
-    width <= MAX_SIDE && height <= MAX_SIDE
+/// The limits of an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Limits {
+    /// The most pixels in each direction.
+    pub(crate) sides: Size,
+    /// Base64 must be shorter than this, in bytes.
+    pub(crate) base64: usize,
+    /// The JPEG quality that is tried first.
+    pub(crate) quality: u8,
 }
 
-/// Whether that many bytes are few enough in base64.
-pub(crate) fn is_light(bytes: usize) -> bool {
-    bytes.div_ceil(3) * 4 < MAX_BASE64
+impl Default for Limits {
+    /// 2000 by 2000 pixels, in 4.5 MiB of base64.
+    fn default() -> Self {
+        Self { sides: (2000, 2000), base64: 4_718_592, quality: 80 }
+    }
 }
 
-/// The largest size of the same shape that is small enough.
-pub(crate) fn largest((width, height): Size) -> Size {
-    let (mut width, mut height) = (width, height);
-    if width > MAX_SIDE {
-        height = scaled(height, MAX_SIDE, width);
-        width = MAX_SIDE;
+impl Limits {
+    /// Whether both sides are small enough.
+    pub(crate) fn is_small(&self, (width, height): Size) -> bool {
+        width <= self.sides.0 && height <= self.sides.1
     }
-    if height > MAX_SIDE {
-        width = scaled(width, MAX_SIDE, height);
-        height = MAX_SIDE;
+
+    /// Whether that many bytes are few enough in base64.
+    pub(crate) fn is_light(&self, bytes: usize) -> bool {
+        bytes.div_ceil(3) * 4 < self.base64
     }
-    (width, height)
+
+    /// The largest size of the same shape that is small enough.
+    pub(crate) fn largest(&self, (width, height): Size) -> Size {
+        let (mut width, mut height) = (width, height);
+        let (max_width, max_height) = self.sides;
+        if width > max_width {
+            height = scaled(height, max_width, width);
+            width = max_width;
+        }
+        if height > max_height {
+            width = scaled(width, max_height, height);
+            height = max_height;
+        }
+        (width, height)
+    }
 }
 
 /// The next smaller size; `None` after a single pixel.
@@ -51,6 +66,10 @@ mod tests {
 
     use super::*;
 
+    fn largest(size: Size) -> Size {
+        Limits::default().largest(size)
+    }
+
     #[test]
     fn the_longer_side_decides() {
         assert_eq!(largest((2000, 2000)), (2000, 2000));
@@ -69,15 +88,18 @@ mod tests {
 
     #[test]
     fn base64_counts_with_its_padding() {
-        assert!(is_light(3_538_941));
-        assert!(!is_light(3_538_942));
+        assert!(Limits::default().is_light(3_538_941));
+        assert!(!Limits::default().is_light(3_538_942));
     }
 
     proptest! {
         #[test]
-        fn every_size_becomes_small(width in 1u32..=u32::MAX, height in 1u32..=u32::MAX) {
-            let (small_width, small_height) = largest((width, height));
-            prop_assert!(is_small((small_width, small_height)));
+        fn every_size_becomes_small(
+            width in 1u32..=u32::MAX, height in 1u32..=u32::MAX, max_width in 1u32..9000, max_height in 1u32..9000,
+        ) {
+            let limits = Limits { sides: (max_width, max_height), ..Limits::default() };
+            let (small_width, small_height) = limits.largest((width, height));
+            prop_assert!(limits.is_small((small_width, small_height)));
             prop_assert!(small_width > 0 && small_height > 0);
             prop_assert!(small_width <= width && small_height <= height);
         }

@@ -8,6 +8,7 @@ use agentd_protocol::image_kind::{ImageKind, SNIFFED};
 use crate::{
     content,
     decode::Encoded,
+    fit::Limits,
     job::{Job, Wish},
 };
 
@@ -43,14 +44,14 @@ pub fn images(input: &[u8]) {
             return;
         }
     }
-    for wish in [Wish::Fit, Wish::Convert] {
+    for wish in [Wish::Fit(Limits::default()), Wish::Convert] {
         let Ok(job) = Job::of_bytes(input.to_vec(), wish) else { panic!("its kind is known: {kind:?}") };
         let Ok(prepared) = job.run(|| false) else { continue };
         let Some((bytes, true)) = content::decode(&prepared.image.data) else { panic!("plain base64") };
         let made = ImageKind::by_signature(&bytes);
         assert_eq!(made.map(ImageKind::mime_type), Some(prepared.image.mime_type.as_str()));
         assert!(made.is_some_and(ImageKind::is_for_the_web), "{made:?}");
-        if wish == Wish::Fit {
+        if wish == Wish::Fit(Limits::default()) {
             let Some(image) = made.and_then(|kind| Encoded::open(&bytes, kind)) else {
                 panic!("it can be read")
             };

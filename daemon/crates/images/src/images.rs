@@ -10,7 +10,8 @@ use tokio::sync::Semaphore;
 
 use crate::{
     Omission, Prepared,
-    job::{Job, Wish},
+    fit::Limits,
+    job::{Job, Resized, Wish},
 };
 
 /// The largest file to pass to [`Images::prepare`], in bytes: 128 MiB.
@@ -34,7 +35,7 @@ pub struct Images {
 
 impl Default for Images {
     fn default() -> Self {
-        Self { memory: Arc::new(Semaphore::new(MEMORY_MIB as usize)), wish: Wish::Fit }
+        Self { memory: Arc::new(Semaphore::new(MEMORY_MIB as usize)), wish: Wish::Fit(Limits::default()) }
     }
 }
 
@@ -43,7 +44,10 @@ impl Images {
     /// unsupported kinds.
     #[must_use]
     pub fn resizing(&self, resizes: bool) -> Self {
-        Self { memory: Arc::clone(&self.memory), wish: if resizes { Wish::Fit } else { Wish::Convert } }
+        Self {
+            memory: Arc::clone(&self.memory),
+            wish: if resizes { Wish::Fit(Limits::default()) } else { Wish::Convert },
+        }
     }
 
     /// Prepares an image in `bytes`.
@@ -54,7 +58,7 @@ impl Images {
     /// Cancel safety: when dropped, the work ends soon, on its own thread.
     pub async fn prepare(&self, bytes: Vec<u8>) -> Result<Prepared, Omission> {
         let wish = self.wish;
-        self.work(move || Job::of_bytes(bytes, wish)).await
+        self.work(move || Job::of_bytes(bytes, wish), Job::run).await
     }
 
     /// Prepares an image of a message. Its media type is determined from the bytes; base64 may be in any usual form.
@@ -63,13 +67,19 @@ impl Images {
     /// As [`Images::prepare`], also for dropping.
     pub async fn prepare_content(&self, image: ImageContent) -> Result<Prepared, Omission> {
         let wish = self.wish;
-        self.work(move || Job::of_base64(image.data, wish)).await
+        self.work(move || Job::of_base64(image.data, wish), Job::run).await
     }
 
-    async fn work(
+    /// Resizes an image in base64, in the same memory.
+    pub(crate) async fn work_on(&self, data: String, wish: Wish) -> Result<Resized, Omission> {
+        self.work(move || Job::of_base64(data, wish), Job::resize).await
+    }
+
+    async fn work<T: Send + 'static>(
         &self,
         job: impl FnOnce() -> Result<Job, Omission> + Send + 'static,
-    ) -> Result<Prepared, Omission> {
+        run: fn(Job, Stop) -> Result<T, Omission>,
+    ) -> Result<T, Omission> {
         let (job, memory) = blocking(move || {
             let job = job()?;
             let memory = job.memory()?;
@@ -85,11 +95,14 @@ impl Images {
         blocking(move || {
             // The memory is free when the thread is done, not when the caller stops waiting.
             let _permit = permit;
-            job.run(|| nobody_waits.load(Ordering::Relaxed))
+            run(job, Box::new(move || nobody_waits.load(Ordering::Relaxed)))
         })
         .await
     }
 }
+
+/// Returns whether the caller has stopped waiting.
+type Stop = Box<dyn Fn() -> bool>;
 
 /// Signals, when dropped, that the caller stopped waiting.
 struct Left(Arc<AtomicBool>);

@@ -6,18 +6,48 @@ use agentd_protocol::message::ImageContent;
 use crate::{
     Omission, Prepared, content,
     decode::Encoded,
-    encode, fit,
-    outcome::{converted, resized},
+    encode,
+    fit::{Limits, Size},
+    outcome::{converted, resized as resized_hint},
     raster::Raster,
 };
+
+/// An image, with its upright sizes before and after.
+pub(crate) struct Resized {
+    pub(crate) image: ImageContent,
+    pub(crate) original: Size,
+    pub(crate) size: Size,
+    /// Whether the bytes are those that came.
+    pub(crate) is_unchanged: bool,
+}
 
 /// How to prepare an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wish {
     /// Make it upright, and small if it is too large.
-    Fit,
+    Fit(Limits),
     /// Keep its size; convert only unsupported kinds.
     Convert,
+    /// Keep its size, and make it a PNG.
+    Png,
+}
+
+impl Wish {
+    /// The limits that the size has to fit.
+    fn limits(self) -> Option<Limits> {
+        match self {
+            Self::Fit(limits) => Some(limits),
+            Self::Convert | Self::Png => None,
+        }
+    }
+
+    /// Whether an image of that kind may stay as it is.
+    fn takes(self, kind: ImageKind) -> bool {
+        match self {
+            Self::Fit(_) | Self::Convert => kind.is_for_the_web(),
+            Self::Png => kind == ImageKind::Png,
+        }
+    }
 }
 
 /// An image of a known kind.
@@ -49,7 +79,8 @@ impl Job {
         }
         let image = self.open()?;
         // Resizing mixes pixels in floating point.
-        let mixing = if fit::is_small(image.size()) { 0 } else { 192 << 20 };
+        let is_mixed = self.wish.limits().is_some_and(|limits| !limits.is_small(image.size()));
+        let mixing = if is_mixed { 192 << 20 } else { 0 };
         Ok(image.memory + mixing)
     }
 
@@ -65,42 +96,51 @@ impl Job {
     /// Does the work; `stop` returns whether the caller has stopped waiting.
     pub(crate) fn run(self, stop: impl Fn() -> bool) -> Result<Prepared, Omission> {
         if self.stays_unseen() {
-            return Ok(self.unchanged());
+            return Ok(Prepared { image: self.unchanged(), hints: Vec::new() });
         }
+        let kind = self.kind.mime_type();
+        let is_converted = !self.kind.is_for_the_web();
+        let resized = self.resize(stop)?;
+        let mut hints = Vec::new();
+        if is_converted {
+            hints.push(converted(kind, &resized.image.mime_type));
+        }
+        if resized.original != resized.size {
+            hints.push(resized_hint(resized.original, resized.size));
+        }
+        Ok(Prepared { image: resized.image, hints })
+    }
+
+    /// The same, with the sizes before and after.
+    pub(crate) fn resize(self, stop: impl Fn() -> bool) -> Result<Resized, Omission> {
         let image = self.open()?;
         let (size, stored) = (image.size(), image.stored);
         let (orientation, layout) = (image.orientation, image.layout);
         // Decode even if the image stays unchanged: a provider refuses the whole transcript for one damaged image.
         let pixels = image.pixels().ok_or(Omission::Unconvertible)?;
-        if self.kind.is_for_the_web() && fit::is_small(size) && fit::is_light(self.bytes.len()) {
+        let limits = self.wish.limits();
+        let fits = |limits: Limits| limits.is_small(size) && limits.is_light(self.bytes.len());
+        if self.wish.takes(self.kind) && limits.is_none_or(fits) {
             drop(pixels);
-            return Ok(self.unchanged());
+            return Ok(Resized { image: self.unchanged(), original: size, size, is_unchanged: true });
         }
-        let target = if self.wish == Wish::Fit { fit::largest(size) } else { size };
+        let target = limits.map_or(size, |limits| limits.largest(size));
         let raster = Raster::new(&pixels, stored, layout, orientation, size, target);
         drop(pixels);
-        let encoding = match self.wish {
-            Wish::Fit => encode::light(&raster, target, &stop).ok_or(Omission::TooLarge)?,
-            Wish::Convert => encode::png(&raster).ok_or(Omission::Unconvertible)?,
+        let encoding = match limits {
+            Some(limits) => encode::light(&raster, target, &limits, &stop).ok_or(Omission::TooLarge)?,
+            None => encode::png(&raster).ok_or(Omission::Unconvertible)?,
         };
-        let mut hints = Vec::new();
-        if !self.kind.is_for_the_web() {
-            hints.push(converted(self.kind.mime_type(), encoding.kind.mime_type()));
-        }
-        if encoding.size != size {
-            hints.push(resized(size, encoding.size));
-        }
         let image = ImageContent {
             data: content::encode(&encoding.bytes),
             mime_type: encoding.kind.mime_type().to_owned(),
         };
-        Ok(Prepared { image, hints })
+        Ok(Resized { image, original: size, size: encoding.size, is_unchanged: false })
     }
 
-    fn unchanged(self) -> Prepared {
+    fn unchanged(self) -> ImageContent {
         let data = self.base64.unwrap_or_else(|| content::encode(&self.bytes));
-        let mime_type = self.kind.mime_type().to_owned();
-        Prepared { image: ImageContent { data, mime_type }, hints: Vec::new() }
+        ImageContent { data, mime_type: self.kind.mime_type().to_owned() }
     }
 }
 

@@ -14,10 +14,12 @@ mod images;
 mod job;
 mod outcome;
 mod raster;
+mod resize;
 #[cfg(test)]
 mod testing;
 
 pub use self::{
     images::{Images, MAX_FILE_BYTES},
     outcome::{Omission, Prepared},
+    resize::{ResizeLimits, Resized},
 };

@@ -80,4 +80,7 @@ pub enum RenewError {
     /// Its answer has none.
     #[error("the answer of the token endpoint has no token in it")]
     NoToken,
+    /// What renews it in the place of agentd did not.
+    #[error("{0}")]
+    Outside(String),
 }

@@ -254,7 +254,9 @@ async fn entry(begin: &LoginRequest, answer: &Map<String, Value>) -> Result<Map<
             let renewed = renew(&begin.http, Some(&begin.description), None, &login, own).await;
             let renewed = renewed.map_err(|error| match error {
                 RenewError::Endpoint(error) => LoginError::Endpoint(error),
-                RenewError::NoToken | RenewError::NoWay(_) => LoginError::Incomplete("a token"),
+                RenewError::NoToken | RenewError::NoWay(_) | RenewError::Outside(_) => {
+                    LoginError::Incomplete("a token")
+                }
             })?;
             let mut entry = json!({"type": "oauth", "refresh": github});
             for (name, value) in renewed.members {

@@ -54,7 +54,7 @@ impl Auth {
 
     /// The reason why a login cannot be used, as far as it is known without asking a server.
     pub(crate) fn login_problem(&self, provider: &str, login: &StoredLogin) -> Option<String> {
-        if login.living(now_ms(), |_| false).is_some() {
+        if login.living(now_ms(), |_| false).is_some() || self.renewer_of(provider).is_some() {
             return None;
         }
         let why = oauth::no_way(self.description(provider).as_ref(), login)?;
@@ -68,6 +68,9 @@ impl Auth {
         login: &StoredLogin,
         refused: RefusedCredentials<'_>,
     ) -> Result<ProviderKey, AuthError> {
+        if let Some(renewer) = self.renewer_of(&model.provider) {
+            return self.outside_key(&model.provider, renewer, refused).await;
+        }
         let token = self.login_token(&model.provider, login, refused).await?;
         // The anthropic adapter knows the tokens of its own provider.
         let is_bearer = KEY_HEADER_APIS.contains(&model.api.as_str()) && model.provider != "github-copilot";
@@ -199,11 +202,14 @@ impl Auth {
         renewed?.map_err(|problem| self.login_ended(provider, problem))
     }
 
-    fn login_ended(&self, provider: &str, problem: RenewError) -> AuthError {
+    pub(super) fn login_ended(&self, provider: &str, problem: RenewError) -> AuthError {
         let again =
             format!("`agentctl login {provider} --force` logs in again, or stores a key in its place");
         let advice = match self.description(provider) {
             Some(description) if !description.lacks_client_id() => format!("{again}."),
+            _ if self.renewer_of(provider).is_some() => {
+                format!("Log in again with the program that wrote it. {again}.")
+            }
             _ => format!(
                 "Renew it with the program that wrote it, or give agentd a client id (\"oauth\": {{\"clientId\": ...}} of \
                  \"{provider}\" in {}). {again}.",

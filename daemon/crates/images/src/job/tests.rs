@@ -11,7 +11,7 @@ fn prepare(bytes: &[u8], wish: Wish) -> Result<Prepared, Omission> {
 }
 
 fn fit(bytes: &[u8]) -> Prepared {
-    prepare(bytes, Wish::Fit).unwrap()
+    prepare(bytes, Wish::Fit(Limits::default())).unwrap()
 }
 
 fn decoded(image: &ImageContent) -> RgbImage {
@@ -36,7 +36,7 @@ fn assert_upright(image: &RgbImage) {
 fn what_fits_stays_as_it_is() {
     let picture = quarters(20, 10);
     for bytes in [png(&picture), jpeg(&picture), webp(&picture), gif(&picture)] {
-        for wish in [Wish::Fit, Wish::Convert] {
+        for wish in [Wish::Fit(Limits::default()), Wish::Convert] {
             let prepared = prepare(&bytes, wish).unwrap();
             assert_eq!(content::decode(&prepared.image.data), Some((bytes.clone(), true)));
             assert_eq!(prepared.hints, [""; 0]);
@@ -71,7 +71,7 @@ fn what_is_too_large_is_made_smaller_and_says_so() {
 
 #[test]
 fn bitmaps_are_converted() {
-    for wish in [Wish::Fit, Wish::Convert] {
+    for wish in [Wish::Fit(Limits::default()), Wish::Convert] {
         let prepared = prepare(&bmp(&quarters(20, 10)), wish).unwrap();
         assert_eq!(prepared.image.mime_type, "image/png");
         assert_eq!(prepared.hints, ["[Image converted from image/bmp to image/png.]"]);
@@ -179,7 +179,9 @@ fn pixels_of_every_kind_are_understood() {
 
 #[test]
 fn what_is_damaged_or_no_image_is_left_out() {
-    let check = |bytes: &[u8], expected| assert_eq!(prepare(bytes, Wish::Fit).unwrap_err(), expected);
+    let check = |bytes: &[u8], expected| {
+        assert_eq!(prepare(bytes, Wish::Fit(Limits::default())).unwrap_err(), expected)
+    };
     check(b"hello", Omission::NoImage);
     check(b"", Omission::NoImage);
     check(b"<svg/>", Omission::NoImage);
@@ -203,11 +205,14 @@ fn what_is_damaged_or_no_image_is_left_out() {
 fn pixel_bombs_are_not_even_unpacked() {
     for (width, height) in [(60_000, 60_000), (u32::MAX >> 1, 2), (10_001, 10_000), (0, 5)] {
         let bomb = png_that_claims(width, height);
-        let job = Job::of_bytes(bomb, Wish::Fit).unwrap();
+        let job = Job::of_bytes(bomb, Wish::Fit(Limits::default())).unwrap();
         assert_eq!(job.memory(), Err(Omission::Unconvertible), "{width}x{height}");
     }
     // Within the bounds, what it claims is asked for, and is not there.
-    assert_eq!(prepare(&png_that_claims(3000, 3000), Wish::Fit).unwrap_err(), Omission::Unconvertible);
+    assert_eq!(
+        prepare(&png_that_claims(3000, 3000), Wish::Fit(Limits::default())).unwrap_err(),
+        Omission::Unconvertible
+    );
 }
 
 /// 81 megapixels in 79 kilobytes: large, but within the bounds.
@@ -226,17 +231,17 @@ fn a_picture_that_is_packed_well_is_shown() {
 fn base64_is_kept_where_it_is_plain() {
     let data = content::encode(&png(&quarters(4, 4)));
     for given in [data.clone(), format!("data:image/gif;base64,{data}"), format!("{data}\n")] {
-        let prepared = Job::of_base64(given, Wish::Fit).unwrap().run(|| false).unwrap();
+        let prepared = Job::of_base64(given, Wish::Fit(Limits::default())).unwrap().run(|| false).unwrap();
         assert_eq!(prepared.image, ImageContent { data: data.clone(), mime_type: "image/png".into() });
     }
     for given in ["%%%", "aGVsbG8="] {
-        assert_eq!(Job::of_base64(given.into(), Wish::Fit).err(), Some(Omission::NoImage));
+        assert_eq!(Job::of_base64(given.into(), Wish::Fit(Limits::default())).err(), Some(Omission::NoImage));
     }
 }
 
 #[test]
 fn work_that_nobody_waits_for_ends() {
-    let job = Job::of_bytes(png(&quarters(2500, 10)), Wish::Fit).unwrap();
+    let job = Job::of_bytes(png(&quarters(2500, 10)), Wish::Fit(Limits::default())).unwrap();
     assert_eq!(job.run(|| true), Err(Omission::TooLarge));
 }
 
@@ -255,7 +260,7 @@ proptest! {
         let bytes = [png, jpeg, bmp, webp][kind](&picture);
         let prepared = fit(&bytes);
         let image = decoded(&prepared.image);
-        prop_assert!(fit::is_small(image.dimensions()));
+        prop_assert!(Limits::default().is_small(image.dimensions()));
         prop_assert!(prepared.image.data.len() < 4_718_592);
         let is_smaller = prepared.hints.iter().any(|hint| hint.contains("displayed at"));
         prop_assert_eq!(is_smaller, image.dimensions() != (width, height));
@@ -269,7 +274,7 @@ proptest! {
         let length = bytes.len();
         bytes[at % length] = byte;
         bytes.truncate(length.saturating_sub(cut % length));
-        let _ = prepare(&bytes, Wish::Fit);
+        let _ = prepare(&bytes, Wish::Fit(Limits::default()));
         let _ = prepare(&bytes, Wish::Convert);
     }
 }

@@ -7,7 +7,9 @@ use serde_json::Value;
 
 use super::session_actor::Actor;
 use crate::{
-    extensions::{BuiltinCall, NestedCallParams, NestedSurroundings, run_builtin, run_nested},
+    extensions::{
+        BuiltinCall, NestedCallParams, NestedSurroundings, ResizeCall, resize_image, run_builtin, run_nested,
+    },
     message_sender::MessageSender,
     run::RunMessage,
 };
@@ -40,6 +42,14 @@ impl Actor {
                         to_clients: MessageSender::new(&self.to_actor, RunMessage::Publish),
                     };
                     tasks.spawn(run_nested(with, wanted, call.responder));
+                }
+                Err(error) => {
+                    call.responder.send(&Err(HostFailure::new("invalid", error.to_string())));
+                }
+            },
+            "image.resize" => match serde_json::from_value::<ResizeCall>(call.params) {
+                Ok(wanted) => {
+                    tasks.spawn(resize_image(self.context.images.clone(), wanted, call.responder));
                 }
                 Err(error) => {
                     call.responder.send(&Err(HostFailure::new("invalid", error.to_string())));

@@ -8,7 +8,9 @@ mod custom_queue;
 mod drafts;
 mod file_locks;
 mod hooks;
+mod image_calls;
 mod link;
+mod logins;
 mod memory_watch;
 mod model_calls;
 mod model_facts;
@@ -29,7 +31,9 @@ pub(crate) use self::{
     drafts::{drafted, with_drafts},
     file_locks::FileLocks,
     hooks::ExtensionHooks,
+    image_calls::{ResizeCall, resize_image},
     link::{ExtensionLink, ExtensionRequest, all_taken, notice},
+    logins::login_renewer,
     memory_watch::MemoryWatch,
     model_calls::ask_model,
     model_facts::{model_auth, models_topic},

@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     context::SessionContext,
+    extensions::login_renewer,
     models::{Chooser, extend_models},
     options::SessionOptions,
 };
@@ -81,7 +82,8 @@ pub(crate) fn begin(
     let mut found = Vec::new();
     let (models, unusable) = extend_models(&context.models, context.extensions.as_ref());
     if !Arc::ptr_eq(&models, &context.models) {
-        context.auth = context.auth.with_registry(Arc::clone(&models));
+        let renewer = login_renewer(context.extensions.as_ref());
+        context.auth = context.auth.with_registry(Arc::clone(&models)).with_login_renewer(renewer);
         context.models = models;
     }
     found.extend(

@@ -26,6 +26,7 @@ use super::{
 };
 use crate::{
     context::SessionContext,
+    extensions::login_renewer,
     models::{Choice, UnusableModels, extend_models},
     options::SessionOptions,
     permissions::{GateSources, PermissionFault, PermissionSources},
@@ -215,7 +216,8 @@ fn remade(
             extensions.model_failed(extension, event, error);
         }
     }
-    let auth = context.auth.with_registry(Arc::clone(&models));
+    let renewer = login_renewer(extensions.as_ref());
+    let auth = context.auth.with_registry(Arc::clone(&models)).with_login_renewer(renewer);
     // Problems of tools are found again.
     let of_others =
         |found: &&Diagnostic| !matches!(found.kind, DiagnosticKind::Models | DiagnosticKind::Tools);
