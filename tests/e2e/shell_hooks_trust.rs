@@ -41,6 +41,8 @@ fn nothing_of_a_project_runs_before_its_trust() {
     assert!(runs(&home, &["--approve"]));
     home.settings(&json!({"shellHooks": {"claudeProject": false}}));
     assert!(!runs(&home, &["--approve"]));
+    home.settings(&json!({"discovery": {"foreign": false}}));
+    assert!(!runs(&home, &["--approve"]));
     home.settings(&json!({"shellHooks": {"enabled": false}}));
     assert!(!runs(&home, &["--approve"]));
 }

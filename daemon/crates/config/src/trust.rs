@@ -242,7 +242,7 @@ pub fn trust_subjects(
     let of_others = foreign.then(|| foreign_starting(cwd, environment)).into_iter().flatten();
     let own = found.chain(project_skills(cwd, environment)).chain(hook_and_tool_folders(folders));
     let configuring = own.chain(of_others).map(subject);
-    let of_claude = claude_hooks(cwd).into_iter();
+    let of_claude = foreign.then(|| claude_hooks(cwd)).into_iter().flatten();
     let of_claude =
         of_claude.map(|(path, _)| TrustSubject { path, settings: vec!["hooks".to_owned()], note: None });
     let candidates = context_candidates(agent_dir, cwd, environment).into_iter();
@@ -273,7 +273,7 @@ fn needs_trust(question: &TrustQuestion<'_>, instructions: &[Candidate]) -> bool
         || project_skills(question.cwd, question.environment).is_some()
         || (question.foreign && !foreign_starting(question.cwd, question.environment).is_empty())
         || hook_and_tool_folders(question.folders).next().is_some()
-        || !claude_hooks(question.cwd).is_empty()
+        || (question.foreign && !claude_hooks(question.cwd).is_empty())
 }
 
 /// `.agents/skills` of the working directory or of an ancestor up to the root of its repository.

@@ -8,7 +8,7 @@ use std::{
 use agentd_config::{AgentDir, JsonDocument, JsonFileError, ProjectFolders, read_json, read_project_json};
 use agentd_protocol::{
     resources::{Diagnostic, DiagnosticKind},
-    settings::ShellHookSettings,
+    settings::Settings,
 };
 use serde_json::Value;
 
@@ -40,13 +40,14 @@ pub struct HookOptions {
 }
 
 impl HookOptions {
-    /// The setting `shellHooks`.
+    /// The setting `shellHooks`; and `discovery.foreign`, without which no files of other tools count.
     #[must_use]
-    pub fn of(settings: Option<&ShellHookSettings>) -> Self {
-        let settings = settings.cloned().unwrap_or_default();
+    pub fn of(settings: &Settings) -> Self {
+        let foreign = settings.discovery.as_ref().and_then(|discovery| discovery.foreign).unwrap_or(true);
+        let settings = settings.shell_hooks.clone().unwrap_or_default();
         Self {
             enabled: settings.enabled.unwrap_or(true),
-            of_claude_project: settings.claude_project.unwrap_or(true),
+            of_claude_project: foreign && settings.claude_project.unwrap_or(true),
             of_claude_user: settings.claude_user.unwrap_or(false),
             timeout: settings.timeout_seconds.map_or(DEFAULT_TIMEOUT, |seconds| {
                 Duration::try_from_secs_f64(seconds)
@@ -209,7 +210,7 @@ mod tests {
         ) -> (Vec<String>, Vec<String>) {
             let (agent_dir, cwd) = (AgentDir::at(self.at("agent")), self.at("p"));
             let project = ProjectFolders::of(&cwd, &agent_dir);
-            let mut options = HookOptions::of(None);
+            let mut options = HookOptions::of(&Settings::default());
             change(&mut options);
             let sources = HookSources {
                 agent_dir: &agent_dir,
@@ -300,7 +301,7 @@ mod tests {
             project: Some(&project),
             home: None,
             is_in_settings: false,
-            options: HookOptions::of(None),
+            options: HookOptions::of(&Settings::default()),
         };
         let mut found = Vec::new();
         let set = load(&sources, &mut found);

@@ -22,7 +22,7 @@ pub(super) fn check(context: &Context, found: &LoadedSetup) -> Vec<Check> {
         project: is_trusted.then_some(&found.settings.folders),
         home: context.environment.non_empty("HOME").map(Path::new),
         is_in_settings: settings.hooks.is_some(),
-        options: HookOptions::of(settings.shell_hooks.as_ref()),
+        options: HookOptions::of(settings),
     };
     let mut diagnostics = Vec::new();
     let set = load(&sources, &mut diagnostics);

@@ -38,7 +38,7 @@ impl Bench {
             project: Some(&folders),
             home: None,
             is_in_settings: false,
-            options: HookOptions::of(None),
+            options: HookOptions::of(&agentd_protocol::settings::Settings::default()),
         };
         let mut found = Vec::new();
         let set = load(&sources, &mut found);

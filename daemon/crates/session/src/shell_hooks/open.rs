@@ -33,7 +33,7 @@ pub(crate) fn load_hooks(place: &HookPlace<'_>, found: &mut Vec<Diagnostic>) -> 
         project: trusted.map(|_| folders),
         home: home.as_deref(),
         is_in_settings: settings.hooks.is_some(),
-        options: HookOptions::of(settings.shell_hooks.as_ref()),
+        options: HookOptions::of(settings),
     };
     let before = found.len();
     let set = load(&sources, found);
