@@ -239,7 +239,7 @@ fn the_examples_of_the_documentation_can_be_used() {
         assert!(!format!("{checked:?}").contains("ignored"), "{example}: {checked:?}");
         count += 1;
     }
-    assert_eq!(count, 3);
+    assert_eq!(count, 4);
 }
 
 #[test]

@@ -14,12 +14,11 @@ use agentd_protocol::{
     tool::{ToolResult, ToolSpec},
 };
 use futures::future::BoxFuture;
-use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use self::question::{Choices, Picked, Question, read_questions};
+use self::question::{Answered, Choices, Picked, Question, read_questions};
 
 /// The tool's description for models; the same in all sessions.
 static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
@@ -98,21 +97,6 @@ pub struct AskTool {
     user: Arc<dyn AskUser>,
     /// The setting `ask.timeoutMs`: after this time the recommended answer, or the first, counts.
     timeout: Option<Duration>,
-}
-
-/// The answer to one question, as it stands in the result's details.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Answered {
-    id: String,
-    question: String,
-    options: Vec<String>,
-    multi: bool,
-    selected_options: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    custom_input: Option<String>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    timed_out: bool,
 }
 
 impl AskTool {

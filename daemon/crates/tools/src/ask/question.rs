@@ -1,9 +1,7 @@
 //! The questions of a call, and what choosing among their answers comes to. Pure.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-use super::Answered;
 
 /// Questions of one call.
 pub(super) const MAX_QUESTIONS: usize = 8;
@@ -46,6 +44,21 @@ struct AnswerOption {
 pub(super) struct Picked {
     options: Vec<usize>,
     typed: Option<String>,
+}
+
+/// The answer to one question, as it stands in the result's details.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Answered {
+    pub(super) id: String,
+    pub(super) question: String,
+    pub(super) options: Vec<String>,
+    pub(super) multi: bool,
+    pub(super) selected_options: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) custom_input: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) timed_out: bool,
 }
 
 /// The questions of a call.
@@ -178,9 +191,8 @@ impl<'a> Choices<'a> {
 
     /// Takes what the user chose. A text that is no entry is an answer of the user's own; a plain label is that answer.
     pub(super) fn take(&mut self, text: String) -> Taken {
-        let all = 0..self.chosen.len();
         let named = |index: &usize| self.entry(*index) == text || self.question.options[*index].label == text;
-        let index = all.clone().find(named);
+        let index = (0..self.chosen.len()).find(named);
         match index {
             Some(index) if self.question.multi => {
                 self.chosen[index] = !self.chosen[index];
