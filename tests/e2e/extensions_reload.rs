@@ -129,12 +129,13 @@ fn nothing_is_reloaded_while_a_run_is_active() {
     let model = MockServer::start([]);
     let script = json!({
         "commands": {"again": {"calls": [["session.reload", {}]]}},
-        "tools": {"wait": {"until_cancelled": true}},
+        "tools": {"wait": {"until_cancelled": true, "updates": 1}},
     });
     let (home, mut daemon) = started(&model, &script);
     model.push(Reply::stream(sse::calls(&[("c1", "wait", json!({}))])));
     daemon.send(&json!({"id": "1", "type": "prompt", "message": "Go."}));
-    daemon.event("tool_execution_start");
+    // The host has the call: it takes the command within it, not the other way round.
+    daemon.event("tool_execution_update");
     let refused = daemon.refused(json!({"type": "restart_extensions"}));
     assert_eq!(refused["error"], "Wait for the current response to finish before reloading.");
     daemon.done(json!({"type": "prompt", "message": "/again"}));

@@ -165,3 +165,25 @@ fn a_gate_that_is_down_still_blocks() {
         }
     }
 }
+
+#[test]
+fn images_are_resized_for_extensions() {
+    const BLACK: &str =
+        "iVBORw0KGgoAAAANSUhEUgAAAAgAAAAECAIAAAA8r+mnAAAADElEQVR42mNgoD0AAABkAAG4me+ZAAAAAElFTkSuQmCC";
+    let model = MockServer::start([]);
+    let script = json!({"commands": {"resize": {"calls": [
+        ["image.resize", {"data": BLACK, "mimeType": "image/png", "maxWidth": 4}],
+        ["image.resize", {"data": "AAAA", "mimeType": "image/png"}],
+        ["image.resize", {"mimeType": "image/png"}],
+    ]}}});
+    let (home, mut daemon) = started(&model, &script);
+    daemon.done(json!({"type": "prompt", "message": "/resize"}));
+    let results = told(&home, "result");
+    let resized = &results[0]["value"];
+    let sizes: Vec<&Value> =
+        ["originalWidth", "originalHeight", "width", "height"].iter().map(|name| &resized[*name]).collect();
+    assert_eq!(sizes, [8, 4, 4, 2]);
+    assert_eq!((&resized["mimeType"], &resized["wasResized"]), (&json!("image/png"), &json!(true)));
+    assert_eq!(results[1]["value"], json!(null), "no image");
+    assert_eq!(results[2]["error"]["code"], "invalid");
+}
