@@ -66,7 +66,7 @@ fn a_plain_client_answers_a_question() {
     assert_eq!(text(&told), "User answers:\ndb: Postgres");
     assert_eq!(told["details"]["selectedOptions"], json!(["Postgres"]));
     let requests = model.requests();
-    assert_says(&text(&requests[1].messages().last().expect("a result")), &["db: Postgres"]);
+    assert_says(&text(requests[1].messages().last().expect("a result")), &["db: Postgres"]);
 }
 
 #[test]
