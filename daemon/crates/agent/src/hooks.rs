@@ -232,7 +232,7 @@ impl HookGate {
         }
     }
 
-    /// Passes a result through the hooks, which may change it. Where `stop` has fired, they have [`AFTER_STOP`] left; `None` when they
+    /// Passes a result through the hooks, which may change it. Where `stop` has fired, they have half a second left; `None` when they
     /// have not answered by then. Permissions change no results.
     ///
     /// # Errors

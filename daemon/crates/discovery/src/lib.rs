@@ -1,6 +1,6 @@
 //! Capability discovery: what the files of agentd and of other coding agents give a session.
 //!
-//! A *provider* reads the files of one tool ([`providers`]), such as `.claude` and `~/.claude`, into [`Item`]s. [`DiscoveryCache::scan`] runs all
+//! A *provider* reads the files of one tool (`providers`), such as `.claude` and `~/.claude`, into [`Item`]s. [`DiscoveryCache::scan`] runs all
 //! providers, and keeps the result for as long as no file or folder changes that was looked at. [`merge`] decides which items count: of
 //! those with one name the first, unless it is switched off or waits for the project's trust. Skills, prompt templates, context files and
 //! servers that agentd reads as pi does are found by `agentd-config` and `agentd-mcp`; they are passed in as [`OwnItem`]s.
