@@ -41,9 +41,9 @@ var __toESM = (mod, isNodeMode, target) => (target = mod != null ? __create(__ge
   mod
 ));
 
-// ../../../work/main/target/outside/node-host/node_modules/jiti/dist/jiti.cjs
+// node_modules/jiti/dist/jiti.cjs
 var require_jiti = __commonJS({
-  "../../../work/main/target/outside/node-host/node_modules/jiti/dist/jiti.cjs"(exports, module) {
+  "node_modules/jiti/dist/jiti.cjs"(exports, module) {
     (() => {
       var _s = { "./node_modules/.pnpm/mlly@1.8.2/node_modules/mlly/dist lazy recursive"(B7) {
         function X(at) {
@@ -3863,17 +3863,17 @@ Default "index" lookups for the main are deprecated for ES modules.`, "Deprecati
   }
 });
 
-// ../../../work/main/target/outside/node-host/node_modules/partial-json/dist/options.js
+// node_modules/partial-json/dist/options.js
 var require_options = __commonJS({
-  "../../../work/main/target/outside/node-host/node_modules/partial-json/dist/options.js"(exports) {
+  "node_modules/partial-json/dist/options.js"(exports) {
     "use strict";
     Object.defineProperty(exports, "__esModule", { value: true }), exports.Allow = exports.ALL = exports.COLLECTION = exports.ATOM = exports.SPECIAL = exports.INF = exports._INFINITY = exports.INFINITY = exports.NAN = exports.BOOL = exports.NULL = exports.OBJ = exports.ARR = exports.NUM = exports.STR = void 0, exports.STR = 1, exports.NUM = 2, exports.ARR = 4, exports.OBJ = 8, exports.NULL = 16, exports.BOOL = 32, exports.NAN = 64, exports.INFINITY = 128, exports._INFINITY = 256, exports.INF = exports.INFINITY | exports._INFINITY, exports.SPECIAL = exports.NULL | exports.BOOL | exports.INF | exports.NAN, exports.ATOM = exports.STR | exports.NUM | exports.SPECIAL, exports.COLLECTION = exports.ARR | exports.OBJ, exports.ALL = exports.ATOM | exports.COLLECTION, exports.Allow = { STR: exports.STR, NUM: exports.NUM, ARR: exports.ARR, OBJ: exports.OBJ, NULL: exports.NULL, BOOL: exports.BOOL, NAN: exports.NAN, INFINITY: exports.INFINITY, _INFINITY: exports._INFINITY, INF: exports.INF, SPECIAL: exports.SPECIAL, ATOM: exports.ATOM, COLLECTION: exports.COLLECTION, ALL: exports.ALL }, exports.default = exports.Allow;
   }
 });
 
-// ../../../work/main/target/outside/node-host/node_modules/partial-json/dist/index.js
+// node_modules/partial-json/dist/index.js
 var require_dist = __commonJS({
-  "../../../work/main/target/outside/node-host/node_modules/partial-json/dist/index.js"(exports) {
+  "node_modules/partial-json/dist/index.js"(exports) {
     "use strict";
     var __createBinding = exports && exports.__createBinding || (Object.create ? (function(t14, r9, s29, e19) {
       e19 === void 0 && (e19 = s29);
@@ -4448,7 +4448,7 @@ function typeOf(model) {
 // src/session/view.ts
 function createSessionView(mirror, reads) {
   const store = () => mirror.entryStore();
-  return {
+  const view = {
     getCwd: () => mirror.core.cwd ?? process.cwd(),
     getSessionDir: () => mirror.core.sessionDir ?? "",
     getSessionId: () => mirror.core.sessionId ?? "",
@@ -4466,9 +4466,9 @@ function createSessionView(mirror, reads) {
     },
     getLabel: (id) => store().label(id),
     buildContextEntries: () => store().contextEntries(),
-    buildSessionProjection: () => reads.projection(),
-    _rewriteFile: () => reads.writeFile()
+    buildSessionProjection: () => reads.projection()
   };
+  return Object.defineProperty(view, "_rewriteFile", { value: () => reads.writeFile() });
 }
 
 // src/host/json.ts
@@ -5832,7 +5832,7 @@ var Extension = class {
 import { createRequire } from "node:module";
 import { realpathSync } from "node:fs";
 
-// ../../../work/main/target/outside/node-host/node_modules/jiti/lib/jiti.mjs
+// node_modules/jiti/lib/jiti.mjs
 var import_jiti = __toESM(require_jiti(), 1);
 import { createRequire as o } from "node:module";
 function n(r9) {
@@ -7130,7 +7130,7 @@ function createAgentCoreModule(attribution) {
   };
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/index.mjs
+// node_modules/typebox/build/index.mjs
 var build_exports = {};
 __export(build_exports, {
   AddImmutable: () => AddImmutable,
@@ -7422,7 +7422,7 @@ __export(build_exports, {
   default: () => build_default
 });
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/system/memory/memory.mjs
+// node_modules/typebox/build/system/memory/memory.mjs
 var memory_exports = {};
 __export(memory_exports, {
   Assign: () => Assign,
@@ -7433,10 +7433,10 @@ __export(memory_exports, {
   Update: () => Update
 });
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/system/memory/metrics.mjs
+// node_modules/typebox/build/system/memory/metrics.mjs
 var Metrics = { assign: 0, create: 0, clone: 0, discard: 0, update: 0 };
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/system/settings/settings.mjs
+// node_modules/typebox/build/system/settings/settings.mjs
 var settings_exports = {};
 __export(settings_exports, {
   Get: () => Get,
@@ -7444,7 +7444,7 @@ __export(settings_exports, {
   Set: () => Set2
 });
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/guard/emit.mjs
+// node_modules/typebox/build/guard/emit.mjs
 var emit_exports = {};
 __export(emit_exports, {
   And: () => And,
@@ -7494,7 +7494,7 @@ __export(emit_exports, {
   Ternary: () => Ternary
 });
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/guard/guard.mjs
+// node_modules/typebox/build/guard/guard.mjs
 var guard_exports = {};
 __export(guard_exports, {
   Counted: () => Counted,
@@ -7537,7 +7537,7 @@ __export(guard_exports, {
   Values: () => Values
 });
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/guard/string.mjs
+// node_modules/typebox/build/guard/string.mjs
 function i2(t14, n8, e19) {
   return t14 >= n8 && t14 <= e19;
 }
@@ -7612,7 +7612,7 @@ function IsMaxLength(t14, n8) {
   }
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/guard/guard.mjs
+// node_modules/typebox/build/guard/guard.mjs
 function IsArray(t14) {
   return Array.isArray(t14);
 }
@@ -7750,7 +7750,7 @@ function IsDeepEqual(t14, r9) {
   return IsArray(t14) ? f3(t14, r9) : IsObject(t14) ? s2(t14, r9) : IsEqual(t14, r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/guard/emit.mjs
+// node_modules/typebox/build/guard/emit.mjs
 var u2 = /^[\p{ID_Start}_$][\p{ID_Continue}_$\u200C\u200D]*$/u;
 function i3(t14) {
   return u2.test(t14);
@@ -7892,7 +7892,7 @@ function MultipleOf(t14, r9) {
   return `Guard.IsMultipleOf(${t14}, ${r9})`;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/guard/globals.mjs
+// node_modules/typebox/build/guard/globals.mjs
 var globals_exports = {};
 __export(globals_exports, {
   IsBigInt64Array: () => IsBigInt64Array,
@@ -7973,10 +7973,10 @@ function IsMap(n8) {
   return n8 instanceof globalThis.Map;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/guard/index.mjs
+// node_modules/typebox/build/guard/index.mjs
 var guard_default = guard_exports;
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/system/settings/settings.mjs
+// node_modules/typebox/build/system/settings/settings.mjs
 var e2 = { immutableTypes: false, maxErrors: 8, maxInstantiationCount: 128, useAcceleration: true, exactOptionalPropertyTypes: false, enumerableKind: false, correctiveParse: false, unionPrioritySort: true };
 function Reset() {
   e2.immutableTypes = false, e2.maxErrors = 8, e2.maxInstantiationCount = 128, e2.useAcceleration = true, e2.exactOptionalPropertyTypes = false, e2.enumerableKind = false, e2.correctiveParse = false, e2.unionPrioritySort = true;
@@ -7991,17 +7991,17 @@ function Get() {
   return e2;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/system/memory/freeze.mjs
+// node_modules/typebox/build/system/memory/freeze.mjs
 function Freeze(e19) {
   return settings_exports.Get().immutableTypes ? Object.freeze(e19) : e19;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/system/memory/assign.mjs
+// node_modules/typebox/build/system/memory/assign.mjs
 function Assign(r9, e19) {
   return Metrics.assign += 1, Freeze({ ...r9, ...e19 });
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/system/memory/clone.mjs
+// node_modules/typebox/build/system/memory/clone.mjs
 function i4(r9) {
   return guard_exports.HasPropertyKey(r9, "~kind") || guard_exports.HasPropertyKey(r9, "~unsafe");
 }
@@ -8045,7 +8045,7 @@ function Clone(r9) {
   return Metrics.clone += 1, o3(r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/system/memory/create.mjs
+// node_modules/typebox/build/system/memory/create.mjs
 function a3(e19, r9) {
   for (const t14 of Object.keys(r9)) Object.defineProperty(e19, t14, { configurable: true, writable: true, enumerable: false, value: r9[t14] });
   return e19;
@@ -8059,7 +8059,7 @@ function Create(e19, r9, t14 = {}) {
   return Freeze(i25);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/system/memory/discard.mjs
+// node_modules/typebox/build/system/memory/discard.mjs
 function Discard(o19, i25) {
   Metrics.discard += 1;
   const t14 = {};
@@ -8071,7 +8071,7 @@ function Discard(o19, i25) {
   return Freeze(t14);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/system/memory/update.mjs
+// node_modules/typebox/build/system/memory/update.mjs
 function Update(n8, r9, o19) {
   Metrics.update += 1;
   const u20 = settings_exports.Get(), t14 = Clone(n8);
@@ -8080,7 +8080,7 @@ function Update(n8, r9, o19) {
   return Freeze(t14);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/schema.mjs
+// node_modules/typebox/build/type/types/schema.mjs
 function IsKind(r9, n8) {
   return guard_exports.IsObject(r9) && guard_exports.HasPropertyKey(r9, "~kind") && guard_exports.IsEqual(r9["~kind"], n8);
 }
@@ -8088,7 +8088,7 @@ function IsSchema(r9) {
   return guard_exports.IsObject(r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/deferred.mjs
+// node_modules/typebox/build/type/types/deferred.mjs
 function Deferred(e19, r9, t14) {
   return memory_exports.Create({ "~kind": "Deferred" }, { type: "deferred", action: e19, parameters: r9, options: t14 }, {});
 }
@@ -8096,7 +8096,7 @@ function IsDeferred(e19) {
   return IsKind(e19, "Deferred");
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/readonly/instantiate_add.mjs
+// node_modules/typebox/build/type/engine/readonly/instantiate_add.mjs
 function i5(t14) {
   return memory_exports.Update(t14, { "~readonly": true }, {});
 }
@@ -8108,7 +8108,7 @@ function AddReadonlyInstantiate(t14, n8, e19, r9) {
   return AddReadonlyAction(a27, r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/optional/instantiate_add.mjs
+// node_modules/typebox/build/type/engine/optional/instantiate_add.mjs
 function p2(t14) {
   return memory_exports.Update(t14, { "~optional": true }, {});
 }
@@ -8120,7 +8120,7 @@ function AddOptionalInstantiate(t14, n8, o19, r9) {
   return AddOptionalAction(i25, r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/array.mjs
+// node_modules/typebox/build/type/types/array.mjs
 function _Array_(r9, e19) {
   return memory_exports.Create({ "~kind": "Array" }, { type: "array", items: r9 }, e19);
 }
@@ -8131,7 +8131,7 @@ function ArrayOptions(r9) {
   return memory_exports.Discard(r9, ["~kind", "type", "items"]);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/constructor.mjs
+// node_modules/typebox/build/type/types/constructor.mjs
 function Constructor(r9, o19, n8 = {}) {
   return memory_exports.Create({ "~kind": "Constructor" }, { type: "constructor", parameters: r9, instanceType: o19 }, n8);
 }
@@ -8142,7 +8142,7 @@ function ConstructorOptions(r9) {
   return memory_exports.Discard(r9, ["~kind", "type", "parameters", "instanceType"]);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/function.mjs
+// node_modules/typebox/build/type/types/function.mjs
 function _Function_(n8, r9, o19 = {}) {
   return memory_exports.Create({ "~kind": "Function" }, { type: "function", parameters: n8, returnType: r9 }, o19);
 }
@@ -8153,7 +8153,7 @@ function FunctionOptions(n8) {
   return memory_exports.Discard(n8, ["~kind", "type", "parameters", "returnType"]);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/ref.mjs
+// node_modules/typebox/build/type/types/ref.mjs
 function Ref(r9, e19) {
   return memory_exports.Create({ "~kind": "Ref" }, { $ref: r9 }, e19);
 }
@@ -8161,7 +8161,7 @@ function IsRef(r9) {
   return IsKind(r9, "Ref");
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/generic.mjs
+// node_modules/typebox/build/type/types/generic.mjs
 function Generic(e19, r9) {
   return memory_exports.Create({ "~kind": "Generic" }, { type: "generic", parameters: e19, expression: r9 });
 }
@@ -8169,7 +8169,7 @@ function IsGeneric(e19) {
   return IsKind(e19, "Generic");
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/any.mjs
+// node_modules/typebox/build/type/types/any.mjs
 function Any(n8) {
   return memory_exports.Create({ "~kind": "Any" }, {}, n8);
 }
@@ -8177,7 +8177,7 @@ function IsAny(n8) {
   return IsKind(n8, "Any");
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/never.mjs
+// node_modules/typebox/build/type/types/never.mjs
 var NeverPattern = "(?!)";
 function Never(e19) {
   return memory_exports.Create({ "~kind": "Never" }, { not: {} }, e19);
@@ -8186,7 +8186,7 @@ function IsNever(e19) {
   return IsKind(e19, "Never");
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/action/_add_optional.mjs
+// node_modules/typebox/build/type/action/_add_optional.mjs
 function AddOptionalDeferred(r9, o19 = {}) {
   return Deferred("AddOptional", [r9], o19);
 }
@@ -8194,7 +8194,7 @@ function AddOptional(r9, o19 = {}) {
   return AddOptionalAction(r9, o19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/_optional.mjs
+// node_modules/typebox/build/type/types/_optional.mjs
 function Optional(o19) {
   return AddOptional(o19);
 }
@@ -8202,7 +8202,7 @@ function IsOptional(o19) {
   return IsSchema(o19) && guard_exports.HasPropertyKey(o19, "~optional");
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/properties.mjs
+// node_modules/typebox/build/type/types/properties.mjs
 function RequiredArray(r9) {
   return guard_exports.Keys(r9).filter((t14) => !IsOptional(r9[t14]));
 }
@@ -8213,7 +8213,7 @@ function PropertyValues(r9) {
   return guard_exports.Values(r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/object.mjs
+// node_modules/typebox/build/type/types/object.mjs
 function _Object_(e19, o19 = {}) {
   const r9 = RequiredArray(e19), i25 = r9.length > 0 ? { required: r9 } : {};
   return memory_exports.Create({ "~kind": "Object" }, { type: "object", ...i25, properties: e19 }, o19);
@@ -8225,7 +8225,7 @@ function ObjectOptions(e19) {
   return memory_exports.Discard(e19, ["~kind", "type", "properties", "required"]);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/unknown.mjs
+// node_modules/typebox/build/type/types/unknown.mjs
 function Unknown(n8) {
   return memory_exports.Create({ "~kind": "Unknown" }, {}, n8);
 }
@@ -8233,7 +8233,7 @@ function IsUnknown(n8) {
   return IsKind(n8, "Unknown");
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/cyclic.mjs
+// node_modules/typebox/build/type/types/cyclic.mjs
 function Cyclic(r9, c21, e19) {
   const n8 = guard_exports.Keys(r9).reduce((o19, i25) => ({ ...o19, [i25]: memory_exports.Update(r9[i25], {}, { $id: i25 }) }), {});
   return memory_exports.Create({ "~kind": "Cyclic" }, { $defs: n8, $ref: c21 }, e19);
@@ -8245,7 +8245,7 @@ function CyclicOptions(r9) {
   return memory_exports.Discard(r9, ["~kind", "$defs", "$ref"]);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/unsafe.mjs
+// node_modules/typebox/build/type/types/unsafe.mjs
 function Unsafe(r9) {
   return memory_exports.Update(r9, { "~unsafe": null }, {});
 }
@@ -8253,7 +8253,7 @@ function IsUnsafe(r9) {
   return guard_exports.IsObjectNotArray(r9) && guard_exports.HasPropertyKey(r9, "~unsafe") && guard_exports.IsNull(r9["~unsafe"]);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/system/arguments/arguments.mjs
+// node_modules/typebox/build/system/arguments/arguments.mjs
 var arguments_exports = {};
 __export(arguments_exports, {
   Match: () => Match
@@ -8264,7 +8264,7 @@ function Match(r9, t14) {
   })();
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/infer.mjs
+// node_modules/typebox/build/type/types/infer.mjs
 function Infer(...r9) {
   const [o19, f35] = arguments_exports.Match(r9, { 2: (n8, e19) => [n8, e19, e19], 1: (n8) => [n8, Unknown(), Unknown()] });
   return memory_exports.Create({ "~kind": "Infer" }, { type: "infer", name: o19, extends: f35 }, {});
@@ -8273,7 +8273,7 @@ function IsInfer(r9) {
   return IsKind(r9, "Infer");
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/dependent.mjs
+// node_modules/typebox/build/type/types/dependent.mjs
 function Dependent(e19, t14, r9, i25 = {}) {
   return memory_exports.Create({ "~kind": "Dependent" }, { if: e19, then: t14, else: r9 }, i25);
 }
@@ -8284,7 +8284,7 @@ function DependentOptions(e19) {
   return memory_exports.Discard(e19, ["~kind", "if", "then", "else"]);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/enum/typescript_enum_to_enum_values.mjs
+// node_modules/typebox/build/type/engine/enum/typescript_enum_to_enum_values.mjs
 function IsTypeScriptEnumLike(r9) {
   return guard_exports.IsObjectNotArray(r9);
 }
@@ -8292,7 +8292,7 @@ function TypeScriptEnumToEnumValues(r9) {
   return guard_exports.Keys(r9).filter((e19) => isNaN(e19)).reduce((e19, n8) => [...e19, r9[n8]], []);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/enum.mjs
+// node_modules/typebox/build/type/types/enum.mjs
 function IsEnumValue(r9) {
   return guard_exports.IsString(r9) || guard_exports.IsNumber(r9);
 }
@@ -8304,7 +8304,7 @@ function IsEnum(r9) {
   return IsKind(r9, "Enum");
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/intersect.mjs
+// node_modules/typebox/build/type/types/intersect.mjs
 function Intersect(t14, e19 = {}) {
   return memory_exports.Create({ "~kind": "Intersect" }, { allOf: t14 }, e19);
 }
@@ -8315,14 +8315,14 @@ function IntersectOptions(t14) {
   return memory_exports.Discard(t14, ["~kind", "allOf"]);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/system/environment/environment.mjs
+// node_modules/typebox/build/system/environment/environment.mjs
 var environment_exports = {};
 __export(environment_exports, {
   CanEvaluate: () => CanEvaluate,
   Evaluate: () => Evaluate
 });
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/system/environment/evaluate.mjs
+// node_modules/typebox/build/system/environment/evaluate.mjs
 var t;
 function u4() {
   try {
@@ -8338,19 +8338,19 @@ function Evaluate(...e19) {
   return new globalThis.Function(...e19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/system/hashing/hash.mjs
+// node_modules/typebox/build/system/hashing/hash.mjs
 var hash_exports = {};
 __export(hash_exports, {
   Hash: () => Hash,
   HashCode: () => HashCode
 });
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/system/unreachable/unreachable.mjs
+// node_modules/typebox/build/system/unreachable/unreachable.mjs
 function Unreachable() {
   throw new Error("Unreachable");
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/system/hashing/hash.mjs
+// node_modules/typebox/build/system/hashing/hash.mjs
 function S(n8) {
   const t14 = /* @__PURE__ */ new Set();
   let c21 = n8;
@@ -8436,7 +8436,7 @@ function Hash(n8) {
   return HashCode(n8).toString(16).padStart(16, "0");
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/system/locale/en_US.mjs
+// node_modules/typebox/build/system/locale/en_US.mjs
 function en_US(e19) {
   switch (e19.keyword) {
     case "additionalProperties":
@@ -8506,13 +8506,13 @@ function en_US(e19) {
   }
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/system/locale/_config.mjs
+// node_modules/typebox/build/system/locale/_config.mjs
 var e4 = en_US;
 function Get2() {
   return e4;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/_codec.mjs
+// node_modules/typebox/build/type/types/_codec.mjs
 var EncodeBuilder = class {
   constructor(o19, c21) {
     this.type = o19, this.decode = c21;
@@ -8547,7 +8547,7 @@ function IsCodec(e19) {
   return IsSchema(e19) && guard_exports.HasPropertyKey(e19, "~codec") && guard_exports.IsObject(e19["~codec"]) && guard_exports.HasPropertyKey(e19["~codec"], "encode") && guard_exports.HasPropertyKey(e19["~codec"], "decode");
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/_immutable.mjs
+// node_modules/typebox/build/type/types/_immutable.mjs
 function Immutable(m16) {
   return AddImmutable(m16);
 }
@@ -8555,7 +8555,7 @@ function IsImmutable(m16) {
   return IsSchema(m16) && guard_exports.HasPropertyKey(m16, "~immutable");
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/action/_add_readonly.mjs
+// node_modules/typebox/build/type/action/_add_readonly.mjs
 function AddReadonlyDeferred(d17, e19 = {}) {
   return Deferred("AddReadonly", [d17], e19);
 }
@@ -8563,7 +8563,7 @@ function AddReadonly(d17, e19 = {}) {
   return AddReadonlyAction(d17, e19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/_readonly.mjs
+// node_modules/typebox/build/type/types/_readonly.mjs
 function Readonly(r9) {
   return AddReadonly(r9);
 }
@@ -8571,7 +8571,7 @@ function IsReadonly(r9) {
   return IsSchema(r9) && guard_exports.HasPropertyKey(r9, "~readonly");
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/_refine.mjs
+// node_modules/typebox/build/type/types/_refine.mjs
 function RefineAdd(r9, n8) {
   const o19 = IsRefine(r9) ? [...r9["~refine"], n8] : [n8];
   return memory_exports.Update(r9, { "~refine": o19 }, {});
@@ -8587,7 +8587,7 @@ function IsRefine(r9) {
   return IsSchema(r9) && guard_exports.HasPropertyKey(r9, "~refine") && guard_exports.IsArray(r9["~refine"]) && guard_exports.Every(r9["~refine"], 0, (n8) => IsRefinement(n8));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/bigint.mjs
+// node_modules/typebox/build/type/types/bigint.mjs
 var BigIntPattern = "-?(?:0|[1-9][0-9]*)n";
 function BigInt2(t14) {
   return memory_exports.Create({ "~kind": "BigInt" }, { type: "bigint" }, t14);
@@ -8596,7 +8596,7 @@ function IsBigInt3(t14) {
   return IsKind(t14, "BigInt");
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/boolean.mjs
+// node_modules/typebox/build/type/types/boolean.mjs
 function Boolean2(o19) {
   return memory_exports.Create({ "~kind": "Boolean" }, { type: "boolean" }, o19);
 }
@@ -8604,7 +8604,7 @@ function IsBoolean4(o19) {
   return IsKind(o19, "Boolean");
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/identifier.mjs
+// node_modules/typebox/build/type/types/identifier.mjs
 function Identifier(r9) {
   return memory_exports.Create({ "~kind": "Identifier" }, { name: r9 });
 }
@@ -8612,7 +8612,7 @@ function IsIdentifier(r9) {
   return IsKind(r9, "Identifier");
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/integer.mjs
+// node_modules/typebox/build/type/types/integer.mjs
 var IntegerPattern = "-?(?:0|[1-9][0-9]*)";
 function Integer(e19) {
   return memory_exports.Create({ "~kind": "Integer" }, { type: "integer" }, e19);
@@ -8621,7 +8621,7 @@ function IsInteger3(e19) {
   return IsKind(e19, "Integer");
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/literal.mjs
+// node_modules/typebox/build/type/types/literal.mjs
 var InvalidLiteralValue = class extends Error {
   constructor(n8) {
     super("Invalid Literal value"), Object.defineProperty(this, "cause", { value: { value: n8 }, writable: false, configurable: false, enumerable: false });
@@ -8654,7 +8654,7 @@ function IsLiteral(r9) {
   return IsKind(r9, "Literal");
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/null.mjs
+// node_modules/typebox/build/type/types/null.mjs
 function Null(r9) {
   return memory_exports.Create({ "~kind": "Null" }, { type: "null" }, r9);
 }
@@ -8662,7 +8662,7 @@ function IsNull3(r9) {
   return IsKind(r9, "Null");
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/number.mjs
+// node_modules/typebox/build/type/types/number.mjs
 var NumberPattern = "-?(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?";
 function Number2(r9) {
   return memory_exports.Create({ "~kind": "Number" }, { type: "number" }, r9);
@@ -8671,7 +8671,7 @@ function IsNumber4(r9) {
   return IsKind(r9, "Number");
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/symbol.mjs
+// node_modules/typebox/build/type/types/symbol.mjs
 function Symbol2(o19) {
   return memory_exports.Create({ "~kind": "Symbol" }, { type: "symbol" }, o19);
 }
@@ -8679,7 +8679,7 @@ function IsSymbol3(o19) {
   return IsKind(o19, "Symbol");
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/parameter.mjs
+// node_modules/typebox/build/type/types/parameter.mjs
 function Parameter(...t14) {
   const [n8, o19, a27] = arguments_exports.Match(t14, { 3: (r9, e19, i25) => [r9, e19, i25], 2: (r9, e19) => [r9, e19, e19], 1: (r9) => [r9, Unknown(), Unknown()] });
   return memory_exports.Create({ "~kind": "Parameter" }, { name: n8, extends: o19, equals: a27 }, {});
@@ -8688,7 +8688,7 @@ function IsParameter(t14) {
   return IsKind(t14, "Parameter");
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/string.mjs
+// node_modules/typebox/build/type/types/string.mjs
 var StringPattern = ".*";
 function String2(r9) {
   return memory_exports.Create({ "~kind": "String" }, { type: "string" }, r9);
@@ -8697,7 +8697,7 @@ function IsString4(r9) {
   return IsKind(r9, "String");
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/union.mjs
+// node_modules/typebox/build/type/types/union.mjs
 function Union(n8, r9 = {}) {
   return memory_exports.Create({ "~kind": "Union" }, { anyOf: n8 }, r9);
 }
@@ -8708,13 +8708,13 @@ function UnionOptions(n8) {
   return memory_exports.Discard(n8, ["~kind", "anyOf"]);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/patterns/pattern.mjs
+// node_modules/typebox/build/type/engine/patterns/pattern.mjs
 function ParsePatternIntoTypes(r9) {
   const t14 = Pattern(r9);
   return guard_exports.IsEqual(t14.length, 2) ? t14[0] : [];
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/template_literal/is_finite.mjs
+// node_modules/typebox/build/type/engine/template_literal/is_finite.mjs
 function f5(r9) {
   return true;
 }
@@ -8731,12 +8731,12 @@ function IsTemplateLiteralFinite(r9) {
   return o6(r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/template_literal/create.mjs
+// node_modules/typebox/build/type/engine/template_literal/create.mjs
 function TemplateLiteralCreate(e19) {
   return memory_exports.Create({ "~kind": "TemplateLiteral" }, { type: "string", pattern: e19 }, {});
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/template_literal/decode.mjs
+// node_modules/typebox/build/type/engine/template_literal/decode.mjs
 function f6(t14, r9, e19 = []) {
   return guard_exports.ShiftLeft(t14, (o19, i25) => f6(i25, r9, [...e19, `${o19}${r9}`]), () => e19);
 }
@@ -8771,23 +8771,23 @@ function TemplateLiteralDecode(t14) {
   return IsTemplateLiteral(r9) ? String2() : r9;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/record/record_create.mjs
+// node_modules/typebox/build/type/engine/record/record_create.mjs
 function CreateRecord(e19, r9) {
   const t14 = "object", o19 = { [e19]: r9 };
   return memory_exports.Create({ "~kind": "Record" }, { type: t14, patternProperties: o19 });
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/record/from_key_any.mjs
+// node_modules/typebox/build/type/engine/record/from_key_any.mjs
 function FromAnyKey(r9) {
   return CreateRecord(StringKey, r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/record/from_key_boolean.mjs
+// node_modules/typebox/build/type/engine/record/from_key_boolean.mjs
 function FromBooleanKey(o19) {
   return _Object_({ true: o19, false: o19 });
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/tuple.mjs
+// node_modules/typebox/build/type/types/tuple.mjs
 function Tuple(t14, n8 = {}) {
   const [i25, r9, o19] = [t14, t14.length, false];
   return memory_exports.Create({ "~kind": "Tuple" }, { type: "array", additionalItems: o19, items: i25, minItems: r9 }, n8);
@@ -8799,7 +8799,7 @@ function TupleOptions(t14) {
   return memory_exports.Discard(t14, ["~kind", "type", "items", "minItems", "additionalItems"]);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/readonly/instantiate_remove.mjs
+// node_modules/typebox/build/type/engine/readonly/instantiate_remove.mjs
 function m3(t14) {
   return memory_exports.Discard(t14, ["~readonly"]);
 }
@@ -8811,7 +8811,7 @@ function RemoveReadonlyInstantiate(t14, e19, n8, r9) {
   return RemoveReadonlyAction(a27, r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/action/_remove_readonly.mjs
+// node_modules/typebox/build/type/action/_remove_readonly.mjs
 function RemoveReadonlyDeferred(e19, o19 = {}) {
   return Deferred("RemoveReadonly", [e19], o19);
 }
@@ -8819,7 +8819,7 @@ function RemoveReadonly(e19, o19 = {}) {
   return RemoveReadonlyAction(e19, o19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/optional/instantiate_remove.mjs
+// node_modules/typebox/build/type/engine/optional/instantiate_remove.mjs
 function p4(t14) {
   return memory_exports.Discard(t14, ["~optional"]);
 }
@@ -8831,7 +8831,7 @@ function RemoveOptionalInstantiate(t14, n8, o19, r9) {
   return RemoveOptionalAction(i25, r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/action/_remove_optional.mjs
+// node_modules/typebox/build/type/action/_remove_optional.mjs
 function RemoveOptionalDeferred(e19, o19 = {}) {
   return Deferred("RemoveOptional", [e19], o19);
 }
@@ -8839,7 +8839,7 @@ function RemoveOptional(e19, o19 = {}) {
   return RemoveOptionalAction(e19, o19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/tuple/to_object.mjs
+// node_modules/typebox/build/type/engine/tuple/to_object.mjs
 function TupleElementsToProperties(e19) {
   return e19.reduceRight((r9, o19, u20) => ({ [u20]: o19, ...r9 }), {});
 }
@@ -8848,7 +8848,7 @@ function TupleToObject(e19) {
   return _Object_(t14);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/evaluate/composite.mjs
+// node_modules/typebox/build/type/engine/evaluate/composite.mjs
 function CanComposite(o19) {
   return IsObject3(o19) || IsTuple(o19);
 }
@@ -8876,7 +8876,7 @@ function Composite(o19, r9) {
   return _Object_(s29);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/evaluate/narrow.mjs
+// node_modules/typebox/build/type/engine/evaluate/narrow.mjs
 function N2(r9, o19) {
   const m16 = Compare(r9, o19);
   return guard_exports.IsEqual(m16, CompareResultLeftInside) ? r9 : guard_exports.IsEqual(m16, CompareResultRightInside) || guard_exports.IsEqual(m16, CompareResultEqual) ? o19 : Never();
@@ -8889,7 +8889,7 @@ function Narrow(r9, o19) {
   return IsNever(r9) || IsAny(r9) ? r9 : IsUnknown(r9) || IsNever(o19) || IsAny(o19) ? o19 : IsUnknown(o19) ? r9 : q(r9, o19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/evaluate/distribute.mjs
+// node_modules/typebox/build/type/engine/evaluate/distribute.mjs
 function l3(o19, n8) {
   return IsUnion(o19) || IsUnion(n8);
 }
@@ -8907,7 +8907,7 @@ function Distribute(o19, n8 = []) {
   return guard_exports.ShiftLeft(o19, (t14, r9) => IsUnion(t14) ? Distribute(r9, s4(t14.anyOf, n8)) : Distribute(r9, f8(t14, n8)), () => n8);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/exclude/operation.mjs
+// node_modules/typebox/build/type/engine/exclude/operation.mjs
 function l4(t14, e19) {
   const n8 = Extends({}, t14, e19);
   return result_exports.IsExtendsTrueLike(n8) ? [] : [t14];
@@ -8920,7 +8920,7 @@ function ExcludeOperation(t14, e19) {
   return EvaluateUnion(r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/evaluate/evaluate.mjs
+// node_modules/typebox/build/type/engine/evaluate/evaluate.mjs
 function EvaluateDependent(t14, r9, e19) {
   const n8 = EvaluateIntersect([t14, r9]), i25 = ExcludeOperation(e19, t14);
   return EvaluateUnion([n8, i25]);
@@ -8947,45 +8947,45 @@ function EvaluateUnionFast(t14) {
   return guard_exports.IsEqual(t14.length, 1) ? t14[0] : guard_exports.IsEqual(t14.length, 0) ? Never() : Union(t14);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/record/from_key_enum.mjs
+// node_modules/typebox/build/type/engine/record/from_key_enum.mjs
 function FromEnumKey(o19, r9) {
   const t14 = EvaluateEnum(o19);
   return FromKey(t14, r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/record/from_key_integer.mjs
+// node_modules/typebox/build/type/engine/record/from_key_integer.mjs
 function FromIntegerKey(o19, e19) {
   return CreateRecord(IntegerKey, e19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/record/from_key_intersect.mjs
+// node_modules/typebox/build/type/engine/record/from_key_intersect.mjs
 function FromIntersectKey(t14, e19) {
   const r9 = EvaluateIntersect(t14);
   return FromKey(r9, e19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/record/from_key_literal.mjs
+// node_modules/typebox/build/type/engine/record/from_key_literal.mjs
 function FromLiteralKey(r9, m16) {
   return guard_exports.IsString(r9) || guard_exports.IsNumber(r9) ? _Object_({ [r9]: m16 }) : guard_exports.IsEqual(r9, false) ? _Object_({ false: m16 }) : guard_exports.IsEqual(r9, true) ? _Object_({ true: m16 }) : _Object_({});
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/record/from_key_number.mjs
+// node_modules/typebox/build/type/engine/record/from_key_number.mjs
 function FromNumberKey(t14, r9) {
   return CreateRecord(NumberKey, r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/record/from_key_string.mjs
+// node_modules/typebox/build/type/engine/record/from_key_string.mjs
 function FromStringKey(r9, t14) {
   return guard_exports.HasPropertyKey(r9, "pattern") && (guard_exports.IsString(r9.pattern) || r9.pattern instanceof RegExp) ? CreateRecord(r9.pattern.toString(), t14) : CreateRecord(StringKey, t14);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/record/from_key_template_literal.mjs
+// node_modules/typebox/build/type/engine/record/from_key_template_literal.mjs
 function FromTemplateKey(t14, e19) {
   const r9 = ParsePatternIntoTypes(t14);
   return IsTemplateLiteralFinite(r9) ? FromKey(EvaluateTemplateLiteral(t14), e19) : CreateRecord(t14, e19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/evaluate/flatten.mjs
+// node_modules/typebox/build/type/engine/evaluate/flatten.mjs
 function i6(t14) {
   return IsUnion(t14) ? Flatten(t14.anyOf) : [t14];
 }
@@ -8993,7 +8993,7 @@ function Flatten(t14, n8 = []) {
   return guard_exports.ShiftLeft(t14, (r9, o19) => Flatten(o19, [...n8, ...i6(r9)]), () => n8);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/record/from_key_union.mjs
+// node_modules/typebox/build/type/engine/record/from_key_union.mjs
 function a5(t14) {
   return t14.some((r9) => IsString4(r9) || IsNumber4(r9) || IsInteger3(r9));
 }
@@ -9012,12 +9012,12 @@ function FromUnionKey(t14, r9) {
   return IsSchema(o19) ? o19 : S3(e19, r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/record/from_key.mjs
+// node_modules/typebox/build/type/engine/record/from_key.mjs
 function FromKey(r9, o19) {
   return IsAny(r9) ? FromAnyKey(o19) : IsBoolean4(r9) ? FromBooleanKey(o19) : IsEnum(r9) ? FromEnumKey(r9.enum, o19) : IsInteger3(r9) ? FromIntegerKey(r9, o19) : IsIntersect(r9) ? FromIntersectKey(r9.allOf, o19) : IsLiteral(r9) ? FromLiteralKey(r9.const, o19) : IsNumber4(r9) ? FromNumberKey(r9, o19) : IsUnion(r9) ? FromUnionKey(r9.anyOf, o19) : IsString4(r9) ? FromStringKey(r9, o19) : IsTemplateLiteral(r9) ? FromTemplateKey(r9.pattern, o19) : _Object_({});
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/record/instantiate.mjs
+// node_modules/typebox/build/type/engine/record/instantiate.mjs
 function RecordAction(t14, r9, n8) {
   return CanInstantiate([t14]) ? memory_exports.Update(FromKey(t14, r9), {}, n8) : RecordDeferred(t14, r9, n8);
 }
@@ -9026,7 +9026,7 @@ function RecordInstantiate(t14, r9, n8, e19, i25) {
   return RecordAction(a27, m16, i25);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/record.mjs
+// node_modules/typebox/build/type/types/record.mjs
 var IntegerKey = `^${IntegerPattern}$`;
 var NumberKey = `^${NumberPattern}$`;
 var StringKey = `^${StringPattern}$`;
@@ -9059,7 +9059,7 @@ function RecordOptions(r9) {
   return memory_exports.Discard(r9, ["~kind", "type", "patternProperties"]);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/rest.mjs
+// node_modules/typebox/build/type/types/rest.mjs
 function Rest(t14) {
   return memory_exports.Create({ "~kind": "Rest" }, { type: "rest", items: t14 }, {});
 }
@@ -9067,7 +9067,7 @@ function IsRest(t14) {
   return IsKind(t14, "Rest");
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/this.mjs
+// node_modules/typebox/build/type/types/this.mjs
 function This(r9) {
   return memory_exports.Create({ "~kind": "This" }, { $ref: "#" }, r9);
 }
@@ -9075,7 +9075,7 @@ function IsThis(r9) {
   return IsKind(r9, "This");
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/undefined.mjs
+// node_modules/typebox/build/type/types/undefined.mjs
 function Undefined(e19) {
   return memory_exports.Create({ "~kind": "Undefined" }, { type: "undefined" }, e19);
 }
@@ -9083,7 +9083,7 @@ function IsUndefined3(e19) {
   return IsKind(e19, "Undefined");
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/void.mjs
+// node_modules/typebox/build/type/types/void.mjs
 function Void(o19) {
   return memory_exports.Create({ "~kind": "Void" }, { type: "void" }, o19);
 }
@@ -9091,7 +9091,7 @@ function IsVoid(o19) {
   return IsKind(o19, "Void");
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/script/mapping.mjs
+// node_modules/typebox/build/type/script/mapping.mjs
 function E2(e19, n8) {
   return guard_exports.IsEqual(e19, "Array") ? _Array_(n8[0]) : guard_exports.IsEqual(e19, "Capitalize") ? CapitalizeDeferred(n8[0]) : guard_exports.IsEqual(e19, "ConstructorParameters") ? ConstructorParametersDeferred(n8[0]) : guard_exports.IsEqual(e19, "Evaluate") ? EvaluateDeferred(n8[0]) : guard_exports.IsEqual(e19, "Exclude") ? ExcludeDeferred(n8[0], n8[1]) : guard_exports.IsEqual(e19, "Extract") ? ExtractDeferred(n8[0], n8[1]) : guard_exports.IsEqual(e19, "Index") ? IndexDeferred(n8[0], n8[1]) : guard_exports.IsEqual(e19, "InstanceType") ? InstanceTypeDeferred(n8[0]) : guard_exports.IsEqual(e19, "Lowercase") ? LowercaseDeferred(n8[0]) : guard_exports.IsEqual(e19, "NonNullable") ? NonNullableDeferred(n8[0]) : guard_exports.IsEqual(e19, "Omit") ? OmitDeferred(n8[0], n8[1]) : guard_exports.IsEqual(e19, "Parameters") ? ParametersDeferred(n8[0]) : guard_exports.IsEqual(e19, "Partial") ? PartialDeferred(n8[0]) : guard_exports.IsEqual(e19, "Pick") ? PickDeferred(n8[0], n8[1]) : guard_exports.IsEqual(e19, "Readonly") ? ReadonlyObjectDeferred(n8[0]) : guard_exports.IsEqual(e19, "KeyOf") ? KeyOfDeferred(n8[0]) : guard_exports.IsEqual(e19, "Record") ? RecordDeferred(n8[0], n8[1]) : guard_exports.IsEqual(e19, "Required") ? RequiredDeferred(n8[0]) : guard_exports.IsEqual(e19, "ReturnType") ? ReturnTypeDeferred(n8[0]) : guard_exports.IsEqual(e19, "Uncapitalize") ? UncapitalizeDeferred(n8[0]) : guard_exports.IsEqual(e19, "Uppercase") ? UppercaseDeferred(n8[0]) : CallConstruct(Ref(e19), n8);
 }
@@ -9497,7 +9497,7 @@ function ScriptMapping(e19) {
   return e19;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/script/token/internal/match.mjs
+// node_modules/typebox/build/type/script/token/internal/match.mjs
 function IsMatch(r9) {
   return IsEqual(r9.length, 2);
 }
@@ -9505,7 +9505,7 @@ function Match2(r9, t14, o19) {
   return IsMatch(r9) ? t14(r9[0], r9[1]) : o19();
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/script/token/internal/take.mjs
+// node_modules/typebox/build/type/script/token/internal/take.mjs
 function l6(e19, r9) {
   return IsEqual(r9.indexOf(e19), 0) ? [e19, r9.slice(e19.length)] : [];
 }
@@ -9517,7 +9517,7 @@ function Take(e19, r9) {
   return [];
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/script/token/internal/char.mjs
+// node_modules/typebox/build/type/script/token/internal/char.mjs
 function o7(t14, e19) {
   return Array.from({ length: e19 - t14 + 1 }, (r9, n8) => String.fromCharCode(t14 + n8));
 }
@@ -9533,7 +9533,7 @@ var Dot = ".";
 var DollarSign = "$";
 var Hyphen = "-";
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/script/token/internal/trim.mjs
+// node_modules/typebox/build/type/script/token/internal/trim.mjs
 var r2 = "//";
 var i7 = "/*";
 var l7 = "*/";
@@ -9557,12 +9557,12 @@ function Trim(e19) {
   return t14.startsWith(i7) ? Trim(s6(t14.slice(2))) : t14.startsWith(r2) ? Trim(o8(t14.slice(2))) : t14;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/script/token/internal/optional.mjs
+// node_modules/typebox/build/type/script/token/internal/optional.mjs
 function Optional2(r9, o19) {
   return Match2(Take([r9], o19), (t14, m16) => [t14, m16], () => ["", o19]);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/script/token/internal/many.mjs
+// node_modules/typebox/build/type/script/token/internal/many.mjs
 function p5(n8, o19) {
   return n8.includes(o19);
 }
@@ -9570,7 +9570,7 @@ function Many(n8, o19, f35, r9 = "") {
   return Match2(Take(n8, f35), (m16, t14) => p5(o19, m16) ? Many(n8, o19, t14, r9) : Many(n8, o19, t14, `${r9}${m16}`), () => [r9, f35]);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/script/token/unsigned_integer.mjs
+// node_modules/typebox/build/type/script/token/unsigned_integer.mjs
 function s7(r9) {
   return Take(NonZero, r9);
 }
@@ -9585,7 +9585,7 @@ function UnsignedInteger(r9) {
   return k(Trim(r9));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/script/token/integer.mjs
+// node_modules/typebox/build/type/script/token/integer.mjs
 function u7(r9) {
   return Optional2(Hyphen, r9);
 }
@@ -9596,7 +9596,7 @@ function Integer2(r9) {
   return a6(Trim(r9));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/script/token/bigint.mjs
+// node_modules/typebox/build/type/script/token/bigint.mjs
 function f10(r9) {
   return Match2(Integer2(r9), (n8, o19) => Match2(Take(["n"], o19), (p27, e19) => [`${n8}`, e19], () => []), () => []);
 }
@@ -9604,7 +9604,7 @@ function BigInt3(r9) {
   return f10(r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/script/token/const.mjs
+// node_modules/typebox/build/type/script/token/const.mjs
 function t2(r9, m16) {
   return Take([r9], m16);
 }
@@ -9612,7 +9612,7 @@ function Const(r9, m16) {
   return IsEqual(r9, "") ? ["", m16] : r9.startsWith(NewLine) ? t2(r9, TrimWhitespace(m16)) : r9.startsWith(WhiteSpace) ? t2(r9, m16) : t2(r9, Trim(m16));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/script/token/ident.mjs
+// node_modules/typebox/build/type/script/token/ident.mjs
 var e5 = [...Alpha, UnderScore, DollarSign];
 function k2(r9) {
   return Take(e5, r9);
@@ -9628,7 +9628,7 @@ function Ident(r9) {
   return I5(Trim(r9));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/script/token/unsigned_number.mjs
+// node_modules/typebox/build/type/script/token/unsigned_number.mjs
 var U3 = [...Digit, UnderScore];
 function k3(r9) {
   return IsMatch(Take([Dot], r9));
@@ -9649,7 +9649,7 @@ function UnsignedNumber(r9) {
   return M2(Trim(r9));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/script/token/number.mjs
+// node_modules/typebox/build/type/script/token/number.mjs
 function a9(r9) {
   return Optional2(Hyphen, r9);
 }
@@ -9660,7 +9660,7 @@ function Number3(r9) {
   return c4(Trim(r9));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/script/token/until.mjs
+// node_modules/typebox/build/type/script/token/until.mjs
 function l9(t14) {
   return IsEqual(t14, "") ? [] : [t14.slice(0, 1), t14.slice(1)];
 }
@@ -9671,7 +9671,7 @@ function Until(t14, r9, e19 = "") {
   return Match2(l9(r9), (n8, s29) => o9(t14, r9) ? [e19, r9] : Until(t14, s29, `${e19}${n8}`), () => []);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/script/token/span.mjs
+// node_modules/typebox/build/type/script/token/span.mjs
 function a10(i25, r9, t14) {
   return Match2(Take([i25], t14), (m16, f35) => Match2(Until([r9], f35), (e19, p27) => Match2(Take([r9], p27), (l28, u20) => [`${e19}`, u20], () => []), () => []), () => []);
 }
@@ -9682,7 +9682,7 @@ function Span(i25, r9, t14, m16) {
   return t14 ? a10(i25, r9, Trim(m16)) : M3(i25, r9, Trim(m16));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/script/token/string.mjs
+// node_modules/typebox/build/type/script/token/string.mjs
 function a11(r9, n8) {
   return Take(r9, n8);
 }
@@ -9696,12 +9696,12 @@ function String3(r9, n8) {
   return u8(r9, Trim(n8));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/script/token/until_1.mjs
+// node_modules/typebox/build/type/script/token/until_1.mjs
 function Until_1(o19, t14) {
   return Match2(Until(o19, t14), (r9, m16) => IsEqual(r9, "") ? [] : [r9, m16], () => []);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/script/parser.mjs
+// node_modules/typebox/build/type/script/parser.mjs
 var o10 = (n8, t14, e19 = () => []) => n8.length === 2 ? t14(n8) : e19();
 var GenericParameterExtendsEquals = (n8) => o10(o10(Ident(n8), ([t14, e19]) => o10(Const("extends", e19), ([r9, s29]) => o10(Type(s29), ([p27, c21]) => o10(Const("=", c21), ([C14, x17]) => o10(Type(x17), ([g17, l28]) => [[t14, r9, p27, C14, g17], l28]))))), ([t14, e19]) => [GenericParameterExtendsEqualsMapping(t14), e19]);
 var GenericParameterExtends = (n8) => o10(o10(Ident(n8), ([t14, e19]) => o10(Const("extends", e19), ([r9, s29]) => o10(Type(s29), ([p27, c21]) => [[t14, r9, p27], c21]))), ([t14, e19]) => [GenericParameterExtendsMapping(t14), e19]);
@@ -9836,13 +9836,13 @@ var ModuleDeclaration = (n8) => o10(o10(ExportKeyword(n8), ([t14, e19]) => o10(o
 var Module = (n8) => o10(o10(ModuleDeclaration(n8), ([t14, e19]) => o10(ModuleDeclarationList(e19), ([r9, s29]) => [[t14, r9], s29])), ([t14, e19]) => [ModuleMapping(t14), e19]);
 var Script = (n8) => o10(o10(Module(n8), ([t14, e19]) => [t14, e19], () => o10(GenericType(n8), ([t14, e19]) => [t14, e19], () => o10(Type(n8), ([t14, e19]) => [t14, e19], () => []))), ([t14, e19]) => [ScriptMapping(t14), e19]);
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/patterns/template.mjs
+// node_modules/typebox/build/type/engine/patterns/template.mjs
 function ParseTemplateIntoTypes(r9) {
   const e19 = TemplateLiteralTypes(`\`${r9}\``);
   return guard_exports.IsEqual(e19.length, 2) ? e19[0] : Unreachable();
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/template_literal/encode.mjs
+// node_modules/typebox/build/type/engine/template_literal/encode.mjs
 function w2(n8) {
   return n8.join("|");
 }
@@ -9895,7 +9895,7 @@ function TemplateLiteralEncode(n8) {
   return TemplateLiteralCreate(e19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/template_literal/instantiate.mjs
+// node_modules/typebox/build/type/engine/template_literal/instantiate.mjs
 function TemplateLiteralAction(t14, e19) {
   return CanInstantiate(t14) ? memory_exports.Update(TemplateLiteralEncode(t14), {}, e19) : TemplateLiteralDeferred(t14, e19);
 }
@@ -9904,7 +9904,7 @@ function TemplateLiteralInstantiate(t14, e19, r9, a27) {
   return TemplateLiteralAction(n8, a27);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/template_literal.mjs
+// node_modules/typebox/build/type/types/template_literal.mjs
 function TemplateLiteralDeferred(e19, r9 = {}) {
   return Deferred("TemplateLiteral", [e19], r9);
 }
@@ -9926,7 +9926,7 @@ function IsTemplateLiteral(e19) {
   return IsKind(e19, "TemplateLiteral");
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/extends/result.mjs
+// node_modules/typebox/build/type/extends/result.mjs
 var result_exports = {};
 __export(result_exports, {
   ExtendsFalse: () => ExtendsFalse,
@@ -9963,7 +9963,7 @@ function Match3(e19, t14, s29) {
   return IsExtendsTrueLike(e19) ? t14(e19.inferred) : s29();
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/extends/extends_right.mjs
+// node_modules/typebox/build/type/extends/extends_right.mjs
 function v2(n8, e19, t14, o19) {
   return Match3(ExtendsLeft(n8, t14, o19), (u20) => ExtendsTrue(memory_exports.Assign(memory_exports.Assign(n8, u20), { [e19]: t14 })), () => ExtendsFalse());
 }
@@ -9991,12 +9991,12 @@ function ExtendsRight(n8, e19, t14) {
   return IsAny(t14) ? y5(n8, e19) : IsDependent(t14) ? A3(n8, e19, t14.if, t14.then, t14.else) : IsEnum(t14) ? U4(n8, e19, t14.enum) : IsInfer(t14) ? v2(n8, t14.name, e19, t14.extends) : IsIntersect(t14) ? x5(n8, e19, t14.allOf) : IsTemplateLiteral(t14) ? D5(n8, e19, t14.pattern) : IsUnion(t14) ? p7(n8, e19, t14.anyOf) : IsUnknown(t14) ? ExtendsTrue(n8) : ExtendsFalse();
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/extends/any.mjs
+// node_modules/typebox/build/type/extends/any.mjs
 function ExtendsAny(o19, m16, n8) {
   return IsInfer(n8) ? ExtendsRight(o19, m16, n8) : IsAny(n8) || IsUnknown(n8) ? ExtendsTrue(o19) : ExtendsUnion(o19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/extends/array.mjs
+// node_modules/typebox/build/type/extends/array.mjs
 function i9(e19, s29) {
   const m16 = IsImmutable(e19), t14 = IsImmutable(s29);
   return m16 && t14 || !m16 && t14 ? true : !(m16 && !t14);
@@ -10005,17 +10005,17 @@ function ExtendsArray(e19, s29, m16, t14) {
   return IsArray3(t14) ? i9(s29, t14) ? ExtendsLeft(e19, m16, t14.items) : ExtendsFalse() : ExtendsRight(e19, s29, t14);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/extends/bigint.mjs
+// node_modules/typebox/build/type/extends/bigint.mjs
 function ExtendsBigInt(t14, n8, o19) {
   return IsBigInt3(o19) ? ExtendsTrue(t14) : ExtendsRight(t14, n8, o19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/extends/boolean.mjs
+// node_modules/typebox/build/type/extends/boolean.mjs
 function ExtendsBoolean(o19, e19, t14) {
   return IsBoolean4(t14) ? ExtendsTrue(o19) : ExtendsRight(o19, e19, t14);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/extends/parameters.mjs
+// node_modules/typebox/build/type/extends/parameters.mjs
 function d2(e19, t14, r9, n8, s29) {
   const a27 = IsInfer(n8) ? t14 : n8, i25 = IsInfer(n8) ? n8 : t14, u20 = IsOptional(t14), p27 = IsOptional(n8);
   return !u20 && p27 ? ExtendsFalse() : Match3(ExtendsLeft(e19, a27, i25), (x17) => ExtendsParameters(x17, r9, s29), () => ExtendsFalse());
@@ -10030,44 +10030,44 @@ function ExtendsParameters(e19, t14, r9) {
   return h4(e19, t14, r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/extends/return_type.mjs
+// node_modules/typebox/build/type/extends/return_type.mjs
 function ExtendsReturnType(t14, e19, o19) {
   return IsVoid(o19) ? ExtendsTrue(t14) : ExtendsLeft(t14, e19, o19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/extends/constructor.mjs
+// node_modules/typebox/build/type/extends/constructor.mjs
 function ExtendsConstructor(s29, e19, r9, t14) {
   return IsAny(t14) || IsUnknown(t14) ? ExtendsTrue(s29) : IsConstructor3(t14) ? Match3(ExtendsParameters(s29, e19, t14.parameters), (n8) => ExtendsReturnType(n8, r9, t14.instanceType), () => ExtendsFalse()) : ExtendsFalse();
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/extends/dependent.mjs
+// node_modules/typebox/build/type/extends/dependent.mjs
 function ExtendsDependent(t14, n8, m16, p27, o19) {
   return Match3(ExtendsLeft(t14, n8, o19), () => ExtendsLeft(t14, m16, o19), () => ExtendsLeft(t14, p27, o19));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/extends/enum.mjs
+// node_modules/typebox/build/type/extends/enum.mjs
 function ExtendsEnum(t14, e19, n8) {
   const o19 = EvaluateEnum(e19);
   return ExtendsLeft(t14, o19, n8);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/extends/function.mjs
+// node_modules/typebox/build/type/extends/function.mjs
 function ExtendsFunction(n8, o19, r9, t14) {
   return IsAny(t14) || IsUnknown(t14) ? ExtendsTrue(n8) : IsFunction3(t14) ? Match3(ExtendsParameters(n8, o19, t14.parameters), (s29) => ExtendsReturnType(s29, r9, t14.returnType), () => ExtendsFalse()) : ExtendsFalse();
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/extends/integer.mjs
+// node_modules/typebox/build/type/extends/integer.mjs
 function ExtendsInteger(t14, r9, e19) {
   return IsInteger3(e19) || IsNumber4(e19) ? ExtendsTrue(t14) : ExtendsRight(t14, r9, e19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/extends/intersect.mjs
+// node_modules/typebox/build/type/extends/intersect.mjs
 function ExtendsIntersect(t14, e19, r9) {
   const n8 = EvaluateIntersect(e19);
   return ExtendsLeft(t14, n8, r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/extends/literal.mjs
+// node_modules/typebox/build/type/extends/literal.mjs
 function r3(n8, s29, o19) {
   return s29 === o19 ? ExtendsTrue(n8) : ExtendsFalse();
 }
@@ -10087,22 +10087,22 @@ function ExtendsLiteral(n8, s29, o19) {
   return guard_exports.IsBigInt(s29.const) ? L3(n8, s29.const, o19) : guard_exports.IsBoolean(s29.const) ? B(n8, s29.const, o19) : guard_exports.IsNumber(s29.const) ? T4(n8, s29.const, o19) : guard_exports.IsString(s29.const) ? b5(n8, s29.const, o19) : Unreachable();
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/extends/never.mjs
+// node_modules/typebox/build/type/extends/never.mjs
 function ExtendsNever(t14, e19, r9) {
   return IsInfer(r9) ? ExtendsRight(t14, e19, r9) : ExtendsTrue(t14);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/extends/null.mjs
+// node_modules/typebox/build/type/extends/null.mjs
 function ExtendsNull(t14, r9, o19) {
   return IsNull3(o19) ? ExtendsTrue(t14) : ExtendsRight(t14, r9, o19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/extends/number.mjs
+// node_modules/typebox/build/type/extends/number.mjs
 function ExtendsNumber(t14, m16, r9) {
   return IsNumber4(r9) ? ExtendsTrue(t14) : ExtendsRight(t14, m16, r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/extends/object.mjs
+// node_modules/typebox/build/type/extends/object.mjs
 function l10(t14, n8, e19) {
   return IsOptional(n8) ? IsOptional(e19) ? ExtendsTrue(t14) : ExtendsFalse() : ExtendsTrue(t14);
 }
@@ -10139,7 +10139,7 @@ function ExtendsObject(t14, n8, e19) {
   return IsRecord(e19) ? A4(t14, n8, RecordPattern(e19), RecordValue(e19)) : IsObject3(e19) ? U5(t14, n8, e19.properties) : ExtendsRight(t14, _Object_(n8), e19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/extends/record.mjs
+// node_modules/typebox/build/type/extends/record.mjs
 function l11(e19, r9) {
   return guard_exports.IsEqual(guard_exports.Keys(r9).length, 0) ? ExtendsTrue(e19) : ExtendsFalse();
 }
@@ -10150,23 +10150,23 @@ function ExtendsRecord(e19, r9, n8, o19) {
   return IsRecord(o19) ? R2(e19, RecordPatternToType(r9), n8, RecordPatternToType(RecordPattern(o19)), RecordValue(o19)) : IsObject3(o19) ? l11(e19, o19.properties) : IsAny(o19) || IsUnknown(o19) ? ExtendsTrue(e19) : ExtendsFalse();
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/extends/string.mjs
+// node_modules/typebox/build/type/extends/string.mjs
 function ExtendsString(t14, o19, r9) {
   return IsString4(r9) ? ExtendsTrue(t14) : ExtendsRight(t14, o19, r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/extends/symbol.mjs
+// node_modules/typebox/build/type/extends/symbol.mjs
 function ExtendsSymbol(o19, m16, t14) {
   return IsSymbol3(t14) ? ExtendsTrue(o19) : ExtendsRight(o19, m16, t14);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/extends/template_literal.mjs
+// node_modules/typebox/build/type/extends/template_literal.mjs
 function ExtendsTemplateLiteral(t14, e19, r9) {
   const a27 = EvaluateTemplateLiteral(e19);
   return ExtendsLeft(t14, a27, r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/extends/inference.mjs
+// node_modules/typebox/build/type/extends/inference.mjs
 function Inferrable(e19, n8) {
   return memory_exports.Create({ "~kind": "Inferrable" }, { name: e19, type: n8 }, {});
 }
@@ -10192,7 +10192,7 @@ function InferUnionResult(e19, n8, s29, o19) {
   return guard_exports.IsArray(t14) ? ExtendsTrue(memory_exports.Assign(e19, { [n8]: Union(t14) })) : ExtendsFalse();
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/extends/tuple.mjs
+// node_modules/typebox/build/type/extends/tuple.mjs
 function F5(e19) {
   return [...e19].reverse();
 }
@@ -10229,12 +10229,12 @@ function ExtendsTuple(e19, n8, t14) {
   return IsTuple(t14) ? G2(e19, r9, t14.items) : IsArray3(t14) ? d3(e19, r9, t14.items) : ExtendsRight(e19, Tuple(r9), t14);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/extends/undefined.mjs
+// node_modules/typebox/build/type/extends/undefined.mjs
 function ExtendsUndefined(o19, n8, t14) {
   return IsVoid(t14) || IsUndefined3(t14) ? ExtendsTrue(o19) : ExtendsRight(o19, n8, t14);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/extends/union.mjs
+// node_modules/typebox/build/type/extends/union.mjs
 function u9(n8, e19, t14) {
   return guard_exports.ShiftLeft(t14, (o19, r9) => Match3(ExtendsLeft(n8, e19, o19), (f35) => ExtendsTrue(f35), () => u9(n8, e19, r9)), () => ExtendsFalse());
 }
@@ -10246,22 +10246,22 @@ function ExtendsUnion2(n8, e19, t14) {
   return IsInferable(o19) ? InferUnionResult(n8, o19.name, e19, o19.type) : IsUnion(t14) ? m4(n8, e19, t14.anyOf) : m4(n8, e19, [t14]);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/extends/unknown.mjs
+// node_modules/typebox/build/type/extends/unknown.mjs
 function ExtendsUnknown(o19, s29, n8) {
   return IsInfer(n8) ? ExtendsRight(o19, s29, n8) : IsAny(n8) || IsUnknown(n8) ? ExtendsTrue(o19) : ExtendsFalse();
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/extends/void.mjs
+// node_modules/typebox/build/type/extends/void.mjs
 function ExtendsVoid(o19, r9, t14) {
   return IsVoid(t14) ? ExtendsTrue(o19) : ExtendsRight(o19, r9, t14);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/extends/extends_left.mjs
+// node_modules/typebox/build/type/extends/extends_left.mjs
 function ExtendsLeft(m16, o19, r9) {
   return IsAny(o19) ? ExtendsAny(m16, o19, r9) : IsArray3(o19) ? ExtendsArray(m16, o19, o19.items, r9) : IsBigInt3(o19) ? ExtendsBigInt(m16, o19, r9) : IsBoolean4(o19) ? ExtendsBoolean(m16, o19, r9) : IsConstructor3(o19) ? ExtendsConstructor(m16, o19.parameters, o19.instanceType, r9) : IsDependent(o19) ? ExtendsDependent(m16, o19.if, o19.then, o19.else, r9) : IsEnum(o19) ? ExtendsEnum(m16, o19.enum, r9) : IsFunction3(o19) ? ExtendsFunction(m16, o19.parameters, o19.returnType, r9) : IsInteger3(o19) ? ExtendsInteger(m16, o19, r9) : IsIntersect(o19) ? ExtendsIntersect(m16, o19.allOf, r9) : IsLiteral(o19) ? ExtendsLiteral(m16, o19, r9) : IsNever(o19) ? ExtendsNever(m16, o19, r9) : IsNull3(o19) ? ExtendsNull(m16, o19, r9) : IsNumber4(o19) ? ExtendsNumber(m16, o19, r9) : IsObject3(o19) ? ExtendsObject(m16, o19.properties, r9) : IsRecord(o19) ? ExtendsRecord(m16, RecordPattern(o19), RecordValue(o19), r9) : IsString4(o19) ? ExtendsString(m16, o19, r9) : IsSymbol3(o19) ? ExtendsSymbol(m16, o19, r9) : IsTemplateLiteral(o19) ? ExtendsTemplateLiteral(m16, o19.pattern, r9) : IsTuple(o19) ? ExtendsTuple(m16, o19.items, r9) : IsUndefined3(o19) ? ExtendsUndefined(m16, o19, r9) : IsUnion(o19) ? ExtendsUnion2(m16, o19.anyOf, r9) : IsUnknown(o19) ? ExtendsUnknown(m16, o19, r9) : IsVoid(o19) ? ExtendsVoid(m16, o19, r9) : ExtendsFalse();
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/interface/instantiate.mjs
+// node_modules/typebox/build/type/engine/interface/instantiate.mjs
 function l12(t14, r9) {
   return EvaluateIntersect([...t14, _Object_(r9)]);
 }
@@ -10273,7 +10273,7 @@ function InterfaceInstantiate(t14, r9, e19, n8, o19) {
   return InterfaceAction(a27, i25, o19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/action/interface.mjs
+// node_modules/typebox/build/type/action/interface.mjs
 function InterfaceDeferred(r9, e19, t14 = {}) {
   return Deferred("Interface", [r9, e19], t14);
 }
@@ -10284,7 +10284,7 @@ function Interface(r9, e19, t14 = {}) {
   return InterfaceAction(r9, e19, t14);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/cyclic/check.mjs
+// node_modules/typebox/build/type/engine/cyclic/check.mjs
 function V(o19, m16, r9) {
   return o19.includes(r9) ? true : f13([...o19, r9], m16, m16[r9]);
 }
@@ -10302,7 +10302,7 @@ function CyclicCheck(o19, m16, r9) {
   return f13(o19, m16, r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/cyclic/candidates.mjs
+// node_modules/typebox/build/type/engine/cyclic/candidates.mjs
 function s9(r9, e19) {
   return e19.reduce((n8, o19) => CyclicCheck([o19], r9, r9[o19]) ? [...n8, o19] : n8, []);
 }
@@ -10311,7 +10311,7 @@ function CyclicCandidates(r9) {
   return s9(r9, e19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/cyclic/dependencies.mjs
+// node_modules/typebox/build/type/engine/cyclic/dependencies.mjs
 function P(m16, r9, o19) {
   return o19.includes(r9) ? o19 : r9 in m16 ? n3(m16, m16[r9], [...o19, r9]) : Unreachable();
 }
@@ -10329,7 +10329,7 @@ function CyclicDependencies(m16, r9, o19) {
   return n3(m16, o19, [r9]);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/cyclic/extends.mjs
+// node_modules/typebox/build/type/engine/cyclic/extends.mjs
 function P2(r9) {
   return Any();
 }
@@ -10349,7 +10349,7 @@ function CyclicExtends(r9) {
   return E3(r9.$defs, r9.$ref);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/cyclic/instantiate.mjs
+// node_modules/typebox/build/type/engine/cyclic/instantiate.mjs
 function I6(t14, r9, o19) {
   const e19 = InstantiateTypes(t14, State([], []), r9), n8 = InstantiateProperties({}, State([], []), o19);
   return EvaluateIntersect([...e19, _Object_(n8)]);
@@ -10365,7 +10365,7 @@ function InstantiateCyclic(t14, r9, o19) {
   return Cyclic(n8, r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/cyclic/target.mjs
+// node_modules/typebox/build/type/engine/cyclic/target.mjs
 function o12(r9, t14) {
   return t14 in r9 ? IsRef(r9[t14]) ? o12(r9, r9[t14].$ref) : r9[t14] : Never();
 }
@@ -10373,7 +10373,7 @@ function CyclicTarget(r9, t14) {
   return o12(r9, t14);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/extends/extends.mjs
+// node_modules/typebox/build/type/extends/extends.mjs
 function o13(n8) {
   return IsCyclic(n8) ? CyclicExtends(n8) : IsUnsafe(n8) ? Unknown() : n8;
 }
@@ -10382,7 +10382,7 @@ function Extends(n8, r9, t14) {
   return ExtendsLeft(n8, c21, i25);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/evaluate/compare.mjs
+// node_modules/typebox/build/type/engine/evaluate/compare.mjs
 var CompareResultEqual = 0;
 var CompareResultDisjoint = 1;
 var CompareResultLeftInside = 2;
@@ -10392,7 +10392,7 @@ function Compare(t14, n8) {
   return result_exports.IsExtendsTrueLike(e19[0]) && result_exports.IsExtendsTrueLike(e19[1]) ? CompareResultEqual : result_exports.IsExtendsTrueLike(e19[0]) && result_exports.IsExtendsFalse(e19[1]) ? CompareResultLeftInside : result_exports.IsExtendsFalse(e19[0]) && result_exports.IsExtendsTrueLike(e19[1]) ? CompareResultRightInside : CompareResultDisjoint;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/evaluate/broaden.mjs
+// node_modules/typebox/build/type/engine/evaluate/broaden.mjs
 function f14(n8, r9, t14 = [], o19 = r9) {
   return guard_exports.ShiftLeft(r9, (i25, u20) => {
     const a27 = Compare(n8, i25);
@@ -10411,7 +10411,7 @@ function Broaden(n8) {
   return Flatten(r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/evaluate/instantiate.mjs
+// node_modules/typebox/build/type/engine/evaluate/instantiate.mjs
 function EvaluateAction(t14, e19) {
   return memory_exports.Update(EvaluateType(t14), {}, e19);
 }
@@ -10420,7 +10420,7 @@ function EvaluateInstantiate(t14, e19, n8, r9) {
   return EvaluateAction(o19, r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/call/distribute_arguments.mjs
+// node_modules/typebox/build/type/engine/call/distribute_arguments.mjs
 function m7(t14, r9 = []) {
   return IsDeferred(t14) && guard_exports.IsEqual(t14.action, "Conditional") ? IsRef(t14.parameters[0]) ? m7(t14.parameters[2], m7(t14.parameters[3], [...r9, t14.parameters[0].$ref])) : m7(t14.parameters[2], m7(t14.parameters[3], r9)) : IsDeferred(t14) && guard_exports.IsEqual(t14.action, "Mapped") && IsDeferred(t14.parameters[1]) && guard_exports.IsEqual(t14.parameters[1].action, "KeyOf") && IsRef(t14.parameters[1].parameters[0]) ? [...r9, t14.parameters[1].parameters[0].$ref] : r9;
 }
@@ -10451,7 +10451,7 @@ function DistributeArguments(t14, r9, a27) {
   return IsDeferred(a27) && guard_exports.IsEqual(a27.action, "Conditional") || IsDeferred(a27) && guard_exports.IsEqual(a27.action, "Mapped") ? p8(o19) : [r9];
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/call/resolve_target.mjs
+// node_modules/typebox/build/type/engine/call/resolve_target.mjs
 function c5() {
   return ["(not-resolvable)", Never()];
 }
@@ -10471,7 +10471,7 @@ function ResolveTarget(n8, e19, r9) {
   return i13(n8, "(anonymous)", e19, r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/call/resolve_arguments.mjs
+// node_modules/typebox/build/type/engine/call/resolve_arguments.mjs
 function p10(r9, n8, t14) {
   if (IsInfer(n8) || IsCall(n8) || result_exports.IsExtendsTrueLike(Extends({}, n8, t14))) return;
   const i25 = { parameter: r9, expect: t14, actual: n8 };
@@ -10492,7 +10492,7 @@ function ResolveArgumentsContext(r9, n8, t14, i25) {
   return e6(r9, n8, t14, i25);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/call/instantiate.mjs
+// node_modules/typebox/build/type/engine/call/instantiate.mjs
 var c6 = 0;
 var m8 = 0;
 function A6() {
@@ -10534,7 +10534,7 @@ function CallInstantiate(t14, n8, o19, s29) {
   return IsGeneric(r9) ? G3(n8, i25) ? CallConstruct(Ref(i25), e19) : R3(t14, n8, Ref(i25), r9.parameters, r9.expression, e19) : CallConstruct(o19, e19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/types/call.mjs
+// node_modules/typebox/build/type/types/call.mjs
 function CallConstruct(t14, r9) {
   return memory_exports.Create({ "~kind": "Call" }, { type: "call", target: t14, arguments: r9 }, {});
 }
@@ -10545,7 +10545,7 @@ function IsCall(t14) {
   return IsKind(t14, "Call");
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/immutable/instantiate_remove.mjs
+// node_modules/typebox/build/type/engine/immutable/instantiate_remove.mjs
 function i14(t14) {
   return memory_exports.Discard(t14, ["~immutable"]);
 }
@@ -10557,34 +10557,34 @@ function RemoveImmutableInstantiate(t14, e19, n8, r9) {
   return RemoveImmutableAction(m16, r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/intrinsics/mapping.mjs
+// node_modules/typebox/build/type/engine/intrinsics/mapping.mjs
 function ApplyMapping(p27, n8) {
   return p27(n8);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/intrinsics/from_literal.mjs
+// node_modules/typebox/build/type/engine/intrinsics/from_literal.mjs
 function FromLiteral(t14, r9) {
   return guard_exports.IsString(r9) ? Literal(ApplyMapping(t14, r9)) : Literal(r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/intrinsics/from_template_literal.mjs
+// node_modules/typebox/build/type/engine/intrinsics/from_template_literal.mjs
 function FromTemplateLiteral(t14, e19) {
   const r9 = EvaluateTemplateLiteral(e19);
   return FromType(t14, r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/intrinsics/from_union.mjs
+// node_modules/typebox/build/type/engine/intrinsics/from_union.mjs
 function FromUnion(o19, r9) {
   const n8 = r9.map((m16) => FromType(o19, m16));
   return Union(n8);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/intrinsics/from_type.mjs
+// node_modules/typebox/build/type/engine/intrinsics/from_type.mjs
 function FromType(o19, r9) {
   return IsLiteral(r9) ? FromLiteral(o19, r9.const) : IsTemplateLiteral(r9) ? FromTemplateLiteral(o19, r9.pattern) : IsUnion(r9) ? FromUnion(o19, r9.anyOf) : r9;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/action/capitalize.mjs
+// node_modules/typebox/build/type/action/capitalize.mjs
 function CapitalizeDeferred(e19, r9 = {}) {
   return Deferred("Capitalize", [e19], r9);
 }
@@ -10592,7 +10592,7 @@ function Capitalize(e19, r9 = {}) {
   return CapitalizeAction(e19, r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/action/lowercase.mjs
+// node_modules/typebox/build/type/action/lowercase.mjs
 function LowercaseDeferred(e19, r9 = {}) {
   return Deferred("Lowercase", [e19], r9);
 }
@@ -10600,7 +10600,7 @@ function Lowercase(e19, r9 = {}) {
   return LowercaseAction(e19, r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/action/uncapitalize.mjs
+// node_modules/typebox/build/type/action/uncapitalize.mjs
 function UncapitalizeDeferred(e19, r9 = {}) {
   return Deferred("Uncapitalize", [e19], r9);
 }
@@ -10608,7 +10608,7 @@ function Uncapitalize(e19, r9 = {}) {
   return UncapitalizeAction(e19, r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/action/uppercase.mjs
+// node_modules/typebox/build/type/action/uppercase.mjs
 function UppercaseDeferred(e19, r9 = {}) {
   return Deferred("Uppercase", [e19], r9);
 }
@@ -10616,7 +10616,7 @@ function Uppercase(e19, r9 = {}) {
   return UppercaseAction(e19, r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/intrinsics/instantiate.mjs
+// node_modules/typebox/build/type/engine/intrinsics/instantiate.mjs
 var m9 = (t14) => t14[0].toUpperCase() + t14.slice(1);
 var U6 = (t14) => t14.toLowerCase();
 var d5 = (t14) => t14[0].toLowerCase() + t14.slice(1);
@@ -10650,7 +10650,7 @@ function UppercaseInstantiate(t14, e19, r9, n8) {
   return UppercaseAction(a27, n8);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/action/conditional.mjs
+// node_modules/typebox/build/type/action/conditional.mjs
 function ConditionalDeferred(o19, r9, t14, n8, i25 = {}) {
   return Deferred("Conditional", [o19, r9, t14, n8], i25);
 }
@@ -10658,7 +10658,7 @@ function Conditional(o19, r9, t14, n8, i25 = {}) {
   return ConditionalAction({}, State([], []), o19, r9, t14, n8, i25);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/conditional/instantiate.mjs
+// node_modules/typebox/build/type/engine/conditional/instantiate.mjs
 function l14(i25, n8, r9, t14, e19, d17) {
   const o19 = Extends(i25, r9, t14);
   return result_exports.IsExtendsUnion(o19) ? Union([InstantiateType(o19.inferred, n8, e19), InstantiateType(i25, n8, d17)]) : result_exports.IsExtendsTrue(o19) ? InstantiateType(o19.inferred, n8, e19) : InstantiateType(i25, n8, d17);
@@ -10671,7 +10671,7 @@ function ConditionalInstantiate(i25, n8, r9, t14, e19, d17, o19) {
   return ConditionalAction(i25, n8, m16, p27, e19, d17, o19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/action/constructor_parameters.mjs
+// node_modules/typebox/build/type/action/constructor_parameters.mjs
 function ConstructorParametersDeferred(r9, t14 = {}) {
   return Deferred("ConstructorParameters", [r9], t14);
 }
@@ -10679,7 +10679,7 @@ function ConstructorParameters(r9, t14 = {}) {
   return ConstructorParametersAction(r9, t14);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/constructor_parameters/instantiate.mjs
+// node_modules/typebox/build/type/engine/constructor_parameters/instantiate.mjs
 function l15(t14) {
   const r9 = IsConstructor3(t14) ? t14.parameters : [], e19 = InstantiateElements({}, State([], []), r9);
   return Tuple(e19);
@@ -10692,7 +10692,7 @@ function ConstructorParametersInstantiate(t14, r9, e19, o19) {
   return ConstructorParametersAction(n8, o19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/action/exclude.mjs
+// node_modules/typebox/build/type/action/exclude.mjs
 function ExcludeDeferred(e19, r9, o19 = {}) {
   return Deferred("Exclude", [e19, r9], o19);
 }
@@ -10700,7 +10700,7 @@ function Exclude(e19, r9, o19 = {}) {
   return ExcludeAction(e19, r9, o19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/exclude/instantiate.mjs
+// node_modules/typebox/build/type/engine/exclude/instantiate.mjs
 function ExcludeAction(t14, n8, e19) {
   return CanInstantiate([t14, n8]) ? memory_exports.Update(ExcludeOperation(t14, n8), {}, e19) : ExcludeDeferred(t14, n8, e19);
 }
@@ -10709,7 +10709,7 @@ function ExcludeInstantiate(t14, n8, e19, r9, i25) {
   return ExcludeAction(a27, u20, i25);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/action/extract.mjs
+// node_modules/typebox/build/type/action/extract.mjs
 function ExtractDeferred(r9, t14, e19 = {}) {
   return Deferred("Extract", [r9, t14], e19);
 }
@@ -10717,7 +10717,7 @@ function Extract(r9, t14, e19 = {}) {
   return ExtractAction(r9, t14, e19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/extract/operation.mjs
+// node_modules/typebox/build/type/engine/extract/operation.mjs
 function p11(n8, r9) {
   const t14 = Extends({}, n8, r9);
   return result_exports.IsExtendsTrueLike(t14) ? [n8] : [];
@@ -10730,7 +10730,7 @@ function ExtractOperation(n8, r9) {
   return EvaluateUnion(e19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/extract/instantiate.mjs
+// node_modules/typebox/build/type/engine/extract/instantiate.mjs
 function ExtractAction(t14, r9, n8) {
   return CanInstantiate([t14, r9]) ? memory_exports.Update(ExtractOperation(t14, r9), {}, n8) : ExtractDeferred(t14, r9, n8);
 }
@@ -10739,7 +10739,7 @@ function ExtractInstantiate(t14, r9, n8, a27, o19) {
   return ExtractAction(i25, c21, o19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/helpers/keys_to_indexer.mjs
+// node_modules/typebox/build/type/engine/helpers/keys_to_indexer.mjs
 function s12(e19) {
   return e19.reduce((r9, t14) => IsLiteralValue(t14) ? [...r9, Literal(t14)] : r9, []);
 }
@@ -10748,7 +10748,7 @@ function KeysToIndexer(e19) {
   return Union(r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/action/indexed.mjs
+// node_modules/typebox/build/type/action/indexed.mjs
 function IndexDeferred(e19, r9, o19 = {}) {
   return Deferred("Index", [e19, r9], o19);
 }
@@ -10757,19 +10757,19 @@ function Index(e19, r9, o19 = {}) {
   return IndexAction(e19, n8, o19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/object/from_cyclic.mjs
+// node_modules/typebox/build/type/engine/object/from_cyclic.mjs
 function FromCyclic(r9, t14) {
   const o19 = CyclicTarget(r9, t14);
   return FromType2(o19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/object/from_dependent.mjs
+// node_modules/typebox/build/type/engine/object/from_dependent.mjs
 function FromDependent(e19, t14, r9) {
   const o19 = EvaluateDependent(e19, t14, r9);
   return FromType2(o19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/object/from_intersect.mjs
+// node_modules/typebox/build/type/engine/object/from_intersect.mjs
 function f17(s29, t14) {
   const n8 = guard_exports.Keys(s29).filter((r9) => !guard_exports.HasPropertyKey(t14, r9)), i25 = guard_exports.Keys(t14).filter((r9) => !guard_exports.HasPropertyKey(s29, r9)), p27 = guard_exports.Keys(s29).filter((r9) => guard_exports.HasPropertyKey(t14, r9)), u20 = n8.reduce((r9, e19) => ({ ...r9, [e19]: s29[e19] }), {}), a27 = i25.reduce((r9, e19) => ({ ...r9, [e19]: t14[e19] }), {}), m16 = p27.reduce((r9, e19) => ({ ...r9, [e19]: EvaluateIntersect([s29[e19], t14[e19]]) }), {}), y12 = memory_exports.Assign(u20, a27);
   return memory_exports.Assign(y12, m16);
@@ -10778,18 +10778,18 @@ function FromIntersect(s29) {
   return s29.reduce((t14, n8) => f17(t14, FromType2(n8)), {});
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/object/from_object.mjs
+// node_modules/typebox/build/type/engine/object/from_object.mjs
 function FromObject(r9) {
   return r9;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/object/from_tuple.mjs
+// node_modules/typebox/build/type/engine/object/from_tuple.mjs
 function FromTuple(o19) {
   const r9 = TupleToObject(Tuple(o19));
   return FromType2(r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/object/from_union.mjs
+// node_modules/typebox/build/type/engine/object/from_union.mjs
 function c8(e19, r9) {
   return guard_exports.Keys(e19).filter((o19) => o19 in r9).reduce((o19, t14) => ({ ...o19, [t14]: EvaluateUnion([e19[t14], r9[t14]]) }), {});
 }
@@ -10800,25 +10800,25 @@ function FromUnion2(e19) {
   return guard_exports.ShiftLeft(e19, (r9, n8) => s13(n8, FromType2(r9)), () => Unreachable());
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/object/from_type.mjs
+// node_modules/typebox/build/type/engine/object/from_type.mjs
 function FromType2(r9) {
   return IsCyclic(r9) ? FromCyclic(r9.$defs, r9.$ref) : IsDependent(r9) ? FromDependent(r9.if, r9.then, r9.else) : IsIntersect(r9) ? FromIntersect(r9.allOf) : IsUnion(r9) ? FromUnion2(r9.anyOf) : IsTuple(r9) ? FromTuple(r9.items) : IsObject3(r9) ? FromObject(r9.properties) : {};
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/object/collapse.mjs
+// node_modules/typebox/build/type/engine/object/collapse.mjs
 function CollapseToObject(o19) {
   const r9 = FromType2(o19);
   return _Object_(r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/helpers/keys.mjs
+// node_modules/typebox/build/type/engine/helpers/keys.mjs
 var n4 = new RegExp("^(?:0|[1-9][0-9]*)$");
 function ConvertToIntegerKey(e19) {
   const t14 = `${e19}`;
   return n4.test(t14) ? parseInt(t14) : e19;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/indexed/from_array.mjs
+// node_modules/typebox/build/type/engine/indexed/from_array.mjs
 function N3(r9) {
   return Literal(ConvertToIntegerKey(r9));
 }
@@ -10833,57 +10833,57 @@ function FromArray(r9, o19) {
   return result_exports.IsExtendsTrueLike(i25) ? r9 : IsLiteral(o19) && guard_exports.IsEqual(o19.const, "length") ? Number2() : Never();
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/indexable/from_cyclic.mjs
+// node_modules/typebox/build/type/engine/indexable/from_cyclic.mjs
 function FromCyclic2(r9, t14) {
   const o19 = CyclicTarget(r9, t14);
   return FromType3(o19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/indexable/from_dependent.mjs
+// node_modules/typebox/build/type/engine/indexable/from_dependent.mjs
 function FromDependent2(e19, t14, r9) {
   const o19 = EvaluateDependent(e19, t14, r9);
   return FromType3(o19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/indexable/from_enum.mjs
+// node_modules/typebox/build/type/engine/indexable/from_enum.mjs
 function FromEnum(r9) {
   const t14 = EvaluateEnum(r9);
   return FromType3(t14);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/indexable/from_intersect.mjs
+// node_modules/typebox/build/type/engine/indexable/from_intersect.mjs
 function FromIntersect2(t14) {
   const r9 = EvaluateIntersect(t14);
   return FromType3(r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/indexable/from_literal.mjs
+// node_modules/typebox/build/type/engine/indexable/from_literal.mjs
 function FromLiteral2(r9) {
   return [`${r9}`];
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/indexable/from_template_literal.mjs
+// node_modules/typebox/build/type/engine/indexable/from_template_literal.mjs
 function FromTemplateLiteral2(t14) {
   const e19 = EvaluateTemplateLiteral(t14);
   return FromType3(e19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/indexable/from_union.mjs
+// node_modules/typebox/build/type/engine/indexable/from_union.mjs
 function FromUnion3(r9) {
   return r9.reduce((o19, e19) => [...o19, ...FromType3(e19)], []);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/indexable/from_type.mjs
+// node_modules/typebox/build/type/engine/indexable/from_type.mjs
 function FromType3(r9) {
   return IsCyclic(r9) ? FromCyclic2(r9.$defs, r9.$ref) : IsDependent(r9) ? FromDependent2(r9.if, r9.then, r9.else) : IsEnum(r9) ? FromEnum(r9.enum) : IsIntersect(r9) ? FromIntersect2(r9.allOf) : IsLiteral(r9) ? FromLiteral2(r9.const) : IsTemplateLiteral(r9) ? FromTemplateLiteral2(r9.pattern) : IsUnion(r9) ? FromUnion3(r9.anyOf) : [];
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/indexable/to_indexable_keys.mjs
+// node_modules/typebox/build/type/engine/indexable/to_indexable_keys.mjs
 function ToIndexableKeys(e19) {
   return FromType3(e19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/this/expand_this.mjs
+// node_modules/typebox/build/type/engine/this/expand_this.mjs
 function o14(n8, r9) {
   return r9.map((m16) => FromType4(n8, m16));
 }
@@ -10894,7 +10894,7 @@ function ExpandThis(n8, r9) {
   return FromType4(n8, r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/indexed/from_object.mjs
+// node_modules/typebox/build/type/engine/indexed/from_object.mjs
 function a13(r9, t14) {
   const e19 = t14 in r9 ? r9[t14] : Never();
   return ExpandThis(r9, e19);
@@ -10918,7 +10918,7 @@ function FromObject2(r9, t14) {
   return IsNumber4(t14) ? p12(r9) : d6(r9, t14);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/indexed/array_indexer.mjs
+// node_modules/typebox/build/type/engine/indexed/array_indexer.mjs
 function s15(r9) {
   return Literal(ConvertToIntegerKey(r9));
 }
@@ -10929,7 +10929,7 @@ function FormatArrayIndexer(r9) {
   return IsIntersect(r9) ? Intersect(n5(r9.allOf)) : IsUnion(r9) ? Union(n5(r9.anyOf)) : IsLiteral(r9) ? s15(r9.const) : r9;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/indexed/from_tuple.mjs
+// node_modules/typebox/build/type/engine/indexed/from_tuple.mjs
 function d7(r9, t14) {
   return r9.reduceRight((e19, o19, u20) => {
     const i25 = Extends({}, Literal(u20), t14);
@@ -10947,12 +10947,12 @@ function FromTuple2(r9, t14) {
   return IsLiteral(t14) && guard_exports.IsEqual(t14.const, "length") ? Literal(r9.length) : IsNumber4(t14) || IsInteger3(t14) ? x10(r9) : h5(r9, t14);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/indexed/from_type.mjs
+// node_modules/typebox/build/type/engine/indexed/from_type.mjs
 function FromType5(r9, o19) {
   return IsArray3(r9) ? FromArray(r9.items, o19) : IsObject3(r9) ? FromObject2(r9.properties, o19) : IsTuple(r9) ? FromTuple2(r9.items, o19) : Never();
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/indexed/instantiate.mjs
+// node_modules/typebox/build/type/engine/indexed/instantiate.mjs
 function x11(r9) {
   return IsCyclic(r9) || IsDependent(r9) || IsIntersect(r9) || IsUnion(r9) ? CollapseToObject(r9) : r9;
 }
@@ -10964,7 +10964,7 @@ function IndexInstantiate(r9, t14, o19, n8, m16) {
   return IndexAction(i25, s29, m16);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/action/instance_type.mjs
+// node_modules/typebox/build/type/action/instance_type.mjs
 function InstanceTypeDeferred(e19, n8 = {}) {
   return Deferred("InstanceType", [e19], n8);
 }
@@ -10972,7 +10972,7 @@ function InstanceType(e19, n8 = {}) {
   return InstanceTypeAction(e19, n8);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/instance_type/instantiate.mjs
+// node_modules/typebox/build/type/engine/instance_type/instantiate.mjs
 function f18(t14) {
   return IsConstructor3(t14) ? t14.instanceType : Never();
 }
@@ -10984,7 +10984,7 @@ function InstanceTypeInstantiate(t14, n8, e19, r9 = {}) {
   return InstanceTypeAction(o19, r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/action/keyof.mjs
+// node_modules/typebox/build/type/action/keyof.mjs
 function KeyOfDeferred(e19, r9 = {}) {
   return Deferred("KeyOf", [e19], r9);
 }
@@ -10992,17 +10992,17 @@ function KeyOf2(e19, r9 = {}) {
   return KeyOfAction(e19, r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/keyof/from_any.mjs
+// node_modules/typebox/build/type/engine/keyof/from_any.mjs
 function FromAny() {
   return Union([Number2(), String2(), Symbol2()]);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/keyof/from_array.mjs
+// node_modules/typebox/build/type/engine/keyof/from_array.mjs
 function FromArray2(o19) {
   return Number2();
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/keyof/from_object.mjs
+// node_modules/typebox/build/type/engine/keyof/from_object.mjs
 function c9(r9) {
   return r9.reduce((t14, e19) => IsLiteralValue(e19) ? [...t14, Literal(ConvertToIntegerKey(e19))] : Unreachable(), []);
 }
@@ -11011,23 +11011,23 @@ function FromObject3(r9) {
   return EvaluateUnionFast(t14);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/keyof/from_record.mjs
+// node_modules/typebox/build/type/engine/keyof/from_record.mjs
 function FromRecord(r9) {
   return RecordKey(r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/keyof/from_tuple.mjs
+// node_modules/typebox/build/type/engine/keyof/from_tuple.mjs
 function FromTuple3(r9) {
   const t14 = r9.map((n8, o19) => Literal(o19));
   return EvaluateUnionFast(t14);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/keyof/from_type.mjs
+// node_modules/typebox/build/type/engine/keyof/from_type.mjs
 function FromType6(r9) {
   return IsAny(r9) ? FromAny() : IsArray3(r9) ? FromArray2(r9.items) : IsObject3(r9) ? FromObject3(r9.properties) : IsRecord(r9) ? FromRecord(r9) : IsTuple(r9) ? FromTuple3(r9.items) : Never();
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/keyof/instantiate.mjs
+// node_modules/typebox/build/type/engine/keyof/instantiate.mjs
 function T5(r9) {
   return IsCyclic(r9) || IsDependent(r9) || IsIntersect(r9) || IsUnion(r9) ? CollapseToObject(r9) : r9;
 }
@@ -11039,7 +11039,7 @@ function KeyOfInstantiate(r9, t14, o19, n8) {
   return KeyOfAction(e19, n8);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/action/mapped.mjs
+// node_modules/typebox/build/type/action/mapped.mjs
 function MappedDeferred(r9, e19, p27, t14, o19 = {}) {
   return Deferred("Mapped", [r9, e19, p27, t14], o19);
 }
@@ -11047,7 +11047,7 @@ function Mapped(r9, e19, p27, t14, o19 = {}) {
   return MappedAction({}, State([], []), r9, e19, p27, t14, o19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/mapped/mapped_variants.mjs
+// node_modules/typebox/build/type/engine/mapped/mapped_variants.mjs
 function f19(r9) {
   const t14 = EvaluateTemplateLiteral(r9);
   return n6(t14);
@@ -11069,7 +11069,7 @@ function MappedVariants(r9) {
   return n6(r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/mapped/mapped_operation.mjs
+// node_modules/typebox/build/type/engine/mapped/mapped_operation.mjs
 function L7(t14) {
   return IsTemplateLiteral(t14) ? EvaluateTemplateLiteral(t14.pattern) : t14;
 }
@@ -11088,7 +11088,7 @@ function MappedOperation(t14, r9, e19, o19, a27, p27) {
   return EvaluateIntersect(s29);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/mapped/instantiate.mjs
+// node_modules/typebox/build/type/engine/mapped/instantiate.mjs
 function MappedAction(r9, n8, e19, t14, a27, o19, p27) {
   return CanInstantiate([t14]) ? memory_exports.Update(MappedOperation(r9, n8, e19, t14, a27, o19), {}, p27) : MappedDeferred(e19, t14, a27, o19, p27);
 }
@@ -11097,7 +11097,7 @@ function MappedInstantiate(r9, n8, e19, t14, a27, o19, p27) {
   return MappedAction(r9, n8, e19, i25, a27, o19, p27);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/module/instantiate.mjs
+// node_modules/typebox/build/type/engine/module/instantiate.mjs
 function f20(e19, t14, s29) {
   const i25 = memory_exports.Assign(e19, t14);
   return guard_exports.Keys(t14).filter((n8) => s29.includes(n8)).reduce((n8, o19) => ({ ...n8, [o19]: InstantiateCyclic(i25, o19, t14[o19]) }), {});
@@ -11114,7 +11114,7 @@ function ModuleInstantiate(e19, t14, s29, i25) {
   return C8(e19, s29, i25);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/action/non_nullable.mjs
+// node_modules/typebox/build/type/action/non_nullable.mjs
 function NonNullableDeferred(e19, r9 = {}) {
   return Deferred("NonNullable", [e19], r9);
 }
@@ -11122,7 +11122,7 @@ function NonNullable(e19, r9 = {}) {
   return NonNullableAction(e19, r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/non_nullable/instantiate.mjs
+// node_modules/typebox/build/type/engine/non_nullable/instantiate.mjs
 function N4(t14) {
   const n8 = Union([Null(), Undefined()]);
   return ExcludeAction(t14, n8, {});
@@ -11135,7 +11135,7 @@ function NonNullableInstantiate(t14, n8, o19, r9) {
   return NonNullableAction(e19, r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/action/omit.mjs
+// node_modules/typebox/build/type/action/omit.mjs
 function OmitDeferred(t14, r9, o19 = {}) {
   return Deferred("Omit", [t14, r9], o19);
 }
@@ -11144,13 +11144,13 @@ function Omit(t14, r9, o19 = {}) {
   return OmitAction(t14, m16, o19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/indexable/to_indexable.mjs
+// node_modules/typebox/build/type/engine/indexable/to_indexable.mjs
 function ToIndexable(e19) {
   const o19 = CollapseToObject(e19);
   return IsObject3(o19) ? o19.properties : Unreachable();
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/omit/from_type.mjs
+// node_modules/typebox/build/type/engine/omit/from_type.mjs
 function i15(o19, t14) {
   return guard_exports.Keys(o19).reduce((r9, e19) => t14.includes(e19) ? r9 : { ...r9, [e19]: o19[e19] }, {});
 }
@@ -11159,7 +11159,7 @@ function FromType7(o19, t14) {
   return _Object_(e19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/omit/instantiate.mjs
+// node_modules/typebox/build/type/engine/omit/instantiate.mjs
 function OmitAction(t14, r9, n8) {
   return CanInstantiate([t14, r9]) ? memory_exports.Update(FromType7(t14, r9), {}, n8) : OmitDeferred(t14, r9, n8);
 }
@@ -11168,7 +11168,7 @@ function OmitInstantiate(t14, r9, n8, o19, e19) {
   return OmitAction(m16, a27, e19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/action/parameters.mjs
+// node_modules/typebox/build/type/action/parameters.mjs
 function ParametersDeferred(r9, e19 = {}) {
   return Deferred("Parameters", [r9], e19);
 }
@@ -11176,7 +11176,7 @@ function Parameters(r9, e19 = {}) {
   return ParametersAction(r9, e19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/parameters/instantiate.mjs
+// node_modules/typebox/build/type/engine/parameters/instantiate.mjs
 function l16(t14) {
   const r9 = IsFunction3(t14) ? t14.parameters : [], e19 = InstantiateElements({}, State([], []), r9);
   return Tuple(e19);
@@ -11189,7 +11189,7 @@ function ParametersInstantiate(t14, r9, e19, n8) {
   return ParametersAction(a27, n8);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/action/partial.mjs
+// node_modules/typebox/build/type/action/partial.mjs
 function PartialDeferred(r9, t14 = {}) {
   return Deferred("Partial", [r9], t14);
 }
@@ -11197,42 +11197,42 @@ function Partial(r9, t14 = {}) {
   return PartialAction(r9, t14);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/partial/from_cyclic.mjs
+// node_modules/typebox/build/type/engine/partial/from_cyclic.mjs
 function FromCyclic3(o19, r9) {
   const t14 = CyclicTarget(o19, r9), m16 = FromType8(t14);
   return Cyclic(memory_exports.Assign(o19, { [r9]: m16 }), r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/partial/from_dependent.mjs
+// node_modules/typebox/build/type/engine/partial/from_dependent.mjs
 function FromDependent3(e19, t14, r9) {
   const o19 = EvaluateDependent(e19, t14, r9);
   return FromType8(o19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/partial/from_intersect.mjs
+// node_modules/typebox/build/type/engine/partial/from_intersect.mjs
 function FromIntersect3(t14) {
   const r9 = EvaluateIntersect(t14);
   return FromType8(r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/partial/from_union.mjs
+// node_modules/typebox/build/type/engine/partial/from_union.mjs
 function FromUnion4(o19) {
   const r9 = o19.map((n8) => FromType8(n8));
   return Union(r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/partial/from_object.mjs
+// node_modules/typebox/build/type/engine/partial/from_object.mjs
 function FromObject4(r9) {
   const o19 = guard_exports.Keys(r9).reduce((e19, t14) => ({ ...e19, [t14]: AddOptional(r9[t14]) }), {});
   return _Object_(o19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/partial/from_type.mjs
+// node_modules/typebox/build/type/engine/partial/from_type.mjs
 function FromType8(r9) {
   return IsCyclic(r9) ? FromCyclic3(r9.$defs, r9.$ref) : IsDependent(r9) ? FromDependent3(r9.if, r9.then, r9.else) : IsIntersect(r9) ? FromIntersect3(r9.allOf) : IsUnion(r9) ? FromUnion4(r9.anyOf) : IsObject3(r9) ? FromObject4(r9.properties) : _Object_({});
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/partial/instantiate.mjs
+// node_modules/typebox/build/type/engine/partial/instantiate.mjs
 function PartialAction(t14, r9) {
   return CanInstantiate([t14]) ? memory_exports.Update(FromType8(t14), {}, r9) : PartialDeferred(t14, r9);
 }
@@ -11241,7 +11241,7 @@ function PartialInstantiate(t14, r9, n8, a27) {
   return PartialAction(e19, a27);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/action/pick.mjs
+// node_modules/typebox/build/type/action/pick.mjs
 function PickDeferred(o19, r9, t14 = {}) {
   return Deferred("Pick", [o19, r9], t14);
 }
@@ -11250,7 +11250,7 @@ function Pick(o19, r9, t14 = {}) {
   return PickAction(o19, i25, t14);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/pick/from_type.mjs
+// node_modules/typebox/build/type/engine/pick/from_type.mjs
 function l17(o19, t14) {
   return guard_exports.Keys(o19).reduce((e19, r9) => t14.includes(r9) ? memory_exports.Assign(e19, { [r9]: o19[r9] }) : e19, {});
 }
@@ -11259,7 +11259,7 @@ function FromType9(o19, t14) {
   return _Object_(r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/pick/instantiate.mjs
+// node_modules/typebox/build/type/engine/pick/instantiate.mjs
 function PickAction(t14, r9, n8) {
   return CanInstantiate([t14, r9]) ? memory_exports.Update(FromType9(t14, r9), {}, n8) : PickDeferred(t14, r9, n8);
 }
@@ -11268,7 +11268,7 @@ function PickInstantiate(t14, r9, n8, o19, e19) {
   return PickAction(a27, m16, e19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/action/readonly_object.mjs
+// node_modules/typebox/build/type/action/readonly_object.mjs
 function ReadonlyObjectDeferred(e19, o19 = {}) {
   return Deferred("ReadonlyObject", [e19], o19);
 }
@@ -11277,52 +11277,52 @@ function ReadonlyObject(e19, o19 = {}) {
 }
 var ReadonlyType = ReadonlyObject;
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/readonly_object/from_array.mjs
+// node_modules/typebox/build/type/engine/readonly_object/from_array.mjs
 function FromArray3(r9) {
   return AddImmutable(_Array_(r9));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/readonly_object/from_cyclic.mjs
+// node_modules/typebox/build/type/engine/readonly_object/from_cyclic.mjs
 function FromCyclic4(o19, r9) {
   const t14 = CyclicTarget(o19, r9), m16 = FromType10(t14);
   return Cyclic(memory_exports.Assign(o19, { [r9]: m16 }), r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/readonly_object/from_dependent.mjs
+// node_modules/typebox/build/type/engine/readonly_object/from_dependent.mjs
 function FromDependent4(e19, t14, r9) {
   const o19 = EvaluateDependent(e19, t14, r9);
   return FromType10(o19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/readonly_object/from_intersect.mjs
+// node_modules/typebox/build/type/engine/readonly_object/from_intersect.mjs
 function FromIntersect4(t14) {
   const r9 = EvaluateIntersect(t14);
   return FromType10(r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/readonly_object/from_object.mjs
+// node_modules/typebox/build/type/engine/readonly_object/from_object.mjs
 function FromObject5(r9) {
   const t14 = guard_exports.Keys(r9).reduce((e19, o19) => ({ ...e19, [o19]: AddReadonly(r9[o19]) }), {});
   return _Object_(t14);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/readonly_object/from_tuple.mjs
+// node_modules/typebox/build/type/engine/readonly_object/from_tuple.mjs
 function FromTuple4(r9) {
   return AddImmutable(Tuple(r9));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/readonly_object/from_union.mjs
+// node_modules/typebox/build/type/engine/readonly_object/from_union.mjs
 function FromUnion5(o19) {
   const r9 = o19.map((n8) => FromType10(n8));
   return Union(r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/readonly_object/from_type.mjs
+// node_modules/typebox/build/type/engine/readonly_object/from_type.mjs
 function FromType10(r9) {
   return IsArray3(r9) ? FromArray3(r9.items) : IsCyclic(r9) ? FromCyclic4(r9.$defs, r9.$ref) : IsDependent(r9) ? FromDependent4(r9.if, r9.then, r9.else) : IsIntersect(r9) ? FromIntersect4(r9.allOf) : IsObject3(r9) ? FromObject5(r9.properties) : IsTuple(r9) ? FromTuple4(r9.items) : IsUnion(r9) ? FromUnion5(r9.anyOf) : r9;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/readonly_object/instantiate.mjs
+// node_modules/typebox/build/type/engine/readonly_object/instantiate.mjs
 function ReadonlyObjectAction(t14, e19) {
   return CanInstantiate([t14]) ? memory_exports.Update(FromType10(t14), {}, e19) : ReadonlyObjectDeferred(t14);
 }
@@ -11331,47 +11331,47 @@ function ReadonlyObjectInstantiate(t14, e19, n8, o19) {
   return ReadonlyObjectAction(r9, o19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/ref/instantiate.mjs
+// node_modules/typebox/build/type/engine/ref/instantiate.mjs
 function RefInstantiate(n8, t14, a27, i25) {
   return t14.visited.includes(i25) ? a27 : i25 in n8 ? InstantiateType(n8, State(t14.callstack, [...t14.visited, i25]), n8[i25]) : a27;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/required/from_cyclic.mjs
+// node_modules/typebox/build/type/engine/required/from_cyclic.mjs
 function FromCyclic5(o19, r9) {
   const t14 = CyclicTarget(o19, r9), m16 = FromType11(t14);
   return Cyclic(memory_exports.Assign(o19, { [r9]: m16 }), r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/required/from_dependent.mjs
+// node_modules/typebox/build/type/engine/required/from_dependent.mjs
 function FromDependent5(e19, t14, r9) {
   const o19 = EvaluateDependent(e19, t14, r9);
   return FromType11(o19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/required/from_intersect.mjs
+// node_modules/typebox/build/type/engine/required/from_intersect.mjs
 function FromIntersect5(t14) {
   const r9 = EvaluateIntersect(t14);
   return FromType11(r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/required/from_union.mjs
+// node_modules/typebox/build/type/engine/required/from_union.mjs
 function FromUnion6(o19) {
   const r9 = o19.map((n8) => FromType11(n8));
   return Union(r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/required/from_object.mjs
+// node_modules/typebox/build/type/engine/required/from_object.mjs
 function FromObject6(r9) {
   const t14 = guard_exports.Keys(r9).reduce((e19, o19) => ({ ...e19, [o19]: RemoveOptional(r9[o19]) }), {});
   return _Object_(t14);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/required/from_type.mjs
+// node_modules/typebox/build/type/engine/required/from_type.mjs
 function FromType11(r9) {
   return IsCyclic(r9) ? FromCyclic5(r9.$defs, r9.$ref) : IsDependent(r9) ? FromDependent5(r9.if, r9.then, r9.else) : IsIntersect(r9) ? FromIntersect5(r9.allOf) : IsUnion(r9) ? FromUnion6(r9.anyOf) : IsObject3(r9) ? FromObject6(r9.properties) : _Object_({});
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/action/required.mjs
+// node_modules/typebox/build/type/action/required.mjs
 function RequiredDeferred(e19, r9 = {}) {
   return Deferred("Required", [e19], r9);
 }
@@ -11379,7 +11379,7 @@ function Required(e19, r9 = {}) {
   return RequiredAction(e19, r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/required/instantiate.mjs
+// node_modules/typebox/build/type/engine/required/instantiate.mjs
 function RequiredAction(t14, r9) {
   return CanInstantiate([t14]) ? memory_exports.Update(FromType11(t14), {}, r9) : RequiredDeferred(t14, r9);
 }
@@ -11388,7 +11388,7 @@ function RequiredInstantiate(t14, r9, e19, n8) {
   return RequiredAction(o19, n8);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/action/return_type.mjs
+// node_modules/typebox/build/type/action/return_type.mjs
 function ReturnTypeDeferred(e19, r9 = {}) {
   return Deferred("ReturnType", [e19], r9);
 }
@@ -11396,7 +11396,7 @@ function ReturnType(e19, r9 = {}) {
   return ReturnTypeAction(e19, r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/return_type/instantiate.mjs
+// node_modules/typebox/build/type/engine/return_type/instantiate.mjs
 function s16(t14) {
   return IsFunction3(t14) ? t14.returnType : Never();
 }
@@ -11408,7 +11408,7 @@ function ReturnTypeInstantiate(t14, r9, e19, n8 = {}) {
   return ReturnTypeAction(o19, n8);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/action/with.mjs
+// node_modules/typebox/build/type/action/with.mjs
 function WithDeferred(r9, t14) {
   return Deferred("With", [r9, t14], {});
 }
@@ -11416,7 +11416,7 @@ function With2(r9, t14) {
   return WithAction(r9, t14);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/with/instantiate.mjs
+// node_modules/typebox/build/type/engine/with/instantiate.mjs
 function WithAction(t14, n8) {
   return CanInstantiate([t14]) ? memory_exports.Update(t14, {}, n8) : WithDeferred(t14, n8);
 }
@@ -11425,7 +11425,7 @@ function WithInstantiate(t14, n8, r9, e19) {
   return WithAction(i25, e19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/rest/spread.mjs
+// node_modules/typebox/build/type/engine/rest/spread.mjs
 function f21(r9) {
   return IsRest(r9) ? IsTuple(r9.items) ? RestSpread(r9.items.items) : IsInfer(r9.items) ? [r9] : IsRef(r9.items) ? [r9] : [Never()] : [r9];
 }
@@ -11433,7 +11433,7 @@ function RestSpread(r9) {
   return r9.reduce((t14, s29) => [...t14, ...f21(s29)], []);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/instantiate.mjs
+// node_modules/typebox/build/type/engine/instantiate.mjs
 function State(i25, I16) {
   return { callstack: i25, visited: I16 };
 }
@@ -11468,7 +11468,7 @@ function Instantiate(i25, I16) {
   return InstantiateType(i25, State([], []), I16);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/immutable/instantiate_add.mjs
+// node_modules/typebox/build/type/engine/immutable/instantiate_add.mjs
 function u10(t14) {
   return memory_exports.Update(t14, { "~immutable": true }, {});
 }
@@ -11480,7 +11480,7 @@ function AddImmutableInstantiate(t14, e19, n8, o19) {
   return AddImmutableAction(a27, o19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/action/_add_immutable.mjs
+// node_modules/typebox/build/type/action/_add_immutable.mjs
 function AddImmutableDeferred(e19, r9 = {}) {
   return Deferred("AddImmutable", [e19], r9);
 }
@@ -11488,7 +11488,7 @@ function AddImmutable(e19, r9 = {}) {
   return AddImmutableAction(e19, r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/action/_remove_immutable.mjs
+// node_modules/typebox/build/type/action/_remove_immutable.mjs
 function RemoveImmutableDeferred(e19, m16 = {}) {
   return Deferred("RemoveImmutable", [e19], m16);
 }
@@ -11496,7 +11496,7 @@ function RemoveImmutable(e19, m16 = {}) {
   return RemoveImmutableAction(e19, m16);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/action/evaluate.mjs
+// node_modules/typebox/build/type/action/evaluate.mjs
 function EvaluateDeferred(e19, r9 = {}) {
   return Deferred("Evaluate", [e19], r9);
 }
@@ -11504,7 +11504,7 @@ function Evaluate2(e19, r9 = {}) {
   return EvaluateAction(e19, r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/action/module.mjs
+// node_modules/typebox/build/type/action/module.mjs
 function ModuleDeferred(e19, r9 = {}) {
   return Deferred("Module", [e19], r9);
 }
@@ -11512,7 +11512,7 @@ function Module2(e19, r9 = {}) {
   return ModuleInstantiate({}, State([], []), e19, r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/priority/priority.mjs
+// node_modules/typebox/build/type/engine/priority/priority.mjs
 function c10(r9, o19) {
   const t14 = Compare(r9, o19);
   return guard_exports.IsEqual(t14, CompareResultRightInside) || guard_exports.IsEqual(t14, CompareResultDisjoint) ? 1 : 0;
@@ -11527,19 +11527,19 @@ function Priority(r9) {
   return e8(r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/engine/template_literal/is_pattern.mjs
+// node_modules/typebox/build/type/engine/template_literal/is_pattern.mjs
 function IsTemplateLiteralPattern(t14) {
   const e19 = ParsePatternIntoTypes(t14);
   return !guard_exports.IsEqual(e19.length, 0);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/type/script/script.mjs
+// node_modules/typebox/build/type/script/script.mjs
 function Script2(...e19) {
   const [n8, p27, a27] = arguments_exports.Match(e19, { 2: (r9, t14) => guard_exports.IsString(r9) ? [{}, r9, t14] : [r9, t14, {}], 3: (r9, t14, s29) => [r9, t14, s29], 1: (r9) => [{}, r9, {}] }), o19 = Script(p27), i25 = guard_exports.IsArray(o19) && guard_exports.IsEqual(o19.length, 2) ? InstantiateType(n8, State([], []), o19[0]) : Never();
   return memory_exports.Update(i25, {}, a27);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/typebox.mjs
+// node_modules/typebox/build/typebox.mjs
 var typebox_exports = {};
 __export(typebox_exports, {
   Any: () => Any,
@@ -11661,10 +11661,10 @@ __export(typebox_exports, {
   With: () => With2
 });
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/index.mjs
+// node_modules/typebox/build/index.mjs
 var build_default = typebox_exports;
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/compile/index.mjs
+// node_modules/typebox/build/compile/index.mjs
 var compile_exports = {};
 __export(compile_exports, {
   Code: () => Code,
@@ -11673,12 +11673,12 @@ __export(compile_exports, {
   default: () => compile_default
 });
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/_refine.mjs
+// node_modules/typebox/build/schema/types/_refine.mjs
 function IsRefine2(n8) {
   return guard_exports.HasPropertyKey(n8, "~refine") && guard_exports.IsArray(n8["~refine"]) && guard_exports.Every(n8["~refine"], 0, (e19) => guard_exports.IsObject(e19) && guard_exports.HasPropertyKey(e19, "check") && guard_exports.HasPropertyKey(e19, "error") && guard_exports.IsFunction(e19.check) && guard_exports.IsFunction(e19.error));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/schema.mjs
+// node_modules/typebox/build/schema/types/schema.mjs
 function IsSchemaObject(r9) {
   return guard_exports.IsObject(r9) && !guard_exports.IsArray(r9);
 }
@@ -11689,107 +11689,107 @@ function IsSchema2(r9) {
   return IsSchemaObject(r9) || IsSchemaBoolean(r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/additionalItems.mjs
+// node_modules/typebox/build/schema/types/additionalItems.mjs
 function IsAdditionalItems(t14) {
   return guard_exports.HasPropertyKey(t14, "additionalItems") && IsSchema2(t14.additionalItems);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/additionalProperties.mjs
+// node_modules/typebox/build/schema/types/additionalProperties.mjs
 function IsAdditionalProperties(r9) {
   return guard_exports.HasPropertyKey(r9, "additionalProperties") && IsSchema2(r9.additionalProperties);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/allOf.mjs
+// node_modules/typebox/build/schema/types/allOf.mjs
 function IsAllOf(r9) {
   return guard_exports.HasPropertyKey(r9, "allOf") && guard_exports.IsArray(r9.allOf) && r9.allOf.every((f35) => IsSchema2(f35));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/anchor.mjs
+// node_modules/typebox/build/schema/types/anchor.mjs
 function IsAnchor(r9) {
   return guard_exports.HasPropertyKey(r9, "$anchor") && guard_exports.IsString(r9.$anchor);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/anyOf.mjs
+// node_modules/typebox/build/schema/types/anyOf.mjs
 function IsAnyOf(r9) {
   return guard_exports.HasPropertyKey(r9, "anyOf") && guard_exports.IsArray(r9.anyOf) && r9.anyOf.every((f35) => IsSchema2(f35));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/const.mjs
+// node_modules/typebox/build/schema/types/const.mjs
 function IsConst(r9) {
   return guard_exports.HasPropertyKey(r9, "const");
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/contains.mjs
+// node_modules/typebox/build/schema/types/contains.mjs
 function IsContains(o19) {
   return guard_exports.HasPropertyKey(o19, "contains") && IsSchema2(o19.contains);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/default.mjs
+// node_modules/typebox/build/schema/types/default.mjs
 function IsDefault(r9) {
   return guard_exports.HasPropertyKey(r9, "default");
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/dependencies.mjs
+// node_modules/typebox/build/schema/types/dependencies.mjs
 function IsDependencies(r9) {
   return guard_exports.HasPropertyKey(r9, "dependencies") && guard_exports.IsObject(r9.dependencies) && Object.values(r9.dependencies).every((n8) => IsSchema2(n8) || guard_exports.IsArray(n8) && n8.every((s29) => guard_exports.IsString(s29)));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/dependentRequired.mjs
+// node_modules/typebox/build/schema/types/dependentRequired.mjs
 function IsDependentRequired(r9) {
   return guard_exports.HasPropertyKey(r9, "dependentRequired") && guard_exports.IsObject(r9.dependentRequired) && Object.values(r9.dependentRequired).every((d17) => guard_exports.IsArray(d17) && d17.every((n8) => guard_exports.IsString(n8)));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/dependentSchemas.mjs
+// node_modules/typebox/build/schema/types/dependentSchemas.mjs
 function IsDependentSchemas(e19) {
   return guard_exports.HasPropertyKey(e19, "dependentSchemas") && guard_exports.IsObject(e19.dependentSchemas) && Object.values(e19.dependentSchemas).every((n8) => IsSchema2(n8));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/dynamicAnchor.mjs
+// node_modules/typebox/build/schema/types/dynamicAnchor.mjs
 function IsDynamicAnchor(r9) {
   return guard_exports.HasPropertyKey(r9, "$dynamicAnchor") && guard_exports.IsString(r9.$dynamicAnchor);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/dynamicRef.mjs
+// node_modules/typebox/build/schema/types/dynamicRef.mjs
 function IsDynamicRef(r9) {
   return guard_exports.HasPropertyKey(r9, "$dynamicRef") && guard_exports.IsString(r9.$dynamicRef);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/else.mjs
+// node_modules/typebox/build/schema/types/else.mjs
 function IsElse(r9) {
   return guard_exports.HasPropertyKey(r9, "else") && IsSchema2(r9.else);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/enum.mjs
+// node_modules/typebox/build/schema/types/enum.mjs
 function IsEnum2(r9) {
   return guard_exports.HasPropertyKey(r9, "enum") && guard_exports.IsArray(r9.enum);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/exclusiveMaximum.mjs
+// node_modules/typebox/build/schema/types/exclusiveMaximum.mjs
 function IsExclusiveMaximum(u20) {
   return guard_exports.HasPropertyKey(u20, "exclusiveMaximum") && (guard_exports.IsNumber(u20.exclusiveMaximum) || guard_exports.IsBigInt(u20.exclusiveMaximum));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/exclusiveMinimum.mjs
+// node_modules/typebox/build/schema/types/exclusiveMinimum.mjs
 function IsExclusiveMinimum(i25) {
   return guard_exports.HasPropertyKey(i25, "exclusiveMinimum") && (guard_exports.IsNumber(i25.exclusiveMinimum) || guard_exports.IsBigInt(i25.exclusiveMinimum));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/format.mjs
+// node_modules/typebox/build/schema/types/format.mjs
 function IsFormat(r9) {
   return guard_exports.HasPropertyKey(r9, "format") && guard_exports.IsString(r9.format);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/id.mjs
+// node_modules/typebox/build/schema/types/id.mjs
 function IsId(r9) {
   return guard_exports.HasPropertyKey(r9, "$id") && guard_exports.IsString(r9.$id);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/if.mjs
+// node_modules/typebox/build/schema/types/if.mjs
 function IsIf(r9) {
   return guard_exports.HasPropertyKey(r9, "if") && IsSchema2(r9.if);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/items.mjs
+// node_modules/typebox/build/schema/types/items.mjs
 function IsItems(r9) {
   return guard_exports.HasPropertyKey(r9, "items") && (IsSchema2(r9.items) || guard_exports.IsArray(r9.items) && r9.items.every((i25) => IsSchema2(i25)));
 }
@@ -11797,97 +11797,97 @@ function IsItemsSized(r9) {
   return IsItems(r9) && guard_exports.IsArray(r9.items);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/maximum.mjs
+// node_modules/typebox/build/schema/types/maximum.mjs
 function IsMaximum(m16) {
   return guard_exports.HasPropertyKey(m16, "maximum") && (guard_exports.IsNumber(m16.maximum) || guard_exports.IsBigInt(m16.maximum));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/maxContains.mjs
+// node_modules/typebox/build/schema/types/maxContains.mjs
 function IsMaxContains(n8) {
   return guard_exports.HasPropertyKey(n8, "maxContains") && guard_exports.IsNumber(n8.maxContains);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/maxItems.mjs
+// node_modules/typebox/build/schema/types/maxItems.mjs
 function IsMaxItems(r9) {
   return guard_exports.HasPropertyKey(r9, "maxItems") && guard_exports.IsNumber(r9.maxItems);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/maxLength.mjs
+// node_modules/typebox/build/schema/types/maxLength.mjs
 function IsMaxLength4(r9) {
   return guard_exports.HasPropertyKey(r9, "maxLength") && guard_exports.IsNumber(r9.maxLength);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/maxProperties.mjs
+// node_modules/typebox/build/schema/types/maxProperties.mjs
 function IsMaxProperties(r9) {
   return guard_exports.HasPropertyKey(r9, "maxProperties") && guard_exports.IsNumber(r9.maxProperties);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/minimum.mjs
+// node_modules/typebox/build/schema/types/minimum.mjs
 function IsMinimum(m16) {
   return guard_exports.HasPropertyKey(m16, "minimum") && (guard_exports.IsNumber(m16.minimum) || guard_exports.IsBigInt(m16.minimum));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/minContains.mjs
+// node_modules/typebox/build/schema/types/minContains.mjs
 function IsMinContains(n8) {
   return guard_exports.HasPropertyKey(n8, "minContains") && guard_exports.IsNumber(n8.minContains);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/minItems.mjs
+// node_modules/typebox/build/schema/types/minItems.mjs
 function IsMinItems(r9) {
   return guard_exports.HasPropertyKey(r9, "minItems") && guard_exports.IsNumber(r9.minItems);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/minLength.mjs
+// node_modules/typebox/build/schema/types/minLength.mjs
 function IsMinLength4(n8) {
   return guard_exports.HasPropertyKey(n8, "minLength") && guard_exports.IsNumber(n8.minLength);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/minProperties.mjs
+// node_modules/typebox/build/schema/types/minProperties.mjs
 function IsMinProperties(r9) {
   return guard_exports.HasPropertyKey(r9, "minProperties") && guard_exports.IsNumber(r9.minProperties);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/multipleOf.mjs
+// node_modules/typebox/build/schema/types/multipleOf.mjs
 function IsMultipleOf2(t14) {
   return guard_exports.HasPropertyKey(t14, "multipleOf") && (guard_exports.IsNumber(t14.multipleOf) || guard_exports.IsBigInt(t14.multipleOf));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/not.mjs
+// node_modules/typebox/build/schema/types/not.mjs
 function IsNot(o19) {
   return guard_exports.HasPropertyKey(o19, "not") && IsSchema2(o19.not);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/oneOf.mjs
+// node_modules/typebox/build/schema/types/oneOf.mjs
 function IsOneOf(r9) {
   return guard_exports.HasPropertyKey(r9, "oneOf") && guard_exports.IsArray(r9.oneOf) && r9.oneOf.every((e19) => IsSchema2(e19));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/pattern.mjs
+// node_modules/typebox/build/schema/types/pattern.mjs
 function IsPattern(t14) {
   return guard_exports.HasPropertyKey(t14, "pattern") && (guard_exports.IsString(t14.pattern) || t14.pattern instanceof RegExp);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/patternProperties.mjs
+// node_modules/typebox/build/schema/types/patternProperties.mjs
 function IsPatternProperties(r9) {
   return guard_exports.HasPropertyKey(r9, "patternProperties") && guard_exports.IsObject(r9.patternProperties) && Object.values(r9.patternProperties).every((t14) => IsSchema2(t14));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/prefixItems.mjs
+// node_modules/typebox/build/schema/types/prefixItems.mjs
 function IsPrefixItems(r9) {
   return guard_exports.HasPropertyKey(r9, "prefixItems") && guard_exports.IsArray(r9.prefixItems) && r9.prefixItems.every((t14) => IsSchema2(t14));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/properties.mjs
+// node_modules/typebox/build/schema/types/properties.mjs
 function IsProperties(r9) {
   return guard_exports.HasPropertyKey(r9, "properties") && guard_exports.IsObject(r9.properties) && Object.values(r9.properties).every((t14) => IsSchema2(t14));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/propertyNames.mjs
+// node_modules/typebox/build/schema/types/propertyNames.mjs
 function IsPropertyNames(r9) {
   return guard_exports.HasPropertyKey(r9, "propertyNames") && (guard_exports.IsObject(r9.propertyNames) || IsSchema2(r9.propertyNames));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/recursiveAnchor.mjs
+// node_modules/typebox/build/schema/types/recursiveAnchor.mjs
 function IsRecursiveAnchor(r9) {
   return guard_exports.HasPropertyKey(r9, "$recursiveAnchor") && guard_exports.IsBoolean(r9.$recursiveAnchor);
 }
@@ -11895,47 +11895,47 @@ function IsRecursiveAnchorTrue(r9) {
   return IsRecursiveAnchor(r9) && guard_exports.IsEqual(r9.$recursiveAnchor, true);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/recursiveRef.mjs
+// node_modules/typebox/build/schema/types/recursiveRef.mjs
 function IsRecursiveRef(r9) {
   return guard_exports.HasPropertyKey(r9, "$recursiveRef") && guard_exports.IsString(r9.$recursiveRef);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/ref.mjs
+// node_modules/typebox/build/schema/types/ref.mjs
 function IsRef2(r9) {
   return guard_exports.HasPropertyKey(r9, "$ref") && guard_exports.IsString(r9.$ref);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/required.mjs
+// node_modules/typebox/build/schema/types/required.mjs
 function IsRequired(r9) {
   return guard_exports.HasPropertyKey(r9, "required") && guard_exports.IsArray(r9.required) && r9.required.every((i25) => guard_exports.IsString(i25));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/then.mjs
+// node_modules/typebox/build/schema/types/then.mjs
 function IsThen(r9) {
   return guard_exports.HasPropertyKey(r9, "then") && IsSchema2(r9.then);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/type.mjs
+// node_modules/typebox/build/schema/types/type.mjs
 function IsType(r9) {
   return guard_exports.HasPropertyKey(r9, "type") && (guard_exports.IsString(r9.type) || guard_exports.IsArray(r9.type) && r9.type.every((y12) => guard_exports.IsString(y12)));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/uniqueItems.mjs
+// node_modules/typebox/build/schema/types/uniqueItems.mjs
 function IsUniqueItems(e19) {
   return guard_exports.HasPropertyKey(e19, "uniqueItems") && guard_exports.IsBoolean(e19.uniqueItems);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/unevaluatedItems.mjs
+// node_modules/typebox/build/schema/types/unevaluatedItems.mjs
 function IsUnevaluatedItems(e19) {
   return guard_exports.HasPropertyKey(e19, "unevaluatedItems") && IsSchema2(e19.unevaluatedItems);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/types/unevaluatedProperties.mjs
+// node_modules/typebox/build/schema/types/unevaluatedProperties.mjs
 function IsUnevaluatedProperties(e19) {
   return guard_exports.HasPropertyKey(e19, "unevaluatedProperties") && IsSchema2(e19.unevaluatedProperties);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/_context.mjs
+// node_modules/typebox/build/schema/engine/_context.mjs
 function u12(e19) {
   return IsUnevaluatedItems(e19) || IsUnevaluatedProperties(e19) || guard_exports.Some(guard_exports.Keys(e19), (t14) => o15(e19[t14]));
 }
@@ -12015,7 +12015,7 @@ var ErrorContext = class extends CheckContext {
   }
 };
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/_externals.mjs
+// node_modules/typebox/build/schema/engine/_externals.mjs
 var e9 = { identifier: "External", variables: [] };
 function CreateVariable(t14) {
   const r9 = `External[${e9.variables.length}]`;
@@ -12028,7 +12028,7 @@ function GetExternal() {
   return { ...e9 };
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/_refine.mjs
+// node_modules/typebox/build/schema/engine/_refine.mjs
 function BuildRefine(a27, i25, e19, r9) {
   const n8 = CreateVariable(e19["~refine"].map((t14) => t14));
   return emit_exports.Every(n8, emit_exports.Constant(0), ["refinement", "_"], emit_exports.Call(emit_exports.Member("refinement", "check"), [r9]));
@@ -12040,13 +12040,13 @@ function ErrorRefine(a27, i25, e19, r9, n8, t14) {
   return guard_exports.EveryAll(n8["~refine"], 0, (c21, s29) => c21.check(t14) || i25.AddError({ keyword: "~refine", schemaPath: e19, instancePath: r9, params: { index: s29, message: c21.error(t14) } }));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/_unique.mjs
+// node_modules/typebox/build/schema/engine/_unique.mjs
 var e10 = 0;
 function Unique() {
   return `var_${e10++}`;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/additionalItems.mjs
+// node_modules/typebox/build/schema/engine/additionalItems.mjs
 function l18(i25) {
   return IsItems(i25) && guard_exports.IsArray(i25.items);
 }
@@ -12071,12 +12071,12 @@ function ErrorAdditionalItems(i25, n8, t14, e19, r9, d17) {
   }) : true;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/_regexp.mjs
+// node_modules/typebox/build/schema/engine/_regexp.mjs
 function UnicodeRegExp(e19) {
   return new RegExp(e19, "u");
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/additionalProperties.mjs
+// node_modules/typebox/build/schema/engine/additionalProperties.mjs
 function m10(t14, r9) {
   return !t14.UseUnevaluated() && (guard_exports.IsEqual(r9, true) || guard_exports.IsObject(r9) && guard_exports.IsEqual(guard_exports.Keys(r9).length, 0));
 }
@@ -12112,13 +12112,13 @@ function ErrorAdditionalProperties(t14, r9, e19, n8, s29, u20) {
   }) || r9.AddError({ keyword: "additionalProperties", schemaPath: e19, instancePath: n8, params: { additionalProperties: p27 } });
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/_reducer.mjs
+// node_modules/typebox/build/schema/engine/_reducer.mjs
 function Reducer(c21, r9, o19, s29, a27) {
   const i25 = emit_exports.ConstDeclaration("results", "[]"), l28 = o19.map((e19, n8) => emit_exports.ConstDeclaration(`context_${n8}`, emit_exports.New("CheckContext", []))), u20 = o19.map((e19, n8) => emit_exports.ConstDeclaration(`condition_${n8}`, emit_exports.Call(emit_exports.ArrowFunction(["context"], BuildSchema(c21, r9, e19, s29)), [`context_${n8}`]))), m16 = o19.map((e19, n8) => emit_exports.If(`condition_${n8}`, emit_exports.Call(emit_exports.Member("results", "push"), [`context_${n8}`]))), _6 = emit_exports.Return(emit_exports.And(a27, r9.Merge("results")));
   return emit_exports.Call(emit_exports.ArrowFunction([], emit_exports.Statements([i25, ...l28, ...u20, ...m16, _6])), []);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/allOf.mjs
+// node_modules/typebox/build/schema/engine/allOf.mjs
 function B2(e19, r9, t14, l28) {
   return Reducer(e19, r9, t14.allOf, l28, emit_exports.IsEqual(emit_exports.Member("results", "length"), emit_exports.Constant(t14.allOf.length)));
 }
@@ -12143,7 +12143,7 @@ function ErrorAllOf(e19, r9, t14, l28, n8, f35) {
   return d17 || u20.forEach((a27) => a27.GetErrors().forEach((c21) => r9.AddError(c21))), d17;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/anyOf.mjs
+// node_modules/typebox/build/schema/engine/anyOf.mjs
 function S4(t14, r9, n8, e19) {
   return Reducer(t14, r9, n8.anyOf, e19, emit_exports.IsGreaterThan(emit_exports.Member("results", "length"), emit_exports.Constant(0)));
 }
@@ -12168,7 +12168,7 @@ function ErrorAnyOf(t14, r9, n8, e19, o19, f35) {
   return m16 || u20.forEach((s29) => s29.GetErrors().forEach((d17) => r9.AddError(d17))), m16 || r9.AddError({ keyword: "anyOf", schemaPath: n8, instancePath: e19, params: {} });
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/boolean.mjs
+// node_modules/typebox/build/schema/engine/boolean.mjs
 function BuildSchemaBoolean(e19, r9, o19, t14) {
   return o19 ? emit_exports.Constant(true) : emit_exports.Constant(false);
 }
@@ -12179,7 +12179,7 @@ function ErrorSchemaBoolean(e19, r9, o19, t14, n8, u20) {
   return CheckSchemaBoolean(e19, r9, n8, u20) || r9.AddError({ keyword: "boolean", schemaPath: o19, instancePath: t14, params: {} });
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/const.mjs
+// node_modules/typebox/build/schema/engine/const.mjs
 function BuildConst(s29, r9, t14, o19) {
   return guard_exports.IsValueLike(t14.const) ? emit_exports.IsEqual(o19, emit_exports.Constant(t14.const)) : emit_exports.IsDeepEqual(o19, CreateVariable(t14.const));
 }
@@ -12190,7 +12190,7 @@ function ErrorConst(s29, r9, t14, o19, a27, u20) {
   return CheckConst(s29, r9, a27, u20) || r9.AddError({ keyword: "const", schemaPath: t14, instancePath: o19, params: { allowedValue: a27.const } });
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/contains.mjs
+// node_modules/typebox/build/schema/engine/contains.mjs
 function l19(r9) {
   return !(IsMinContains(r9) && guard_exports.IsEqual(r9.minContains, 0));
 }
@@ -12212,7 +12212,7 @@ function ErrorContains(r9, n8, i25, o19, s29, e19) {
   return CheckContains(r9, n8, s29, e19) || n8.AddError({ keyword: "contains", schemaPath: i25, instancePath: o19, params: { minContains: 1 } });
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/dependencies.mjs
+// node_modules/typebox/build/schema/engine/dependencies.mjs
 function BuildDependencies(p27, y12, d17, n8) {
   const c21 = emit_exports.IsEqual(emit_exports.Member(emit_exports.Keys(n8), "length"), emit_exports.Constant(0)), s29 = emit_exports.ReduceAnd(guard_exports.Entries(d17.dependencies).map(([E12, t14]) => {
     const o19 = emit_exports.Not(emit_exports.HasPropertyKey(n8, emit_exports.Constant(E12))), i25 = BuildSchema(p27, y12, t14, n8), K4 = (a27) => emit_exports.ReduceAnd(a27.map((u20) => emit_exports.HasPropertyKey(n8, emit_exports.Constant(u20))));
@@ -12232,7 +12232,7 @@ function ErrorDependencies(p27, y12, d17, n8, c21, s29) {
   return E12 || t14;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/dependentRequired.mjs
+// node_modules/typebox/build/schema/engine/dependentRequired.mjs
 function BuildDependentRequired(a27, c21, o19, t14) {
   const d17 = emit_exports.IsEqual(emit_exports.Member(emit_exports.Keys(t14), "length"), emit_exports.Constant(0)), n8 = emit_exports.ReduceAnd(guard_exports.Entries(o19.dependentRequired).map(([y12, i25]) => {
     const s29 = emit_exports.Not(emit_exports.HasPropertyKey(t14, emit_exports.Constant(y12))), p27 = emit_exports.ReduceAnd(i25.map((u20) => emit_exports.HasPropertyKey(t14, emit_exports.Constant(u20))));
@@ -12249,7 +12249,7 @@ function ErrorDependentRequired(a27, c21, o19, t14, d17, n8) {
   return y12 || i25;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/dependentSchemas.mjs
+// node_modules/typebox/build/schema/engine/dependentSchemas.mjs
 function BuildDependentSchemas(s29, o19, c21, t14) {
   const h12 = emit_exports.IsEqual(emit_exports.Member(emit_exports.Keys(t14), "length"), emit_exports.Constant(0)), r9 = emit_exports.ReduceAnd(guard_exports.Entries(c21.dependentSchemas).map(([a27, m16]) => {
     const i25 = emit_exports.Not(emit_exports.HasPropertyKey(t14, emit_exports.Constant(a27))), d17 = BuildSchema(s29, o19, m16, t14);
@@ -12269,7 +12269,7 @@ function ErrorDependentSchemas(s29, o19, c21, t14, h12, r9) {
   return a27 || m16;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/dynamicRef.mjs
+// node_modules/typebox/build/schema/engine/dynamicRef.mjs
 function BuildDynamicRef(e19, n8, a27, t14) {
   const r9 = e19.DynamicRef(a27) ?? false;
   return CreateFunction(e19, n8, r9, t14);
@@ -12283,7 +12283,7 @@ function ErrorDynamicRef(e19, n8, a27, t14, r9, m16) {
   return IsSchema2(c21) && ErrorSchema(e19, n8, "#", t14, c21, m16);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/enum.mjs
+// node_modules/typebox/build/schema/engine/enum.mjs
 function BuildEnum(s29, n8, u20, e19) {
   return emit_exports.ReduceOr(u20.enum.map((r9) => {
     if (guard_exports.IsValueLike(r9)) return emit_exports.IsEqual(e19, emit_exports.Constant(r9));
@@ -12298,7 +12298,7 @@ function ErrorEnum(s29, n8, u20, e19, r9, m16) {
   return CheckEnum(s29, n8, r9, m16) || n8.AddError({ keyword: "enum", schemaPath: u20, instancePath: e19, params: { allowedValues: r9.enum } });
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/exclusiveMaximum.mjs
+// node_modules/typebox/build/schema/engine/exclusiveMaximum.mjs
 function BuildExclusiveMaximum(e19, r9, i25, u20) {
   return emit_exports.IsLessThan(u20, emit_exports.Constant(i25.exclusiveMaximum));
 }
@@ -12309,7 +12309,7 @@ function ErrorExclusiveMaximum(e19, r9, i25, u20, m16, a27) {
   return CheckExclusiveMaximum(e19, r9, m16, a27) || r9.AddError({ keyword: "exclusiveMaximum", schemaPath: i25, instancePath: u20, params: { comparison: "<", limit: m16.exclusiveMaximum } });
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/exclusiveMinimum.mjs
+// node_modules/typebox/build/schema/engine/exclusiveMinimum.mjs
 function BuildExclusiveMinimum(u20, e19, i25, r9) {
   return emit_exports.IsGreaterThan(r9, emit_exports.Constant(i25.exclusiveMinimum));
 }
@@ -12320,7 +12320,7 @@ function ErrorExclusiveMinimum(u20, e19, i25, r9, n8, m16) {
   return CheckExclusiveMinimum(u20, e19, n8, m16) || e19.AddError({ keyword: "exclusiveMinimum", schemaPath: i25, instancePath: r9, params: { comparison: ">", limit: n8.exclusiveMinimum } });
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/format/format.mjs
+// node_modules/typebox/build/format/format.mjs
 var format_exports = {};
 __export(format_exports, {
   Clear: () => Clear,
@@ -12353,7 +12353,7 @@ __export(format_exports, {
   Test: () => Test
 });
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/format/date.mjs
+// node_modules/typebox/build/format/date.mjs
 var s17 = [0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 var d9 = /^(\d\d\d\d)-(\d\d)-(\d\d)$/;
 function r4(t14) {
@@ -12366,7 +12366,7 @@ function IsDate2(t14) {
   return c21 >= 1 && c21 <= 12 && e19 >= 1 && e19 <= (c21 === 2 && r4(o19) ? 29 : s17[c21]);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/format/time.mjs
+// node_modules/typebox/build/format/time.mjs
 var a14 = /^(\d\d):(\d\d):(\d\d)(?:\.\d+)?(?:([Zz])|([+-])(\d\d):(\d\d))?$/;
 function IsTime(c21, r9 = true) {
   const t14 = a14.exec(c21);
@@ -12382,25 +12382,25 @@ function IsTime(c21, r9 = true) {
   return ((n8 * 60 + e19 - o19 * (i25 * 60 + d17)) % 1440 + 1440) % 1440 === 1439;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/format/date_time.mjs
+// node_modules/typebox/build/format/date_time.mjs
 function IsDateTime(e19) {
   const t14 = e19.split(/T/i);
   return t14.length === 2 && IsDate2(t14[0]) && IsTime(t14[1]);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/format/duration.mjs
+// node_modules/typebox/build/format/duration.mjs
 var t4 = /^P((\d+Y(\d+M(\d+D)?)?|\d+M(\d+D)?|\d+D)(T(\d+H(\d+M(\d+S)?)?|\d+M(\d+S)?|\d+S))?|T(\d+H(\d+M(\d+S)?)?|\d+M(\d+S)?|\d+S)|\d+W)$/;
 function IsDuration(d17) {
   return t4.test(d17);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/format/email.mjs
+// node_modules/typebox/build/format/email.mjs
 var z2 = /^(?:[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*|"(?:[^"\\]|\\[\x20-\x7e])*")@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*|\[(?:IPv6:[a-f0-9:]+|(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])(?:\.(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])){3})\])$/i;
 function IsEmail(a27) {
   return z2.test(a27);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/format/idna/pattern/pattern.mjs
+// node_modules/typebox/build/format/idna/pattern/pattern.mjs
 var RE_RULE_HYPHEN_PLACEMENT = /^(?!-).*(?<!-)$/;
 var RE_RULE_NOT_RESERVED_ACE = /^(?!..--)/;
 var RE_ASCII_LDH = /^[a-zA-Z0-9-]*$/;
@@ -12428,12 +12428,12 @@ var RE_PVALID_EXCEPTIONS = /[\u{00df}\u{03c2}\u{06fd}\u{06fe}\u{0f0b}\u{3007}]/u
 var RE_EUROPEAN_NUMBER = new RegExp([RE_ASCII_DIGIT, RE_EXT_ARABIC_INDIC_DIGIT].map((u20) => u20.source).join("|"), "u");
 var RE_PERMITTED_CATEGORY = new RegExp([RE_LETTER, RE_EUROPEAN_SEPARATOR, RE_COMMON_SEPARATOR, RE_NUMBER_DECIMAL, RE_MARK_NONSPACING, RE_MARK_SPACING_COMBINING, RE_CONTEXTO_EXCEPTIONS, RE_PVALID_EXCEPTIONS].map((u20) => u20.source).join("|"), "u");
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/format/idna/label/ascii.mjs
+// node_modules/typebox/build/format/idna/label/ascii.mjs
 function IsAsciiLabel(t14) {
   return RE_RULE_HYPHEN_PLACEMENT.test(t14) && RE_RULE_NOT_RESERVED_ACE.test(t14) && RE_ASCII_LDH.test(t14);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/format/idna/format/puny.mjs
+// node_modules/typebox/build/format/idna/format/puny.mjs
 var s18 = 36;
 var a15 = 1;
 var A7 = 26;
@@ -12505,7 +12505,7 @@ function Encode2(t14) {
   return o19.join("");
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/format/idna/format/bidi.mjs
+// node_modules/typebox/build/format/idna/format/bidi.mjs
 var A8 = /^(?:R|AL|AN|EN|ES|CS|ET|ON|BN|NSM)$/;
 var R4 = /^(?:L|EN|ES|CS|ET|ON|BN|NSM)$/;
 var c11 = /^(?:R|AL|AN)$/;
@@ -12539,7 +12539,7 @@ function SatisfiesBidiRule(e19) {
   return !(t14 && i25 && f35);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/format/idna/label/unicode.mjs
+// node_modules/typebox/build/format/idna/label/unicode.mjs
 function l20(e19) {
   return RE_NON_ASCII.test(e19) && Encode2(e19).length + 4 > 63;
 }
@@ -12580,7 +12580,7 @@ function IsUnicodeLabel(e19) {
   return !(e19.includes("\u30FB") && !i25);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/format/idna/label/puny.mjs
+// node_modules/typebox/build/format/idna/label/puny.mjs
 function IsPunyLabel(e19) {
   if (!IsAcePrefixed(e19)) return false;
   try {
@@ -12593,7 +12593,7 @@ function IsPunyLabel(e19) {
   }
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/format/idna/hostname.mjs
+// node_modules/typebox/build/format/idna/hostname.mjs
 function i17(n8) {
   return n8.length > 0 && n8.length <= 63;
 }
@@ -12604,7 +12604,7 @@ function IsHostname(n8) {
   return n8.length === 0 || n8.length > 253 || n8.charCodeAt(n8.length - 1) === 46 ? false : n8.split(".").every((t14) => s19(t14));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/format/idna/idn-hostname.mjs
+// node_modules/typebox/build/format/idna/idn-hostname.mjs
 function a17(e19) {
   return e19.length > 0 && e19.length <= 63;
 }
@@ -12622,42 +12622,42 @@ function IsIdnHostname(e19) {
   return t14.every((r9) => f23(r9) && (!o19 || SatisfiesBidiRule(r9)));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/format/hostname.mjs
+// node_modules/typebox/build/format/hostname.mjs
 function IsHostname2(n8) {
   return IsHostname(n8);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/format/idn_email.mjs
+// node_modules/typebox/build/format/idn_email.mjs
 var F6 = /^(?:[A-Za-z0-9!#$%&'*+\/=?^_`{|}~\u{0080}-\u{10FFFF}-]+(?:\.[A-Za-z0-9!#$%&'*+\/=?^_`{|}~\u{0080}-\u{10FFFF}-]+)*|"(?:[^"\\]|\\.)*")@[\p{L}\p{N}](?:[\p{L}\p{N}-]{0,62})(?<!-)(?:\.[\p{L}\p{N}](?:[\p{L}\p{N}-]{0,62})(?<!-))*$/iu;
 function IsIdnEmail(p27) {
   return F6.test(p27.normalize("NFC"));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/format/idn_hostname.mjs
+// node_modules/typebox/build/format/idn_hostname.mjs
 function IsIdnHostname2(n8) {
   return IsIdnHostname(n8);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/format/ipv4.mjs
+// node_modules/typebox/build/format/ipv4.mjs
 var t5 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)$/;
 function IsIPv4(d17) {
   return t5.test(d17);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/format/ipv6.mjs
+// node_modules/typebox/build/format/ipv6.mjs
 var a18 = /^(?:(?:(?:[0-9a-f]{1,4}:){6}|::(?:[0-9a-f]{1,4}:){5}|(?:[0-9a-f]{1,4})?::(?:[0-9a-f]{1,4}:){4}|(?:(?:[0-9a-f]{1,4}:)?[0-9a-f]{1,4})?::(?:[0-9a-f]{1,4}:){3}|(?:(?:[0-9a-f]{1,4}:){0,2}[0-9a-f]{1,4})?::(?:[0-9a-f]{1,4}:){2}|(?:(?:[0-9a-f]{1,4}:){0,3}[0-9a-f]{1,4})?::[0-9a-f]{1,4}:|(?:(?:[0-9a-f]{1,4}:){0,4}[0-9a-f]{1,4})?::)(?:[0-9a-f]{1,4}:[0-9a-f]{1,4}|(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d))|(?:(?:[0-9a-f]{1,4}:){0,5}[0-9a-f]{1,4})?::[0-9a-f]{1,4}|(?:(?:[0-9a-f]{1,4}:){0,6}[0-9a-f]{1,4})?::)$/i;
 function IsIPv6(f35) {
   return a18.test(f35);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/format/iri_reference.mjs
+// node_modules/typebox/build/format/iri_reference.mjs
 var t6 = /[\x00-\x20\x7F\\]|%(?![0-9a-fA-F]{2})/;
 var r5 = /^[a-zA-Z][a-zA-Z0-9+\-.]*\/\//;
 function IsIriReference(e19) {
   return !t6.test(e19) && !r5.test(e19) && URL.canParse(e19, "http://example.com");
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/format/iri.mjs
+// node_modules/typebox/build/format/iri.mjs
 var n7 = /\[[vV][0-9a-fA-F]+\.[^\]]+\]/;
 var r6 = /[\x00-\x20<>\^`{|}\\]/;
 var e11 = /%(?![0-9a-fA-F]{2})/;
@@ -12668,19 +12668,19 @@ function IsIri(t14) {
   return r6.test(t14) || e11.test(t14) ? false : URL.canParse(c12(t14));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/format/json_pointer_uri_fragment.mjs
+// node_modules/typebox/build/format/json_pointer_uri_fragment.mjs
 var t7 = /^#(?:\/(?:[a-z0-9_\-.!$&'()*+,;:=@]|%[0-9a-f]{2}|~0|~1)*)*$/i;
 function IsJsonPointerUriFragment(n8) {
   return t7.test(n8);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/format/json_pointer.mjs
+// node_modules/typebox/build/format/json_pointer.mjs
 var t8 = /^(?:\/(?:[^~/]|~0|~1)*)*$/;
 function IsJsonPointer(n8) {
   return t8.test(n8);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/format/regex.mjs
+// node_modules/typebox/build/format/regex.mjs
 function IsRegex(e19) {
   try {
     return new RegExp(e19, "u"), true;
@@ -12689,42 +12689,42 @@ function IsRegex(e19) {
   }
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/format/relative_json_pointer.mjs
+// node_modules/typebox/build/format/relative_json_pointer.mjs
 var e12 = /^(?:0|[1-9][0-9]*)(?:#|(?:\/(?:[^~/]|~0|~1)*)*)$/;
 function IsRelativeJsonPointer(t14) {
   return e12.test(t14);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/format/uri_reference.mjs
+// node_modules/typebox/build/format/uri_reference.mjs
 var a19 = /^(?:[a-z][a-z0-9+\-.]*:(?:\/\/(?:(?:[-a-z0-9._~!$&'()*+,;=:]|%[0-9a-f]{2})*@)?(?:\[(?:(?:(?:[\da-f]{1,4}:){6}(?:[\da-f]{1,4}:[\da-f]{1,4}|(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d))|::(?:[\da-f]{1,4}:){5}(?:[\da-f]{1,4}:[\da-f]{1,4}|(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d))|(?:[\da-f]{1,4})?::(?:[\da-f]{1,4}:){4}(?:[\da-f]{1,4}:[\da-f]{1,4}|(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d))|(?:(?:[\da-f]{1,4}:){0,1}[\da-f]{1,4})?::(?:[\da-f]{1,4}:){3}(?:[\da-f]{1,4}:[\da-f]{1,4}|(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d))|(?:(?:[\da-f]{1,4}:){0,2}[\da-f]{1,4})?::(?:[\da-f]{1,4}:){2}(?:[\da-f]{1,4}:[\da-f]{1,4}|(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d))|(?:(?:[\da-f]{1,4}:){0,3}[\da-f]{1,4})?::[\da-f]{1,4}:(?:[\da-f]{1,4}:[\da-f]{1,4}|(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d))|(?:(?:[\da-f]{1,4}:){0,4}[\da-f]{1,4})?::(?:[\da-f]{1,4}:[\da-f]{1,4}|(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d))|(?:(?:[\da-f]{1,4}:){0,5}[\da-f]{1,4})?::[\da-f]{1,4}|(?:(?:[\da-f]{1,4}:){0,6}[\da-f]{1,4})?::)|v[0-9a-f]+\.[-a-z0-9._~!$&'()*+,;=:]+)\]|(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)|(?:[-a-z0-9._~!$&'()*+,;=]|%[0-9a-f]{2})*)(?::\d*)?(?:\/(?:[-a-z0-9._~!$&'()*+,;=:@]|%[0-9a-f]{2})*)*|\/(?:(?:[-a-z0-9._~!$&'()*+,;=:@]|%[0-9a-f]{2})+(?:\/(?:[-a-z0-9._~!$&'()*+,;=:@]|%[0-9a-f]{2})*)*)?|(?:[-a-z0-9._~!$&'()*+,;=:@]|%[0-9a-f]{2})+(?:\/(?:[-a-z0-9._~!$&'()*+,;=:@]|%[0-9a-f]{2})*)*)?|(?:\/\/(?:(?:[-a-z0-9._~!$&'()*+,;=:]|%[0-9a-f]{2})*@)?(?:\[(?:(?:(?:[\da-f]{1,4}:){6}(?:[\da-f]{1,4}:[\da-f]{1,4}|(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d))|::(?:[\da-f]{1,4}:){5}(?:[\da-f]{1,4}:[\da-f]{1,4}|(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d))|(?:[\da-f]{1,4})?::(?:[\da-f]{1,4}:){4}(?:[\da-f]{1,4}:[\da-f]{1,4}|(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d))|(?:(?:[\da-f]{1,4}:){0,1}[\da-f]{1,4})?::(?:[\da-f]{1,4}:){3}(?:[\da-f]{1,4}:[\da-f]{1,4}|(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d))|(?:(?:[\da-f]{1,4}:){0,2}[\da-f]{1,4})?::(?:[\da-f]{1,4}:){2}(?:[\da-f]{1,4}:[\da-f]{1,4}|(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d))|(?:(?:[\da-f]{1,4}:){0,3}[\da-f]{1,4})?::[\da-f]{1,4}:(?:[\da-f]{1,4}:[\da-f]{1,4}|(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d))|(?:(?:[\da-f]{1,4}:){0,4}[\da-f]{1,4})?::(?:[\da-f]{1,4}:[\da-f]{1,4}|(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d))|(?:(?:[\da-f]{1,4}:){0,5}[\da-f]{1,4})?::[\da-f]{1,4}|(?:(?:[\da-f]{1,4}:){0,6}[\da-f]{1,4})?::)|v[0-9a-f]+\.[-a-z0-9._~!$&'()*+,;=:]+)\]|(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)|(?:[-a-z0-9._~!$&'()*+,;=]|%[0-9a-f]{2})*)(?::\d*)?(?:\/(?:[-a-z0-9._~!$&'()*+,;=:@]|%[0-9a-f]{2})*)*|\/(?:(?:[-a-z0-9._~!$&'()*+,;=:@]|%[0-9a-f]{2})+(?:\/(?:[-a-z0-9._~!$&'()*+,;=:@]|%[0-9a-f]{2})*)*)?|(?:[-a-z0-9._~!$&'()*+,;=@]|%[0-9a-f]{2})+(?:\/(?:[-a-z0-9._~!$&'()*+,;=:@]|%[0-9a-f]{2})*)*)?)(?:\?(?:[-a-z0-9._~!$&'()*+,;=:@/?]|%[0-9a-f]{2})*)?(?:#(?:[-a-z0-9._~!$&'()*+,;=:@/?]|%[0-9a-f]{2})*)?$/i;
 function IsUriReference(d17) {
   return a19.test(d17);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/format/uri_template.mjs
+// node_modules/typebox/build/format/uri_template.mjs
 var t9 = /^(?:(?:[^\x00-\x20"<>%\\^`{|}\x7f]|%[0-9a-f]{2})|\{[+#./;?&=,!@|]?(?:[a-z0-9_]|%[0-9a-f]{2})+(?:\.(?:[a-z0-9_]|%[0-9a-f]{2})+)*(?::[1-9]\d{0,3}|\*)?(?:,(?:[a-z0-9_]|%[0-9a-f]{2})+(?:\.(?:[a-z0-9_]|%[0-9a-f]{2})+)*(?::[1-9]\d{0,3}|\*)?)*\})*$/i;
 function IsUriTemplate(a27) {
   return t9.test(a27);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/format/uri.mjs
+// node_modules/typebox/build/format/uri.mjs
 var a20 = /^[a-z][a-z0-9+\-.]*:(?:\/\/(?:(?:[-a-z0-9._~!$&'()*+,;=:]|%[0-9a-f]{2})*@)?(?:\[(?:(?:(?:[\da-f]{1,4}:){6}(?:[\da-f]{1,4}:[\da-f]{1,4}|(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d))|::(?:[\da-f]{1,4}:){5}(?:[\da-f]{1,4}:[\da-f]{1,4}|(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d))|(?:[\da-f]{1,4})?::(?:[\da-f]{1,4}:){4}(?:[\da-f]{1,4}:[\da-f]{1,4}|(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d))|(?:(?:[\da-f]{1,4}:){0,1}[\da-f]{1,4})?::(?:[\da-f]{1,4}:){3}(?:[\da-f]{1,4}:[\da-f]{1,4}|(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d))|(?:(?:[\da-f]{1,4}:){0,2}[\da-f]{1,4})?::(?:[\da-f]{1,4}:){2}(?:[\da-f]{1,4}:[\da-f]{1,4}|(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d))|(?:(?:[\da-f]{1,4}:){0,3}[\da-f]{1,4})?::[\da-f]{1,4}:(?:[\da-f]{1,4}:[\da-f]{1,4}|(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d))|(?:(?:[\da-f]{1,4}:){0,4}[\da-f]{1,4})?::(?:[\da-f]{1,4}:[\da-f]{1,4}|(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d))|(?:(?:[\da-f]{1,4}:){0,5}[\da-f]{1,4})?::[\da-f]{1,4}|(?:(?:[\da-f]{1,4}:){0,6}[\da-f]{1,4})?::)|v[0-9a-f]+\.[-a-z0-9._~!$&'()*+,;=:]+)\]|(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)|(?:[-a-z0-9._~!$&'()*+,;=]|%[0-9a-f]{2})*)(?::\d*)?(?:\/(?:[-a-z0-9._~!$&'()*+,;=:@]|%[0-9a-f]{2})*)*|\/(?:(?:[-a-z0-9._~!$&'()*+,;=:@]|%[0-9a-f]{2})+(?:\/(?:[-a-z0-9._~!$&'()*+,;=:@]|%[0-9a-f]{2})*)*)?|(?:[-a-z0-9._~!$&'()*+,;=:@]|%[0-9a-f]{2})+(?:\/(?:[-a-z0-9._~!$&'()*+,;=:@]|%[0-9a-f]{2})*)*)?(?:\?(?:[-a-z0-9._~!$&'()*+,;=:@/?]|%[0-9a-f]{2})*)?(?:#(?:[-a-z0-9._~!$&'()*+,;=:@/?]|%[0-9a-f]{2})*)?$/i;
 function IsUri(d17) {
   return a20.test(d17);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/format/url.mjs
+// node_modules/typebox/build/format/url.mjs
 function IsUrl(r9) {
   return URL.canParse(r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/format/uuid.mjs
+// node_modules/typebox/build/format/uuid.mjs
 var f24 = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
 function IsUuid(t14) {
   return f24.test(t14);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/format/_registry.mjs
+// node_modules/typebox/build/format/_registry.mjs
 var e13 = /* @__PURE__ */ new Map();
 function Clear() {
   e13.clear();
@@ -12749,7 +12749,7 @@ function Reset2() {
 }
 Reset2();
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/format.mjs
+// node_modules/typebox/build/schema/engine/format.mjs
 function BuildFormat(a27, o19, r9, t14) {
   return emit_exports.Call(emit_exports.Member("Format", "Test"), [emit_exports.Constant(r9.format), t14]);
 }
@@ -12760,7 +12760,7 @@ function ErrorFormat(a27, o19, r9, t14, e19, n8) {
   return CheckFormat(a27, o19, e19, n8) || o19.AddError({ keyword: "format", schemaPath: r9, instancePath: t14, params: { format: e19.format } });
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/if.mjs
+// node_modules/typebox/build/schema/engine/if.mjs
 function BuildIf(f35, o19, r9, e19) {
   const n8 = IsThen(r9) ? r9.then : true, i25 = IsElse(r9) ? r9.else : true;
   return emit_exports.Ternary(BuildSchema(f35, o19, r9.if, e19), BuildSchema(f35, o19, n8, e19), BuildSchema(f35, o19, i25, e19));
@@ -12774,7 +12774,7 @@ function ErrorIf(f35, o19, r9, e19, n8, i25) {
   return l28 && o19.Merge([u20]), l28;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/items.mjs
+// node_modules/typebox/build/schema/engine/items.mjs
 function c13(r9, e19, t14, n8) {
   return emit_exports.ReduceAnd(t14.items.map((i25, s29) => {
     const I16 = emit_exports.IsLessEqualThan(emit_exports.Member(n8, "length"), emit_exports.Constant(s29)), u20 = BuildSchemaPushStack(r9, e19, i25, `${n8}[${s29}]`), o19 = e19.AddIndex(emit_exports.Constant(s29));
@@ -12831,7 +12831,7 @@ function ErrorItems(r9, e19, t14, n8, i25, s29) {
   return IsItemsSized(i25) ? $(r9, e19, t14, n8, i25, s29) : B3(r9, e19, t14, n8, i25, s29);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/maxContains.mjs
+// node_modules/typebox/build/schema/engine/maxContains.mjs
 function e14(o19) {
   return IsContains(o19);
 }
@@ -12850,7 +12850,7 @@ function ErrorMaxContains(o19, r9, n8, i25, t14, a27) {
   return CheckMaxContains(o19, r9, t14, a27) || r9.AddError({ keyword: "contains", schemaPath: n8, instancePath: i25, params: { minContains: m16, maxContains: t14.maxContains } });
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/maximum.mjs
+// node_modules/typebox/build/schema/engine/maximum.mjs
 function BuildMaximum(t14, a27, m16, r9) {
   return emit_exports.IsLessEqualThan(r9, emit_exports.Constant(m16.maximum));
 }
@@ -12861,7 +12861,7 @@ function ErrorMaximum(t14, a27, m16, r9, u20, n8) {
   return CheckMaximum(t14, a27, u20, n8) || a27.AddError({ keyword: "maximum", schemaPath: m16, instancePath: r9, params: { comparison: "<=", limit: u20.maximum } });
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/maxItems.mjs
+// node_modules/typebox/build/schema/engine/maxItems.mjs
 function BuildMaxItems(a27, e19, t14, r9) {
   return emit_exports.IsLessEqualThan(emit_exports.Member(r9, "length"), emit_exports.Constant(t14.maxItems));
 }
@@ -12872,7 +12872,7 @@ function ErrorMaxItems(a27, e19, t14, r9, m16, n8) {
   return CheckMaxItems(a27, e19, m16, n8) || e19.AddError({ keyword: "maxItems", schemaPath: t14, instancePath: r9, params: { limit: m16.maxItems } });
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/maxLength.mjs
+// node_modules/typebox/build/schema/engine/maxLength.mjs
 function BuildMaxLength(a27, r9, t14, n8) {
   return emit_exports.IsMaxLength(n8, emit_exports.Constant(t14.maxLength));
 }
@@ -12883,7 +12883,7 @@ function ErrorMaxLength(a27, r9, t14, n8, e19, x17) {
   return CheckMaxLength(a27, r9, e19, x17) || r9.AddError({ keyword: "maxLength", schemaPath: t14, instancePath: n8, params: { limit: e19.maxLength } });
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/maxProperties.mjs
+// node_modules/typebox/build/schema/engine/maxProperties.mjs
 function BuildMaxProperties(s29, t14, r9, e19) {
   return emit_exports.IsLessEqualThan(emit_exports.Member(emit_exports.Keys(e19), "length"), emit_exports.Constant(r9.maxProperties));
 }
@@ -12894,7 +12894,7 @@ function ErrorMaxProperties(s29, t14, r9, e19, a27, i25) {
   return CheckMaxProperties(s29, t14, a27, i25) || t14.AddError({ keyword: "maxProperties", schemaPath: r9, instancePath: e19, params: { limit: a27.maxProperties } });
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/minContains.mjs
+// node_modules/typebox/build/schema/engine/minContains.mjs
 function m11(i25) {
   return IsContains(i25);
 }
@@ -12918,7 +12918,7 @@ function ErrorMinContains(i25, t14, n8, r9, o19, a27) {
   return CheckMinContains(i25, t14, o19, a27) || t14.AddError({ keyword: "contains", schemaPath: n8, instancePath: r9, params: { minContains: o19.minContains } });
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/minimum.mjs
+// node_modules/typebox/build/schema/engine/minimum.mjs
 function BuildMinimum(n8, m16, r9, i25) {
   return emit_exports.IsGreaterEqualThan(i25, emit_exports.Constant(r9.minimum));
 }
@@ -12929,7 +12929,7 @@ function ErrorMinimum(n8, m16, r9, i25, t14, a27) {
   return CheckMinimum(n8, m16, t14, a27) || m16.AddError({ keyword: "minimum", schemaPath: r9, instancePath: i25, params: { comparison: ">=", limit: t14.minimum } });
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/minItems.mjs
+// node_modules/typebox/build/schema/engine/minItems.mjs
 function BuildMinItems(n8, e19, t14, r9) {
   return emit_exports.IsGreaterEqualThan(emit_exports.Member(r9, "length"), emit_exports.Constant(t14.minItems));
 }
@@ -12940,7 +12940,7 @@ function ErrorMinItems(n8, e19, t14, r9, i25, a27) {
   return CheckMinItems(n8, e19, i25, a27) || e19.AddError({ keyword: "minItems", schemaPath: t14, instancePath: r9, params: { limit: i25.minItems } });
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/minLength.mjs
+// node_modules/typebox/build/schema/engine/minLength.mjs
 function BuildMinLength(e19, r9, n8, t14) {
   return emit_exports.IsMinLength(t14, emit_exports.Constant(n8.minLength));
 }
@@ -12951,7 +12951,7 @@ function ErrorMinLength(e19, r9, n8, t14, i25, g17) {
   return CheckMinLength(e19, r9, i25, g17) || r9.AddError({ keyword: "minLength", schemaPath: n8, instancePath: t14, params: { limit: i25.minLength } });
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/minProperties.mjs
+// node_modules/typebox/build/schema/engine/minProperties.mjs
 function BuildMinProperties(i25, t14, r9, e19) {
   return emit_exports.IsGreaterEqualThan(emit_exports.Member(emit_exports.Keys(e19), "length"), emit_exports.Constant(r9.minProperties));
 }
@@ -12962,7 +12962,7 @@ function ErrorMinProperties(i25, t14, r9, e19, o19, a27) {
   return CheckMinProperties(i25, t14, o19, a27) || t14.AddError({ keyword: "minProperties", schemaPath: r9, instancePath: e19, params: { limit: o19.minProperties } });
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/multipleOf.mjs
+// node_modules/typebox/build/schema/engine/multipleOf.mjs
 function BuildMultipleOf(u20, r9, t14, l28) {
   return emit_exports.MultipleOf(l28, emit_exports.Constant(t14.multipleOf));
 }
@@ -12973,7 +12973,7 @@ function ErrorMultipleOf(u20, r9, t14, l28, e19, p27) {
   return CheckMultipleOf(u20, r9, e19, p27) || r9.AddError({ keyword: "multipleOf", schemaPath: t14, instancePath: l28, params: { multipleOf: e19.multipleOf } });
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/not.mjs
+// node_modules/typebox/build/schema/engine/not.mjs
 function c14(o19, t14, r9, n8) {
   return Reducer(o19, t14, [r9.not], n8, emit_exports.Not(emit_exports.IsEqual(emit_exports.Member("results", "length"), emit_exports.Constant(1))));
 }
@@ -12991,7 +12991,7 @@ function ErrorNot(o19, t14, r9, n8, i25, u20) {
   return CheckNot(o19, t14, i25, u20) || t14.AddError({ keyword: "not", schemaPath: r9, instancePath: n8, params: {} });
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/oneOf.mjs
+// node_modules/typebox/build/schema/engine/oneOf.mjs
 function G5(t14, e19, r9, n8) {
   return Reducer(t14, e19, r9.oneOf, n8, emit_exports.IsEqual(emit_exports.Member("results", "length"), emit_exports.Constant(1)));
 }
@@ -13017,7 +13017,7 @@ function ErrorOneOf(t14, e19, r9, n8, u20, a27) {
   return !E12 && guard_exports.IsEqual(s29.length, 0) && f35.forEach((c21) => c21.GetErrors().forEach((i25) => e19.AddError(i25))), E12 || e19.AddError({ keyword: "oneOf", schemaPath: r9, instancePath: n8, params: { passingSchemas: s29 } });
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/pattern.mjs
+// node_modules/typebox/build/schema/engine/pattern.mjs
 function BuildPattern(a27, n8, t14, r9) {
   const e19 = CreateVariable(guard_exports.IsString(t14.pattern) ? UnicodeRegExp(t14.pattern) : t14.pattern);
   return emit_exports.Call(emit_exports.Member(e19, "test"), [r9]);
@@ -13029,7 +13029,7 @@ function ErrorPattern(a27, n8, t14, r9, e19, u20) {
   return CheckPattern(a27, n8, e19, u20) || n8.AddError({ keyword: "pattern", schemaPath: t14, instancePath: r9, params: { pattern: e19.pattern } });
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/patternProperties.mjs
+// node_modules/typebox/build/schema/engine/patternProperties.mjs
 function BuildPatternProperties(a27, e19, i25, p27) {
   return emit_exports.ReduceAnd(guard_exports.Entries(i25.patternProperties).map(([c21, u20]) => {
     const [n8, o19] = [Unique(), Unique()], d17 = CreateVariable(UnicodeRegExp(c21)), m16 = emit_exports.Not(emit_exports.Call(emit_exports.Member(d17, "test"), [n8])), s29 = BuildSchemaPushStack(a27, e19, u20, o19), E12 = e19.AddKey(n8), P6 = e19.UseUnevaluated() ? emit_exports.Or(m16, emit_exports.And(s29, E12)) : emit_exports.Or(m16, s29);
@@ -13052,7 +13052,7 @@ function ErrorPatternProperties(a27, e19, i25, p27, c21, u20) {
   });
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/prefixItems.mjs
+// node_modules/typebox/build/schema/engine/prefixItems.mjs
 function BuildPrefixItems(h12, r9, m16, t14) {
   return emit_exports.ReduceAnd(m16.prefixItems.map((u20, e19) => {
     const c21 = emit_exports.IsLessEqualThan(emit_exports.Member(t14, "length"), emit_exports.Constant(e19)), s29 = BuildSchemaPushStack(h12, r9, u20, `${t14}[${e19}]`), I16 = r9.AddIndex(emit_exports.Constant(e19)), o19 = r9.UseUnevaluated() ? emit_exports.And(s29, I16) : s29;
@@ -13069,7 +13069,7 @@ function ErrorPrefixItems(h12, r9, m16, t14, u20, e19) {
   });
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/_exact_optional.mjs
+// node_modules/typebox/build/schema/engine/_exact_optional.mjs
 function IsExactOptional(t14, e19) {
   return t14.includes(e19) || settings_exports.Get().exactOptionalPropertyTypes;
 }
@@ -13080,7 +13080,7 @@ function InexactOptionalCheck(t14, e19) {
   return guard_exports.IsUndefined(t14[e19]);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/properties.mjs
+// node_modules/typebox/build/schema/engine/properties.mjs
 function BuildProperties(c21, e19, o19, s29) {
   const n8 = IsRequired(o19) ? o19.required : [], d17 = guard_exports.Entries(o19.properties).map(([r9, a27]) => {
     const t14 = emit_exports.Not(emit_exports.HasPropertyKey(s29, emit_exports.Constant(r9))), P6 = BuildSchemaPushStack(c21, e19, a27, emit_exports.Member(s29, r9)), E12 = e19.AddKey(emit_exports.Constant(r9)), m16 = e19.UseUnevaluated() ? emit_exports.And(P6, E12) : P6, u20 = n8.includes(r9) ? m16 : emit_exports.Or(t14, m16);
@@ -13103,7 +13103,7 @@ function ErrorProperties(c21, e19, o19, s29, n8, d17) {
   });
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/propertyNames.mjs
+// node_modules/typebox/build/schema/engine/propertyNames.mjs
 function BuildPropertyNames(s29, r9, e19, o19) {
   const [t14, p27] = [Unique(), Unique()];
   return emit_exports.Every(emit_exports.Keys(o19), emit_exports.Constant(0), [t14, p27], BuildSchema(s29, r9, e19.propertyNames, t14));
@@ -13119,7 +13119,7 @@ function ErrorPropertyNames(s29, r9, e19, o19, t14, p27) {
   }) || r9.AddError({ keyword: "propertyNames", schemaPath: e19, instancePath: o19, params: { propertyNames: y12 } });
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/recursiveRef.mjs
+// node_modules/typebox/build/schema/engine/recursiveRef.mjs
 function BuildRecursiveRef(e19, t14, o19, c21) {
   const r9 = e19.RecursiveRef(o19) ?? false;
   return CreateFunction(e19, t14, r9, c21);
@@ -13133,7 +13133,7 @@ function ErrorRecursiveRef(e19, t14, o19, c21, r9, i25) {
   return IsSchema2(n8) && ErrorSchema(e19, t14, "#", c21, n8, i25);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/ref.mjs
+// node_modules/typebox/build/schema/engine/ref.mjs
 function R5(e19, t14, a27, r9) {
   const o19 = emit_exports.ArrowFunction(["context", "value"], CreateFunction(e19, t14, a27, "value")), u20 = emit_exports.ArrowFunction(["context", "value"], emit_exports.Statements([emit_exports.ConstDeclaration("nextContext", emit_exports.New("CheckContext", [])), emit_exports.ConstDeclaration("result", emit_exports.Call(o19, ["nextContext", "value"])), emit_exports.If("result", t14.Merge("[nextContext]")), emit_exports.Return("result")]));
   return emit_exports.Call(u20, ["context", r9]);
@@ -13154,7 +13154,7 @@ function ErrorRef(e19, t14, a27, r9, o19, u20) {
   return f35 && t14.Merge([i25]), f35 || i25.GetErrors().forEach((m16) => t14.AddError(m16)), f35;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/required.mjs
+// node_modules/typebox/build/schema/engine/required.mjs
 function BuildRequired(d17, o19, r9, e19) {
   return emit_exports.ReduceAnd(r9.required.map((t14) => emit_exports.HasPropertyKey(e19, emit_exports.Constant(t14))));
 }
@@ -13169,7 +13169,7 @@ function ErrorRequired(d17, o19, r9, e19, t14, c21) {
   }) || o19.AddError({ keyword: "required", schemaPath: r9, instancePath: e19, params: { requiredProperties: n8 } });
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/type.mjs
+// node_modules/typebox/build/schema/engine/type.mjs
 function q6(i25, o19, r9, s29) {
   return guard_exports.IsEqual(r9, "object") ? emit_exports.IsObjectNotArray(s29) : guard_exports.IsEqual(r9, "array") ? emit_exports.IsArray(s29) : guard_exports.IsEqual(r9, "boolean") ? emit_exports.IsBoolean(s29) : guard_exports.IsEqual(r9, "integer") ? emit_exports.IsInteger(s29) : guard_exports.IsEqual(r9, "number") ? emit_exports.IsNumber(s29) : guard_exports.IsEqual(r9, "null") ? emit_exports.IsNull(s29) : guard_exports.IsEqual(r9, "string") ? emit_exports.IsString(s29) : guard_exports.IsEqual(r9, "bigint") ? emit_exports.IsBigInt(s29) : guard_exports.IsEqual(r9, "constructor") ? emit_exports.IsConstructor(s29) : guard_exports.IsEqual(r9, "function") ? emit_exports.IsFunction(s29) : guard_exports.IsEqual(r9, "symbol") ? emit_exports.IsSymbol(s29) : guard_exports.IsEqual(r9, "undefined") ? emit_exports.IsUndefined(s29) : guard_exports.IsEqual(r9, "void") ? emit_exports.IsUndefined(s29) : emit_exports.Constant(true);
 }
@@ -13192,7 +13192,7 @@ function ErrorType(i25, o19, r9, s29, I16, t14) {
   return (guard_exports.IsArray(I16.type) ? d11(i25, o19, I16.type, I16, t14) : E6(i25, o19, I16.type, I16, t14)) || o19.AddError({ keyword: "type", schemaPath: r9, instancePath: s29, params: { type: I16.type } });
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/unevaluatedItems.mjs
+// node_modules/typebox/build/schema/engine/unevaluatedItems.mjs
 function BuildUnevaluatedItems(o19, t14, r9, s29) {
   const [n8, a27] = [Unique(), Unique()], d17 = emit_exports.Call(emit_exports.Member("context", "GetIndices"), []), i25 = emit_exports.Call(emit_exports.Member("indices", "has"), [n8]), m16 = BuildSchema(o19, t14, r9.unevaluatedItems, a27), c21 = emit_exports.Call(emit_exports.Member("context", "AddIndex"), [n8]), u20 = emit_exports.Every(s29, emit_exports.Constant(0), [a27, n8], emit_exports.And(emit_exports.Or(i25, m16), c21));
   return emit_exports.Call(emit_exports.ArrowFunction(["context"], emit_exports.Statements([emit_exports.ConstDeclaration("indices", d17), emit_exports.Return(u20)])), ["context"]);
@@ -13209,7 +13209,7 @@ function ErrorUnevaluatedItems(o19, t14, r9, s29, n8, a27) {
   }) || t14.AddError({ keyword: "unevaluatedItems", schemaPath: r9, instancePath: s29, params: { unevaluatedItems: i25 } });
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/unevaluatedProperties.mjs
+// node_modules/typebox/build/schema/engine/unevaluatedProperties.mjs
 function BuildUnevaluatedProperties(a27, r9, n8, s29) {
   const [t14, o19] = [Unique(), Unique()], u20 = emit_exports.Call(emit_exports.Member("context", "GetKeys"), []), d17 = emit_exports.Call(emit_exports.Member("keys", "has"), [t14]), c21 = emit_exports.Call(emit_exports.Member("context", "AddKey"), [t14]), i25 = BuildSchema(a27, r9, n8.unevaluatedProperties, o19), p27 = emit_exports.Every(emit_exports.Entries(s29), emit_exports.Constant(0), [`[${t14}, ${o19}]`, "_"], emit_exports.Or(d17, emit_exports.And(i25, c21)));
   return emit_exports.Call(emit_exports.ArrowFunction(["context"], emit_exports.Statements([emit_exports.ConstDeclaration("keys", u20), emit_exports.Return(p27)])), ["context"]);
@@ -13226,7 +13226,7 @@ function ErrorUnevaluatedProperties(a27, r9, n8, s29, t14, o19) {
   }) || r9.AddError({ keyword: "unevaluatedProperties", schemaPath: n8, instancePath: s29, params: { unevaluatedProperties: d17 } });
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/uniqueItems.mjs
+// node_modules/typebox/build/schema/engine/uniqueItems.mjs
 function o16(u20) {
   return !guard_exports.IsEqual(u20.uniqueItems, false);
 }
@@ -13249,7 +13249,7 @@ function ErrorUniqueItems(u20, i25, n8, t14, s29, r9) {
   return guard_exports.IsEqual(m16.length, 0) || i25.AddError({ keyword: "uniqueItems", schemaPath: n8, instancePath: t14, params: { duplicateItems: m16 } });
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/schema.mjs
+// node_modules/typebox/build/schema/engine/schema.mjs
 function B4(i25, o19) {
   return IsType(i25) && (guard_exports.IsArray(i25.type) && guard_exports.IsGreaterThan(i25.type.length, 0) && guard_exports.Every(i25.type, 0, (r9) => guard_exports.IsEqual(r9, o19)) || guard_exports.IsEqual(i25.type, o19));
 }
@@ -13330,7 +13330,7 @@ function ErrorSchema(i25, o19, r9, p27, f35, d17) {
   return i25.Pop(f35), n8;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/_functions.mjs
+// node_modules/typebox/build/schema/engine/_functions.mjs
 var i18 = [0];
 var s20 = /* @__PURE__ */ new Map();
 var a21 = /* @__PURE__ */ new Map();
@@ -13362,7 +13362,7 @@ function CreateFunction(e19, t14, n8, r9) {
   return a21.has(o19) || (a21.set(o19, ""), a21.set(o19, C11(e19, t14, n8, o19))), u20;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/resolve/resolve.mjs
+// node_modules/typebox/build/schema/resolve/resolve.mjs
 var resolve_exports = {};
 __export(resolve_exports, {
   Base: () => Base2,
@@ -13375,7 +13375,7 @@ __export(resolve_exports, {
   Resource: () => Resource
 });
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/pointer/pointer.mjs
+// node_modules/typebox/build/schema/pointer/pointer.mjs
 var pointer_exports = {};
 __export(pointer_exports, {
   Delete: () => Delete,
@@ -13437,7 +13437,7 @@ function Delete(e19, t14) {
   return a22(s29), guard_exports.IsArray(s29) && l24(c21) ? s29.splice(+c21, 1) : delete s29[c21], e19;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/resolve/resolve.mjs
+// node_modules/typebox/build/schema/resolve/resolve.mjs
 var DefaultBase = "https://json-schema.org";
 function a23(n8, e19) {
   if (guard_exports.IsObject(n8) && IsDynamicAnchor(n8) && guard_exports.IsEqual(n8.$dynamicAnchor, e19)) return n8;
@@ -13587,7 +13587,7 @@ function ResolveDynamicRef(n8, e19) {
   return DynamicRef(n8.context, n8.root, n8.lexicalBase, n8.lexicalSchema, e19, n8.dynamicAnchors);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/engine/_stack.mjs
+// node_modules/typebox/build/schema/engine/_stack.mjs
 var r7 = function(i25, e19, s29, c21) {
   if (s29 === "a" && !c21) throw new TypeError("Private accessor was defined without a getter");
   if (typeof e19 == "function" ? i25 !== e19 || !c21 : !e19.has(i25)) throw new TypeError("Cannot read private member from an object whose class did not declare it");
@@ -13690,7 +13690,7 @@ t10 = /* @__PURE__ */ new WeakSet(), a24 = function() {
   r7(this, t10, "m", m12).call(this, s29), this.resolvedResources.delete(e19);
 };
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/build.mjs
+// node_modules/typebox/build/schema/build.mjs
 function k7(e19) {
   const t14 = e19.Functions().join(`;
 `), n8 = e19.UseUnevaluated() ? ["const context = new CheckContext({}, {})", `return ${e19.Entry()}`] : [`return ${e19.Entry()}`];
@@ -13754,19 +13754,19 @@ function Build(...e19) {
   return new BuildResult(t14, n8, h12, o19, a27, s29.UseUnevaluated());
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/errors.mjs
+// node_modules/typebox/build/schema/errors.mjs
 function Errors(...c21) {
   const [s29, e19, a27] = arguments_exports.Match(c21, { 3: (t14, o19, E12) => [t14, o19, E12], 2: (t14, o19) => [{}, t14, o19] }), m16 = new Stack(s29, e19), n8 = new ErrorContext(), i25 = ErrorSchema(m16, n8, "#", "", e19, a27), l28 = n8.GetErrors(), u20 = Get2(), p27 = l28.map((t14) => ({ ...t14, message: u20(t14) }));
   return [i25, p27];
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/schema/check.mjs
+// node_modules/typebox/build/schema/check.mjs
 function Check(...o19) {
   const [r9, n8, a27] = arguments_exports.Match(o19, { 3: (t14, e19, s29) => [t14, e19, s29], 2: (t14, e19) => [{}, t14, e19] }), h12 = new Stack(r9, n8), m16 = new CheckContext();
   return CheckSchema(h12, m16, n8, a27);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/compile/code.mjs
+// node_modules/typebox/build/compile/code.mjs
 function e15() {
   return "// @ts-ignore";
 }
@@ -13794,7 +13794,7 @@ function Code(...t14) {
   return { External: o19.External(), Code: a27 };
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/index.mjs
+// node_modules/typebox/build/value/index.mjs
 var value_exports2 = {};
 __export(value_exports2, {
   Assert: () => Assert,
@@ -13835,19 +13835,19 @@ __export(value_exports2, {
   default: () => value_default
 });
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/check/check.mjs
+// node_modules/typebox/build/value/check/check.mjs
 function Check2(...c21) {
   const [o19, r9, m16] = arguments_exports.Match(c21, { 3: (t14, e19, n8) => [t14, e19, n8], 2: (t14, e19) => [{}, t14, e19] });
   return Check(o19, r9, m16);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/errors/errors.mjs
+// node_modules/typebox/build/value/errors/errors.mjs
 function Errors2(...t14) {
   const [e19, s29, n8] = arguments_exports.Match(t14, { 3: (r9, o19, m16) => [r9, o19, m16], 2: (r9, o19) => [{}, r9, o19] }), [u20, c21] = Errors(e19, s29, n8);
   return c21;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/assert/assert.mjs
+// node_modules/typebox/build/value/assert/assert.mjs
 var AssertError = class extends Error {
   constructor(e19, t14, r9) {
     super(e19), Object.defineProperty(this, "cause", { value: { source: e19, errors: r9, value: t14 }, writable: false, configurable: false, enumerable: false });
@@ -13858,17 +13858,17 @@ function Assert(...c21) {
   if (!Check2(e19, t14, r9)) throw new AssertError("Assert", r9, Errors2(e19, t14, r9));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/clean/from_array.mjs
+// node_modules/typebox/build/value/clean/from_array.mjs
 function FromArray4(m16, o19, r9) {
   return guard_exports.IsArray(r9) ? r9.map((t14) => FromType12(m16, o19.items, t14)) : r9;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/clean/from_cyclic.mjs
+// node_modules/typebox/build/value/clean/from_cyclic.mjs
 function FromCyclic6(o19, r9, f35) {
   return FromType12({ ...o19, ...r9.$defs }, Ref(r9.$ref), f35);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/clean/from_intersect.mjs
+// node_modules/typebox/build/value/clean/from_intersect.mjs
 function l26(e19, t14) {
   const r9 = guard_exports.HasPropertyKey(t14, "unevaluatedProperties") ? { additionalProperties: t14.unevaluatedProperties } : {}, a27 = Instantiate(e19, t14), o19 = Evaluate2(a27);
   return IsObject3(o19) ? With2(o19, r9) : o19;
@@ -13878,12 +13878,12 @@ function FromIntersect6(e19, t14, r9) {
   return FromType12(e19, a27, r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/clean/additional.mjs
+// node_modules/typebox/build/value/clean/additional.mjs
 function GetAdditionalProperties(i25) {
   return guard_exports.HasPropertyKey(i25, "additionalProperties") ? i25.additionalProperties : void 0;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/clean/from_object.mjs
+// node_modules/typebox/build/value/clean/from_object.mjs
 function FromObject7(n8, e19, r9) {
   if (!guard_exports.IsObject(r9) || guard_exports.IsArray(r9)) return r9;
   const i25 = GetAdditionalProperties(e19);
@@ -13901,7 +13901,7 @@ function FromObject7(n8, e19, r9) {
   return r9;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/clean/from_record.mjs
+// node_modules/typebox/build/value/clean/from_record.mjs
 function FromRecord2(n8, i25, o19) {
   if (!guard_exports.IsObject(o19)) return o19;
   const t14 = GetAdditionalProperties(i25), [m16, s29] = [new RegExp(RecordPattern(i25)), RecordValue(i25)];
@@ -13919,12 +13919,12 @@ function FromRecord2(n8, i25, o19) {
   return o19;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/clean/from_ref.mjs
+// node_modules/typebox/build/value/clean/from_ref.mjs
 function FromRef(r9, o19, f35) {
   return guard_exports.HasPropertyKey(r9, o19.$ref) ? FromType12(r9, r9[o19.$ref], f35) : f35;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/clean/from_tuple.mjs
+// node_modules/typebox/build/value/clean/from_tuple.mjs
 function FromTuple5(e19, o19, r9) {
   if (!guard_exports.IsArray(r9)) return r9;
   const n8 = Math.min(r9.length, o19.items.length);
@@ -13932,12 +13932,12 @@ function FromTuple5(e19, o19, r9) {
   return guard_exports.IsGreaterThan(r9.length, n8) ? r9.slice(0, n8) : r9;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/clone/clone.mjs
+// node_modules/typebox/build/value/clone/clone.mjs
 function Clone2(o19) {
   return Clone(o19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/clean/from_union.mjs
+// node_modules/typebox/build/value/clean/from_union.mjs
 function FromUnion7(o19, f35, r9) {
   for (const n8 of f35.anyOf) {
     const m16 = FromType12(o19, n8, Clone2(r9));
@@ -13946,12 +13946,12 @@ function FromUnion7(o19, f35, r9) {
   return r9;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/clean/from_type.mjs
+// node_modules/typebox/build/value/clean/from_type.mjs
 function FromType12(o19, r9, m16) {
   return IsArray3(r9) ? FromArray4(o19, r9, m16) : IsCyclic(r9) ? FromCyclic6(o19, r9, m16) : IsIntersect(r9) ? FromIntersect6(o19, r9, m16) : IsObject3(r9) ? FromObject7(o19, r9, m16) : IsRecord(r9) ? FromRecord2(o19, r9, m16) : IsRef(r9) ? FromRef(o19, r9, m16) : IsTuple(r9) ? FromTuple5(o19, r9, m16) : IsUnion(r9) ? FromUnion7(o19, r9, m16) : m16;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/shared/union_priority_sort.mjs
+// node_modules/typebox/build/value/shared/union_priority_sort.mjs
 function _5(r9, o19) {
   for (const n8 of guard_default.Keys(r9)) guard_default.HasPropertyKey(o19, n8) || (o19[n8] = r9[n8]);
   return o19;
@@ -13975,13 +13975,13 @@ function UnionPrioritySort(r9) {
   return i22(r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/clean/clean.mjs
+// node_modules/typebox/build/value/clean/clean.mjs
 function Clean(...n8) {
   const [e19, r9, i25] = arguments_exports.Match(n8, { 3: (t14, o19, p27) => [t14, o19, p27], 2: (t14, o19) => [{}, t14, o19] }), m16 = settings_exports.Get().unionPrioritySort ? UnionPrioritySort(r9) : r9;
   return FromType12(e19, m16, i25);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/convert/try/try.mjs
+// node_modules/typebox/build/value/convert/try/try.mjs
 var try_exports = {};
 __export(try_exports, {
   Fail: () => Fail,
@@ -13996,7 +13996,7 @@ __export(try_exports, {
   TryUndefined: () => TryUndefined
 });
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/convert/try/try_result.mjs
+// node_modules/typebox/build/value/convert/try/try_result.mjs
 function IsOk(r9) {
   return guard_exports.IsObject(r9) && guard_exports.HasPropertyKey(r9, "value");
 }
@@ -14006,12 +14006,12 @@ function Ok(r9) {
 function Fail() {
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/convert/try/try_array.mjs
+// node_modules/typebox/build/value/convert/try/try_array.mjs
 function TryArray(r9) {
   return guard_exports.IsArray(r9) ? Ok(r9) : Ok([r9]);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/convert/try/try_bigint.mjs
+// node_modules/typebox/build/value/convert/try/try_bigint.mjs
 function o17(t14) {
   return guard_exports.IsEqual(t14, true) ? Ok(BigInt(1)) : Ok(BigInt(0));
 }
@@ -14035,7 +14035,7 @@ function TryBigInt(t14) {
   return guard_exports.IsBigInt(t14) ? Ok(t14) : guard_exports.IsBoolean(t14) ? o17(t14) : guard_exports.IsNumber(t14) ? Ok(BigInt(Math.trunc(t14))) : guard_exports.IsNull(t14) ? Ok(BigInt(0)) : guard_exports.IsString(t14) ? m13(t14) : guard_exports.IsUndefined(t14) ? Ok(BigInt(0)) : Fail();
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/convert/try/try_boolean.mjs
+// node_modules/typebox/build/value/convert/try/try_boolean.mjs
 function o18(r9) {
   return guard_exports.IsEqual(r9, BigInt(0)) ? Ok(false) : guard_exports.IsEqual(r9, BigInt(1)) ? Ok(true) : Fail();
 }
@@ -14049,7 +14049,7 @@ function TryBoolean(r9) {
   return guard_exports.IsBigInt(r9) ? o18(r9) : guard_exports.IsBoolean(r9) ? Ok(r9) : guard_exports.IsNumber(r9) ? I11(r9) : guard_exports.IsNull(r9) ? Ok(false) : guard_exports.IsString(r9) ? f31(r9) : guard_exports.IsUndefined(r9) ? Ok(false) : Fail();
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/convert/try/try_null.mjs
+// node_modules/typebox/build/value/convert/try/try_null.mjs
 function u14(n8) {
   return guard_exports.IsEqual(n8, BigInt(0)) ? Ok(null) : Fail();
 }
@@ -14067,7 +14067,7 @@ function TryNull(n8) {
   return guard_exports.IsBigInt(n8) ? u14(n8) : guard_exports.IsBoolean(n8) ? s23(n8) : guard_exports.IsNumber(n8) ? i23(n8) : guard_exports.IsNull(n8) ? Ok(null) : guard_exports.IsString(n8) ? I12(n8) : guard_exports.IsUndefined(n8) ? Ok(null) : Fail();
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/convert/try/try_number.mjs
+// node_modules/typebox/build/value/convert/try/try_number.mjs
 var s24 = BigInt(Number.MAX_SAFE_INTEGER);
 var m14 = BigInt(Number.MIN_SAFE_INTEGER);
 function c16(r9) {
@@ -14089,12 +14089,12 @@ function TryNumber(r9) {
   return guard_exports.IsBigInt(r9) ? c16(r9) : guard_exports.IsBoolean(r9) ? N6(r9) : guard_exports.IsNumber(r9) ? Ok(r9) : guard_exports.IsNull(r9) ? Ok(0) : guard_exports.IsString(r9) ? g12(r9) : guard_exports.IsUndefined(r9) ? Ok(0) : Fail();
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/convert/try/try_string.mjs
+// node_modules/typebox/build/value/convert/try/try_string.mjs
 function TryString(r9) {
   return guard_exports.IsBigInt(r9) ? Ok(r9.toString()) : guard_exports.IsBoolean(r9) ? Ok(r9.toString()) : guard_exports.IsNumber(r9) ? Ok(r9.toString()) : guard_exports.IsNull(r9) ? Ok("null") : guard_exports.IsString(r9) ? Ok(r9) : guard_exports.IsUndefined(r9) ? Ok("") : Fail();
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/convert/try/try_undefined.mjs
+// node_modules/typebox/build/value/convert/try/try_undefined.mjs
 function t11(n8) {
   return guard_exports.IsEqual(n8, BigInt(0)) ? Ok(void 0) : Fail();
 }
@@ -14112,46 +14112,46 @@ function TryUndefined(n8) {
   return guard_exports.IsBigInt(n8) ? t11(n8) : guard_exports.IsBoolean(n8) ? d15(n8) : guard_exports.IsNumber(n8) ? s25(n8) : guard_exports.IsNull(n8) ? Ok(void 0) : guard_exports.IsString(n8) ? f32(n8) : guard_exports.IsUndefined(n8) ? Ok(n8) : Fail();
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/convert/from_array.mjs
+// node_modules/typebox/build/value/convert/from_array.mjs
 function FromArray5(r9, o19, t14) {
   return try_exports.TryArray(t14).value.map((m16) => FromType13(r9, o19.items, m16));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/convert/from_bigint.mjs
+// node_modules/typebox/build/value/convert/from_bigint.mjs
 function FromBigInt(o19, e19, t14) {
   const r9 = try_exports.TryBigInt(t14);
   return try_exports.IsOk(r9) ? r9.value : t14;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/convert/from_boolean.mjs
+// node_modules/typebox/build/value/convert/from_boolean.mjs
 function FromBoolean(e19, n8, o19) {
   const r9 = try_exports.TryBoolean(o19);
   return try_exports.IsOk(r9) ? r9.value : o19;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/convert/from_cyclic.mjs
+// node_modules/typebox/build/value/convert/from_cyclic.mjs
 function FromCyclic7(o19, r9, f35) {
   return FromType13({ ...o19, ...r9.$defs }, Ref(r9.$ref), f35);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/convert/from_enum.mjs
+// node_modules/typebox/build/value/convert/from_enum.mjs
 function FromEnum2(r9, o19, m16) {
   return FromType13(r9, Evaluate2(o19), m16);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/convert/from_integer.mjs
+// node_modules/typebox/build/value/convert/from_integer.mjs
 function FromInteger(n8, o19, r9) {
   const t14 = try_exports.TryNumber(r9);
   return try_exports.IsOk(t14) ? Math.trunc(t14.value) : r9;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/convert/from_intersect.mjs
+// node_modules/typebox/build/value/convert/from_intersect.mjs
 function FromIntersect7(t14, r9, e19) {
   const n8 = Instantiate(t14, r9), o19 = Evaluate2(n8);
   return FromType13(t14, o19, e19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/convert/from_literal.mjs
+// node_modules/typebox/build/value/convert/from_literal.mjs
 function m15(o19, t14, r9) {
   const n8 = try_exports.TryBigInt(r9);
   return try_exports.IsOk(n8) && guard_exports.IsEqual(t14.const, n8.value) ? n8.value : r9;
@@ -14172,31 +14172,31 @@ function FromLiteral3(o19, t14, r9) {
   return guard_exports.IsEqual(t14.const, r9) ? r9 : IsLiteralBigInt(t14) ? m15(o19, t14, r9) : IsLiteralBoolean(t14) ? I13(o19, t14, r9) : IsLiteralNumber(t14) ? f33(o19, t14, r9) : IsLiteralString(t14) ? L9(o19, t14, r9) : Unreachable();
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/convert/from_null.mjs
+// node_modules/typebox/build/value/convert/from_null.mjs
 function FromNull(e19, l28, r9) {
   const t14 = try_exports.TryNull(r9);
   return try_exports.IsOk(t14) ? t14.value : r9;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/convert/from_number.mjs
+// node_modules/typebox/build/value/convert/from_number.mjs
 function FromNumber(o19, m16, r9) {
   const t14 = try_exports.TryNumber(r9);
   return try_exports.IsOk(t14) ? t14.value : r9;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/convert/from_additional.mjs
+// node_modules/typebox/build/value/convert/from_additional.mjs
 function FromAdditionalProperties(t14, e19, f35, o19) {
   const i25 = guard_exports.Keys(o19);
   for (const [n8, p27] of e19) for (const r9 of i25) n8.test(r9) || (o19[r9] = FromType13(t14, f35, o19[r9]));
   return o19;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/shared/optional_undefined.mjs
+// node_modules/typebox/build/value/shared/optional_undefined.mjs
 function IsOptionalUndefined(n8, o19, r9) {
   return IsOptional(n8) && guard_exports.IsUndefined(r9[o19]);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/convert/from_object.mjs
+// node_modules/typebox/build/value/convert/from_object.mjs
 function P5(i25, o19, r9) {
   const n8 = guard_exports.EntriesRegExp(o19.properties), p27 = guard_exports.Keys(r9);
   for (const [f35, s29] of n8) for (const e19 of p27) !f35.test(e19) || IsOptionalUndefined(s29, e19, r9) || (r9[e19] = FromType13(i25, s29, r9[e19]));
@@ -14206,7 +14206,7 @@ function FromObject8(i25, o19, r9) {
   return guard_exports.IsObjectNotArray(r9) ? P5(i25, o19, r9) : r9;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/convert/from_record.mjs
+// node_modules/typebox/build/value/convert/from_record.mjs
 function c17(e19, o19, r9) {
   const s29 = guard_exports.EntriesRegExp(o19.patternProperties), n8 = guard_exports.Keys(r9);
   for (const [p27, m16] of s29) for (const i25 of n8) p27.test(i25) && (r9[i25] = FromType13(e19, m16, r9[i25]));
@@ -14216,83 +14216,83 @@ function FromRecord3(e19, o19, r9) {
   return guard_exports.IsObjectNotArray(r9) ? c17(e19, o19, r9) : r9;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/convert/from_ref.mjs
+// node_modules/typebox/build/value/convert/from_ref.mjs
 function FromRef2(r9, o19, f35) {
   return guard_exports.HasPropertyKey(r9, o19.$ref) ? FromType13(r9, r9[o19.$ref], f35) : f35;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/convert/from_string.mjs
+// node_modules/typebox/build/value/convert/from_string.mjs
 function FromString(o19, e19, r9) {
   const t14 = try_exports.TryString(r9);
   return try_exports.IsOk(t14) ? t14.value : r9;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/convert/from_template_literal.mjs
+// node_modules/typebox/build/value/convert/from_template_literal.mjs
 function FromTemplateLiteral3(r9, o19, t14) {
   return FromType13(r9, Evaluate2(o19), t14);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/convert/from_tuple.mjs
+// node_modules/typebox/build/value/convert/from_tuple.mjs
 function FromTuple6(o19, m16, r9) {
   if (!guard_exports.IsArray(r9)) return r9;
   for (let t14 = 0; t14 < Math.min(m16.items.length, r9.length); t14++) r9[t14] = FromType13(o19, m16.items[t14], r9[t14]);
   return r9;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/convert/from_undefined.mjs
+// node_modules/typebox/build/value/convert/from_undefined.mjs
 function FromUndefined(t14, o19, e19) {
   const n8 = try_exports.TryUndefined(e19);
   return try_exports.IsOk(n8) ? n8.value : e19;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/convert/from_union.mjs
+// node_modules/typebox/build/value/convert/from_union.mjs
 function FromUnion8(n8, m16, r9) {
   if (m16.anyOf.some((o19) => Check2(n8, o19, r9))) return r9;
   const d17 = m16.anyOf.map((o19) => FromType13(n8, o19, Clone2(r9))).find((o19) => Check2(n8, m16, o19));
   return guard_exports.IsUndefined(d17) ? r9 : d17;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/convert/from_void.mjs
+// node_modules/typebox/build/value/convert/from_void.mjs
 function FromVoid(n8, e19, o19) {
   const t14 = try_exports.TryUndefined(o19);
   return try_exports.IsOk(t14) ? void 0 : o19;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/convert/from_type.mjs
+// node_modules/typebox/build/value/convert/from_type.mjs
 function FromType13(o19, r9, m16) {
   return IsArray3(r9) ? FromArray5(o19, r9, m16) : IsBigInt3(r9) ? FromBigInt(o19, r9, m16) : IsBoolean4(r9) ? FromBoolean(o19, r9, m16) : IsCyclic(r9) ? FromCyclic7(o19, r9, m16) : IsEnum(r9) ? FromEnum2(o19, r9, m16) : IsInteger3(r9) ? FromInteger(o19, r9, m16) : IsIntersect(r9) ? FromIntersect7(o19, r9, m16) : IsLiteral(r9) ? FromLiteral3(o19, r9, m16) : IsNull3(r9) ? FromNull(o19, r9, m16) : IsNumber4(r9) ? FromNumber(o19, r9, m16) : IsObject3(r9) ? FromObject8(o19, r9, m16) : IsRecord(r9) ? FromRecord3(o19, r9, m16) : IsRef(r9) ? FromRef2(o19, r9, m16) : IsString4(r9) ? FromString(o19, r9, m16) : IsTemplateLiteral(r9) ? FromTemplateLiteral3(o19, r9, m16) : IsTuple(r9) ? FromTuple6(o19, r9, m16) : IsUndefined3(r9) ? FromUndefined(o19, r9, m16) : IsUnion(r9) ? FromUnion8(o19, r9, m16) : IsVoid(r9) ? FromVoid(o19, r9, m16) : m16;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/convert/convert.mjs
+// node_modules/typebox/build/value/convert/convert.mjs
 function Convert(...r9) {
   const [e19, n8, m16] = arguments_exports.Match(r9, { 3: (t14, o19, p27) => [t14, o19, p27], 2: (t14, o19) => [{}, t14, o19] });
   return FromType13(e19, n8, m16);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/default/from_array.mjs
+// node_modules/typebox/build/value/default/from_array.mjs
 function FromArray6(t14, m16, r9) {
   if (!guard_exports.IsArray(r9)) return r9;
   for (let o19 = 0; o19 < r9.length; o19++) r9[o19] = FromType14(t14, m16.items, r9[o19]);
   return r9;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/default/from_cyclic.mjs
+// node_modules/typebox/build/value/default/from_cyclic.mjs
 function FromCyclic8(o19, r9, f35) {
   return FromType14({ ...o19, ...r9.$defs }, Ref(r9.$ref), f35);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/default/from_default.mjs
+// node_modules/typebox/build/value/default/from_default.mjs
 function FromDefault(r9, f35) {
   return guard_exports.IsUndefined(f35) ? guard_exports.IsFunction(r9.default) ? r9.default() : Clone2(r9.default) : f35;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/default/from_intersect.mjs
+// node_modules/typebox/build/value/default/from_intersect.mjs
 function FromIntersect8(t14, r9, e19) {
   const n8 = Instantiate(t14, r9), o19 = Evaluate2(n8);
   return FromType14(t14, o19, e19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/default/from_object.mjs
+// node_modules/typebox/build/value/default/from_object.mjs
 function FromObject9(e19, i25, r9) {
   if (!guard_exports.IsObject(r9)) return r9;
   const s29 = guard_exports.Keys(i25.properties);
@@ -14305,7 +14305,7 @@ function FromObject9(e19, i25, r9) {
   return r9;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/default/from_record.mjs
+// node_modules/typebox/build/value/default/from_record.mjs
 function FromRecord4(i25, t14, r9) {
   if (!guard_exports.IsObject(r9)) return r9;
   const [n8, f35] = [new RegExp(RecordPattern(t14)), RecordValue(t14)];
@@ -14315,12 +14315,12 @@ function FromRecord4(i25, t14, r9) {
   return r9;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/default/from_ref.mjs
+// node_modules/typebox/build/value/default/from_ref.mjs
 function FromRef3(r9, o19, f35) {
   return guard_exports.HasPropertyKey(r9, o19.$ref) ? FromType14(r9, r9[o19.$ref], f35) : f35;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/default/from_tuple.mjs
+// node_modules/typebox/build/value/default/from_tuple.mjs
 function FromTuple7(i25, m16, r9) {
   if (!guard_exports.IsArray(r9)) return r9;
   const [o19, n8] = [m16.items, Math.max(m16.items.length, r9.length)];
@@ -14328,7 +14328,7 @@ function FromTuple7(i25, m16, r9) {
   return r9;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/default/from_union.mjs
+// node_modules/typebox/build/value/default/from_union.mjs
 function FromUnion9(r9, m16, o19) {
   for (const n8 of m16.anyOf) {
     const f35 = FromType14(r9, n8, Clone2(o19));
@@ -14337,19 +14337,19 @@ function FromUnion9(r9, m16, o19) {
   return o19;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/default/from_type.mjs
+// node_modules/typebox/build/value/default/from_type.mjs
 function FromType14(o19, r9, i25) {
   const m16 = IsDefault(r9) ? FromDefault(r9, i25) : i25;
   return IsArray3(r9) ? FromArray6(o19, r9, m16) : IsCyclic(r9) ? FromCyclic8(o19, r9, m16) : IsIntersect(r9) ? FromIntersect8(o19, r9, m16) : IsObject3(r9) ? FromObject9(o19, r9, m16) : IsRecord(r9) ? FromRecord4(o19, r9, m16) : IsRef(r9) ? FromRef3(o19, r9, m16) : IsTuple(r9) ? FromTuple7(o19, r9, m16) : IsUnion(r9) ? FromUnion9(o19, r9, m16) : m16;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/default/default.mjs
+// node_modules/typebox/build/value/default/default.mjs
 function Default(...r9) {
   const [e19, m16, n8] = arguments_exports.Match(r9, { 3: (t14, o19, p27) => [t14, o19, p27], 2: (t14, o19) => [{}, t14, o19] });
   return FromType14(e19, m16, n8);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/pipeline/pipeline.mjs
+// node_modules/typebox/build/value/pipeline/pipeline.mjs
 function Pipeline(r9) {
   return (...n8) => {
     const [o19, u20, c21] = arguments_exports.Match(n8, { 3: (e19, t14, i25) => [e19, t14, i25], 2: (e19, t14) => [{}, e19, t14] });
@@ -14357,7 +14357,7 @@ function Pipeline(r9) {
   };
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/codec/callback.mjs
+// node_modules/typebox/build/value/codec/callback.mjs
 function t12(e19, c21, o19) {
   return c21["~codec"].decode(o19);
 }
@@ -14368,7 +14368,7 @@ function Callback(e19, c21, o19, r9) {
   return IsCodec(o19) ? guard_exports.IsEqual(e19, "Decode") ? t12(c21, o19, r9) : u15(c21, o19, r9) : r9;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/codec/from_array.mjs
+// node_modules/typebox/build/value/codec/from_array.mjs
 function u16(f35, m16, n8, r9) {
   if (!guard_exports.IsArray(r9)) return r9;
   for (let o19 = 0; o19 < r9.length; o19++) r9[o19] = FromType15(f35, m16, n8.items, r9[o19]);
@@ -14384,12 +14384,12 @@ function FromArray7(f35, m16, n8, r9) {
   return guard_exports.IsEqual(f35, "Decode") ? u16(f35, m16, n8, r9) : A12(f35, m16, n8, r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/codec/from_cyclic.mjs
+// node_modules/typebox/build/value/codec/from_cyclic.mjs
 function FromCyclic9(o19, f35, r9, m16) {
   return m16 = FromType15(o19, { ...f35, ...r9.$defs }, Ref(r9.$ref), m16), Callback(o19, f35, r9, m16);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/codec/from_intersect.mjs
+// node_modules/typebox/build/value/codec/from_intersect.mjs
 function I14(n8) {
   return n8.reduce((o19, r9) => ({ ...o19, ...r9 }), {});
 }
@@ -14411,7 +14411,7 @@ function FromIntersect9(n8, o19, r9, t14) {
   return guard_exports.IsEqual(n8, "Decode") ? E9(n8, o19, r9, t14) : g13(n8, o19, r9, t14);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/codec/from_object.mjs
+// node_modules/typebox/build/value/codec/from_object.mjs
 function c18(s29, f35, o19, e19) {
   if (!guard_exports.IsObjectNotArray(e19)) return e19;
   for (const r9 of guard_exports.Keys(o19.properties)) !guard_exports.HasPropertyKey(e19, r9) || IsOptionalUndefined(o19.properties[r9], r9, e19) || (e19[r9] = FromType15(s29, f35, o19.properties[r9], e19[r9]));
@@ -14427,7 +14427,7 @@ function FromObject10(s29, f35, o19, e19) {
   return guard_exports.IsEqual(s29, "Decode") ? c18(s29, f35, o19, e19) : u17(s29, f35, o19, e19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/codec/from_record.mjs
+// node_modules/typebox/build/value/codec/from_record.mjs
 function R8(e19, n8, o19, r9) {
   if (!guard_exports.IsObjectNotArray(r9)) return r9;
   const t14 = new RegExp(RecordPattern(o19));
@@ -14445,7 +14445,7 @@ function FromRecord5(e19, n8, o19, r9) {
   return guard_exports.IsEqual(e19, "Decode") ? R8(e19, n8, o19, r9) : g14(e19, n8, o19, r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/codec/from_ref.mjs
+// node_modules/typebox/build/value/codec/from_ref.mjs
 function s26(f35, r9, m16, o19) {
   return guard_exports.HasPropertyKey(r9, m16.$ref) ? FromType15(f35, r9, r9[m16.$ref], o19) : o19;
 }
@@ -14453,7 +14453,7 @@ function FromRef4(f35, r9, m16, o19) {
   return guard_exports.IsEqual(f35, "Decode") ? Callback(f35, r9, m16, s26(f35, r9, m16, o19)) : s26(f35, r9, m16, Callback(f35, r9, m16, o19));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/codec/from_tuple.mjs
+// node_modules/typebox/build/value/codec/from_tuple.mjs
 function h7(o19, t14, n8, r9) {
   if (!guard_exports.IsArray(r9)) return r9;
   for (let m16 = 0; m16 < Math.min(n8.items.length, r9.length); m16++) r9[m16] = FromType15(o19, t14, n8.items[m16], r9[m16]);
@@ -14469,7 +14469,7 @@ function FromTuple8(o19, t14, n8, r9) {
   return guard_exports.IsEqual(o19, "Decode") ? h7(o19, t14, n8, r9) : g15(o19, t14, n8, r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/codec/from_union.mjs
+// node_modules/typebox/build/value/codec/from_union.mjs
 function p24(o19, r9, n8, f35) {
   for (const m16 of n8.anyOf) {
     if (!Check2(r9, m16, f35)) continue;
@@ -14490,12 +14490,12 @@ function FromUnion10(o19, r9, n8, f35) {
   return guard_exports.IsEqual(o19, "Decode") ? p24(o19, r9, n8, f35) : h8(o19, r9, n8, f35);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/codec/from_type.mjs
+// node_modules/typebox/build/value/codec/from_type.mjs
 function FromType15(m16, o19, r9, f35) {
   return IsArray3(r9) ? FromArray7(m16, o19, r9, f35) : IsCyclic(r9) ? FromCyclic9(m16, o19, r9, f35) : IsIntersect(r9) ? FromIntersect9(m16, o19, r9, f35) : IsObject3(r9) ? FromObject10(m16, o19, r9, f35) : IsRecord(r9) ? FromRecord5(m16, o19, r9, f35) : IsRef(r9) ? FromRef4(m16, o19, r9, f35) : IsTuple(r9) ? FromTuple8(m16, o19, r9, f35) : IsUnion(r9) ? FromUnion10(m16, o19, r9, f35) : Callback(m16, o19, r9, f35);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/codec/decode.mjs
+// node_modules/typebox/build/value/codec/decode.mjs
 var DecodeError = class extends AssertError {
   constructor(o19, r9) {
     super("Decode", o19, r9);
@@ -14515,7 +14515,7 @@ function Decode3(...t14) {
   return A13(o19, r9, e19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/codec/encode.mjs
+// node_modules/typebox/build/value/codec/encode.mjs
 var EncodeError = class extends AssertError {
   constructor(o19, r9) {
     super("Encode", o19, r9);
@@ -14535,7 +14535,7 @@ function Encode3(...t14) {
   return A14(o19, r9, n8);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/codec/has.mjs
+// node_modules/typebox/build/value/codec/has.mjs
 function T6(o19, r9) {
   return IsCodec(r9) || f34(o19, r9.items);
 }
@@ -14569,36 +14569,36 @@ function HasCodec(...o19) {
   return s27.clear(), f34(r9, m16);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/create/error.mjs
+// node_modules/typebox/build/value/create/error.mjs
 var CreateError = class extends Error {
   constructor(r9, e19) {
     super(e19), this.type = r9;
   }
 };
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/create/from_default.mjs
+// node_modules/typebox/build/value/create/from_default.mjs
 function FromDefault2(f35, t14) {
   return guard_exports.IsFunction(t14.default) ? t14.default(t14) : guard_exports.IsObject(t14.default) ? Clone2(t14.default) : t14.default;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/create/from_array.mjs
+// node_modules/typebox/build/value/create/from_array.mjs
 function FromArray8(t14, r9) {
   if (IsUniqueItems(r9) && !IsDefault(r9)) throw new CreateError(r9, "Arrays with uniqueItems constraints must specify a default annotation");
   const o19 = IsMinItems(r9) ? r9.minItems : 0;
   return Array.from({ length: o19 }, () => FromType16(t14, r9.items));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/create/from_bigint.mjs
+// node_modules/typebox/build/value/create/from_bigint.mjs
 function FromBigInt2(t14, i25) {
   return IsExclusiveMinimum(i25) ? BigInt(i25.exclusiveMinimum) + BigInt(1) : IsMinimum(i25) ? BigInt(i25.minimum) : BigInt(0);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/create/from_boolean.mjs
+// node_modules/typebox/build/value/create/from_boolean.mjs
 function FromBoolean2(e19, o19) {
   return false;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/create/from_constructor.mjs
+// node_modules/typebox/build/value/create/from_constructor.mjs
 function FromConstructor(t14, n8) {
   const o19 = FromType16(t14, n8.instanceType);
   return class {
@@ -14608,131 +14608,131 @@ function FromConstructor(t14, n8) {
   };
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/create/from_cyclic.mjs
+// node_modules/typebox/build/value/create/from_cyclic.mjs
 function FromCyclic10(o19, r9) {
   return FromType16({ ...o19, ...r9.$defs }, Ref(r9.$ref));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/create/from_enum.mjs
+// node_modules/typebox/build/value/create/from_enum.mjs
 function FromEnum3(r9, o19) {
   return FromType16(r9, Evaluate2(o19));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/create/from_function.mjs
+// node_modules/typebox/build/value/create/from_function.mjs
 function FromFunction(r9, n8) {
   const o19 = FromType16(r9, n8.returnType);
   return () => o19;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/create/from_integer.mjs
+// node_modules/typebox/build/value/create/from_integer.mjs
 function FromInteger2(n8, m16) {
   return IsExclusiveMinimum(m16) && guard_exports.IsNumber(m16.exclusiveMinimum) ? m16.exclusiveMinimum + 1 : IsMinimum(m16) ? m16.minimum : 0;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/create/from_intersect.mjs
+// node_modules/typebox/build/value/create/from_intersect.mjs
 function FromIntersect10(t14, r9) {
   const e19 = Instantiate(t14, r9), n8 = Evaluate2(e19);
   return FromType16(t14, n8);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/create/from_literal.mjs
+// node_modules/typebox/build/value/create/from_literal.mjs
 function FromLiteral4(n8, t14) {
   return t14.const;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/create/from_never.mjs
+// node_modules/typebox/build/value/create/from_never.mjs
 function FromNever(t14, e19) {
   throw new CreateError(e19, "Cannot create TNever types");
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/create/from_null.mjs
+// node_modules/typebox/build/value/create/from_null.mjs
 function FromNull2(t14, n8) {
   return null;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/create/from_number.mjs
+// node_modules/typebox/build/value/create/from_number.mjs
 function FromNumber2(n8, m16) {
   return IsExclusiveMinimum(m16) && guard_exports.IsNumber(m16.exclusiveMinimum) ? m16.exclusiveMinimum + 1 : IsMinimum(m16) ? m16.minimum : 0;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/create/from_object.mjs
+// node_modules/typebox/build/value/create/from_object.mjs
 function FromObject11(o19, r9) {
   return (guard_exports.IsUndefined(r9.required) ? [] : r9.required).reduce((i25, e19) => ({ ...i25, [e19]: FromType16(o19, r9.properties[e19]) }), {});
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/create/from_record.mjs
+// node_modules/typebox/build/value/create/from_record.mjs
 function FromRecord6(n8, r9) {
   if (IsMinProperties(r9) && !IsDefault(r9)) throw new CreateError(r9, "Record with the minProperties constraint must have a default annotation");
   return {};
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/create/from_ref.mjs
+// node_modules/typebox/build/value/create/from_ref.mjs
 function FromRef5(r9, o19) {
   return guard_exports.HasPropertyKey(r9, o19.$ref) ? FromType16(r9, r9[o19.$ref]) : (() => {
     throw new CreateError(o19, "Unable to deref Ref");
   })();
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/create/from_string.mjs
+// node_modules/typebox/build/value/create/from_string.mjs
 function FromString2(i25, t14) {
   if ((IsPattern(t14) || IsFormat(t14)) && !IsDefault(t14)) throw Error("Strings with format or pattern constraints must specify default");
   const n8 = IsMinLength4(t14) ? t14.minLength : 0;
   return "".padEnd(n8);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/create/from_symbol.mjs
+// node_modules/typebox/build/value/create/from_symbol.mjs
 function FromSymbol(o19, t14) {
   return /* @__PURE__ */ Symbol();
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/create/from_template_literal.mjs
+// node_modules/typebox/build/value/create/from_template_literal.mjs
 function FromTemplateLiteral4(t14, e19) {
   const r9 = TemplateLiteralDecode(e19.pattern);
   if (IsString4(r9)) throw new CreateError(e19, "Unable to create TemplateLiteral due to infinite type expansion");
   return FromType16(t14, r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/create/from_tuple.mjs
+// node_modules/typebox/build/value/create/from_tuple.mjs
 function FromTuple9(m16, r9) {
   return Array.from({ length: r9.minItems }, (t14, o19) => FromType16(m16, r9.items[o19]));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/create/from_undefined.mjs
+// node_modules/typebox/build/value/create/from_undefined.mjs
 function FromUndefined2(e19, n8) {
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/create/from_union.mjs
+// node_modules/typebox/build/value/create/from_union.mjs
 function FromUnion11(o19, r9) {
   if (guard_exports.IsEqual(r9.anyOf.length, 0)) throw Error("Unable to create Union with no variants");
   return FromType16(o19, r9.anyOf[0]);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/create/from_void.mjs
+// node_modules/typebox/build/value/create/from_void.mjs
 function FromVoid2(o19, t14) {
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/create/from_type.mjs
+// node_modules/typebox/build/value/create/from_type.mjs
 function FromType16(m16, r9) {
   return IsDefault(r9) ? FromDefault2(m16, r9) : IsArray3(r9) ? FromArray8(m16, r9) : IsBigInt3(r9) ? FromBigInt2(m16, r9) : IsBoolean4(r9) ? FromBoolean2(m16, r9) : IsConstructor3(r9) ? FromConstructor(m16, r9) : IsCyclic(r9) ? FromCyclic10(m16, r9) : IsEnum(r9) ? FromEnum3(m16, r9) : IsFunction3(r9) ? FromFunction(m16, r9) : IsInteger3(r9) ? FromInteger2(m16, r9) : IsIntersect(r9) ? FromIntersect10(m16, r9) : IsLiteral(r9) ? FromLiteral4(m16, r9) : IsNever(r9) ? FromNever(m16, r9) : IsNull3(r9) ? FromNull2(m16, r9) : IsNumber4(r9) ? FromNumber2(m16, r9) : IsObject3(r9) ? FromObject11(m16, r9) : IsRecord(r9) ? FromRecord6(m16, r9) : IsRef(r9) ? FromRef5(m16, r9) : IsString4(r9) ? FromString2(m16, r9) : IsSymbol3(r9) ? FromSymbol(m16, r9) : IsTemplateLiteral(r9) ? FromTemplateLiteral4(m16, r9) : IsTuple(r9) ? FromTuple9(m16, r9) : IsUndefined3(r9) ? FromUndefined2(m16, r9) : IsUnion(r9) ? FromUnion11(m16, r9) : IsVoid(r9) ? FromVoid2(m16, r9) : void 0;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/create/create.mjs
+// node_modules/typebox/build/value/create/create.mjs
 function Create2(...r9) {
   const [o19, e19] = arguments_exports.Match(r9, { 2: (t14, m16) => [t14, m16], 1: (t14) => [{}, t14] });
   return FromType16(o19, e19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/equal/equal.mjs
+// node_modules/typebox/build/value/equal/equal.mjs
 function Equal(r9, u20) {
   return guard_exports.IsDeepEqual(r9, u20);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/hash/hash.mjs
+// node_modules/typebox/build/value/hash/hash.mjs
 function Hash2(r9) {
   return hash_exports.Hash(r9);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/parse/parse.mjs
+// node_modules/typebox/build/value/parse/parse.mjs
 var ParseError = class extends AssertError {
   constructor(o19, r9) {
     super("Parse", o19, r9);
@@ -14750,7 +14750,7 @@ function Parse(...t14) {
   throw new ParseError(e19, Errors2(o19, r9, e19));
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/delta/diff.mjs
+// node_modules/typebox/build/value/delta/diff.mjs
 function i24(o19, n8) {
   return { type: "update", path: o19, value: n8 };
 }
@@ -14792,13 +14792,13 @@ function Diff(o19, n8) {
   return [...c19("", o19, n8)];
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/delta/edit.mjs
+// node_modules/typebox/build/value/delta/edit.mjs
 var Insert = _Object_({ type: Literal("insert"), path: String2(), value: Unknown() });
 var Update2 = Object({ type: Literal("update"), path: String2(), value: Unknown() });
 var Delete2 = _Object_({ type: Literal("delete"), path: String2() });
 var Edit = Union([Insert, Update2, Delete2]);
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/delta/patch.mjs
+// node_modules/typebox/build/value/delta/patch.mjs
 function p26(e19) {
   return e19.length > 0 && e19[0].path === "" && e19[0].type === "update";
 }
@@ -14826,14 +14826,14 @@ function Patch(e19, r9) {
   return n8;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/repair/error.mjs
+// node_modules/typebox/build/value/repair/error.mjs
 var RepairError = class extends Error {
   constructor(r9, t14, e19, s29) {
     super(s29), this.context = r9, this.type = t14, this.value = e19;
   }
 };
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/repair/from_array.mjs
+// node_modules/typebox/build/value/repair/from_array.mjs
 function g16(m16) {
   const [r9, i25] = [/* @__PURE__ */ new Set(), []];
   for (const s29 of m16) {
@@ -14851,18 +14851,18 @@ function FromArray9(m16, r9, i25) {
   return e19;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/repair/from_enum.mjs
+// node_modules/typebox/build/value/repair/from_enum.mjs
 function FromEnum4(r9, o19, m16) {
   return FromType17(r9, Evaluate2(o19), m16);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/repair/from_intersect.mjs
+// node_modules/typebox/build/value/repair/from_intersect.mjs
 function FromIntersect11(t14, r9, e19) {
   const n8 = Instantiate(t14, r9), o19 = Evaluate2(n8);
   return FromType17(t14, o19, e19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/repair/from_object.mjs
+// node_modules/typebox/build/value/repair/from_object.mjs
 function FromObject12(s29, r9, o19) {
   if (Check2(s29, r9, o19)) return o19;
   if (!guard_exports.IsObjectNotArray(o19)) return Create2(s29, r9);
@@ -14873,7 +14873,7 @@ function FromObject12(s29, r9, o19) {
   return n8;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/repair/from_record.mjs
+// node_modules/typebox/build/value/repair/from_record.mjs
 function FromRecord7(i25, e19, r9) {
   if (Check2(i25, e19, r9)) return r9;
   if (guard_exports.IsNull(r9) || !guard_exports.IsObject(r9) || guard_exports.IsArray(r9)) return Create2(i25, e19);
@@ -14883,25 +14883,25 @@ function FromRecord7(i25, e19, r9) {
   return n8;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/repair/from_ref.mjs
+// node_modules/typebox/build/value/repair/from_ref.mjs
 function FromRef6(r9, e19, o19) {
   return guard_exports.HasPropertyKey(r9, e19.$ref) ? FromType17(r9, r9[e19.$ref], o19) : (() => {
     throw new RepairError(r9, e19, o19, "Unable to de-reference target type");
   })();
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/repair/from_template_literal.mjs
+// node_modules/typebox/build/value/repair/from_template_literal.mjs
 function FromTemplateLiteral5(e19, r9, t14) {
   const o19 = TemplateLiteralDecode(r9.pattern);
   return FromType17(e19, o19, t14);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/repair/from_tuple.mjs
+// node_modules/typebox/build/value/repair/from_tuple.mjs
 function FromTuple10(m16, o19, r9) {
   return Check2(m16, o19, r9) ? r9 : guard_exports.IsArray(r9) ? o19.items.map((i25, p27) => FromType17(m16, i25, r9[p27])) : Create2(m16, o19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/shared/union_score_select.mjs
+// node_modules/typebox/build/value/shared/union_score_select.mjs
 function u19(t14, r9, e19) {
   return IsRef(r9) ? guard_exports.HasPropertyKey(t14, r9.$ref) ? u19(t14, t14[r9.$ref], e19) : (() => {
     throw new Error("Unable to Deref target");
@@ -14925,7 +14925,7 @@ function UnionScoreSelect(t14, r9, e19) {
   return f35;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/repair/from_union.mjs
+// node_modules/typebox/build/value/repair/from_union.mjs
 function a26(r9, o19, n8) {
   const m16 = Union(Flatten(o19.anyOf)), i25 = UnionScoreSelect(r9, m16, n8);
   return FromType17(r9, i25, n8);
@@ -14934,14 +14934,14 @@ function FromUnion12(r9, o19, n8) {
   return Check2(r9, o19, n8) ? Clone2(n8) : IsDefault(o19) ? Create2(r9, o19) : a26(r9, o19, n8);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/repair/from_unknown.mjs
+// node_modules/typebox/build/value/repair/from_unknown.mjs
 function FromUnknown(r9, o19, n8) {
   if (Check2(r9, o19, n8)) return n8;
   const m16 = Convert(r9, o19, n8);
   return Check2(r9, o19, m16) ? m16 : Create2(r9, o19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/repair/from_type.mjs
+// node_modules/typebox/build/value/repair/from_type.mjs
 function A15(o19, r9, m16) {
   if (globals_exports.IsDate(m16) || globals_exports.IsMap(m16) || globals_exports.IsSet(m16) || globals_exports.IsTypeArray(m16) || guard_exports.IsConstructor(m16) || guard_exports.IsFunction(m16)) throw new RepairError(o19, r9, m16, "Value is not repairable");
 }
@@ -14960,13 +14960,13 @@ function FromType17(o19, r9, m16) {
   return t13(o19, r9, u20);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/repair/repair.mjs
+// node_modules/typebox/build/value/repair/repair.mjs
 function Repair(...p27) {
   const [o19, e19, n8] = arguments_exports.Match(p27, { 3: (r9, t14, i25) => [r9, t14, i25], 2: (r9, t14) => [{}, r9, t14] }), m16 = FromType17(o19, e19, n8);
   return Assert(o19, e19, m16), m16;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/value.mjs
+// node_modules/typebox/build/value/value.mjs
 var value_exports = {};
 __export(value_exports, {
   Assert: () => Assert,
@@ -14989,10 +14989,10 @@ __export(value_exports, {
   Repair: () => Repair
 });
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/value/index.mjs
+// node_modules/typebox/build/value/index.mjs
 var value_default = value_exports;
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/compile/validator.mjs
+// node_modules/typebox/build/compile/validator.mjs
 var Validator = class {
   constructor(t14, e19) {
     this.hasCodec = HasCodec(t14, e19), this.buildResult = Build(t14, e19), this.evaluateResult = this.buildResult.Evaluate();
@@ -15040,13 +15040,13 @@ var Validator = class {
   }
 };
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/compile/compile.mjs
+// node_modules/typebox/build/compile/compile.mjs
 function Compile(...o19) {
   const [r9, e19] = arguments_exports.Match(o19, { 2: (t14, n8) => [t14, n8], 1: (t14) => [{}, t14] });
   return new Validator(r9, e19);
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/typebox/build/compile/index.mjs
+// node_modules/typebox/build/compile/index.mjs
 var compile_default = Compile;
 
 // src/modules/typebox.ts
@@ -17594,7 +17594,7 @@ function collectEntriesForBranchSummary(session, oldLeafId, targetId) {
   return { entries: branch.slice(shared + 1), commonAncestorId: branch[shared]?.id ?? null };
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/get-east-asian-width/lookup-data.js
+// node_modules/get-east-asian-width/lookup-data.js
 var ambiguousMinimalCodePoint = 161;
 var ambiguousMaximumCodePoint = 1114109;
 var ambiguousRanges = [161, 161, 164, 164, 167, 168, 170, 170, 173, 174, 176, 180, 182, 186, 188, 191, 198, 198, 208, 208, 215, 216, 222, 225, 230, 230, 232, 234, 236, 237, 240, 240, 242, 243, 247, 250, 252, 252, 254, 254, 257, 257, 273, 273, 275, 275, 283, 283, 294, 295, 299, 299, 305, 307, 312, 312, 319, 322, 324, 324, 328, 331, 333, 333, 338, 339, 358, 359, 363, 363, 462, 462, 464, 464, 466, 466, 468, 468, 470, 470, 472, 472, 474, 474, 476, 476, 593, 593, 609, 609, 708, 708, 711, 711, 713, 715, 717, 717, 720, 720, 728, 731, 733, 733, 735, 735, 768, 879, 913, 929, 931, 937, 945, 961, 963, 969, 1025, 1025, 1040, 1103, 1105, 1105, 8208, 8208, 8211, 8214, 8216, 8217, 8220, 8221, 8224, 8226, 8228, 8231, 8240, 8240, 8242, 8243, 8245, 8245, 8251, 8251, 8254, 8254, 8308, 8308, 8319, 8319, 8321, 8324, 8364, 8364, 8451, 8451, 8453, 8453, 8457, 8457, 8467, 8467, 8470, 8470, 8481, 8482, 8486, 8486, 8491, 8491, 8531, 8532, 8539, 8542, 8544, 8555, 8560, 8569, 8585, 8585, 8592, 8601, 8632, 8633, 8658, 8658, 8660, 8660, 8679, 8679, 8704, 8704, 8706, 8707, 8711, 8712, 8715, 8715, 8719, 8719, 8721, 8721, 8725, 8725, 8730, 8730, 8733, 8736, 8739, 8739, 8741, 8741, 8743, 8748, 8750, 8750, 8756, 8759, 8764, 8765, 8776, 8776, 8780, 8780, 8786, 8786, 8800, 8801, 8804, 8807, 8810, 8811, 8814, 8815, 8834, 8835, 8838, 8839, 8853, 8853, 8857, 8857, 8869, 8869, 8895, 8895, 8978, 8978, 9312, 9449, 9451, 9547, 9552, 9587, 9600, 9615, 9618, 9621, 9632, 9633, 9635, 9641, 9650, 9651, 9654, 9655, 9660, 9661, 9664, 9665, 9670, 9672, 9675, 9675, 9678, 9681, 9698, 9701, 9711, 9711, 9733, 9734, 9737, 9737, 9742, 9743, 9756, 9756, 9758, 9758, 9792, 9792, 9794, 9794, 9824, 9825, 9827, 9829, 9831, 9834, 9836, 9837, 9839, 9839, 9886, 9887, 9919, 9919, 9926, 9933, 9935, 9939, 9941, 9953, 9955, 9955, 9960, 9961, 9963, 9969, 9972, 9972, 9974, 9977, 9979, 9980, 9982, 9983, 10045, 10045, 10102, 10111, 11094, 11097, 12872, 12879, 57344, 63743, 65024, 65039, 65533, 65533, 127232, 127242, 127248, 127277, 127280, 127337, 127344, 127373, 127375, 127376, 127387, 127404, 917760, 917999, 983040, 1048573, 1048576, 1114109];
@@ -17605,7 +17605,7 @@ var wideMinimalCodePoint = 4352;
 var wideMaximumCodePoint = 262141;
 var wideRanges = [4352, 4447, 8986, 8987, 9001, 9002, 9193, 9196, 9200, 9200, 9203, 9203, 9725, 9726, 9748, 9749, 9776, 9783, 9800, 9811, 9855, 9855, 9866, 9871, 9875, 9875, 9889, 9889, 9898, 9899, 9917, 9918, 9924, 9925, 9934, 9934, 9940, 9940, 9962, 9962, 9970, 9971, 9973, 9973, 9978, 9978, 9981, 9981, 9989, 9989, 9994, 9995, 10024, 10024, 10060, 10060, 10062, 10062, 10067, 10069, 10071, 10071, 10133, 10135, 10160, 10160, 10175, 10175, 11035, 11036, 11088, 11088, 11093, 11093, 11904, 11929, 11931, 12019, 12032, 12245, 12272, 12287, 12289, 12350, 12353, 12438, 12441, 12543, 12549, 12591, 12593, 12686, 12688, 12773, 12783, 12830, 12832, 12871, 12880, 42124, 42128, 42182, 43360, 43388, 44032, 55203, 63744, 64255, 65040, 65049, 65072, 65106, 65108, 65126, 65128, 65131, 94176, 94180, 94192, 94198, 94208, 101589, 101631, 101662, 101760, 101874, 110576, 110579, 110581, 110587, 110589, 110590, 110592, 110882, 110898, 110898, 110928, 110930, 110933, 110933, 110948, 110951, 110960, 111355, 119552, 119638, 119648, 119670, 126980, 126980, 127183, 127183, 127374, 127374, 127377, 127386, 127488, 127490, 127504, 127547, 127552, 127560, 127568, 127569, 127584, 127589, 127744, 127776, 127789, 127797, 127799, 127868, 127870, 127891, 127904, 127946, 127951, 127955, 127968, 127984, 127988, 127988, 127992, 128062, 128064, 128064, 128066, 128252, 128255, 128317, 128331, 128334, 128336, 128359, 128378, 128378, 128405, 128406, 128420, 128420, 128507, 128591, 128640, 128709, 128716, 128716, 128720, 128722, 128725, 128728, 128732, 128735, 128747, 128748, 128756, 128764, 128992, 129003, 129008, 129008, 129292, 129338, 129340, 129349, 129351, 129535, 129648, 129660, 129664, 129674, 129678, 129734, 129736, 129736, 129741, 129756, 129759, 129770, 129775, 129784, 131072, 196605, 196608, 262141];
 
-// ../../../work/main/target/outside/node-host/node_modules/get-east-asian-width/utilities.js
+// node_modules/get-east-asian-width/utilities.js
 var isInRange = (e19, h12) => {
   let t14 = 0, l28 = Math.floor(e19.length / 2) - 1;
   for (; t14 <= l28; ) {
@@ -17617,7 +17617,7 @@ var isInRange = (e19, h12) => {
   return false;
 };
 
-// ../../../work/main/target/outside/node-host/node_modules/get-east-asian-width/lookup.js
+// node_modules/get-east-asian-width/lookup.js
 var s28 = 19968;
 var [W2, E10] = S8(wideRanges);
 function S8(t14) {
@@ -17633,7 +17633,7 @@ var isAmbiguous = (t14) => t14 < ambiguousMinimalCodePoint || t14 > ambiguousMax
 var isFullWidth = (t14) => t14 < fullwidthMinimalCodePoint || t14 > fullwidthMaximumCodePoint ? false : isInRange(fullwidthRanges, t14);
 var isWide = (t14) => t14 >= W2 && t14 <= E10 ? true : t14 < wideMinimalCodePoint || t14 > wideMaximumCodePoint ? false : isInRange(wideRanges, t14);
 
-// ../../../work/main/target/outside/node-host/node_modules/get-east-asian-width/index.js
+// node_modules/get-east-asian-width/index.js
 function e18(i25) {
   if (!Number.isSafeInteger(i25)) throw new TypeError(`Expected a code point, got \`${typeof i25}\`.`);
 }
@@ -20859,7 +20859,7 @@ function resolveToolPath(given, cwd) {
 // src/modules/coding_agent/tools/run_files.ts
 import { dirname as dirname4, isAbsolute as isAbsolute2, join as join7, relative } from "node:path";
 
-// ../../../work/main/target/outside/node-host/node_modules/diff/libesm/diff/base.js
+// node_modules/diff/libesm/diff/base.js
 var j6 = class {
   diff(e19, n8, t14 = {}) {
     let s29;
@@ -20972,7 +20972,7 @@ var j6 = class {
   }
 };
 
-// ../../../work/main/target/outside/node-host/node_modules/diff/libesm/diff/line.js
+// node_modules/diff/libesm/diff/line.js
 var c20 = class extends j6 {
   constructor() {
     super(...arguments), this.tokenize = tokenize;
@@ -21001,7 +21001,7 @@ function tokenize(r9, n8) {
   return e19;
 }
 
-// ../../../work/main/target/outside/node-host/node_modules/diff/libesm/patch/create.js
+// node_modules/diff/libesm/patch/create.js
 var INCLUDE_HEADERS = { includeIndex: true, includeUnderline: true, includeFileHeaders: true };
 function structuredPatch(e19, s29, n8, c21, r9, f35, l28) {
   let i25;

@@ -25,13 +25,11 @@ export interface SessionView {
   getLabel(id: string): string | undefined;
   buildContextEntries(): SessionEntry[];
   buildSessionProjection(): unknown;
-  /** Not documented in pi, and used by published extensions that want their entries in a file. */
-  _rewriteFile(): void;
 }
 
 export function createSessionView(mirror: Mirror, reads: SessionReads): SessionView {
   const store = () => mirror.entryStore();
-  return {
+  const view: SessionView = {
     getCwd: () => mirror.core.cwd ?? process.cwd(),
     getSessionDir: () => mirror.core.sessionDir ?? "",
     getSessionId: () => mirror.core.sessionId ?? "",
@@ -50,6 +48,7 @@ export function createSessionView(mirror: Mirror, reads: SessionReads): SessionV
     getLabel: (id) => store().label(id),
     buildContextEntries: () => store().contextEntries(),
     buildSessionProjection: () => reads.projection(),
-    _rewriteFile: () => reads.writeFile(),
   };
+  // Not documented in pi, and used by published extensions that want their entries in a file.
+  return Object.defineProperty(view, "_rewriteFile", { value: () => reads.writeFile() });
 }
