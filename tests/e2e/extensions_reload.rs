@@ -161,6 +161,20 @@ fn what_comes_while_extensions_are_reloaded_waits_for_them() {
 }
 
 #[test]
+fn a_second_reload_is_done_after_the_first() {
+    let model = MockServer::start([]);
+    let (home, mut daemon) = started(&model, &json!({}));
+    for id in ["1", "2", "3"] {
+        daemon.send(&json!({"id": id, "type": "restart_extensions"}));
+    }
+    for id in ["1", "2", "3"] {
+        let answer = daemon.until("an answer", |line| line["type"] == "response" && line["id"] == json!(id));
+        assert_eq!(answer["success"], true, "{answer}");
+    }
+    assert_eq!(told(&home, "load").len(), 4, "once at the start, and once for each");
+}
+
+#[test]
 fn what_extensions_name_becomes_a_skill_or_a_prompt() {
     let model = MockServer::start([]);
     let (home, mut daemon) = started(&model, &json!({}));

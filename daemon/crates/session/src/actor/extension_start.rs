@@ -16,7 +16,7 @@ use tokio::{sync::oneshot, task::spawn_blocking};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    pending_start::{PendingStart, Renewal},
+    pending_start::{AfterStart, PendingStart, Renewal},
     replacement::SetUpCall,
     session_actor::{Actor, shutting_down},
 };
@@ -84,11 +84,24 @@ impl Actor {
         } else if self.compacting.is_active() {
             let text = "Wait for compaction to finish before reloading.";
             Some(Failure::new(ErrorCode::Busy, text).hint("Wait for compaction_end, or abort first."))
-        } else if self.pending_start.is_some() {
+        } else if matches!(renewal, Renewal::Give(_)) && self.pending_start.is_some() {
+            // A client that leaves does not wait for them.
             Some(Failure::new(ErrorCode::Busy, "The extensions are being started already."))
         } else {
             None
         };
+        if busy.is_none()
+            && let Some(pending) = &mut self.pending_start
+        {
+            // As in pi: it is done after the one that is under way.
+            if let Some(asker) = pending.wait_to_renew(renewal, asker) {
+                let text =
+                    "The extensions are being started already, and too many others wait to start them again.";
+                // The asker may be gone.
+                let _ = asker.send(Err(Failure::new(ErrorCode::Busy, text)));
+            }
+            return;
+        }
         if let Some(failure) = busy {
             // The asker may be gone.
             let _ = asker.send(Err(failure));
@@ -167,7 +180,10 @@ impl Actor {
             None => self.extensions_started.cancel(),
         }
         let Some(pending) = self.pending_start.take() else { return };
-        let (commands, runs) = pending.into_parts();
+        let AfterStart { commands, runs, renewals } = pending.into_parts();
+        for (renewal, asker) in renewals {
+            self.renew_extensions(renewal, asker);
+        }
         for (beginning, request) in runs {
             self.start_or_refuse(beginning, request);
         }

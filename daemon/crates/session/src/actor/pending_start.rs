@@ -4,11 +4,15 @@ use agentd_protocol::command::SessionCommand;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    open::ExtensionsFound, replacement::SessionEnd, reply::Reply, requests::PendingRequest, run::RunBeginning,
+    extension_start::StartAsker, open::ExtensionsFound, replacement::SessionEnd, reply::Reply,
+    requests::PendingRequest, run::RunBeginning,
 };
 
 /// The most commands that wait for extensions.
 const MAX_WAITING: usize = 256;
+
+/// The most further starts that wait for the one that is under way.
+const MAX_RENEWALS: usize = 16;
 
 /// How a session starts its extensions again.
 pub(super) enum Renewal {
@@ -29,6 +33,14 @@ pub(super) struct PendingStart {
     pub(super) cancel: CancellationToken,
     commands: Vec<(SessionCommand, Reply)>,
     runs: Vec<(RunBeginning, Option<PendingRequest>)>,
+    renewals: Vec<(Renewal, StartAsker)>,
+}
+
+/// What waited for extensions.
+pub(super) struct AfterStart {
+    pub(super) commands: Vec<(SessionCommand, Reply)>,
+    pub(super) runs: Vec<(RunBeginning, Option<PendingRequest>)>,
+    pub(super) renewals: Vec<(Renewal, StartAsker)>,
 }
 
 impl PendingStart {
@@ -51,10 +63,17 @@ impl PendingStart {
         self.runs.push((beginning, request));
     }
 
+    /// Lets another start wait for the end of this one; gives its asker back where too many do.
+    pub(super) fn wait_to_renew(&mut self, renewal: Renewal, asker: StartAsker) -> Option<StartAsker> {
+        if self.renewals.len() >= MAX_RENEWALS {
+            return Some(asker);
+        }
+        self.renewals.push((renewal, asker));
+        None
+    }
+
     /// What waited.
-    pub(super) fn into_parts(
-        self,
-    ) -> (Vec<(SessionCommand, Reply)>, Vec<(RunBeginning, Option<PendingRequest>)>) {
-        (self.commands, self.runs)
+    pub(super) fn into_parts(self) -> AfterStart {
+        AfterStart { commands: self.commands, runs: self.runs, renewals: self.renewals }
     }
 }
