@@ -8,7 +8,10 @@ mod sign_ins;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -74,6 +77,8 @@ struct Inner {
     /// Itself, for the search.
     this: Weak<Inner>,
     sink: OnceLock<ToolSink>,
+    /// The number of tools of servers that were handed over last.
+    published: AtomicUsize,
     /// Answers what the servers ask.
     user: OnceLock<Arc<dyn UserInput>>,
     /// When the session was started.
@@ -129,6 +134,7 @@ impl McpSession {
             servers: Mutex::new(servers),
             names: Mutex::default(),
             prompt_names: Mutex::default(),
+            published: AtomicUsize::new(0),
             sink: OnceLock::new(),
             user: OnceLock::new(),
             started: OnceLock::new(),
@@ -183,6 +189,10 @@ impl McpSession {
         // Tools that the model has loaded are declared already.
         let loaded = self.0.loaded().clone();
         self.0.until_settled(*started + READY_WAIT, |it| it.is_waited_for(&loaded)).await;
+        // A server is connected a moment before its change is told, which makes its tools known.
+        if self.0.has_unpublished() {
+            self.0.publish();
+        }
     }
 
     /// The section of the system prompt about servers whose tools are found by the search; `None` where there are none.
@@ -324,6 +334,12 @@ impl Inner {
         named
     }
 
+    /// Whether servers have other tools than were handed over last, by their number.
+    fn has_unpublished(&self) -> bool {
+        let servers = self.lock();
+        self.named_tools(&servers).len() != self.published.load(Ordering::Relaxed)
+    }
+
     /// Gives the tools of all servers to the session.
     fn publish(&self) {
         let Some(sink) = self.sink.get() else { return };
@@ -345,7 +361,9 @@ impl Inner {
                 ServerTool { tool, server: None, timeout: None, is_direct, is_loaded }
             }));
         }
-        for NamedTool { name, server, definition, exposure } in self.named_tools(&servers) {
+        let named = self.named_tools(&servers);
+        self.published.store(named.len(), Ordering::Relaxed);
+        for NamedTool { name, server, definition, exposure } in named {
             let config = server.server.config();
             let is_loaded = loaded.contains(&name);
             let tool =
