@@ -175,7 +175,7 @@ fn the_first_answer_of_several_clients_counts() {
 #[test]
 fn a_question_that_nobody_can_answer_ends_by_itself() {
     let home = home_with_project();
-    home.settings(&json!({"daemon": {"uiTimeoutMs": 1, "idleUnloadMs": 1}}));
+    home.settings(&json!({"daemon": {"uiTimeoutMs": 500, "idleUnloadMs": 1}}));
     let service = Service::start(&home, &[]);
     let mut watcher = service.client();
     hello(&mut watcher, "watcher", json!({"sessions": true}));

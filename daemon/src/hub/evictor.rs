@@ -101,7 +101,8 @@ impl Evictor {
         Ok(())
     }
 
-    /// As [`Self::evict_for_memory`], beside everything else. To be called when a session has grown.
+    /// As [`Self::evict_for_memory`], beside everything else. To be called when a session has grown. The session that was used last stays:
+    /// the next command is likely for it, and would load it again at once.
     pub(super) fn evict_for_memory_soon(self: &Arc<Self>) {
         if self.limits.exhausted().is_none() || self.is_scheduled.swap(true, Ordering::AcqRel) {
             return;
@@ -109,8 +110,11 @@ impl Evictor {
         let me = Arc::clone(self);
         self.lifecycle.services.tasks.spawn(async move {
             me.is_scheduled.store(false, Ordering::Release);
+            let sessions = me.lifecycle.sessions.all();
+            let last_used =
+                sessions.iter().max_by_key(|slot| slot.last_use()).map(|slot| Arc::clone(slot.id()));
             // Nothing new is asked for, so there is no command to refuse.
-            let _ = me.evict_for_memory(None).await;
+            let _ = me.evict_for_memory(last_used.as_deref()).await;
         });
     }
 
