@@ -23,6 +23,9 @@ mod work;
 
 use clap::{Parser, Subcommand};
 
+/// The flag of agentd that gives new sessions the tool `task`, unless the settings say no.
+pub(crate) const TASK_FLAG: &str = "--task";
+
 pub(crate) use self::{
     chat::ChatOptions,
     daemon::{DaemonChoice, DownOptions, LogsOptions, StatusOptions, UpOptions},

@@ -13,7 +13,9 @@ use agentd_images::Images;
 use agentd_memory::MemoryAccount;
 use agentd_process::{GuardCommand, Launcher, LocalShell, OutputMeter, Shell};
 use agentd_protocol::tool::ToolSpec;
-use agentd_session::{Interner, Services, SupportCache, ToolContext, Toolbox};
+use agentd_session::{
+    Interner, Services, SubagentHosting, SubagentSlots, SupportCache, ToolContext, Toolbox,
+};
 #[cfg(target_os = "linux")]
 use agentd_tools::operations::SandboxedHost;
 use agentd_tools::{
@@ -78,6 +80,8 @@ fn shared(
         watch,
         providers: agentd_ai::ProviderRegistry::with_exchange_mode(exchanges, memory.clone()),
         launcher,
+        subagent_hosting: SubagentHosting::default(),
+        subagent_slots: SubagentSlots::default(),
         tasks: TaskTracker::new(),
         models,
         child_environments: Interner::default(),

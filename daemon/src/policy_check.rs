@@ -13,7 +13,12 @@ use agentd_policy::{
 use agentd_protocol::policy_check::{
     PolicyCheckRequest, PolicyExample, PolicyVerdict, VerdictCommand, VerdictRule,
 };
-use agentd_protocol::{ask::ASK_TOOL, todo::TODO_TOOL};
+use agentd_protocol::{
+    ask::ASK_TOOL,
+    jobs::WAIT_TOOL,
+    subagent::{TASK_TOOL, YIELD_TOOL},
+    todo::TODO_TOOL,
+};
 use agentd_tools::resolve_path_argument;
 
 /// Why nothing was judged.
@@ -116,7 +121,7 @@ fn verdict(policy: &Policy, example: &PolicyExample, cwd: &Path) -> PolicyDecisi
         ("read" | "ls", _, Some(path)) => Subject::Read { path, is_deep: false },
         ("grep" | "find", _, Some(path)) => Subject::Read { path, is_deep: true },
         ("write" | "edit", _, Some(path)) => Subject::Write { path },
-        (TODO_TOOL | ASK_TOOL, ..) => Subject::OwnNotes,
+        (TODO_TOOL | ASK_TOOL | TASK_TOOL | WAIT_TOOL | YIELD_TOOL, ..) => Subject::OwnNotes,
         _ => Subject::Other,
     };
     policy.decide(tool, subject)

@@ -35,6 +35,7 @@ use crate::{
     doctor::{Diagnosis, LocalSetup, SetupLocalParams},
     explain::{ExplainSettingParams, SettingExplanation},
     extensions::ExtensionList,
+    jobs::{JobInfo, JobList, JobOutput, JobParams},
     mcp::{
         McpLoginCancelParams, McpLoginCancelled, McpLoginFinishParams, McpLoginStartParams, McpLoginStarted,
         McpLogout, McpLogoutParams, McpServers, ReconnectMcpServerParams, SetMcpServerParams,
@@ -45,6 +46,7 @@ use crate::{
     resources::{Diagnostics, SlashCommands},
     session::{PermissionState, SessionState, SessionStats},
     storage::{ArtifactList, ArtifactPart, CleanOutputsParams, CleanedOutputs, GetArtifactParams},
+    subagent::{GetSubagentMessagesParams, SetSubagentSubscriptionParams, SubagentList, SubagentMessages},
     todo::{SetTodosParams, Todos},
     tool_list::{ActiveTools, SetActiveToolsParams, ToolList},
 };
@@ -152,6 +154,16 @@ commands! {
     SetActiveTools = "set_active_tools": SetActiveToolsParams => ActiveTools | Session, Control, OpenedSession, no_work;
     /// Replaces the list of tasks that the tool `todo` keeps. On record in the session file, as `entry_appended` tells.
     SetTodos = "set_todos": SetTodosParams => Todos | Session, Control, OpenedSession, no_work;
+    /// Lists the subagents that the session has started.
+    GetSubagents = "get_subagents": NoParams => SubagentList | Session, Observe, VisibleSession, no_work;
+    /// Lists the session's background processes and subagents.
+    ListJobs = "list_jobs": NoParams => JobList | Session, Observe, VisibleSession, no_work;
+    /// Stops a background process or a subagent; answered when it has ended.
+    KillJob = "kill_job": JobParams => JobInfo | Session, Control, OpenedSession, no_work;
+    /// The output of a background process, or the result of a subagent.
+    JobOutput = "job_output": JobParams => JobOutput | Session, Observe, VisibleSession, no_work;
+    /// Reads entries of a subagent's session file, from a byte on. Works while the subagent does.
+    GetSubagentMessages = "get_subagent_messages": GetSubagentMessagesParams => SubagentMessages | Session, Observe, VisibleSession, no_work;
     /// The MCP servers of the session, and their states.
     GetMcpServers = "get_mcp_servers": NoParams => McpServers | Session, Observe, VisibleSession, no_work;
     /// Switches an MCP server of the session on or off, or exposes its tools otherwise, until the session is closed.
@@ -249,6 +261,8 @@ commands! {
     WatchSessions = "watch_sessions": WatchSessionsParams => WatchedSessions | Daemon, Observe, Never, no_work;
     /// Ends `watch_sessions`.
     UnwatchSessions = "unwatch_sessions": NoParams => NoData | Daemon, Observe, Always, no_work;
+    /// Chooses which events about subagents this connection gets; none at first.
+    SetSubagentSubscription = "set_subagent_subscription": SetSubagentSubscriptionParams => NoData | Daemon, Observe, Always, no_work;
     /// The processes that work for sessions.
     ListProcesses = "list_processes": ListProcessesParams => ProcessList | Daemon, Observe, VisibleSession, no_work;
     /// The state of the daemon.

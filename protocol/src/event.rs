@@ -16,6 +16,7 @@ use crate::{
     daemon::{Lagged, SessionActivity, SessionChanged, SessionClosed, SessionOpened},
     mcp::McpServersChange,
     permissions::PermissionsChanged,
+    subagent::{SubagentLifecycle, SubagentProgressed},
     todo::TodoReminder,
     tool_list::ToolsChanged,
     ui::{ExtensionUiRequest, UiRequestResolved},
@@ -148,6 +149,10 @@ events! {
     BudgetReached = "budget_reached",
     /// The agent has stopped, and tasks of its todo list are open; only after `hello`.
     TodoReminder = "todo_reminder",
+    /// A subagent was started, or its state changed; only after `set_subagent_subscription`.
+    SubagentLifecycle = "subagent_lifecycle",
+    /// A subagent has got on with its work; only after `set_subagent_subscription`.
+    SubagentProgressed = "subagent_progress",
     /// The daemon takes commands; only as the first line of `agentd --stdio --ready`.
     Ready = "ready",
     /// A notice or a question for the user.

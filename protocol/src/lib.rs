@@ -30,6 +30,7 @@ pub mod fsck;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod image_kind;
+pub mod jobs;
 mod json;
 pub mod lines;
 pub mod mcp;
@@ -55,6 +56,7 @@ pub mod settings;
 pub mod shown_url;
 pub mod socket_path;
 pub mod storage;
+pub mod subagent;
 mod surrogates;
 pub mod terminal_text;
 pub mod text_bounds;

@@ -12,6 +12,7 @@ mod packages;
 mod permissions;
 mod sandbox;
 mod shell_hooks;
+mod task;
 mod telemetry;
 mod todo;
 mod undo;
@@ -44,6 +45,7 @@ pub use self::{
     permissions::{PermissionAction, PermissionPreset, PermissionRule, PermissionSettings, TimeoutDecision},
     sandbox::{NamespaceMaker, NetworkAccess, SandboxMode, SandboxSettings},
     shell_hooks::ShellHookSettings,
+    task::TaskSettings,
     telemetry::{TelemetryProtocol, TelemetrySettings},
     todo::TodoSettings,
     undo::UndoSettings,
@@ -180,6 +182,9 @@ pub struct Settings {
     /// The tool `todo`, by which the model keeps a list of what is to be done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub todo: Option<TodoSettings>,
+    /// The tool `task`, which starts subagents.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskSettings>,
     /// The tool `ask`, by which the model asks the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ask: Option<AskSettings>,

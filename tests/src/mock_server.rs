@@ -205,8 +205,10 @@ struct State {
 struct Shared {
     state: Mutex<State>,
     changed: Condvar,
-    /// Answers every request; requests are not recorded.
+    /// Answers every request.
     answer: Option<Box<Answer>>,
+    /// Whether those are recorded.
+    records: bool,
 }
 
 impl Shared {
@@ -240,6 +242,12 @@ impl MockServer {
     #[must_use]
     pub fn answering(answer: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
         Self::listen(Shared { answer: Some(Box::new(answer)), ..Shared::default() })
+    }
+
+    /// A server that answers each request by `answer`, and records it.
+    #[must_use]
+    pub fn choosing(answer: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
+        Self::listen(Shared { answer: Some(Box::new(answer)), records: true, ..Shared::default() })
     }
 
     fn listen(shared: Shared) -> Self {
@@ -335,7 +343,13 @@ fn serve(connection: TcpStream, shared: &Shared) {
     let mut reader = BufReader::new(connection);
     while let Ok(Some(request)) = read_request(&mut reader) {
         let reply = match &shared.answer {
-            Some(answer) => Some(answer(&request)),
+            Some(answer) => {
+                let reply = answer(&request);
+                if shared.records {
+                    shared.change(|state| state.requests.push(request));
+                }
+                Some(reply)
+            }
             None => shared.change(|state| {
                 state.requests.push(request);
                 state.replies.pop_front().or_else(|| state.otherwise.clone())

@@ -12,7 +12,7 @@ use agentd_protocol::daemon::OpenSessionParams;
 
 use super::{controlling_terminal::ControllingTerminal, daemon_call};
 use crate::{
-    cli::ChatOptions,
+    cli::{ChatOptions, TASK_FLAG},
     exit::{Exit, Fault, conclude, print_stderr},
     render::{colour_wanted, one_line},
     rpc::CallError,
@@ -68,7 +68,12 @@ fn chat(options: &ChatOptions) -> Result<Exit, Fault> {
     }
     let terminal = ControllingTerminal::current();
     let first = FirstSession::Flags(session_flags(options, &here, &folder, terminal.as_ref()));
-    let end = converse(folder.clone(), flags(options), first, options.words.join(" "))?;
+    let end = converse(
+        folder.clone(),
+        flags(options).into_iter().chain([TASK_FLAG.to_owned()]).collect(),
+        first,
+        options.words.join(" "),
+    )?;
     if let Some(terminal) = &terminal {
         terminal.remember(&folder, &end.session);
     }

@@ -79,6 +79,8 @@ pub(crate) fn example_session(id: &str) -> SessionInfo {
         cost: 0.0,
         model: None,
         parent_id: None,
+        agent: None,
+        agent_id: None,
         live: false,
         is_streaming: false,
         clients: 0,

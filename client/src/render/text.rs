@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use agentd_client_text::{
     compacted, decided, ended_process, extension_failed, fell_back, left_to_do, permissions_changed, retried,
-    slow_provider, unkept,
+    slow_provider, subagent_news, unkept,
 };
 use agentd_protocol::event::{AssistantMessageEvent, AutoRetryStart, Event};
 
@@ -95,6 +95,13 @@ impl TextRenderer {
                 let line = self.style.dim(&permissions_changed(changed));
                 self.notice(format!("{line}\n"))
             }
+            Event::SubagentLifecycle(news) => match subagent_news(&news.subagent) {
+                Some(line) => {
+                    let line = self.style.dim(&line);
+                    self.notice(format!("{line}\n"))
+                }
+                None => Vec::new(),
+            },
             Event::TodoReminder(reminder) => {
                 let line = self.style.dim(&left_to_do(reminder));
                 self.notice(format!("{line}\n"))

@@ -83,6 +83,7 @@ const EFFECTS: &[EffectRow] = &[
     (&["--no-builtin-tools"], |it| it.session.tools.none),
     (&["-nbt"], |it| it.session.tools.none),
     (&["--todo"], |it| it.session.todo),
+    (&["--task"], |it| it.session.task),
     (&["--ssh", "box:src"], |it| it.session.ssh == "box:src".parse().ok()),
     (&["--no-context-files"], |it| it.session.no_context_files),
     (&["-nc"], |it| it.session.no_context_files),

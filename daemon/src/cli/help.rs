@@ -50,6 +50,7 @@ Prompt and tools
  -nt, --no-tools                no tools but those that -t names
 -nbt, --no-builtin-tools        the same, but clients may provide tools
       --todo                    with the tool todo, unless the setting todo.enabled says no (docs/tools.md)
+      --task                    with the tool task, unless the setting task.enabled says no (docs/subagents.md)
       --ssh <host[:dir]>        tools and commands work on another host, in its home or in dir (docs/tools.md)
  -nc, --no-context-files        do not read AGENTS.md and CLAUDE.md files
       --no-mcp                  no MCP servers (docs/mcp.md)

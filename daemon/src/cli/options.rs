@@ -215,6 +215,7 @@ impl Flags {
             append_system_prompt: self.append_system_prompt,
             tools: self.tools,
             todo: self.todo,
+            task: self.task,
             ssh: self.ssh,
             no_context_files: self.no_context_files,
             no_mcp: self.no_mcp,
@@ -229,6 +230,7 @@ impl Flags {
             budget: self.budget,
             permissions: PermissionOptions { preset: self.preset, rules },
             mode: SessionMode::Rpc,
+            subagent: None,
         })
     }
 

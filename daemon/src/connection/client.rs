@@ -22,6 +22,8 @@ pub(super) struct ClientView {
     pub(super) answers_questions: bool,
     /// The client answers questions about calls, and gets them with all that is known.
     pub(super) answers_permissions: bool,
+    /// The client asked for events about subagents.
+    pub(super) follows_subagents: bool,
     /// Updates carry the answer so far, and there are no system messages.
     pub(super) is_cumulative: bool,
 }
@@ -36,6 +38,7 @@ impl ClientView {
                 Audience::Permission { .. } => self.answers_questions || self.answers_permissions,
                 Audience::Permissions => self.answers_permissions,
                 Audience::Introduced => self.is_introduced,
+                Audience::Subagents => self.follows_subagents,
                 Audience::Counting => false,
             }
     }
@@ -140,6 +143,7 @@ impl Client {
             names_sessions: wanted.sessions,
             answers_questions: wanted.ui && params.role == Role::Control && !self.is_command,
             answers_permissions: wanted.permissions && params.role == Role::Control && !self.is_command,
+            follows_subagents: self.view.follows_subagents,
             // `--cumulative-updates` on the command line stays in force.
             is_cumulative: wanted.cumulative || self.view.is_cumulative,
         };

@@ -13,6 +13,7 @@ use agentd_protocol::{
     },
     error::{ErrorCode, Failure},
     frame::Response,
+    subagent::SubagentSubscription,
 };
 use agentd_session::SessionHandle;
 use agentd_store::iso_timestamp;
@@ -42,6 +43,13 @@ impl Dispatcher {
             DaemonCommand::UnwatchSessions(_) => {
                 self.watching = None;
                 self.answer(&Response::<()>::done(id, name, None)).await;
+            }
+            DaemonCommand::SetSubagentSubscription(params) => {
+                self.client.view.follows_subagents = params.subscription != SubagentSubscription::Off;
+                self.tell_writer(WriterCommand::View(self.client.view)).await;
+                self.answer(&Response::<()>::done(id, name, None)).await;
+                // The writer must show these events before sessions send them.
+                self.settle().await;
             }
             DaemonCommand::DaemonStatus(_) => self.daemon_status(id).await,
             DaemonCommand::Shutdown(params) => self.shut_down(&params, id).await,

@@ -32,7 +32,9 @@ impl OpenRequest {
     /// The options for the session that replaces one with these `options`: the same, without name and target, overridden by what
     /// this client asked for.
     pub(super) fn successor(&self, options: &SessionOptions) -> SessionOptions {
-        let mut options = SessionOptions { name: None, target: Target::New, ..options.clone() };
+        // A client that leaves a subagent's session begins one of its own.
+        let mut options =
+            SessionOptions { name: None, target: Target::New, subagent: None, ..options.clone() };
         if let Some(environment) = &self.environment {
             options.environment = environment.clone();
         }

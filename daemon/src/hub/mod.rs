@@ -11,6 +11,7 @@ mod session_map;
 mod session_registry;
 mod session_slot;
 mod shutdown;
+mod subagent_sessions;
 mod watch_broker;
 
 pub use daemon_context::{ConnectionCount, ConnectionStats, DaemonContext};

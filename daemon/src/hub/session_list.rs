@@ -16,6 +16,7 @@ use agentd_protocol::{
     error::{ErrorCode, Failure},
 };
 use agentd_safe_open::{LinkPolicy, OpenRules};
+use agentd_session::subagent_folder;
 use agentd_store::{
     Header, ListText, SessionDir, SessionSummary, intent_log::intent_log_path, is_own_file, iso_timestamp,
     kept_originals, list, read_header, summarize,
@@ -168,6 +169,10 @@ pub fn delete(path: &Path) -> Result<(), Failure> {
         Ok(()) => {
             fail_point::call(Point::DeleteArtifacts).map_err(io)?;
             ArtifactFolder::beside(path).remove().map_err(io)?;
+            match fs::remove_dir_all(subagent_folder(path)) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(io(error)),
+                _ => {}
+            }
             for original in kept_originals(path) {
                 fs::remove_file(original).map_err(io)?;
             }
@@ -244,6 +249,8 @@ fn info(
         cost: summary.cost,
         model: summary.model.map(|model| format!("{}/{}", model.provider, model.id)),
         parent_id: parent.map(|header| header.id().to_owned()),
+        agent: known.and_then(|known| Some(known.options().subagent.as_ref()?.agent().to_owned())),
+        agent_id: known.and_then(|known| Some(known.options().subagent.as_ref()?.id().to_owned())),
         live: known.is_some_and(|known| known.loaded().is_some()),
         is_streaming: known.is_some_and(|known| known.summary().is_streaming),
         clients: known.map_or(0, |known| known.clients()),

@@ -27,6 +27,7 @@ use super::{
     evictor::Evictor,
     session_lifecycle::{SessionLifecycle, ended},
     session_list,
+    subagent_sessions::RegistryHost,
 };
 
 /// Opens sessions and knows those that are open.
@@ -94,7 +95,9 @@ impl SessionRegistry {
         Arc::new_cyclic(|registry: &Weak<Self>| {
             let watch = Arc::new(RegistryWatch(registry.clone()));
             let inputs = ServiceInputs { epoch: agentd_store::new_session_id(), limits, watch };
-            let lifecycle = Arc::new(SessionLifecycle::new(services(inputs), Arc::default()));
+            let services = services(inputs);
+            services.subagent_hosting.set(Arc::new(RegistryHost(registry.clone())));
+            let lifecycle = Arc::new(SessionLifecycle::new(services, Arc::default()));
             Self {
                 evictor: Arc::new(Evictor::new(resources, Arc::clone(&lifecycle))),
                 lifecycle,

@@ -247,6 +247,8 @@ impl SessionSlot {
             cost: summary.cost,
             model: summary.model.map(|model| format!("{}/{}", model.provider, model.id)),
             parent_id: summary.parent_id,
+            agent: self.options.subagent.as_ref().map(|own| own.agent().to_owned()),
+            agent_id: self.options.subagent.as_ref().map(|own| own.id().to_owned()),
             live,
             is_streaming: summary.is_streaming,
             clients: self.clients(),

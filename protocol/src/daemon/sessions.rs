@@ -277,6 +277,12 @@ pub struct SessionInfo {
     /// The session that it was forked from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_id: Option<String>,
+    /// The name of the agent that works in it, where it is the session of a subagent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The id of the subagent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<String>,
     /// Whether it is in memory.
     pub live: bool,
     /// Whether a run is active.

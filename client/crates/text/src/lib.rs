@@ -21,7 +21,10 @@ pub use self::{
         columns, counted, cut, cut_begin, model_id, one_line, padded, session_title, shell_word, short_id,
         title,
     },
-    notices::{compacted, ended_process, extension_failed, fell_back, left_to_do, retried, slow_provider},
+    notices::{
+        compacted, ended_process, extension_failed, fell_back, left_to_do, retried, slow_provider,
+        subagent_news,
+    },
     permission_question::{
         QuestionLine, TypedKey, answer_key, question_ended, question_lines, question_options, time_left,
         typed_key,

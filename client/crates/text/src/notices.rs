@@ -6,6 +6,7 @@ use agentd_protocol::event::{
     AutoRetryStart, CompactionEnd, ExtensionError, FallbackPurpose, ModelFallback, ProcessEnd,
     ProcessEndedBy, ProviderStalled, StallAction, StallPhase,
 };
+use agentd_protocol::subagent::{SubagentSnapshot, SubagentStatus};
 use agentd_protocol::todo::TodoReminder;
 
 use crate::{counted, one_line};
@@ -32,6 +33,35 @@ pub fn slow_provider(stalled: &ProviderStalled) -> String {
 pub fn left_to_do(reminder: &TodoReminder) -> String {
     let next = reminder.todos.first().map(|task| format!("; next: {}", one_line(&task.content)));
     format!("{} of the todo list left{}", counted(reminder.todos.len(), "task"), next.unwrap_or_default())
+}
+
+/// The line about a subagent that begins or has ended; `None` while it waits for its turn.
+pub fn subagent_news(subagent: &SubagentSnapshot) -> Option<String> {
+    let what = match subagent.status {
+        SubagentStatus::Pending => return None,
+        SubagentStatus::Running => {
+            let session = subagent.session_id.as_deref().unwrap_or_default();
+            format!("begins: agentctl attach {session}")
+        }
+        SubagentStatus::Completed => "is done".to_owned(),
+        SubagentStatus::Failed => "has failed".to_owned(),
+        SubagentStatus::Aborted => "was stopped".to_owned(),
+        SubagentStatus::Interrupted => "was interrupted".to_owned(),
+    };
+    let why = subagent.error.as_deref().map(|error| format!(": {}", one_line(error))).unwrap_or_default();
+    let spent = subagent.progress.as_ref().filter(|_| !subagent.status.is_active()).map(|progress| {
+        format!(
+            " ({}, ${:.4})",
+            counted(usize::try_from(progress.requests).unwrap_or(usize::MAX), "request"),
+            progress.cost
+        )
+    });
+    Some(format!(
+        "Subagent {} ({}) {what}{why}{}",
+        subagent.id,
+        one_line(&subagent.agent),
+        spent.unwrap_or_default()
+    ))
 }
 
 /// The line about the end of a background process.

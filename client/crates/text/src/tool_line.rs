@@ -3,6 +3,7 @@
 use agentd_protocol::{
     event::{ToolExecutionEnd, ToolExecutionStart},
     message::ToolResultMessage,
+    subagent::TASK_TOOL,
     todo::TODO_TOOL,
     tool::ToolResult,
 };
@@ -17,7 +18,11 @@ const MAX_CHARS: usize = 100;
 
 /// The subject of a call: its tool and its most telling argument.
 pub fn subject(call: &ToolExecutionStart) -> String {
-    let telling = if call.tool_name == TODO_TOOL { todo_argument } else { telling_argument };
+    let telling = match call.tool_name.as_str() {
+        TODO_TOOL => todo_argument,
+        TASK_TOOL => task_argument,
+        _ => telling_argument,
+    };
     let argument = call.args.get().map(telling).unwrap_or_default();
     if argument.is_empty() {
         one_line(&call.tool_name)
@@ -65,6 +70,14 @@ fn telling_argument(args: &Map<String, Value>) -> String {
         None if args.is_empty() => String::new(),
         None => one_line(&Value::Object(args.clone()).to_string()),
     }
+}
+
+/// The subagents of a call: their names, or what they are to do.
+fn task_argument(args: &Map<String, Value>) -> String {
+    let tasks = args.get("tasks").and_then(Value::as_array).into_iter().flatten();
+    let named = |task: &Value| task.get("name").or_else(|| task.get("task"))?.as_str().map(str::to_owned);
+    let names: Vec<String> = tasks.filter_map(named).collect();
+    if names.is_empty() { telling_argument(args) } else { one_line(&names.join(", ")) }
 }
 
 /// The added and removed lines, where the result has a diff.

@@ -16,7 +16,7 @@ use jiff::Timestamp;
 
 use super::output_schema::{self, OutputSchema};
 use crate::{
-    cli::{DaemonChoice, PromptOptions},
+    cli::{DaemonChoice, PromptOptions, TASK_FLAG},
     commands::{confirm, controlling_terminal::ControllingTerminal, daemon_call, picker, resume},
     exit::{self, Exit, Fault},
     prompt_parts::{MessageWords, fault, read_files, read_piped},
@@ -121,6 +121,7 @@ impl PromptRequest {
         }
         let terminal = ControllingTerminal::current();
         let mut daemon_args = daemon_args(&options, cwd.is_some().then_some(here.as_path()));
+        daemon_args.push(TASK_FLAG.to_owned());
         if options.continue_last
             && options.session.is_none()
             && let Some(id) = terminal.as_ref().and_then(|terminal| terminal.last(&folder))

@@ -2,7 +2,7 @@
 
 use std::path::{Component, PathBuf};
 
-use agentd_protocol::{message::ContentBlock, todo::TODO_TOOL, tool::ToolResult};
+use agentd_protocol::{message::ContentBlock, subagent::TASK_TOOL, todo::TODO_TOOL, tool::ToolResult};
 pub(crate) use agentd_translator::shortened;
 use serde_json::{Map, Value};
 
@@ -63,7 +63,7 @@ pub(crate) fn kind(tool: &str) -> ToolKind {
         "bash" | "eval" | "ssh" => ToolKind::Execute,
         "grep" | "find" | "ls" | "glob" => ToolKind::Search,
         "web_search" | "fetch" => ToolKind::Fetch,
-        TODO_TOOL => ToolKind::Think,
+        TODO_TOOL | TASK_TOOL => ToolKind::Think,
         _ if tool.starts_with("process_") => ToolKind::Execute,
         _ => ToolKind::Other,
     }
@@ -84,6 +84,16 @@ pub(crate) fn title(tool: &str, arguments: &Arguments, folders: &Folders) -> Str
         (TODO_TOOL, _) => {
             let subject = text("task").or_else(|| text("phase")).map(|of| format!(": {of}"));
             Some(format!("Todo {}{}", text("op").unwrap_or("list"), subject.unwrap_or_default()))
+        }
+        (TASK_TOOL, _) => {
+            let tasks = arguments.get("tasks").and_then(Value::as_array);
+            let names = tasks.into_iter().flatten().filter_map(|task| task.get("name")?.as_str());
+            let names = names.collect::<Vec<_>>().join(", ");
+            Some(match (names.as_str(), tasks.map_or(1, Vec::len)) {
+                ("", 1) => "Subagent".to_owned(),
+                ("", count) => format!("{count} subagents"),
+                (names, _) => format!("Subagents {names}"),
+            })
         }
         ("find", _) => text("pattern").map(|pattern| format!("Find {pattern} in {}", here())),
         _ => None,

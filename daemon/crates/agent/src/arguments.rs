@@ -98,6 +98,20 @@ impl ArgumentSchema {
         Err(failure(tool_name, &misfits, &received))
     }
 
+    /// Where a value does not fit, by its paths, the first [`MAX_MISFITS`]. Nothing is coerced. A schema that does not compile takes anything.
+    ///
+    /// # Errors
+    /// When the check would take too much work.
+    pub fn misfits(&self, value: &Value) -> Result<Vec<String>, String> {
+        let Some(validator) = self.validator() else { return Ok(Vec::new()) };
+        if validator.work(&self.0.schema, value).is_none() {
+            return Err("it is too large to be checked against its schema".to_owned());
+        }
+        let place = |path: &[String]| if path.is_empty() { "root".to_owned() } else { path.join(".") };
+        let told = |misfit: Misfit| format!("{}: {}", place(&misfit.path), misfit.message);
+        Ok(validator.misfits(value).into_iter().take(MAX_MISFITS).map(told).collect())
+    }
+
     /// [`Self::check`] on another thread if it takes more than a moment. Needs a runtime.
     ///
     /// Cancel safety: after a drop, a check that has begun goes on to its near end.

@@ -50,10 +50,18 @@ async fn run_calls<H: Host>(
         });
     if one_by_one {
         let mut batch = CallBatch { results: Vec::new(), terminate: true };
-        for call in calls {
+        for (index, call) in calls.iter().enumerate() {
             let done = run_all(host, setup, std::slice::from_ref(call), stop).await?;
             batch.results.extend(done.results);
             batch.terminate &= done.terminate;
+            if done.terminate && setup.tools.get(&call.name).is_some_and(|found| found.tool.ends_run()) {
+                let rest = refuse_all(host, &calls[index + 1..], |_| {
+                    format!("Not run: {} ended the work.", call.name)
+                });
+                batch.results.extend(rest.await?.results);
+                batch.terminate = true;
+                break;
+            }
         }
         return Ok(batch);
     }

@@ -69,6 +69,12 @@ pub trait Tool: Send + Sync {
         None
     }
 
+    /// Whether a result with `terminate` ends the run whatever the other calls of the answer say. Calls behind it are not run then: such a
+    /// tool is sequential.
+    fn ends_run(&self) -> bool {
+        false
+    }
+
     /// Who can call the tool.
     fn exposure(&self) -> Exposure {
         Exposure::Direct

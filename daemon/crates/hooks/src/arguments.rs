@@ -7,13 +7,14 @@ use serde_json::{Map, Value, json};
 use crate::dialect::claude_names;
 
 /// Members that have another name in Claude Code, by tool: the own name, and theirs.
-const MEMBERS: [(&str, &[(&str, &str)]); 6] = [
+const MEMBERS: [(&str, &[(&str, &str)]); 7] = [
     ("read", &[("path", "file_path")]),
     ("write", &[("path", "file_path")]),
     ("edit", &[("path", "file_path")]),
     ("bash", &[("background", "run_in_background")]),
     ("grep", &[("ignoreCase", "-i"), ("context", "-C"), ("limit", "head_limit")]),
     ("todo", &[]),
+    ("task", &[]),
 ];
 
 /// Members that hold the path of a file or a folder: absolute in Claude Code.

@@ -10,7 +10,7 @@ pub(crate) enum Dialect {
 }
 
 /// Own names and those of Claude Code; of several for one tool, a call is shown under the first.
-const NAMES: [(&str, &[&str]); 8] = [
+const NAMES: [(&str, &[&str]); 9] = [
     ("read", &["Read"]),
     ("bash", &["Bash"]),
     ("edit", &["Edit", "MultiEdit"]),
@@ -19,6 +19,7 @@ const NAMES: [(&str, &[&str]); 8] = [
     ("find", &["Glob"]),
     ("ls", &["LS"]),
     ("todo", &["TodoWrite"]),
+    ("task", &["Task"]),
 ];
 
 /// The names of Claude Code for a tool; empty where it has none. Tools of MCP servers have the same names in both.

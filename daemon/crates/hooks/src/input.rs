@@ -54,6 +54,8 @@ pub enum HookInput<'a> {
     Stop {
         /// Whether it went on because of such a hook before.
         is_continuing: bool,
+        /// Whether it is a subagent's: then the event is `SubagentStop`.
+        of_subagent: bool,
     },
     /// The context is about to be compacted.
     PreCompact {
@@ -85,6 +87,7 @@ impl HookInput<'_> {
             Self::PostToolUse(..) => HookEvent::PostToolUse,
             Self::UserPromptSubmit { .. } => HookEvent::UserPromptSubmit,
             Self::SessionStart { .. } => HookEvent::SessionStart,
+            Self::Stop { of_subagent: true, .. } => HookEvent::SubagentStop,
             Self::Stop { .. } => HookEvent::Stop,
             Self::PreCompact { .. } => HookEvent::PreCompact,
             Self::Notification { .. } => HookEvent::Notification,
@@ -130,7 +133,7 @@ impl HookInput<'_> {
             }
             Self::UserPromptSubmit { prompt } => object(json!({ "prompt": prompt })),
             Self::SessionStart { source } => object(json!({ "source": source })),
-            Self::Stop { is_continuing } => object(json!({ "stop_hook_active": is_continuing })),
+            Self::Stop { is_continuing, .. } => object(json!({ "stop_hook_active": is_continuing })),
             Self::PreCompact { trigger, instructions } => {
                 object(json!({ "trigger": trigger, "custom_instructions": instructions.unwrap_or_default() }))
             }
@@ -224,8 +227,8 @@ mod tests {
         about(HookInput::PreCompact { trigger: "auto", instructions: None }, &["auto"]);
         about(HookInput::Notification { kind: "permission_prompt", message: "" }, &["permission_prompt"]);
         about(HookInput::SessionEnd { reason: "other" }, &["other"]);
-        about(HookInput::Stop { is_continuing: true }, &[]);
-        let stop = HookInput::Stop { is_continuing: true }.json(&facts(), Dialect::Own);
+        about(HookInput::Stop { is_continuing: true, of_subagent: false }, &[]);
+        let stop = HookInput::Stop { is_continuing: true, of_subagent: false }.json(&facts(), Dialect::Own);
         assert_eq!(stop["stop_hook_active"], true);
     }
 }

@@ -45,6 +45,7 @@ use crate::{
     budget::SessionBudget,
     child_environment::ChildEnvironment,
     discovery_switches::DiscoverySwitches,
+    jobs::JobNews,
     models::{Choice, FallbackChain, RetryPolicy, spoken_apis},
     options::SessionMode,
     permissions::PermissionGate,
@@ -53,6 +54,7 @@ use crate::{
     session_tools::OwnTools,
     session_user::SessionUser,
     shell_hooks::SessionHooks,
+    subagents::Subagents,
     tool_files::FileTool,
 };
 
@@ -88,6 +90,10 @@ pub(crate) struct SessionContext {
     pub(crate) todos: TodoList,
     /// The session's user.
     pub(crate) user: SessionUser,
+    /// Tells those who wait for jobs; kept when the settings are read again.
+    pub(crate) job_news: JobNews,
+    /// The subagents; kept when the settings are read again.
+    pub(crate) subagents: Subagents,
     /// How the session is shown.
     pub(crate) mode: SessionMode,
     /// The extensions; `None` where there are none.

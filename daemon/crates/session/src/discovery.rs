@@ -21,7 +21,7 @@ impl SessionContext {
         self.prompt.is_trusted() && self.prompt.is_of_cwd
     }
 
-    fn discovery_place(&self) -> DiscoveryPlace {
+    pub(crate) fn discovery_place(&self) -> DiscoveryPlace {
         DiscoveryPlace::of(&self.cwd, &self.agent_dir, &self.environment)
     }
 

@@ -20,6 +20,7 @@ mod extensions;
 mod handle;
 mod inbox;
 mod interner;
+mod jobs;
 mod mcp_resources;
 mod message_sender;
 mod messages;
@@ -44,6 +45,7 @@ mod services;
 mod session_tools;
 mod session_user;
 mod shell_hooks;
+mod subagents;
 mod summary;
 mod summary_asker;
 mod system_prompt;
@@ -77,6 +79,9 @@ pub use replacement::{
 pub use reply::Reply;
 pub use sandbox::{PROBE_ARGUMENT, SandboxFault, SupportCache};
 pub use services::{IntakeLimits, Limits, Services, SessionWatch, ToolContext, Toolbox};
+pub use subagents::{
+    SubagentHost, SubagentHosting, SubagentOptions, SubagentSession, SubagentSlots, subagent_folder,
+};
 pub use summary::Summary;
 pub use ui::{Asker, Dialog, DialogAnswer, Notice, PresenceGuard, Ui, UiAbilities};
 pub use unload::Unloaded;

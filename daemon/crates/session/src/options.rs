@@ -1,20 +1,24 @@
 //! The options of a session: the session flags of the command line, as values.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 use agentd_config::{Environment, resources::ResourceFlags};
 use agentd_extensions::GivenFlag;
 use agentd_mcp::ServerConfig;
 use agentd_protocol::{
     ask::ASK_TOOL,
+    jobs::WAIT_TOOL,
     model::ThinkingLevel,
     settings::{
         BudgetLimits, NetworkAccess, PermissionPreset, PermissionRule, SandboxMode, Settings,
         matches_pattern as matches,
     },
+    subagent::TASK_TOOL,
     todo::TODO_TOOL,
 };
 use agentd_tools::operations::SshTarget;
+
+use crate::subagents::SubagentOptions;
 
 /// The options of a session.
 #[derive(Debug, Clone)]
@@ -53,6 +57,8 @@ pub struct SessionOptions {
     pub tools: ToolSelection,
     /// `--todo`: the tool `todo` is active where the setting `todo.enabled` says nothing.
     pub todo: bool,
+    /// `--task`: the tool `task` is active where the setting `task.enabled` says nothing.
+    pub task: bool,
     /// `--ssh`: the host that tools and commands work on instead of this machine.
     pub ssh: Option<SshTarget>,
     /// `--no-context-files`.
@@ -81,6 +87,8 @@ pub struct SessionOptions {
     pub budget: BudgetLimits,
     /// How its client shows it.
     pub mode: SessionMode,
+    /// Whose subagent it is; `None` for a session of its own.
+    pub subagent: Option<Arc<SubagentOptions>>,
 }
 
 /// How a session is shown, as extensions are told.
@@ -257,14 +265,30 @@ fn modifies(list: &[String]) -> bool {
     !list.is_empty() && list.iter().all(|item| item.starts_with(['+', '-']))
 }
 
-/// The names that settings make active: those of `defaultTools`, `todo` where `todo.enabled` says so, or `todo` where it says nothing, and
-/// `ask` where `ask.enabled` says so.
+/// Tools that flags make active where the settings say nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct DefaultTools {
+    pub(crate) todo: bool,
+    pub(crate) task: bool,
+}
+
+impl From<&SessionOptions> for DefaultTools {
+    fn from(options: &SessionOptions) -> Self {
+        Self { todo: options.todo, task: options.task }
+    }
+}
+
+/// The names that settings make active: those of `defaultTools`, `todo` and `task` where `todo.enabled` and `task.enabled` say so, or the
+/// options where these say nothing, and `ask` where `ask.enabled` says so.
 #[must_use]
-pub(crate) fn default_tools(settings: &Settings, todo: bool) -> Vec<String> {
+pub(crate) fn default_tools(settings: &Settings, of_flags: DefaultTools) -> Vec<String> {
     let mut names = chosen_by_default(settings.default_tools.as_deref());
-    let has_todo = settings.todo.as_ref().and_then(|todo| todo.enabled).unwrap_or(todo);
+    let has_todo = settings.todo.as_ref().and_then(|todo| todo.enabled).unwrap_or(of_flags.todo);
+    let has_task = settings.task.as_ref().and_then(|task| task.enabled).unwrap_or(of_flags.task);
     let has_ask = settings.ask.as_ref().and_then(|ask| ask.enabled).unwrap_or(false);
-    for (is_wanted, tool) in [(has_todo, TODO_TOOL), (has_ask, ASK_TOOL)] {
+    let has_jobs = has_task && settings.task.as_ref().and_then(|task| task.background).unwrap_or(false);
+    let wanted = [(has_todo, TODO_TOOL), (has_task, TASK_TOOL), (has_jobs, WAIT_TOOL), (has_ask, ASK_TOOL)];
+    for (is_wanted, tool) in wanted {
         if is_wanted && !names.iter().any(|pattern| matches(pattern, tool)) {
             names.push(tool.to_owned());
         }
@@ -375,14 +399,14 @@ mod tests {
     fn the_tool_for_tasks_is_active_where_somebody_says_so() {
         let has = |settings: serde_json::Value, todo: bool| {
             let settings: Settings = serde_json::from_value(settings).unwrap();
-            default_tools(&settings, todo).contains(&TODO_TOOL.to_owned())
+            default_tools(&settings, DefaultTools { todo, task: false }).contains(&TODO_TOOL.to_owned())
         };
         use serde_json::json;
         assert!(!has(json!({}), false) && has(json!({}), true));
         assert!(has(json!({"todo": {"enabled": true}}), false));
         assert!(!has(json!({"todo": {"enabled": false}}), true));
         let asks: Settings = serde_json::from_value(json!({"ask": {"enabled": true}})).unwrap();
-        assert!(default_tools(&asks, false).contains(&ASK_TOOL.to_owned()));
+        assert!(default_tools(&asks, DefaultTools::default()).contains(&ASK_TOOL.to_owned()));
         assert!(
             has(json!({"defaultTools": ["+todo"]}), false) && has(json!({"defaultTools": ["read"]}), true)
         );

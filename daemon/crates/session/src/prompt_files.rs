@@ -17,6 +17,7 @@ use agentd_packages::{DiscoveryQuery, package_resources};
 use agentd_protocol::{
     error::{ErrorCode, Failure},
     resources::{Diagnostic, DiagnosticKind, DiagnosticLevel},
+    subagent::TASK_TOOL,
 };
 
 use crate::{
@@ -137,10 +138,13 @@ impl SessionContext {
         });
         let rules =
             if self.prompt.context_files { self.project_rules(&capabilities, &context, reads) } else { None };
+        let subagents = if active.contains(&TASK_TOOL) { self.agents_section() } else { None };
         let searches = active.contains(&SEARCH_TOOL);
         let mcp_servers = self.mcp.as_ref().filter(|_| searches).and_then(|mcp| mcp.prompt_section());
         Ok(PromptParts {
             mcp_servers,
+            agent: self.subagents.own().map(|own| own.prompt.clone()),
+            subagents,
             custom,
             appended,
             context_files: context,

@@ -57,6 +57,12 @@ const MCP_SERVERS: &str = "mcp_servers";
 /// The section with the rules of the project and the user.
 const PROJECT_RULES: &str = "project_rules";
 
+/// The section about the agents that can be started.
+const SUBAGENTS: &str = "subagents";
+
+/// The section of a subagent about itself.
+const AGENT: &str = "agent";
+
 /// The section of further folders.
 const FOLDERS: &str = "additional_folders";
 
@@ -67,6 +73,8 @@ impl PromptOptions {
         let mut more = Map::new();
         more.extend(parts.mcp_servers.clone().map(|servers| (MCP_SERVERS.to_owned(), servers.into())));
         more.extend(parts.project_rules.clone().map(|rules| (PROJECT_RULES.to_owned(), rules.into())));
+        more.extend(parts.subagents.clone().map(|agents| (SUBAGENTS.to_owned(), agents.into())));
+        more.extend(parts.agent.clone().map(|agent| (AGENT.to_owned(), agent.into())));
         if !parts.folders.is_empty() {
             more.insert(FOLDERS.to_owned(), parts.folders.join("\n").into());
         }
@@ -147,6 +155,8 @@ impl PromptOptions {
                 .collect(),
             project_rules: text_of(PROJECT_RULES).map(str::to_owned),
             mcp_servers: text_of(MCP_SERVERS).map(str::to_owned),
+            subagents: text_of(SUBAGENTS).map(str::to_owned),
+            agent: text_of(AGENT).map(str::to_owned),
             tools: shown
                 .iter()
                 .filter_map(|name| Some((*name, self.tool_snippets.get(*name)?.as_str()?)))
@@ -160,7 +170,7 @@ impl PromptOptions {
         };
         let mut made = sections(&parts);
         for (tag, text) in &self.sections {
-            let is_own = [MCP_SERVERS, PROJECT_RULES, FOLDERS].contains(&tag.as_str());
+            let is_own = [MCP_SERVERS, PROJECT_RULES, SUBAGENTS, AGENT, FOLDERS].contains(&tag.as_str());
             if let Some(text) = text.as_str().filter(|_| !is_own) {
                 made.insert(tag.clone(), format!("<{tag}>\n{text}\n</{tag}>").into());
             }

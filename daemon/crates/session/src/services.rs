@@ -21,7 +21,12 @@ use agentd_tools::{AskUser, FileQueue, TodoList, UrlReader, operations::SshTarge
 use tokio_util::task::TaskTracker;
 
 use crate::sandbox::SupportCache;
-use crate::{child_environment::ChildEnvironment, event_log::FeedLimits, interner::Interner};
+use crate::{
+    child_environment::ChildEnvironment,
+    event_log::FeedLimits,
+    interner::Interner,
+    subagents::{SubagentHosting, SubagentSlots},
+};
 
 /// The services that all sessions of a daemon share.
 pub struct Services {
@@ -59,6 +64,10 @@ pub struct Services {
     pub undo: UndoServices,
     /// Makes the observers of sessions, where telemetry is on.
     pub observers: Option<Arc<dyn Observers>>,
+    /// Opens the sessions of subagents.
+    pub subagent_hosting: SubagentHosting,
+    /// The turns of subagents, over all sessions.
+    pub subagent_slots: SubagentSlots,
     /// Hears of changes of sessions.
     pub watch: Arc<dyn SessionWatch>,
     /// Makes the tools of one session.
@@ -144,8 +153,8 @@ pub struct ToolContext {
     pub shell_path: Option<PathBuf>,
     /// The setting `shellCommandPrefix`.
     pub shell_command_prefix: Option<String>,
-    /// Reads URLs that are no files.
-    pub urls: Arc<dyn UrlReader>,
+    /// Read URLs that are no files.
+    pub urls: Vec<Arc<dyn UrlReader>>,
     /// The complete environment of child processes.
     pub environment: ChildEnvironment,
     /// The folder for temporary files.

@@ -15,6 +15,10 @@ use serde_json::{Map, Value};
 pub(crate) struct PromptParts<'a> {
     /// Replaces the built-in prompt.
     pub(crate) custom: Option<String>,
+    /// What a subagent is told of itself.
+    pub(crate) agent: Option<String>,
+    /// The agents that can be started, if there are some.
+    pub(crate) subagents: Option<String>,
     /// Texts appended to whichever prompt it is.
     pub(crate) appended: Vec<String>,
     /// Files with instructions of the project, nearest last: absolute path, content.
@@ -61,6 +65,12 @@ pub(crate) fn sections(parts: &PromptParts<'_>) -> Map<String, Value> {
         add("tools", tools(parts));
         add("rules", rules(parts));
         add("docs", DOCS.to_owned());
+    }
+    if let Some(subagents) = &parts.subagents {
+        add("subagents", subagents.clone());
+    }
+    if let Some(agent) = &parts.agent {
+        add("agent", agent.clone());
     }
     if !parts.appended.is_empty() {
         add("addendum", parts.appended.join("\n\n"));

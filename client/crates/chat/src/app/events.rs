@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use agentd_client_text::{
     compacted, decided, ended_process, extension_failed, fell_back, left_to_do, one_line,
-    permissions_changed, question_ended, retried, slow_provider, unkept,
+    permissions_changed, question_ended, retried, slow_provider, subagent_news, unkept,
 };
 use agentd_protocol::{
     Json,
@@ -91,6 +91,11 @@ pub(super) fn event(chat: &mut Chat, event: &Event) -> Vec<Effect> {
         Event::PermissionsChanged(changed) => {
             notice(chat, NoticeLevel::Info, permissions_changed(changed));
             chat.session.permissions = Some(changed.permissions.clone());
+        }
+        Event::SubagentLifecycle(news) => {
+            if let Some(line) = subagent_news(&news.subagent) {
+                notice(chat, NoticeLevel::Info, line);
+            }
         }
         Event::TodoReminder(reminder) => notice(chat, NoticeLevel::Info, left_to_do(reminder)),
         Event::BudgetReached(reached) => {

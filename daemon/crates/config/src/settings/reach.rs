@@ -73,6 +73,7 @@ const SETTINGS: &[(&str, SettingReach)] = &[
     ("sandbox", UserOnly),
     ("undo", UserOnly),
     ("todo", Project(Tools)),
+    ("task", Project(Tools)),
     ("ask", Project(Tools)),
     ("bash", Project(Tools)),
     // It says which files need trust.

@@ -390,6 +390,7 @@ impl Actor {
             }
             RunMessage::NotStored => self.on_not_stored().await,
             RunMessage::Broken => self.on_broken().await,
+            RunMessage::Subagent(message) => self.on_subagent_message(*message).await,
             RunMessage::Checkpoint(checkpoint) => self.on_checkpoint(*checkpoint).await,
             RunMessage::CheckpointsHandled(handled) => {
                 // The client may have left.

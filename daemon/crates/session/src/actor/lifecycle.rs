@@ -41,6 +41,7 @@ impl Actor {
         }
         self.compacting.cancel();
         self.user_bash.abort_all();
+        self.context.subagents.stop_background();
         self.give_up_dialogs();
         if self.going_on.give_up() && !self.run.is_active() {
             self.settle_intent_log();
@@ -146,5 +147,6 @@ impl Actor {
             && !self.unflushed.is_in_memory()
             && self.context.processes.running() == 0
             && self.context.background.is_idle()
+            && !self.context.subagents.has_active()
     }
 }

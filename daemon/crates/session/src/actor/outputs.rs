@@ -74,6 +74,7 @@ impl Actor {
     /// Tells those who said hello.
     pub(super) fn on_process_end(&self, process: &BackgroundProcess) {
         let Some(end) = process.end() else { return };
+        self.context.job_news.job_ended();
         let event = Event::from(ProcessEnd {
             process_id: process.id().to_owned(),
             command: process.label().to_owned(),

@@ -196,6 +196,7 @@ impl Actor {
             return self.refuse(request, store_failure(&error));
         }
         self.queues.push(kind, text, images, request.key().cloned(), &self.feed);
+        self.context.job_news.message_came();
         self.tell_extensions();
         self.accept(request, Disposition::Queued);
         if kind == QueueKind::Steering && self.interrupt_mode == InterruptMode::Immediate {

@@ -57,7 +57,7 @@ impl Actor {
         }
         self.refresh_models().await;
         let name = asked.name.as_deref().map(checked_name).transpose()?.map(str::to_owned);
-        let tools = self.asked_tools(&asked.tools, asked.todo)?;
+        let tools = self.asked_tools(&asked)?;
         let asked = Arc::new(asked);
         let AskedChoice { model, level, mut warnings } = self.asked_choice(&asked).await?;
         warnings.extend(self.servers_not_added(&asked));
@@ -117,12 +117,12 @@ impl Actor {
     }
 
     /// The names of the tools that are to be active; `None` where nothing is asked.
-    fn asked_tools(&self, selection: &ToolSelection, todo: bool) -> Result<Option<Vec<String>>, Failure> {
-        if *selection == ToolSelection::default() {
+    fn asked_tools(&self, asked: &SessionOptions) -> Result<Option<Vec<String>>, Failure> {
+        if asked.tools == ToolSelection::default() {
             return Ok(None);
         }
-        let defaults = default_tools(&self.context.settings, todo);
-        self.tools.selected(&self.context.tools, selection, &defaults).map(Some)
+        let defaults = default_tools(&self.context.settings, asked.into());
+        self.tools.selected(&self.context.tools, &asked.tools, &defaults).map(Some)
     }
 
     async fn asked_choice(&self, asked: &Arc<SessionOptions>) -> Result<AskedChoice, Failure> {
@@ -220,6 +220,7 @@ fn differences(
         sandbox,
         // It says what a session begins with.
         todo: _,
+        task: _,
         // These are applied.
         name: _,
         provider: _,
@@ -236,6 +237,8 @@ fn differences(
         // The daemon's.
         compat: _,
         mode: _,
+        // No client can ask for it.
+        subagent: _,
     } = asked;
     let is_kept = context.session_file.is_some();
     let is_elsewhere = !names_a_file(target) && !same_folder(cwd, &context.cwd);

@@ -15,7 +15,9 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{early_notice::EarlyNotice, hook_start::HookStart, pending_start::PendingStart};
+use super::{
+    early_notice::EarlyNotice, hook_start::HookStart, pending_start::PendingStart, subagents::parent_ui,
+};
 use crate::{
     abort::AbortSwitch,
     clients::SessionClients,
@@ -187,6 +189,7 @@ impl Actor {
             messages: MessageSender::new(&self.to_actor, |message| RunMessage::Ui(Box::new(message))),
             presence: self.clients.presence().clone(),
             timeout: self.context.services.limits.ui_timeout,
+            parent: self.context.subagents.own().map(parent_ui),
         }
     }
 

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     broken_run::broke_down, event_loop::Ended, hook_start::HookStart, pending_start::PendingStart,
-    session_actor::Actor,
+    session_actor::Actor, subagents::parent_ui,
 };
 use crate::{
     abort::AbortSwitch,
@@ -269,12 +269,16 @@ async fn start(
             messages: MessageSender::new(&to_actor, |message| RunMessage::Ui(Box::new(message))),
             presence: clients.presence().clone(),
             timeout: services.limits.ui_timeout,
+            parent: options.subagent.as_deref().map(parent_ui),
         },
         closing: closing.clone(),
         gone: gone.clone(),
         intake: services.limits.intake,
     };
     context.user.is_reached_by(handle.ui.clone());
+    context
+        .subagents
+        .lead_to(MessageSender::new(&to_actor, |message| RunMessage::Subagent(Box::new(message))));
     clients
         .tool_requests()
         .lead_to(MessageSender::new(&to_actor, |request| RunMessage::ToolRequest(Box::new(request))));

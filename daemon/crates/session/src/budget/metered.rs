@@ -36,7 +36,11 @@ impl SessionBudget {
         provider: Arc<dyn Provider>,
         purpose: CallPurpose,
     ) -> Arc<dyn Provider> {
-        if !self.is_limited() {
+        let provider = match &self.parent {
+            Some(parent) => parent.meter(provider, purpose),
+            None => provider,
+        };
+        if !self.is_limited_itself() {
             return provider;
         }
         Arc::new(Metered { budget: Arc::clone(self), provider, purpose })

@@ -141,7 +141,10 @@ impl SessionBudget {
 
     /// A tool call is about to start.
     pub(crate) async fn begin_tool_call(self: &Arc<Self>) -> Result<(), Denied> {
-        if !self.is_limited() {
+        if let Some(parent) = &self.parent {
+            Box::pin(parent.begin_tool_call()).await?;
+        }
+        if !self.is_limited_itself() {
             return Ok(());
         }
         let one = Amounts { tool_calls: 1, ..Amounts::default() };

@@ -17,6 +17,8 @@ use agentd_protocol::{
 use agentd_store::{SessionTree, Spending, own_spending};
 use tokio::{sync::Notify, task::spawn_blocking};
 
+use crate::subagents::subagents_in;
+
 /// Fires when a reservation of this process was settled: what waits for it looks again.
 pub(super) static SETTLED: Notify = Notify::const_new();
 
@@ -26,6 +28,8 @@ pub(crate) struct SessionBudget {
     run_limits: BudgetLimits,
     unknown_price: UnknownPrice,
     pub(super) day: Option<Day>,
+    /// The budgets of the session that a subagent works for: what it spends counts to them, too.
+    pub(super) parent: Option<Arc<Self>>,
     pub(super) accounts: Mutex<Accounts>,
 }
 
@@ -85,15 +89,22 @@ impl SessionBudget {
         flags: BudgetLimits,
         agent_dir: &Path,
         tree: &SessionTree,
+        parent: Option<Arc<Self>>,
     ) -> Arc<Self> {
         let settings = settings.cloned().unwrap_or_default();
         let limits = settings.session.map(Limits::from).unwrap_or_default();
-        let used = if limits.is_empty() { Amounts::default() } else { spent_by(own_spending(tree)) };
-        let day = settings.day.map(Limits::from).filter(|limits| !limits.is_empty());
+        let used = if limits.is_empty() {
+            Amounts::default()
+        } else {
+            spent_by(own_spending(tree)).plus(spent_by_subagents(tree))
+        };
+        // A subagent's day is counted by the session that it works for.
+        let day = settings.day.map(Limits::from).filter(|limits| !limits.is_empty() && parent.is_none());
         Arc::new(Self {
             run_limits: settings.run.unwrap_or_default().stricter(flags),
             unknown_price: settings.unknown_price.unwrap_or_default(),
             day: day.map(|limits| Day { file: DayFile::in_folder(agent_dir), limits }),
+            parent,
             accounts: Mutex::new(Accounts { session: Account::new(limits, used), ..Accounts::default() }),
         })
     }
@@ -102,8 +113,12 @@ impl SessionBudget {
         self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether anything is limited now.
+    /// Whether anything is limited now, here or in the session that a subagent works for.
     pub(crate) fn is_limited(&self) -> bool {
+        self.is_limited_itself() || self.parent.as_ref().is_some_and(|parent| parent.is_limited())
+    }
+
+    pub(super) fn is_limited_itself(&self) -> bool {
         let accounts = self.accounts();
         self.day.is_some()
             || !accounts.session.limits.is_empty()
@@ -277,6 +292,20 @@ impl RunAccount {
 
 pub(super) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// What the session's subagents spent.
+fn spent_by_subagents(tree: &SessionTree) -> Amounts {
+    let work = subagents_in(tree).into_iter().filter_map(|subagent| subagent.progress);
+    work.fold(Amounts::default(), |sum, progress| {
+        sum.plus(Amounts {
+            cost: nanodollars(progress.cost),
+            tokens: progress.tokens,
+            turns: progress.requests,
+            tool_calls: progress.tool_calls,
+            millis: 0,
+        })
+    })
 }
 
 /// What entries spent.

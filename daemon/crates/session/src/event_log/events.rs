@@ -31,6 +31,8 @@ pub enum Audience {
     Permissions,
     /// Clients that said hello, and so know more than pi's clients; and clients that count the events.
     Introduced,
+    /// Clients that asked for events about subagents, and clients that count the events.
+    Subagents,
     /// Clients that count the events, and would miss a number.
     Counting,
 }

@@ -38,6 +38,7 @@ use crate::{
     context::{PromptSources, SessionContext},
     discovery_switches::DiscoverySwitches,
     extensions::ExtensionHooks,
+    jobs::{JobNews, WaitTool},
     mcp_resources::McpResources,
     models::{FallbackChain, RetryPolicy},
     options::{SessionOptions, ToolSelection, default_tools},
@@ -47,6 +48,7 @@ use crate::{
     session_tools::OwnTools,
     session_user::SessionUser,
     shell_hooks::{HookSurroundings, SessionHooks},
+    subagents::{SubagentResults, Subagents, TaskTool, YieldTool, may_start},
     tool_files::{FileToolHost, ToolFilePlace, load_tool_files},
 };
 
@@ -80,6 +82,8 @@ pub(super) struct CarriedOver {
     pub(super) hook_set: Option<HookSet>,
     pub(super) todos: TodoList,
     pub(super) user: SessionUser,
+    pub(super) job_news: JobNews,
+    pub(super) subagents: Subagents,
     /// The extensions of before, if there were some.
     pub(super) extensions: Option<SessionExtensions>,
     /// What keeps its changes: opened with the session, if undo is on.
@@ -142,6 +146,8 @@ pub(super) fn build_context(
         hook_set,
         todos,
         user,
+        job_news,
+        subagents,
         extensions,
         undo,
     } = carried_over;
@@ -187,7 +193,7 @@ pub(super) fn build_context(
     let shell_path =
         settings.shell_path.as_deref().map(|path| resolve_path(path, &cwd, &options.environment));
     processes.set_limits(process_limits(settings.processes.unwrap_or_default()));
-    let defaults = default_tools(&settings, options.todo);
+    let defaults = default_tools(&settings, options.into());
     let mut selection = options.tools.clone();
     selection.exclude.extend(settings.exclude_tools.iter().flatten().cloned());
     let is_active: Arc<dyn Fn(&str) -> bool + Send + Sync> = {
@@ -212,6 +218,7 @@ pub(super) fn build_context(
                     transcript_path: session_file.clone(),
                     cwd: cwd.clone(),
                 },
+                of_subagent: options.subagent.is_some(),
             },
         ),
         None => hooks,
@@ -224,14 +231,14 @@ pub(super) fn build_context(
         outputs: outputs.clone(),
         undo: undo.clone(),
     };
-    let Toolbox { tools, changes, shell, gate } = (services.tools)(ToolContext {
+    let Toolbox { mut tools, changes, shell, gate } = (services.tools)(ToolContext {
         session_id: session_id.clone(),
         cwd: cwd.clone(),
         folders: options.additional_directories.clone(),
         processes: processes.clone(),
         ssh: options.ssh.clone().map(|target| (target, services.launcher.group())),
         shell_path,
-        urls: McpResources::of(mcp.as_ref()),
+        urls: vec![McpResources::of(mcp.as_ref()), Arc::new(SubagentResults(subagents.clone()))],
         shell_command_prefix: settings.shell_command_prefix.clone(),
         environment,
         temp_dir,
@@ -256,6 +263,21 @@ pub(super) fn build_context(
             .map(Duration::from_millis),
         is_stored: session_file.is_some(),
     });
+    if may_start(options.subagent.as_deref(), settings.task.as_ref()) {
+        tools.push(Arc::new(TaskTool::new(subagents.clone(), settings.task.as_ref())));
+    }
+    let has_jobs = settings.task.as_ref().and_then(|task| task.background).unwrap_or(false)
+        || settings.bash.as_ref().and_then(|bash| bash.background).unwrap_or(false);
+    if has_jobs && options.ssh.is_none() {
+        tools.push(Arc::new(WaitTool {
+            processes: background.clone(),
+            subagents: subagents.clone(),
+            news: job_news.clone(),
+        }));
+    }
+    if let Some(own) = &options.subagent {
+        tools.push(Arc::new(YieldTool { state: Arc::clone(&own.state) }));
+    }
     // Programs of this machine would work on other files than the tools of another host.
     let file_tools = match options.ssh {
         Some(_) => Vec::new(),
@@ -300,6 +322,8 @@ pub(super) fn build_context(
         mcp,
         todos,
         user,
+        job_news,
+        subagents,
         mode: options.mode,
         extensions,
         child_environment,

@@ -5,6 +5,7 @@ use std::{
     sync::Arc,
 };
 
+use agentd_agent::observer::SessionObserver;
 use agentd_auth::{Auth, AuthSources};
 use agentd_checkpoints::SessionFacts;
 use agentd_config::{
@@ -36,6 +37,7 @@ use super::{
 use crate::{
     budget::SessionBudget,
     context::SessionContext,
+    jobs::JobNews,
     messages::BranchCopy,
     options::{SessionOptions, ToolSelection},
     permissions::{PermissionFault, PermissionSources, session_rules, without_rules},
@@ -48,6 +50,7 @@ use crate::{
     session_tools::{ToolChoice, choice_entry, chosen_on},
     session_user::SessionUser,
     shell_hooks::{HookPlace, load_hooks},
+    subagents::{ChildObserver, Subagents},
     transcript::SessionIntentLog,
     unload::Unloaded,
 };
@@ -225,8 +228,15 @@ fn prepare_from(
     let modes = (settings.steering_mode.unwrap_or_default(), settings.follow_up_mode.unwrap_or_default());
     let parent_id = parent_id(&session);
     let processes = services.launcher.group();
-    let budget =
-        SessionBudget::new(settings.budgets.as_ref(), options.budget, agent_dir.path(), &session.tree);
+    let parent_permissions = options.subagent.as_deref().map(|own| Arc::clone(&own.parent.permissions));
+    let parent_budget = options.subagent.as_deref().map(|own| Arc::clone(&own.parent.budget));
+    let budget = SessionBudget::new(
+        settings.budgets.as_ref(),
+        options.budget,
+        agent_dir.path(),
+        &session.tree,
+        parent_budget,
+    );
     let facts = SessionFacts {
         id: session.tree.header().id().to_owned(),
         cwd: cwd.clone(),
@@ -255,6 +265,12 @@ fn prepare_from(
         },
         &mut diagnostics,
     );
+    let observer = services.observers.as_ref().map(|observers| observers.session(session.tree.header().id()));
+    let observer: Option<Arc<dyn SessionObserver>> = match &options.subagent {
+        Some(own) => Some(Arc::new(ChildObserver::new(Arc::clone(&own.state), observer))),
+        None => observer,
+    };
+    let subagents = Subagents::new(options, services.subagent_slots.clone(), session.writer.path());
     let carried_over = CarriedOver {
         services: Arc::clone(services),
         session_id: session.tree.header().id().to_owned(),
@@ -268,8 +284,8 @@ fn prepare_from(
         key_provider: None,
         cwd,
         budget,
-        observer: services.observers.as_ref().map(|observers| observers.session(session.tree.header().id())),
-        permissions: Arc::new(permissions.with_sandbox(sandbox.is_some())),
+        observer,
+        permissions: Arc::new(permissions.with_sandbox(sandbox.is_some()).under(parent_permissions)),
         sandbox,
         mcp: None,
         mcp_config: Some(mcp_config),
@@ -277,6 +293,8 @@ fn prepare_from(
         hook_set: Some(hook_set),
         todos: TodoList::default(),
         user: SessionUser::default(),
+        job_news: JobNews::default(),
+        subagents,
         extensions: None,
         undo,
     };

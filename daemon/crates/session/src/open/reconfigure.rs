@@ -169,6 +169,8 @@ impl Reread {
             hook_set: Some(hook_set),
             todos: context.todos.clone(),
             user: context.user.clone(),
+            job_news: context.job_news.clone(),
+            subagents: context.subagents.clone(),
             undo: context.undo.clone(),
         };
         let trusted = trusted_files.clone().map(Arc::new);
@@ -258,6 +260,8 @@ fn remade(
         hook_set: None,
         todos: context.todos.clone(),
         user: context.user.clone(),
+        job_news: context.job_news.clone(),
+        subagents: context.subagents.clone(),
         undo: context.undo.clone(),
     };
     let project = Project {

@@ -1,6 +1,7 @@
 //! The gate: asks the policy before a call starts, and the user where the policy says so.
 
 use std::{
+    path::Path,
     sync::{
         Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -48,6 +49,10 @@ struct Channels {
 /// Decides about every call of a session. One for as long as the session is in memory, so that changes count at once.
 pub(crate) struct PermissionGate {
     in_force: Mutex<Arc<InForce>>,
+    /// The gate of the session that a subagent works for: it has its permissions, as they are at any time.
+    parent: Option<Arc<Self>>,
+    /// Those permissions for another folder, and what they were made from.
+    moved: Mutex<Option<(Arc<InForce>, Arc<InForce>)>>,
     /// Whether there is something to decide; as `in_force` has it.
     is_restricted: AtomicBool,
     /// Whether commands have a sandbox, which they can ask to leave.
@@ -71,6 +76,8 @@ impl PermissionGate {
         let is_restricted = AtomicBool::new(in_force.is_restricted());
         Self {
             in_force: Mutex::new(Arc::new(in_force)),
+            parent: None,
+            moved: Mutex::default(),
             is_restricted,
             has_sandbox: false,
             channels: OnceLock::new(),
@@ -85,6 +92,20 @@ impl PermissionGate {
         Self { has_sandbox, ..self }
     }
 
+    /// The gate of a subagent's session.
+    #[must_use]
+    pub(crate) fn under(self, parent: Option<Arc<Self>>) -> Self {
+        Self { parent, ..self }
+    }
+
+    /// Whether there is something to decide.
+    fn is_restricted(&self) -> bool {
+        match &self.parent {
+            Some(parent) => parent.is_restricted(),
+            None => self.is_restricted.load(Ordering::Acquire),
+        }
+    }
+
     /// Connects the gate with the session's user and file. The first connection stays.
     pub(crate) fn connect(&self, ui: Ui, decisions: MessageSender<RecordDecision>) {
         let _ = self.channels.set(Channels { ui, decisions });
@@ -92,7 +113,7 @@ impl PermissionGate {
 
     /// The permissions, where something is not allowed.
     pub(crate) fn state(&self) -> Option<PermissionState> {
-        self.is_restricted.load(Ordering::Acquire).then(|| self.full_state())
+        self.is_restricted().then(|| self.full_state())
     }
 
     /// The permissions, as clients see them.
@@ -107,6 +128,9 @@ impl PermissionGate {
 
     /// The changes by commands, which count until the session is closed.
     pub(crate) fn changes(&self) -> Option<PermissionSettings> {
+        if self.parent.is_some() {
+            return None;
+        }
         Some(self.in_force().changes.clone()).filter(|changes| *changes != PermissionSettings::default())
     }
 
@@ -123,6 +147,9 @@ impl PermissionGate {
     /// # Errors
     /// A rule that cannot be used; nothing has changed then.
     pub(crate) fn go_on_with(&self, sources: GateSources) -> Result<(), PolicyError> {
+        if self.parent.is_some() {
+            return Ok(());
+        }
         self.replace(|in_force| in_force.with_sources(sources))
     }
 
@@ -130,6 +157,9 @@ impl PermissionGate {
         &self,
         change: impl FnOnce(&InForce) -> Result<InForce, PolicyError>,
     ) -> Result<(), PolicyError> {
+        if let Some(parent) = &self.parent {
+            return parent.replace(change);
+        }
         let mut in_force = self.in_force.lock().unwrap_or_else(PoisonError::into_inner);
         *in_force = Arc::new(change(&in_force)?);
         self.is_restricted.store(in_force.is_restricted(), Ordering::Release);
@@ -137,13 +167,42 @@ impl PermissionGate {
     }
 
     fn in_force(&self) -> Arc<InForce> {
-        Arc::clone(&self.in_force.lock().unwrap_or_else(PoisonError::into_inner))
+        let own = Arc::clone(&self.in_force.lock().unwrap_or_else(PoisonError::into_inner));
+        match &self.parent {
+            Some(parent) => self.of_parent(parent.in_force(), &own.sources.cwd),
+            None => own,
+        }
+    }
+
+    /// The permissions of the parent, in the folder of this session.
+    fn of_parent(&self, of_parent: Arc<InForce>, cwd: &Path) -> Arc<InForce> {
+        if of_parent.sources.cwd == cwd {
+            return of_parent;
+        }
+        let mut moved = self.moved.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((from, made)) = &*moved
+            && Arc::ptr_eq(from, &of_parent)
+        {
+            return Arc::clone(made);
+        }
+        match of_parent.moved_to(cwd) {
+            Ok(made) => {
+                let made = Arc::new(made);
+                *moved = Some((of_parent, Arc::clone(&made)));
+                made
+            }
+            Err(error) => {
+                // Those of the other folder permit less here.
+                tracing::warn!(%error, "the permissions of a subagent are those for its parent's folder");
+                of_parent
+            }
+        }
     }
 
     async fn decide(&self, action: &Action<'_>, stop: &CancellationToken) -> Result<HookVerdict, String> {
         let leaves = self.has_sandbox && asks_to_leave(action);
         // A sandbox alone asks about nothing that stays inside.
-        if !leaves && action.must_ask.is_none() && !self.is_restricted.load(Ordering::Acquire) {
+        if !leaves && action.must_ask.is_none() && !self.is_restricted() {
             return Ok(HookVerdict::Run);
         }
         let in_force = self.in_force();

@@ -1,6 +1,9 @@
 //! The permissions in force: settings and flags, what commands changed since, and what answers gave.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use agentd_config::AgentDir;
 use agentd_policy::{Policy, PolicyError, PolicyOptions, RuleLayer, RuleSource};
@@ -81,6 +84,12 @@ impl InForce {
 
     /// The same with other settings.
     pub(super) fn with_sources(&self, sources: GateSources) -> Result<Self, PolicyError> {
+        Self::new(sources, self.changes.clone(), self.answers.clone())
+    }
+
+    /// The same for another folder.
+    pub(super) fn moved_to(&self, cwd: &Path) -> Result<Self, PolicyError> {
+        let sources = GateSources { cwd: cwd.to_owned(), ..self.sources.clone() };
         Self::new(sources, self.changes.clone(), self.answers.clone())
     }
 

@@ -5,7 +5,12 @@ use std::path::{Path, PathBuf};
 use agentd_agent::hooks::Action;
 use agentd_mcp::RESOURCE_URL;
 use agentd_policy::Subject;
-use agentd_protocol::{ask::ASK_TOOL, todo::TODO_TOOL};
+use agentd_protocol::{
+    ask::ASK_TOOL,
+    jobs::WAIT_TOOL,
+    subagent::{TASK_TOOL, YIELD_TOOL},
+    todo::TODO_TOOL,
+};
 use agentd_tools::resolve_path_argument;
 use serde_json::Value;
 
@@ -64,7 +69,8 @@ impl CallSubject {
                     .map(|env| env.keys().cloned().collect())
                     .unwrap_or_default(),
             },
-            TODO_TOOL | ASK_TOOL => Self::OwnNotes,
+            // Each call of a subagent is judged for itself.
+            TODO_TOOL | ASK_TOOL | TASK_TOOL | WAIT_TOOL | YIELD_TOOL => Self::OwnNotes,
             _ => Self::Other,
         }
     }

@@ -35,6 +35,7 @@ use crate::{
     reply::Reply,
     server_prompts::ExpandedMessage,
     shell_hooks::JudgedPrompt,
+    subagents::SubagentMessage,
     transcript::{FailedAnswer, Intents},
     ui::UiMessage,
     user_bash::BashEnd,
@@ -149,6 +150,8 @@ pub(crate) enum RunMessage {
     NotStored,
     /// The run panicked, without any event that says so.
     Broken,
+    /// A task that runs subagents asks or tells something.
+    Subagent(Box<SubagentMessage>),
     /// A tool call changed something, or changes were undone.
     Checkpoint(Box<Checkpoint>),
     /// Answered once the checkpoints sent before it have their entries.

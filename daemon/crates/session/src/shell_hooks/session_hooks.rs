@@ -34,6 +34,8 @@ pub(crate) struct SessionHooks {
     variables: Vec<(String, String)>,
     /// The user: there once the session's actor works.
     ui: OnceLock<Ui>,
+    /// Whether the session is a subagent's.
+    of_subagent: bool,
     run: Mutex<RunState>,
 }
 
@@ -47,6 +49,8 @@ pub(crate) struct HookSurroundings<'a> {
     pub(crate) sandbox: Option<(&'a SessionSandbox, &'a ChildEnvironment)>,
     pub(crate) settings: Option<&'a ShellHookSettings>,
     pub(crate) facts: HookFacts,
+    /// Whether the session is a subagent's.
+    pub(crate) of_subagent: bool,
 }
 
 /// What hooks have said in the current run.
@@ -66,7 +70,7 @@ impl SessionHooks {
         if set.is_empty() {
             return None;
         }
-        let HookSurroundings { processes, shell, env, sandbox, settings, facts } = surroundings;
+        let HookSurroundings { processes, shell, env, sandbox, settings, facts, of_subagent } = surroundings;
         let file = facts.transcript_path.as_ref();
         let file = file.map(|file| ("PI_SESSION_FILE".to_owned(), file.display().to_string()));
         let variables =
@@ -77,11 +81,11 @@ impl SessionHooks {
             is_for_user: settings.and_then(|settings| settings.sandboxed).unwrap_or(true),
         });
         let runner = HookRunner { processes: processes.clone(), shell, env: Arc::clone(env), sandbox, facts };
-        Some(Arc::new(Self::new(set, runner, variables)))
+        Some(Arc::new(Self::new(set, runner, variables, of_subagent)))
     }
 
-    fn new(set: HookSet, runner: HookRunner, variables: Vec<(String, String)>) -> Self {
-        Self { set, runner, variables, ui: OnceLock::new(), run: Mutex::default() }
+    fn new(set: HookSet, runner: HookRunner, variables: Vec<(String, String)>, of_subagent: bool) -> Self {
+        Self { set, runner, variables, ui: OnceLock::new(), of_subagent, run: Mutex::default() }
     }
 
     /// Connects the hooks with the session's user. The first connection stays.
@@ -124,7 +128,8 @@ impl SessionHooks {
     /// The hooks of the project alone; `None` where there are none.
     pub(crate) fn of_project(&self) -> Option<Self> {
         let set = self.set.of_project();
-        (!set.is_empty()).then(|| Self::new(set, self.runner.clone(), self.variables.clone()))
+        (!set.is_empty())
+            .then(|| Self::new(set, self.runner.clone(), self.variables.clone(), self.of_subagent))
     }
 
     /// Tells the user something.
@@ -162,18 +167,21 @@ impl SessionHooks {
 
     /// Asks the hooks whether the run may end; the reason why it goes on, if one says so.
     pub(crate) async fn goes_on(&self, cancel: &CancellationToken) -> Option<String> {
-        if !self.has(HookEvent::Stop) || cancel.is_cancelled() || self.stopped().is_some() {
+        let event = if self.of_subagent { HookEvent::SubagentStop } else { HookEvent::Stop };
+        if !self.has(event) || cancel.is_cancelled() || self.stopped().is_some() {
             return None;
         }
         let continuations = self.state().continuations;
-        let outcome = self.ask(&HookInput::Stop { is_continuing: continuations > 0 }, cancel).await?;
+        let input = HookInput::Stop { is_continuing: continuations > 0, of_subagent: self.of_subagent };
+        let outcome = self.ask(&input, cancel).await?;
         if outcome.stop.is_some() || cancel.is_cancelled() {
             return None;
         }
         let reason = outcome.block?;
         if continuations >= MAX_CONTINUATIONS {
             let text = format!(
-                "A Stop hook wants the work to go on for the {}th time, and is not heard any more: {reason}",
+                "A {} hook wants the work to go on for the {}th time, and is not heard any more: {reason}",
+                event.name(),
                 continuations + 1
             );
             self.tell(&text).await;

@@ -21,6 +21,16 @@ pub struct Ui {
     pub(crate) presence: Presence,
     /// Time that a dialog without a limit of its own waits while no client is there.
     pub(crate) timeout: Duration,
+    /// The user of the session that a subagent works for, who is asked where nobody follows the subagent.
+    pub(crate) parent: Option<Box<ParentUi>>,
+}
+
+/// The user of the session that a subagent works for.
+#[derive(Clone)]
+pub(crate) struct ParentUi {
+    pub(crate) ui: Ui,
+    /// The subagent's id, for the question.
+    pub(crate) id: String,
 }
 
 /// A message from [`Ui`] to the session.
@@ -57,6 +67,9 @@ impl Ui {
         dialog: Dialog,
         cancel: &CancellationToken,
     ) -> (DialogAnswer, Option<String>) {
+        if let Some(parent) = self.parent.as_ref().filter(|_| !self.presence.is_there(asker)) {
+            return Box::pin(parent.ui.ask_whom(asker, dialog.of_subagent(&parent.id), cancel)).await;
+        }
         let (limit, default) = (dialog.limit(), dialog.default_answer());
         let Some((request, line, audience)) = question(dialog.into_method(), asker) else {
             return (default, None);
@@ -78,7 +91,7 @@ impl Ui {
     /// Whether somebody is there who can answer.
     #[must_use]
     pub fn is_there(&self, asker: Asker) -> bool {
-        self.presence.is_there(asker)
+        self.presence.is_there(asker) || self.parent.as_ref().is_some_and(|parent| parent.ui.is_there(asker))
     }
 
     /// Shows something that needs no answer.

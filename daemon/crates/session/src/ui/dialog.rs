@@ -80,6 +80,21 @@ impl Dialog {
         self
     }
 
+    /// The same question, of a subagent to the user of the session that it works for.
+    #[must_use]
+    pub(crate) fn of_subagent(mut self, id: &str) -> Self {
+        let title = match &mut self.0 {
+            UiMethod::Select { title, .. }
+            | UiMethod::Confirm { title, .. }
+            | UiMethod::Input { title, .. }
+            | UiMethod::Editor { title, .. } => title,
+            UiMethod::Permission(question) => &mut question.title,
+            _ => return self,
+        };
+        *title = format!("{id}: {title}");
+        self
+    }
+
     pub(crate) fn limit(&self) -> Option<Duration> {
         self.0.timeout().map(Duration::from_millis)
     }

@@ -16,7 +16,7 @@ pub use self::{
     dialog::{Asker, Dialog, DialogAnswer, Notice, PresenceGuard, UiAbilities},
 };
 pub(crate) use self::{
-    asking::{UiMessage, request},
+    asking::{ParentUi, UiMessage, request},
     dialog::Presence,
     pending::{EndedDialog, PendingDialogs},
 };

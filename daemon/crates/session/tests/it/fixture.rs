@@ -268,6 +268,8 @@ fn services(
         epoch: "epoch".into(),
         limits,
         observers: None,
+        subagent_hosting: Default::default(),
+        subagent_slots: Default::default(),
         watch,
         tools: Box::new(move |context| {
             let spec = ToolSpec {
@@ -317,6 +319,8 @@ fn options(root: &Path) -> SessionOptions {
         no_mcp: false,
         mcp_on_demand: false,
         todo: false,
+        task: false,
+        subagent: None,
         additional_directories: Vec::new(),
         mcp_servers: Vec::new(),
         undo: None,

@@ -35,14 +35,14 @@ pub struct ReadTool {
     home: Home,
     host: Arc<dyn FileHost>,
     artifacts: Option<ArtifactFolder>,
-    urls: Option<Arc<dyn UrlReader>>,
+    urls: Vec<Arc<dyn UrlReader>>,
 }
 
 impl ReadTool {
     /// The tool, with the home directory of the process for `~`.
     #[must_use]
     pub fn new() -> Self {
-        Self { home: Home::default(), host: Arc::new(LocalHost), artifacts: None, urls: None }
+        Self { home: Home::default(), host: Arc::new(LocalHost), artifacts: None, urls: Vec::new() }
     }
 
     /// Sets the session's home directory, which `~` means in paths.
@@ -73,8 +73,8 @@ impl ReadTool {
 
     /// Sets the reader of URLs that are no files.
     #[must_use]
-    pub fn with_urls(mut self, urls: Arc<dyn UrlReader>) -> Self {
-        self.urls = Some(urls);
+    pub fn with_urls(mut self, urls: Vec<Arc<dyn UrlReader>>) -> Self {
+        self.urls = urls;
         self
     }
 
@@ -148,10 +148,11 @@ impl Tool for ReadTool {
     fn execute(&self, invocation: Invocation) -> ToolFuture<'_> {
         Box::pin(async move {
             let mut arguments: ReadArguments = arguments::parse(invocation.arguments)?;
-            if let Some(urls) = &self.urls
-                && let Some(rest) = arguments.path.strip_prefix(urls.start())
-            {
-                let content = urls.read(rest, &invocation.cancel).await?;
+            let of_url = |urls: &Arc<dyn UrlReader>| {
+                Some((Arc::clone(urls), arguments.path.strip_prefix(urls.start())?.to_owned()))
+            };
+            if let Some((urls, rest)) = self.urls.iter().find_map(of_url) {
+                let content = urls.read(&rest, &invocation.cancel).await?;
                 let stop = invocation.cancel.clone();
                 let found = blocking::run(move || select(content.as_slice(), &arguments, &stop)).await?;
                 return shown(found, &invocation.cancel, &invocation.images, invocation.sees_images).await;

@@ -1,0 +1,181 @@
+//! The subagents of a session: what is on record of them, and the commands about them.
+
+use std::{
+    io::{Read as _, Seek as _, SeekFrom},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use agentd_protocol::{
+    error::{ErrorCode, Failure},
+    event::Event,
+    subagent::{
+        GetSubagentMessagesParams, SubagentLifecycle, SubagentList, SubagentMessages, SubagentSnapshot,
+    },
+};
+use agentd_safe_open::{LinkPolicy, OpenRules};
+use serde_json::Value;
+
+use super::session_actor::Actor;
+use crate::{
+    event_log::Audience,
+    reply::{Reply, encode},
+    subagents::{ContextLookup, ParentFacts, SubagentMessage, SubagentOptions, subagent_entry, subagents_in},
+    ui::ParentUi,
+};
+
+/// The most bytes of a file that one answer has.
+const MOST_BYTES: u64 = 1 << 20;
+
+impl Actor {
+    pub(super) async fn on_subagent_message(&mut self, message: SubagentMessage) {
+        match message {
+            SubagentMessage::Facts(asked) => {
+                self.restore_subagents();
+                // The call may have been stopped.
+                let _ = asked.send(Box::new(self.parent_facts()));
+            }
+            SubagentMessage::Record { subagents, done } => {
+                let recorded = self.record_subagents(subagents).await;
+                let _ = done.send(recorded.map_err(|failure| failure.error));
+            }
+            SubagentMessage::Progressed(progressed) => self.publish_about_subagents(&progressed.into()),
+            SubagentMessage::Spawn(work) => {
+                // A session that is closing stops it at once, and waits for its end.
+                self.tasks.spawn(work);
+                if self.closing {
+                    self.context.subagents.stop_background();
+                }
+            }
+            SubagentMessage::Ended(message) => self.tell_job_end(*message).await,
+        }
+    }
+
+    fn parent_facts(&self) -> ParentFacts {
+        let context = &self.context;
+        ParentFacts {
+            lookup: Arc::new(ContextLookup(Arc::clone(context))),
+            hosting: context.services.subagent_hosting.clone(),
+            settings: context.settings.task.clone().unwrap_or_default(),
+            cwd: context.cwd.clone(),
+            session_file: context.session_file.clone(),
+            is_trusted: context.prompt.is_trusted(),
+            key_provider: context.key_provider.clone(),
+            budget: Arc::clone(&context.budget),
+            permissions: Arc::clone(&context.permissions),
+            choice: self.chooser.in_use(),
+            active: self.tools.active(&context.tools),
+            ui: self.ui(),
+        }
+    }
+
+    /// Reads the session's entries about subagents, once.
+    pub(super) fn restore_subagents(&self) {
+        self.context.subagents.restore(|| subagents_in(self.journal.tree()));
+    }
+
+    /// On record first.
+    async fn record_subagents(&mut self, subagents: Vec<SubagentSnapshot>) -> Result<(), Failure> {
+        self.journal.append(&subagent_entry(&subagents)).await?;
+        if subagents.iter().any(|subagent| !subagent.status.is_active()) {
+            self.context.job_news.job_ended();
+        }
+        for subagent in subagents {
+            self.publish_about_subagents(&SubagentLifecycle { subagent }.into());
+        }
+        Ok(())
+    }
+
+    fn publish_about_subagents(&self, event: &Event) {
+        match encode(event) {
+            Ok(line) => self.feed.publish_for(Audience::Subagents, line),
+            Err(error) => tracing::error!(%error, event = event.name(), "cannot write an event"),
+        }
+    }
+
+    pub(super) fn get_subagents(&self, reply: Reply) {
+        self.restore_subagents();
+        reply.data(&self.feed, SubagentList { subagents: self.context.subagents.list() });
+    }
+
+    /// Reads on a blocking thread; the session waits, as for other answers from its files.
+    pub(super) async fn get_subagent_messages(&self, params: GetSubagentMessagesParams, reply: Reply) {
+        self.restore_subagents();
+        let GetSubagentMessagesParams { subagent_id, from_byte } = params;
+        let Some(subagent) = self.context.subagents.find(&subagent_id) else {
+            let known: Vec<String> = self.context.subagents.list().into_iter().map(|it| it.id).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            let text = format!("The session has no subagent \"{subagent_id}\"; there are: {known}.");
+            return reply.fail(&self.feed, Failure::new(ErrorCode::InvalidField, text));
+        };
+        let Some(file) = subagent.session_file.map(PathBuf::from) else {
+            let text = format!("The session of the subagent \"{subagent_id}\" has no file.");
+            let hint = "attach_session joins it while it works.";
+            return reply.fail(&self.feed, Failure::new(ErrorCode::Unsupported, text).hint(hint));
+        };
+        let read = tokio::task::spawn_blocking(move || messages(&file, from_byte.unwrap_or(0)));
+        let result =
+            read.await.unwrap_or_else(|error| Err(Failure::new(ErrorCode::Internal, error.to_string())));
+        reply.result(&self.feed, result);
+    }
+}
+
+/// The user of the session that a subagent works for.
+pub(super) fn parent_ui(own: &SubagentOptions) -> Box<ParentUi> {
+    Box::new(ParentUi { ui: own.parent.ui.clone(), id: own.id.clone() })
+}
+
+/// The entries of a file from a byte on, in whole lines.
+fn messages(path: &Path, from: u64) -> Result<SubagentMessages, Failure> {
+    let unreadable =
+        |error: String| Failure::new(ErrorCode::Io, format!("{} cannot be read: {error}", path.display()));
+    let failed = |error: std::io::Error| unreadable(error.to_string());
+    let session_file = path.display().to_string();
+    let rules = OpenRules::new(LinkPolicy::Refused);
+    let mut file = match rules.open(path) {
+        Ok(file) => file,
+        // It appears with the first answer.
+        Err(error) if error.is_missing() => {
+            return Ok(SubagentMessages {
+                session_file,
+                from_byte: 0,
+                next_byte: 0,
+                reset: from > 0,
+                entries: Vec::new(),
+                messages: Vec::new(),
+            });
+        }
+        Err(error) => return Err(unreadable(error.to_string())),
+    };
+    let length = file.metadata().map_err(failed)?.len();
+    let reset = from > length;
+    let from_byte = if reset { 0 } else { from };
+    file.seek(SeekFrom::Start(from_byte)).map_err(failed)?;
+    let mut bytes = Vec::new();
+    file.by_ref().take(MOST_BYTES).read_to_end(&mut bytes).map_err(failed)?;
+    let mut end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    if end == 0 && from_byte + (bytes.len() as u64) < length {
+        // A line that is longer than an answer usually is comes whole.
+        file.read_to_end(&mut bytes).map_err(failed)?;
+        end = bytes.iter().position(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    }
+    let (mut entries, mut messages) = (Vec::new(), Vec::new());
+    for line in bytes[..end].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        // The header and the entries are objects; a damaged line is passed over, as when the file is opened.
+        let Ok(entry) = serde_json::from_slice::<Value>(line) else { continue };
+        match entry["type"].as_str() {
+            Some("session") => continue,
+            Some("message") => messages.push(entry["message"].clone()),
+            _ => {}
+        }
+        entries.push(entry);
+    }
+    Ok(SubagentMessages {
+        session_file,
+        from_byte,
+        next_byte: from_byte + end as u64,
+        reset,
+        entries,
+        messages,
+    })
+}

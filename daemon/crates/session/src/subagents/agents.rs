@@ -1,0 +1,315 @@
+//! The definitions of agents: those that agentd has, and those in files of the user and the project.
+
+use agentd_discovery::{Capabilities, DiscoveryPlace, read_body};
+use agentd_protocol::{
+    capabilities::CapabilityLevel,
+    subagent::{AgentSource, TASK_TOOL, YIELD_TOOL},
+};
+use serde_json::Value;
+
+/// Which agents an agent may start.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) enum SpawnPolicy {
+    /// Any.
+    #[default]
+    Any,
+    /// None.
+    Nobody,
+    /// Those of these names; the first is the default.
+    Only(Vec<String>),
+}
+
+impl SpawnPolicy {
+    /// Whether an agent of that name may be started.
+    pub(super) fn permits(&self, agent: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Nobody => false,
+            Self::Only(names) => names.iter().any(|name| name == agent),
+        }
+    }
+
+    /// The agent of an item that names none.
+    pub(super) fn default_agent(&self) -> Option<&str> {
+        match self {
+            Self::Only(names) => names.first().map(String::as_str),
+            Self::Any | Self::Nobody => None,
+        }
+    }
+
+    /// As a list for people.
+    pub(super) fn listed(&self) -> String {
+        match self {
+            Self::Any => "all".to_owned(),
+            Self::Nobody => "none".to_owned(),
+            Self::Only(names) => names.join(", "),
+        }
+    }
+
+    /// `*`, true: any. An empty text, false: none. Else names.
+    fn of(value: &Value) -> Option<Self> {
+        match value {
+            Value::Bool(true) => Some(Self::Any),
+            Value::Bool(false) => Some(Self::Nobody),
+            Value::String(text) if text.trim() == "*" => Some(Self::Any),
+            Value::String(text) => Some(Self::named(text.split(','))),
+            Value::Array(names) => Some(Self::named(names.iter().filter_map(Value::as_str))),
+            _ => None,
+        }
+    }
+
+    fn named<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+        let names: Vec<String> =
+            names.map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        if names.is_empty() { Self::Nobody } else { Self::Only(names) }
+    }
+}
+
+/// A definition of an agent.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Agent {
+    pub(super) name: String,
+    pub(super) description: String,
+    pub(super) source: AgentSource,
+    /// Its tools by their names here; `None` for those of its parent.
+    pub(super) tools: Option<Vec<String>>,
+    /// Names of tools in its definition that there are not.
+    pub(super) unknown_tools: Vec<String>,
+    pub(super) spawns: SpawnPolicy,
+    /// The models that it works with, the first that can be used.
+    pub(super) models: Vec<String>,
+    pub(super) thinking: Option<String>,
+    /// The schema of its result.
+    pub(super) output: Option<Value>,
+    /// Its prompt.
+    pub(super) prompt: String,
+}
+
+/// An agent that agentd has.
+struct Bundled {
+    name: &'static str,
+    description: &'static str,
+    tools: Option<&'static [&'static str]>,
+    spawns: &'static [&'static str],
+    prompt: &'static str,
+}
+
+const BUNDLED: [Bundled; 4] = [
+    Bundled {
+        name: "task",
+        description: "Any piece of work that can be described on its own; has the same tools",
+        tools: None,
+        spawns: &["*"],
+        prompt: "You carry out one piece of a larger work. Do exactly what your task says, completely, and nothing beside it. Others work \
+                 in the same folder at the same time: change only what your task needs.",
+    },
+    Bundled {
+        name: "scout",
+        description: "Finds out where and how something is done in the project; changes nothing",
+        tools: Some(&["read", "grep", "find", "ls"]),
+        spawns: &[],
+        prompt: "You look into the project and report. Find the files, types and functions that matter for your task, read the parts that \
+                 matter, and report what you found with paths and line numbers, so that whoever asked need not look again. Change nothing. \
+                 Say what you did not find.",
+    },
+    Bundled {
+        name: "reviewer",
+        description: "Reviews changes or code for faults, and reports them with their places; changes nothing",
+        tools: Some(&["read", "grep", "find", "ls", "bash"]),
+        spawns: &["scout"],
+        prompt: "You review code. Read what your task names, and what it touches. Report faults that matter: wrong results, lost data, \
+                 crashes, races, missing cases, misleading names. For each: the file and line, what goes wrong and when, and how to mend \
+                 it. Check each finding against the code before you report it. Use bash only to look, such as git diff. End with a verdict. \
+                 Change nothing.",
+    },
+    Bundled {
+        name: "security-reviewer",
+        description: "Reviews code for weaknesses that an attacker could use; changes nothing",
+        tools: Some(&["read", "grep", "find", "ls", "bash"]),
+        spawns: &["scout"],
+        prompt: "You review code for weaknesses. Follow what comes from outside, such as input, files, environment and network, to where it \
+                 takes effect: commands, queries, paths, memory, secrets, permissions. Report what an attacker could use: the file and \
+                 line, the way in, what it leads to, how to close it, and how sure you are. Do not report what cannot be reached. Use bash \
+                 only to look. Change nothing.",
+    },
+];
+
+/// The agents that a session can start. Of two with one name the first counts: the project's, the user's, agentd's.
+pub(crate) struct Agents(Vec<Agent>);
+
+impl Agents {
+    /// Those of files and of agentd, without those that the settings disable. Reads files; blocks.
+    pub(super) fn find(capabilities: &Capabilities, place: &DiscoveryPlace, disabled: &[String]) -> Self {
+        let of_files = capabilities.agents().filter_map(|definition| {
+            let body = read_body(definition.item, place);
+            let body = body.inspect_err(|error| tracing::debug!(%error, "a definition of an agent")).ok()?;
+            let fields = &definition.item.fields;
+            let (tools, unknown_tools) = own_names(definition.tools.as_deref());
+            let starts_others =
+                tools.as_deref().is_none_or(|tools| tools.iter().any(|tool| tool == TASK_TOOL));
+            let spawns = match fields.get("spawns").and_then(SpawnPolicy::of) {
+                Some(policy) => policy,
+                None if starts_others => SpawnPolicy::Any,
+                None => SpawnPolicy::Nobody,
+            };
+            Some(Agent {
+                name: definition.name.to_owned(),
+                description: definition.description.to_owned(),
+                source: match definition.item.level {
+                    CapabilityLevel::Project => AgentSource::Project,
+                    _ => AgentSource::User,
+                },
+                tools,
+                unknown_tools,
+                spawns,
+                models: definition.model.clone(),
+                thinking: definition.item.text("thinkingLevel").map(str::to_owned),
+                output: fields.get("output").filter(|output| output.is_object()).cloned(),
+                prompt: body,
+            })
+        });
+        let mut agents: Vec<Agent> = Vec::new();
+        for agent in of_files.chain(BUNDLED.iter().map(Agent::of)) {
+            let is_usable = !matches!(agent.name.as_str(), "main" | "sub") && !disabled.contains(&agent.name);
+            if is_usable && !agents.iter().any(|known| known.name == agent.name) {
+                agents.push(agent);
+            }
+        }
+        Self(agents)
+    }
+
+    /// The agent of that name, if the policy permits it.
+    ///
+    /// # Errors
+    /// A sentence for the model.
+    pub(super) fn get(&self, name: &str, policy: &SpawnPolicy) -> Result<&Agent, String> {
+        let Some(agent) = self.0.iter().find(|agent| agent.name == name) else {
+            let names: Vec<&str> = self.permitted(policy).map(|agent| agent.name.as_str()).collect();
+            return Err(format!("Unknown agent \"{name}\". Available: {}", names.join(", ")));
+        };
+        if policy.permits(name) {
+            Ok(agent)
+        } else {
+            Err(format!("Cannot spawn '{name}'. Allowed: {}", policy.listed()))
+        }
+    }
+
+    fn permitted<'a>(&'a self, policy: &'a SpawnPolicy) -> impl Iterator<Item = &'a Agent> {
+        self.0.iter().filter(|agent| policy.permits(&agent.name))
+    }
+
+    /// The section of the system prompt about them.
+    pub(super) fn section(&self, policy: &SpawnPolicy) -> Option<String> {
+        let lines: Vec<String> = self
+            .permitted(policy)
+            .map(|agent| format!("- {}: {}", agent.name, one_line(&agent.description)))
+            .collect();
+        (!lines.is_empty())
+            .then(|| format!("Agents that the tool {TASK_TOOL} can start:\n{}", lines.join("\n")))
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+impl Agent {
+    fn of(bundled: &Bundled) -> Self {
+        let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        Self {
+            name: bundled.name.to_owned(),
+            description: bundled.description.to_owned(),
+            source: AgentSource::Bundled,
+            tools: bundled.tools.map(list),
+            unknown_tools: Vec::new(),
+            spawns: match bundled.spawns {
+                ["*"] => SpawnPolicy::Any,
+                names => SpawnPolicy::named(names.iter().copied()),
+            },
+            models: Vec::new(),
+            thinking: None,
+            output: None,
+            prompt: bundled.prompt.to_owned(),
+        }
+    }
+}
+
+/// The names of tools as they are here, and those that name nothing. Claude Code and omp have other names for some; a pattern of arguments
+/// behind a name, as in `Bash(git:*)`, is left out.
+fn own_names(tools: Option<&[String]>) -> (Option<Vec<String>>, Vec<String>) {
+    let Some(tools) = tools else { return (None, Vec::new()) };
+    let (mut known, mut unknown) = (Vec::new(), Vec::new());
+    for tool in tools {
+        let plain = tool.split('(').next().unwrap_or_default().trim();
+        let own = match plain {
+            "*" => return (None, Vec::new()),
+            "Read" | "NotebookRead" => "read",
+            "Bash" | "BashOutput" | "KillShell" | "KillBash" => "bash",
+            "Edit" | "MultiEdit" | "NotebookEdit" => "edit",
+            "Write" => "write",
+            "Grep" => "grep",
+            "Glob" | "glob" => "find",
+            "LS" => "ls",
+            "Task" | "Agent" => TASK_TOOL,
+            "TodoWrite" | "AskUserQuestion" | "ExitPlanMode" | YIELD_TOOL => continue,
+            "WebFetch" | "WebSearch" | "web_search" | "lsp" | "ast_grep" | "eval" | "browser" => {
+                unknown.push(plain.to_owned());
+                continue;
+            }
+            other => other,
+        };
+        if !own.is_empty() && !known.iter().any(|known| known == own) {
+            known.push(own.to_owned());
+        }
+    }
+    (Some(known), unknown)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn names_of_other_tools_are_mapped() {
+        let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let given = list(&["Read", "Bash(git:*)", "Glob", "read", "WebFetch", "mcp__x__y"]);
+        assert_eq!(
+            own_names(Some(&given)),
+            (Some(list(&["read", "bash", "find", "mcp__x__y"])), list(&["WebFetch"]))
+        );
+        assert_eq!(own_names(Some(&list(&["*"]))), (None, Vec::new()));
+        assert_eq!(own_names(None), (None, Vec::new()));
+    }
+
+    #[test]
+    fn policies() {
+        let check = |value: Value, scout: bool, default: Option<&str>| {
+            let policy = SpawnPolicy::of(&value).unwrap();
+            assert_eq!((policy.permits("scout"), policy.default_agent()), (scout, default), "{value}");
+        };
+        check(json!("*"), true, None);
+        check(json!(true), true, None);
+        check(json!(""), false, None);
+        check(json!(false), false, None);
+        check(json!("reviewer, scout"), true, Some("reviewer"));
+        check(json!(["reviewer"]), false, Some("reviewer"));
+    }
+
+    #[test]
+    fn unknown_and_forbidden_agents_are_told_apart() {
+        let agents = Agents(BUNDLED.iter().map(Agent::of).collect());
+        let unknown = agents.get("x", &SpawnPolicy::Any).unwrap_err();
+        assert_eq!(unknown, "Unknown agent \"x\". Available: task, scout, reviewer, security-reviewer");
+        let only = SpawnPolicy::Only(vec!["scout".into()]);
+        assert_eq!(agents.get("task", &only).unwrap_err(), "Cannot spawn 'task'. Allowed: scout");
+        assert!(agents.get("scout", &only).is_ok());
+        assert!(
+            agents.section(&only).unwrap().ends_with(
+                "- scout: Finds out where and how something is done in the project; changes nothing"
+            )
+        );
+        assert_eq!(agents.section(&SpawnPolicy::Nobody), None);
+    }
+}

@@ -1,0 +1,40 @@
+//! What subagents are made of: the session that starts them, as it is at that moment.
+
+use std::{path::PathBuf, sync::Arc};
+
+use agentd_config::models::ScopedModel;
+use agentd_protocol::settings::TaskSettings;
+use futures::future::BoxFuture;
+
+use super::{agents::Agents, host::SubagentHosting};
+use crate::{budget::SessionBudget, models::Choice, permissions::PermissionGate, ui::Ui};
+
+/// Looks things up for a session.
+pub(crate) trait Lookup: Send + Sync {
+    /// The agents that there are. Reads files; blocks.
+    fn agents(&self) -> Agents;
+
+    /// The first model that patterns as of `--models` select and that can be used.
+    fn first_model(&self, patterns: Vec<String>) -> BoxFuture<'static, Option<ScopedModel>>;
+}
+
+/// A session that starts subagents.
+pub(crate) struct ParentFacts {
+    pub(crate) lookup: Arc<dyn Lookup>,
+    /// Opens the sessions of subagents.
+    pub(crate) hosting: SubagentHosting,
+    pub(crate) settings: TaskSettings,
+    pub(crate) cwd: PathBuf,
+    /// The session's file, if it has one.
+    pub(crate) session_file: Option<PathBuf>,
+    /// Whether the project is trusted.
+    pub(crate) is_trusted: bool,
+    /// The provider that a key of the options is for.
+    pub(crate) key_provider: Option<String>,
+    pub(crate) budget: Arc<SessionBudget>,
+    pub(crate) permissions: Arc<PermissionGate>,
+    pub(crate) choice: Choice,
+    /// The tools that the session's model can call.
+    pub(crate) active: Vec<String>,
+    pub(crate) ui: Ui,
+}

@@ -1,0 +1,51 @@
+//! Who opens the sessions of subagents: the registry of sessions, which the session crate does not know.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+};
+
+use agentd_protocol::command::SessionCommand;
+use futures::future::BoxFuture;
+
+use crate::options::SessionOptions;
+
+/// Opens the sessions of subagents.
+pub trait SubagentHost: Send + Sync {
+    /// Opens a session, as for a client. Cancel safety: dropped early, the session may stay open.
+    fn open(&self, options: SessionOptions) -> BoxFuture<'_, Result<Arc<dyn SubagentSession>, String>>;
+}
+
+/// The session of a subagent. Until it is dropped, the session is not closed because a client leaves it.
+pub trait SubagentSession: Send + Sync {
+    /// The session's id.
+    fn id(&self) -> &str;
+
+    /// The session's file, which need not be there yet; `None` for a session in memory.
+    fn file(&self) -> Option<PathBuf>;
+
+    /// Sends a command, as a client does, and waits for its answer. The session is loaded where it is not in memory.
+    fn tell(&self, command: SessionCommand) -> BoxFuture<'_, Result<(), String>>;
+
+    /// Waits until nothing works in the session.
+    fn idle(&self) -> BoxFuture<'_, ()>;
+
+    /// Ends the session with all that it runs.
+    fn close(&self) -> BoxFuture<'_, ()>;
+}
+
+/// The host, once there is one: services are made before the registry that uses them.
+#[derive(Clone, Default)]
+pub struct SubagentHosting(Arc<OnceLock<Arc<dyn SubagentHost>>>);
+
+impl SubagentHosting {
+    /// Only the first host counts.
+    pub fn set(&self, host: Arc<dyn SubagentHost>) {
+        // A daemon has one registry.
+        let _ = self.0.set(host);
+    }
+
+    pub(crate) fn get(&self) -> Option<&Arc<dyn SubagentHost>> {
+        self.0.get()
+    }
+}

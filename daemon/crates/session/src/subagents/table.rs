@@ -1,0 +1,279 @@
+//! The subagents of one session: who they are, and how those who run them reach the session's actor.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+};
+
+use agentd_protocol::{
+    message::CustomMessage,
+    subagent::{SubagentProgressed, SubagentSnapshot, SubagentStatus},
+};
+use futures::future::BoxFuture;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    child_state::ChildState,
+    facts::ParentFacts,
+    options::SubagentOptions,
+    plan::subagent_folder,
+    slots::{Slots, SubagentSlots},
+};
+use crate::{message_sender::MessageSender, options::SessionOptions};
+
+/// The subagents of a session. Cheap to clone; all clones are the same.
+#[derive(Clone)]
+pub(crate) struct Subagents(Arc<Inner>);
+
+struct Inner {
+    /// The options of the session itself.
+    options: Arc<SessionOptions>,
+    /// The folder of the sessions of its subagents; `None` where it has no file.
+    folder: Option<PathBuf>,
+    slots: Slots,
+    of_daemon: SubagentSlots,
+    children: Mutex<Children>,
+    actor: OnceLock<MessageSender<SubagentMessage>>,
+}
+
+#[derive(Default)]
+struct Children {
+    /// Whether those of earlier entries are in the list.
+    are_restored: bool,
+    list: Vec<Child>,
+}
+
+/// A subagent.
+struct Child {
+    snapshot: SubagentSnapshot,
+    /// Its state; `None` for one of before the session was opened.
+    state: Option<Arc<ChildState>>,
+    /// Its result as text, where no file keeps it.
+    output: Option<Arc<str>>,
+    /// Stops it.
+    cancel: CancellationToken,
+    /// Whether its call does not wait for it.
+    in_background: bool,
+}
+
+/// A message from a task that runs subagents to the session's actor.
+pub(crate) enum SubagentMessage {
+    /// Asks what subagents are made of.
+    Facts(oneshot::Sender<Box<ParentFacts>>),
+    /// Subagents are to be on record; those who listen are told then.
+    Record { subagents: Vec<SubagentSnapshot>, done: oneshot::Sender<Result<(), String>> },
+    /// A subagent has got on.
+    Progressed(SubagentProgressed),
+    /// Work that outlasts its call; the session waits for its end before it ends.
+    Spawn(BoxFuture<'static, ()>),
+    /// Work that outlasted its call has ended: what the model is to know.
+    Ended(Box<CustomMessage>),
+}
+
+impl Subagents {
+    /// Those of a session with these options and this file.
+    pub(crate) fn new(options: &SessionOptions, of_daemon: SubagentSlots, file: Option<&Path>) -> Self {
+        Self(Arc::new(Inner {
+            options: Arc::new(options.clone()),
+            folder: file.map(subagent_folder),
+            slots: Slots::default(),
+            of_daemon,
+            children: Mutex::default(),
+            actor: OnceLock::new(),
+        }))
+    }
+
+    /// Says how the session's actor is reached. Only the first time counts.
+    pub(crate) fn lead_to(&self, actor: MessageSender<SubagentMessage>) {
+        let _ = self.0.actor.set(actor);
+    }
+
+    pub(super) fn options(&self) -> &SessionOptions {
+        &self.0.options
+    }
+
+    /// The session's own place, where it is a subagent itself.
+    pub(crate) fn own(&self) -> Option<&SubagentOptions> {
+        self.0.options.subagent.as_deref()
+    }
+
+    /// The turns of the session's subagents.
+    pub(super) fn slots(&self) -> &Slots {
+        &self.0.slots
+    }
+
+    /// The turns of subagents of that depth, over all sessions.
+    pub(super) fn daemon_slots(&self, depth: usize) -> Slots {
+        self.0.of_daemon.at(depth)
+    }
+
+    /// The file that keeps the result of a subagent; `None` where the session has no file.
+    pub(super) fn output_file(&self, id: &str) -> Option<PathBuf> {
+        self.0.folder.as_deref().map(|folder| folder.join(format!("{id}.md")))
+    }
+
+    fn children(&self) -> MutexGuard<'_, Children> {
+        // Each change is one assignment or one push.
+        self.0.children.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts those of earlier entries in the list, once.
+    pub(crate) fn restore(&self, found: impl FnOnce() -> Vec<SubagentSnapshot>) {
+        let mut children = self.children();
+        if children.are_restored {
+            return;
+        }
+        children.are_restored = true;
+        let of_before = found().into_iter().map(|snapshot| Child {
+            snapshot,
+            state: None,
+            output: None,
+            cancel: CancellationToken::new(),
+            in_background: false,
+        });
+        let mut list: Vec<Child> = of_before.collect();
+        list.retain(|child| !children.list.iter().any(|known| known.snapshot.id == child.snapshot.id));
+        list.append(&mut children.list);
+        children.list = list;
+    }
+
+    /// The list as it is now.
+    pub(crate) fn list(&self) -> Vec<SubagentSnapshot> {
+        self.children().list.iter().map(Child::now).collect()
+    }
+
+    /// The subagent with this id, or with a session of this id.
+    pub(crate) fn find(&self, id: &str) -> Option<SubagentSnapshot> {
+        let children = self.children();
+        let is_it =
+            |child: &&Child| child.snapshot.id == id || child.snapshot.session_id.as_deref() == Some(id);
+        children.list.iter().find(is_it).map(Child::now)
+    }
+
+    /// Whether one is at work or about to be.
+    pub(crate) fn has_active(&self) -> bool {
+        self.children().list.iter().any(|child| child.snapshot.status.is_active())
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.children().list.len() as u64
+    }
+
+    pub(super) fn is_known(&self, id: &str) -> bool {
+        self.children().list.iter().any(|child| child.snapshot.id == id)
+    }
+
+    pub(super) fn add(
+        &self,
+        snapshot: SubagentSnapshot,
+        state: Arc<ChildState>,
+        cancel: CancellationToken,
+        in_background: bool,
+    ) {
+        self.children().list.push(Child {
+            snapshot,
+            state: Some(state),
+            output: None,
+            cancel,
+            in_background,
+        });
+    }
+
+    /// Stops a subagent; false when there is none of that id.
+    pub(crate) fn stop(&self, id: &str) -> bool {
+        let children = self.children();
+        let found = children.list.iter().find(|child| child.snapshot.id == id);
+        found.inspect(|child| child.cancel.cancel()).is_some()
+    }
+
+    /// Stops those whose calls do not wait for them.
+    pub(crate) fn stop_background(&self) {
+        let children = self.children();
+        children.list.iter().filter(|child| child.in_background).for_each(|child| child.cancel.cancel());
+    }
+
+    /// Runs work that outlasts its call.
+    pub(super) async fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        if let Some(actor) = self.0.actor.get() {
+            actor.send(SubagentMessage::Spawn(Box::pin(work))).await;
+        }
+    }
+
+    /// Tells the session's model that work which outlasted its call has ended.
+    pub(super) async fn tell_end(&self, message: CustomMessage) {
+        if let Some(actor) = self.0.actor.get() {
+            actor.send(SubagentMessage::Ended(Box::new(message))).await;
+        }
+    }
+
+    /// The whole result of a subagent that has ended, if it left one.
+    pub(crate) async fn result_text(&self, id: &str) -> Option<String> {
+        if let Some(output) = self.output(id) {
+            return Some(output.to_string());
+        }
+        let file = self.output_file(id)?;
+        tokio::task::spawn_blocking(move || std::fs::read_to_string(file)).await.ok()?.ok()
+    }
+
+    /// Changes one.
+    pub(super) fn change(
+        &self,
+        id: &str,
+        change: impl FnOnce(&mut SubagentSnapshot),
+    ) -> Option<SubagentSnapshot> {
+        let mut children = self.children();
+        let child = children.list.iter_mut().find(|child| child.snapshot.id == id)?;
+        change(&mut child.snapshot);
+        child.snapshot.progress = child.state.as_ref().map(|state| state.progress());
+        Some(child.snapshot.clone())
+    }
+
+    /// Keeps a result that no file keeps.
+    pub(super) fn keep_output(&self, id: &str, output: Arc<str>) {
+        if let Some(child) = self.children().list.iter_mut().find(|child| child.snapshot.id == id) {
+            child.output = Some(output);
+        }
+    }
+
+    /// A result that no file keeps.
+    pub(super) fn output(&self, id: &str) -> Option<Arc<str>> {
+        self.children().list.iter().find(|child| child.snapshot.id == id)?.output.clone()
+    }
+
+    /// What subagents are made of; `None` when the session has ended.
+    pub(super) async fn facts(&self) -> Option<Box<ParentFacts>> {
+        let (asked, facts) = oneshot::channel();
+        self.0.actor.get()?.send(SubagentMessage::Facts(asked)).await;
+        facts.await.ok()
+    }
+
+    /// Puts subagents on record and tells of them.
+    ///
+    /// # Errors
+    /// A sentence: the disk did not take it, or the session has ended.
+    pub(super) async fn record(&self, subagents: Vec<SubagentSnapshot>) -> Result<(), String> {
+        let ended = || "The session has ended.".to_owned();
+        let (done, recorded) = oneshot::channel();
+        let actor = self.0.actor.get().ok_or_else(ended)?;
+        actor.send(SubagentMessage::Record { subagents, done }).await;
+        recorded.await.unwrap_or_else(|_| Err(ended()))
+    }
+
+    pub(super) async fn tell_progress(&self, id: &str, state: &ChildState) {
+        if let Some(actor) = self.0.actor.get() {
+            let progressed = SubagentProgressed { id: id.to_owned(), progress: state.progress() };
+            actor.send(SubagentMessage::Progressed(progressed)).await;
+        }
+    }
+}
+
+impl Child {
+    fn now(&self) -> SubagentSnapshot {
+        let mut snapshot = self.snapshot.clone();
+        if let Some(state) = self.state.as_ref().filter(|_| snapshot.status != SubagentStatus::Pending) {
+            snapshot.progress = Some(state.progress());
+        }
+        snapshot
+    }
+}
