@@ -30,6 +30,7 @@ pub mod fsck;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod image_kind;
+pub mod isolation;
 pub mod jobs;
 mod json;
 pub mod lines;

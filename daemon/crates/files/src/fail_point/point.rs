@@ -89,6 +89,12 @@ points! {
     UndoRecord = "undo.record",
     /// A step of a restoring was made.
     UndoStep = "undo.step",
+    /// A file of the user's was replaced by a merge of an isolated copy.
+    MergeStep = "merge.step",
+    /// A merge has moved the user's branch; the index is about to be replaced.
+    MergeHead = "merge.head",
+    /// A merge is complete but for its journal.
+    MergeDone = "merge.done",
     /// A prompt passed its checks; its sender is about to be told.
     SessionAccepted = "session.accepted",
     /// The new content of `settings.json` is about to be written to a file beside it.
