@@ -21,7 +21,10 @@ use serde::{Deserialize, Serialize};
 use crate::fsck::{FsckError, folders};
 
 /// The form of the index.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+
+/// The agent of sessions that are no subagent's.
+const MAIN_AGENT: &str = "main";
 
 /// A larger index is not read.
 const MAX_INDEX_BYTES: u64 = 512 << 20;
@@ -82,7 +85,8 @@ fn session_files(
     cwd: &Path,
 ) -> Result<Vec<PathBuf>, UsageError> {
     let mut files = Vec::new();
-    for folder in folders(agent_dir, environment, cwd)? {
+    let mut left = folders(agent_dir, environment, cwd)?;
+    while let Some(folder) = left.pop() {
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
@@ -90,8 +94,11 @@ fn session_files(
         };
         for entry in entries {
             let path = entry?.path();
-            if path.extension().is_some_and(|end| end == "jsonl") {
-                files.push(path);
+            match path.extension() {
+                Some(end) if end == "jsonl" => files.push(path),
+                // The sessions of a session's subagents.
+                Some(end) if end == "agents" && path.is_dir() => left.push(path),
+                _ => {}
             }
         }
     }
@@ -205,6 +212,7 @@ impl LocalDays {
 
 /// The sums of an index.
 fn report(index: &Index, by: UsageGrouping, since: Option<String>, unreadable: Vec<String>) -> UsageReport {
+    let main = MAIN_AGENT.to_owned();
     let mut rows: BTreeMap<&str, UsageRow> = BTreeMap::new();
     let mut total = UsageSum::default();
     for scan in index.files.values() {
@@ -216,6 +224,8 @@ fn report(index: &Index, by: UsageGrouping, since: Option<String>, unreadable: V
                 UsageGrouping::Model => &part.model,
                 UsageGrouping::Session => &scan.id,
                 UsageGrouping::Project => &scan.cwd,
+                UsageGrouping::Agent if scan.agent.is_empty() => &main,
+                UsageGrouping::Agent => &scan.agent,
             };
             let row = rows.entry(key).or_insert_with(|| UsageRow {
                 key: key.clone(),

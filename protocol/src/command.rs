@@ -35,6 +35,7 @@ use crate::{
     doctor::{Diagnosis, LocalSetup, SetupLocalParams},
     explain::{ExplainSettingParams, SettingExplanation},
     extensions::ExtensionList,
+    isolation::IsolationMerge,
     jobs::{JobInfo, JobList, JobOutput, JobParams},
     mcp::{
         McpLoginCancelParams, McpLoginCancelled, McpLoginFinishParams, McpLoginStartParams, McpLoginStarted,
@@ -46,7 +47,10 @@ use crate::{
     resources::{Diagnostics, SlashCommands},
     session::{PermissionState, SessionState, SessionStats},
     storage::{ArtifactList, ArtifactPart, CleanOutputsParams, CleanedOutputs, GetArtifactParams},
-    subagent::{GetSubagentMessagesParams, SetSubagentSubscriptionParams, SubagentList, SubagentMessages},
+    subagent::{
+        GetSubagentMessagesParams, SetSubagentSubscriptionParams, SubagentList, SubagentMessages,
+        SubagentPatchParams,
+    },
     todo::{SetTodosParams, Todos},
     tool_list::{ActiveTools, SetActiveToolsParams, ToolList},
 };
@@ -162,6 +166,10 @@ commands! {
     KillJob = "kill_job": JobParams => JobInfo | Session, Control, OpenedSession, no_work;
     /// The output of a background process, or the result of a subagent.
     JobOutput = "job_output": JobParams => JobOutput | Session, Observe, VisibleSession, no_work;
+    /// Brings the changes of a subagent back that worked in a copy, where that was not done yet.
+    ApplyPatch = "apply_patch": SubagentPatchParams => IsolationMerge | Session, Control, OpenedSession, no_work;
+    /// Throws such changes away.
+    DiscardPatch = "discard_patch": SubagentPatchParams => NoData | Session, Control, OpenedSession, no_work;
     /// Reads entries of a subagent's session file, from a byte on. Works while the subagent does.
     GetSubagentMessages = "get_subagent_messages": GetSubagentMessagesParams => SubagentMessages | Session, Observe, VisibleSession, no_work;
     /// The MCP servers of the session, and their states.

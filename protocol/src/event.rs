@@ -14,6 +14,7 @@ use crate::{
     budget::BudgetReached,
     client_tools::{ToolCancel, ToolRequest},
     daemon::{Lagged, SessionActivity, SessionChanged, SessionClosed, SessionOpened},
+    isolation::IsolationMerge,
     mcp::McpServersChange,
     permissions::PermissionsChanged,
     subagent::{SubagentLifecycle, SubagentProgressed},
@@ -153,6 +154,8 @@ events! {
     SubagentLifecycle = "subagent_lifecycle",
     /// A subagent has got on with its work; only after `set_subagent_subscription`.
     SubagentProgressed = "subagent_progress",
+    /// The changes of a subagent that worked in a copy were brought back, or could not be; only after `set_subagent_subscription`.
+    IsolationMerge = "isolation_merge",
     /// The daemon takes commands; only as the first line of `agentd --stdio --ready`.
     Ready = "ready",
     /// A notice or a question for the user.

@@ -45,7 +45,7 @@ pub use self::{
     permissions::{PermissionAction, PermissionPreset, PermissionRule, PermissionSettings, TimeoutDecision},
     sandbox::{NamespaceMaker, NetworkAccess, SandboxMode, SandboxSettings},
     shell_hooks::ShellHookSettings,
-    task::TaskSettings,
+    task::{IsolationSettings, TaskIsolationSettings, TaskSettings},
     telemetry::{TelemetryProtocol, TelemetrySettings},
     todo::TodoSettings,
     undo::UndoSettings,
@@ -185,6 +185,9 @@ pub struct Settings {
     /// The tool `task`, which starts subagents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskSettings>,
+    /// How isolated copies of the repository are made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<IsolationSettings>,
     /// The tool `ask`, by which the model asks the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ask: Option<AskSettings>,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{message::Usage, number};
+use crate::{isolation::IsolationMerge, message::Usage, number};
 
 /// The name of the tool that starts subagents.
 pub const TASK_TOOL: &str = "task";
@@ -14,6 +14,9 @@ pub const YIELD_TOOL: &str = "yield";
 /// The `customType` of the entries by which a session knows its subagents: `{"subagents":[…]}`, each a [`SubagentSnapshot`]. A later one
 /// with the same id takes the place of an earlier one.
 pub const SUBAGENT_ENTRY: &str = "agentd.subagents";
+
+/// The `customType` of the entry by which the session of a subagent says what it is: `{"id":…,"agent":…}`.
+pub const SUBAGENT_SESSION_ENTRY: &str = "agentd.subagent-session";
 
 /// Where a definition of an agent comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -164,6 +167,9 @@ pub struct SubagentResult {
     /// Its session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
+    /// What became of its changes, where it worked in a copy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<IsolationMerge>,
 }
 
 /// A result that has to fit a schema.
@@ -237,6 +243,15 @@ pub struct SubagentProgressed {
     pub id: String,
     /// Its work so far.
     pub progress: SubagentProgress,
+}
+
+/// The fields of `apply_patch` and `discard_patch`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct SubagentPatchParams {
+    /// The subagent's id.
+    pub subagent_id: String,
 }
 
 /// Which events about subagents a client gets.

@@ -17,6 +17,8 @@ pub enum UsageGrouping {
     Session,
     /// The folder that the session works in.
     Project,
+    /// The agent that worked: `main`, or the name of a subagent's definition.
+    Agent,
 }
 
 impl UsageGrouping {
@@ -28,6 +30,7 @@ impl UsageGrouping {
             Self::Model => "model",
             Self::Session => "session",
             Self::Project => "project",
+            Self::Agent => "agent",
         }
     }
 }

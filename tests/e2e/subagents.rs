@@ -361,3 +361,99 @@ fn a_crash_leaves_nobody_at_work_and_nobody_is_started_twice() {
     let file = list["subagents"][0]["sessionFile"].as_str().expect("a file");
     assert!(fs::read_to_string(file).expect("the file").contains(id));
 }
+
+/// Makes the project a repository with one commit.
+fn repository(home: &Home) {
+    let git = |args: &[&str]| {
+        let output = home.command("git").current_dir(home.project()).args(args).output().expect("git");
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    home.write("a.txt", "one\n");
+    git(&["init", "-q", "-b", "main"]);
+    git(&["config", "user.email", "u@example.com"]);
+    git(&["config", "user.name", "U"]);
+    git(&["add", "-A"]);
+    git(&["commit", "-q", "-m", "First"]);
+}
+
+#[test]
+fn isolated_subagents_work_in_copies_and_their_changes_come_back() {
+    let model = model(
+        json!({"tasks": [{"name": "A", "task": "Change a.", "isolated": true}, {"name": "B", "task": "Add b.", "isolated": true}]}),
+        |request| {
+            let said = all(request);
+            if request.messages().iter().any(|message| message["role"] == "tool") {
+                return hand_in(json!("done"));
+            }
+            let command =
+                if said.contains("Change a.") { "echo two > a.txt; pwd" } else { "echo b > b.txt; pwd" };
+            Reply::stream(sse::calls(&[("b1", "bash", json!({ "command": command }))]))
+        },
+    );
+    let home = home(&model, json!({"isolation": {"enabled": true}}));
+    repository(&home);
+    home.write("mine.txt", "not committed\n");
+    let mut daemon = Daemon::start(&home, &[]);
+    daemon.done(json!({"type": "set_subagent_subscription", "subscription": "progress"}));
+    let told = run(&mut daemon);
+    assert_says(
+        &text(&told),
+        &[
+            "## A (task) completed\n\ndone\n\nApplied patches: yes",
+            "## B (task) completed\n\ndone\n\nApplied patches: yes",
+        ],
+    );
+    assert_eq!((home.read("a.txt"), home.read("b.txt")), ("two\n".to_owned(), "b\n".to_owned()));
+    assert_eq!(home.read("mine.txt"), "not committed\n");
+    let merged = &told["details"]["results"][0]["isolation"];
+    assert_eq!((&merged["applied"], &merged["mode"]), (&json!(true), &json!("patch")), "{merged}");
+}
+
+#[test]
+fn changes_wait_for_the_client_if_the_setting_says_so() {
+    let model = model(json!({"tasks": [{"name": "A", "task": "Change a.", "isolated": true}]}), |request| {
+        if request.messages().iter().any(|message| message["role"] == "tool") {
+            return hand_in(json!("done"));
+        }
+        Reply::stream(sse::calls(&[("b1", "bash", json!({"command": "echo two > a.txt"}))]))
+    });
+    let home = home(&model, json!({"isolation": {"enabled": true, "apply": false}}));
+    repository(&home);
+    let mut daemon = Daemon::start(&home, &[]);
+    let told = run(&mut daemon);
+    assert_says(&text(&told), &["Its changes were not applied: they are in the patch "]);
+    assert_eq!(home.read("a.txt"), "one\n");
+    let applied = daemon.done(json!({"type": "apply_patch", "subagentId": "A"}));
+    assert_eq!(applied["applied"], true, "{applied}");
+    assert_eq!(home.read("a.txt"), "two\n");
+    let refused = daemon.refused(json!({"type": "discard_patch", "subagentId": "A"}));
+    assert_says(refused["error"].as_str().expect("an error"), &["The subagent A has no changes that wait."]);
+}
+
+#[test]
+fn isolation_is_refused_without_the_setting_and_without_a_repository() {
+    let model = model(json!({"tasks": [{"name": "A", "task": "Change a.", "isolated": true}]}), |_| {
+        hand_in(json!("done"))
+    });
+    let home_without = home(&model, json!({}));
+    let mut daemon = Daemon::start(&home_without, &[]);
+    assert_says(&text(&run(&mut daemon)), &["task.isolation.enabled"]);
+    let home = home(&model, json!({"isolation": {"enabled": true}}));
+    let mut daemon = Daemon::start(&home, &[]);
+    assert_says(&text(&run(&mut daemon)), &["Isolated task execution requires a git repository"]);
+}
+
+#[test]
+fn usage_is_told_by_agent() {
+    let model = model(json!({"tasks": [{"agent": "scout", "task": "Look."}]}), |_| hand_in(json!("seen")));
+    let home = home(&model, json!({}));
+    let mut daemon = Daemon::start(&home, &[]);
+    run(&mut daemon);
+    daemon.close();
+    let usage = agentd_e2e::ctl::run(&home, &["usage", "--by", "agent", "--json"]);
+    let report: Value = serde_json::from_str(&usage.stdout).expect("a report");
+    let rows = report["rows"].as_array().expect("rows");
+    let row =
+        |name: &str| rows.iter().find(|row| row["key"] == name).unwrap_or_else(|| panic!("{name}: {report}"));
+    assert_eq!((&row("main")["answers"], &row("scout")["answers"]), (&json!(2), &json!(1)), "{report}");
+}

@@ -24,7 +24,7 @@ Exit codes:
 pub(crate) struct UsageOptions {
     /// What the sums are made by
     #[arg(long, value_name = "WHAT", default_value = "day",
-          value_parser = PossibleValuesParser::new(["day", "model", "session", "project"]).map(|name| grouping(&name)))]
+          value_parser = PossibleValuesParser::new(["day", "model", "session", "project", "agent"]).map(|name| grouping(&name)))]
     pub(crate) by: UsageGrouping,
 
     /// Count the last days alone, today included: 7d, 4w
@@ -37,7 +37,7 @@ pub(crate) struct UsageOptions {
 }
 
 fn grouping(name: &str) -> UsageGrouping {
-    [UsageGrouping::Model, UsageGrouping::Session, UsageGrouping::Project]
+    [UsageGrouping::Model, UsageGrouping::Session, UsageGrouping::Project, UsageGrouping::Agent]
         .into_iter()
         .find(|by| by.as_str() == name)
         .unwrap_or_default()

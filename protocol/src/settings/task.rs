@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::isolation::{IsolationBackend, IsolationMode};
+
 /// The tool `task`, which starts subagents.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -35,7 +37,39 @@ pub struct TaskSettings {
     /// Models in the place of those that definitions of agents name, by the name of the agent.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub agent_model_overrides: BTreeMap<String, String>,
+    /// Subagents in copies of the repository.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<TaskIsolationSettings>,
     /// Agents that are not started, by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub disabled_agents: Vec<String>,
+}
+
+/// Subagents in copies of the repository (`isolated` in a call).
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct TaskIsolationSettings {
+    /// Whether calls may ask for it; default false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+    /// Whether the changes of a subagent that has succeeded are brought back at once; default true. Else `apply_patch` and `discard_patch` decide.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub apply: Option<bool>,
+    /// How they are brought back; default `patch`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub merge: Option<IsolationMode>,
+}
+
+/// How isolated copies are made.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct IsolationSettings {
+    /// How; default `auto`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backend: Option<IsolationBackend>,
+    /// Folders of the repository that copies have as links to the originals, such as `node_modules`; default none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<String>,
 }

@@ -8,7 +8,10 @@ use std::{
     path::Path,
 };
 
-use agentd_protocol::{message::Usage, prompt_text::typed_words, session::TokenStats};
+use agentd_protocol::{
+    entry::EntryBody, message::Usage, prompt_text::typed_words, session::TokenStats,
+    subagent::SUBAGENT_SESSION_ENTRY,
+};
 use memchr::memmem;
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +44,8 @@ pub struct UsageScan {
     pub cwd: String,
     /// Its name, else its first message.
     pub title: Option<String>,
+    /// The name of the agent, in the session of a subagent; empty in others.
+    pub agent: String,
     /// When the header says that it began.
     begun: Option<i64>,
     /// The model of the last answer, as `provider/id`: summaries are counted to it.
@@ -142,7 +147,12 @@ impl UsageScan {
         // Most lines say nothing of it, and are not read.
         let says = |word: &str| memmem::find(bytes, word.as_bytes()).is_some();
         let is_untitled = self.title.is_none() && says("\"user\"");
-        if !(says("\"usage\"") || says("\"toolResult\"") || says("\"session_info\"") || is_untitled) {
+        if !(says("\"usage\"")
+            || says("\"toolResult\"")
+            || says("\"session_info\"")
+            || says(SUBAGENT_SESSION_ENTRY)
+            || is_untitled)
+        {
             return;
         }
         let text = String::from_utf8_lossy(bytes);
@@ -153,6 +163,13 @@ impl UsageScan {
                     user_text(&entry).map(|text| title(&typed_words(&text))).filter(|text| !text.is_empty());
             }
             EntryKind::SessionInfo => self.name(&entry),
+            EntryKind::Custom => {
+                if let Some(EntryBody::Custom { custom_type, data: Some(data) }) = entry.body()
+                    && custom_type == SUBAGENT_SESSION_ENTRY
+                {
+                    self.agent = data["agent"].as_str().unwrap_or_default().to_owned();
+                }
+            }
             _ => {}
         }
         if !is_own(&entry, self.begun) {

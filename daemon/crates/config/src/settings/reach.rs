@@ -74,6 +74,7 @@ const SETTINGS: &[(&str, SettingReach)] = &[
     ("undo", UserOnly),
     ("todo", Project(Tools)),
     ("task", Project(Tools)),
+    ("isolation", UserOnly),
     ("ask", Project(Tools)),
     ("bash", Project(Tools)),
     // It says which files need trust.

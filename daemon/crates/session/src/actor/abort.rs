@@ -81,6 +81,7 @@ impl Actor {
         let (commands, ends) = self.user_bash.abort_each();
         let mut ended: Vec<Work> = commands;
         ended.extend(self.background());
+        self.context.subagents.stop_background();
         let (part, run) = oneshot::channel();
         self.abort_run(AbortWaiter::Part(part));
         let (processes, to_actor) = (self.context.processes.clone(), self.to_actor.clone());

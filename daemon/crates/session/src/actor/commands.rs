@@ -68,6 +68,8 @@ impl Actor {
             SessionCommand::GetTools(_) => self.get_tools(reply),
             SessionCommand::SetActiveTools(params) => self.set_active_tools(params, reply).await,
             SessionCommand::SetTodos(params) => self.set_todos(params, reply).await,
+            SessionCommand::ApplyPatch(params) => self.apply_patch(params, reply),
+            SessionCommand::DiscardPatch(params) => self.discard_patch(params, reply),
             SessionCommand::ListJobs(_) => self.list_jobs(reply),
             SessionCommand::KillJob(params) => self.kill_job(params, reply),
             SessionCommand::JobOutput(params) => self.job_output(params, reply).await,

@@ -6,11 +6,13 @@ use std::{
     sync::Arc,
 };
 
+use agentd_isolation::Git;
 use agentd_protocol::{
     error::{ErrorCode, Failure},
     event::Event,
     subagent::{
-        GetSubagentMessagesParams, SubagentLifecycle, SubagentList, SubagentMessages, SubagentSnapshot,
+        GetSubagentMessagesParams, SubagentLifecycle, SubagentList, SubagentMessages, SubagentPatchParams,
+        SubagentSnapshot,
     },
 };
 use agentd_safe_open::{LinkPolicy, OpenRules};
@@ -18,9 +20,12 @@ use serde_json::Value;
 
 use super::session_actor::Actor;
 use crate::{
-    event_log::Audience,
+    event_log::{Audience, Feed},
     reply::{Reply, encode},
-    subagents::{ContextLookup, ParentFacts, SubagentMessage, SubagentOptions, subagent_entry, subagents_in},
+    subagents::{
+        ContextLookup, IsolationPlace, ParentFacts, SubagentMessage, SubagentOptions, subagent_entry,
+        subagents_in,
+    },
     ui::ParentUi,
 };
 
@@ -40,6 +45,7 @@ impl Actor {
                 let _ = done.send(recorded.map_err(|failure| failure.error));
             }
             SubagentMessage::Progressed(progressed) => self.publish_about_subagents(&progressed.into()),
+            SubagentMessage::Merged(merged) => self.publish_about_subagents(&Event::from(*merged)),
             SubagentMessage::Spawn(work) => {
                 // A session that is closing stops it at once, and waits for its end.
                 self.tasks.spawn(work);
@@ -63,10 +69,62 @@ impl Actor {
             key_provider: context.key_provider.clone(),
             budget: Arc::clone(&context.budget),
             permissions: Arc::clone(&context.permissions),
+            isolation: self.isolation(false),
             choice: self.chooser.in_use(),
             active: self.tools.active(&context.tools),
             ui: self.ui(),
         }
+    }
+
+    /// How changes of subagents are isolated; `None` where the settings do not enable it, unless `anyway`.
+    fn isolation(&self, anyway: bool) -> Option<IsolationPlace> {
+        let context = &self.context;
+        let of_task =
+            context.settings.task.as_ref().and_then(|task| task.isolation.clone()).unwrap_or_default();
+        if !(anyway || of_task.enabled.unwrap_or(false)) || context.is_elsewhere {
+            return None;
+        }
+        let settings = context.settings.isolation.clone().unwrap_or_default();
+        let variable = |name: &str| context.environment.non_empty(name).map(PathBuf::from);
+        let cache = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
+        let cache = cache.filter(|cache| cache.is_absolute()).unwrap_or_else(std::env::temp_dir);
+        Some(IsolationPlace {
+            git: Git::new(context.processes.clone(), &context.child_environment),
+            backend: settings.backend.unwrap_or_default(),
+            links: settings.links,
+            mode: of_task.merge.unwrap_or_default(),
+            applies: of_task.apply.unwrap_or(true),
+            base_dir: cache.join("agentd").join("isolation"),
+            // The end of an id of this form is random.
+            session: context.session_id.chars().rev().take(8).collect::<String>().chars().rev().collect(),
+        })
+    }
+
+    /// Works in a task: git may take a while.
+    pub(super) fn apply_patch(&mut self, params: SubagentPatchParams, reply: Reply) {
+        let Some((isolation, folder, feed)) = self.waiting_changes() else {
+            return reply.fail(&self.feed, no_changes(&params.subagent_id));
+        };
+        self.tasks.spawn(async move {
+            let applied = isolation.apply(&folder, &params.subagent_id).await;
+            reply.result(&feed, applied.map_err(|error| Failure::new(ErrorCode::Io, error)));
+        });
+    }
+
+    /// Works in a task, as above.
+    pub(super) fn discard_patch(&mut self, params: SubagentPatchParams, reply: Reply) {
+        let Some((isolation, folder, feed)) = self.waiting_changes() else {
+            return reply.fail(&self.feed, no_changes(&params.subagent_id));
+        };
+        self.tasks.spawn(async move {
+            let discarded = isolation.discard(&folder, &params.subagent_id).await;
+            reply.outcome(&feed, discarded.map_err(|error| Failure::new(ErrorCode::Io, error)));
+        });
+    }
+
+    fn waiting_changes(&self) -> Option<(IsolationPlace, PathBuf, Feed)> {
+        let folder = self.context.subagents.folder()?.to_owned();
+        Some((self.isolation(true)?, folder, self.feed.clone()))
     }
 
     /// Reads the session's entries about subagents, once.
@@ -118,6 +176,10 @@ impl Actor {
             read.await.unwrap_or_else(|error| Err(Failure::new(ErrorCode::Internal, error.to_string())));
         reply.result(&self.feed, result);
     }
+}
+
+fn no_changes(id: &str) -> Failure {
+    Failure::new(ErrorCode::InvalidField, format!("The subagent {id} has no changes that wait."))
 }
 
 /// The user of the session that a subagent works for.

@@ -8,12 +8,16 @@ use agentd_config::{
     settings::place_of,
 };
 use agentd_process::ArtifactFolder;
-use agentd_protocol::resources::{Diagnostic, DiagnosticKind};
-use agentd_store::{EntryKind, OpenSession};
+use agentd_protocol::{
+    entry::EntryBody,
+    resources::{Diagnostic, DiagnosticKind},
+    subagent::SUBAGENT_SESSION_ENTRY,
+};
+use agentd_store::{EntryKind, NewEntry, OpenSession};
 
 use super::{
     error::OpenError,
-    initial_choice::{ChoiceSources, InitialChoice, record_start},
+    initial_choice::{ChoiceSources, InitialChoice, append, record_start},
 };
 use crate::{
     context::SessionContext,
@@ -114,6 +118,15 @@ pub(crate) fn begin(
         // A session on a full disk can still be read.
         let text = format!("what the session goes on with could not be stored: {error}");
         found.push(Diagnostic::warning(DiagnosticKind::Session, text));
+    }
+    if let Some(own) = options.subagent.as_ref().filter(|_| restored.is_none()) {
+        let data = serde_json::json!({ "id": own.id(), "agent": own.agent() });
+        let body = EntryBody::Custom { custom_type: SUBAGENT_SESSION_ENTRY.to_owned(), data: Some(data) };
+        let stored = NewEntry::from_body(&body).and_then(|entry| append(&mut session, entry));
+        if let Err(error) = stored {
+            let text = format!("whose session this is could not be stored: {error}");
+            found.push(Diagnostic::warning(DiagnosticKind::Session, text));
+        }
     }
     let at = found_at.min(context.diagnostics.len());
     context.diagnostics.splice(at..at, found.into_iter().map(scrub_diagnostic));

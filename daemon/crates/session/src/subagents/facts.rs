@@ -6,7 +6,7 @@ use agentd_config::models::ScopedModel;
 use agentd_protocol::settings::TaskSettings;
 use futures::future::BoxFuture;
 
-use super::{agents::Agents, host::SubagentHosting};
+use super::{agents::Agents, host::SubagentHosting, isolation::IsolationPlace};
 use crate::{budget::SessionBudget, models::Choice, permissions::PermissionGate, ui::Ui};
 
 /// Looks things up for a session.
@@ -33,6 +33,8 @@ pub(crate) struct ParentFacts {
     pub(crate) key_provider: Option<String>,
     pub(crate) budget: Arc<SessionBudget>,
     pub(crate) permissions: Arc<PermissionGate>,
+    /// How changes are isolated; `None` where the settings do not enable it.
+    pub(crate) isolation: Option<IsolationPlace>,
     pub(crate) choice: Choice,
     /// The tools that the session's model can call.
     pub(crate) active: Vec<String>,

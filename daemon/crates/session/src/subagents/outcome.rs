@@ -1,6 +1,7 @@
 //! The result of the tool `task`: what the model and the clients are told of its subagents. Pure.
 
 use agentd_protocol::{
+    isolation::IsolationMerge,
     message::Usage,
     subagent::{SubagentProgress, SubagentResult},
     tool::ToolResult,
@@ -85,6 +86,35 @@ fn summary(result: &SubagentResult) -> String {
     if !stderr.is_empty() {
         text.push_str(&format!("\n\n[{stderr}]"));
     }
+    if let Some(merged) = &result.isolation {
+        text.push_str(&format!("\n\n{}", merge_line(merged)));
+    }
+    text
+}
+
+/// What became of changes in a copy.
+fn merge_line(merged: &IsolationMerge) -> String {
+    let place = match (&merged.branch, &merged.patch_path) {
+        (Some(branch), _) => format!("the branch {branch}"),
+        (None, Some(path)) => format!("the patch {path}"),
+        (None, None) => "nowhere".to_owned(),
+    };
+    let mut text = match (&merged.conflict, merged.changed, merged.applied) {
+        (_, false, _) => "No changes to apply.".to_owned(),
+        (_, _, true) => match &merged.branch {
+            Some(branch) => format!("Merged branch: {branch}"),
+            None => "Applied patches: yes".to_owned(),
+        },
+        (Some(conflict), ..) => format!(
+            "Its changes were not applied, since they do not fit what was changed meanwhile ({}): they are in {place}. {}",
+            conflict.files.join(", "),
+            conflict.reason.trim()
+        ),
+        (None, ..) => format!("Its changes were not applied: they are in {place}."),
+    };
+    for notice in &merged.notices {
+        text.push_str(&format!(" {notice}."));
+    }
     text
 }
 
@@ -122,6 +152,7 @@ mod tests {
             resolved_model: None,
             structured_output: None,
             session_id: None,
+            isolation: None,
         }
     }
 

@@ -46,6 +46,8 @@ pub(super) struct Plan {
     pub(super) state: Arc<ChildState>,
     /// Fires when it is to be stopped.
     pub(super) cancel: CancellationToken,
+    /// Whether it works in a copy of the repository.
+    pub(super) isolated: bool,
     /// What is odd about its definition, for people.
     pub(super) warnings: Vec<String>,
 }
@@ -74,8 +76,8 @@ impl Subagents {
             let depth = own.map_or(0, |own| own.lineage.len());
             return Err(format!("Subagents at depth {depth} start no others (task.maxRecursionDepth)."));
         }
-        if call.items.iter().any(|item| item.isolated) {
-            return Err("isolated: task.isolation is not enabled.".to_owned());
+        if facts.isolation.is_none() && call.items.iter().any(|item| item.isolated) {
+            return Err("isolated: the setting task.isolation.enabled is not true.".to_owned());
         }
         let lookup = Arc::clone(&facts.lookup);
         let agents =
@@ -128,6 +130,7 @@ impl Subagents {
                 options: self.session_options(agent, choice, subagent, facts),
                 state,
                 cancel: cancel.child_token(),
+                isolated: item.isolated,
                 warnings,
             });
         }

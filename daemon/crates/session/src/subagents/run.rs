@@ -11,6 +11,7 @@ use std::{
 use agentd_files::replace::Replacement;
 use agentd_protocol::{
     command::{AbortParams, AbortScope, PromptParams, QueueParams, SessionCommand, StreamingBehavior},
+    isolation::IsolationMerge,
     message::StopReason,
     settings::TaskSettings,
     subagent::{SchemaMode, StructuredStatus, SubagentResult, SubagentSnapshot, SubagentStatus, YIELD_TOOL},
@@ -21,11 +22,12 @@ use tokio::time::{Instant as Deadline, sleep_until};
 use super::{
     handed_in::End,
     host::{SubagentHost, SubagentSession},
+    isolation::IsolationPlace,
     outcome::within_limits,
     plan::Plan,
     table::Subagents,
 };
-use crate::clock::now_ms;
+use crate::{clock::now_ms, options::SessionOptions};
 
 /// How often one that stops without handing in its result is reminded.
 const REMINDERS: u32 = 3;
@@ -65,6 +67,8 @@ pub(super) struct Runner {
     pub(super) call_id: String,
     /// Whether the call does not wait for it.
     pub(super) in_background: bool,
+    /// How changes are isolated, if they can be.
+    pub(super) isolation: Option<IsolationPlace>,
 }
 
 impl Runner {
@@ -97,7 +101,8 @@ impl Runner {
     pub(super) async fn run(&self, plan: Plan, index: u64) -> SubagentResult {
         let Plan { id, agent, source, task, state, warnings, .. } = &plan;
         let begun = Instant::now();
-        let outcome = self.work(&plan).await;
+        let mut merged = None;
+        let outcome = self.work(&plan, &mut merged).await;
         let progress = state.progress();
         let usage = state.usage();
         let structured = |data: Option<&Value>| state.handed_in.structured(data);
@@ -121,6 +126,7 @@ impl Runner {
             resolved_model: state.model(),
             structured_output: None,
             session_id: self.subagents.find(id).and_then(|found| found.session_id),
+            isolation: merged,
         };
         let status = match outcome {
             Outcome::Completed { output, data, warning } => {
@@ -176,7 +182,7 @@ impl Runner {
         result
     }
 
-    async fn work(&self, plan: &Plan) -> Outcome {
+    async fn work(&self, plan: &Plan, merged: &mut Option<IsolationMerge>) -> Outcome {
         let daemon_wide = plan.options.subagent.as_ref().map_or(1, |own| own.lineage.len());
         let turn = async {
             let limit = self.settings.max_concurrency.unwrap_or(super::MAX_CONCURRENCY);
@@ -188,13 +194,43 @@ impl Runner {
             return Outcome::Aborted("it was stopped before it began".to_owned());
         };
         plan.state.begin();
-        let session = match self.host.open(plan.options.clone()).await {
+        let isolation = self.isolation.as_ref().filter(|_| plan.isolated);
+        let Some(isolation) = isolation else { return self.work_at(plan, plan.options.clone()).await };
+        let begun = plan.cancel.run_until_cancelled(isolation.begin(&plan.options.cwd, &plan.id)).await;
+        let copy = match begun {
+            Some(Ok(copy)) => copy,
+            Some(Err(error)) => return Outcome::Failed(error),
+            None => return Outcome::Aborted("it was stopped before it began".to_owned()),
+        };
+        let options =
+            SessionOptions { cwd: copy.cwd(), additional_directories: Vec::new(), ..plan.options.clone() };
+        let outcome = self.work_at(plan, options).await;
+        let has_succeeded = matches!(outcome, Outcome::Completed { .. });
+        let folder = self.subagents.folder().unwrap_or(&isolation.base_dir);
+        match isolation.finish(copy, (&plan.id, &plan.task), folder, has_succeeded).await {
+            Ok(outcome_of_merge) => {
+                self.subagents.tell_merge(outcome_of_merge.clone()).await;
+                *merged = Some(outcome_of_merge);
+                outcome
+            }
+            Err(error) => match outcome {
+                Outcome::Completed { .. } => {
+                    Outcome::Failed(format!("Its changes could not be brought back: {error}"))
+                }
+                other => other,
+            },
+        }
+    }
+
+    /// Works in a session with these options.
+    async fn work_at(&self, plan: &Plan, options: SessionOptions) -> Outcome {
+        let session = match self.host.open(options).await {
             Ok(session) => session,
             Err(error) => return Outcome::Failed(format!("Its session could not be opened: {error}")),
         };
         let outcome = self.work_in(plan, &session).await;
-        if session.file().is_none() {
-            // Nothing could bring it back into memory.
+        if session.file().is_none() || plan.isolated {
+            // Nothing could bring it back into memory, or its folder goes.
             session.close().await;
         }
         outcome
@@ -388,7 +424,7 @@ fn shown(data: &Value) -> String {
 }
 
 /// Writes a file that only the user can read. Blocks.
-fn write_private(file: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(super) fn write_private(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = file.parent().unwrap_or(Path::new("/"));
     agentd_store::create_dirs(folder).map_err(io::Error::other)?;
     let mut replacement = Replacement::create(folder, ".result-", ".tmp", 0o600)?;

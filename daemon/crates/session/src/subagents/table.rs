@@ -6,6 +6,7 @@ use std::{
 };
 
 use agentd_protocol::{
+    isolation::IsolationMerge,
     message::CustomMessage,
     subagent::{SubagentProgressed, SubagentSnapshot, SubagentStatus},
 };
@@ -63,6 +64,8 @@ pub(crate) enum SubagentMessage {
     Facts(oneshot::Sender<Box<ParentFacts>>),
     /// Subagents are to be on record; those who listen are told then.
     Record { subagents: Vec<SubagentSnapshot>, done: oneshot::Sender<Result<(), String>> },
+    /// What became of changes in a copy.
+    Merged(Box<IsolationMerge>),
     /// A subagent has got on.
     Progressed(SubagentProgressed),
     /// Work that outlasts its call; the session waits for its end before it ends.
@@ -106,6 +109,18 @@ impl Subagents {
     /// The turns of subagents of that depth, over all sessions.
     pub(super) fn daemon_slots(&self, depth: usize) -> Slots {
         self.0.of_daemon.at(depth)
+    }
+
+    /// The folder of the sessions of subagents; `None` where the session has no file.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.0.folder.as_deref()
+    }
+
+    /// Tells what became of changes in a copy.
+    pub(super) async fn tell_merge(&self, merged: IsolationMerge) {
+        if let Some(actor) = self.0.actor.get() {
+            actor.send(SubagentMessage::Merged(Box::new(merged))).await;
+        }
     }
 
     /// The file that keeps the result of a subagent; `None` where the session has no file.

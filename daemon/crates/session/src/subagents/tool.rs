@@ -56,6 +56,7 @@ static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
                             "agent": {"type": "string", "description": "The agent that does it; default task"},
                             "outputSchema": {"type": "object", "description": "A JSON Schema that the result has to fit"},
                             "schemaMode": {"type": "string", "enum": ["permissive", "strict"]},
+                            "isolated": {"type": "boolean", "description": "Whether it works in a copy of the repository; its changes come back when it is done"},
                         },
                         "required": ["task"],
                     },
@@ -115,6 +116,7 @@ impl TaskTool {
             settings: facts.settings.clone(),
             call_id: invocation.call_id.clone(),
             in_background,
+            isolation: facts.isolation.clone(),
         };
         drop(facts);
         let begun = Instant::now();
