@@ -5,7 +5,12 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use agentd_protocol::{command::SessionCommand, daemon::EndMode, frame::Response};
+use agentd_protocol::{
+    command::SessionCommand,
+    daemon::EndMode,
+    error::{ErrorCode, Failure},
+    frame::Response,
+};
 use agentd_session::{FeedItem, Reply, SessionOptions, SubagentHost, SubagentSession};
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -22,8 +27,6 @@ struct RegistrySession {
     /// Keeps the session open while clients come and go.
     _expected: JoinIntent,
 }
-
-const GONE: &str = "Its session has ended.";
 
 impl SubagentHost for RegistryHost {
     fn open(&self, options: SessionOptions) -> BoxFuture<'_, Result<Arc<dyn SubagentSession>, String>> {
@@ -49,28 +52,29 @@ impl SubagentSession for RegistrySession {
         self.slot.file()
     }
 
-    fn tell(&self, command: SessionCommand) -> BoxFuture<'_, Result<(), String>> {
+    fn tell(&self, command: SessionCommand) -> BoxFuture<'_, Result<(), Failure>> {
         Box::pin(async move {
-            let registry = self.registry.upgrade().ok_or("The daemon is ending.")?;
-            let guard = registry.ensure_loaded(&self.slot).await.map_err(|failure| failure.error)?;
+            let gone = || Failure::new(ErrorCode::NoSession, "Its session has ended.");
+            let registry = self.registry.upgrade().ok_or_else(gone)?;
+            let guard = registry.ensure_loaded(&self.slot).await?;
             let answers = self.slot.feed().attach_aside(false);
             let name = command.name();
             let reply =
                 Reply { subscriber: answers.id(), id: None, command: name, environment: None, memory: None };
             if !guard.handle.send(command, reply).await {
-                return Err(GONE.to_owned());
+                return Err(gone());
             }
             // Nothing unloads it before it has answered: the answer of a command that begins work comes when the work has begun.
             let mut items = Vec::new();
             while answers.next_items(&mut items).await {
                 for item in items.drain(..) {
                     let FeedItem::Reply { line } = item else { continue };
-                    let response: Response<Value> =
-                        serde_json::from_slice(&line).map_err(|error| error.to_string())?;
-                    return response.failure.map_or(Ok(()), |failure| Err(failure.error));
+                    let response: Response<Value> = serde_json::from_slice(&line)
+                        .map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?;
+                    return response.failure.map_or(Ok(()), Err);
                 }
             }
-            Err(GONE.to_owned())
+            Err(gone())
         })
     }
 

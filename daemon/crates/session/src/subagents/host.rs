@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use agentd_protocol::command::SessionCommand;
+use agentd_protocol::{command::SessionCommand, error::Failure};
 use futures::future::BoxFuture;
 
 use crate::options::SessionOptions;
@@ -25,7 +25,7 @@ pub trait SubagentSession: Send + Sync {
     fn file(&self) -> Option<PathBuf>;
 
     /// Sends a command, as a client does, and waits for its answer. The session is loaded where it is not in memory.
-    fn tell(&self, command: SessionCommand) -> BoxFuture<'_, Result<(), String>>;
+    fn tell(&self, command: SessionCommand) -> BoxFuture<'_, Result<(), Failure>>;
 
     /// Waits until nothing works in the session.
     fn idle(&self) -> BoxFuture<'_, ()>;

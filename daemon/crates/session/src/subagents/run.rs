@@ -11,6 +11,7 @@ use std::{
 use agentd_files::replace::Replacement;
 use agentd_protocol::{
     command::{AbortParams, AbortScope, PromptParams, QueueParams, SessionCommand, StreamingBehavior},
+    error::{ErrorCode, Failure},
     isolation::IsolationMerge,
     message::StopReason,
     settings::TaskSettings,
@@ -256,7 +257,7 @@ impl Runner {
         loop {
             let settled = match self.ask(plan, session, text, deadline).await {
                 Ok(settled) => settled,
-                Err(error) => return Outcome::Failed(error),
+                Err(failure) => return refused(failure),
             };
             if let Some(outcome) = self.handed_in(plan) {
                 return outcome;
@@ -325,14 +326,14 @@ impl Runner {
     /// Sends a message and waits until its session is idle again.
     ///
     /// # Errors
-    /// A sentence: it was refused.
+    /// It was refused, or the session has ended.
     async fn ask(
         &self,
         plan: &Plan,
         session: &Arc<dyn SubagentSession>,
         message: String,
         deadline: Option<Deadline>,
-    ) -> Result<Settled, String> {
+    ) -> Result<Settled, Failure> {
         let params = PromptParams {
             message,
             // A client that follows it may have begun something.
@@ -349,7 +350,7 @@ impl Runner {
         let stop = async |reason: String| {
             let command = SessionCommand::Abort(AbortParams { scope: Some(AbortScope::All) });
             if let Err(error) = session.tell(command).await {
-                tracing::debug!(%error, "a subagent that is to be stopped has ended");
+                tracing::debug!(error = error.error, "a subagent that is to be stopped has ended");
             }
             Some(reason)
         };
@@ -383,7 +384,7 @@ impl Runner {
                             );
                             let command = SessionCommand::Steer(QueueParams { message, ..QueueParams::default() });
                             if let Err(error) = session.tell(command).await {
-                                tracing::debug!(%error, "a subagent has ended before it could be told to");
+                                tracing::debug!(error = error.error, "a subagent has ended before it could be told to");
                             }
                         }
                     }
@@ -412,6 +413,16 @@ impl Runner {
             }
             Err(error) => tracing::error!(%error, "keeping the result of a subagent broke down"),
         }
+    }
+}
+
+/// The outcome of one whose session took no message.
+fn refused(failure: Failure) -> Outcome {
+    match failure.code {
+        ErrorCode::Aborted | ErrorCode::ShuttingDown | ErrorCode::NoSession => {
+            Outcome::Aborted("its session has ended".to_owned())
+        }
+        _ => Outcome::Failed(failure.error),
     }
 }
 
