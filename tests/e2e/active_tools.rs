@@ -47,7 +47,7 @@ fn get_tools_says_everything_about_each() {
     let home = Home::with_model(&server);
     let mut daemon = Daemon::start(&home, &["--no-session"]);
     let tools = daemon.done(json!({"type": "get_tools"}))["tools"].clone();
-    assert_eq!(names(&tools), ["read", "bash", "edit", "write", "grep", "find", "ls", "todo", "ask"]);
+    assert_eq!(names(&tools), ["read", "bash", "edit", "write", "grep", "find", "ls", "todo", "ask", "task"]);
     assert_eq!(active(&mut daemon), DEFAULT);
     let read = &tools[0];
     assert_eq!(
@@ -278,7 +278,7 @@ fn agentctl_tools_without_an_id_lists_those_of_a_new_session() {
     let said = ctl::run(&home, &["tools"]);
     assert_eq!(said.code, 0, "{said:?}");
     let lines: Vec<&str> = said.stdout.lines().collect();
-    assert_eq!(lines.len(), 9, "{said:?}");
+    assert_eq!(lines.len(), 10, "{said:?}");
     assert!(lines[0].starts_with("* read   built in  "), "{said:?}");
     assert!(lines[4].starts_with("* grep ") && lines[5].starts_with("  find "), "{said:?}");
     // Each tool has name, label, description, schema, snippet and guidelines.

@@ -81,6 +81,7 @@ const FLAGS: &[(&[&str], Live)] = &[
     (&["--ready"], Counts),
     (&["--cumulative-updates"], Counts),
     (&["--todo"], Counts),
+    (&["--task"], Counts),
     (&["--offline"], Counts),
 ];
 

@@ -121,7 +121,10 @@ impl PromptRequest {
         }
         let terminal = ControllingTerminal::current();
         let mut daemon_args = daemon_args(&options, cwd.is_some().then_some(here.as_path()));
-        daemon_args.push(TASK_FLAG.to_owned());
+        // Recordings are played back by agentd itself, too, whose sessions have the tools of pi.
+        if options.record.is_none() && options.replay.is_none() {
+            daemon_args.push(TASK_FLAG.to_owned());
+        }
         if options.continue_last
             && options.session.is_none()
             && let Some(id) = terminal.as_ref().and_then(|terminal| terminal.last(&folder))

@@ -3,8 +3,11 @@
 //! The files are looked at when they are needed, as skills and prompt templates are; [`DiscoveryCache`](agentd_discovery::DiscoveryCache)
 //! keeps what is in them for as long as none of them changes. Everything here reads files and blocks.
 
+mod agents;
 mod own_items;
 mod prompt_texts;
+
+pub(crate) use agents::ContextLookup;
 
 use agentd_config::resources::DiscoveredResources;
 use agentd_discovery::{Capabilities, DiscoveryPlace, merge, provider_ids};

@@ -45,6 +45,9 @@ mod services;
 mod session_tools;
 mod session_user;
 mod shell_hooks;
+mod subagent_host;
+mod subagent_place;
+mod subagent_records;
 mod subagents;
 mod summary;
 mod summary_asker;
@@ -71,7 +74,8 @@ pub use handle::SessionHandle;
 pub use interner::Interner;
 pub use messages::{Attached, BranchCopy, CopyPoint, RegisterOutcome, ReopenError};
 pub use open::{OpenError, locate, network};
-pub use options::{PermissionOptions, SandboxOptions, SessionMode, SessionOptions, Target, ToolSelection};
+pub use options::{SandboxOptions, SessionMode, SessionOptions, Target, ToolSelection};
+pub use permissions::PermissionOptions;
 pub use project_answer::AskedBefore;
 pub use replacement::{
     ClientOrder, Leaving, LeavingAnswer, MoveRequest, MovedCommand, MoverGuard, SessionBeginning, SessionEnd,
@@ -79,9 +83,9 @@ pub use replacement::{
 pub use reply::Reply;
 pub use sandbox::{PROBE_ARGUMENT, SandboxFault, SupportCache};
 pub use services::{IntakeLimits, Limits, Services, SessionWatch, ToolContext, Toolbox};
-pub use subagents::{
-    SubagentHost, SubagentHosting, SubagentOptions, SubagentSession, SubagentSlots, subagent_folder,
-};
+pub use subagent_host::{SubagentHost, SubagentHosting, SubagentSession, SubagentSlots};
+pub use subagent_place::SubagentOptions;
+pub use subagents::subagent_folder;
 pub use summary::Summary;
 pub use ui::{Asker, Dialog, DialogAnswer, Notice, PresenceGuard, Ui, UiAbilities};
 pub use unload::Unloaded;

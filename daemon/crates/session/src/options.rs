@@ -9,16 +9,13 @@ use agentd_protocol::{
     ask::ASK_TOOL,
     jobs::WAIT_TOOL,
     model::ThinkingLevel,
-    settings::{
-        BudgetLimits, NetworkAccess, PermissionPreset, PermissionRule, SandboxMode, Settings,
-        matches_pattern as matches,
-    },
+    settings::{BudgetLimits, NetworkAccess, SandboxMode, Settings, matches_pattern as matches},
     subagent::TASK_TOOL,
     todo::TODO_TOOL,
 };
 use agentd_tools::operations::SshTarget;
 
-use crate::subagents::SubagentOptions;
+use crate::{permissions::PermissionOptions, subagent_place::SubagentOptions};
 
 /// The options of a session.
 #[derive(Debug, Clone)]
@@ -129,15 +126,6 @@ impl SessionOptions {
             ..self.clone()
         }
     }
-}
-
-/// The permissions that flags ask for, besides those of the settings.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct PermissionOptions {
-    /// `--permissions`: the preset in the place of that of the settings.
-    pub preset: Option<PermissionPreset>,
-    /// `--permission-rules`: rules besides those of the settings.
-    pub rules: Vec<PermissionRule>,
 }
 
 /// The flags of a session's sandbox.

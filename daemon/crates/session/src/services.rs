@@ -25,7 +25,7 @@ use crate::{
     child_environment::ChildEnvironment,
     event_log::FeedLimits,
     interner::Interner,
-    subagents::{SubagentHosting, SubagentSlots},
+    subagent_host::{SubagentHosting, SubagentSlots},
 };
 
 /// The services that all sessions of a daemon share.

@@ -20,12 +20,12 @@ use serde_json::Value;
 
 use super::session_actor::Actor;
 use crate::{
+    discovery::ContextLookup,
     event_log::{Audience, Feed},
     reply::{Reply, encode},
-    subagents::{
-        ContextLookup, IsolationPlace, ParentFacts, SubagentMessage, SubagentOptions, subagent_entry,
-        subagents_in,
-    },
+    subagent_place::SubagentOptions,
+    subagent_records::{subagent_entry, subagents_in},
+    subagents::{IsolationPlace, ParentFacts, SubagentMessage},
     ui::ParentUi,
 };
 
@@ -111,7 +111,7 @@ impl Actor {
         });
     }
 
-    /// Works in a task, as above.
+    /// Works in a task: git may take a while.
     pub(super) fn discard_patch(&mut self, params: SubagentPatchParams, reply: Reply) {
         let Some((isolation, folder, feed)) = self.waiting_changes() else {
             return reply.fail(&self.feed, no_changes(&params.subagent_id));

@@ -17,7 +17,7 @@ use agentd_protocol::{
 use agentd_store::{SessionTree, Spending, own_spending};
 use tokio::{sync::Notify, task::spawn_blocking};
 
-use crate::subagents::subagents_in;
+use crate::subagent_records::subagents_in;
 
 /// Fires when a reservation of this process was settled: what waits for it looks again.
 pub(super) static SETTLED: Notify = Notify::const_new();

@@ -50,7 +50,8 @@ use crate::{
     session_tools::{ToolChoice, choice_entry, chosen_on},
     session_user::SessionUser,
     shell_hooks::{HookPlace, load_hooks},
-    subagents::{ChildObserver, Subagents},
+    subagent_place::ChildObserver,
+    subagents::Subagents,
     transcript::SessionIntentLog,
     unload::Unloaded,
 };
@@ -158,7 +159,7 @@ pub(crate) fn prepare(
 
 fn prepare_from(
     services: &Arc<Services>,
-    options: &SessionOptions,
+    options: &Arc<SessionOptions>,
     source: SessionSource,
     (agent_dir, loaded): (AgentDir, LoadedSettings),
 ) -> Result<PreparedSession, OpenError> {
@@ -270,7 +271,8 @@ fn prepare_from(
         Some(own) => Some(Arc::new(ChildObserver::new(Arc::clone(&own.state), observer))),
         None => observer,
     };
-    let subagents = Subagents::new(options, services.subagent_slots.clone(), session.writer.path());
+    let subagents =
+        Subagents::new(Arc::clone(options), services.subagent_slots.clone(), session.writer.path());
     let carried_over = CarriedOver {
         services: Arc::clone(services),
         session_id: session.tree.header().id().to_owned(),

@@ -11,4 +11,5 @@ mod subject;
 pub(crate) use gate::PermissionGate;
 pub(crate) use in_force::GateSources;
 pub(crate) use record::{RecordDecision, changed, without_rules};
+pub use sources::PermissionOptions;
 pub(crate) use sources::{PermissionFault, PermissionSources, session_rules};

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use agentd_config::{AgentDir, Environment, ProjectFolders, read_project_json};
 use agentd_policy::{PolicyError, ProjectPolicy, RuleLayer, RuleSource};
-use agentd_protocol::settings::{PermissionRule, PermissionSettings};
+use agentd_protocol::settings::{PermissionPreset, PermissionRule, PermissionSettings};
 use agentd_store::SessionTree;
 
 use super::{
@@ -12,7 +12,6 @@ use super::{
     in_force::{GateSources, InForce},
     record,
 };
-use crate::options::PermissionOptions;
 
 /// Permissions that cannot be used. A session does not run without those that were asked for.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +30,15 @@ pub enum PermissionFault {
         /// What is wrong with it.
         problem: String,
     },
+}
+
+/// The permissions that flags ask for, besides those of the settings.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PermissionOptions {
+    /// `--permissions`: the preset in the place of that of the settings.
+    pub preset: Option<PermissionPreset>,
+    /// `--permission-rules`: rules besides those of the settings.
+    pub rules: Vec<PermissionRule>,
 }
 
 /// What a session's policy is made of.

@@ -7,63 +7,7 @@ use agentd_protocol::{
 };
 use serde_json::Value;
 
-/// Which agents an agent may start.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) enum SpawnPolicy {
-    /// Any.
-    #[default]
-    Any,
-    /// None.
-    Nobody,
-    /// Those of these names; the first is the default.
-    Only(Vec<String>),
-}
-
-impl SpawnPolicy {
-    /// Whether an agent of that name may be started.
-    pub(super) fn permits(&self, agent: &str) -> bool {
-        match self {
-            Self::Any => true,
-            Self::Nobody => false,
-            Self::Only(names) => names.iter().any(|name| name == agent),
-        }
-    }
-
-    /// The agent of an item that names none.
-    pub(super) fn default_agent(&self) -> Option<&str> {
-        match self {
-            Self::Only(names) => names.first().map(String::as_str),
-            Self::Any | Self::Nobody => None,
-        }
-    }
-
-    /// As a list for people.
-    pub(super) fn listed(&self) -> String {
-        match self {
-            Self::Any => "all".to_owned(),
-            Self::Nobody => "none".to_owned(),
-            Self::Only(names) => names.join(", "),
-        }
-    }
-
-    /// `*`, true: any. An empty text, false: none. Else names.
-    fn of(value: &Value) -> Option<Self> {
-        match value {
-            Value::Bool(true) => Some(Self::Any),
-            Value::Bool(false) => Some(Self::Nobody),
-            Value::String(text) if text.trim() == "*" => Some(Self::Any),
-            Value::String(text) => Some(Self::named(text.split(','))),
-            Value::Array(names) => Some(Self::named(names.iter().filter_map(Value::as_str))),
-            _ => None,
-        }
-    }
-
-    fn named<'a>(names: impl Iterator<Item = &'a str>) -> Self {
-        let names: Vec<String> =
-            names.map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect();
-        if names.is_empty() { Self::Nobody } else { Self::Only(names) }
-    }
-}
+use crate::subagent_place::SpawnPolicy;
 
 /// A definition of an agent.
 #[derive(Debug, Clone, PartialEq)]
@@ -109,7 +53,7 @@ const BUNDLED: [Bundled; 4] = [
         tools: Some(&["read", "grep", "find", "ls"]),
         spawns: &[],
         prompt: "You look into the project and report. Find the files, types and functions that matter for your task, read the parts that \
-                 matter, and report what you found with paths and line numbers, so that whoever asked need not look again. Change nothing. \
+                 matter, and report what you found with paths and line numbers, so that the agent that asked need not look again. Change nothing. \
                  Say what you did not find.",
     },
     Bundled {
@@ -139,7 +83,7 @@ pub(crate) struct Agents(Vec<Agent>);
 
 impl Agents {
     /// Those of files and of agentd, without those that the settings disable. Reads files; blocks.
-    pub(super) fn find(capabilities: &Capabilities, place: &DiscoveryPlace, disabled: &[String]) -> Self {
+    pub(crate) fn find(capabilities: &Capabilities, place: &DiscoveryPlace, disabled: &[String]) -> Self {
         let of_files = capabilities.agents().filter_map(|definition| {
             let body = read_body(definition.item, place);
             let body = body.inspect_err(|error| tracing::debug!(%error, "a definition of an agent")).ok()?;
@@ -199,7 +143,7 @@ impl Agents {
     }
 
     /// The section of the system prompt about them.
-    pub(super) fn section(&self, policy: &SpawnPolicy) -> Option<String> {
+    pub(crate) fn section(&self, policy: &SpawnPolicy) -> Option<String> {
         let lines: Vec<String> = self
             .permitted(policy)
             .map(|agent| format!("- {}: {}", agent.name, one_line(&agent.description)))
@@ -267,8 +211,6 @@ fn own_names(tools: Option<&[String]>) -> (Option<Vec<String>>, Vec<String>) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -281,20 +223,6 @@ mod tests {
         );
         assert_eq!(own_names(Some(&list(&["*"]))), (None, Vec::new()));
         assert_eq!(own_names(None), (None, Vec::new()));
-    }
-
-    #[test]
-    fn policies() {
-        let check = |value: Value, scout: bool, default: Option<&str>| {
-            let policy = SpawnPolicy::of(&value).unwrap();
-            assert_eq!((policy.permits("scout"), policy.default_agent()), (scout, default), "{value}");
-        };
-        check(json!("*"), true, None);
-        check(json!(true), true, None);
-        check(json!(""), false, None);
-        check(json!(false), false, None);
-        check(json!("reviewer, scout"), true, Some("reviewer"));
-        check(json!(["reviewer"]), false, Some("reviewer"));
     }
 
     #[test]

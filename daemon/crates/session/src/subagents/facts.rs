@@ -6,8 +6,11 @@ use agentd_config::models::ScopedModel;
 use agentd_protocol::settings::TaskSettings;
 use futures::future::BoxFuture;
 
-use super::{agents::Agents, host::SubagentHosting, isolation::IsolationPlace};
-use crate::{budget::SessionBudget, models::Choice, permissions::PermissionGate, ui::Ui};
+use super::{agents::Agents, isolation::IsolationPlace};
+use crate::{
+    budget::SessionBudget, models::Choice, permissions::PermissionGate, subagent_host::SubagentHosting,
+    ui::Ui,
+};
 
 /// Looks things up for a session.
 pub(crate) trait Lookup: Send + Sync {

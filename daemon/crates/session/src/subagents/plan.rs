@@ -16,18 +16,17 @@ use agentd_protocol::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    agents::{Agent, SpawnPolicy},
+    agents::Agent,
     arguments::{DEFAULT_AGENT, TaskCall, TaskItem},
-    child_state::ChildState,
     facts::ParentFacts,
-    handed_in::{HandedIn, OutputSchema},
     names::new_id,
-    options::{ParentLink, SubagentOptions},
     table::Subagents,
 };
 use crate::{
     models::Choice,
-    options::{PermissionOptions, SessionOptions, Target, ToolSelection},
+    options::{SessionOptions, Target, ToolSelection},
+    permissions::PermissionOptions,
+    subagent_place::{ChildState, HandedIn, OutputSchema, ParentLink, SpawnPolicy, SubagentOptions},
 };
 
 /// How deep subagents may start subagents, unless a setting says otherwise.

@@ -20,15 +20,13 @@ use agentd_protocol::{
 use serde_json::Value;
 use tokio::time::{Instant as Deadline, sleep_until};
 
-use super::{
-    handed_in::End,
-    host::{SubagentHost, SubagentSession},
-    isolation::IsolationPlace,
-    outcome::within_limits,
-    plan::Plan,
-    table::Subagents,
+use super::{isolation::IsolationPlace, outcome::within_limits, plan::Plan, table::Subagents};
+use crate::{
+    clock::now_ms,
+    options::SessionOptions,
+    subagent_host::{SubagentHost, SubagentSession},
+    subagent_place::End,
 };
-use crate::{clock::now_ms, options::SessionOptions};
 
 /// How often one that stops without handing in its result is reminded.
 const REMINDERS: u32 = 3;

@@ -14,14 +14,13 @@ use futures::future::BoxFuture;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    child_state::ChildState,
-    facts::ParentFacts,
-    options::SubagentOptions,
-    plan::subagent_folder,
-    slots::{Slots, SubagentSlots},
+use super::{facts::ParentFacts, plan::subagent_folder};
+use crate::{
+    message_sender::MessageSender,
+    options::SessionOptions,
+    subagent_host::{Slots, SubagentSlots},
+    subagent_place::{ChildState, SubagentOptions},
 };
-use crate::{message_sender::MessageSender, options::SessionOptions};
 
 /// The subagents of a session. Cheap to clone; all clones are the same.
 #[derive(Clone)]
@@ -76,9 +75,9 @@ pub(crate) enum SubagentMessage {
 
 impl Subagents {
     /// Those of a session with these options and this file.
-    pub(crate) fn new(options: &SessionOptions, of_daemon: SubagentSlots, file: Option<&Path>) -> Self {
+    pub(crate) fn new(options: Arc<SessionOptions>, of_daemon: SubagentSlots, file: Option<&Path>) -> Self {
         Self(Arc::new(Inner {
-            options: Arc::new(options.clone()),
+            options,
             folder: file.map(subagent_folder),
             slots: Slots::default(),
             of_daemon,

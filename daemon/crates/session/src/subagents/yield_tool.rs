@@ -9,7 +9,7 @@ use agentd_protocol::{
 };
 use serde_json::json;
 
-use super::{child_state::ChildState, handed_in::Handing};
+use crate::subagent_place::{ChildState, Handing};
 
 /// The tool's description for models; the same in all sessions.
 static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {

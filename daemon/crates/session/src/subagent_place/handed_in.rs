@@ -18,14 +18,14 @@ const ERRORS_IN_A_ROW: u32 = 6;
 
 /// The schema that a result has to fit.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct OutputSchema {
-    pub(super) schema: Value,
-    pub(super) source: SchemaSource,
-    pub(super) mode: SchemaMode,
+pub(crate) struct OutputSchema {
+    pub(crate) schema: Value,
+    pub(crate) source: SchemaSource,
+    pub(crate) mode: SchemaMode,
 }
 
 /// What a subagent has handed in.
-pub(super) struct HandedIn {
+pub(crate) struct HandedIn {
     output: Option<(OutputSchema, ArgumentSchema)>,
     state: Mutex<State>,
     /// Fires when there is nothing more to come.
@@ -46,7 +46,7 @@ struct State {
 
 /// How it ended.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum End {
+pub(crate) enum End {
     /// With a result.
     Data(Value),
     /// Its last answer is the result.
@@ -59,7 +59,7 @@ pub(super) enum End {
 
 /// What a call of the tool came to.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Handing {
+pub(crate) enum Handing {
     /// Nothing more is to come.
     Ended,
     /// A part was taken.
@@ -67,7 +67,7 @@ pub(super) enum Handing {
 }
 
 impl HandedIn {
-    pub(super) fn new(output: Option<OutputSchema>) -> Self {
+    pub(crate) fn new(output: Option<OutputSchema>) -> Self {
         let output = output.map(|output| {
             let checked = ArgumentSchema::new(&output.schema);
             (output, checked)
@@ -81,16 +81,16 @@ impl HandedIn {
     }
 
     /// Fires when there is nothing more to come.
-    pub(super) fn ended(&self) -> &CancellationToken {
+    pub(crate) fn ended(&self) -> &CancellationToken {
         &self.ended
     }
 
-    pub(super) fn end(&self) -> Option<End> {
+    pub(crate) fn end(&self) -> Option<End> {
         self.state().end.clone()
     }
 
     /// The schema, for the subagent to know.
-    pub(super) fn schema(&self) -> Option<&Value> {
+    pub(crate) fn schema(&self) -> Option<&Value> {
         self.output.as_ref().map(|(output, _)| &output.schema)
     }
 
@@ -98,7 +98,7 @@ impl HandedIn {
     ///
     /// # Errors
     /// A sentence for the model.
-    pub(super) fn take(&self, arguments: &Value) -> Result<Handing, String> {
+    pub(crate) fn take(&self, arguments: &Value) -> Result<Handing, String> {
         let taken = self.try_take(arguments);
         let mut state = self.state();
         match &taken {
@@ -228,7 +228,7 @@ impl HandedIn {
     }
 
     /// The result with what its schema says of it; `None` without a schema. `data`: the result, if there is one.
-    pub(super) fn structured(&self, data: Option<&Value>) -> Option<StructuredOutput> {
+    pub(crate) fn structured(&self, data: Option<&Value>) -> Option<StructuredOutput> {
         let (output, _) = self.output.as_ref()?;
         let error = self.state().misfit.clone();
         let status = match (data, &error) {
@@ -246,7 +246,7 @@ impl HandedIn {
     }
 
     /// A last answer that is a fitting result as it stands.
-    pub(super) fn fitting(&self, text: &str) -> Option<Value> {
+    pub(crate) fn fitting(&self, text: &str) -> Option<Value> {
         let (_, checked) = self.output.as_ref()?;
         let value: Value = serde_json::from_str(text.trim()).ok()?;
         checked.misfits(&value).is_ok_and(|misfits| misfits.is_empty()).then_some(value)

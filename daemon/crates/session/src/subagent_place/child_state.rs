@@ -22,7 +22,7 @@ use super::handed_in::HandedIn;
 pub(crate) struct ChildState {
     work: Mutex<Work>,
     /// What its tool `yield` was called with.
-    pub(super) handed_in: HandedIn,
+    pub(crate) handed_in: HandedIn,
     /// Counts changes.
     changed: watch::Sender<u64>,
 }
@@ -43,14 +43,14 @@ struct Work {
 }
 
 /// How the last answer of a subagent ended.
-pub(super) struct LastAnswer {
-    pub(super) text: String,
-    pub(super) stop_reason: Option<StopReason>,
-    pub(super) error: Option<String>,
+pub(crate) struct LastAnswer {
+    pub(crate) text: String,
+    pub(crate) stop_reason: Option<StopReason>,
+    pub(crate) error: Option<String>,
 }
 
 impl ChildState {
-    pub(super) fn new(handed_in: HandedIn) -> Arc<Self> {
+    pub(crate) fn new(handed_in: HandedIn) -> Arc<Self> {
         let work = Work {
             begun: None,
             requests: 0,
@@ -71,16 +71,16 @@ impl ChildState {
     }
 
     /// Its time begins.
-    pub(super) fn begin(&self) {
+    pub(crate) fn begin(&self) {
         self.work().begun.get_or_insert_with(Instant::now);
     }
 
     /// A receiver of the number of changes.
-    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }
 
-    pub(super) fn progress(&self) -> SubagentProgress {
+    pub(crate) fn progress(&self) -> SubagentProgress {
         let work = self.work();
         SubagentProgress {
             requests: work.requests,
@@ -94,16 +94,16 @@ impl ChildState {
         }
     }
 
-    pub(super) fn usage(&self) -> Usage {
+    pub(crate) fn usage(&self) -> Usage {
         self.work().usage.clone()
     }
 
     /// The model of its last answer, as `provider/id`.
-    pub(super) fn model(&self) -> Option<String> {
+    pub(crate) fn model(&self) -> Option<String> {
         self.work().model.clone()
     }
 
-    pub(super) fn last_answer(&self) -> LastAnswer {
+    pub(crate) fn last_answer(&self) -> LastAnswer {
         let work = self.work();
         LastAnswer {
             text: work.last_text.clone(),
@@ -113,7 +113,7 @@ impl ChildState {
     }
 
     /// Adds what subagents of its own took.
-    pub(super) fn add_usage(&self, usage: &Usage) {
+    pub(crate) fn add_usage(&self, usage: &Usage) {
         self.work().usage.add(usage);
     }
 

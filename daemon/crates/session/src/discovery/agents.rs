@@ -5,11 +5,11 @@ use std::sync::Arc;
 use agentd_config::models::{ScopedModel, resolve_scope};
 use futures::future::BoxFuture;
 
-use super::{
-    agents::{Agents, SpawnPolicy},
-    facts::Lookup,
+use crate::{
+    context::SessionContext,
+    subagent_place::SpawnPolicy,
+    subagents::{Agents, Lookup},
 };
-use crate::context::SessionContext;
 
 /// The context of the session.
 pub(crate) struct ContextLookup(pub(crate) Arc<SessionContext>);

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use super::{agents::SpawnPolicy, child_state::ChildState};
+use super::{child_state::ChildState, spawn_policy::SpawnPolicy};
 use crate::{budget::SessionBudget, permissions::PermissionGate, ui::Ui};
 
 /// The place of a session as a subagent of another.

@@ -1,0 +1,8 @@
+//! What a daemon has for the subagents of all its sessions: who opens their sessions, and how many may work at a time.
+
+mod host;
+mod slots;
+
+pub use host::{SubagentHost, SubagentHosting, SubagentSession};
+pub use slots::SubagentSlots;
+pub(crate) use slots::Slots;
