@@ -6,6 +6,7 @@ mod empty_values;
 mod extensions;
 mod guard_rails;
 mod help;
+mod history;
 mod mcp;
 mod mcp_edit;
 mod models;
@@ -36,6 +37,7 @@ pub(crate) use self::{
     },
     guard_rails::GuardRailOptions,
     help::with_help,
+    history::HistoryOptions,
     mcp::{Mcp, McpListOptions, McpLoginOptions, McpLogoutOptions, McpTestOptions},
     mcp_edit::{McpAddOptions, McpDisableOptions, McpEnableOptions, McpEntryOptions, McpRemoveOptions},
     models::{Auth, AuthStatusOptions, LoginOptions, LogoutOptions, ModelsOptions},
@@ -96,6 +98,9 @@ pub(crate) enum Command {
     /// List conversations, the last used first; + is in the daemon's memory, * is at work
     #[command(visible_alias = "ls")]
     Sessions(SessionsOptions),
+
+    /// Find prompts that were sent to any session, or delete them
+    History(HistoryOptions),
 
     /// Go on with a conversation: pick it from a list, or say some words of it
     Resume(ResumeOptions),

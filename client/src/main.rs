@@ -63,6 +63,7 @@ fn main() -> ExitCode {
         cli::Command::Login(options) => commands::auth::login(options),
         cli::Command::Logout(options) => commands::auth::logout(&options),
         cli::Command::Auth(cli::Auth::Status(options)) => commands::auth::status(&options),
+        cli::Command::History(options) => commands::history::history(&options),
         cli::Command::Sessions(options) => commands::sessions::list(&options),
         cli::Command::Resume(options) => commands::resume::run(&options),
         cli::Command::Name(options) => commands::name::run(&options),

@@ -78,6 +78,10 @@ impl<'a> MessageWords<'a> {
             .into_iter()
             .flatten()
             .any(|words| !words.trim().is_empty());
+        let words = [Some(self.before.as_str()), self.after.as_deref()].into_iter().flatten();
+        let words = words.filter(|words| !words.trim().is_empty()).collect::<Vec<_>>().join(" ");
+        let adds = !piped.is_empty() || !files.text.is_empty();
+        let typed = (has_words && adds).then_some(words);
         let block = (has_words && !piped.is_empty()).then(|| stdin_block(piped));
         let piped = block.as_deref().unwrap_or(piped);
         let before = self.before.as_str();
@@ -93,7 +97,7 @@ impl<'a> MessageWords<'a> {
             }
             message.push_str(block);
         }
-        PromptParams { message, images: files.images, ..PromptParams::default() }
+        PromptParams { message, typed, images: files.images, ..PromptParams::default() }
     }
 }
 

@@ -4,13 +4,13 @@ use std::borrow::Cow;
 
 pub(crate) use agentd_rpc::{
     Abort, AbortScoped, AttachSession, Call, CallError, CleanOutputs, Client, CloneSession, CloseSession,
-    DeleteSession, Diagnose, DiffCheckpoint, EventLine, ExplainSetting, FollowUp, Fork, GetArtifact,
-    GetAuthStatus, GetAvailableModels, GetCapabilities, GetDaemonStatus, GetDiagnostics, GetEntries,
-    GetMcpServers, GetMessages, GetState, GetTools, Hello, IncomingEvents, ListArtifacts, ListExtensions,
-    ListModels, ListProcesses, ListSessions, Login, LoginFinish, LoginStart, Logout, McpLoginFinish,
-    McpLoginStart, McpLogout, OpenSession, PermissionResponse, Prompt, ReconnectMcpServer, RegisterTools,
-    RestartExtensions, RestoreCheckpoint, SetActiveTools, SetModel, SetPermissions, SetSessionName,
-    SetupLocal, Shutdown, Steer, ToolResponse, UpdateModels, WatchSessions,
+    DeleteHistory, DeleteSession, Diagnose, DiffCheckpoint, EventLine, ExplainSetting, FollowUp, Fork,
+    GetArtifact, GetAuthStatus, GetAvailableModels, GetCapabilities, GetDaemonStatus, GetDiagnostics,
+    GetEntries, GetMcpServers, GetMessages, GetState, GetTools, Hello, IncomingEvents, ListArtifacts,
+    ListExtensions, ListModels, ListProcesses, ListSessions, Login, LoginFinish, LoginStart, Logout,
+    McpLoginFinish, McpLoginStart, McpLogout, OpenSession, PermissionResponse, Prompt, ReconnectMcpServer,
+    RegisterTools, RestartExtensions, RestoreCheckpoint, SearchHistory, SetActiveTools, SetModel,
+    SetPermissions, SetSessionName, SetupLocal, Shutdown, Steer, ToolResponse, UpdateModels, WatchSessions,
 };
 
 use crate::exit::{Exit, Fault};

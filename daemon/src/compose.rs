@@ -12,6 +12,7 @@ use agentd_config::{
 use agentd_images::Images;
 use agentd_memory::MemoryAccount;
 use agentd_process::{GuardCommand, Launcher, LocalShell, OutputMeter, Shell};
+use agentd_prompt_history::PromptRecorder;
 use agentd_protocol::tool::ToolSpec;
 use agentd_session::{
     Interner, Services, SubagentHosting, SubagentSlots, SupportCache, ToolContext, Toolbox,
@@ -73,6 +74,7 @@ fn shared(
         ExchangeMode::Replayed(player) => SharedModels::fixed(ModelRegistry::only(player.models().to_vec())),
         ExchangeMode::Live | ExchangeMode::Recorded(_) => SharedModels::default(),
     };
+    let tasks = TaskTracker::new();
     Services {
         epoch,
         limits,
@@ -82,7 +84,8 @@ fn shared(
         launcher,
         subagent_hosting: SubagentHosting::default(),
         subagent_slots: SubagentSlots::default(),
-        tasks: TaskTracker::new(),
+        prompt_recorder: PromptRecorder::new(tasks.clone()),
+        tasks,
         models,
         child_environments: Interner::default(),
         auth_services: AuthServices::default(),

@@ -44,6 +44,7 @@ use crate::{
     model::Model,
     model_list::{CatalogueUpdate, ListModelsParams, ModelList, UpdateModelsParams},
     permissions::{PermissionResponseParams, SetPermissionsParams},
+    prompt_history::{DeleteHistoryParams, DeletedHistory, PromptHistoryList, SearchHistoryParams},
     resources::{Diagnostics, SlashCommands},
     session::{PermissionState, SessionState, SessionStats},
     storage::{ArtifactList, ArtifactPart, CleanOutputsParams, CleanedOutputs, GetArtifactParams},
@@ -250,6 +251,10 @@ commands! {
     SetupLocal = "setup_local": SetupLocalParams => LocalSetup | Admin, Control, Never, no_work;
     /// Removes long outputs of sessions that are too old or too many, oldest first; never one that is being written.
     CleanOutputs = "clean_outputs": CleanOutputsParams => CleanedOutputs | Admin, Control, Never, no_work;
+    /// Finds prompts that the user has sent to any session, last sent first.
+    SearchHistory = "search_history": SearchHistoryParams => PromptHistoryList | Admin, Control, Never, no_work;
+    /// Deletes one of these prompts, or all; sessions keep theirs.
+    DeleteHistory = "delete_history": DeleteHistoryParams => DeletedHistory | Admin, Control, Never, no_work;
     /// Introduces a client: its capabilities and role.
     Hello = "hello": HelloParams => Hello | Daemon, Observe, Always, no_work;
     /// Opens a new or stored session, or joins an open one, and makes it the connection's current one.

@@ -45,6 +45,7 @@ pub mod oauth_setting;
 pub mod package_request;
 pub mod permissions;
 pub mod policy_check;
+pub mod prompt_history;
 pub mod prompt_records;
 pub mod prompt_text;
 pub mod resources;

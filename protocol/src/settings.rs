@@ -10,6 +10,7 @@ mod editors;
 mod models;
 mod packages;
 mod permissions;
+mod prompt_history;
 mod sandbox;
 mod shell_hooks;
 mod task;
@@ -43,6 +44,7 @@ pub use self::{
     },
     packages::{ExtensionHostSettings, PackageFilter, PackageSetting, WhenDown},
     permissions::{PermissionAction, PermissionPreset, PermissionRule, PermissionSettings, TimeoutDecision},
+    prompt_history::PromptHistorySettings,
     sandbox::{NamespaceMaker, NetworkAccess, SandboxMode, SandboxSettings},
     shell_hooks::ShellHookSettings,
     task::{IsolationSettings, TaskIsolationSettings, TaskSettings},
@@ -179,6 +181,9 @@ pub struct Settings {
     /// Keeping what tool calls change, so that it can be undone. Only read from the user's settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undo: Option<UndoSettings>,
+    /// Keeping the user's prompts, so that they can be found again. Only read from the user's settings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt_history: Option<PromptHistorySettings>,
     /// The tool `todo`, by which the model keeps a list of what is to be done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub todo: Option<TodoSettings>,

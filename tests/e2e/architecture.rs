@@ -218,6 +218,18 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
         "what changed is kept without knowing who runs tools, or when",
     ),
     (
+        "agentd-prompt-history",
+        &["agentd-protocol", "agentd-files"],
+        &["reqwest", "clap"],
+        "prompts are kept without knowing what sessions are",
+    ),
+    (
+        "agentd-isolation",
+        &["agentd-protocol", "agentd-files", "agentd-process"],
+        &["reqwest", "clap"],
+        "a copy knows nothing of the subagent that works in it",
+    ),
+    (
         "agentd-packages",
         &["agentd-protocol", "agentd-config", "agentd-process", "agentd-safe-open"],
         &["reqwest", "rustix", "clap"],
@@ -262,6 +274,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
     (
         "agentd-session",
         &[
+            "agentd-prompt-history",
             "agentd-protocol",
             "agentd-ai",
             "agentd-agent",
@@ -277,6 +290,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
             "agentd-memory",
             "agentd-budget",
             "agentd-auth",
+            "agentd-isolation",
             "agentd-mcp",
             "agentd-packages",
             "agentd-policy",
@@ -292,6 +306,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
     (
         "agentd",
         &[
+            "agentd-prompt-history",
             "agentd-protocol",
             "agentd-safe-open",
             "agentd-acp",

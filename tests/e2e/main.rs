@@ -125,6 +125,7 @@ mod policy;
 mod print;
 mod processes;
 mod prompt;
+mod prompt_history;
 mod prompt_output;
 mod provider_failures;
 mod queue;

@@ -7,7 +7,10 @@ use crate::render::{Screen, columns};
 /// The verbs in the order of the help.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Talk", &["chat", "prompt", "resume", "attach", "steer", "abort", "rpc"]),
-    ("Sessions", &["sessions", "name", "tree", "fork", "export", "usage", "rm", "fsck", "bug-report"]),
+    (
+        "Sessions",
+        &["sessions", "history", "name", "tree", "fork", "export", "usage", "rm", "fsck", "bug-report"],
+    ),
     ("Files and changes", &["diff", "undo", "redo", "artifact", "clean"]),
     ("Models and keys", &["models", "login", "logout", "auth"]),
     ("Daemon", &["up", "down", "status", "logs", "service", "watch", "top", "ps"]),

@@ -94,7 +94,7 @@ fn converse(
 ) -> Result<ChatEnd, Fault> {
     let endpoint = (*Endpoint::find()?).clone();
     let options = agentd_chat::ChatOptions {
-        history: endpoint.agent_dir.join("prompt-history.jsonl"),
+        history: endpoint.agent_dir.join("chat-commands.jsonl"),
         endpoint,
         launch: launch()?,
         client: client_info(),

@@ -21,6 +21,7 @@ pub(crate) mod extensions;
 mod find_session;
 pub(crate) mod fork;
 pub(crate) mod fsck;
+pub(crate) mod history;
 mod last_session;
 pub(crate) mod logs;
 pub(crate) mod man;

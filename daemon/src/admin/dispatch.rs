@@ -31,6 +31,12 @@ pub(crate) async fn answer(context: Context, command: AdminCommand) -> Result<Bo
         AdminCommand::CleanOutputs(params) => {
             blocking(move || super::outputs::clean(&context, &params)).await
         }
+        AdminCommand::SearchHistory(params) => {
+            blocking(move || super::prompt_history::search(&context, &params)).await
+        }
+        AdminCommand::DeleteHistory(params) => {
+            blocking(move || super::prompt_history::delete(&context, &params)).await
+        }
         AdminCommand::SetupLocal(params) => data(&super::setup::local(context, params).await?),
     }
 }

@@ -7,6 +7,7 @@ mod dispatch;
 mod doctor;
 mod models;
 mod outputs;
+mod prompt_history;
 mod setup;
 
 pub use context::Context;

@@ -65,6 +65,8 @@ pub(super) struct Client {
     pub(super) is_alone: bool,
     /// Whether it is a command of a session, and so not the user.
     is_command: bool,
+    /// Whether it said that it is another agent.
+    is_agent: bool,
 }
 
 impl Client {
@@ -78,12 +80,18 @@ impl Client {
             is_introduced: false,
             is_alone: false,
             is_command,
+            is_agent: false,
         }
     }
 
     /// Its name, as other clients see it.
     pub(super) fn name(&self) -> String {
         self.name.clone().unwrap_or_else(|| format!("client {}", self.number))
+    }
+
+    /// Whether its prompts are the user's.
+    pub(super) fn is_user(&self) -> bool {
+        !self.is_command && !self.is_agent
     }
 
     /// Whether its events name their session, so that it can follow several.
@@ -149,6 +157,7 @@ impl Client {
         };
         self.name = params.client.as_ref().map(|client| client.name.clone()).filter(|name| !name.is_empty());
         self.role = params.role;
+        self.is_agent = wanted.agent;
         self.is_introduced = true;
         Ok(Hello {
             protocol: PROTOCOL,

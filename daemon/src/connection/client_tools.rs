@@ -118,8 +118,14 @@ impl Dispatcher {
         let provider = followed.tools.get_or_insert_with(|| {
             session.session_clients().provide_tools(session.id(), subscriber, client, calls)
         });
-        let reply =
-            command.map(|(id, command)| Reply { subscriber, id, command, environment: None, memory: None });
+        let reply = command.map(|(id, command)| Reply {
+            subscriber,
+            id,
+            command,
+            environment: None,
+            is_of_user: true,
+            memory: None,
+        });
         Ok(guard.handle.register_tools(provider, tools, reply).await)
     }
 
@@ -169,8 +175,14 @@ impl Dispatcher {
             && let Some(owed) = self.owed_by(&session)
             && let Some(subscriber) = self.sessions.get(&session).map(|followed| followed.subscriber)
         {
-            let reply =
-                Reply { subscriber, id: id.clone(), command: UNREGISTER, environment: None, memory: None };
+            let reply = Reply {
+                subscriber,
+                id: id.clone(),
+                command: UNREGISTER,
+                environment: None,
+                is_of_user: true,
+                memory: None,
+            };
             if guard.handle.tools_left(gone.clone(), Some(reply)).await {
                 return;
             }

@@ -69,7 +69,8 @@ impl Dispatcher {
         };
         let id = head.id.clone();
         let environment = self.open_requests.environment(session.id());
-        let reply = Reply { subscriber, id: head.id, command: name, environment, memory };
+        let is_of_user = self.client.is_user();
+        let reply = Reply { subscriber, id: head.id, command: name, environment, is_of_user, memory };
         if !guard.handle.send(command, reply).await {
             owed.take_back();
             self.fail(id, Some(name), ended()).await;

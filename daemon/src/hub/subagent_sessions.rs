@@ -60,7 +60,7 @@ impl SubagentSession for RegistrySession {
             let answers = self.slot.feed().attach_aside(false);
             let name = command.name();
             let reply =
-                Reply { subscriber: answers.id(), id: None, command: name, environment: None, memory: None };
+                Reply { subscriber: answers.id(), id: None, command: name, environment: None, is_of_user: false, memory: None };
             if !guard.handle.send(command, reply).await {
                 return Err(gone());
             }

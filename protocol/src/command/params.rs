@@ -106,6 +106,9 @@ pub enum WorkKind {
 pub struct PromptParams {
     /// The text.
     pub message: String,
+    /// What the user typed, where the client has added to it, such as the contents of files: that is what the prompt history keeps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub typed: Option<String>,
     /// Images of the message.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,

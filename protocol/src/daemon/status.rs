@@ -54,6 +54,9 @@ pub struct ClientCapabilities {
     /// messages with `role:"system"` are left out.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "is_false")]
     pub cumulative: bool,
+    /// The client is another agent, and its prompts are no user's: they are not kept in the prompt history.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "is_false")]
+    pub agent: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]

@@ -1,4 +1,4 @@
-//! The prompts of this and earlier sessions, for Up, Down and Ctrl-R; and their file.
+//! The prompts of this and earlier sessions, for Up, Down and Ctrl-R. The daemon keeps prompts; shell commands have a file here.
 
 use std::{
     collections::VecDeque,
@@ -87,7 +87,7 @@ impl PromptHistory {
     }
 }
 
-/// Reads the prompts of the file, oldest first. A file that is not there has none.
+/// Reads the shell commands of the file, oldest first. A file that is not there has none.
 ///
 /// # Errors
 /// When the file cannot be read, or is no file of this user.
@@ -104,7 +104,7 @@ pub(crate) fn read(file: &Path) -> io::Result<Vec<String>> {
     Ok(prompts)
 }
 
-/// Appends a prompt to the file, which nobody else can read. A file with twice as many as are kept is written anew.
+/// Appends a shell command to the file, which nobody else can read. A file with twice as many as are kept is written anew.
 ///
 /// # Errors
 /// When the file cannot be written.

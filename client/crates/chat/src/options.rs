@@ -19,7 +19,7 @@ pub struct ChatOptions {
     pub open: OpenSessionParams,
     /// The session to begin with.
     pub first: FirstSession,
-    /// The file of earlier prompts.
+    /// The file of earlier shell commands.
     pub history: PathBuf,
     /// Whether the screen has colours.
     pub has_colours: bool,

@@ -34,6 +34,10 @@ pub(crate) fn command(blocks: Vec<PromptBlock>, cwd: &Path) -> PromptParams {
         let text = parts.remove(place);
         parts.insert(0, text);
     }
+    let typed = parts.iter().any(|(is_context, _)| *is_context).then(|| {
+        let texts = parts.iter().filter(|(is_context, _)| !is_context).map(|(_, text)| text.as_str());
+        texts.collect::<Vec<_>>().join("\n")
+    });
     let mut message = String::new();
     let mut before_is_context = false;
     for (is_context, text) in parts {
@@ -46,6 +50,7 @@ pub(crate) fn command(blocks: Vec<PromptBlock>, cwd: &Path) -> PromptParams {
     }
     PromptParams {
         message,
+        typed,
         images,
         // Counts where another client of the session has a run.
         streaming_behavior: Some(StreamingBehavior::FollowUp),

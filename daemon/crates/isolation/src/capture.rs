@@ -13,7 +13,6 @@ use crate::{
     commits::{self, Apply, Conflict},
     error::{IsolationError, blocking},
     git::{Git, GitPlace, args},
-    isolated_copy::IsolatedCopy,
     objects,
     record::{CopiedUnit, CopyFolder, CopyRecord},
     tree_paths::{self, GITLINK, TreeChanges},
@@ -34,25 +33,6 @@ pub struct CaptureOptions {
     pub patch_path: PathBuf,
     /// The message of the commit for what the child did not commit itself.
     pub message: String,
-}
-
-impl IsolatedCopy {
-    /// Captures what was changed since the copy was made. Everything that git ignores is left out. The copy stays as it is; call
-    /// [`Self::remove`] next.
-    ///
-    /// # Errors
-    /// [`IsolationError::NotCaptured`]: then the copy stays also when this is dropped, so that nothing is lost.
-    ///
-    /// Cancel safety: if dropped, it may be called again; a patch file or a branch may be there already.
-    pub async fn capture(&mut self, options: &CaptureOptions) -> Result<Captured, IsolationError> {
-        match capture(&self.git, &self.record, &self.folder, options).await {
-            Ok(captured) => Ok(captured),
-            Err(source) => {
-                self.keeps = true;
-                Err(IsolationError::NotCaptured { copy: self.record.work.clone(), source: Box::new(source) })
-            }
-        }
-    }
 }
 
 /// Captures all repositories of a copy.

@@ -11,12 +11,15 @@ use agentd_protocol::isolation::IsolationBackend;
 
 use crate::{
     baseline::{self, UnitFiles},
+    capture::{self, CaptureOptions},
+    changes::Captured,
     error::{IsolationError, blocking},
     git::{Git, args},
     leftovers::{self, Leftover},
     merge_lock, objects,
     populate::{self, Population},
     record::{CopiedUnit, CopyFolder, CopyRecord},
+    removal::remove,
     repository::{self, Contents, Repository},
 };
 
@@ -159,6 +162,23 @@ impl IsolatedCopy {
     #[must_use]
     pub fn leftovers(&self) -> &[Leftover] {
         &self.leftovers
+    }
+
+    /// Captures what was changed since the copy was made. Everything that git ignores is left out. The copy stays as it is; call
+    /// [`Self::remove`] next.
+    ///
+    /// # Errors
+    /// [`IsolationError::NotCaptured`]: then the copy stays also when this is dropped, so that nothing is lost.
+    ///
+    /// Cancel safety: if dropped, it may be called again; a patch file or a branch may be there already.
+    pub async fn capture(&mut self, options: &CaptureOptions) -> Result<Captured, IsolationError> {
+        match capture::capture(&self.git, &self.record, &self.folder, options).await {
+            Ok(captured) => Ok(captured),
+            Err(source) => {
+                self.keeps = true;
+                Err(IsolationError::NotCaptured { copy: self.record.work.clone(), source: Box::new(source) })
+            }
+        }
     }
 
     /// Removes the copy, with all changes that were not captured.
@@ -304,32 +324,6 @@ fn worktree_dir(work: &Path) -> Result<PathBuf, IsolationError> {
     let text = fs::read(&path).map_err(IsolationError::io(&path))?;
     let line = text.strip_prefix(b"gitdir: ").unwrap_or(&text);
     Ok(crate::tree_paths::path_of(line.strip_suffix(b"\n").unwrap_or(line)))
-}
-
-/// Removes a copy, and what git knows of it. Blocks.
-pub(crate) fn remove(folder: &CopyFolder, record: &CopyRecord) -> Result<(), IsolationError> {
-    for common_dir in &record.common_dirs {
-        forget_worktrees(common_dir, &folder.path)?;
-    }
-    folder.remove()
-}
-
-/// Removes what a repository notes about worktrees below `folder`. `git worktree prune` would forget other worktrees, too, that are
-/// only not mounted at the moment.
-fn forget_worktrees(common_dir: &Path, folder: &Path) -> Result<(), IsolationError> {
-    let worktrees = common_dir.join("worktrees");
-    let Ok(entries) = fs::read_dir(&worktrees) else { return Ok(()) };
-    for entry in entries.flatten() {
-        let path = entry.path();
-        let Ok(text) = fs::read(path.join("gitdir")) else { continue };
-        let place = crate::tree_paths::path_of(text.strip_suffix(b"\n").unwrap_or(&text));
-        if place.starts_with(folder) {
-            fs::remove_dir_all(&path).map_err(IsolationError::io(&path))?;
-        }
-    }
-    // It stays if other worktrees are in it.
-    let _ = fs::remove_dir(&worktrees);
-    Ok(())
 }
 
 #[cfg(test)]

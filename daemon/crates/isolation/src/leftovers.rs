@@ -12,8 +12,8 @@ use crate::{
     changes::UnitChange,
     error::{IsolationError, blocking},
     git::Git,
-    isolated_copy,
     record::CopyFolder,
+    removal::remove,
 };
 
 /// A copy of a daemon that was killed.
@@ -67,7 +67,7 @@ pub(crate) async fn clear(git: &Git, base: &Path) -> Result<Vec<Leftover>, Isola
         };
         let fate = match rescued {
             Err(error) => LeftoverFate::Kept { reason: error.to_string() },
-            Ok(patches) => match blocking(move || isolated_copy::remove(&folder, &record)).await {
+            Ok(patches) => match blocking(move || remove(&folder, &record)).await {
                 Err(error) => LeftoverFate::Kept { reason: error.to_string() },
                 Ok(()) if patches.is_empty() => LeftoverFate::Removed,
                 Ok(()) => LeftoverFate::Rescued { patches },

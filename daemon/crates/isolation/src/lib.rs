@@ -26,6 +26,7 @@ mod merge_patch;
 mod objects;
 mod populate;
 mod record;
+mod removal;
 mod repository;
 mod tree_paths;
 mod working_files;

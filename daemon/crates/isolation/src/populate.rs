@@ -6,6 +6,7 @@ use std::{
     io,
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, symlink},
     path::{Path, PathBuf},
+    thread,
 };
 
 use rustix::fs::OFlags;
@@ -52,41 +53,87 @@ pub(crate) fn probe_clone(folder: &Path, files: &[PathBuf], target: &Path) -> Re
     })
 }
 
+/// The most threads that copy files.
+const MOST_THREADS: usize = 4;
+
+/// A file or link to copy, below the root.
+#[derive(Debug)]
+struct Copied {
+    path: PathBuf,
+    about: fs::Metadata,
+}
+
 /// Copies. Returns notices about what could not be copied. Blocks.
 ///
 /// # Errors
 /// The system's, with the path.
 pub(crate) fn populate(population: &Population) -> Result<Vec<String>, IsolationError> {
     let mut notices = Vec::new();
-    if population.clones_all {
-        clone_all(population, &mut notices)?;
-    } else {
-        let mut last_folder = PathBuf::new();
-        for file in &population.files {
-            if is_in(file, &population.excluded) {
-                continue;
-            }
-            let (from, to) = (population.from.join(file), population.to.join(file));
-            let about = match fs::symlink_metadata(&from) {
-                Ok(about) => about,
-                // A tracked file that the user has deleted, or put a folder in the place of.
-                Err(error) if is_missing(&error) => continue,
-                Err(error) => return Err(IsolationError::io(&from)(error)),
-            };
-            if let Some(folder) = file.parent()
-                && folder != last_folder
-            {
-                make_folders(&population.from, &population.to, folder)?;
-                folder.clone_into(&mut last_folder);
-            }
-            copy_entry(&from, &to, &about, false)?;
-        }
-    }
+    let files = if population.clones_all { all(population, &mut notices)? } else { known(population)? };
+    notices.extend(copy_all(population, &files)?);
     for folder in &population.folders {
         let path = population.to.join(folder);
         fs::create_dir_all(&path).map_err(IsolationError::io(&path))?;
     }
     Ok(notices)
+}
+
+/// Copies files by several threads: most of the time goes into calls that make and open files.
+fn copy_all(population: &Population, files: &[Copied]) -> Result<Vec<String>, IsolationError> {
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
+    let share = files.len().div_ceil(threads).max(1);
+    thread::scope(|scope| {
+        let workers: Vec<_> =
+            files.chunks(share).map(|files| scope.spawn(|| copy_some(population, files))).collect();
+        let mut notices = Vec::new();
+        for worker in workers {
+            notices.extend(worker.join().map_err(|_| IsolationError::Panicked)??);
+        }
+        Ok(notices)
+    })
+}
+
+fn copy_some(population: &Population, files: &[Copied]) -> Result<Vec<String>, IsolationError> {
+    let mut notices = Vec::new();
+    for Copied { path, about } in files {
+        let (from, to) = (population.from.join(path), population.to.join(path));
+        match copy_entry(&from, &to, about, population.clones_all) {
+            // What git does not know need not be readable.
+            Err(IsolationError::Io { source, .. })
+                if population.clones_all && source.kind() == io::ErrorKind::PermissionDenied =>
+            {
+                notices.push(format!("{} is not in the copy: it cannot be read", from.display()));
+            }
+            other => other?,
+        }
+    }
+    Ok(notices)
+}
+
+/// The files that git tracks or would add, with their folders made.
+fn known(population: &Population) -> Result<Vec<Copied>, IsolationError> {
+    let mut files = Vec::with_capacity(population.files.len());
+    let mut last_folder = PathBuf::new();
+    for path in &population.files {
+        if is_in(path, &population.excluded) {
+            continue;
+        }
+        let from = population.from.join(path);
+        let about = match fs::symlink_metadata(&from) {
+            Ok(about) => about,
+            // A tracked file that the user has deleted, or put a folder in the place of.
+            Err(error) if is_missing(&error) => continue,
+            Err(error) => return Err(IsolationError::io(&from)(error)),
+        };
+        if let Some(folder) = path.parent()
+            && folder != last_folder
+        {
+            make_folders(&population.from, &population.to, folder)?;
+            folder.clone_into(&mut last_folder);
+        }
+        files.push(Copied { path: path.clone(), about });
+    }
+    Ok(files)
 }
 
 fn is_missing(error: &io::Error) -> bool {
@@ -118,9 +165,10 @@ fn make_folder(from: &Path, to: &Path) -> Result<(), IsolationError> {
     }
 }
 
-/// Copies everything below `from`, except for its own `.git` and what is excluded.
-fn clone_all(population: &Population, notices: &mut Vec<String>) -> Result<(), IsolationError> {
+/// Everything below `from`, except for its own `.git` and what is excluded, with the folders made.
+fn all(population: &Population, notices: &mut Vec<String>) -> Result<Vec<Copied>, IsolationError> {
     let device = fs::metadata(&population.from).map_err(IsolationError::io(&population.from))?.dev();
+    let mut files = Vec::new();
     let mut open = vec![PathBuf::new()];
     while let Some(folder) = open.pop() {
         let from = population.from.join(&folder);
@@ -139,30 +187,25 @@ fn clone_all(population: &Population, notices: &mut Vec<String>) -> Result<(), I
             if below == Path::new(".git") || population.excluded.contains(&below) {
                 continue;
             }
-            let (path, to) = (entry.path(), population.to.join(&below));
             let about = match entry.metadata() {
                 Ok(about) => about,
                 Err(error) if is_missing(&error) => continue,
-                Err(error) => return Err(IsolationError::io(&path)(error)),
+                Err(error) => return Err(IsolationError::io(entry.path())(error)),
             };
             if !about.is_dir() {
-                match copy_entry(&path, &to, &about, true) {
-                    Err(IsolationError::Io { source, .. })
-                        if source.kind() == io::ErrorKind::PermissionDenied =>
-                    {
-                        notices.push(format!("{} is not in the copy: it cannot be read", path.display()));
-                    }
-                    other => other?,
-                }
+                files.push(Copied { path: below, about });
             } else if about.dev() == device {
-                make_folder(&path, &to)?;
+                make_folder(&entry.path(), &population.to.join(&below))?;
                 open.push(below);
             } else {
-                notices.push(format!("{} is not in the copy: it is another file system", path.display()));
+                notices.push(format!(
+                    "{} is not in the copy: it is another file system",
+                    entry.path().display()
+                ));
             }
         }
     }
-    Ok(())
+    Ok(files)
 }
 
 /// Copies a file or a symbolic link with its mode and its time. What is neither is left out.

@@ -280,7 +280,7 @@ impl Replacements {
         }
     }
 
-    /// Puts everything back that was replaced, by any program: looks at each file for what has happened to it. Returns the files
+    /// Puts everything back that was replaced, by this process or by one that was killed: looks at each file for what has happened to it. Returns the files
     /// that somebody has changed since, and so stay. Blocks.
     ///
     /// # Errors

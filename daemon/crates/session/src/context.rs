@@ -30,6 +30,7 @@ use agentd_extensions::SessionExtensions;
 use agentd_images::Images;
 use agentd_mcp::McpSession;
 use agentd_process::{ArtifactFolder, BackgroundProcesses, OutputStorage, ProcessGroup, Shell};
+use agentd_prompt_history::HistoryFile;
 use agentd_protocol::{
     error::{ErrorCode, Failure},
     event::{Event, FallbackReason},
@@ -104,6 +105,8 @@ pub(crate) struct SessionContext {
     pub(crate) file_tools: Vec<Arc<FileTool>>,
     /// The environment of what the session starts outside of its sandbox.
     pub(crate) child_environment: ChildEnvironment,
+    /// The history that the user's prompts are recorded in; `None` where they are not.
+    pub(crate) prompt_history: Option<HistoryFile>,
     /// Keeps what tool calls change; `None` while undo is off.
     pub(crate) undo: Option<Arc<SessionCheckpoints>>,
     /// Whether tools and commands work on another host.

@@ -223,6 +223,7 @@ mod tests {
         let feed = Feed::new(FeedLimits::default());
         let subscriber = feed.attach();
         let reply = |id: &str, command| Reply {
+            is_of_user: true,
             subscriber: subscriber.id(),
             id: Some(json!(id)),
             command,

@@ -24,6 +24,8 @@ pub struct Reply {
     pub command: &'static str,
     /// The environment of processes that the command starts; `None` where the client has none of its own.
     pub environment: Option<Environment>,
+    /// The command is the user's, and not of a program that a session has started, of an extension or of another agent.
+    pub is_of_user: bool,
     /// The memory of a large command, reserved until it is answered.
     pub memory: Option<MemoryReservation>,
 }

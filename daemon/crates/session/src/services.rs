@@ -15,6 +15,7 @@ use agentd_process::{
     ArtifactFolder, BackgroundProcesses, Launcher, OutputMeter, OutputStorage, ProcessGroup, Shell,
 };
 use agentd_program_log::ProgramLogs;
+use agentd_prompt_history::PromptRecorder;
 use agentd_protocol::settings::BashSettings;
 use agentd_sandbox::SandboxPolicy;
 use agentd_tools::{AskUser, FileQueue, TodoList, UrlReader, operations::SshTarget};
@@ -60,6 +61,8 @@ pub struct Services {
     pub discovery: DiscoveryCache,
     /// The logs of what these servers and extensions say.
     pub program_logs: ProgramLogs,
+    /// Records the user's prompts.
+    pub prompt_recorder: PromptRecorder,
     /// What sessions with undo share.
     pub undo: UndoServices,
     /// Makes the observers of sessions, where telemetry is on.

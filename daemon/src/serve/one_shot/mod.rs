@@ -215,7 +215,9 @@ fn read_prompts(options: &OneShotOptions) -> Result<Vec<PromptParams>, String> {
 /// One message of what is piped in, the files and the words, with nothing in between, as in pi.
 fn assemble(stdin: &str, files: Attachments, words: &str) -> PromptParams {
     let message = [stdin, &files.text, words].concat();
-    PromptParams { message, images: files.images, ..PromptParams::default() }
+    let adds = message.len() > words.len() && !words.trim().is_empty();
+    let typed = adds.then(|| words.to_owned());
+    PromptParams { message, typed, images: files.images, ..PromptParams::default() }
 }
 
 fn describe(error: &InputError) -> String {

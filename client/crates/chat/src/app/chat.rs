@@ -30,6 +30,8 @@ pub(crate) struct Chat {
     pub(crate) transcript: Transcript,
     pub(crate) editor: Editor,
     pub(crate) history: PromptHistory,
+    /// Whether the daemon was asked for the prompts of earlier sessions.
+    pub(crate) has_history: bool,
     pub(crate) completions: Completions,
     /// Prompt templates and skills of the session.
     pub(crate) commands: Vec<SlashCommand>,
@@ -111,6 +113,7 @@ impl Chat {
             transcript: Transcript::default(),
             editor: Editor::default(),
             history: PromptHistory::default(),
+            has_history: false,
             completions: Completions::default(),
             commands: Vec::new(),
             server_prompts: Vec::new(),

@@ -4,7 +4,7 @@ use crate::{
     app::{
         chat::{Activity, Chat, Connection},
         completing, events, keys,
-        messages::{Effect, Message, Opened},
+        messages::{Call, Effect, Message, Opened},
         replies, sending,
         showing::{ask, notice},
     },
@@ -139,7 +139,11 @@ fn open(chat: &mut Chat, opened: Opened) -> Vec<Effect> {
     for request in opened.pending_ui {
         ask(chat, request);
     }
-    sending::again(chat)
+    let mut effects = sending::again(chat);
+    if !std::mem::replace(&mut chat.has_history, true) {
+        effects.push(Effect::Call(Box::new(Call::History)));
+    }
+    effects
 }
 
 /// The first screen of a new session.

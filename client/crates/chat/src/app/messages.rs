@@ -78,7 +78,7 @@ pub(crate) enum Effect {
     OpenEditor(String),
     /// Looks for files whose path has these letters.
     FindFiles(String),
-    /// Stores a prompt in the history.
+    /// Stores a shell command in the history.
     Remember(String),
     Redraw,
     Bell,
@@ -129,6 +129,7 @@ pub(crate) enum Call {
     ListSessions {
         of_folder: bool,
     },
+    History,
     Bash(BashParams),
     AbortBash,
 }
@@ -150,6 +151,8 @@ pub(crate) enum Reply {
     Renamed(String),
     Stats(SessionStats),
     Commands(Vec<SlashCommand>),
+    /// Earlier prompts, oldest first.
+    History(Vec<String>),
     Usage(SessionStats),
     Tree(Entries),
     Navigated(Box<Navigated>, Vec<Json<SessionMessage>>),

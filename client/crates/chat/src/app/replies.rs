@@ -84,6 +84,7 @@ pub(super) fn reply(chat: &mut Chat, reply: Reply) -> Vec<Effect> {
         Reply::Renamed(name) => chat.flash = Some(format!("The session is named {}.", one_line(&name))),
         Reply::Stats(stats) => chat.stats = Some(stats),
         Reply::Commands(commands) => chat.commands = commands,
+        Reply::History(prompts) => chat.history.extend_front(prompts),
         Reply::Usage(stats) => {
             notice(chat, NoticeLevel::Info, usage(&stats));
             chat.stats = Some(stats);

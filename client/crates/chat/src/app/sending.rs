@@ -44,8 +44,9 @@ pub(super) fn submit(chat: &mut Chat, behavior: StreamingBehavior) -> Vec<Effect
     if chat.sent.len() == REMEMBERED {
         chat.sent.pop_front();
     }
-    chat.sent.push_back(text.clone());
-    vec![Effect::Remember(text), Effect::Call(Box::new(Call::Prompt(params)))]
+    chat.sent.push_back(text);
+    // The daemon keeps it.
+    vec![Effect::Call(Box::new(Call::Prompt(params)))]
 }
 
 /// Runs a shell command of the user: `!command`, and `!!command` for one that the model does not see.

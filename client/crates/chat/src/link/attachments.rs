@@ -24,6 +24,7 @@ pub(super) fn attach(params: &PromptParams, folder: &Path) -> Result<PromptParam
         .map_err(|error| CallFailure { error: error.to_string(), hint: None, code: None, is_lost: false })?;
     let mut whole = params.clone();
     whole.message = format!("{}{}", attachments.text, params.message);
+    whole.typed = Some(params.message.clone());
     whole.images.extend(attachments.images);
     Ok(whole)
 }

@@ -11,6 +11,7 @@ use agentd_protocol::{
     daemon::ListSessionsParams,
     model_list::ListModelsParams,
     permissions::SetPermissionsParams,
+    prompt_history::SearchHistoryParams,
     tool_list::SetActiveToolsParams,
 };
 use agentd_rpc as rpc;
@@ -18,6 +19,9 @@ use agentd_rpc::{CallError, Client};
 
 use super::attachments::attach;
 use crate::app::{Call, CallFailure, Reply};
+
+/// How many earlier prompts are taken.
+const MOST_PROMPTS: u32 = 1_000;
 
 /// How many models a list has of those without a key is not limited; sessions are.
 const MOST_SESSIONS: u32 = 200;
@@ -92,6 +96,12 @@ async fn answered(client: &Client, session: &str, folder: PathBuf, call: Call) -
         }
         Call::Stats => Reply::Stats(client.call_in::<rpc::GetSessionStats>(session, &none).await?),
         Call::Commands => Reply::Commands(client.call_in::<rpc::GetCommands>(session, &none).await?.commands),
+        Call::History => {
+            let params = SearchHistoryParams { limit: Some(MOST_PROMPTS), ..SearchHistoryParams::default() };
+            // Without them, those of this session are there all the same.
+            let found = client.call::<rpc::SearchHistory>(&params).await.unwrap_or_default();
+            Reply::History(found.entries.into_iter().rev().map(|entry| entry.prompt).collect())
+        }
         Call::Usage => Reply::Usage(client.call_in::<rpc::GetSessionStats>(session, &none).await?),
         Call::Tree => {
             Reply::Tree(client.call_in::<rpc::GetEntries>(session, &GetEntriesParams::default()).await?)

@@ -213,7 +213,6 @@ fn enter_sends_and_while_it_works_steers() {
     let effects = program.enter();
     let [Call::Prompt(prompt)] = calls(&effects)[..] else { panic!("{effects:?}") };
     assert_eq!((prompt.message.as_str(), prompt.streaming_behavior), ("Hi", None));
-    assert!(effects.contains(&Effect::Remember("Hi".into())));
     program.take(Message::Reply(Box::new(Reply::Accepted(prompt.request_key.clone()))));
     program.event(user("Hi"));
     program.event(user("From elsewhere"));

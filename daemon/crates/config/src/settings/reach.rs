@@ -72,6 +72,7 @@ const SETTINGS: &[(&str, SettingReach)] = &[
     ("permissions", UserOnly),
     ("sandbox", UserOnly),
     ("undo", UserOnly),
+    ("promptHistory", UserOnly),
     ("todo", Project(Tools)),
     ("task", Project(Tools)),
     ("isolation", UserOnly),

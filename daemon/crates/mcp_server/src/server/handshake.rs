@@ -70,6 +70,7 @@ impl Server {
         let capabilities = ClientCapabilities {
             sessions: true,
             permissions: self.introduced.takes_questions,
+            agent: true,
             ..ClientCapabilities::default()
         };
         let hello =

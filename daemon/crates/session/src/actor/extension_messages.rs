@@ -303,7 +303,8 @@ fn nobody() -> PendingRequest {
         id: None,
         command: "prompt",
         environment: None,
+        is_of_user: false,
         memory: None,
     };
-    PendingRequest { reply, key: None }
+    PendingRequest { reply, key: None, typed: None }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use agentd_agent::queue::QueueKind;
 use agentd_config::resources::{ExpandError, expand, load_resources};
+use agentd_prompt_history::NewPrompt;
 use agentd_protocol::{
     command::{Disposition, Image, PromptParams, QueueParams},
     error::{ErrorCode, Failure},
@@ -16,6 +17,7 @@ use tokio::task::{JoinError, spawn_blocking};
 
 use super::session_actor::{Actor, shutting_down};
 use crate::{
+    clock::now_ms,
     extensions::ExtensionRequest,
     queues::{WaitingSize, message_bytes, queue_of},
     reply::Reply,
@@ -27,10 +29,32 @@ use crate::{
 
 impl Actor {
     pub(super) async fn prompt(&mut self, mut params: PromptParams, reply: Reply) {
-        let Some(request) = self.first(params.request_key.take(), CommandKind::Message, reply) else {
+        let typed = params.typed.take();
+        let text = typed.as_deref().unwrap_or(&params.message);
+        let Some(request) = self.first_message(text, params.request_key.take(), reply) else {
             return;
         };
         self.take_checked(MessageCommand::Prompt(params), request).await;
+    }
+
+    /// Takes a message in. What the user typed is kept in the request until it is accepted.
+    fn first_message(&mut self, text: &str, key: Option<String>, reply: Reply) -> Option<PendingRequest> {
+        let is_kept = reply.is_of_user && self.context.prompt_history.is_some();
+        let mut request = self.first(key, CommandKind::Message, reply)?;
+        request.typed = if is_kept { agentd_prompt_history::normalized(text) } else { None };
+        Some(request)
+    }
+
+    /// Has an accepted prompt of the user recorded, beside everything else.
+    pub(super) fn remember(&self, prompt: String) {
+        let Some(file) = self.context.prompt_history.clone() else { return };
+        let prompt = NewPrompt {
+            prompt,
+            created_at: now_ms(),
+            cwd: Some(self.context.cwd.display().to_string()),
+            session_id: Some(self.context.session_id.clone()),
+        };
+        self.context.services.prompt_recorder.record(file, prompt);
     }
 
     /// Takes a message of the user: extensions come first.
@@ -60,7 +84,9 @@ impl Actor {
 
     /// Stops the run and takes its place once the message is there.
     pub(super) async fn abort_and_prompt(&mut self, mut params: PromptParams, reply: Reply) {
-        let Some(request) = self.first(params.request_key.take(), CommandKind::Message, reply) else {
+        let typed = params.typed.take();
+        let text = typed.as_deref().unwrap_or(&params.message);
+        let Some(request) = self.first_message(text, params.request_key.take(), reply) else {
             return;
         };
         self.take_checked(MessageCommand::AbortAndPrompt(params), request).await;
@@ -118,7 +144,7 @@ impl Actor {
     }
 
     pub(super) async fn queue(&mut self, kind: QueueKind, mut params: QueueParams, reply: Reply) {
-        let Some(request) = self.first(params.request_key.take(), CommandKind::Message, reply) else {
+        let Some(request) = self.first_message(&params.message, params.request_key.take(), reply) else {
             return;
         };
         self.take_checked(MessageCommand::Queue(kind, params), request).await;

@@ -27,9 +27,11 @@ impl Actor {
     }
 
     fn admit(&mut self, key: Option<String>, means: CommandKind, reply: Reply) -> Option<PendingRequest> {
-        let Some(key) = key.map(RequestKey::from) else { return Some(PendingRequest { reply, key: None }) };
+        let Some(key) = key.map(RequestKey::from) else {
+            return Some(PendingRequest { reply, key: None, typed: None });
+        };
         match self.requests.admit(&key, means, reply) {
-            Admission::First(reply) => return Some(PendingRequest { reply, key: Some(key) }),
+            Admission::First(reply) => return Some(PendingRequest { reply, key: Some(key), typed: None }),
             Admission::Waits => {}
             Admission::Answered(reply, answer) => answer.send(reply, &self.feed),
             Admission::OtherKind(reply, means) => {
@@ -51,12 +53,15 @@ impl Actor {
     }
 
     /// Answers a message, and its repetitions.
-    pub(super) fn accept(&mut self, request: PendingRequest, disposition: Disposition) {
+    pub(super) fn accept(&mut self, mut request: PendingRequest, disposition: Disposition) {
+        if let Some(typed) = request.typed.take() {
+            self.remember(typed);
+        }
         self.answer(request, CachedAnswer::Accepted(disposition));
     }
 
     /// Answers a command, and its repetitions.
-    pub(super) fn answer(&mut self, PendingRequest { reply, key }: PendingRequest, answer: CachedAnswer) {
+    pub(super) fn answer(&mut self, PendingRequest { reply, key, .. }: PendingRequest, answer: CachedAnswer) {
         let waiting = key.map(|key| self.requests.answer(key, answer.clone())).unwrap_or_default();
         for reply in std::iter::once(reply).chain(waiting) {
             answer.send(reply, &self.feed);
@@ -64,7 +69,7 @@ impl Actor {
     }
 
     /// Says why a command is not done, to its repetitions as well. The next one of its key is the first again.
-    pub(super) fn refuse(&mut self, PendingRequest { reply, key }: PendingRequest, failure: Failure) {
+    pub(super) fn refuse(&mut self, PendingRequest { reply, key, .. }: PendingRequest, failure: Failure) {
         let waiting = key.map(|key| self.requests.refuse(&key)).unwrap_or_default();
         for reply in std::iter::once(reply).chain(waiting) {
             reply.fail(&self.feed, failure.clone());

@@ -25,6 +25,7 @@ use agentd_extensions::SessionExtensions;
 use agentd_hooks::{HookFacts, HookSet};
 use agentd_mcp::{MCP_LOG, McpConfig, McpSession, ServerContext};
 use agentd_process::{ArtifactFolder, BackgroundProcesses, OutputStorage, ProcessGroup, ProcessLimits};
+use agentd_prompt_history::HistoryFile;
 use agentd_protocol::{
     resources::{Diagnostic, DiagnosticKind},
     settings::{ProcessSettings, Settings, StallPolicy, TimeLimit},
@@ -114,6 +115,12 @@ fn with_shell_hooks(gate: HookGate, hooks: Option<&Arc<SessionHooks>>) -> HookGa
         Some(hooks) => gate.after_first(Arc::clone(hooks) as _),
         None => gate,
     }
+}
+
+/// Where the user's prompts are recorded. A session that is not stored leaves no trace of them.
+fn prompt_history(settings: &Settings, is_stored: bool, agent_dir: &AgentDir) -> Option<HistoryFile> {
+    let is_on = settings.prompt_history.as_ref().and_then(|of| of.enabled).unwrap_or(true);
+    (is_on && is_stored).then(|| HistoryFile::of_agent_dir(agent_dir.path()))
 }
 
 /// A session's surroundings, as its options and settings have them.
@@ -298,11 +305,13 @@ pub(super) fn build_context(
     );
     let resizes = settings.images.as_ref().and_then(|images| images.auto_resize).unwrap_or(true);
     let images = services.images.resizing(resizes);
+    let prompt_history = prompt_history(&settings, session_file.is_some(), &agent_dir);
     SessionContext {
         services,
         session_id,
         session_file,
         agent_dir,
+        prompt_history,
         environment: options.environment.clone(),
         outputs,
         artifacts,

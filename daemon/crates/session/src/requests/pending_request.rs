@@ -15,6 +15,8 @@ use crate::{event_log::Feed, reply::Reply};
 pub(crate) struct PendingRequest {
     pub(crate) reply: Reply,
     pub(crate) key: Option<RequestKey>,
+    /// What the user typed, for the prompt history; `None` if it is not kept.
+    pub(crate) typed: Option<String>,
 }
 
 impl PendingRequest {

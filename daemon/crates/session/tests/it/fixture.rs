@@ -201,7 +201,8 @@ impl Fixture {
         let command = Command::parse(command["type"].as_str().unwrap(), &command.to_string());
         let Some(Ok(Command::Session(command))) = command else { panic!("{command:?}") };
         let (subscriber, id, name) = (self.first.subscriber.id(), Some(id.into()), command.name());
-        let reply = Reply { subscriber, id, command: name, environment: None, memory: None };
+        let reply =
+            Reply { subscriber, id, command: name, environment: None, is_of_user: true, memory: None };
         assert!(self.session.send(command, reply).await, "a session that lives");
     }
 
@@ -253,6 +254,7 @@ fn services(
     Arc::new(Services {
         providers: ProviderRegistry::default().with("stepped", Arc::new(model)),
         launcher: Launcher::new(GuardCommand { program: guard.into(), args: Vec::new() }),
+        prompt_recorder: agentd_prompt_history::PromptRecorder::new(TaskTracker::new()),
         tasks: TaskTracker::new(),
         models: agentd_config::models::SharedModels::default(),
         child_environments: Interner::default(),

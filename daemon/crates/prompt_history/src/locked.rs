@@ -1,0 +1,126 @@
+//! The file, open and locked: what was opened is still what the path names.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, ErrorKind, Read as _, Write as _},
+    os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+};
+
+use agentd_files::replace::Replacement;
+use rustix::fs::OFlags;
+
+use crate::rows::{MOST_BYTES, Row, Rows, to_lines};
+
+/// The longest file that is read: 128 MiB. A longer one was not written by this crate, which keeps it below 80 MiB.
+const MOST_FILE_BYTES: u64 = 128 << 20;
+
+/// The file, locked until this is dropped.
+#[derive(Debug)]
+pub(crate) struct LockedFile {
+    path: PathBuf,
+    file: File,
+}
+
+impl LockedFile {
+    /// Opens and locks the file; `None` if it is not there and is not to be made. Blocks while another process has the lock, which
+    /// it has for milliseconds.
+    ///
+    /// # Errors
+    /// The system's; a file that is a link, none, or another user's.
+    pub(crate) fn open(path: &Path, creates: bool) -> io::Result<Option<Self>> {
+        if creates && let Some(folder) = path.parent() {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        }
+        loop {
+            let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+            let opened = OpenOptions::new()
+                .read(true)
+                .append(true)
+                .create(creates)
+                .mode(0o600)
+                .custom_flags(flags)
+                .open(path);
+            let file = match opened {
+                Err(error) if error.kind() == ErrorKind::NotFound && !creates => return Ok(None),
+                opened => opened?,
+            };
+            let about = file.metadata()?;
+            if !about.is_file() || about.uid() != rustix::process::geteuid().as_raw() {
+                return Err(io::Error::other("it is no file of this user"));
+            }
+            file.lock()?;
+            // A process that had the lock may have put another file in its place.
+            let is_current = fs::symlink_metadata(path).is_ok_and(|now| now.ino() == about.ino());
+            if is_current {
+                return Ok(Some(Self { path: path.to_owned(), file }));
+            }
+        }
+    }
+
+    pub(crate) fn len(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    /// Appends rows. A line that was cut off before is ended first.
+    pub(crate) fn append(&mut self, rows: &[Row]) -> io::Result<()> {
+        let mut lines = to_lines(rows)?;
+        let len = self.len()?;
+        let mut last = [b'\n'];
+        if len > 0 {
+            self.file.read_exact_at(&mut last, len - 1)?;
+        }
+        if last != [b'\n'] {
+            lines.insert(0, b'\n');
+        }
+        self.file.write_all(&lines)
+    }
+
+    /// All rows.
+    pub(crate) fn read(&self) -> io::Result<Rows> {
+        let len = self.len()?;
+        if len > MOST_FILE_BYTES {
+            return Ok(Rows { is_damaged: true, ..Rows::default() });
+        }
+        let mut content = Vec::with_capacity(usize::try_from(len).unwrap_or_default());
+        File::open(&self.path)?.take(MOST_FILE_BYTES).read_to_end(&mut content)?;
+        Ok(Rows::parse(&content))
+    }
+
+    /// Puts a file with these rows in the place of this one. A process that waits for the lock opens the new one.
+    pub(crate) fn replace(self, rows: &[Row]) -> io::Result<()> {
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        let mut new = Replacement::create(folder, ".prompt-history-", ".tmp", 0o600)?;
+        new.file_mut().write_all(&to_lines(rows)?)?;
+        // Otherwise a power failure could leave an empty file under the name.
+        new.file_mut().sync_all()?;
+        new.commit(&self.path).map(drop)
+    }
+
+    /// Keeps a copy of a damaged file beside it, in the place of an earlier one.
+    pub(crate) fn set_aside(&self) -> io::Result<PathBuf> {
+        let aside = self.path.with_extension("damaged.jsonl");
+        match fs::remove_file(&aside) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        fs::hard_link(&self.path, &aside)?;
+        Ok(aside)
+    }
+}
+
+/// The bytes after which the file is looked at once more: it is written anew when half of it is repetitions.
+const STEP: u64 = 1 << 20;
+
+/// Whether a file has grown past a multiple of 1 MiB. Looking at it then costs no more, in the long run, than writing it did.
+pub(crate) fn passed_a_step(before: u64, after: u64) -> bool {
+    before / STEP != after / STEP
+}
+
+/// Whether a file holds enough that need not be there.
+pub(crate) fn needs_rewriting(rows: &Rows, file_len: u64, most_rows: usize) -> bool {
+    let bytes: usize = rows.rows.iter().map(|row| row.prompt.len()).sum();
+    // Escapes and what is noted beside a prompt make the file longer than the prompts are, and so do repetitions.
+    let usual = 4 * bytes as u64 + 8 * STEP;
+    rows.rows.len() > most_rows || rows.lines > 2 * rows.rows.len() || bytes > MOST_BYTES || file_len > usual
+}
