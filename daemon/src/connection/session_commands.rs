@@ -25,7 +25,7 @@ impl Dispatcher {
     /// `bytes` is the length of the command's line.
     pub(super) async fn execute_session(&mut self, mut command: SessionCommand, head: Head, bytes: usize) {
         if let SessionCommand::GetState(params) | SessionCommand::GetMessages(params) = &mut command {
-            params.introduced = self.client.is_introduced();
+            params.introduced = self.client.is_introduced() || self.client.view.hears_prompt_results;
             params.names_sessions = self.client.names_sessions();
         }
         match &mut command {
@@ -69,7 +69,14 @@ impl Dispatcher {
         };
         let id = head.id.clone();
         let environment = self.open_requests.environment(session.id());
-        let reply = Reply { subscriber, id: head.id, command: name, environment, memory };
+        let reply = Reply {
+            subscriber,
+            id: head.id,
+            command: name,
+            environment,
+            hears_results: self.client.view.hears_prompt_results,
+            memory,
+        };
         if !guard.handle.send(command, reply).await {
             owed.take_back();
             self.fail(id, Some(name), ended()).await;

@@ -134,7 +134,14 @@ mod tests {
     fn command(name: &str, subscriber: SubscriberId) -> InboxMessage {
         let line = format!(r#"{{"type":"{name}","message":"m"}}"#);
         let Some(Ok(Command::Session(command))) = Command::parse(name, &line) else { panic!("{name}") };
-        let reply = Reply { subscriber, id: None, command: command.name(), environment: None, memory: None };
+        let reply = Reply {
+            subscriber,
+            id: None,
+            command: command.name(),
+            environment: None,
+            hears_results: false,
+            memory: None,
+        };
         InboxMessage::Command(Box::new((command, reply)))
     }
 

@@ -303,6 +303,7 @@ fn nobody() -> PendingRequest {
         id: None,
         command: "prompt",
         environment: None,
+        hears_results: false,
         memory: None,
     };
     PendingRequest { reply, key: None }

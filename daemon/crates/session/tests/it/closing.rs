@@ -45,7 +45,14 @@ async fn every_command_that_a_closing_session_takes_is_answered() {
                 if !session
                     .send(
                         command,
-                        Reply { subscriber, id, command: "get_state", environment: None, memory: None },
+                        Reply {
+                            subscriber,
+                            id,
+                            command: "get_state",
+                            environment: None,
+                            hears_results: false,
+                            memory: None,
+                        },
                     )
                     .await
                 {

@@ -26,6 +26,7 @@ impl Fixture {
             id: Some("state".into()),
             command: command.name(),
             environment: None,
+            hears_results: false,
             memory: None,
         };
         assert!(self.session.send(command, reply).await);
@@ -117,6 +118,7 @@ async fn messages_show_the_answer_that_streams() {
         id: Some("joined".into()),
         command: command.name(),
         environment: None,
+        hears_results: false,
         memory: None,
     };
     assert!(fixture.session.send(command, reply).await);
