@@ -19,7 +19,7 @@ const ANEW: &str = "Connect anew, and say hello with the role \"control\".";
 /// The lines that a client said it understands. Without `hello`: those of pi's protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct ClientView {
-    /// The client said `hello`.
+    /// The client said `hello`, or was started with `--ready`: it passes over what it does not know.
     pub(super) is_introduced: bool,
     /// Events carry `sessionId` and `seq`.
     pub(super) names_sessions: bool,
@@ -109,6 +109,7 @@ impl Client {
         self.view.is_cumulative |= flags.cumulative;
         if flags.ready {
             self.is_ready = true;
+            self.view.is_introduced = true;
             (self.view.hears_prompt_results, self.view.has_message_ids) = (true, true);
         }
         self.view != before

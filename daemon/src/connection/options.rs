@@ -68,7 +68,7 @@ pub enum Origin {
 pub struct ConnectionFlags {
     /// `--cumulative-updates`: updates carry the answer so far.
     pub cumulative: bool,
-    /// `--ready`: as after `hello` with `promptResult` and `messageIds`.
+    /// `--ready`: the client gets what those get that said `hello` with `promptResult` and `messageIds`.
     pub ready: bool,
 }
 

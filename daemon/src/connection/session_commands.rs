@@ -25,7 +25,7 @@ impl Dispatcher {
     /// `bytes` is the length of the command's line.
     pub(super) async fn execute_session(&mut self, mut command: SessionCommand, head: Head, bytes: usize) {
         if let SessionCommand::GetState(params) | SessionCommand::GetMessages(params) = &mut command {
-            params.introduced = self.client.is_introduced() || self.client.view.hears_prompt_results;
+            params.introduced = self.client.view.is_introduced;
             params.names_sessions = self.client.names_sessions();
         }
         match &mut command {

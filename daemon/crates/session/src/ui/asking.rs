@@ -17,7 +17,7 @@ use crate::{event_log::Audience, message_sender::MessageSender, reply::encode};
 /// Reaches the user of a session. Cheap to clone.
 #[derive(Clone)]
 pub struct Ui {
-    /// Whether nobody is asked and nothing is shown, whoever is there (`--no-ui`).
+    /// Whether nobody is asked and nothing is shown, even while clients are there that could answer (`--no-ui`).
     pub(crate) is_off: bool,
     pub(crate) messages: MessageSender<UiMessage>,
     pub(crate) presence: Presence,
