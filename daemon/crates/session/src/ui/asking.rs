@@ -54,9 +54,9 @@ pub(crate) enum UiMessage {
 impl Ui {
     /// Asks, and waits for the first answer of any client.
     ///
-    /// The default (a no, or nothing) is the answer, at once, in a session without questions (`--no-ui`); and when `cancel` fires, when the dialog's own limit is over, when the session
-    /// ends, and, for a dialog without a limit, when nobody was there to answer for the time of the setting
-    /// `daemon.uiTimeoutMs`. Cancel safety: dropped early, the dialog stays on the clients' screens until they look again;
+    /// The default (a no, or nothing) is the answer at once in a session without questions (`--no-ui`), and when `cancel` fires, when
+    /// the dialog's own limit is over, when the session ends, and, for a dialog without a limit, when nobody was there to answer for
+    /// the time of the setting `daemon.uiTimeoutMs`. Cancel safety: dropped early, the dialog stays on the clients' screens until they look again;
     /// better fire `cancel`.
     pub async fn ask(&self, asker: Asker, dialog: Dialog, cancel: &CancellationToken) -> DialogAnswer {
         self.ask_whom(asker, dialog, cancel).await.0
@@ -97,8 +97,7 @@ impl Ui {
     #[must_use]
     pub fn is_there(&self, asker: Asker) -> bool {
         let has_client = || self.presence.is_there(asker);
-        !self.is_off
-            && (has_client() || self.parent.as_ref().is_some_and(|parent| parent.ui.is_there(asker)))
+        !self.is_off && (has_client() || self.parent.as_ref().is_some_and(|parent| parent.ui.is_there(asker)))
     }
 
     /// Shows something that needs no answer.
