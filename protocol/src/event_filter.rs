@@ -30,6 +30,7 @@ pub const NEVER_FILTERED: &[&str] = &[
     "available_commands_update",
     "subagent_lifecycle",
     "subagent_progress",
+    "isolation_merge",
 ];
 
 /// The fields of `set_event_filter`.
