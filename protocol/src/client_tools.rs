@@ -51,6 +51,19 @@ pub struct ClientTool {
     /// `clientTools.timeoutMs` (10 minutes).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
+    /// The form of its calls. Set by the connection.
+    #[serde(skip)]
+    pub calls: CallForm,
+}
+
+/// The form in which calls of a tool come to its client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CallForm {
+    /// `tool_request` and `tool_cancel`.
+    #[default]
+    ToolRequest,
+    /// `host_tool_call` and `host_tool_cancel`, as omp's clients know them.
+    HostToolCall,
 }
 
 /// The answer to `register_tools`.

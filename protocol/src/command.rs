@@ -18,6 +18,7 @@ use crate::{
     checkpoints::{
         CheckpointDiff, CheckpointList, DiffCheckpointParams, RestoreCheckpointParams, RestoredCheckpoint,
     },
+    chunked::{NegotiateProtocolParams, NegotiatedProtocol},
     client_tools::{
         RegisterToolsParams, RegisteredTools, ToolProgressParams, ToolResponseParams, UnregisterToolsParams,
         UnregisteredTools,
@@ -33,19 +34,22 @@ use crate::{
         SessionParams, ShutdownParams, WatchSessionsParams, WatchedSessions,
     },
     doctor::{Diagnosis, LocalSetup, SetupLocalParams},
+    event_filter::{EventFilter, SetEventFilterParams},
     explain::{ExplainSettingParams, SettingExplanation},
     extensions::ExtensionList,
+    host_tools::{HostTools, SetHostToolsParams},
     isolation::IsolationMerge,
     jobs::{JobInfo, JobList, JobOutput, JobParams},
     mcp::{
         McpLoginCancelParams, McpLoginCancelled, McpLoginFinishParams, McpLoginStartParams, McpLoginStarted,
         McpLogout, McpLogoutParams, McpServers, ReconnectMcpServerParams, SetMcpServerParams,
     },
+    message_pages::{GetMessagesPageParams, MessagesPage},
     model::Model,
     model_list::{CatalogueUpdate, ListModelsParams, ModelList, UpdateModelsParams},
     permissions::{PermissionResponseParams, SetPermissionsParams},
     prompt_history::{DeleteHistoryParams, DeletedHistory, PromptHistoryList, SearchHistoryParams},
-    resources::{Diagnostics, SlashCommands},
+    resources::{AvailableCommands, Diagnostics, SlashCommands},
     session::{PermissionState, SessionState, SessionStats},
     storage::{ArtifactList, ArtifactPart, CleanOutputsParams, CleanedOutputs, GetArtifactParams},
     subagent::{
@@ -106,10 +110,15 @@ commands! {
     /// The messages of the context, and last the streaming answer so far. Clients with `sessions` in their
     /// `hello` have that from the snapshot that they joined with, and get it here once it is complete.
     GetMessages = "get_messages": LookParams => Messages | Session, Observe, VisibleSession, no_work;
+    /// The messages of the context, a page at a time. Refused with `session_busy` while a run or a compaction is active, and with
+    /// `stale_cursor` where the context is another by now.
+    GetMessagesPage = "get_messages_page": GetMessagesPageParams => MessagesPage | Session, Observe, VisibleSession, no_work;
     /// The entries of the session file, of every branch, in file order.
     GetEntries = "get_entries": GetEntriesParams => Entries | Session, Observe, VisibleSession, no_work;
     /// The commands that a message can begin with: prompt templates, then skills, then prompts of MCP servers.
     GetCommands = "get_commands": NoParams => SlashCommands | Session, Observe, VisibleSession, no_work;
+    /// The same as `get_commands`, in the form that omp's clients know. From then on `available_commands_update` tells of changes.
+    GetAvailableCommands = "get_available_commands": NoParams => AvailableCommands | Session, Observe, VisibleSession, no_work;
     /// The text of the last answer, if it has any.
     GetLastAssistantText = "get_last_assistant_text": NoParams => LastText | Session, Observe, VisibleSession, no_work;
     /// Counts, tokens and cost.
@@ -196,6 +205,10 @@ commands! {
     /// Provides tools: the model can call them from the next turn on, and each call arrives as `tool_request`. They are removed
     /// when the connection ends. Only after `hello`.
     RegisterTools = "register_tools": RegisterToolsParams => RegisteredTools | ClientTool, Control, OpenedSession, no_work;
+    /// Provides tools in the words of omp's clients: they replace those of the command before, and each call arrives as
+    /// `host_tool_call`. For the current session, and every one that the connection goes on to. They are removed when the connection
+    /// ends.
+    SetHostTools = "set_host_tools": SetHostToolsParams => HostTools | ClientTool, Control, OpenedSession, no_work;
     /// Removes tools that this connection registered. Calls in progress can still be answered.
     UnregisterTools = "unregister_tools": UnregisterToolsParams => UnregisteredTools | ClientTool, Control, VisibleSession, no_work;
     /// Answers a `tool_request`.
@@ -257,6 +270,10 @@ commands! {
     DeleteHistory = "delete_history": DeleteHistoryParams => DeletedHistory | Admin, Control, Never, no_work;
     /// Introduces a client: its capabilities and role.
     Hello = "hello": HelloParams => Hello | Daemon, Observe, Always, no_work;
+    /// Chooses the form of lines that are longer than 1 MiB: whole, or in parts (`rpc_chunk`). It counts from the line after the answer.
+    NegotiateProtocol = "negotiate_protocol": NegotiateProtocolParams => NegotiatedProtocol | Daemon, Observe, Always, no_work;
+    /// Chooses the events of sessions that this connection gets; responses, questions to the user and calls of tools always come.
+    SetEventFilter = "set_event_filter": SetEventFilterParams => EventFilter | Daemon, Observe, Always, no_work;
     /// Opens a new or stored session, or joins an open one, and makes it the connection's current one.
     OpenSession = "open_session": OpenSessionParams => OpenedSession | Daemon, Control, Always, begins_work;
     /// Follows a session, and makes it the connection's current one.

@@ -21,6 +21,10 @@ pub enum ErrorCode {
     SessionLocked,
     /// The session is at work on something that excludes the command.
     Busy,
+    /// The session is changing, so that its messages cannot be paged.
+    SessionBusy,
+    /// The cursor is of what the session was before.
+    StaleCursor,
     /// No model is chosen, or the requested one does not exist.
     NoModel,
     /// No usable credentials for the provider.

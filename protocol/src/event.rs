@@ -12,11 +12,15 @@ pub use self::{run::*, session::*};
 
 use crate::{
     budget::BudgetReached,
+    chunked::{Ready, RpcChunk, RpcFrameError},
     client_tools::{ToolCancel, ToolRequest},
     daemon::{Lagged, SessionActivity, SessionChanged, SessionClosed, SessionOpened},
+    host_tools::{HostToolCall, HostToolCancel},
     isolation::IsolationMerge,
     mcp::McpServersChange,
     permissions::PermissionsChanged,
+    prompt_result::{PromptResult, SessionSettled},
+    resources::AvailableCommandsUpdate,
     subagent::{SubagentLifecycle, SubagentProgressed},
     todo::TodoReminder,
     tool_list::ToolsChanged,
@@ -92,6 +96,10 @@ events! {
     AgentEnd = "agent_end",
     /// The session is idle again: the end of everything that a prompt set off.
     AgentSettled = "agent_settled",
+    /// Nothing will wake the session any more; only after `hello` with `promptResult`.
+    SessionSettled = "session_settled",
+    /// A prompt of this client has ended; only after `hello` with `promptResult`.
+    PromptResult = "prompt_result",
     /// A turn (one answer and its tool calls) began.
     TurnStart = "turn_start",
     /// A turn ended.
@@ -158,8 +166,15 @@ events! {
     IsolationMerge = "isolation_merge",
     /// The daemon takes commands; only as the first line of `agentd --stdio --ready`.
     Ready = "ready",
+    /// A part of a line that is longer than 1 MiB; only after `negotiate_protocol` with version 2.
+    RpcChunk = "rpc_chunk",
+    /// An event was too long to be sent; only after `negotiate_protocol` with version 2.
+    RpcFrameError = "rpc_frame_error",
     /// A notice or a question for the user.
     ExtensionUiRequest = "extension_ui_request",
+    /// The commands that a message can begin with changed; only after `hello` or with `--ready`, once a client has sent
+    /// `get_available_commands`.
+    AvailableCommandsUpdate = "available_commands_update",
     /// An extension failed; the session goes on.
     ExtensionError = "extension_error",
     /// A question to the user is answered or closed; only after `hello` with `sessions`.
@@ -180,6 +195,10 @@ events! {
     ToolRequest = "tool_request",
     /// A call of a client's tool needs no answer any more; only to the connection that registered the tool.
     ToolCancel = "tool_cancel",
+    /// The model calls a tool of a host; only to the connection that sent `set_host_tools`.
+    HostToolCall = "host_tool_call",
+    /// A call of a host's tool needs no answer any more; only to the connection that sent `set_host_tools`.
+    HostToolCancel = "host_tool_cancel",
 }
 
 #[cfg(test)]

@@ -47,6 +47,78 @@ pub enum CommandSource {
     Skill,
 }
 
+/// The answer to `get_available_commands`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AvailableCommands {
+    /// The same as of `get_commands`, in the same order.
+    pub commands: Vec<AvailableCommand>,
+}
+
+/// The commands that a message can begin with are others now: of extensions, of MCP servers, or of settings that the user trusts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AvailableCommandsUpdate {
+    /// All of them.
+    pub commands: Vec<AvailableCommand>,
+}
+
+/// A command that a message can begin with, as omp's clients know it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AvailableCommand {
+    /// Without the slash.
+    pub name: String,
+    /// Its purpose.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// What may follow it; absent where nothing is known of that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<CommandInput>,
+    /// Its kind.
+    pub source: AvailableCommandSource,
+}
+
+/// What may follow a command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CommandInput {
+    /// To be shown to the user.
+    pub hint: String,
+}
+
+/// The kind of a command, in omp's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum AvailableCommandSource {
+    /// Code of an extension.
+    Extension,
+    /// A prompt template.
+    File,
+    /// A prompt of an MCP server.
+    McpPrompt,
+    /// A skill.
+    Skill,
+}
+
+impl From<&SlashCommand> for AvailableCommand {
+    fn from(command: &SlashCommand) -> Self {
+        let source = match command.source {
+            CommandSource::Extension => AvailableCommandSource::Extension,
+            CommandSource::Skill => AvailableCommandSource::Skill,
+            CommandSource::Prompt if command.source_info.source == "mcp" => AvailableCommandSource::McpPrompt,
+            CommandSource::Prompt => AvailableCommandSource::File,
+        };
+        Self {
+            name: command.name.clone(),
+            description: command.description.clone(),
+            input: command.argument_hint.clone().map(|hint| CommandInput { hint }),
+            source,
+        }
+    }
+}
+
 /// The source of a resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

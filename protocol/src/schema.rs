@@ -7,7 +7,7 @@ mod wire;
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
-use self::rows::{CommandRow, OPTIONAL_DATA, UI_RESPONSE, tagged};
+use self::rows::{CommandRow, OPTIONAL_DATA, answers, tagged};
 use crate::{
     command::Command,
     entry::{SessionEntry, SessionHeader},
@@ -16,7 +16,6 @@ use crate::{
     models_file::ModelsFile,
     prompt_records::PromptRecord,
     settings::Settings,
-    ui::UiResponse,
 };
 
 fn generator() -> SchemaGenerator {
@@ -43,8 +42,7 @@ fn commands() -> Value {
     let all = Command::schemas(&mut generator);
     let mut variants: Vec<Value> =
         all.iter().map(|row| tagged(row.name, row.doc, true, &row.params)).collect();
-    let answer = generator.subschema_for::<UiResponse>();
-    variants.push(tagged(UiResponse::TYPE, UI_RESPONSE, false, &answer));
+    variants.extend(answers(&mut generator).iter().map(|row| tagged(row.name, row.doc, false, &row.body)));
     document(generator, "Commands: what a client sends", json!({"oneOf": variants}))
 }
 
@@ -108,7 +106,7 @@ fn extension_host() -> Value {
 pub fn reference() -> String {
     let mut generator = generator();
     let (commands, events) = (Command::schemas(&mut generator), Event::schemas(&mut generator));
-    let answer = generator.subschema_for::<UiResponse>();
+    let answers = answers(&mut generator);
     let _ = generator.subschema_for::<Failure>();
     let definitions = generator.take_definitions(true);
     let mut text = String::from(
@@ -124,11 +122,9 @@ pub fn reference() -> String {
             Some(data) => text.push_str(&format!("\nAnswers with {}.\n", kind(data.as_value()))),
         }
     }
-    text.push_str(&format!(
-        "\n### `{}`\n\n{UI_RESPONSE}\n{}",
-        UiResponse::TYPE,
-        fields(&answer, &definitions)
-    ));
+    for row in answers {
+        text.push_str(&format!("\n### `{}`\n\n{}\n{}", row.name, row.doc, fields(&row.body, &definitions)));
+    }
     text.push_str("\n## Events\n");
     for row in events {
         text.push_str(&format!("\n### `{}`\n\n{}\n{}", row.name, row.doc, fields(&row.body, &definitions)));

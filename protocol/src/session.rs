@@ -82,8 +82,20 @@ pub struct SessionState {
     pub message_count: u64,
     /// Queued steering and follow-up messages.
     pub pending_message_count: u64,
-    /// The ids of the tool calls that have begun and not ended, in the order in which they began. This and the two fields below
-    /// are only in answers to `get_state` of clients that said `hello`.
+    /// The same as `pendingMessageCount`, by the name that omp's clients know. This and the five fields below are only in answers to
+    /// `get_state` of clients that said `hello`, or were started with `--ready`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queued_message_count: Option<u64>,
+    /// Whether nothing will wake the session any more: no run and no compaction is active, no message waits, and `hasPendingAsyncWork`
+    /// is false.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_settled: Option<bool>,
+    /// Whether something is under way that can begin a run without a further command: a command of an extension, a message that waits
+    /// for the prompt of an MCP server, the start of extensions, the question whether an interrupted turn goes on, a subagent whose
+    /// end wakes the session (setting `task.wakeUp`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub has_pending_async_work: Option<bool>,
+    /// The ids of the tool calls that have begun and not ended, in the order in which they began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending_tool_calls: Option<Vec<String>>,
     /// Whether an answer streams.

@@ -300,9 +300,9 @@ fn steering_interrupts_tools_or_waits_for_them() {
 fn a_host_that_waits_for_it_is_told_that_commands_are_taken() {
     let home = Home::new();
     let mut daemon = Daemon::start(&home, &["--no-session", "--ready"]);
-    assert_eq!(daemon.line(), json!({"type": "ready"}));
+    assert_eq!(daemon.line()["type"], "ready");
     let _service = Service::start(&home, &[]);
     let mut shared = Daemon::start_shared(&home, &["--no-session", "--ready"]);
-    assert_eq!(shared.line(), json!({"type": "ready"}));
+    assert_eq!(shared.line()["type"], "ready");
     shared.done(json!({"type": "get_state"}));
 }

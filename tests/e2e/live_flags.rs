@@ -58,6 +58,7 @@ const FLAGS: &[(&[&str], Live)] = &[
     (&["--extension", "./mine"], Refused("--extension")),
     (&["-e", "../mine"], Refused("--extension")),
     (&["--no-extensions"], Refused("--no-extensions")),
+    (&["--no-ui"], Refused("--no-ui")),
     (&["-ne"], Refused("--no-extensions")),
     (&["--permissions", "read-only"], Refused("--permissions")),
     (&["--permission-rules", "rules.json"], Refused("--permission-rules")),

@@ -135,6 +135,18 @@ mod reopening;
 mod request_keys;
 mod resources;
 mod retry;
+/// Additions of omp to pi's protocol.
+mod rpc {
+    mod available_commands;
+    mod event_filter;
+    mod host_tools;
+    mod long_lines;
+    mod message_ids;
+    mod message_pages;
+    mod no_ui;
+    mod prompt_results;
+    mod session_dir;
+}
 mod sandbox;
 mod sandbox_git;
 mod schemas;

@@ -89,6 +89,7 @@ const EFFECTS: &[EffectRow] = &[
     (&["-nc"], |it| it.session.no_context_files),
     (&["--no-mcp"], |it| it.session.no_mcp),
     (&["--mcp-on-demand"], |it| it.session.mcp_on_demand),
+    (&["--no-ui"], |it| !it.session.mode.has_ui()),
     (&["--skill", "a", "--skill", "b"], |it| it.session.resources.skills == ["a", "b"]),
     (&["--no-skills"], |it| it.session.resources.no_skills),
     (&["-ns"], |it| it.session.resources.no_skills),

@@ -74,7 +74,7 @@ pub(super) const FLAGS: &[FlagRow] = &[
     FlagRow { names: &["--todo"], field: None, on_open: OfClient, on_empty: None },
     FlagRow { names: &["--task"], field: None, on_open: OfClient, on_empty: None },
     FlagRow { names: &["--no-session"], field: Some("ephemeral"), on_open: Compared, on_empty: None },
-    FlagRow { names: &["--session-dir"], field: None, on_open: Compared, on_empty: Some(RefusedByUs) },
+    FlagRow { names: &["--session-dir"], field: Some("sessionDir"), on_open: Compared, on_empty: Some(RefusedByUs) },
     FlagRow { names: &["--models"], field: None, on_open: Compared, on_empty: Some(RefusedByUs) },
     FlagRow { names: &["--fallback-models"], field: None, on_open: Compared, on_empty: Some(Value) },
     FlagRow { names: &["--api-key"], field: None, on_open: Compared, on_empty: Some(RefusedByUs) },
@@ -83,6 +83,7 @@ pub(super) const FLAGS: &[FlagRow] = &[
     FlagRow { names: &["--ssh"], field: None, on_open: Compared, on_empty: Some(Refused) },
     FlagRow { names: &["--no-context-files", "-nc"], field: None, on_open: Compared, on_empty: None },
     FlagRow { names: &["--no-mcp"], field: None, on_open: Compared, on_empty: None },
+    FlagRow { names: &["--no-ui"], field: None, on_open: Compared, on_empty: None },
     FlagRow { names: &["--mcp-on-demand"], field: None, on_open: Compared, on_empty: None },
     FlagRow { names: &["--skill"], field: None, on_open: Compared, on_empty: Some(Refused) },
     FlagRow { names: &["--no-skills", "-ns"], field: None, on_open: Compared, on_empty: None },
@@ -229,6 +230,7 @@ mod tests {
     #[test]
     fn fields_are_those_of_the_command() {
         let known = agentd_protocol::daemon::OpenSessionParams {
+            session_dir: Some(String::new()),
             path: Some(String::new()),
             session_id: Some(String::new()),
             continue_last: Some(true),

@@ -104,6 +104,7 @@ pub(super) struct Flags {
     pub(super) no_context_files: bool,
     pub(super) no_mcp: bool,
     pub(super) mcp_on_demand: bool,
+    pub(super) no_ui: bool,
     pub(super) resources: ResourceFlags,
     /// Those that only an extension can have.
     pub(super) of_extensions: Vec<GivenFlag>,
@@ -307,6 +308,7 @@ impl Flags {
             "-nc" | "--no-context-files" => self.no_context_files = true,
             "--no-mcp" => self.no_mcp = true,
             "--mcp-on-demand" => self.mcp_on_demand = true,
+            "--no-ui" => self.no_ui = true,
             "--skill" => self.resources.skills.push(value()?),
             "-ns" | "--no-skills" => self.resources.no_skills = true,
             "--prompt-template" => self.resources.prompts.push(value()?),

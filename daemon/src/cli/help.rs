@@ -55,6 +55,7 @@ Prompt and tools
  -nc, --no-context-files        do not read AGENTS.md and CLAUDE.md files
       --no-mcp                  no MCP servers (docs/mcp.md)
       --mcp-on-demand           connect MCP servers when something of them is asked for, and no sooner
+      --no-ui                   nobody is asked anything: dialogs take their defaults, and nothing of extensions is shown
       --skill <path>            a skill, or a folder of skills; repeatable
  -ns, --no-skills               no skills but those of --skill
       --prompt-template <path>  a prompt template, or a folder of them; repeatable
@@ -78,7 +79,7 @@ Daemon
       --socket <path>           listen here (default: AGENTD_SOCKET, else a place that belongs to the agent directory)
       --on-eof abort|drain      what the end of stdin means for unfinished work: it is stopped, or finished first
                                 (default: abort; with --shared: the session goes on, or is waited for with drain)
-      --ready                   the first line on stdout is a ready event
+      --ready                   the first line on stdout is a ready event, as client libraries of omp expect (docs/clients.md)
       --cumulative-updates      each message_update carries the answer so far, and there are no system messages: for
                                 clients of pi before 0.84
       --shared                  a session of the daemon on the socket, which is started if none runs

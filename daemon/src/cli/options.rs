@@ -229,7 +229,7 @@ impl Flags {
             approve: self.approve,
             budget: self.budget,
             permissions: PermissionOptions { preset: self.preset, rules },
-            mode: SessionMode::Rpc,
+            mode: if self.no_ui { SessionMode::Headless } else { SessionMode::Rpc },
             subagent: None,
         })
     }

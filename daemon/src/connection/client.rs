@@ -7,14 +7,19 @@ use agentd_protocol::{
 };
 use agentd_session::{Audience, UiAbilities};
 
+use super::options::ConnectionFlags;
 use crate::hub::SessionRegistry;
+
+/// What this daemon can, beside pi's protocol.
+const CAPABILITIES: [&str; 8] =
+    ["sessions", "ui", "permissions", "replay", "cumulative", "tools", "promptResult", "messageIds"];
 
 const ANEW: &str = "Connect anew, and say hello with the role \"control\".";
 
 /// The lines that a client said it understands. Without `hello`: those of pi's protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct ClientView {
-    /// The client said `hello`.
+    /// The client said `hello`, or was started with `--ready`: it passes over what it does not know.
     pub(super) is_introduced: bool,
     /// Events carry `sessionId` and `seq`.
     pub(super) names_sessions: bool,
@@ -26,6 +31,10 @@ pub(super) struct ClientView {
     pub(super) follows_subagents: bool,
     /// Updates carry the answer so far, and there are no system messages.
     pub(super) is_cumulative: bool,
+    /// The client hears how its prompts end.
+    pub(super) hears_prompt_results: bool,
+    /// Events about a message carry its id.
+    pub(super) has_message_ids: bool,
 }
 
 impl ClientView {
@@ -33,7 +42,7 @@ impl ClientView {
     pub(super) fn shows(self, audience: Audience) -> bool {
         self.names_sessions
             || match audience {
-                Audience::Everyone => true,
+                Audience::Everyone | Audience::Settled { .. } => true,
                 Audience::Asked => self.answers_questions,
                 Audience::Permission { .. } => self.answers_questions || self.answers_permissions,
                 Audience::Permissions => self.answers_permissions,
@@ -43,11 +52,20 @@ impl ClientView {
             }
     }
 
-    /// The form of an event's line for this client.
-    pub(super) fn form(self, audience: Audience, line: &[u8]) -> &[u8] {
-        let Audience::Permission { split } = audience else { return line };
-        let (with_all, plain) = line.split_at(line.len().min(split as usize));
-        if self.answers_permissions { with_all } else { plain }
+    /// The form of an event's line for this client, and a line of its own behind it; empty for none.
+    pub(super) fn form(self, audience: Audience, line: &[u8]) -> (&[u8], &[u8]) {
+        let at = |split: u32| line.split_at(line.len().min(split as usize));
+        match audience {
+            Audience::Permission { split } => {
+                let (with_all, plain) = at(split);
+                (if self.answers_permissions { with_all } else { plain }, &[])
+            }
+            Audience::Settled { split } => {
+                let (for_all, behind) = at(split);
+                (for_all, if self.hears_prompt_results { behind } else { &[] })
+            }
+            _ => (line, &[]),
+        }
     }
 }
 
@@ -61,6 +79,8 @@ pub(super) struct Client {
     role: Role,
     /// Whether it said `hello`.
     is_introduced: bool,
+    /// Whether it was started with `--ready`.
+    is_ready: bool,
     /// Whether no user is behind it who could be asked.
     pub(super) is_alone: bool,
     /// Whether it is a command of a session, and so not the user.
@@ -78,10 +98,24 @@ impl Client {
             view: ClientView::default(),
             role: Role::default(),
             is_introduced: false,
+            is_ready: false,
             is_alone: false,
             is_command,
             is_agent: false,
         }
+    }
+
+    /// Takes flags of the command line that are about the connection: they stay in force after a `hello`. Returns whether the view
+    /// is another one.
+    pub(super) fn take_flags(&mut self, flags: ConnectionFlags) -> bool {
+        let before = self.view;
+        self.view.is_cumulative |= flags.cumulative;
+        if flags.ready {
+            self.is_ready = true;
+            self.view.is_introduced = true;
+            (self.view.hears_prompt_results, self.view.has_message_ids) = (true, true);
+        }
+        self.view != before
     }
 
     /// Its name, as other clients see it.
@@ -154,6 +188,9 @@ impl Client {
             follows_subagents: self.view.follows_subagents,
             // `--cumulative-updates` on the command line stays in force.
             is_cumulative: wanted.cumulative || self.view.is_cumulative,
+            // So do those of `--ready`.
+            hears_prompt_results: wanted.prompt_result || self.is_ready,
+            has_message_ids: wanted.message_ids || self.is_ready,
         };
         self.name = params.client.as_ref().map(|client| client.name.clone()).filter(|name| !name.is_empty());
         self.role = params.role;
@@ -162,9 +199,7 @@ impl Client {
         Ok(Hello {
             protocol: PROTOCOL,
             daemon: daemon_info(registry),
-            capabilities: ["sessions", "ui", "permissions", "replay", "cumulative", "tools"]
-                .map(str::to_owned)
-                .to_vec(),
+            capabilities: CAPABILITIES.map(str::to_owned).to_vec(),
             limits: Limits { max_line_bytes: max_line_bytes as u64 },
         })
     }

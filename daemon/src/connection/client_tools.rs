@@ -28,7 +28,9 @@ impl Dispatcher {
     /// Executes a command about the client's tools. `bytes` is the length of its line.
     pub(super) async fn execute_client_tool(&mut self, command: ClientToolCommand, head: Head, bytes: usize) {
         let (name, id) = (command.name(), head.id);
-        if !self.client.is_introduced() {
+        // omp's clients do not say hello; the command itself says that they know the calls.
+        let is_of_host = matches!(command, ClientToolCommand::SetHostTools(_));
+        if !is_of_host && !self.client.is_introduced() {
             let text = format!("{name} is for clients that have said hello.");
             let failure = Failure::new(ErrorCode::Unsupported, text)
                 .hint("Send {\"type\":\"hello\",\"protocol\":1} first.");
@@ -36,6 +38,7 @@ impl Dispatcher {
         }
         let calls = &self.provided_tools.calls;
         let outcome = match command {
+            ClientToolCommand::SetHostTools(params) => return self.set_host_tools(params, id).await,
             ClientToolCommand::RegisterTools(params) => return self.register_tools(params, id).await,
             ClientToolCommand::UnregisterTools(params) => return self.unregister_tools(params, id).await,
             ClientToolCommand::ToolResponse(params) => calls.respond(params, bytes),
@@ -105,7 +108,7 @@ impl Dispatcher {
     }
 
     /// Registers tools in a session that is followed; the session answers `command`, if given. An unloaded session is loaded first.
-    async fn register_in(
+    pub(super) async fn register_in(
         &mut self,
         session: &Arc<SessionSlot>,
         tools: Vec<ClientTool>,
@@ -118,14 +121,7 @@ impl Dispatcher {
         let provider = followed.tools.get_or_insert_with(|| {
             session.session_clients().provide_tools(session.id(), subscriber, client, calls)
         });
-        let reply = command.map(|(id, command)| Reply {
-            subscriber,
-            id,
-            command,
-            environment: None,
-            is_of_user: true,
-            memory: None,
-        });
+        let reply = command.map(|(id, command)| Reply::plain(subscriber, id, command));
         Ok(guard.handle.register_tools(provider, tools, reply).await)
     }
 
@@ -175,14 +171,7 @@ impl Dispatcher {
             && let Some(owed) = self.owed_by(&session)
             && let Some(subscriber) = self.sessions.get(&session).map(|followed| followed.subscriber)
         {
-            let reply = Reply {
-                subscriber,
-                id: id.clone(),
-                command: UNREGISTER,
-                environment: None,
-                is_of_user: true,
-                memory: None,
-            };
+            let reply = Reply::plain(subscriber, id.clone(), UNREGISTER);
             if guard.handle.tools_left(gone.clone(), Some(reply)).await {
                 return;
             }
@@ -216,7 +205,7 @@ impl Dispatcher {
     }
 }
 
-fn not_followed(session: &SessionSlot) -> Failure {
+pub(super) fn not_followed(session: &SessionSlot) -> Failure {
     let text = format!("This connection does not follow the session \"{}\".", session.id());
     Failure::new(ErrorCode::Unsupported, text)
 }

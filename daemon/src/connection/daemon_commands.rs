@@ -5,6 +5,7 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 use agentd_config::AgentDir;
 use agentd_process::{ProcessTable, RunningProcess};
 use agentd_protocol::{
+    chunked::{FrameVersion, NegotiateProtocolParams, NegotiatedProtocol},
     command::{DaemonCommand, WorkKind},
     daemon::{
         Amount, CloseSessionParams, Counters, DaemonEnding, DaemonStatus, DaemonUsage, HelloParams,
@@ -12,6 +13,7 @@ use agentd_protocol::{
         WatchSessionsParams, WatchedSessions,
     },
     error::{ErrorCode, Failure},
+    event_filter::{EventFilter, SetEventFilterParams},
     frame::Response,
     subagent::SubagentSubscription,
 };
@@ -21,8 +23,8 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    activity_sampler::ActivitySampler, client::daemon_info, dispatcher::Dispatcher, feeds::SessionWatch,
-    options::Origin, writer::WriterCommand,
+    activity_sampler::ActivitySampler, client::daemon_info, dispatcher::Dispatcher, event_filter::EventTypes,
+    feeds::SessionWatch, options::Origin, writer::WriterCommand,
 };
 use crate::hub::{self, resource_limits, session_list::WithoutFile};
 
@@ -32,6 +34,8 @@ impl Dispatcher {
         let name = command.name();
         match command {
             DaemonCommand::Hello(params) => self.hello(&params, id).await,
+            DaemonCommand::NegotiateProtocol(params) => self.negotiate_protocol(params, id).await,
+            DaemonCommand::SetEventFilter(params) => self.set_event_filter(params, id).await,
             DaemonCommand::OpenSession(params) => self.open_session(params, id).await,
             DaemonCommand::AttachSession(params) => self.attach_session(params, id).await,
             DaemonCommand::DetachSession(params) => self.detach_session(params, id).await,
@@ -67,6 +71,28 @@ impl Dispatcher {
             }
             Err(failure) => self.fail(id, Some("hello"), failure).await,
         }
+    }
+
+    /// Chooses the form of long lines. The answer still comes in the old form.
+    async fn negotiate_protocol(&mut self, params: NegotiateProtocolParams, id: Option<Value>) {
+        const NAME: &str = "negotiate_protocol";
+        let Some(version) = FrameVersion::of(params.protocol_version) else {
+            let text = format!("Unsupported RPC protocol version: {}", params.protocol_version);
+            let failure = Failure::new(ErrorCode::Unsupported, text)
+                .hint("The versions are 1 (whole lines) and 2 (long lines in parts).");
+            return self.fail(id, Some(NAME), failure).await;
+        };
+        let data = NegotiatedProtocol { protocol_version: version.number() };
+        self.answer(&Response::done(id, NAME, Some(data))).await;
+        self.tell_writer(WriterCommand::Frames(version)).await;
+    }
+
+    /// Chooses the events that the writer shows, from before the answer on.
+    async fn set_event_filter(&mut self, params: SetEventFilterParams, id: Option<Value>) {
+        let types = params.events.map(EventTypes::of);
+        let data = EventFilter { events: types.as_ref().map(EventTypes::names) };
+        self.tell_writer(WriterCommand::Filter(types)).await;
+        self.answer(&Response::done(id, "set_event_filter", Some(data))).await;
     }
 
     async fn close_session(&mut self, params: CloseSessionParams, id: Option<Value>) {

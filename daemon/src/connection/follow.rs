@@ -22,6 +22,15 @@ use super::{
 };
 use crate::hub::{self, LoadedGuard, SessionSlot};
 
+/// What becomes of a subscription after [`Dispatcher::join`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AfterJoining {
+    /// The connection follows the session by it, in the place of a subscription that it has.
+    Follow,
+    /// It is dropped: only the state was wanted.
+    Leave,
+}
+
 impl Dispatcher {
     pub(super) async fn attach_session(&mut self, params: AttachSessionParams, id: Option<Value>) {
         const NAME: &str = "attach_session";
@@ -35,16 +44,22 @@ impl Dispatcher {
             Err(failure) => Err(failure),
         };
         let joined = match opened {
-            Ok(session) => self.join(session, since).await,
+            Ok(session) => self.join(session, since, AfterJoining::Follow).await,
             Err(failure) => Err(failure),
         };
-        let (session, Attached { subscriber, seq, replayed, state, in_flight, pending_ui }) = match joined {
-            Ok(joined) => joined,
-            Err(failure) => return self.fail(id, Some(NAME), failure).await,
-        };
+        let (session, Attached { subscriber, seq, replayed, state, mut in_flight, message, pending_ui }) =
+            match joined {
+                Ok(joined) => joined,
+                Err(failure) => return self.fail(id, Some(NAME), failure).await,
+            };
         let epoch = self.registry.epoch().to_owned();
         let so_far = in_flight.as_ref().and_then(|in_flight| in_flight.message.clone());
         let pending_ui = self.shown_to_client(pending_ui);
+        if self.client.view.has_message_ids
+            && let Some(in_flight) = in_flight.as_mut().filter(|it| it.message.is_some())
+        {
+            in_flight.message_id = message.map(|id| id.to_string());
+        }
         let data = AttachedSession { state, epoch, seq, replayed, in_flight, pending_ui };
         self.answer(&Response::done(id, NAME, Some(data))).await;
         self.move_to(session, subscriber, so_far).await;
@@ -75,9 +90,17 @@ impl Dispatcher {
         &self,
         session: Arc<SessionSlot>,
         since: Option<u64>,
+        then: AfterJoining,
     ) -> Result<(Arc<SessionSlot>, Attached), Failure> {
         let (session, guard) = self.load(session).await?;
-        let attached = guard.handle.attach(since).await.ok_or_else(|| gone(session.id()))?;
+        let before = match then {
+            AfterJoining::Follow if self.client.view.hears_prompt_results => {
+                self.sessions.get(&session).map(|followed| followed.subscriber)
+            }
+            AfterJoining::Follow | AfterJoining::Leave => None,
+        };
+        let attached = guard.handle.attach_instead_of(before, since).await;
+        let attached = attached.ok_or_else(|| gone(session.id()))?;
         drop(guard);
         Ok((session, attached))
     }

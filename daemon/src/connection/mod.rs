@@ -11,8 +11,11 @@ mod command_peer;
 mod cumulative;
 mod daemon_commands;
 mod dispatcher;
+mod event_filter;
 mod feeds;
 mod follow;
+mod host_tools;
+mod long_lines;
 mod moves;
 mod open_requests;
 mod open_session;
@@ -23,7 +26,7 @@ mod session_commands;
 mod switch_session;
 mod writer;
 
-pub use self::options::{Connection, Origin, ReservedSlot};
+pub use self::options::{Connection, ConnectionFlags, Origin, ReservedSlot};
 
 use std::sync::Arc;
 

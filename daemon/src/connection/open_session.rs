@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use agentd_config::{AgentDir, Environment};
+use agentd_config::{AgentDir, Environment, resolve_path};
 use agentd_mcp::given_servers;
 use agentd_protocol::{
     daemon::{OpenSessionParams, OpenedSession},
@@ -14,7 +14,13 @@ use agentd_protocol::{
 use agentd_session::{Attached, ReopenError, SessionOptions, Target, locate};
 use serde_json::Value;
 
-use super::{dispatcher::Dispatcher, follow::gone, open_requests::OpenRequest, writer::WriterCommand};
+use super::{
+    dispatcher::Dispatcher,
+    follow::{AfterJoining, gone},
+    open_requests::OpenRequest,
+    options::ConnectionFlags,
+    writer::WriterCommand,
+};
 use crate::{
     cli::{self, StdioOptions, field_of},
     hub::{self, AcquiredSession},
@@ -25,6 +31,9 @@ impl Dispatcher {
         const NAME: &str = "open_session";
         let follows = params.attach != Some(false);
         let fields = Fields::of(&params);
+        let by_folder = params.session_dir.is_some();
+        // As after `new_session`, the session that is left ends, if it is left for one of a folder.
+        let left = self.sessions.current.clone().filter(|_| by_folder && follows && params.cwd.is_empty());
         // The session is known only once it is open.
         let admitted = if follows { self.may_follow("") } else { Ok(()) };
         let asked = match admitted.and_then(|()| self.options_of(params)) {
@@ -32,42 +41,55 @@ impl Dispatcher {
             Err(failure) => Err(failure),
         };
         let opened = match asked {
-            Ok(StdioOptions { session, on_eof, cumulative, warnings, .. }) => {
+            Ok(StdioOptions { session, on_eof, ready, cumulative, warnings }) => {
+                let flags = ConnectionFlags { cumulative, ready };
                 let opened = self.open_as_asked(session, &fields).await;
                 opened.map(|(joined, of_reopening)| {
                     let of_flags = warnings.iter().map(|it| it.trim_start_matches("Warning: ").to_owned());
-                    (joined, of_flags.chain(of_reopening).collect::<Vec<_>>(), on_eof, cumulative)
+                    (joined, of_flags.chain(of_reopening).collect::<Vec<_>>(), on_eof, flags)
                 })
             }
             Err(failure) => Err(failure),
         };
         // `_expected` keeps the session from being closed until the client follows it.
-        let (session, warnings, _expected) = match opened {
+        let (session, warnings, was_open, _expected) = match opened {
             Ok((
-                AcquiredSession { session, diagnostics, expected, .. },
+                AcquiredSession { session, diagnostics, expected, was_open, .. },
                 mut warnings,
                 on_eof,
-                cumulative,
+                flags,
             )) => {
                 self.on_eof = on_eof;
-                if cumulative {
-                    self.client.view.is_cumulative = true;
+                if self.client.take_flags(flags) {
                     self.tell_writer(WriterCommand::View(self.client.view)).await;
                 }
                 let to_tell = diagnostics.iter().filter(|it| it.level > DiagnosticLevel::Info);
                 warnings.extend(to_tell.map(ToString::to_string));
-                (session, warnings, expected)
+                (session, warnings, was_open, expected)
             }
             Err(failure) => return self.fail(id, Some(NAME), failure).await,
         };
-        let joined = self.join(session, None).await;
+        if let Some(left) = left.filter(|left| !Arc::ptr_eq(left, &session)) {
+            self.end_if_alone(&left, None).await;
+        }
+        let then = if follows { AfterJoining::Follow } else { AfterJoining::Leave };
+        let joined = self.join(session, None, then).await;
         let (session, Attached { subscriber, seq, state, in_flight, pending_ui, .. }) = match joined {
             Ok(joined) => joined,
             Err(failure) => return self.fail(id, Some(NAME), failure).await,
         };
         let epoch = self.registry.epoch().to_owned();
         let pending_ui = self.shown_to_client(pending_ui);
-        let data = OpenedSession { state, epoch, seq, warnings, pending_ui };
+        let (cancelled, resumed) = (false, was_open || state.message_count > 0);
+        let data = OpenedSession {
+            state,
+            epoch,
+            seq,
+            warnings,
+            pending_ui,
+            cancelled: by_folder.then_some(cancelled),
+            resumed: by_folder.then_some(resumed),
+        };
         // The answer goes out before the events after `seq`.
         self.answer(&Response::done(id, NAME, Some(data))).await;
         if follows {
@@ -137,11 +159,18 @@ impl Dispatcher {
         self.open_requests.keep(session, request, limit, |session| registry.get(session).is_some())
     }
 
-    /// The options for a session: the connection's own, overridden by the arguments, and those by the fields.
-    fn options_of(&self, params: OpenSessionParams) -> Result<StdioOptions, Failure> {
+    /// The options for a session: the connection's own, overridden by the arguments, and those by the fields. With a `sessionDir` alone:
+    /// those of the session that goes on from the current one.
+    fn options_of(&self, mut params: OpenSessionParams) -> Result<StdioOptions, Failure> {
         let base = &self.connection.options;
-        let cwd = PathBuf::from(&params.cwd);
         let bad = |text: String| Failure::new(ErrorCode::InvalidField, text);
+        if params.session_dir.as_deref() == Some("") {
+            return Err(bad("Invalid field \"sessionDir\": expected the path of a folder, got \"\"".into()));
+        }
+        if params.cwd.is_empty() {
+            return self.options_in_folder(params);
+        }
+        let cwd = PathBuf::from(&params.cwd);
         if !cwd.is_absolute() || !cwd.is_dir() {
             return Err(bad(format!(
                 "Invalid field \"cwd\": expected the absolute path of a folder, got \"{}\"",
@@ -156,7 +185,7 @@ impl Dispatcher {
             )));
         }
         let mut environment = base.environment.clone();
-        if let Some(env) = params.env {
+        if let Some(env) = params.env.take() {
             environment = env.into_iter().collect::<Environment>();
         }
         let agent_dir = AgentDir::find(&base.environment, base.compat, &base.cwd)
@@ -165,36 +194,74 @@ impl Dispatcher {
         environment.set("AGENTD_DIR", agent_dir.path().as_os_str());
         let parsed = cli::parse_session(&params.args, &cwd, environment);
         let mut parsed = parsed.map_err(|text| bad(format!("Invalid field \"args\": {text}")))?;
-        let options = &mut parsed.session;
-        let targets = [
-            params.path.map(Target::Existing),
-            params.session_id.map(Target::Id),
-            params.continue_last.filter(|wanted| *wanted).map(|_| Target::Continue),
-            params.ephemeral.filter(|wanted| *wanted).map(|_| Target::Ephemeral(None)),
-        ];
-        let mut targets = targets.into_iter().flatten();
-        if let Some(target) = targets.next() {
-            options.target = target;
-        }
-        if targets.next().is_some() {
-            let text = "At most one of \"path\", \"sessionId\", \"continue\" and \"ephemeral\" can be given";
-            return Err(bad(text.into()));
-        }
-        options.compat = base.compat;
-        options.name = params.name.or(options.name.take());
-        options.model = params.model.or(options.model.take());
-        options.thinking = params.thinking_level.or(options.thinking);
-        options.tools.allow = params.tools.or(options.tools.allow.take());
-        options.system_prompt = params.system_prompt.or(options.system_prompt.take());
-        options.append_system_prompt.extend(params.append_system_prompt);
-        options.additional_directories = folders(params.additional_directories).map_err(bad)?;
-        if let Some(servers) = &params.mcp_servers {
-            let given = given_servers(servers);
-            options.mcp_servers =
-                given.map_err(|text| bad(format!("Invalid field \"mcpServers\": {text}")))?;
-        }
+        parsed.session.compat = base.compat;
+        apply_fields(&mut parsed.session, params)?;
         Ok(parsed)
     }
+
+    /// The options without a `cwd`: those that the session after the current one is opened with.
+    fn options_in_folder(&self, mut params: OpenSessionParams) -> Result<StdioOptions, Failure> {
+        let current = self.sessions.current.as_ref().filter(|_| params.session_dir.is_some());
+        let current =
+            current.ok_or_else(|| Failure::new(ErrorCode::InvalidField, "Missing field \"cwd\""))?;
+        if !params.args.is_empty() {
+            let text = "Invalid field \"args\": expected none without \"cwd\": the flags of the current session count";
+            return Err(Failure::new(ErrorCode::InvalidField, text));
+        }
+        if current.is_ephemeral() {
+            let text = "open_session requires session persistence (omit --no-session)";
+            return Err(Failure::new(ErrorCode::Unsupported, text));
+        }
+        let mut session = SessionOptions { session_dir: None, ..self.successor(current) };
+        if let Some(env) = params.env.take() {
+            session.environment = env.into_iter().collect::<Environment>();
+        }
+        apply_fields(&mut session, params)?;
+        let (on_eof, warnings) = (self.on_eof, Vec::new());
+        Ok(StdioOptions { session, on_eof, ready: false, cumulative: false, warnings })
+    }
+}
+
+/// Applies the fields of `open_session` that say what flags say, and take precedence over them.
+///
+/// # Errors
+/// `invalid_field`.
+fn apply_fields(options: &mut SessionOptions, params: OpenSessionParams) -> Result<(), Failure> {
+    let bad = |text: String| Failure::new(ErrorCode::InvalidField, text);
+    let targets = [
+        params.path.map(Target::Existing),
+        params.session_id.map(Target::Id),
+        params.continue_last.filter(|wanted| *wanted).map(|_| Target::Continue),
+        params.ephemeral.filter(|wanted| *wanted).map(|_| Target::Ephemeral(None)),
+    ];
+    let mut targets = targets.into_iter().flatten();
+    if let Some(target) = targets.next() {
+        options.target = target;
+    }
+    if targets.next().is_some() {
+        let text = "At most one of \"path\", \"sessionId\", \"continue\" and \"ephemeral\" can be given";
+        return Err(bad(text.into()));
+    }
+    if let Some(dir) = &params.session_dir {
+        options.session_dir = Some(resolve_path(dir, &options.cwd, &options.environment));
+        if options.target == Target::New {
+            options.target = Target::Continue;
+        }
+    }
+    options.name = params.name.or(options.name.take());
+    options.model = params.model.or(options.model.take());
+    options.thinking = params.thinking_level.or(options.thinking);
+    options.tools.allow = params.tools.or(options.tools.allow.take());
+    options.system_prompt = params.system_prompt.or(options.system_prompt.take());
+    options.append_system_prompt.extend(params.append_system_prompt);
+    if params.additional_directories.is_some() {
+        options.additional_directories = folders(params.additional_directories).map_err(bad)?;
+    }
+    if let Some(servers) = &params.mcp_servers {
+        let given = given_servers(servers);
+        options.mcp_servers = given.map_err(|text| bad(format!("Invalid field \"mcpServers\": {text}")))?;
+    }
+    Ok(())
 }
 
 /// The most `additionalDirectories`: each is looked up for every path that is judged.
@@ -242,6 +309,7 @@ impl Fields {
     fn of(params: &OpenSessionParams) -> Self {
         let given = [
             ("ephemeral", params.ephemeral == Some(true)),
+            ("sessionDir", params.session_dir.is_some()),
             ("systemPrompt", params.system_prompt.is_some()),
             ("appendSystemPrompt", params.append_system_prompt.is_some()),
         ];

@@ -47,8 +47,8 @@ pub enum Origin {
         session: Option<Arc<SessionSlot>>,
         /// Whether the end of the input aborts unfinished work or waits for it.
         on_eof: OnEof,
-        /// Whether updates carry the answer so far (`--cumulative-updates`).
-        cumulative: bool,
+        /// Flags about the connection.
+        flags: ConnectionFlags,
         /// Whether the host shows dialogs and answers them.
         answers: bool,
         /// Whether the host still gets lines while the daemon is ending.
@@ -61,6 +61,15 @@ pub enum Origin {
         /// The process at the other end, until it is identified.
         peer: Option<Peer>,
     },
+}
+
+/// The flags of a command line that are about the connection and not about its session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ConnectionFlags {
+    /// `--cumulative-updates`: updates carry the answer so far.
+    pub cumulative: bool,
+    /// `--ready`: the client gets what those get that said `hello` with `promptResult` and `messageIds`.
+    pub ready: bool,
 }
 
 /// The slot of a connection beyond the limit of clients. It can manage the daemon itself and nothing else.

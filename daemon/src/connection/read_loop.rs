@@ -6,6 +6,7 @@ use agentd_protocol::{
     command::{AdminCommand, Command},
     error::{ErrorCode, Failure},
     frame::{Head, unknown_command},
+    host_tools::{HostToolResult, HostToolUpdate},
     lines::Line,
     ui::UiResponse,
 };
@@ -25,10 +26,9 @@ use crate::{admin, cli::OnEof, limits::LINES_A_TURN};
 impl Dispatcher {
     /// Follows the session that a host's connection starts with, if it starts with one.
     pub(super) async fn begin(&mut self) {
-        if let Origin::Host { session, cumulative, answers, .. } = &self.connection.origin {
+        if let Origin::Host { session, flags, answers, .. } = &self.connection.origin {
             self.client.is_alone = !answers;
-            if *cumulative {
-                self.client.view.is_cumulative = true;
+            if self.client.take_flags(*flags) {
                 self.tell_writer(WriterCommand::View(self.client.view)).await;
             }
             if let Some(session) = session.clone() {
@@ -166,6 +166,11 @@ impl Dispatcher {
         }
         if kind == Some(UiResponse::TYPE) {
             return self.answer_question(head, line).await;
+        }
+        for answer in [HostToolUpdate::TYPE, HostToolResult::TYPE] {
+            if kind == Some(answer) {
+                return self.answer_host_tool(head, answer, line).await;
+            }
         }
         let command = match kind.and_then(|name| Command::parse(name, line)) {
             None => return self.fail(head.id, kind, unknown_command(kind)).await,

@@ -25,7 +25,7 @@ impl Dispatcher {
     /// `bytes` is the length of the command's line.
     pub(super) async fn execute_session(&mut self, mut command: SessionCommand, head: Head, bytes: usize) {
         if let SessionCommand::GetState(params) | SessionCommand::GetMessages(params) = &mut command {
-            params.introduced = self.client.is_introduced();
+            params.introduced = self.client.view.is_introduced;
             params.names_sessions = self.client.names_sessions();
         }
         match &mut command {
@@ -69,8 +69,15 @@ impl Dispatcher {
         };
         let id = head.id.clone();
         let environment = self.open_requests.environment(session.id());
-        let is_of_user = self.client.is_user();
-        let reply = Reply { subscriber, id: head.id, command: name, environment, is_of_user, memory };
+        let reply = Reply {
+            subscriber,
+            id: head.id,
+            command: name,
+            environment,
+            is_of_user: self.client.is_user(),
+            hears_results: self.client.view.hears_prompt_results,
+            memory,
+        };
         if !guard.handle.send(command, reply).await {
             owed.take_back();
             self.fail(id, Some(name), ended()).await;

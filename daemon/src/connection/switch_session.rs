@@ -300,7 +300,7 @@ impl Dispatcher {
     }
 
     /// The options that the session after `from` is opened with.
-    fn successor(&self, from: &SessionSlot) -> SessionOptions {
+    pub(super) fn successor(&self, from: &SessionSlot) -> SessionOptions {
         let request = self.open_requests.of(from.id()).cloned().unwrap_or_default();
         request.successor(from.options())
     }
@@ -471,7 +471,7 @@ impl Dispatcher {
 
     /// Ends a session that the connection follows, unless another client follows it or is about to, or it could not be opened
     /// again. Its last lines are written before anything else. Returns whether it was ended.
-    async fn end_if_alone(&self, session: &Arc<SessionSlot>, end: Option<SessionEnd>) -> bool {
+    pub(super) async fn end_if_alone(&self, session: &Arc<SessionSlot>, end: Option<SessionEnd>) -> bool {
         if self.client.names_sessions()
             || self.sessions.get(session).is_none()
             || !self.registry.close_if_unshared(session, end).await

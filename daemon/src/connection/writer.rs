@@ -2,17 +2,20 @@
 
 use std::{
     collections::{HashMap, HashSet, hash_map::Entry},
+    fmt,
+    io::Write as _,
     sync::Arc,
 };
 
 use agentd_protocol::{
+    chunked::FrameVersion,
     daemon::{Lagged, SessionClosed},
     error::{ErrorCode, Failure},
     event::Event,
     frame::Response,
     lines::write_line,
 };
-use agentd_session::FeedItem;
+use agentd_session::{FeedItem, MessageId};
 use bytes::Bytes;
 use futures::{StreamExt, stream::SelectAll};
 use serde::Serialize;
@@ -21,7 +24,9 @@ use tokio::sync::{mpsc, oneshot};
 use super::{
     client::ClientView,
     cumulative::CumulativeView,
+    event_filter::EventTypes,
     feeds::{FollowedFeed, OutputBatch, SessionWatch, WatchOutput},
+    long_lines::LongLines,
 };
 use crate::{hub::ConnectionStats, transport::Output};
 
@@ -40,6 +45,10 @@ pub(super) enum WriterCommand {
     AwaitEnd(Arc<str>),
     /// From here on, write the lines that this view shows.
     View(ClientView),
+    /// From here on, write only these events of sessions; `None` for all.
+    Filter(Option<EventTypes>),
+    /// From here on, write long lines in this form.
+    Frames(FrameVersion),
     /// Confirm that all messages before this one are applied. The receiver may be gone.
     Settle(oneshot::Sender<()>),
 }
@@ -61,6 +70,8 @@ pub(super) async fn write(
             command = commands.recv(), if reading => match command {
                 Some(WriterCommand::Line(line)) => write_line(&line, &mut lines.batch),
                 Some(WriterCommand::View(view)) => lines.set_view(view),
+                Some(WriterCommand::Filter(types)) => lines.filter = types,
+                Some(WriterCommand::Frames(version)) => lines.set_frames(version),
                 Some(WriterCommand::Settle(settled)) => {
                     let _ = settled.send(());
                 }
@@ -107,6 +118,10 @@ struct OutputLines {
     view: ClientView,
     /// The streaming answers, for a client with cumulative updates.
     cumulative: Option<CumulativeView>,
+    /// The events that the client wants; `None` for all.
+    filter: Option<EventTypes>,
+    /// Set for a client that wants long lines in parts.
+    long_lines: Option<LongLines>,
     /// The number of feeds of each session that have not ended.
     open: HashMap<Arc<str>, usize>,
     /// Sessions whose end one of feed and watch has reported: `session_closed` is written once, after the feed's last line.
@@ -127,6 +142,16 @@ impl OutputLines {
             self.cumulative = None;
         } else if self.cumulative.is_none() {
             self.cumulative = Some(CumulativeView::default());
+        }
+    }
+
+    /// Changes the form of long lines.
+    fn set_frames(&mut self, version: FrameVersion) {
+        match version {
+            FrameVersion::Whole => self.long_lines = None,
+            FrameVersion::Chunked => {
+                self.long_lines.get_or_insert_default();
+            }
         }
     }
 
@@ -168,8 +193,10 @@ impl OutputLines {
             }
             OutputBatch::End { session, has_ended } => return self.end(&session, has_ended),
         };
-        let bytes: usize = items.iter().map(length).sum();
-        self.batch.reserve(bytes);
+        if self.filter.is_none() {
+            let bytes: usize = items.iter().map(length).sum();
+            self.batch.reserve(bytes);
+        }
         for item in items {
             self.item(&session, item);
         }
@@ -178,17 +205,11 @@ impl OutputLines {
     fn item(&mut self, session: &Arc<str>, item: FeedItem) {
         match item {
             FeedItem::Event { audience, .. } if !self.view.shows(audience) => {}
-            FeedItem::Event { seq, audience, line } => {
-                let (from, line) = (self.batch.len(), self.view.form(audience, &line));
-                match &mut self.cumulative {
-                    None => write_line(line, &mut self.batch),
-                    Some(cumulative) => match cumulative.event(session, line) {
-                        Some(line) => write_line(&line, &mut self.batch),
-                        None => return,
-                    },
-                }
-                if self.view.names_sessions {
-                    name_session(&mut self.batch, from, session, seq);
+            FeedItem::Event { seq, audience, message, line } => {
+                let (line, behind) = self.view.form(audience, &line);
+                self.event(session, line, Added { message, seq: Some(seq) });
+                if !behind.is_empty() {
+                    self.event(session, behind, Added { message: None, seq: None });
                 }
             }
             FeedItem::Reply { line } => match &self.cumulative {
@@ -197,6 +218,35 @@ impl OutputLines {
             },
             FeedItem::Addressed { line } => write_line(&line, &mut self.batch),
             FeedItem::Lagged { from_seq } => self.lagged(session, from_seq),
+        }
+    }
+
+    /// Adds the line of an event, with what this client wants besides.
+    fn event(&mut self, session: &Arc<str>, line: &[u8], added: Added) {
+        let from = self.batch.len();
+        let is_wanted = self.filter.as_ref().is_none_or(|types| types.shows(line));
+        match &mut self.cumulative {
+            None if is_wanted => write_line(line, &mut self.batch),
+            None => return,
+            // It sees what is not wanted, too: an update says what the answer is so far.
+            Some(cumulative) => match cumulative.event(session, line) {
+                Some(line) if is_wanted => write_line(&line, &mut self.batch),
+                _ => return,
+            },
+        }
+        if let Some(id) = added.message.filter(|_| self.view.has_message_ids) {
+            add_fields(&mut self.batch, from, format_args!("\"messageId\":\"{id}\""));
+        }
+        if self.view.names_sessions {
+            // Ids have no characters that JSON would escape.
+            match added.seq {
+                Some(seq) => add_fields(
+                    &mut self.batch,
+                    from,
+                    format_args!("\"sessionId\":\"{session}\",\"seq\":{seq}"),
+                ),
+                None => add_fields(&mut self.batch, from, format_args!("\"sessionId\":\"{session}\"")),
+            }
         }
     }
 
@@ -262,7 +312,14 @@ impl OutputLines {
 
     /// Hands the lines to the output; false when writing has failed.
     async fn flush(&mut self, output: &Output) -> bool {
-        self.batch.is_empty() || output.write(std::mem::take(&mut self.batch)).await
+        if self.batch.is_empty() {
+            return true;
+        }
+        let batch = std::mem::take(&mut self.batch);
+        match &mut self.long_lines {
+            None => output.write(batch).await,
+            Some(long_lines) => long_lines.write(batch, output).await,
+        }
     }
 }
 
@@ -278,12 +335,21 @@ fn length(item: &FeedItem) -> usize {
     }
 }
 
-/// Inserts the session's id and the event's number before the closing brace of the line that begins at `from` and ends the batch.
-/// Ids have no characters that JSON would escape.
-fn name_session(batch: &mut Vec<u8>, from: usize, session: &str, seq: u64) {
+/// What the connection may add to an event.
+struct Added {
+    message: Option<MessageId>,
+    /// The event's number, where it has one.
+    seq: Option<u64>,
+}
+
+/// Inserts fields before the closing brace of the line that begins at `from` and ends the batch.
+fn add_fields(batch: &mut Vec<u8>, from: usize, fields: fmt::Arguments<'_>) {
     if batch[from..].ends_with(b"}\n") {
         batch.truncate(batch.len() - 2);
-        batch.extend_from_slice(format!(",\"sessionId\":\"{session}\",\"seq\":{seq}}}\n").as_bytes());
+        batch.push(b',');
+        // A vector takes all that is written to it.
+        let _ = batch.write_fmt(fields);
+        batch.extend_from_slice(b"}\n");
     }
 }
 
@@ -298,7 +364,12 @@ mod tests {
     use crate::connection::feeds::OwedReplies;
 
     fn event(seq: u64, line: &'static str) -> FeedItem {
-        FeedItem::Event { seq, audience: Audience::Everyone, line: Bytes::from_static(line.as_bytes()) }
+        FeedItem::Event {
+            seq,
+            audience: Audience::Everyone,
+            message: None,
+            line: Bytes::from_static(line.as_bytes()),
+        }
     }
 
     #[test]

@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use agentd_memory::AddressSpace;
 use agentd_protocol::{
-    event::{Event, Ready},
+    chunked::Ready,
+    event::Event,
     lines::write_line,
     resources::{Diagnostic, DiagnosticLevel},
 };
@@ -71,7 +72,7 @@ pub(super) fn check_file_limit() -> Result<(), String> {
 /// The line that tells a host that commands are accepted (`--ready`).
 pub(super) fn ready_line() -> Result<Vec<u8>, String> {
     let mut line = Vec::new();
-    let event = serde_json::to_vec(&Event::from(Ready {}))
+    let event = serde_json::to_vec(&Event::from(Ready::default()))
         .map_err(|error| format!("Error: cannot write the first line: {error}"))?;
     write_line(&event, &mut line);
     Ok(line)

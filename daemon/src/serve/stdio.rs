@@ -12,7 +12,7 @@ use super::{
 use crate::{
     cli::StdioOptions,
     compose,
-    connection::{self, Connection, Origin},
+    connection::{self, Connection, ConnectionFlags, Origin},
     daemon_limits::DaemonLimits,
     hub::{DaemonContext, SessionRegistry, ShutdownSwitch},
     limits::{STDIO_SIGNAL_GRACE, STDIO_TELEMETRY_FLUSH, TELEMETRY_FLUSH},
@@ -89,7 +89,7 @@ async fn serve(options: StdioOptions, telemetry: &DaemonTelemetry) -> Result<Exi
         origin: Origin::Host {
             session: Some(opened.session),
             on_eof: options.on_eof,
-            cumulative: options.cumulative,
+            flags: ConnectionFlags { cumulative: options.cumulative, ready: options.ready },
             answers: true,
             hears_the_end: false,
         },

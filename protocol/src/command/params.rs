@@ -206,9 +206,13 @@ pub struct QueueParams {
 /// The outcome of sending a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct Accepted {
     /// The outcome.
     pub disposition: Disposition,
+    /// Whether the model is asked, so that a `prompt_result` follows; only for clients with the capability `promptResult`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_invoked: Option<bool>,
 }
 
 /// The outcome of sending a message.

@@ -21,8 +21,14 @@ use crate::{
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct OpenSessionParams {
-    /// The folder to work in: an absolute path.
+    /// The folder to work in: an absolute path. It can be left out with `sessionDir`: then it is that of the current session.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cwd: String,
+    /// The folder of session files: the most recent session in it goes on, or a new one begins there, unless another field says which
+    /// session is meant. Without `cwd`, the flags of the current session count, and that session is ended if nobody else is in it; the
+    /// path is then relative to its folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_dir: Option<String>,
     /// The session file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
@@ -92,6 +98,12 @@ pub struct OpenedSession {
     /// Questions to the user that are not answered yet; absent where there are none.
     #[serde(default, rename = "pendingUi", skip_serializing_if = "Vec::is_empty")]
     pub pending_ui: Vec<ExtensionUiRequest>,
+    /// With `sessionDir`: always false, as nothing prevents it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancelled: Option<bool>,
+    /// With `sessionDir`: whether the session has messages or was open, and so is no new one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resumed: Option<bool>,
 }
 
 /// The fields of commands that name a session.
@@ -149,10 +161,14 @@ pub struct AttachedSession {
 /// An answer and tool calls in progress.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct InFlight {
     /// The streaming answer so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<Json<Message>>,
+    /// The `messageId` of that answer's events, for a client with the capability `messageIds`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<String>,
     /// The running tool calls.
     pub tools: Vec<RunningTool>,
 }

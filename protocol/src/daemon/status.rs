@@ -39,6 +39,7 @@ pub struct ClientInfo {
 /// The capabilities of a client. All are off by default: the client then gets pi's protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct ClientCapabilities {
     /// Events carry `sessionId` and `seq`, and several sessions can be attached at once.
     #[serde(default, deserialize_with = "null_as_default")]
@@ -57,6 +58,14 @@ pub struct ClientCapabilities {
     /// The client is another agent, and its prompts are no user's: they are not kept in the prompt history.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "is_false")]
     pub agent: bool,
+    /// The client hears how each of its prompts ends (`prompt_result`), and when nothing will wake the session any more
+    /// (`session_settled`). Answers to prompts say whether the model is asked (`agentInvoked`).
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "is_false")]
+    pub prompt_result: bool,
+    /// `message_start`, `message_update` and `message_end` carry a `messageId`, which those of one message share; it is unique
+    /// in the daemon.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "is_false")]
+    pub message_ids: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]

@@ -12,11 +12,6 @@ use crate::{
     settings::PermissionRule,
 };
 
-/// The daemon takes commands. Sent only with `--ready`; earlier commands are queued.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Ready {}
-
 /// A decision about a call that was not simply allowed: it was refused, or the user was asked. Only in sessions with permissions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

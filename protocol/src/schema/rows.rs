@@ -5,7 +5,11 @@ use std::any::TypeId;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use crate::command::NoData;
+use crate::{
+    command::NoData,
+    host_tools::{HostToolResult, HostToolUpdate},
+    ui::UiResponse,
+};
 
 /// A row of the command table.
 pub(crate) struct CommandRow {
@@ -30,8 +34,39 @@ pub(crate) fn data_schema<T: JsonSchema + 'static>(generator: &mut SchemaGenerat
 /// Commands that answer with `data` only when they are asked to.
 pub(crate) const OPTIONAL_DATA: [&str; 1] = ["abort"];
 
-/// The description of the one line that clients send and that is no command.
-pub(crate) const UI_RESPONSE: &str = "Answers a question to the user. No command: it has no response.";
+/// A line that clients send and that is no command.
+pub(crate) struct AnswerRow {
+    /// The `type` of the line.
+    pub(crate) name: &'static str,
+    /// The name of the type.
+    pub(crate) title: &'static str,
+    pub(crate) doc: &'static str,
+    pub(crate) body: Schema,
+}
+
+/// The lines that clients send and that are no commands.
+pub(crate) fn answers(generator: &mut SchemaGenerator) -> Vec<AnswerRow> {
+    vec![
+        AnswerRow {
+            name: UiResponse::TYPE,
+            title: "UiResponse",
+            doc: "Answers a question to the user. No command: it has no response.",
+            body: generator.subschema_for::<UiResponse>(),
+        },
+        AnswerRow {
+            name: HostToolUpdate::TYPE,
+            title: "HostToolUpdate",
+            doc: "The result so far of a `host_tool_call`. No command: it has a response only if it cannot be used.",
+            body: generator.subschema_for::<HostToolUpdate>(),
+        },
+        AnswerRow {
+            name: HostToolResult::TYPE,
+            title: "HostToolResult",
+            doc: "Answers a `host_tool_call`. No command: it has a response only if it cannot be used.",
+            body: generator.subschema_for::<HostToolResult>(),
+        },
+    ]
+}
 
 /// An object that has a fixed `type` and, besides, what `body` says.
 pub(crate) fn tagged(name: &str, doc: &str, id: bool, body: &Schema) -> Value {

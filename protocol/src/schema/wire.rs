@@ -9,13 +9,12 @@ use std::collections::BTreeSet;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use super::rows::{CommandRow, EventRow, OPTIONAL_DATA, UI_RESPONSE, tagged};
+use super::rows::{AnswerRow, CommandRow, EventRow, OPTIONAL_DATA, answers, tagged};
 use crate::{
     command::Command,
     entry::{SessionEntry, SessionHeader},
     error::Failure,
     event::Event,
-    ui::UiResponse,
 };
 
 /// The names of union members after their constant, where the union's own name is too long.
@@ -33,7 +32,7 @@ pub(super) fn wire() -> Value {
         SchemaSettings::draft2020_12().into_generator(),
     );
     let commands = Command::schemas(&mut read);
-    let answer = read.subschema_for::<UiResponse>();
+    let answers = answers(&mut read);
     let data = Command::schemas(&mut written);
     let events = Event::schemas(&mut written);
     let failure = written.subschema_for::<Failure>().to_value();
@@ -51,7 +50,9 @@ pub(super) fn wire() -> Value {
         ));
     }
     types.union("Command", "What a client sends, and what has exactly one response.", all);
-    types.object("UiResponse", tagged(UiResponse::TYPE, UI_RESPONSE, false, &answer), &[]);
+    for AnswerRow { name, title, doc, body } in &answers {
+        types.object(title, tagged(name, doc, false, body), &[]);
+    }
 
     types.source = written.take_definitions(true);
     types.done.clear();
@@ -90,7 +91,16 @@ pub(super) fn wire() -> Value {
     types.value(&header);
     types.value(&entry);
 
-    let names = ["Command", "UiResponse", "Response", "Event", "SessionHeader", "SessionEntry"];
+    let names = [
+        "Command",
+        "UiResponse",
+        "HostToolUpdate",
+        "HostToolResult",
+        "Response",
+        "Event",
+        "SessionHeader",
+        "SessionEntry",
+    ];
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Line",

@@ -42,14 +42,14 @@ pub fn serve_in_flight_queries<H: Host, T: Send>(
 /// # Errors
 /// None; the type is that of [`serve_in_flight_queries`].
 pub fn nothing_in_flight() -> Result<InFlight, HostError> {
-    Ok(InFlight { message: None, tools: Vec::new() })
+    Ok(InFlight { message: None, message_id: None, tools: Vec::new() })
 }
 
 /// An answer that streams.
 pub(crate) fn answer(so_far: AssistantMessage) -> Result<InFlight, HostError> {
     let message =
         Json::new(Message::Assistant(so_far)).map_err(|error| HostError::NotStored(error.to_string()))?;
-    Ok(InFlight { message: Some(message), tools: Vec::new() })
+    Ok(InFlight { message: Some(message), message_id: None, tools: Vec::new() })
 }
 
 /// Tool calls that run, each with its result so far.
@@ -60,5 +60,5 @@ pub(crate) fn tools<'a>(calls: impl Iterator<Item = (&'a ToolCall, Option<&'a To
         args: Value::Object(call.arguments.clone()),
         partial_result: partial.cloned(),
     };
-    InFlight { message: None, tools: calls.map(running).collect() }
+    InFlight { message: None, message_id: None, tools: calls.map(running).collect() }
 }

@@ -5,6 +5,6 @@ mod kinds;
 mod patterns;
 mod refusal;
 
-pub use classify::{Evidence, classify, classify_answer, classify_message, is_account_limit};
+pub use classify::{Evidence, classify, classify_answer, classify_message, is_account_limit, stated_status};
 pub use kinds::{Failure, FailureKind};
 pub(crate) use refusal::{Refusal, is_refusal};

@@ -17,7 +17,7 @@ use crate::{
     abort::AbortSwitch,
     client_tools::ToolProvider,
     clients::SessionClients,
-    event_log::Feed,
+    event_log::{Feed, SubscriberId},
     messages::{
         Attached, BranchCopy, CopyPoint, InboxMessage, RegisterOutcome, ReopenError, Reopening, ToolsMessage,
     },
@@ -128,10 +128,22 @@ impl SessionHandle {
     /// Answered promptly at any time, also while a model or a tool is silent. `None` when the session has ended.
     /// Cancel safety: dropped early, nothing is left attached.
     pub async fn attach(&self, since_seq: Option<u64>) -> Option<Attached> {
+        self.attach_instead_of(None, since_seq).await
+    }
+
+    /// The same for a connection that follows the session already, as the subscriber `before`: it hears of the ends of its prompts by
+    /// the new subscription.
+    ///
+    /// Cancel safety: dropped early, nothing is left attached, but the ends of earlier prompts may not be heard of.
+    pub async fn attach_instead_of(
+        &self,
+        before: Option<SubscriberId>,
+        since_seq: Option<u64>,
+    ) -> Option<Attached> {
         // A subscriber that reads nothing must not keep others from joining.
         let _announced = self.clients.feed().announce();
         let (joined, attached) = oneshot::channel();
-        self.inbox.send(InboxMessage::Attach { since_seq, joined }).await.ok()?;
+        self.inbox.send(InboxMessage::Attach { since_seq, before, joined }).await.ok()?;
         attached.await.ok()
     }
 

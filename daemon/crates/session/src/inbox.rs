@@ -140,6 +140,7 @@ mod tests {
             command: command.name(),
             environment: None,
             is_of_user: true,
+            hears_results: false,
             memory: None,
         };
         InboxMessage::Command(Box::new((command, reply)))

@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 
 use crate::{
     client_tools::ProvidingClient,
-    event_log::{Feed, Subscriber},
+    event_log::{Feed, MessageId, Subscriber, SubscriberId},
     options::SessionOptions,
     replacement::{Leaving, LeavingAnswer, MovedCommand, SessionBeginning, SessionEnd},
     reply::Reply,
@@ -33,7 +33,8 @@ pub(crate) enum InboxMessage {
     /// A command of a client.
     Command(Box<(SessionCommand, Reply)>),
     /// Adds a subscriber: after event `since_seq` if all later events are still kept, else from now on.
-    Attach { since_seq: Option<u64>, joined: oneshot::Sender<Attached> },
+    /// In the place of the subscriber `before`, if that is of the same connection.
+    Attach { since_seq: Option<u64>, before: Option<SubscriberId>, joined: oneshot::Sender<Attached> },
     /// A client opens the open session with these options.
     Reopen(Box<Reopening>, oneshot::Sender<Result<Vec<String>, ReopenError>>),
     /// The answer to a dialog, the client that gave it, and which dialogs that client answers.
@@ -98,6 +99,8 @@ pub struct Attached {
     pub state: SessionState,
     /// The answer and calls in flight at `seq`; `None` when there are none, and where missed events follow.
     pub in_flight: Option<InFlight>,
+    /// The message that streams at `seq`.
+    pub message: Option<MessageId>,
     /// Questions to the user that nobody has answered yet: at `seq`, or, where missed events follow, as of now, so that they
     /// may be among those, too.
     pub pending_ui: Vec<ExtensionUiRequest>,
@@ -107,7 +110,7 @@ pub struct Attached {
 #[derive(Default)]
 pub(crate) struct AttachQueue {
     /// To be attached.
-    pub(crate) subscribers: Vec<oneshot::Sender<Attached>>,
+    pub(crate) subscribers: Vec<(Option<SubscriberId>, oneshot::Sender<Attached>)>,
     /// To be told the messages, with the answer so far.
     pub(crate) messages: Vec<Reply>,
     /// To be told what the session is doing. They keep nothing in memory.
@@ -228,6 +231,7 @@ mod tests {
             id: Some(json!(id)),
             command,
             environment: None,
+            hears_results: false,
             memory: None,
         };
         let asked = SessionCommand::GetState(LookParams::default());

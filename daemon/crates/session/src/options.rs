@@ -94,6 +94,8 @@ pub enum SessionMode {
     /// By clients that follow its events, and may answer questions.
     #[default]
     Rpc,
+    /// By clients that follow its events, none of which is asked or shown anything of extensions (`--no-ui`).
+    Headless,
     /// As events, to nobody who could answer (`--mode json`).
     Json,
     /// As its last answer, to nobody who could answer a question (`--print`).
@@ -101,11 +103,17 @@ pub enum SessionMode {
 }
 
 impl SessionMode {
+    /// Whether its user may be asked and shown something at all.
+    #[must_use]
+    pub fn has_ui(self) -> bool {
+        self != Self::Headless
+    }
+
     /// Its name for extensions.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Rpc => "rpc",
+            Self::Rpc | Self::Headless => "rpc",
             Self::Json => "json",
             Self::Print => "print",
         }

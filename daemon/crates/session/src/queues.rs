@@ -97,6 +97,7 @@ impl SessionQueues {
         }
     }
 
+    /// Lets a message wait; gives its place.
     pub(crate) fn push(
         &mut self,
         kind: QueueKind,
@@ -104,17 +105,25 @@ impl SessionQueues {
         images: Vec<ImageContent>,
         key: Option<RequestKey>,
         feed: &Feed,
-    ) {
+    ) -> Ticket {
         let length = text.len();
-        self.add(kind, text, images, key);
+        let ticket = self.add(kind, text, images, key);
         self.changed(length, feed);
+        ticket
     }
 
-    fn add(&mut self, kind: QueueKind, text: String, images: Vec<ImageContent>, key: Option<RequestKey>) {
+    fn add(
+        &mut self,
+        kind: QueueKind,
+        text: String,
+        images: Vec<ImageContent>,
+        key: Option<RequestKey>,
+    ) -> Ticket {
         let (bytes, length) = (size(&text, &images), text.len());
         let ticket = self.queues.push(kind, text, images);
         self.count(ticket, bytes, length);
         self.keys.extend(key.map(|key| (ticket, key)));
+        ticket
     }
 
     /// Restores messages that waited when the daemon was killed; gives their keys.

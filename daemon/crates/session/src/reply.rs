@@ -11,7 +11,10 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::event_log::{Feed, SubscriberId};
+use crate::{
+    event_log::{Feed, SubscriberId},
+    prompt_results::ResultListener,
+};
 
 /// Where the answer to one command goes. Every command is answered exactly once.
 #[derive(Debug)]
@@ -26,11 +29,34 @@ pub struct Reply {
     pub environment: Option<Environment>,
     /// The command is the user's, and not of a program that a session has started, of an extension or of another agent.
     pub is_of_user: bool,
+    /// Whether the client hears how its prompts end.
+    pub hears_results: bool,
     /// The memory of a large command, reserved until it is answered.
     pub memory: Option<MemoryReservation>,
 }
 
 impl Reply {
+    /// A reply without an environment of the client's, to a small command that is no prompt.
+    #[must_use]
+    pub fn plain(subscriber: SubscriberId, id: Option<Value>, command: &'static str) -> Self {
+        Self {
+            subscriber,
+            id,
+            command,
+            environment: None,
+            is_of_user: false,
+            hears_results: false,
+            memory: None,
+        }
+    }
+
+    /// Whom to tell of the end of the prompt that this command is, if its client wants to hear of that.
+    pub(crate) fn result_listener(&self) -> Option<ResultListener> {
+        let is_prompt = matches!(self.command, "prompt" | "abort_and_prompt" | "continue");
+        (self.hears_results && is_prompt)
+            .then(|| ResultListener { subscriber: self.subscriber, id: self.id.clone() })
+    }
+
     /// The command was done, and answers with `data`.
     pub(crate) fn data<T: Serialize>(self, feed: &Feed, data: T) {
         let line = encode(&Response::done(self.id.clone(), self.command, Some(data)));

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     cli::{OnEof, OneShotFormat, OneShotOptions},
     compose,
-    connection::{self, Connection, Origin},
+    connection::{self, Connection, ConnectionFlags, Origin},
     daemon_limits::DaemonLimits,
     hub::{DaemonContext, SessionRegistry, ShutdownSwitch},
     limits::{ONE_SHOT_SIGNAL_GRACE, TELEMETRY_FLUSH},
@@ -119,7 +119,7 @@ async fn serve(
         origin: Origin::Host {
             session: Some(opened.session),
             on_eof: OnEof::Abort,
-            cumulative: options.cumulative,
+            flags: ConnectionFlags { cumulative: options.cumulative, ready: false },
             answers: false,
             hears_the_end: true,
         },

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     cli::{HostOptions, OnEof},
     compose,
-    connection::{self, Connection, Origin},
+    connection::{self, Connection, ConnectionFlags, Origin},
     daemon_limits::DaemonLimits,
     hub::{DaemonContext, SessionRegistry, ShutdownSwitch},
     limits::{STDIO_SIGNAL_GRACE, TELEMETRY_FLUSH},
@@ -75,7 +75,7 @@ async fn serve(
         origin: Origin::Host {
             session: None,
             on_eof: OnEof::Abort,
-            cumulative: false,
+            flags: ConnectionFlags::default(),
             answers: true,
             hears_the_end: true,
         },

@@ -77,7 +77,7 @@ impl Agent {
         let Some(session) = self.sessions.get_mut(id) else { return };
         session.is_joining = false;
         match attached {
-            Ok(AttachedSession { in_flight: Some(InFlight { message, tools }), seq, .. }) => {
+            Ok(AttachedSession { in_flight: Some(InFlight { message, tools, .. }), seq, .. }) => {
                 session.message_id = format!("message-{seq}");
                 if let Some(Message::Assistant(so_far)) = message.as_ref().and_then(|message| message.get()) {
                     let mut updates = Vec::new();

@@ -70,11 +70,11 @@ impl Agent {
         let Some(session) = self.sessions.get_mut(id) else { return };
         let Some(turn) = &mut session.turn else { return };
         match taken {
-            Ok(Accepted { disposition: taken @ (Disposition::Started | Disposition::Queued) }) => {
+            Ok(Accepted { disposition: taken @ (Disposition::Started | Disposition::Queued), .. }) => {
                 turn.is_accepted = true;
                 turn.own.taken(taken, session.last_queued.clone());
             }
-            Ok(Accepted { disposition: Disposition::Handled }) => self.end_turn(id, effects),
+            Ok(Accepted { disposition: Disposition::Handled, .. }) => self.end_turn(id, effects),
             Err(error) => {
                 if let Some(turn) = session.turn.take() {
                     match turn.is_cancelled {

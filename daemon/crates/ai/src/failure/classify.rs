@@ -145,6 +145,12 @@ fn is_spent_quota(text: &Words) -> bool {
     text.has_word("quota") && text.hold_any(&["exceed", "insufficient", "exhausted", "used up", "reached"])
 }
 
+/// The HTTP status that an `errorMessage` begins with (`529: Overloaded`), if it begins with one.
+#[must_use]
+pub fn stated_status(message: &str) -> Option<u16> {
+    split_status(message).0
+}
+
 /// The status at the front of an error text, and the rest.
 fn split_status(message: &str) -> (Option<u16>, &str) {
     let message = message.trim_start();

@@ -142,8 +142,8 @@ impl Server {
     pub(super) fn prompt_taken(&mut self, id: &str, answer: Answer<'_>, effects: &mut Effects) {
         let Some(work) = self.working.get_mut(id) else { return };
         match data::<Accepted>(answer) {
-            Ok(Accepted { disposition: Disposition::Handled }) => self.finish(id, effects),
-            Ok(Accepted { disposition: Disposition::Started | Disposition::Queued }) => {
+            Ok(Accepted { disposition: Disposition::Handled, .. }) => self.finish(id, effects),
+            Ok(Accepted { disposition: Disposition::Started | Disposition::Queued, .. }) => {
                 work.is_accepted = true;
             }
             Err(failure) => {

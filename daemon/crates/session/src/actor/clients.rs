@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 
 use super::session_actor::Actor;
 use crate::{
-    event_log::Audience,
+    event_log::{Audience, SubscriberId},
     messages::Attached,
     reply::{Reply, encode},
     ui::{EndedDialog, UiAbilities, UiMessage},
@@ -28,17 +28,30 @@ use crate::{
 
 impl Actor {
     /// Attaches a subscriber: at once where nothing can be in flight or nothing was missed, else when the run has answered.
-    pub(super) fn attach(&mut self, since_seq: Option<u64>, joined: oneshot::Sender<Attached>) {
+    pub(super) fn attach(
+        &mut self,
+        since_seq: Option<u64>,
+        before: Option<SubscriberId>,
+        joined: oneshot::Sender<Attached>,
+    ) {
         if let Some(seq) = since_seq
             && let Some(subscriber) = self.feed.attach_since(seq)
         {
+            self.prompt_results.listen_as(before, subscriber.id());
             let (state, pending_ui) = (self.state_at_joining(), self.pending_ui());
             // The client may have left; then the attachment is dropped, which detaches it.
-            let _ =
-                joined.send(Attached { subscriber, seq, replayed: true, state, in_flight: None, pending_ui });
+            let _ = joined.send(Attached {
+                subscriber,
+                seq,
+                replayed: true,
+                state,
+                in_flight: None,
+                message: None,
+                pending_ui,
+            });
             return;
         }
-        self.joining.subscribers.push(joined);
+        self.joining.subscribers.push((before, joined));
         if !self.run.ask() {
             self.attach_joining(None);
         }
@@ -86,16 +99,19 @@ impl Actor {
     /// Attaches everyone who waits, here and now.
     fn attach_joining(&mut self, in_flight: Option<InFlight>) {
         let in_flight = in_flight.filter(|shown| shown.message.is_some() || !shown.tools.is_empty());
-        for joined in std::mem::take(&mut self.joining.subscribers) {
+        for (before, joined) in std::mem::take(&mut self.joining.subscribers) {
             if joined.is_closed() {
                 continue;
             }
+            let subscriber = self.feed.attach();
+            self.prompt_results.listen_as(before, subscriber.id());
             let _ = joined.send(Attached {
-                subscriber: self.feed.attach(),
+                subscriber,
                 seq: self.feed.last_seq(),
                 replayed: false,
                 state: self.state_at_joining(),
                 in_flight: in_flight.clone(),
+                message: self.feed.open_message(),
                 pending_ui: self.pending_ui(),
             });
             self.tell_early_notices();

@@ -23,11 +23,13 @@ impl Actor {
             SessionCommand::Abort(params) => self.abort(params, reply),
             SessionCommand::ClearQueue(_) => self.clear_queue(reply).await,
             SessionCommand::GetCommands(_) => self.get_commands(reply).await,
+            SessionCommand::GetAvailableCommands(_) => self.get_available_commands(reply).await,
             SessionCommand::GetState(params) if params.introduced => {
                 reply.data(&self.feed, self.detailed_state())
             }
             SessionCommand::GetState(_) => reply.data(&self.feed, self.state()),
             SessionCommand::GetMessages(params) => self.get_messages(params, reply).await,
+            SessionCommand::GetMessagesPage(params) => self.get_messages_page(&params, reply),
             SessionCommand::GetEntries(params) => self.get_entries(&params, reply).await,
             SessionCommand::GetTree(_) => self.get_tree(reply).await,
             SessionCommand::GetForkMessages(_) | SessionCommand::GetBranchMessages(_) => {

@@ -71,7 +71,10 @@ impl Actor {
                 _ = from_tasks.recv_many(&mut taken, RUN_MESSAGES_AT_ONCE) => {}
                 Some(_) = self.tasks.join_next() => {}
                 () = self.tools.registry().changed() => self.tell_tools(),
-                () = changed(self.context.mcp.as_ref()) => self.tell_mcp_servers(),
+                () = changed(self.context.mcp.as_ref()) => {
+                    self.tell_mcp_servers();
+                    Box::pin(self.tell_commands()).await;
+                }
                 Some(request) = self.extension_requests.1.recv() => {
                     self.extension_backlog.push_back(request);
                     // What the run sent before comes before.
@@ -108,7 +111,9 @@ impl Actor {
                         Box::pin(self.on_command(command, reply)).await;
                         self.show_summary();
                     }
-                    InboxMessage::Attach { since_seq, joined } => self.attach(since_seq, joined),
+                    InboxMessage::Attach { since_seq, before, joined } => {
+                        self.attach(since_seq, before, joined);
+                    }
                     InboxMessage::Copy { point, copied } => {
                         // The asker may have left.
                         let _ = copied.send(self.copy(point));

@@ -304,6 +304,7 @@ fn nobody() -> PendingRequest {
         command: "prompt",
         environment: None,
         is_of_user: false,
+        hears_results: false,
         memory: None,
     };
     PendingRequest { reply, key: None, typed: None }

@@ -223,6 +223,7 @@ impl Actor {
         self.entries_told = None;
         self.register_extension_tools();
         self.tell_tools();
+        Box::pin(self.tell_commands()).await;
         self.use_extension_models().await;
         let filled = match set_up {
             Some(Ok(set_up)) => self.set_up(set_up).await,

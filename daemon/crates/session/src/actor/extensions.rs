@@ -128,7 +128,10 @@ impl Actor {
             ExtensionRequest::Ask(asked) => self.ask_for_extension(*asked),
             ExtensionRequest::Show(fields) => self.show_for_extension(fields),
             ExtensionRequest::Failed(failure) => self.tell_extension_failure(failure),
-            ExtensionRequest::ToolsChanged => self.on_tools_changed().await,
+            ExtensionRequest::ToolsChanged => {
+                self.on_tools_changed().await;
+                Box::pin(self.tell_commands()).await;
+            }
             ExtensionRequest::PresenceChanged => {
                 self.tell_early_notices();
                 self.tell_extensions();
@@ -192,6 +195,7 @@ impl Actor {
 
     fn tell_notice(&self, notice: EarlyNotice) {
         match notice {
+            EarlyNotice::Line(_) if !self.context.mode.has_ui() => {}
             EarlyNotice::Line(line) => {
                 self.feed.publish_for(Asker::Extension.audience(), line);
             }

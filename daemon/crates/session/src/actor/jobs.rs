@@ -88,12 +88,17 @@ impl Actor {
         reply.data(&self.feed, JobOutput { job, output });
     }
 
+    /// Whether the end of a job begins a run, where there is none.
+    pub(super) fn job_ends_wake(&self) -> bool {
+        self.context.settings.task.as_ref().and_then(|task| task.wake_up).unwrap_or(false)
+    }
+
     /// Tells the model that a job has ended: in the running turn, with a run of its own where the settings say so, else with the next prompt.
     pub(super) async fn tell_job_end(&mut self, message: CustomMessage) {
         if self.closing {
             return;
         }
-        let wakes = self.context.settings.task.as_ref().and_then(|task| task.wake_up).unwrap_or(false);
+        let wakes = self.job_ends_wake();
         if let Err(failure) = self.take_custom(message, Some(wakes), Some("steer")).await {
             tracing::error!(error = failure.message, "the end of a job could not be told");
         }

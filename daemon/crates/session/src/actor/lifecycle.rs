@@ -60,6 +60,7 @@ impl Actor {
         self.end_hooks(end.as_deref().map(|end| end.reason)).await;
         self.end_extensions(end).await;
         self.give_up_requests();
+        self.give_up_prompt_results();
         // A client that closes a session knows its queues.
         self.forget_waiting().await;
         self.retry_failed_writes().await;

@@ -5,6 +5,7 @@
 
 mod abort;
 mod activity;
+mod available_commands;
 mod bash;
 mod boundary;
 mod broken_run;
@@ -37,6 +38,7 @@ mod navigation;
 mod outputs;
 mod pending_start;
 mod permissions;
+mod prompt_results;
 mod prompts;
 mod reopen;
 mod replacement;

@@ -221,10 +221,10 @@ impl Actor {
         if let Err(error) = self.journal.intent_log().intend(vec![IntentRecord::Queued(about)]).await {
             return self.refuse(request, store_failure(&error));
         }
-        self.queues.push(kind, text, images, request.key().cloned(), &self.feed);
+        let ticket = self.queues.push(kind, text, images, request.key().cloned(), &self.feed);
         self.context.job_news.message_came();
         self.tell_extensions();
-        self.accept(request, Disposition::Queued);
+        self.accept_in_queue(request, Disposition::Queued, Some(ticket));
         if kind == QueueKind::Steering && self.interrupt_mode == InterruptMode::Immediate {
             self.interrupt_tools();
         }
@@ -243,6 +243,7 @@ impl Actor {
             self.requests.forget(&key);
         }
         reply.data(&self.feed, cleared);
+        self.tell_taken_back();
     }
 
     /// Drops queued messages from the intent log, so that they do not wait again after a crash.

@@ -234,9 +234,9 @@ fn differences(
         // The client is told of those that the session does not have.
         additional_directories: _,
         mcp_servers: _,
+        mode,
         // The daemon's.
         compat: _,
-        mode: _,
         // No client can ask for it.
         subagent: _,
     } = asked;
@@ -284,6 +284,7 @@ fn differences(
         ("--no-context-files", *no_context_files && !has.no_context_files),
         ("--no-mcp", *no_mcp && !has.no_mcp && context.mcp.is_some()),
         ("--mcp-on-demand", *mcp_on_demand && !has.mcp_on_demand && context.mcp.is_some()),
+        ("--no-ui", !mode.has_ui() && has.mode.has_ui()),
         ("--skill", !resources.skills.is_empty() && resources.skills != has.resources.skills),
         ("--no-skills", resources.no_skills && !has.resources.no_skills),
         ("--prompt-template", !resources.prompts.is_empty() && resources.prompts != has.resources.prompts),

@@ -1,5 +1,6 @@
 //! Answering commands that a client may repeat by their request key.
 
+use agentd_agent::queue::Ticket;
 use agentd_protocol::{
     command::Disposition,
     error::{ErrorCode, Failure},
@@ -53,11 +54,30 @@ impl Actor {
     }
 
     /// Answers a message, and its repetitions.
-    pub(super) fn accept(&mut self, mut request: PendingRequest, disposition: Disposition) {
-        if let Some(typed) = request.typed.take() {
+    pub(super) fn accept(&mut self, request: PendingRequest, disposition: Disposition) {
+        self.accept_in_queue(request, disposition, None);
+    }
+
+    /// The same for a message that waits in a queue as `waits`.
+    pub(super) fn accept_in_queue(
+        &mut self,
+        PendingRequest { reply, key, typed }: PendingRequest,
+        disposition: Disposition,
+        waits: Option<Ticket>,
+    ) {
+        if let Some(typed) = typed {
             self.remember(typed);
         }
-        self.answer(request, CachedAnswer::Accepted(disposition));
+        let answer = CachedAnswer::Accepted(disposition);
+        let waiting = key.map(|key| self.requests.answer(key, answer.clone())).unwrap_or_default();
+        for reply in std::iter::once(reply).chain(waiting) {
+            if disposition != Disposition::Handled
+                && let Some(listener) = reply.result_listener()
+            {
+                self.prompt_results.owe(listener, waits);
+            }
+            answer.send(reply, &self.feed);
+        }
     }
 
     /// Answers a command, and its repetitions.

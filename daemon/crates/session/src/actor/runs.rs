@@ -10,7 +10,7 @@ use agentd_protocol::{
     command::Disposition,
     entry::EntryBody,
     error::{ErrorCode, Failure},
-    event::{AgentSettled, EntryAppended, Event},
+    event::{EntryAppended, Event},
     message::Message as TranscriptMessage,
 };
 use agentd_store::intent_log::IntentRecord;
@@ -52,6 +52,9 @@ impl Actor {
         };
         if let Some(undo) = self.context.undo.as_ref().filter(|_| is_user) {
             undo.set_prompt(Some(stored.entry.clone()));
+        }
+        if let Some(number) = number {
+            self.prompt_results.delivered(number);
         }
         fail_point::hit(Point::SessionStored);
         self.feed.publish([event]);
@@ -188,7 +191,7 @@ impl Actor {
         if !finished.aborted {
             self.remind_of_todos();
         }
-        self.publish(&Event::from(AgentSettled { aborted: finished.aborted }));
+        self.tell_settled(&finished);
         self.open_events.end();
         self.show_in_flight(None).await;
         self.after_run(finished).await;

@@ -7,6 +7,7 @@ use agentd_protocol::{
     command::Work,
     error::{ErrorCode, Failure},
     event::Event,
+    resources::AvailableCommand,
     session::InterruptMode,
 };
 use tokio::{
@@ -29,6 +30,7 @@ use crate::{
     messages::AttachQueue,
     models::Chooser,
     open::ModelsFile,
+    prompt_results::PromptResults,
     queues::SessionQueues,
     recovery::{HeldMessages, ResumeQuestion, UnflushedWrites},
     reply::{Reply, encode},
@@ -76,6 +78,8 @@ pub(crate) struct Actor {
     pub(super) interrupt_mode: InterruptMode,
     /// Answers of commands that a client may repeat by their request key.
     pub(super) requests: IdempotencyCache<Reply>,
+    /// Prompts whose ends their clients want to hear of.
+    pub(super) prompt_results: PromptResults,
     /// Whether the session went back to another entry and no run has begun there yet.
     pub(super) has_moved: bool,
     /// Unanswered questions to the user.
@@ -127,6 +131,8 @@ pub(crate) struct Actor {
     pub(super) runs: u64,
     /// Messages of extensions that wait.
     pub(super) custom: CustomQueue,
+    /// The commands that clients were told, once one has asked for them.
+    pub(super) commands_told: Option<Vec<AvailableCommand>>,
     /// Set once the session takes no new work.
     pub(super) closing: bool,
 }
@@ -186,6 +192,7 @@ impl Actor {
     /// What reaches the session's user.
     pub(super) fn ui(&self) -> Ui {
         Ui {
+            is_off: !self.context.mode.has_ui(),
             messages: MessageSender::new(&self.to_actor, |message| RunMessage::Ui(Box::new(message))),
             presence: self.clients.presence().clone(),
             timeout: self.context.services.limits.ui_timeout,
@@ -195,7 +202,9 @@ impl Actor {
 
     /// Tells the user something in the daemon's own name.
     pub(super) fn tell_user(&self, notice: Notice) {
-        if let Some((_, line)) = request(notice.into_method()) {
+        if self.context.mode.has_ui()
+            && let Some((_, line)) = request(notice.into_method())
+        {
             self.feed.publish_for(Asker::Daemon.audience(), line);
         }
     }

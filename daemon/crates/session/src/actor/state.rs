@@ -9,13 +9,14 @@ use agentd_protocol::{
     error::{ErrorCode, Failure},
     event::{Event, SessionInfoChanged},
     message::Message as TranscriptMessage,
+    message_pages::GetMessagesPageParams,
     session::SessionState,
 };
 use serde::Serialize;
 use serde_json::json;
 
 use super::session_actor::Actor;
-use crate::reply::Reply;
+use crate::{message_pages::PagedContext, reply::Reply};
 
 /// The length of an answer that takes about a millisecond to write.
 const LONG_ANSWER_BYTES: usize = 1 << 20;
@@ -42,6 +43,9 @@ impl Actor {
             auto_compaction_enabled: self.context.auto_compaction.load(Ordering::Relaxed),
             message_count: self.journal.messages().len() as u64,
             pending_message_count: self.queues.len() as u64,
+            queued_message_count: None,
+            is_settled: None,
+            has_pending_async_work: None,
             pending_tool_calls: None,
             has_streaming_message: None,
             error_message: None,
@@ -79,6 +83,9 @@ impl Actor {
             _ => None,
         };
         SessionState {
+            queued_message_count: Some(self.queues.len() as u64),
+            is_settled: Some(self.is_settled()),
+            has_pending_async_work: Some(self.has_pending_async_work()),
             pending_tool_calls: Some(open.calls.iter().map(|call| call.id().to_owned()).collect()),
             has_streaming_message: Some(open.answer),
             error_message,
@@ -89,6 +96,21 @@ impl Actor {
             undo: self.context.undo.as_ref().map(|undo| undo.state()),
             ..self.state()
         }
+    }
+
+    /// A page of the context's messages. It is bounded, so that it is written here.
+    pub(super) fn get_messages_page(&self, params: &GetMessagesPageParams, reply: Reply) {
+        if self.run.is_active() || self.compacting.is_active() {
+            let text = "Cannot page messages while the session is changing";
+            let failure = Failure::new(ErrorCode::SessionBusy, text);
+            return reply.fail(&self.feed, failure.hint("get_messages gives all of them at any time."));
+        }
+        let context = PagedContext {
+            session: &self.context.session_id,
+            leaf: self.journal.tree().leaf_id(),
+            messages: self.journal.messages(),
+        };
+        reply.result(&self.feed, context.page(params));
     }
 
     pub(super) async fn get_entries(&self, params: &GetEntriesParams, reply: Reply) {

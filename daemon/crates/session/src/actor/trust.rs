@@ -37,7 +37,7 @@ impl Actor {
 
     /// Asks those who are there already, where trust that they gave does not hold any more. Others are asked when they come.
     pub(super) fn ask_trust_again(&mut self) {
-        if std::mem::take(&mut self.trust.is_withdrawn) && self.ui().presence.is_there(Asker::Daemon) {
+        if std::mem::take(&mut self.trust.is_withdrawn) && self.ui().is_there(Asker::Daemon) {
             self.ask_trust();
         }
     }
@@ -62,6 +62,7 @@ impl Actor {
             tracing::warn!(error = failure.error, "the project's choice of a model could not be stored");
         }
         self.tell_user(Notice::notify(IN_USE, NotifyType::Info));
+        Box::pin(self.tell_commands()).await;
     }
 
     /// Takes new settings over; returns the choice that a session would begin with. To be called while there is no run.

@@ -203,7 +203,7 @@ impl Calls {
                     Failure::new(ErrorCode::NotFound, text)
                 }
                 None => Failure::new(ErrorCode::NotFound, format!("There is no request \"{id}\"."))
-                    .hint("requestId is that of a tool_request that this connection got."),
+                    .hint("It is the requestId of a tool_request, or the id of a host_tool_call, that this connection got."),
             }
         })
     }

@@ -8,14 +8,16 @@ use std::{
 
 use agentd_agent::{ExecutionMode, Invocation, Tool, ToolError, ToolFuture};
 use agentd_protocol::{
-    client_tools::{ClientTool, ToolCancel, ToolCancelReason, ToolRequest},
+    client_tools::{CallForm, ClientTool, ToolCancel, ToolCancelReason, ToolRequest},
     event::Event,
+    host_tools::{HostToolCall, HostToolCancel},
     settings::Settings,
     tool::{ToolResult, ToolSpec},
     tool_list::ToolExecution,
 };
 use bytes::Bytes;
 use tokio::time::sleep;
+use uuid::Uuid;
 
 use super::calls::{Answer, ClientCalls, Leaving, Over};
 use crate::{
@@ -128,6 +130,7 @@ pub(crate) struct ProvidedTool {
     execution: ToolExecution,
     timeout: Option<Duration>,
     max_result_bytes: usize,
+    form: CallForm,
 }
 
 impl ProvidedTool {
@@ -147,8 +150,17 @@ impl ProvidedTool {
     }
 
     fn new(provider: &Arc<ProvidingClient>, tool: ClientTool, limits: CallLimits) -> Self {
-        let ClientTool { name, description, parameters, label, snippet, guidelines, execution, timeout_ms } =
-            tool;
+        let ClientTool {
+            name,
+            description,
+            parameters,
+            label,
+            snippet,
+            guidelines,
+            execution,
+            timeout_ms,
+            calls: form,
+        } = tool;
         Self {
             provider: Arc::clone(provider),
             spec: Arc::new(ToolSpec { name, description, parameters, constrained_sampling: None }),
@@ -158,6 +170,7 @@ impl ProvidedTool {
             execution,
             timeout: timeout_ms.map_or(limits.timeout, limit),
             max_result_bytes: limits.max_result_bytes,
+            form,
         }
     }
 
@@ -186,14 +199,17 @@ impl ProvidedTool {
         let (tool, provider) = (self, &self.provider);
         let Invocation { call_id, arguments, cancel, progress, .. } = invocation;
         let (id, answer) = provider.calls.open(provider.id, tool.name(), tool.max_result_bytes, progress);
-        let request = Event::from(ToolRequest {
-            request_id: id.clone(),
-            session_id: provider.session_id.clone(),
-            tool_call_id: call_id,
-            tool_name: tool.name().to_owned(),
-            args: arguments,
-        });
-        let line = encode(&request).map_err(|error| ToolError(error.to_string()))?;
+        let (request_id, session_id) = (id.clone(), provider.session_id.clone());
+        let (tool_call_id, tool_name) = (call_id, tool.name().to_owned());
+        let request = match tool.form {
+            CallForm::ToolRequest => {
+                ToolRequest { request_id, session_id, tool_call_id, tool_name, args: arguments }.into()
+            }
+            CallForm::HostToolCall => {
+                HostToolCall { id: request_id, tool_call_id, tool_name, arguments, session_id }.into()
+            }
+        };
+        let line = encode::<Event>(&request).map_err(|error| ToolError(error.to_string()))?;
         let request = ClientToolRequest { provider: Arc::clone(provider), id: id.clone(), line };
         let asked = async {
             // A session that is gone drops the request, and with the run ends the call.
@@ -233,7 +249,13 @@ impl ProvidedTool {
         let provider = &self.provider;
         if provider.calls.give_up(&request_id, over) {
             let session_id = provider.session_id.clone();
-            provider.tell(&Event::from(ToolCancel { request_id, session_id, reason }));
+            provider.tell(&match self.form {
+                CallForm::ToolRequest => ToolCancel { request_id, session_id, reason }.into(),
+                CallForm::HostToolCall => {
+                    let id = Uuid::new_v4().to_string();
+                    HostToolCancel { id, target_id: request_id, session_id }.into()
+                }
+            });
         }
     }
 }

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
+use super::message_ids::MessageId;
+
 /// Identifies a subscriber; unique in the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SubscriberId(pub(crate) u64);
@@ -35,6 +37,11 @@ pub enum Audience {
     Subagents,
     /// Clients that count the events, and would miss a number.
     Counting,
+    /// All, in one form; from `split` on, the line has what only clients that hear of the ends of prompts get behind it.
+    Settled {
+        /// The length of the form for all.
+        split: u32,
+    },
 }
 
 /// An item that a subscriber takes.
@@ -46,6 +53,8 @@ pub enum FeedItem {
         seq: u64,
         /// Whom it is for.
         audience: Audience,
+        /// The message that it is about, if it is about one.
+        message: Option<MessageId>,
         /// The finished line, without LF.
         line: Bytes,
     },
@@ -103,6 +112,7 @@ pub(super) struct Events {
 struct Event {
     line: Bytes,
     audience: Audience,
+    message: Option<MessageId>,
     /// The bytes of all events before this one.
     start: u64,
     /// Subscribers that take this one next.
@@ -130,15 +140,17 @@ impl Events {
     }
 
     /// The event of that number, if it is there.
-    pub(super) fn get(&self, seq: u64) -> Option<(&Bytes, Audience)> {
+    pub(super) fn get(&self, seq: u64) -> Option<FeedItem> {
         let event = self.index(seq).and_then(|index| self.row.get(index))?;
-        Some((&event.line, event.audience))
+        let Event { line, audience, message, .. } = event;
+        Some(FeedItem::Event { seq, audience: *audience, message: *message, line: line.clone() })
     }
 
-    pub(super) fn push(&mut self, line: Bytes, audience: Audience) {
+    pub(super) fn push(&mut self, line: Bytes, audience: Audience, message: Option<MessageId>) {
         let start = self.total;
         self.total += weight(&line);
-        self.row.push_back(Event { line, audience, start, parked: std::mem::take(&mut self.parked_at_end) });
+        let parked = std::mem::take(&mut self.parked_at_end);
+        self.row.push_back(Event { line, audience, message, start, parked });
         self.trim();
     }
 

@@ -17,6 +17,7 @@ use tokio::{
 use super::{
     events::{Audience, FeedItem, SubscriberId},
     log::{EventLog, Taken},
+    message_ids::MessageId,
 };
 
 /// The limits of a feed.
@@ -74,6 +75,11 @@ impl Feed {
     #[must_use]
     pub fn last_seq(&self) -> u64 {
         self.lock().last_seq()
+    }
+
+    /// The message that streams, after all events so far.
+    pub(crate) fn open_message(&self) -> Option<MessageId> {
+        self.lock().open_message()
     }
 
     /// Publishes finished event lines, in order, to every subscriber.

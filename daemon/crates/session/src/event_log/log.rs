@@ -16,6 +16,7 @@ use bytes::Bytes;
 
 use super::{
     events::{Audience, Events, FeedItem, SubscriberId},
+    message_ids::{MessageId, OpenMessages},
     subscription::{Standing, Subscription},
 };
 
@@ -46,6 +47,7 @@ pub(crate) struct Taken {
 #[derive(Debug)]
 pub(crate) struct EventLog {
     events: Events,
+    open_messages: OpenMessages,
     /// A client that stopped before this event cannot continue from there, though later events may still be kept.
     continues_from: u64,
     subscriptions: BTreeMap<SubscriberId, Subscription>,
@@ -65,6 +67,7 @@ impl EventLog {
     pub(crate) fn starting_after(last_seq: u64, capacity: usize, replay_bytes: usize) -> Self {
         Self {
             events: Events::starting_after(last_seq, replay_bytes as u64),
+            open_messages: OpenMessages::default(),
             continues_from: last_seq,
             subscriptions: BTreeMap::new(),
             // None at all would leave no subscriber that is not full.
@@ -88,8 +91,15 @@ impl EventLog {
 
     /// Adds an event and gives it its number.
     pub(crate) fn publish_for(&mut self, audience: Audience, line: Bytes) -> u64 {
-        self.events.push(line, audience);
+        let message = self.open_messages.of(&line);
+        self.events.push(line, audience, message);
         self.last_seq()
+    }
+
+    /// The message that streams, after all events so far.
+    #[must_use]
+    pub(crate) fn open_message(&self) -> Option<MessageId> {
+        self.open_messages.last()
     }
 
     /// Adds an answer. It is dropped when the subscriber has detached.

@@ -11,9 +11,11 @@
 mod events;
 mod feed;
 mod log;
+mod message_ids;
 mod subscription;
 
 pub use self::{
     events::{Audience, FeedItem, SubscriberId},
     feed::{Feed, FeedLimits, Subscriber},
+    message_ids::MessageId,
 };

@@ -110,9 +110,9 @@ impl Subscription {
         }
         match self.standing {
             Standing::Before(seq) => {
-                let (line, audience) = events.get(seq)?;
+                let item = events.get(seq)?;
                 self.standing = Standing::Before(seq + 1);
-                Some(FeedItem::Event { seq, audience, line: line.clone() })
+                Some(item)
             }
             Standing::CutOff(from_seq) => {
                 self.standing = Standing::Aside;

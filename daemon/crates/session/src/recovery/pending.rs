@@ -54,6 +54,11 @@ pub(crate) enum AfterCrash {
 pub(crate) struct ResumeQuestion(pub(crate) Option<CancellationToken>);
 
 impl ResumeQuestion {
+    /// Whether nobody has answered it yet.
+    pub(crate) fn is_open(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// The answer does not matter any more; true when it was open.
     pub(crate) fn give_up(&mut self) -> bool {
         self.0.take().inspect(CancellationToken::cancel).is_some()

@@ -44,7 +44,10 @@ impl PendingRequest {
 impl CachedAnswer {
     pub(crate) fn send(&self, reply: Reply, feed: &Feed) {
         match self {
-            Self::Accepted(disposition) => reply.data(feed, Accepted { disposition: *disposition }),
+            Self::Accepted(disposition) => {
+                let agent_invoked = reply.hears_results.then_some(*disposition != Disposition::Handled);
+                reply.data(feed, Accepted { disposition: *disposition, agent_invoked });
+            }
             Self::Bash(message) => match message.get() {
                 Some(Message::BashExecution(message)) => reply.data(feed, bash_output(message)),
                 _ => {

@@ -17,6 +17,8 @@ use crate::{event_log::Audience, message_sender::MessageSender, reply::encode};
 /// Reaches the user of a session. Cheap to clone.
 #[derive(Clone)]
 pub struct Ui {
+    /// Whether nobody is asked and nothing is shown, even while clients are there that could answer (`--no-ui`).
+    pub(crate) is_off: bool,
     pub(crate) messages: MessageSender<UiMessage>,
     pub(crate) presence: Presence,
     /// Time that a dialog without a limit of its own waits while no client is there.
@@ -52,9 +54,9 @@ pub(crate) enum UiMessage {
 impl Ui {
     /// Asks, and waits for the first answer of any client.
     ///
-    /// The default (a no, or nothing) is the answer when `cancel` fires, when the dialog's own limit is over, when the session
-    /// ends, and, for a dialog without a limit, when nobody was there to answer for the time of the setting
-    /// `daemon.uiTimeoutMs`. Cancel safety: dropped early, the dialog stays on the clients' screens until they look again;
+    /// The default (a no, or nothing) is the answer at once in a session without questions (`--no-ui`), and when `cancel` fires, when
+    /// the dialog's own limit is over, when the session ends, and, for a dialog without a limit, when nobody was there to answer for
+    /// the time of the setting `daemon.uiTimeoutMs`. Cancel safety: dropped early, the dialog stays on the clients' screens until they look again;
     /// better fire `cancel`.
     pub async fn ask(&self, asker: Asker, dialog: Dialog, cancel: &CancellationToken) -> DialogAnswer {
         self.ask_whom(asker, dialog, cancel).await.0
@@ -67,10 +69,13 @@ impl Ui {
         dialog: Dialog,
         cancel: &CancellationToken,
     ) -> (DialogAnswer, Option<String>) {
+        let (limit, default) = (dialog.limit(), dialog.default_answer());
+        if self.is_off {
+            return (default, None);
+        }
         if let Some(parent) = self.parent.as_ref().filter(|_| !self.presence.is_there(asker)) {
             return Box::pin(parent.ui.ask_whom(asker, dialog.of_subagent(&parent.id), cancel)).await;
         }
-        let (limit, default) = (dialog.limit(), dialog.default_answer());
         let Some((request, line, audience)) = question(dialog.into_method(), asker) else {
             return (default, None);
         };
@@ -91,12 +96,15 @@ impl Ui {
     /// Whether somebody is there who can answer.
     #[must_use]
     pub fn is_there(&self, asker: Asker) -> bool {
-        self.presence.is_there(asker) || self.parent.as_ref().is_some_and(|parent| parent.ui.is_there(asker))
+        let has_client = || self.presence.is_there(asker);
+        !self.is_off && (has_client() || self.parent.as_ref().is_some_and(|parent| parent.ui.is_there(asker)))
     }
 
     /// Shows something that needs no answer.
     pub async fn tell(&self, asker: Asker, notice: Notice) {
-        if let Some((_, line)) = request(notice.into_method()) {
+        if !self.is_off
+            && let Some((_, line)) = request(notice.into_method())
+        {
             self.send(UiMessage::Tell { line, asker }).await;
         }
     }
@@ -107,6 +115,9 @@ impl Ui {
     /// A question that is asked earlier does not reach a client that opens the session: its event is older than the
     /// subscription.
     pub async fn somebody(&self, asker: Asker) -> bool {
+        if self.is_off {
+            return false;
+        }
         tokio::select! {
             biased;
             () = self.presence.until(asker, true) => true,

@@ -51,6 +51,7 @@ async fn every_command_that_a_closing_session_takes_is_answered() {
                             command: "get_state",
                             environment: None,
                             is_of_user: true,
+                            hears_results: false,
                             memory: None,
                         },
                     )

@@ -27,6 +27,7 @@ impl Fixture {
             command: command.name(),
             environment: None,
             is_of_user: true,
+            hears_results: false,
             memory: None,
         };
         assert!(self.session.send(command, reply).await);
@@ -119,6 +120,7 @@ async fn messages_show_the_answer_that_streams() {
         command: command.name(),
         environment: None,
         is_of_user: true,
+        hears_results: false,
         memory: None,
     };
     assert!(fixture.session.send(command, reply).await);

@@ -21,8 +21,8 @@ use agentd_protocol::{
     tool::{ToolResult, ToolSpec},
 };
 use agentd_session::{
-    Attached, FeedItem, Interner, Limits, Reply, Services, SessionHandle, SessionOptions, SessionWatch,
-    Subscriber, Target, ToolSelection, Toolbox, open,
+    Attached, Audience, FeedItem, Interner, Limits, Reply, Services, SessionHandle, SessionOptions,
+    SessionWatch, Subscriber, Target, ToolSelection, Toolbox, open,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -201,8 +201,15 @@ impl Fixture {
         let command = Command::parse(command["type"].as_str().unwrap(), &command.to_string());
         let Some(Ok(Command::Session(command))) = command else { panic!("{command:?}") };
         let (subscriber, id, name) = (self.first.subscriber.id(), Some(id.into()), command.name());
-        let reply =
-            Reply { subscriber, id, command: name, environment: None, is_of_user: true, memory: None };
+        let reply = Reply {
+            subscriber,
+            id,
+            command: name,
+            environment: None,
+            is_of_user: true,
+            hears_results: false,
+            memory: None,
+        };
         assert!(self.session.send(command, reply).await, "a session that lives");
     }
 
@@ -357,6 +364,10 @@ impl Subscription {
                 return None;
             }
             self.ahead.extend(items.iter().map(|item| match item {
+                // In the form for all.
+                FeedItem::Event { line, audience: Audience::Settled { split }, .. } => {
+                    serde_json::from_slice::<Value>(&line[..*split as usize]).unwrap()
+                }
                 FeedItem::Event { line, .. } | FeedItem::Reply { line } | FeedItem::Addressed { line } => {
                     serde_json::from_slice::<Value>(line).unwrap()
                 }

@@ -110,8 +110,8 @@ async fn a_reader_that_comes_back_gets_what_it_missed() {
     let subscriber = feed.attach_since(8).unwrap();
     feed.publish([line("c")]);
     let expected = [
-        FeedItem::Event { seq: 9, audience: Audience::Everyone, line: line("b") },
-        FeedItem::Event { seq: 10, audience: Audience::Everyone, line: line("c") },
+        FeedItem::Event { seq: 9, audience: Audience::Everyone, message: None, line: line("b") },
+        FeedItem::Event { seq: 10, audience: Audience::Everyone, message: None, line: line("c") },
     ];
     assert_eq!(next_items(&subscriber).await, expected);
 }
@@ -235,8 +235,12 @@ async fn nobody_oversleeps_and_nothing_gets_lost_with_many_readers_at_once() {
     timeout(SOON, writing).await.expect("a writer that is woken");
     for subscriber in subscribers {
         let items = timeout(SOON, subscriber).await.expect("a subscriber that is woken").unwrap();
-        let expected =
-            (1..=EVENTS).map(|seq| FeedItem::Event { seq, audience: Audience::Everyone, line: line("e") });
+        let expected = (1..=EVENTS).map(|seq| FeedItem::Event {
+            seq,
+            audience: Audience::Everyone,
+            message: None,
+            line: line("e"),
+        });
         assert!(items.into_iter().eq(expected));
     }
 }

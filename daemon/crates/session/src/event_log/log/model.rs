@@ -182,7 +182,7 @@ impl Pair {
         let index = usize::try_from(seq - self.before_first - 1).unwrap();
         let starts_over = self.starts_over.contains(&seq);
         let audience = if starts_over { Audience::Counting } else { Audience::Everyone };
-        FeedItem::Event { seq, audience, line: self.history[index].clone() }
+        FeedItem::Event { seq, audience, message: None, line: self.history[index].clone() }
     }
 
     /// A line like no other, of about that length.
