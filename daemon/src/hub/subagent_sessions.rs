@@ -59,8 +59,14 @@ impl SubagentSession for RegistrySession {
             let guard = registry.ensure_loaded(&self.slot).await?;
             let answers = self.slot.feed().attach_aside(false);
             let name = command.name();
-            let reply =
-                Reply { subscriber: answers.id(), id: None, command: name, environment: None, is_of_user: false, memory: None };
+            let reply = Reply {
+                subscriber: answers.id(),
+                id: None,
+                command: name,
+                environment: None,
+                is_of_user: false,
+                memory: None,
+            };
             if !guard.handle.send(command, reply).await {
                 return Err(gone());
             }

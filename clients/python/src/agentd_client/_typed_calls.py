@@ -143,6 +143,9 @@ class AsyncCalls(ABC):
     async def call(self, type: Literal["permission_response"], /, **fields: Any) -> None: ...
 
     @overload
+    async def call(self, type: Literal["set_mode"], /, **fields: Any) -> protocol.ModeState: ...
+
+    @overload
     async def call(self, type: Literal["get_tools"], /, **fields: Any) -> protocol.ToolList: ...
 
     @overload
@@ -462,6 +465,9 @@ class SyncCalls(ABC):
 
     @overload
     def call(self, type: Literal["permission_response"], /, **fields: Any) -> None: ...
+
+    @overload
+    def call(self, type: Literal["set_mode"], /, **fields: Any) -> protocol.ModeState: ...
 
     @overload
     def call(self, type: Literal["get_tools"], /, **fields: Any) -> protocol.ToolList: ...

@@ -203,6 +203,7 @@ async fn start(
         requests,
         tools,
         modes,
+        mode,
         parent_id,
         has_moved,
         of_resources,
@@ -286,7 +287,7 @@ async fn start(
     let (told, of_session) = (OpenEvents::default(), clients.feed().clone());
     let mut actor = Box::new(Actor {
         models_file: ModelsFile::new(context.models_stamp),
-        context: Arc::new(context),
+        context: context.shared(),
         feed: clients.feed().clone(),
         clients,
         journal,
@@ -313,6 +314,7 @@ async fn start(
         interrupt_mode,
         requests,
         has_moved,
+        mode_is_due: false,
         dialogs: PendingDialogs::default(),
         tools,
         going_on: ResumeQuestion::default(),
@@ -337,8 +339,10 @@ async fn start(
         custom: CustomQueue::default(),
         closing: false,
     });
+    actor.begin_mode(mode);
     actor.begin_undo();
     actor.restore_todos();
+    actor.restore_rules();
     actor.start_mcp(None);
     actor.register_file_tools();
     if is_reloaded {

@@ -4,5 +4,5 @@ mod host;
 mod slots;
 
 pub use host::{SubagentHost, SubagentHosting, SubagentSession};
-pub use slots::SubagentSlots;
 pub(crate) use slots::Slots;
+pub use slots::SubagentSlots;
