@@ -20,8 +20,8 @@ use agentd_session::{
 #[cfg(target_os = "linux")]
 use agentd_tools::operations::SandboxedHost;
 use agentd_tools::{
-    AskTool, BashFeatures, BashOptions, BashTool, EditTool, FileQueue, FindTool, GrepTool, LsTool, ReadTool,
-    TodoTool, WriteTool,
+    AskTool, BashFeatures, BashOptions, BashTool, EditTool, FileQueue, FindTool, GrepTool, LsTool,
+    ProposePlanTool, ReadTool, TodoTool, WriteTool,
     operations::{EditorAccess, EditorHost, EditorShell, FileHost, GuardedHost, SshHost, SshOptions},
     process_tools,
 };
@@ -184,6 +184,7 @@ fn tools(
                 .with_home(&context.home)
                 .with_host(Arc::clone(&texts))
                 .with_artifacts(context.artifacts)
+                .with_own_files(context.own_files.clone())
                 .with_urls(context.urls),
         ),
         Arc::new(
@@ -201,17 +202,24 @@ fn tools(
             EditTool::new(files.clone())
                 .with_home(&context.home)
                 .with_host(Arc::clone(&texts))
+                .with_own_files(context.own_files.clone())
                 .with_undo(context.undo.clone()),
         ),
         Arc::new(
-            WriteTool::new(files.clone()).with_home(&context.home).with_host(texts).with_undo(context.undo),
+            WriteTool::new(files.clone())
+                .with_home(&context.home)
+                .with_host(texts)
+                .with_own_files(context.own_files.clone())
+                .with_undo(context.undo),
         ),
         Arc::new(GrepTool::new().with_home(&context.home).with_host(Arc::clone(&host))),
         Arc::new(FindTool::new().with_home(&context.home).with_host(Arc::clone(&host))),
         Arc::new(LsTool::new().with_home(&context.home).with_host(Arc::clone(&host))),
     ];
     tools.push(Arc::new(TodoTool::new(context.todos, context.is_stored)));
-    tools.push(Arc::new(AskTool::new(context.user, context.ask_timeout)));
+    tools.push(Arc::new(AskTool::new(Arc::clone(&context.user), context.ask_timeout)));
+    let (folder, user) = (context.own_files, context.user);
+    tools.push(Arc::new(ProposePlanTool::new(folder, user, context.plans, context.plan_timeout)));
     tools.extend(of_processes);
     Toolbox { tools, changes: files, shell, gate: HookGate::default() }
 }

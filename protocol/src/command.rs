@@ -14,6 +14,7 @@ pub use self::{
 
 use self::spec::commands;
 use crate::{
+    agent_mode::{ModeState, SetModeParams},
     capabilities::{CapabilityList, GetCapabilitiesParams, SetCapabilityParams},
     checkpoints::{
         CheckpointDiff, CheckpointList, DiffCheckpointParams, RestoreCheckpointParams, RestoredCheckpoint,
@@ -162,6 +163,8 @@ commands! {
     SetPermissions = "set_permissions": SetPermissionsParams => PermissionState | Session, Control, Never, no_work;
     /// Answers a question about a call. The first answer counts; later ones are refused with what was answered and by whom.
     PermissionResponse = "permission_response": PermissionResponseParams => NoData | Session, Control, Never, no_work;
+    /// Puts the session into plan mode, or out of it: on record in the session file, and from the next call on also in the middle of a run.
+    SetMode = "set_mode": SetModeParams => ModeState | Session, Control, Never, no_work;
     /// The tools that the session has, active or not.
     GetTools = "get_tools": NoParams => ToolList | Session, Observe, VisibleSession, no_work;
     /// Chooses the tools that the model can call, from the next turn on.

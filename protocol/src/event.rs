@@ -11,6 +11,7 @@ use serde::{Serialize, Serializer};
 pub use self::{run::*, session::*};
 
 use crate::{
+    agent_mode::ModeChanged,
     budget::BudgetReached,
     chunked::{Ready, RpcChunk, RpcFrameError},
     client_tools::{ToolCancel, ToolRequest},
@@ -21,6 +22,7 @@ use crate::{
     permissions::PermissionsChanged,
     prompt_result::{PromptResult, SessionSettled},
     resources::AvailableCommandsUpdate,
+    stream_rules::TtsrTriggered,
     subagent::{SubagentLifecycle, SubagentProgressed},
     todo::TodoReminder,
     tool_list::ToolsChanged,
@@ -154,6 +156,10 @@ events! {
     PermissionDecision = "permission_decision",
     /// The permissions of the session were changed by a command; only after `hello`.
     PermissionsChanged = "permissions_changed",
+    /// The session is in another mode, such as plan mode; only after `hello`.
+    ModeChanged = "mode_changed",
+    /// What the model wrote has matched rules on the stream; only after `hello`.
+    TtsrTriggered = "ttsr_triggered",
     /// A budget is used up, and the work ends; only after `hello`.
     BudgetReached = "budget_reached",
     /// The agent has stopped, and tasks of its todo list are open; only after `hello`.

@@ -8,6 +8,7 @@
 //! payload). Dispatch, name lists and the JSON Schema files in `schemas/` come from them, so that a command or an
 //! event exists in one place.
 
+pub mod agent_mode;
 pub mod ask;
 pub mod budget;
 pub mod capabilities;
@@ -63,6 +64,7 @@ pub mod settings;
 pub mod shown_url;
 pub mod socket_path;
 pub mod storage;
+pub mod stream_rules;
 pub mod subagent;
 mod surrogates;
 pub mod terminal_text;

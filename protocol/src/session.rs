@@ -118,6 +118,9 @@ pub struct SessionState {
     /// How changes of tool calls are kept; absent where undo is off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undo: Option<crate::checkpoints::UndoState>,
+    /// The mode of the session; absent for `default`.
+    #[serde(default, skip_serializing_if = "crate::agent_mode::AgentMode::is_default")]
+    pub mode: crate::agent_mode::AgentMode,
     /// The list of tasks that the tool `todo` keeps; absent while it is empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub todo_phases: Vec<crate::todo::TodoPhase>,

@@ -10,12 +10,14 @@ mod editors;
 mod models;
 mod packages;
 mod permissions;
+mod plan;
 mod prompt_history;
 mod sandbox;
 mod shell_hooks;
 mod task;
 mod telemetry;
 mod todo;
+mod ttsr;
 mod undo;
 
 use std::collections::BTreeMap;
@@ -44,12 +46,14 @@ pub use self::{
     },
     packages::{ExtensionHostSettings, PackageFilter, PackageSetting, WhenDown},
     permissions::{PermissionAction, PermissionPreset, PermissionRule, PermissionSettings, TimeoutDecision},
+    plan::PlanSettings,
     prompt_history::PromptHistorySettings,
     sandbox::{NamespaceMaker, NetworkAccess, SandboxMode, SandboxSettings},
     shell_hooks::ShellHookSettings,
     task::{IsolationSettings, TaskIsolationSettings, TaskSettings},
     telemetry::{TelemetryProtocol, TelemetrySettings},
     todo::TodoSettings,
+    ttsr::{RuleContextMode, RuleInterruptMode, RuleRepeatMode, StreamRuleSettings},
     undo::UndoSettings,
 };
 
@@ -196,6 +200,12 @@ pub struct Settings {
     /// The tool `ask`, by which the model asks the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ask: Option<AskSettings>,
+    /// Plan mode, in which the model changes nothing before the user has approved a plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlanSettings>,
+    /// Rules that watch what the model writes. Only read from the user's settings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ttsr: Option<StreamRuleSettings>,
     /// Which files of other coding agents count. Only read from the user's settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub discovery: Option<DiscoverySettings>,

@@ -254,8 +254,14 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
         "configuration is read, not served",
     ),
     (
+        "agentd-stream-rules",
+        &[],
+        &["tokio", "reqwest", "rustix", "clap"],
+        "rules are matched without knowing what a match means",
+    ),
+    (
         "agentd-discovery",
-        &["agentd-protocol", "agentd-config", "agentd-safe-open"],
+        &["agentd-protocol", "agentd-config", "agentd-safe-open", "agentd-stream-rules"],
         &["tokio", "reqwest", "rustix", "clap"],
         "files of other tools are read without knowing what becomes of them",
     ),
@@ -283,6 +289,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
             "agentd-store",
             "agentd-config",
             "agentd-discovery",
+            "agentd-stream-rules",
             "agentd-export-html",
             "agentd-extensions",
             "agentd-hooks",

@@ -83,6 +83,7 @@ const FLAGS: &[(&[&str], Live)] = &[
     (&["--cumulative-updates"], Counts),
     (&["--todo"], Counts),
     (&["--task"], Counts),
+    (&["--plan-mode"], Counts),
     (&["--offline"], Counts),
 ];
 

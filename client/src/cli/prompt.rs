@@ -152,6 +152,10 @@ pub(crate) struct PromptOptions {
     #[arg(long, short, value_name = "LIST", allow_hyphen_values = true)]
     pub(crate) tools: Option<String>,
 
+    /// Have a plan made, and nothing changed before you have approved it (docs/plan-mode.md)
+    #[arg(long, visible_alias = "plan-mode")]
+    pub(crate) plan: bool,
+
     /// Have no MCP servers in the session (docs/mcp.md)
     #[arg(long)]
     pub(crate) no_mcp: bool,

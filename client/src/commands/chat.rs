@@ -143,7 +143,11 @@ fn flags(options: &ChatOptions) -> Vec<String> {
     let given = given.into_iter().filter_map(|(name, value)| Some((name, value.clone()?)));
     let more = options.append_system_prompt.iter().map(|text| ("--append-system-prompt", text.clone()));
     let extensions = options.extension.iter().map(|source| ("--extension", source.clone()));
-    let alone = [(options.no_mcp, "--no-mcp"), (options.no_extensions, "--no-extensions")];
+    let alone = [
+        (options.plan, "--plan-mode"),
+        (options.no_mcp, "--no-mcp"),
+        (options.no_extensions, "--no-extensions"),
+    ];
     let alone = alone.into_iter().filter(|(given, _)| *given).map(|(_, name)| name.to_owned());
     given
         .chain(more)

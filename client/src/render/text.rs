@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use agentd_client_text::{
-    compacted, decided, ended_process, extension_failed, fell_back, left_to_do, permissions_changed, retried,
-    slow_provider, subagent_news, unkept,
+    compacted, decided, ended_process, extension_failed, fell_back, left_to_do, mode_changed, one_line,
+    permissions_changed, proposed_plan, retried, rules_matched, slow_provider, subagent_news, unkept,
 };
 use agentd_protocol::event::{AssistantMessageEvent, AutoRetryStart, Event};
 
@@ -102,6 +102,21 @@ impl TextRenderer {
                 }
                 None => Vec::new(),
             },
+            Event::ModeChanged(changed) => {
+                let line = self.style.dim(&mode_changed(changed));
+                self.notice(format!("{line}\n"))
+            }
+            Event::ToolExecutionUpdate(update) => match proposed_plan(update) {
+                Some(plan) => {
+                    let lines = plan.lines().map(|line| format!("  | {}\n", one_line(line)));
+                    self.notice(lines.collect())
+                }
+                None => Vec::new(),
+            },
+            Event::TtsrTriggered(triggered) => {
+                let line = self.style.dim(&rules_matched(triggered));
+                self.notice(format!("{line}\n"))
+            }
             Event::TodoReminder(reminder) => {
                 let line = self.style.dim(&left_to_do(reminder));
                 self.notice(format!("{line}\n"))

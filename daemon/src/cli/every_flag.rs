@@ -6,7 +6,7 @@ use agentd_protocol::{
     model::ThinkingLevel,
     settings::{NetworkAccess, PermissionPreset, SandboxMode},
 };
-use agentd_session::Target;
+use agentd_session::{InitialMode, Target};
 
 use super::{flag_table::names, *};
 use crate::record_replay;
@@ -84,6 +84,7 @@ const EFFECTS: &[EffectRow] = &[
     (&["-nbt"], |it| it.session.tools.none),
     (&["--todo"], |it| it.session.todo),
     (&["--task"], |it| it.session.task),
+    (&["--plan-mode"], |it| it.session.initial_mode == InitialMode::Plan),
     (&["--ssh", "box:src"], |it| it.session.ssh == "box:src".parse().ok()),
     (&["--no-context-files"], |it| it.session.no_context_files),
     (&["-nc"], |it| it.session.no_context_files),

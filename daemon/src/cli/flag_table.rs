@@ -73,6 +73,7 @@ pub(super) const FLAGS: &[FlagRow] = &[
     FlagRow { names: &["--no-builtin-tools", "-nbt"], field: None, on_open: Applied, on_empty: None },
     FlagRow { names: &["--todo"], field: None, on_open: OfClient, on_empty: None },
     FlagRow { names: &["--task"], field: None, on_open: OfClient, on_empty: None },
+    FlagRow { names: &["--plan-mode"], field: None, on_open: Applied, on_empty: None },
     FlagRow { names: &["--no-session"], field: Some("ephemeral"), on_open: Compared, on_empty: None },
     FlagRow { names: &["--session-dir"], field: Some("sessionDir"), on_open: Compared, on_empty: Some(RefusedByUs) },
     FlagRow { names: &["--models"], field: None, on_open: Compared, on_empty: Some(RefusedByUs) },

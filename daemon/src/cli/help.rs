@@ -51,6 +51,7 @@ Prompt and tools
 -nbt, --no-builtin-tools        the same, but clients may provide tools
       --todo                    with the tool todo, unless the setting todo.enabled says no (docs/tools.md)
       --task                    with the tool task, unless the setting task.enabled says no (docs/subagents.md)
+      --plan-mode               the model changes nothing before you have approved its plan (docs/plan-mode.md)
       --ssh <host[:dir]>        tools and commands work on another host, in its home or in dir (docs/tools.md)
  -nc, --no-context-files        do not read AGENTS.md and CLAUDE.md files
       --no-mcp                  no MCP servers (docs/mcp.md)

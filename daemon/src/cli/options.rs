@@ -12,7 +12,7 @@ use agentd_config::{
     read_json, resolve_path,
 };
 use agentd_protocol::{settings::PermissionRule, socket_path::Surroundings};
-use agentd_session::{PermissionOptions, SessionMode, SessionOptions, Target};
+use agentd_session::{InitialMode, PermissionOptions, SessionMode, SessionOptions, Target};
 use serde::Deserialize;
 
 use super::{
@@ -231,6 +231,7 @@ impl Flags {
             permissions: PermissionOptions { preset: self.preset, rules },
             mode: if self.no_ui { SessionMode::Headless } else { SessionMode::Rpc },
             subagent: None,
+            initial_mode: if self.plan_mode { InitialMode::Plan } else { InitialMode::Default },
         })
     }
 

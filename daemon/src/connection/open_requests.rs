@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use agentd_config::Environment;
 use agentd_protocol::{error::Failure, model::ThinkingLevel};
-use agentd_session::{SessionOptions, Target, ToolSelection};
+use agentd_session::{InitialMode, SessionOptions, Target, ToolSelection};
 
 /// The options that a client gave for one session.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -33,8 +33,13 @@ impl OpenRequest {
     /// this client asked for.
     pub(super) fn successor(&self, options: &SessionOptions) -> SessionOptions {
         // A client that leaves a subagent's session begins one of its own.
-        let mut options =
-            SessionOptions { name: None, target: Target::New, subagent: None, ..options.clone() };
+        let mut options = SessionOptions {
+            name: None,
+            target: Target::New,
+            initial_mode: InitialMode::Default,
+            subagent: None,
+            ..options.clone()
+        };
         if let Some(environment) = &self.environment {
             options.environment = environment.clone();
         }

@@ -30,6 +30,7 @@ impl Dispatcher {
         }
         match &mut command {
             SessionCommand::SetPermissions(params) => params.client = self.client.name(),
+            SessionCommand::SetMode(params) => params.client = self.client.name(),
             SessionCommand::PermissionResponse(params) => {
                 if !self.client.abilities().is_some_and(|abilities| abilities.permissions) {
                     let text = "This client did not say that it answers questions about calls.";

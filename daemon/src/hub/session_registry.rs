@@ -16,10 +16,14 @@ use agentd_protocol::{
     resources::Diagnostic,
 };
 use agentd_session::{
-    BranchCopy, ExtensionStart, Interner, Limits, OpenError, Opened, Services, SessionEnd, SessionHandle,
-    SessionOptions, SessionWatch, Target, locate,
+    BranchCopy, ExtensionStart, InitialMode, Interner, Limits, OpenError, Opened, Services, SessionEnd,
+    SessionHandle, SessionOptions, SessionWatch, Target, locate,
 };
-use futures::future::join_all;
+use agentd_tools::{ProposedPlan, Successor};
+use futures::{
+    FutureExt as _,
+    future::{BoxFuture, join_all},
+};
 use tokio::task::JoinError;
 
 use super::{
@@ -222,6 +226,31 @@ impl SessionRegistry {
     ) -> Result<AcquiredSession, OpenError> {
         let me = Arc::clone(self);
         self.lifecycle.run_detached(async move { me.open_now(options, extensions).await }).await?
+    }
+
+    /// Opens a session with the options of `from`, its child, which begins with carrying out a plan.
+    async fn carry_out(
+        self: &Arc<Self>,
+        from: &SessionSlot,
+        plan: ProposedPlan,
+    ) -> Result<Successor, Failure> {
+        let parent = from.file().map(|file| file.display().to_string());
+        let target = match parent {
+            _ if from.is_ephemeral() => Target::Ephemeral(None),
+            Some(parent) => Target::Child(parent),
+            None => Target::New,
+        };
+        let options = SessionOptions {
+            target,
+            name: Some(format!("Plan {}", plan.title)),
+            initial_mode: InitialMode::Default,
+            subagent: None,
+            ..from.options().clone()
+        };
+        let opened = self.open_with(options, ExtensionStart::AtOnce).await?;
+        self.ensure_loaded(&opened.session).await?.handle.carry_out(plan).await?;
+        let file = opened.session.file().map(|file| file.display().to_string());
+        Ok(Successor { id: opened.session.id().to_string(), file })
     }
 
     async fn open_now(
@@ -481,6 +510,17 @@ impl SessionWatch for RegistryWatch {
                 lifecycle.close(&slot, EndMode::Abort).await;
             });
         }
+    }
+
+    fn carry_out(&self, id: &str, plan: ProposedPlan) -> BoxFuture<'static, Result<Successor, Failure>> {
+        let (registry, id) = (self.0.upgrade(), id.to_owned());
+        async move {
+            let gone = || Failure::new(ErrorCode::NoSession, "The session is not open any more.");
+            let registry = registry.ok_or_else(gone)?;
+            let from = registry.get(&id).ok_or_else(gone)?;
+            registry.carry_out(&from, plan).await
+        }
+        .boxed()
     }
 }
 

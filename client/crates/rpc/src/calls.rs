@@ -1,6 +1,7 @@
 //! The commands that `agentctl` sends, each with the types of its fields and its answer.
 
 use agentd_protocol::{
+    agent_mode::{ModeState, SetModeParams},
     capabilities::{CapabilityList, GetCapabilitiesParams},
     checkpoints::{CheckpointDiff, DiffCheckpointParams, RestoreCheckpointParams, RestoredCheckpoint},
     client_tools::{RegisterToolsParams, RegisteredTools, ToolResponseParams},
@@ -123,6 +124,7 @@ calls! {
     PermissionResponse = "permission_response": PermissionResponseParams => (),
     Prompt = "prompt": PromptParams => Accepted,
     SetActiveTools = "set_active_tools": SetActiveToolsParams => ActiveTools,
+    SetMode = "set_mode": SetModeParams => ModeState,
     SetModel = "set_model": SetModelParams => Model,
     SetSessionName = "set_session_name": SetSessionNameParams => (),
     SetThinkingLevel = "set_thinking_level": SetThinkingLevelParams => (),

@@ -9,6 +9,7 @@ mod line;
 mod notices;
 mod permission_question;
 mod permissions;
+mod plan;
 mod time;
 mod todo;
 mod tool_line;
@@ -22,14 +23,15 @@ pub use self::{
         title,
     },
     notices::{
-        compacted, ended_process, extension_failed, fell_back, left_to_do, retried, slow_provider,
-        subagent_news,
+        compacted, ended_process, extension_failed, fell_back, left_to_do, retried, rules_matched,
+        slow_provider, subagent_news,
     },
     permission_question::{
         QuestionLine, TypedKey, answer_key, question_ended, question_lines, question_options, time_left,
         typed_key,
     },
     permissions::{decided, permissions_changed},
+    plan::{mode_changed, proposed_plan},
     time::{age, ago, clock, duration},
     todo::{TodoLine, todo_lines},
     tool_line::{execution_end, outcome, subject},

@@ -6,6 +6,7 @@ use agentd_protocol::event::{
     AutoRetryStart, CompactionEnd, ExtensionError, FallbackPurpose, ModelFallback, ProcessEnd,
     ProcessEndedBy, ProviderStalled, StallAction, StallPhase,
 };
+use agentd_protocol::stream_rules::TtsrTriggered;
 use agentd_protocol::subagent::{SubagentSnapshot, SubagentStatus};
 use agentd_protocol::todo::TodoReminder;
 
@@ -62,6 +63,18 @@ pub fn subagent_news(subagent: &SubagentSnapshot) -> Option<String> {
         one_line(&subagent.agent),
         spent.unwrap_or_default()
     ))
+}
+
+/// The line about rules that what the model wrote has matched.
+pub fn rules_matched(triggered: &TtsrTriggered) -> String {
+    let rules: Vec<String> = triggered.rules.iter().map(|rule| one_line(rule)).collect();
+    let names = rules.join(", ");
+    let rule = if rules.len() == 1 { "rule" } else { "rules" };
+    if triggered.interrupted {
+        format!("The model was interrupted by the {rule} {names}, and goes on.")
+    } else {
+        format!("The model is told of the {rule} {names}.")
+    }
 }
 
 /// The line about the end of a background process.

@@ -9,6 +9,7 @@ use agentd_protocol::{
     event::Event,
     exit_code::{PromptExit, PromptProgram},
     session::PermissionState,
+    ui::UiResponse,
 };
 use tokio::{
     sync::mpsc,
@@ -72,6 +73,14 @@ impl From<CallError> for ConversationEnd {
 impl From<Fault> for ConversationEnd {
     fn from(fault: Fault) -> Self {
         Self::Finished(fault.into())
+    }
+}
+
+/// The id of the dialog that an event opens.
+fn dialog_of(line: &EventLine) -> Option<String> {
+    match line.event()? {
+        Event::ExtensionUiRequest(request) if request.method.is_dialog() => Some(request.id),
+        _ => None,
     }
 }
 
@@ -181,7 +190,16 @@ impl Conversation {
                         Ok(line) if line.kind == "tool_request" => {
                             self.take_answer(&line, client, request.schema.as_ref()).await.map(|()| None)
                         }
-                        Ok(line) => self.on_event(line, client, followed.as_deref_mut(), &mut view).await,
+                        Ok(line) => {
+                            let unanswered = (!request.can_answer && followed.is_none())
+                                .then(|| dialog_of(&line))
+                                .flatten();
+                            if let Some(id) = unanswered {
+                                self.close_dialog(client, id).await.map(|()| None)
+                            } else {
+                                self.on_event(line, client, followed.as_deref_mut(), &mut view).await
+                            }
+                        }
                         Err(end) => Err(end),
                     }
                 }
@@ -231,6 +249,12 @@ impl Conversation {
             self.unless_stopped(call).await??;
         }
         Ok(())
+    }
+
+    /// Gives up a dialog that nobody at a terminal can answer: an agentd of our own has no other clients, and would wait.
+    async fn close_dialog(&mut self, client: &Client, id: String) -> Result<(), ConversationEnd> {
+        let response = UiResponse { id, cancelled: Some(true.into()), ..UiResponse::default() };
+        self.unless_stopped(client.answer_question(&response)).await?.map_err(Into::into)
     }
 
     /// Takes a call of the tool for answers.

@@ -241,6 +241,7 @@ fn daemon_args(options: &PromptOptions, here: Option<&Path>) -> Vec<String> {
     let alone = [
         (options.continue_last, "--continue"),
         (options.no_session, "--no-session"),
+        (options.plan, "--plan-mode"),
         (options.no_mcp, "--no-mcp"),
         (options.no_extensions, "--no-extensions"),
     ];

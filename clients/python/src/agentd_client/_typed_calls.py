@@ -149,6 +149,9 @@ class AsyncCalls(ABC):
     async def call(self, type: Literal["permission_response"], /, **fields: Any) -> None: ...
 
     @overload
+    async def call(self, type: Literal["set_mode"], /, **fields: Any) -> protocol.ModeState: ...
+
+    @overload
     async def call(self, type: Literal["get_tools"], /, **fields: Any) -> protocol.ToolList: ...
 
     @overload
@@ -483,6 +486,9 @@ class SyncCalls(ABC):
 
     @overload
     def call(self, type: Literal["permission_response"], /, **fields: Any) -> None: ...
+
+    @overload
+    def call(self, type: Literal["set_mode"], /, **fields: Any) -> protocol.ModeState: ...
 
     @overload
     def call(self, type: Literal["get_tools"], /, **fields: Any) -> protocol.ToolList: ...

@@ -1,9 +1,10 @@
-//! Pure. The options that a client's user chooses for a session: model, thinking level, and mode, which is the preset of its
+//! Pure. The options that a client's user chooses for a session: model, thinking level, and mode, which is plan mode or the preset of its
 //! permissions.
 
 use std::sync::Arc;
 
 use agentd_protocol::{
+    agent_mode::AgentMode,
     model::{Model, ThinkingLevel},
     session::{PermissionState, SessionState},
     settings::PermissionPreset,
@@ -48,6 +49,8 @@ pub(crate) struct Options {
     pub(crate) level: ThinkingLevel,
     pub(crate) levels: Vec<ThinkingLevel>,
     pub(crate) preset: PermissionPreset,
+    /// Whether plan mode is on, whatever the preset is.
+    pub(crate) is_planning: bool,
 }
 
 /// The preset in force.
@@ -65,6 +68,7 @@ impl Options {
             level: state.thinking_level,
             levels: Vec::new(),
             preset: preset(state.permissions.as_ref()),
+            is_planning: state.mode == AgentMode::Plan,
         }
     }
 
@@ -85,7 +89,7 @@ impl Options {
             id: MODE,
             name: "Mode",
             category: "mode",
-            current_value: self.preset.as_str().to_owned(),
+            current_value: self.mode().to_owned(),
             options: modes.collect(),
         }];
         let plain = |value: String, name: &str| {
@@ -120,9 +124,14 @@ impl Options {
         options
     }
 
+    /// The id of the current mode.
+    pub(crate) fn mode(&self) -> &'static str {
+        if self.is_planning { PLAN } else { self.preset.as_str() }
+    }
+
     /// The modes.
     pub(crate) fn modes(&self) -> ModeState {
-        ModeState { current_mode_id: self.preset.as_str(), available_modes: MODES.to_vec() }
+        ModeState { current_mode_id: self.mode(), available_modes: MODES.to_vec() }
     }
 
     /// The model of a value.
@@ -131,8 +140,11 @@ impl Options {
     }
 }
 
-/// The presets as modes, from the widest.
-const MODES: [Mode; 4] = [
+/// The mode in which the model changes nothing before the user has approved its plan.
+pub(crate) const PLAN: &str = AgentMode::Plan.as_str();
+
+/// The presets as modes, from the widest, and plan mode.
+const MODES: [Mode; 5] = [
     Mode { id: PermissionPreset::Full.as_str(), name: "Full access", description: "Everything is allowed" },
     Mode {
         id: PermissionPreset::Workspace.as_str(),
@@ -149,6 +161,7 @@ const MODES: [Mode; 4] = [
         name: "Read only",
         description: "Reads are allowed; everything else is refused",
     },
+    Mode { id: PLAN, name: "Plan", description: "Nothing is changed before you have approved a plan" },
 ];
 
 #[cfg(test)]
@@ -164,6 +177,7 @@ mod tests {
             level: ThinkingLevel::Off,
             levels: vec![ThinkingLevel::Off, ThinkingLevel::High],
             preset: PermissionPreset::Ask,
+            is_planning: false,
         }
     }
 
@@ -192,6 +206,7 @@ mod tests {
             assert!(modes.available_modes.iter().any(|mode| mode.id == preset.as_str()));
         }
         assert_eq!(modes.current_mode_id, "ask");
+        assert_eq!(Options { is_planning: true, ..options() }.modes().current_mode_id, "plan");
         assert_eq!(options().model_of("p/b").map(|model| model.id.as_str()), Some("b"));
     }
 }

@@ -2,7 +2,10 @@
 
 use std::path::{Component, PathBuf};
 
-use agentd_protocol::{message::ContentBlock, subagent::TASK_TOOL, todo::TODO_TOOL, tool::ToolResult};
+use agentd_protocol::{
+    agent_mode::PROPOSE_PLAN_TOOL, message::ContentBlock, subagent::TASK_TOOL, todo::TODO_TOOL,
+    tool::ToolResult,
+};
 pub(crate) use agentd_translator::shortened;
 use serde_json::{Map, Value};
 
@@ -64,6 +67,7 @@ pub(crate) fn kind(tool: &str) -> ToolKind {
         "grep" | "find" | "ls" | "glob" => ToolKind::Search,
         "web_search" | "fetch" => ToolKind::Fetch,
         TODO_TOOL | TASK_TOOL => ToolKind::Think,
+        PROPOSE_PLAN_TOOL => ToolKind::SwitchMode,
         _ if tool.starts_with("process_") => ToolKind::Execute,
         _ => ToolKind::Other,
     }
@@ -72,7 +76,7 @@ pub(crate) fn kind(tool: &str) -> ToolKind {
 /// The title of a call.
 pub(crate) fn title(tool: &str, arguments: &Arguments, folders: &Folders) -> String {
     let text = |name: &str| arguments.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let path = text("path").map(|path| folders.shown(path));
+    let path = text("path").map(|path| if is_url(path) { path.to_owned() } else { folders.shown(path) });
     let here = || path.clone().unwrap_or_else(|| ".".to_owned());
     let title = match (tool, &path) {
         ("bash", _) => text("command").and_then(|command| command.trim().lines().next()).map(str::to_owned),
@@ -95,10 +99,16 @@ pub(crate) fn title(tool: &str, arguments: &Arguments, folders: &Folders) -> Str
                 (names, _) => format!("Subagents {names}"),
             })
         }
+        (PROPOSE_PLAN_TOOL, _) => text("title").map(|title| format!("Plan {title}")),
         ("find", _) => text("pattern").map(|pattern| format!("Find {pattern} in {}", here())),
         _ => None,
     };
     shortened(&title.unwrap_or_else(|| tool.to_owned()))
+}
+
+/// Whether a path is a URL, and so no file of the workspace.
+fn is_url(path: &str) -> bool {
+    path.contains("://")
 }
 
 /// The lines that `read` is asked for, as the end of a title.
@@ -122,8 +132,7 @@ pub(crate) fn locations(
     if kind(tool) == ToolKind::Execute || kind(tool) == ToolKind::Other {
         return Vec::new();
     }
-    // A URL is no file.
-    let path = arguments.get("path").and_then(Value::as_str).filter(|path| !path.contains("://"));
+    let path = arguments.get("path").and_then(Value::as_str).filter(|path| !is_url(path));
     let Some(path) = path else { return Vec::new() };
     let number = |value: Option<&Value>| value.and_then(Value::as_u64).and_then(|it| it.try_into().ok());
     let line = match tool {
@@ -146,7 +155,8 @@ pub(crate) fn changes(
     old: Option<&OldText>,
     folders: &Folders,
 ) -> Option<Vec<ToolContent>> {
-    let path = folders.absolute(arguments.get("path")?.as_str()?).display().to_string();
+    let path = arguments.get("path")?.as_str().filter(|path| !is_url(path))?;
+    let path = folders.absolute(path).display().to_string();
     match tool {
         "edit" => {
             let patch = result.details.as_ref()?.get("patch")?.as_str()?;

@@ -145,6 +145,7 @@ pub(crate) enum ToolKind {
     Execute,
     Think,
     Fetch,
+    SwitchMode,
     Other,
 }
 

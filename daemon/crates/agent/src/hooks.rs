@@ -54,6 +54,8 @@ pub struct Action<'a> {
     pub cwd: &'a Path,
     /// As [`Tool::is_trusted_read`](crate::Tool::is_trusted_read) says.
     pub is_trusted_read: bool,
+    /// As [`Tool::declares_reading`](crate::Tool::declares_reading) says.
+    pub declares_reading: bool,
     /// Checks arguments that take the place of these; `None` for commands of the user.
     pub schema: Option<&'a ArgumentSchema>,
     /// Why the user is to be asked in any case: a hook that was asked before wants that.

@@ -77,6 +77,24 @@ pub trait Host: Send {
         failure: Option<&Failure>,
     ) -> impl Future<Output = bool> + Send;
 
+    /// Why the answer that streams is to be stopped, though nobody aborts the run. Asked after each delta was emitted, so it must cost next
+    /// to nothing. The answer then ends as aborted, and [`Host::goes_on_after`] says how the run goes on.
+    fn interruption(&mut self) -> Option<Failure> {
+        None
+    }
+
+    /// Called for an answer that an interruption has stopped, once it is stored: the message with which the next turn begins. `None` ends
+    /// the run as for any aborted answer.
+    ///
+    /// # Errors
+    /// Fails when the session is gone, or its file cannot be written.
+    fn goes_on_after(
+        &mut self,
+        _answer: &AssistantMessage,
+    ) -> impl Future<Output = Result<Option<Json<Message>>, HostError>> + Send {
+        std::future::ready(Ok(None))
+    }
+
     /// Waits for a query about what is in flight; forever if there can be none. Cancel safe.
     fn in_flight_query(&mut self) -> impl Future<Output = ()> + Send {
         std::future::pending()

@@ -47,7 +47,8 @@ pub async fn run<H: Host>(
     start: RunStart,
     cancel: &CancellationToken,
 ) -> Result<RunOutcome, HostError> {
-    let mut run = Run { host, cancel, messages: Vec::new(), last: None, will_retry: false };
+    let mut run =
+        Run { host, cancel, messages: Vec::new(), last: None, will_retry: false, interjected: None };
     run.host.emit(AgentStart {}.into()).await?;
     run.host.emit(TurnStart {}.into()).await?;
     let is_told = !start.messages.is_empty();
@@ -69,6 +70,8 @@ struct Run<'a, H> {
     messages: Vec<Json<Message>>,
     last: Option<AssistantMessage>,
     will_retry: bool,
+    /// The message with which the next turn begins, after an answer that was interrupted.
+    interjected: Option<Json<Message>>,
 }
 
 /// Whether the run goes on after a turn.
@@ -102,6 +105,9 @@ impl<H: Host> Run<'_, H> {
                 {
                     self.add(message).await?;
                 }
+                if let Some(message) = self.interjected.take() {
+                    self.add(message).await?;
+                }
                 self.deliver(std::mem::take(&mut pending)).await?;
                 after = self.turn().await?;
                 if after == After::Failed {
@@ -130,6 +136,14 @@ impl<H: Host> Run<'_, H> {
         };
         let answer = turn::ask(self.host, &setup, self.cancel).await?;
         if matches!(answer.message.stop_reason, StopReason::Error | StopReason::Aborted) {
+            if answer.message.stop_reason == StopReason::Aborted
+                && !self.cancel.is_cancelled()
+                && let Some(message) = self.host.goes_on_after(&answer.message).await?
+            {
+                self.interjected = Some(message);
+                self.end_turn(answer, Vec::new()).await?;
+                return Ok(After::Tools);
+            }
             return self.end_failed(answer).await;
         }
         let calls: Vec<ToolCall> = answer.message.tool_calls().cloned().collect();

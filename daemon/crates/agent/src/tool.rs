@@ -59,6 +59,18 @@ pub trait Tool: Send + Sync {
         None
     }
 
+    /// Whether the tool belongs to a mode of the session, such as plan mode: whatever tools were chosen, the model can call it while
+    /// [`Self::exposure`] says so.
+    fn comes_with_mode(&self) -> bool {
+        false
+    }
+
+    /// Whether calls change nothing, as the tool's provider says. Plan mode takes its word; permissions do not.
+    fn declares_reading(&self) -> bool {
+        self.is_trusted_read()
+            || self.annotations().is_some_and(|annotations| annotations.read_only_hint == Some(true))
+    }
+
     /// Repairs common errors of models before the arguments are checked against the schema.
     fn prepare(&self, arguments: Map<String, Value>) -> Map<String, Value> {
         arguments
@@ -184,17 +196,40 @@ pub struct Invocation {
 
 /// Receives the partial results of a running call. Cheap to clone; never blocks.
 #[derive(Clone)]
-pub struct ToolProgress(Arc<dyn Fn(ToolResult) + Send + Sync>);
+pub struct ToolProgress {
+    report: Arc<dyn Fn(ToolResult) + Send + Sync>,
+    published: Option<Published>,
+}
+
+/// Waits until all partial results are published.
+type Published = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
 impl ToolProgress {
     /// A sink that calls `report` for each partial result.
     pub fn new(report: impl Fn(ToolResult) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(report))
+        Self { report: Arc::new(report), published: None }
+    }
+
+    /// The same sink, with a way to wait until what was reported is published.
+    #[must_use]
+    pub fn with_published(
+        self,
+        published: impl Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync + 'static,
+    ) -> Self {
+        Self { published: Some(Arc::new(published)), ..self }
+    }
+
+    /// Waits until what was reported is published, where there is a way to know: what the tool asks the user then comes after it. Cancel
+    /// safe.
+    pub async fn published(&self) {
+        if let Some(published) = &self.published {
+            published().await;
+        }
     }
 
     /// Reports `partial`, the result so far, which replaces earlier ones.
     pub fn report(&self, partial: ToolResult) {
-        (self.0)(partial);
+        (self.report)(partial);
     }
 }
 

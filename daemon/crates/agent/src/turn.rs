@@ -31,6 +31,7 @@ pub(crate) async fn ask<H: Host>(
     let mut accumulator = Accumulator::new(std::sync::Arc::clone(model), frame.timestamp);
     let mut started = false;
     let mut kept = SeenContent::default();
+    let mut interrupted = None;
     if cancel.is_cancelled() {
         accumulator.fold(aborted(host));
     } else {
@@ -59,6 +60,11 @@ pub(crate) async fn ask<H: Host>(
                     if let Some(assistant_message_event) = accumulator.fold(delta) {
                         let usage = accumulator.usage_json();
                         host.emit(MessageUpdate { usage, assistant_message_event }.into()).await?;
+                        // What comes of the provider after this is dropped with its stream.
+                        if let Some(failure) = host.interruption().filter(|_| !accumulator.is_finished()) {
+                            interrupted = Some(failure.message.clone());
+                            accumulator.fold(Delta::Failed { failure, raw_stop_reason: None });
+                        }
                     }
                 }
                 Next::Delta(None) => {
@@ -71,6 +77,10 @@ pub(crate) async fn ask<H: Host>(
     let mut answer = accumulator.into_message();
     answer.duration_ms = Some(u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX));
     answer.thinking_level = Some(level);
+    if let Some(why) = interrupted {
+        // Of an abort, clients know one text; this is none.
+        answer.error_message = Some(why);
+    }
     Ok(Answer { failure, ..emit_whole(host, answer, started).await? })
 }
 

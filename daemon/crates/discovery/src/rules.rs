@@ -1,5 +1,7 @@
 //! Rules: instructions for some files or some work.
 
+use agentd_protocol::settings::matches_pattern;
+use agentd_stream_rules::RuleText;
 use serde_json::Value;
 
 use crate::item::Item;
@@ -54,6 +56,28 @@ impl<'a> Rule<'a> {
             scope: item.list("scope"),
             interrupt_mode: item.text("interruptMode"),
             agents: item.list("agents"),
+        }
+    }
+
+    /// Whether it may watch what the model of a session writes: it has conditions, and is meant for more than other agents.
+    #[must_use]
+    pub fn can_be_watched(&self) -> bool {
+        let is_for_session =
+            self.agents.is_empty() || self.agents.iter().any(|glob| matches_pattern(glob, "main"));
+        !self.condition.is_empty() && is_for_session && self.item.flag("enabled") != Some(false)
+    }
+
+    /// The rule for watching, with its text.
+    #[must_use]
+    pub fn stream_text(&self, body: String) -> RuleText {
+        RuleText {
+            name: self.item.name.clone(),
+            path: self.item.path.display().to_string(),
+            body,
+            condition: self.condition.clone(),
+            scope: self.scope.clone(),
+            globs: self.globs.clone(),
+            interrupt_mode: self.interrupt_mode.map(str::to_owned),
         }
     }
 

@@ -3,10 +3,12 @@
 use std::path::Path;
 
 use agentd_protocol::capabilities::{CapabilityKind, CapabilityLevel};
+use agentd_stream_rules::StreamRules;
 use serde_json::Value;
 
 use crate::{
     item::Item,
+    rules::Rule,
     scan::{Document, Scan},
 };
 
@@ -118,6 +120,12 @@ fn rule_of(scan: &mut Scan<'_>, mut item: Item, document: Document, form: RuleFo
     item.description = item.text("description").map(str::to_owned);
     if document.body.is_empty() {
         item.no_effect = Some("the file has no text");
+    }
+    let rule = Rule::of(&item);
+    if rule.can_be_watched() {
+        for problem in StreamRules::new(vec![rule.stream_text(String::new())]).1 {
+            scan.warn(&item.path, format!("the rule {}: {}", item.name, problem.problem));
+        }
     }
     scan.add(item);
 }

@@ -294,6 +294,9 @@ impl Judge<'_> {
             |preset| match preset {
                 PermissionPreset::Full => PermissionAction::Allow,
                 PermissionPreset::Workspace if only_looks => PermissionAction::Allow,
+                PermissionPreset::ReadOnly if only_looks && self.policy.lets_look() => {
+                    PermissionAction::Allow
+                }
                 PermissionPreset::Workspace | PermissionPreset::Ask => PermissionAction::Ask,
                 PermissionPreset::ReadOnly => PermissionAction::Deny,
             },

@@ -109,6 +109,8 @@ pub(crate) struct Compiled {
     rules: Vec<CompiledRow>,
     /// The folders of the workspace, as they are called and with links resolved.
     workspace: Vec<PathBuf>,
+    /// Whether it is what plan mode says: as the preset `read-only`, with commands that only look.
+    is_planning: bool,
 }
 
 /// A verdict with its reason; the strictest of several counts.
@@ -151,7 +153,25 @@ impl Compiled {
             workspace.push(clean(folder));
             workspace.extend(real(folder).filter(|real| real != folder));
         }
-        Ok(Self { options, rules, workspace })
+        Ok(Self { options, rules, workspace, is_planning: false })
+    }
+
+    /// What plan mode says: rules and presets of the session are asked besides it.
+    pub(crate) fn planning(cwd: &Path, folders: &[PathBuf], home: &Path) -> Result<Self, PolicyError> {
+        let options = PolicyOptions {
+            preset: PermissionPreset::ReadOnly,
+            project_preset: None,
+            layers: Vec::new(),
+            cwd: cwd.to_owned(),
+            folders: folders.to_vec(),
+            home: home.to_owned(),
+        };
+        Ok(Self { is_planning: true, ..Self::new(options)? })
+    }
+
+    /// Whether commands that only look run under the preset `read-only`, too.
+    pub(crate) fn lets_look(&self) -> bool {
+        self.is_planning
     }
 
     pub(crate) fn rules(&self) -> impl Iterator<Item = &CompiledRow> {
@@ -174,6 +194,9 @@ impl Compiled {
             PermissionAction::Ask => "asks about",
             PermissionAction::Deny => "refuses",
         };
+        if self.is_planning {
+            return Verdict::new(action, format!("plan mode {verb} {what}"));
+        }
         Verdict::new(action, format!("the preset {} {verb} {what}", preset.as_str()))
     }
 

@@ -73,6 +73,15 @@ impl Policy {
         Ok(Self(Arc::new(Compiled::new(options)?)))
     }
 
+    /// What plan mode says of calls, whatever the session's own policy is: what reads is allowed, and so are commands that only look and
+    /// notes of the session; all else is refused. Looks up where the folders of the workspace lead.
+    ///
+    /// # Errors
+    /// None so far; as of [`Self::new`].
+    pub fn planning(cwd: &Path, folders: &[std::path::PathBuf], home: &Path) -> Result<Self, PolicyError> {
+        Ok(Self(Arc::new(Compiled::planning(cwd, folders, home)?)))
+    }
+
     /// Whether everything is allowed, without a look at it.
     #[must_use]
     pub fn is_unrestricted(&self) -> bool {
@@ -225,5 +234,53 @@ mod tests {
             assert_eq!(decided(&[("read", None, Deny), ("write", None, Deny)]), Allow);
             assert_eq!((decided(&[("todo", None, Ask)]), decided(&[("*", None, Deny)])), (Ask, Deny));
         }
+    }
+
+    #[test]
+    fn plan_mode_lets_the_model_look_and_nothing_else() {
+        let policy = Policy::planning(Path::new("/w"), &[], Path::new("/h")).unwrap();
+        let command = |text| {
+            let decided =
+                policy.decide("bash", Subject::Command { text, folder: Path::new("/w"), variables: &[] });
+            (decided.action, decided.reason)
+        };
+        for text in [
+            "ls",
+            "git log --oneline | head -3",
+            "cat a 2>/dev/null",
+            "cd sub && grep -rn x . > /dev/null",
+            "true",
+            "git status && find . -name '*.rs' | xargs wc -l",
+            "x=1; echo $x",
+        ] {
+            assert_eq!(command(text).0, Allow, "{text}: {}", command(text).1);
+        }
+        for text in [
+            "cargo build",
+            "ls > out",
+            "ls >> /w/out",
+            "sed -i s/a/b/ f",
+            "find . -delete",
+            "git commit -m x",
+            "rm -rf x",
+            "cat <<'EOF' > f\nx\nEOF",
+            "eval ls",
+            "$PROGRAM x",
+            "sh -c 'touch x'",
+            "env PATH=. ls",
+            "sudo ls",
+            "curl http://x",
+            "python3 -c 'print(1)'",
+            "echo x > /dev/tcp/a/1",
+        ] {
+            assert_eq!(command(text).0, Deny, "{text}: {}", command(text).1);
+        }
+        let (file, other) = (Path::new("/w/f"), policy.decide("mcp__s__t", Subject::Other));
+        assert_eq!(policy.decide("read", Subject::Read { path: file, is_deep: false }).action, Allow);
+        assert_eq!(policy.decide("mcp__s__t", Subject::TrustedRead).action, Allow);
+        assert_eq!(policy.decide("todo", Subject::OwnNotes).action, Allow);
+        let written = policy.decide("edit", Subject::Write { path: file });
+        assert_eq!((written.action, written.reason.as_str()), (Deny, "plan mode refuses writing /w/f"));
+        assert_eq!((other.action, other.reason.as_str()), (Deny, "plan mode refuses the tool mcp__s__t"));
     }
 }

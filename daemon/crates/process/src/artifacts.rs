@@ -22,6 +22,12 @@ pub(crate) const OUTPUT: OpenRules<'_> = OpenRules::new(LinkPolicy::Refused);
 /// The name of an output's file after its id.
 const BASH: &str = "bash.log";
 
+/// The name of the folder for the session's own files.
+const OWN_FILES: &str = "local";
+
+/// Folders below it that are copied with a session.
+const MAX_DEPTH: u32 = 8;
+
 /// Hexadecimal digits of an id.
 const ID_DIGITS: usize = 8;
 
@@ -72,6 +78,12 @@ impl ArtifactFolder {
         let mut folder = session_file.as_os_str().to_owned();
         folder.push(".artifacts");
         Self(folder.into())
+    }
+
+    /// The folder beside the outputs for the session's own files (`local://`), which need not exist.
+    #[must_use]
+    pub fn own_files(&self) -> PathBuf {
+        self.0.join(OWN_FILES)
     }
 
     fn make(&self) -> io::Result<()> {
@@ -169,12 +181,17 @@ impl ArtifactFolder {
     }
 
     /// Gives another session the artifacts of this one, under the same ids: as hard links, or as copies where the file
-    /// system has no hard links. Blocks.
+    /// system has no hard links; and copies of the session's own files, links left out. Blocks.
     ///
     /// # Errors
     /// At the first artifact that cannot be linked or copied.
     pub fn share_with(&self, other: &Self) -> io::Result<()> {
         let artifacts = self.list()?;
+        // Both sessions may change theirs.
+        if self.is_ours() && is_folder(&self.own_files()) {
+            other.make()?;
+            copy_files(&self.own_files(), &other.own_files(), MAX_DEPTH)?;
+        }
         if artifacts.is_empty() {
             return Ok(());
         }
@@ -193,7 +210,8 @@ impl ArtifactFolder {
         Ok(())
     }
 
-    /// Removes the artifacts, and the folder if it is empty then. Where the folder is a link, removes only the link.
+    /// Removes the artifacts and the session's own files, and the folder if it is empty then. Where the folder is a link, removes only the
+    /// link.
     /// Blocks.
     ///
     /// # Errors
@@ -203,6 +221,11 @@ impl ArtifactFolder {
             return fs::remove_file(&self.0);
         }
         match remove_from(&self.0, |name| id_of(name).is_some()) {
+            Err(error) if !is_missing(&error) => return Err(error),
+            _ => {}
+        }
+        // It follows no links.
+        match fs::remove_dir_all(self.own_files()) {
             Err(error) if !is_missing(&error) => return Err(error),
             _ => {}
         }
@@ -218,6 +241,30 @@ impl ArtifactFolder {
     fn is_ours(&self) -> bool {
         !self.0.is_symlink()
     }
+}
+
+/// Whether a folder, and no link, is at a path.
+fn is_folder(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|about| about.is_dir())
+}
+
+/// Copies the regular files of a folder, and of those below it.
+fn copy_files(from: &Path, to: &Path, depth: u32) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (kind, target) = (entry.file_type()?, to.join(entry.file_name()));
+        if kind.is_dir() && depth > 0 {
+            copy_files(&entry.path(), &target, depth - 1)?;
+        } else if kind.is_file() {
+            match new_file(&target) {
+                Ok(mut copy) => drop(io::copy(&mut OUTPUT.open(&entry.path())?, &mut copy)?),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Whether nothing is at a path, including when a folder on the path is a file.

@@ -5,7 +5,7 @@
 
 use std::{
     path::PathBuf,
-    sync::{Arc, atomic::AtomicBool},
+    sync::{Arc, OnceLock, Weak, atomic::AtomicBool},
     time::Duration,
 };
 
@@ -39,7 +39,7 @@ use agentd_protocol::{
     resources::{Diagnostic, DiagnosticKind, DiagnosticLevel},
     settings::Settings,
 };
-use agentd_tools::{FileQueue, TodoList};
+use agentd_tools::{FileQueue, SessionFolder, TodoList};
 use serde::Serialize;
 
 use crate::{
@@ -50,11 +50,13 @@ use crate::{
     models::{Choice, FallbackChain, RetryPolicy, spoken_apis},
     options::SessionMode,
     permissions::PermissionGate,
+    plan::SessionPlans,
     sandbox::SessionSandbox,
     services::Services,
     session_tools::OwnTools,
     session_user::SessionUser,
     shell_hooks::SessionHooks,
+    stream_rules::SessionRules,
     subagents::Subagents,
     tool_files::FileTool,
 };
@@ -89,6 +91,14 @@ pub(crate) struct SessionContext {
     pub(crate) mcp: Option<Arc<McpSession>>,
     /// The list of tasks; kept when the settings are read again.
     pub(crate) todos: TodoList,
+    /// This context, for what was made before it.
+    pub(crate) link: ContextLink,
+    /// The rules on the stream, and which the model was told; kept when the settings are read again.
+    pub(crate) stream_rules: SessionRules,
+    /// The folder of the session's own files; kept when the settings are read again.
+    pub(crate) own_files: SessionFolder,
+    /// What becomes of plans; kept when the settings are read again.
+    pub(crate) plans: SessionPlans,
     /// The session's user.
     pub(crate) user: SessionUser,
     /// Tells those who wait for jobs; kept when the settings are read again.
@@ -155,6 +165,27 @@ pub(crate) struct SessionContext {
     pub(crate) thinking_budgets: ThinkingBudgets,
 }
 
+/// A context, for tools that are made before it is. Cheap to clone. Does not keep it.
+#[derive(Clone, Default)]
+pub(crate) struct ContextLink(Arc<OnceLock<Weak<SessionContext>>>);
+
+impl ContextLink {
+    /// The context, once it is there.
+    pub(crate) fn get(&self) -> Option<Arc<SessionContext>> {
+        self.0.get()?.upgrade()
+    }
+}
+
+impl SessionContext {
+    /// Puts the context where its task and its runs share it, and its tools find it.
+    pub(crate) fn shared(self) -> Arc<Self> {
+        let context = Arc::new(self);
+        // A context is shared once.
+        let _ = context.link.0.set(Arc::downgrade(&context));
+        context
+    }
+}
+
 /// Where the system prompt, skills and prompt templates come from.
 pub(crate) struct PromptSources {
     /// `--system-prompt`.
@@ -219,6 +250,11 @@ impl SessionContext {
         if let (Some(observer), Some(call)) = (&self.observer, call) {
             observer.call_ends(call, answer, failure);
         }
+    }
+
+    /// Whether the setting `plan.enabled` keeps sessions out of plan mode.
+    pub(crate) fn plan_mode_is_off(&self) -> bool {
+        self.settings.plan.as_ref().and_then(|plan| plan.enabled) == Some(false)
     }
 
     /// A command line of the user after the configured prefix line.

@@ -10,6 +10,7 @@ use agentd_protocol::{
     error::{ErrorCode, Failure},
     ui::UiResponse,
 };
+use agentd_tools::ProposedPlan;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -287,6 +288,17 @@ impl SessionHandle {
     /// Starts the extensions of a session that was opened without them, or puts them into other hosts. False when the session has ended.
     pub async fn begin(&self, beginning: SessionBeginning) -> bool {
         self.inbox.send(InboxMessage::Begin(Box::new(beginning))).await.is_ok()
+    }
+
+    /// Begins with a plan that was approved in another session: it becomes a file of this one, and a run carries it out.
+    ///
+    /// # Errors
+    /// The file cannot be written, the session is at work, or has ended.
+    pub async fn carry_out(&self, plan: ProposedPlan) -> Result<(), Failure> {
+        let ended = || Failure::new(ErrorCode::NoSession, "The session has ended.");
+        let (begun, waiting) = oneshot::channel();
+        self.inbox.send(InboxMessage::CarryOut(Box::new(plan), begun)).await.map_err(|_| ended())?;
+        waiting.await.unwrap_or_else(|_| Err(ended()))
     }
 
     /// A command of an extension led nowhere, and goes on in this session. A session that has ended needs it no more.

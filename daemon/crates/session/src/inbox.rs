@@ -117,6 +117,7 @@ fn asked(message: &InboxMessage) -> Option<(bool, &Reply)> {
         | InboxMessage::Unload(_)
         | InboxMessage::AskLeaving(..)
         | InboxMessage::Begin(_)
+        | InboxMessage::CarryOut(..)
         | InboxMessage::Stay(_)
         | InboxMessage::GiveHosts(_)
         | InboxMessage::Close(_) => None,

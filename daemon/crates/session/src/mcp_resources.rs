@@ -25,6 +25,11 @@ impl UrlReader for McpResources {
         RESOURCE_URL
     }
 
+    /// A colon may be part of a URI.
+    fn takes_lines(&self) -> bool {
+        false
+    }
+
     fn read<'a>(&'a self, rest: &'a str, cancel: &'a CancellationToken) -> UrlContent<'a> {
         Box::pin(async move {
             let none = || ToolError("This session has no MCP servers.".to_owned());

@@ -4,6 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use agentd_process::ArtifactFolder;
 use agentd_protocol::{
+    agent_mode::AgentMode,
     client_tools::{ClientTool, UnregisteredTools},
     command::SessionCommand,
     daemon::{InFlight, SessionActivity},
@@ -12,6 +13,7 @@ use agentd_protocol::{
     ui::{ExtensionUiRequest, UiResponse},
 };
 use agentd_store::SessionTree;
+use agentd_tools::ProposedPlan;
 use tokio::sync::oneshot;
 
 use crate::{
@@ -57,6 +59,8 @@ pub(crate) enum InboxMessage {
     AskLeaving(Leaving, oneshot::Sender<LeavingAnswer>),
     /// Starts the extensions of a session that a client came to.
     Begin(Box<SessionBeginning>),
+    /// Begins with a plan that was approved in another session.
+    CarryOut(Box<ProposedPlan>, oneshot::Sender<Result<(), Failure>>),
     /// A command of an extension that led nowhere goes on.
     Stay(Box<(MovedCommand, Failure)>),
     /// Gives the hosts of the extensions away, and starts others for the session.
@@ -140,6 +144,8 @@ pub struct BranchCopy {
     pub(crate) tree: Box<SessionTree>,
     /// The tools that somebody chose in the original.
     pub(crate) tools: ToolChoice,
+    /// The mode of the original.
+    pub(crate) mode: AgentMode,
     /// Where the file of the original is; `None`: in memory only, as the copy will be.
     pub(crate) folder: Option<PathBuf>,
     /// The long outputs of the original.
@@ -200,6 +206,7 @@ impl InboxMessage {
             | Self::Unload(_)
             | Self::AskLeaving(..)
             | Self::Begin(_)
+            | Self::CarryOut(..)
             | Self::Stay(_)
             | Self::GiveHosts(_)
             | Self::Close(_) => {}

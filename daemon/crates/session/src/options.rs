@@ -86,6 +86,18 @@ pub struct SessionOptions {
     pub mode: SessionMode,
     /// Whose subagent it is; `None` for a session of its own.
     pub subagent: Option<Arc<SubagentOptions>>,
+    /// `--plan-mode`: the mode that it begins in.
+    pub initial_mode: InitialMode,
+}
+
+/// The mode that a session begins in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum InitialMode {
+    /// The one that its file says, else the default.
+    #[default]
+    Default,
+    /// Plan mode.
+    Plan,
 }
 
 /// How a session is shown, as extensions are told.
@@ -131,6 +143,7 @@ impl SessionOptions {
             provider: None,
             model: None,
             thinking: None,
+            initial_mode: InitialMode::Default,
             ..self.clone()
         }
     }

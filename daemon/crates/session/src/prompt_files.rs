@@ -22,6 +22,7 @@ use agentd_protocol::{
 
 use crate::{
     context::SessionContext,
+    plan::prompt_section,
     system_prompt::{PromptParts, SkillNote},
 };
 
@@ -139,12 +140,14 @@ impl SessionContext {
         let rules =
             if self.prompt.context_files { self.project_rules(&capabilities, &context, reads) } else { None };
         let subagents = if active.contains(&TASK_TOOL) { self.agents_section() } else { None };
+        let planning = self.permissions.planning();
         let searches = active.contains(&SEARCH_TOOL);
         let mcp_servers = self.mcp.as_ref().filter(|_| searches).and_then(|mcp| mcp.prompt_section());
         Ok(PromptParts {
             mcp_servers,
             agent: self.subagents.own().map(|own| own.prompt.clone()),
             subagents,
+            plan_mode: planning.is_on().then(|| prompt_section(planning.proposes())),
             custom,
             appended,
             context_files: context,

@@ -6,6 +6,7 @@ use agentd_agent::Tool;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::plan::PROMPT_SECTION;
 use crate::system_prompt::{PromptParts, SkillNote, sections};
 
 /// The inputs of the system prompt.
@@ -72,6 +73,7 @@ impl PromptOptions {
         let texts = |texts: Vec<&str>| Value::from(texts);
         let mut more = Map::new();
         more.extend(parts.mcp_servers.clone().map(|servers| (MCP_SERVERS.to_owned(), servers.into())));
+        more.extend(parts.plan_mode.clone().map(|text| (PROMPT_SECTION.to_owned(), text.into())));
         more.extend(parts.project_rules.clone().map(|rules| (PROJECT_RULES.to_owned(), rules.into())));
         more.extend(parts.subagents.clone().map(|agents| (SUBAGENTS.to_owned(), agents.into())));
         more.extend(parts.agent.clone().map(|agent| (AGENT.to_owned(), agent.into())));
@@ -154,6 +156,7 @@ impl PromptOptions {
                 })
                 .collect(),
             project_rules: text_of(PROJECT_RULES).map(str::to_owned),
+            plan_mode: text_of(PROMPT_SECTION).map(str::to_owned),
             mcp_servers: text_of(MCP_SERVERS).map(str::to_owned),
             subagents: text_of(SUBAGENTS).map(str::to_owned),
             agent: text_of(AGENT).map(str::to_owned),
@@ -170,7 +173,8 @@ impl PromptOptions {
         };
         let mut made = sections(&parts);
         for (tag, text) in &self.sections {
-            let is_own = [MCP_SERVERS, PROJECT_RULES, SUBAGENTS, AGENT, FOLDERS].contains(&tag.as_str());
+            let is_own = [MCP_SERVERS, PROJECT_RULES, PROMPT_SECTION, SUBAGENTS, AGENT, FOLDERS];
+            let is_own = is_own.contains(&tag.as_str());
             if let Some(text) = text.as_str().filter(|_| !is_own) {
                 made.insert(tag.clone(), format!("<{tag}>\n{text}\n</{tag}>").into());
             }
@@ -194,6 +198,7 @@ mod tests {
                 location: "/s/SKILL.md".into(),
             }],
             mcp_servers: Some("Servers.".into()),
+            plan_mode: Some("Look.".into()),
             tools: vec![("read", "reads files")],
             active: vec!["read", "bash"],
             cwd: "/p".into(),

@@ -16,9 +16,16 @@ use agentd_process::{
 };
 use agentd_program_log::ProgramLogs;
 use agentd_prompt_history::PromptRecorder;
-use agentd_protocol::settings::BashSettings;
+use agentd_protocol::{
+    error::{ErrorCode, Failure},
+    settings::BashSettings,
+};
 use agentd_sandbox::SandboxPolicy;
-use agentd_tools::{AskUser, FileQueue, TodoList, UrlReader, operations::SshTarget};
+use agentd_tools::{
+    AskUser, FileQueue, PlanReview, ProposedPlan, SessionFolder, Successor, TodoList, UrlReader,
+    operations::SshTarget,
+};
+use futures::future::BoxFuture;
 use tokio_util::task::TaskTracker;
 
 use crate::sandbox::SupportCache;
@@ -156,7 +163,7 @@ pub struct ToolContext {
     pub shell_path: Option<PathBuf>,
     /// The setting `shellCommandPrefix`.
     pub shell_command_prefix: Option<String>,
-    /// Read URLs that are no files.
+    /// Read URLs that are no files, each of one scheme.
     pub urls: Vec<Arc<dyn UrlReader>>,
     /// The complete environment of child processes.
     pub environment: ChildEnvironment,
@@ -184,6 +191,12 @@ pub struct ToolContext {
     pub sandbox: Option<Arc<SandboxPolicy>>,
     /// Keeps what tool calls change; `None` while undo is off.
     pub undo: Option<Arc<SessionCheckpoints>>,
+    /// The folder of the session's own files.
+    pub own_files: SessionFolder,
+    /// What becomes of plans.
+    pub plans: Arc<dyn PlanReview>,
+    /// The setting `plan.timeoutMs`; `None` for 0.
+    pub plan_timeout: Option<Duration>,
     /// The session's list of tasks.
     pub todos: TodoList,
     /// The session's user.
@@ -215,6 +228,12 @@ pub trait SessionWatch: Send + Sync {
 
     /// An extension of a session wants it to end, and it has nothing to do.
     fn quits(&self, _id: &str) {}
+
+    /// Opens a session with the options of this one, which begins with carrying out a plan. What waits is the future.
+    fn carry_out(&self, _id: &str, _plan: ProposedPlan) -> BoxFuture<'static, Result<Successor, Failure>> {
+        let failure = Failure::new(ErrorCode::Unsupported, "There are no other sessions here.");
+        Box::pin(async { Err(failure) })
+    }
 }
 
 /// Ignores all changes.

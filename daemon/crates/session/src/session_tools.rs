@@ -56,6 +56,11 @@ impl SessionTools {
         self.current = None;
     }
 
+    /// The session is in another mode, with which tools come and go.
+    pub(crate) fn mode_changed(&mut self) {
+        self.current = None;
+    }
+
     /// The tools that the model can call. The same value until something changes.
     pub(crate) fn current(&mut self, own: &OwnTools) -> Arc<ToolSet> {
         if let Some((version, tools)) = &self.current
@@ -199,6 +204,10 @@ impl SessionTools {
             });
         }
         let permitted = registered.into_iter().filter(|registered| match registered.owner {
+            // A tool of a mode is there while the mode is.
+            ToolOwner::Builtin if registered.tool.comes_with_mode() => {
+                registered.tool.exposure().is_for_models()
+            }
             // They were checked when they came.
             ToolOwner::Builtin | ToolOwner::Client { .. } => true,
             ToolOwner::Mcp { .. } | ToolOwner::Extension | ToolOwner::File { .. } => {
@@ -210,6 +219,7 @@ impl SessionTools {
             let active = is_declarable
                 && match (&registered.owner, &self.chosen) {
                     (ToolOwner::Mcp { is_loaded: true, .. }, _) => true,
+                    (ToolOwner::Builtin, _) if registered.tool.comes_with_mode() => true,
                     (ToolOwner::Client { .. }, _) | (_, None) => registered.active,
                     (_, Some(chosen)) => chosen.iter().any(|chosen| chosen == registered.name()),
                 };
@@ -321,9 +331,13 @@ impl OwnTools {
     }
 }
 
-/// Whether something is true of a tool, or of the tool that it comes with, unless its own name leaves it out.
+/// Whether something is true of a tool, or of the tool that it comes with, unless its own name leaves it out. One that comes with a mode is
+/// there whatever was chosen.
 fn with_its_tool(tool: &Arc<dyn Tool>, selection: &ToolSelection, is_so: impl Fn(&str) -> bool) -> bool {
     let name = &tool.spec().name;
+    if tool.comes_with_mode() {
+        return !selection.leaves_out(name);
+    }
     is_so(name) || (!selection.leaves_out(name) && tool.comes_with().is_some_and(is_so))
 }
 

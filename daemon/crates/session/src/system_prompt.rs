@@ -10,6 +10,8 @@ use agentd_protocol::{
 };
 use serde_json::{Map, Value};
 
+use crate::plan::PROMPT_SECTION;
+
 /// The inputs of the sections.
 #[derive(Debug, Default)]
 pub(crate) struct PromptParts<'a> {
@@ -25,6 +27,8 @@ pub(crate) struct PromptParts<'a> {
     pub(crate) context_files: Vec<(String, String)>,
     /// The rules of the project and the user, if there are some.
     pub(crate) project_rules: Option<String>,
+    /// What plan mode means, while it is on.
+    pub(crate) plan_mode: Option<String>,
     /// The skills that the model may choose.
     pub(crate) skills: Vec<SkillNote>,
     /// The MCP servers whose tools are found by a search, if there are some and it is active.
@@ -87,6 +91,9 @@ pub(crate) fn sections(parts: &PromptParts<'_>) -> Map<String, Value> {
     }
     if let Some(servers) = &parts.mcp_servers {
         add("mcp_servers", servers.clone());
+    }
+    if let Some(text) = &parts.plan_mode {
+        add(PROMPT_SECTION, text.clone());
     }
     add("cwd", parts.cwd.replace('\\', "/"));
     if !parts.folders.is_empty() {

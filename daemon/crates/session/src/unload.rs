@@ -11,7 +11,7 @@
 use std::{path::Path, sync::Arc, time::SystemTime};
 
 use agentd_config::{StartingFiles, models::RestoredChoice};
-use agentd_protocol::settings::PermissionSettings;
+use agentd_protocol::{agent_mode::AgentMode, settings::PermissionSettings};
 use tokio::sync::oneshot;
 
 use crate::session_tools::ToolChoice;
@@ -32,6 +32,8 @@ pub struct Unloaded {
     pub(crate) key_provider: Option<Box<str>>,
     /// The tools that somebody chose.
     pub(crate) tools: ToolChoice,
+    /// The mode.
+    pub(crate) mode: AgentMode,
     /// The fallback models, where a command chose them.
     pub(crate) fallback_models: Option<Arc<[String]>>,
     /// Changes of the permissions by commands, if there were any.
@@ -109,6 +111,7 @@ impl Unloaded {
             moved,
             key_provider,
             tools: _,
+            mode: _,
             fallback_models,
             permissions,
             trusted,

@@ -147,6 +147,7 @@ pub(crate) async fn may_run(
         arguments: &arguments,
         cwd: &context.cwd,
         is_trusted_read: false,
+        declares_reading: false,
         schema: None,
         must_ask: None,
     };

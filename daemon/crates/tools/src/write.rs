@@ -17,6 +17,7 @@ use crate::{
     file_queue::FileQueue,
     home::Home,
     operations::{FileHost, FileSystem, LocalHost},
+    session_folder::{SessionFolder, Use, own_file},
     undo::explain_gap,
 };
 
@@ -26,13 +27,14 @@ pub struct WriteTool {
     home: Home,
     host: Arc<dyn FileHost>,
     undo: Option<Arc<SessionCheckpoints>>,
+    own: Option<SessionFolder>,
 }
 
 impl WriteTool {
     /// The tool of the session that `queue` belongs to, with the home directory of the process for `~`.
     #[must_use]
     pub fn new(queue: FileQueue) -> Self {
-        Self { queue, home: Home::default(), host: Arc::new(LocalHost), undo: None }
+        Self { queue, home: Home::default(), host: Arc::new(LocalHost), undo: None, own: None }
     }
 
     /// Sets the session's home directory, which `~` means in paths.
@@ -46,6 +48,13 @@ impl WriteTool {
     #[must_use]
     pub fn with_host(mut self, host: Arc<dyn FileHost>) -> Self {
         self.host = host;
+        self
+    }
+
+    /// Sets the folder of the session's own files, for `local://NAME`.
+    #[must_use]
+    pub fn with_own_files(mut self, folder: SessionFolder) -> Self {
+        self.own = Some(folder);
         self
     }
 
@@ -101,14 +110,22 @@ impl Tool for WriteTool {
         let ticket = self.queue.ticket();
         Box::pin(async move {
             let WriteArguments { path: given, content } = arguments::parse(invocation.arguments)?;
-            let path = self.home.resolve(&given, &invocation.cwd, &*self.host)?;
+            let (mut host, mut undo) = (Arc::clone(&self.host), self.undo.clone());
+            let path = match own_file(self.own.as_ref(), &given, Use::Written).await? {
+                Some(path) => {
+                    // They are on this machine, wherever the tools work, and are no part of the project.
+                    (host, undo) = (Arc::new(LocalHost), None);
+                    path
+                }
+                None => self.home.resolve(&given, &invocation.cwd, &*host)?,
+            };
             let cancel = invocation.cancel;
-            let turn = blocking::enter(ticket, &*self.host, &path, &cancel, |error| {
+            let turn = blocking::enter(ticket, &*host, &path, &cancel, |error| {
                 ToolError(errno::describe(error, "open", &path))
             })
             .await?;
-            let files = self.host.files(&cancel);
-            let (undo, call_id) = (self.undo.clone(), invocation.call_id);
+            let files = host.files(&cancel);
+            let call_id = invocation.call_id;
             blocking::run(move || {
                 let write = || write(&*files, &path, &content, &cancel);
                 let (done, gap) = match &undo {

@@ -3,6 +3,7 @@
 use std::{collections::VecDeque, path::PathBuf, time::Instant};
 
 use agentd_protocol::{
+    agent_mode::AgentMode,
     command::PromptParams,
     model::{Model, ThinkingLevel},
     resources::SlashCommand,
@@ -195,6 +196,7 @@ fn unknown_session() -> SessionState {
         budgets: None,
         sandbox: None,
         undo: None,
+        mode: AgentMode::Default,
         todo_phases: Vec::new(),
     }
 }

@@ -1,7 +1,9 @@
 //! The commands of this program, typed behind a `/`.
 
 use agentd_client_text::one_line;
-use agentd_protocol::{checkpoints::RestoreStep, model::ThinkingLevel, settings::PermissionPreset};
+use agentd_protocol::{
+    agent_mode::AgentMode, checkpoints::RestoreStep, model::ThinkingLevel, settings::PermissionPreset,
+};
 
 use crate::{
     app::{
@@ -25,6 +27,9 @@ const fn own(name: &'static str, arguments: &'static str, about: &'static str) -
     OwnCommand { name, arguments, about }
 }
 
+/// The command for plan mode.
+const PLAN: &str = "plan";
+
 /// All of them.
 pub(super) const OWN: &[OwnCommand] = &[
     own("help", "", "keys and commands"),
@@ -38,6 +43,7 @@ pub(super) const OWN: &[OwnCommand] = &[
     own("compact", "[FOCUS]", "replace the older part of the context by a summary"),
     own("tools", "", "choose the tools that the model may call"),
     own("permissions", "[PRESET]", "choose what is asked about"),
+    own(PLAN, "[off]", "plan first: nothing is changed before you have approved a plan"),
     own("diff", "[all]", "what the agent changed since the last prompt, or since the start"),
     own("undo", "", "undo what the last prompt changed in files"),
     own("redo", "", "undo the last undo"),
@@ -52,6 +58,11 @@ pub(super) fn run(chat: &mut Chat, text: &str) -> Option<Vec<Effect>> {
     let line = text.strip_prefix('/')?;
     let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let rest = rest.trim();
+    // An extension may have a plan mode of its own, with a command of that name.
+    let is_of_session = name == PLAN && chat.commands.iter().any(|command| command.name == PLAN);
+    if is_of_session {
+        return None;
+    }
     if !OWN.iter().any(|own| own.name == name) {
         // The daemon knows what servers have that are only being connected.
         let is_of_server = name.starts_with("mcp__");
@@ -123,6 +134,14 @@ fn execute(chat: &mut Chat, name: &str, rest: &str) -> Vec<Effect> {
             permissions(chat);
             return Vec::new();
         }
+        (PLAN, given) => match given.as_deref() {
+            None | Some("on") => Call::SetMode(AgentMode::Plan),
+            Some("off") => Call::SetMode(AgentMode::Default),
+            Some(_) => {
+                chat.flash = Some("/plan, or /plan off.".to_owned());
+                return Vec::new();
+            }
+        },
         ("diff", given) => Call::Diff { since_start: given.as_deref() == Some("all") },
         ("undo", _) => Call::Restore(RestoreStep::Undo),
         ("redo", _) => Call::Restore(RestoreStep::Redo),

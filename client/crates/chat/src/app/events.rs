@@ -3,8 +3,9 @@
 use std::time::Instant;
 
 use agentd_client_text::{
-    compacted, decided, ended_process, extension_failed, fell_back, left_to_do, one_line,
-    permissions_changed, question_ended, retried, slow_provider, subagent_news, unkept,
+    compacted, decided, ended_process, extension_failed, fell_back, left_to_do, mode_changed, one_line,
+    permissions_changed, proposed_plan, question_ended, retried, rules_matched, slow_provider, subagent_news,
+    unkept,
 };
 use agentd_protocol::{
     Json,
@@ -50,6 +51,9 @@ pub(super) fn event(chat: &mut Chat, event: &Event) -> Vec<Effect> {
         Event::ToolExecutionUpdate(update) => {
             let text = update.partial_result.content.iter().filter_map(ContentBlock::as_text);
             let text = text.collect::<Vec<_>>().join("\n");
+            if let Some(plan) = proposed_plan(update) {
+                notice(chat, NoticeLevel::Info, plan);
+            }
             change_tool(chat, &update.tool_call_id, |call| call.output = text);
         }
         Event::ToolExecutionEnd(end) => {
@@ -97,6 +101,11 @@ pub(super) fn event(chat: &mut Chat, event: &Event) -> Vec<Effect> {
                 notice(chat, NoticeLevel::Info, line);
             }
         }
+        Event::ModeChanged(changed) => {
+            notice(chat, NoticeLevel::Info, mode_changed(changed));
+            chat.session.mode = changed.mode;
+        }
+        Event::TtsrTriggered(triggered) => notice(chat, NoticeLevel::Info, rules_matched(triggered)),
         Event::TodoReminder(reminder) => notice(chat, NoticeLevel::Info, left_to_do(reminder)),
         Event::BudgetReached(reached) => {
             let what = serde_json::to_value(reached).unwrap_or_default();

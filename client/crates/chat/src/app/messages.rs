@@ -2,6 +2,7 @@
 
 use agentd_protocol::{
     Json,
+    agent_mode::AgentMode,
     checkpoints::{CheckpointDiff, RestoreStep, RestoredCheckpoint},
     command::{AbortReceipt, BashOutput, BashParams, ClearedQueue, Entries, Navigated, PromptParams},
     daemon::{InFlight, SessionInfo},
@@ -119,6 +120,7 @@ pub(crate) enum Call {
     Tools,
     SetTools(Vec<String>),
     SetPermissions(Option<PermissionPreset>),
+    SetMode(AgentMode),
     Answer(PermissionResponseParams),
     AnswerDialog(UiResponse),
     Diff {
@@ -159,6 +161,7 @@ pub(crate) enum Reply {
     Tools(ToolList),
     ToolsSet(ActiveTools),
     Permissions(Option<PermissionState>),
+    Mode(AgentMode),
     Answered,
     Diff(CheckpointDiff),
     Restored(RestoreStep, RestoredCheckpoint),

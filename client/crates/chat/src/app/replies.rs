@@ -117,6 +117,7 @@ pub(super) fn reply(chat: &mut Chat, reply: Reply) -> Vec<Effect> {
             chat.flash = Some(format!("{} from the next turn on.", counted(active.tools.len(), "tool")));
         }
         Reply::Permissions(state) => chat.session.permissions = state,
+        Reply::Mode(mode) => chat.session.mode = mode,
         Reply::Diff(diff) => {
             if diff.files.is_empty() {
                 chat.flash = Some("Nothing is changed.".to_owned());

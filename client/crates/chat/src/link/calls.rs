@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use agentd_protocol::{
+    agent_mode::SetModeParams,
     checkpoints::{DiffCheckpointParams, DiffSince, RestoreCheckpointParams},
     command::{
         CompactParams, ExportHtmlParams, GetEntriesParams, NavigateTreeParams, NoParams, SetModelParams,
@@ -120,6 +121,10 @@ async fn answered(client: &Client, session: &str, folder: PathBuf, call: Call) -
         Call::SetPermissions(preset) => {
             let params = SetPermissionsParams { preset, ..SetPermissionsParams::default() };
             Reply::Permissions(Some(client.call_in::<rpc::SetPermissions>(session, &params).await?))
+        }
+        Call::SetMode(mode) => {
+            let params = SetModeParams { mode, client: String::new() };
+            Reply::Mode(client.call_in::<rpc::SetMode>(session, &params).await?.mode)
         }
         Call::Answer(answer) => {
             client.call_in::<rpc::PermissionResponse>(session, &answer).await?;

@@ -1,6 +1,7 @@
 //! The last row: what answers, where, how full the context is, and what goes on.
 
 use agentd_client_text::{columns, cut, cut_begin, money, one_line, short_count};
+use agentd_protocol::agent_mode::AgentMode;
 use ratatui_core::{
     style::Style,
     text::{Line, Span},
@@ -70,6 +71,9 @@ fn parts(chat: &Chat) -> Vec<Part> {
     }
     if let Some(permissions) = &session.permissions {
         add(4, permissions.preset.as_str().to_owned());
+    }
+    if session.mode == AgentMode::Plan {
+        add(8, "plan mode".to_owned());
     }
     for (_, text) in &chat.statuses {
         add(1, cut(text, 24));

@@ -156,6 +156,9 @@ impl Agent {
             DaemonCall::SetMode { session, request, is_option, wanted } => {
                 self.mode_set(&session, &request, is_option, &wanted, answer, effects);
             }
+            DaemonCall::SetPlan { session, request, is_option, then } => {
+                self.plan_set(&session, &request, is_option, then, answer, effects);
+            }
             DaemonCall::SetModel { session, request } => self.model_set(&session, request, answer, effects),
             DaemonCall::SetLevel { session, request } => self.level_set(&session, &request, answer, effects),
             DaemonCall::Reattach { session } => self.reattached(&session, answer, effects),

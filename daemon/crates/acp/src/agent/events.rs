@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use agentd_protocol::{
+    agent_mode::ModeChanged,
     budget::BudgetReached,
     command::NoParams,
     daemon::{AttachSessionParams, AttachedSession},
@@ -99,6 +100,7 @@ impl Agent {
                     self.permissions_changed(id, &event.permissions, effects)
                 });
             }
+            "mode_changed" => with(line, |event: ModeChanged| self.plan_changed(id, event.mode, effects)),
             "queue_update" => with(line, |event: QueueUpdate| self.queue_changed(id, event)),
             "entry_appended" => with(line, |event: EntryAppended| self.entry_appended(id, &event, effects)),
             "compaction_start" => self.compaction_began(id, seq, effects),

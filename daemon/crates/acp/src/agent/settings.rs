@@ -1,6 +1,7 @@
 //! `session/set_mode`, `session/set_config_option`, and changes that others make.
 
 use agentd_protocol::{
+    agent_mode::{AgentMode, ModeState as DaemonModeState, SetModeParams as DaemonModeParams},
     command::{NoParams, SetModelParams, SetThinkingLevelParams},
     model::{Model, ThinkingLevel},
     permissions::SetPermissionsParams,
@@ -14,7 +15,7 @@ use super::{
     state::{Agent, DaemonCall, Effects},
 };
 use crate::{
-    options::{MODE, MODEL, ModelChoice, THINKING, preset},
+    options::{MODE, MODEL, ModelChoice, PLAN, THINKING, preset},
     requests::{SetModeParams, SetOptionParams},
     rpc::{RequestId, RpcError, quoted},
     updates::Update,
@@ -29,7 +30,7 @@ impl Agent {
     ) -> Result<(), RpcError> {
         let SetModeParams { session_id, mode_id } = given;
         self.session(&session_id)?;
-        self.set_preset(id, &session_id, &mode_id, "modeId", effects)
+        self.choose_mode(id, &session_id, &mode_id, "modeId", effects)
     }
 
     pub(super) fn set_option(
@@ -44,7 +45,7 @@ impl Agent {
             return Err(RpcError::invalid_params("Invalid params: value: expected a string"));
         };
         match config_id.as_str() {
-            MODE => return self.set_preset(id, &session_id, &value, "value", effects),
+            MODE => return self.choose_mode(id, &session_id, &value, "value", effects),
             MODEL => {
                 let ModelChoice { provider, id: model, .. } =
                     session.options.model_of(&value).ok_or_else(|| not_offered("value", &value))?;
@@ -69,7 +70,7 @@ impl Agent {
         Ok(())
     }
 
-    fn set_preset(
+    fn choose_mode(
         &mut self,
         id: &RequestId,
         session: &str,
@@ -77,17 +78,84 @@ impl Agent {
         field: &str,
         effects: &mut Effects,
     ) -> Result<(), RpcError> {
-        let preset = PermissionPreset::named(name).ok_or_else(|| not_offered(field, name))?;
-        self.session(session)?.is_changing = true;
+        let (preset, is_option) = (PermissionPreset::named(name), field == "value");
+        if preset.is_none() && name != PLAN {
+            return Err(not_offered(field, name));
+        }
+        let found = self.session(session)?;
+        found.is_changing = true;
+        match preset {
+            Some(preset) if !found.options.is_planning => {
+                self.set_preset(id, session, preset, is_option, effects);
+            }
+            // Into plan mode, or out of it and then to the preset.
+            preset => {
+                let mode = if preset.is_some() { AgentMode::Default } else { AgentMode::Plan };
+                let (session, request) = (session.to_owned(), id.clone());
+                let params = DaemonModeParams { mode, client: String::new() };
+                let call = DaemonCall::SetPlan { session: session.clone(), request, is_option, then: preset };
+                self.ask(call, "set_mode", Some(&session), &params, effects);
+            }
+        }
+        Ok(())
+    }
+
+    fn set_preset(
+        &mut self,
+        id: &RequestId,
+        session: &str,
+        preset: PermissionPreset,
+        is_option: bool,
+        effects: &mut Effects,
+    ) {
         let params = SetPermissionsParams { preset: Some(preset), ..SetPermissionsParams::default() };
         let call = DaemonCall::SetMode {
             session: session.to_owned(),
             request: id.clone(),
-            is_option: field == "value",
-            wanted: name.to_owned(),
+            is_option,
+            wanted: preset.as_str().to_owned(),
         };
         self.ask(call, "set_permissions", Some(session), &params, effects);
-        Ok(())
+    }
+
+    /// The session is in plan mode, or out of it, and goes on to a preset.
+    pub(super) fn plan_set(
+        &mut self,
+        id: &str,
+        request: &RequestId,
+        is_option: bool,
+        then: Option<PermissionPreset>,
+        answer: Answer<'_>,
+        effects: &mut Effects,
+    ) {
+        let state = data::<DaemonModeState>(answer);
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        match state {
+            Ok(state) => session.options.is_planning = state.mode == AgentMode::Plan,
+            Err(error) => {
+                session.is_changing = false;
+                return failed(request, &error, effects);
+            }
+        }
+        match (then, is_option) {
+            (Some(preset), _) => self.set_preset(request, id, preset, is_option, effects),
+            (None, true) => self.options_changed(id, request, effects),
+            (None, false) => {
+                session.is_changing = false;
+                done(request, &json!({}), effects);
+            }
+        }
+    }
+
+    /// Somebody else, or the approval of a plan, has changed the mode.
+    pub(super) fn plan_changed(&mut self, id: &str, mode: AgentMode, effects: &mut Effects) {
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        let is_planning = mode == AgentMode::Plan;
+        if std::mem::replace(&mut session.options.is_planning, is_planning) != is_planning
+            && !session.is_changing
+        {
+            self.tell_mode(id, effects);
+        }
     }
 
     pub(super) fn mode_set(
@@ -210,7 +278,7 @@ impl Agent {
     /// Tells the mode, for clients of modes and those of options.
     fn tell_mode(&mut self, id: &str, effects: &mut Effects) {
         let Some(session) = self.sessions.get(id) else { return };
-        let current_mode_id = session.options.preset.as_str();
+        let current_mode_id = session.options.mode();
         tell(id, &Update::CurrentModeUpdate { current_mode_id }, effects);
         self.tell_options(id, effects);
     }

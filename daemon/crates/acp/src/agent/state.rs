@@ -12,6 +12,7 @@ use agentd_protocol::{
     message::StopReason,
     permissions::PermissionOption,
     session::SessionState,
+    settings::PermissionPreset,
     todo::TodoPhase,
     ui::{ExtensionUiRequest, UiMethod},
 };
@@ -252,6 +253,13 @@ pub(super) enum DaemonCall {
         request: RequestId,
         is_option: bool,
         wanted: String,
+    },
+    /// Into plan mode, or out of it and `then` to a preset.
+    SetPlan {
+        session: String,
+        request: RequestId,
+        is_option: bool,
+        then: Option<PermissionPreset>,
     },
     SetModel {
         session: String,

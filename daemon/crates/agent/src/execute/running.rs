@@ -160,7 +160,7 @@ impl RunningCalls {
         // before it is made (or gone).
         let mut before: Option<oneshot::Receiver<()>> = None;
         for (index, prepared) in ready {
-            let shown = Arc::clone(&partials);
+            let (shown, told) = (Arc::clone(&partials), Arc::clone(&partials));
             let invocation = Invocation {
                 call_id: calls[index].id.clone(),
                 arguments: prepared.arguments,
@@ -170,7 +170,12 @@ impl RunningCalls {
                 session_env: setup.session_env.clone(),
                 environment: setup.environment.clone(),
                 cancel: cancel.child_token(),
-                progress: ToolProgress::new(move |partial| shown.add(index, partial)),
+                progress: ToolProgress::new(move |partial| shown.add(index, partial)).with_published(
+                    move || {
+                        let partials = Arc::clone(&told);
+                        Box::pin(async move { partials.until_published().await })
+                    },
+                ),
             };
             let (call, gate, partials) = (calls[index].clone(), setup.gate.clone(), Arc::clone(&partials));
             let (made, after) = oneshot::channel();
@@ -386,6 +391,6 @@ pub(super) fn action<'a>(
     schema: Option<&'a ArgumentSchema>,
 ) -> Action<'a> {
     let by = Requester::Model { call_id: &call.id };
-    let is_trusted_read = tool.is_trusted_read();
-    Action { by, tool: &call.name, arguments, cwd, is_trusted_read, schema, must_ask: None }
+    let (is_trusted_read, declares_reading) = (tool.is_trusted_read(), tool.declares_reading());
+    Action { by, tool: &call.name, arguments, cwd, is_trusted_read, declares_reading, schema, must_ask: None }
 }

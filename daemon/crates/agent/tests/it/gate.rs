@@ -58,6 +58,7 @@ fn action(arguments: &Value) -> Action<'_> {
         arguments,
         cwd: Path::new("/"),
         is_trusted_read: false,
+        declares_reading: false,
         schema: None,
         must_ask: None,
     }

@@ -105,6 +105,7 @@ async fn a_hook_that_panics_blocks_what_it_was_asked_about() {
         arguments: &json!({"command": "ls"}),
         cwd: std::path::Path::new("/"),
         is_trusted_read: false,
+        declares_reading: false,
         schema: None,
         must_ask: None,
     };

@@ -77,6 +77,9 @@ const SETTINGS: &[(&str, SettingReach)] = &[
     ("task", Project(Tools)),
     ("isolation", UserOnly),
     ("ask", Project(Tools)),
+    // A project must not take the mode away that keeps it unchanged.
+    ("plan", UserOnly),
+    ("ttsr", UserOnly),
     ("bash", Project(Tools)),
     // It says which files need trust.
     ("discovery", UserOnly),

@@ -66,6 +66,9 @@ fn ids_lead_nowhere_else() {
 #[test]
 fn a_copy_keeps_its_artifacts() {
     let (dir, folder, id) = folder(b"x");
+    fs::create_dir_all(folder.own_files().join("sub")).unwrap();
+    fs::write(folder.own_files().join("sub/plan.md"), "plan").unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", folder.own_files().join("link")).unwrap();
     let copy = ArtifactFolder::beside(&dir.path().join("copy.jsonl"));
     folder.share_with(&copy).unwrap();
     // Once more changes nothing.
@@ -73,6 +76,8 @@ fn a_copy_keeps_its_artifacts() {
     folder.remove().unwrap();
     assert!(!folder.0.exists());
     assert_eq!(copy.read(&id, 0, 10).unwrap().unwrap().text, "x");
+    assert_eq!(fs::read_to_string(copy.own_files().join("sub/plan.md")).unwrap(), "plan");
+    assert!(copy.own_files().join("link").symlink_metadata().is_err());
     let without = ArtifactFolder::beside(&dir.path().join("without.jsonl"));
     folder.share_with(&without).unwrap();
     assert!(!without.0.exists());

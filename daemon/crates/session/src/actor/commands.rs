@@ -67,6 +67,7 @@ impl Actor {
             SessionCommand::AbortBash(_) => self.abort_bash(reply),
             SessionCommand::SetPermissions(params) => self.set_permissions(params, reply).await,
             SessionCommand::PermissionResponse(params) => self.permission_response(params, reply),
+            SessionCommand::SetMode(params) => self.set_agent_mode(params, reply).await,
             SessionCommand::GetTools(_) => self.get_tools(reply),
             SessionCommand::SetActiveTools(params) => self.set_active_tools(params, reply).await,
             SessionCommand::SetTodos(params) => self.set_todos(params, reply).await,

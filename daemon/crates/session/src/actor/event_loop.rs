@@ -158,6 +158,10 @@ impl Actor {
                         let _ = asked.send(self.answer_leaving(&leaving));
                     }
                     InboxMessage::Begin(beginning) => Box::pin(self.begin(*beginning)).await,
+                    InboxMessage::CarryOut(plan, begun) => {
+                        // The asker may have left.
+                        let _ = begun.send(Box::pin(self.carry_out(*plan)).await);
+                    }
                     InboxMessage::Stay(command) => self.go_on_with(*command),
                     InboxMessage::GiveHosts(end) => self.give_hosts(*end),
                     InboxMessage::Close(end) => {
@@ -301,6 +305,10 @@ impl Actor {
                 let result = self.omit_failed(which).await;
                 let _ = omitted.send(result);
             }
+            RunMessage::RulesTold { rules, follow_up, done } => {
+                let result = self.on_rules_told(rules, follow_up).await;
+                let _ = done.send(result);
+            }
             RunMessage::FallBack { substitute, done } => {
                 let result = self.fall_back(*substitute).await;
                 let _ = done.send(result.map_err(|failure| HostError::NotStored(failure.error)));
@@ -350,6 +358,7 @@ impl Actor {
             RunMessage::ToolsStopped(calls) => self.on_tools_stopped(calls),
             RunMessage::AllAborted { reply, ended, is_late } => self.on_all_aborted(*reply, ended, is_late),
             RunMessage::Ui(message) => self.on_ui_message(*message),
+            RunMessage::PlanApproved(approval) => self.on_plan_approved(*approval).await,
             RunMessage::Decided(record) => self.on_decided(*record).await,
             RunMessage::GoOn(yes) => self.on_go_on(yes),
             RunMessage::Deliverable(yes) => self.on_deliverable(yes),

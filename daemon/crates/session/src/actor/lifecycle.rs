@@ -125,6 +125,7 @@ impl Actor {
             leaf,
             moved,
             tools: self.tools.chosen().clone(),
+            mode: self.mode(),
             fallback_models: self.context.fallbacks.chosen(),
             permissions: self.context.permissions.changes().map(Box::new),
             trusted: self.trust.is_given(),

@@ -191,7 +191,7 @@ impl Actor {
         if now.is_none() && was_there {
             context.removed_model = Some(current.model.name());
         }
-        self.context = Arc::new(context);
+        self.context = context.shared();
         self.tools.replace_own(&self.context.tools);
         self.tell_tools();
         self.chooser.set_scope(scope);

@@ -166,6 +166,7 @@ impl Actor {
         }
         self.has_moved = true;
         self.restore_todos();
+        self.restore_rules();
         let mut navigated = Navigated {
             cancelled: false,
             editor_text: landing.text,
@@ -180,6 +181,7 @@ impl Actor {
                     tracing::error!(%error, "the conversation could not go back to its branch");
                 }
                 self.restore_todos();
+                self.restore_rules();
                 return (Err(failure), None);
             }
             let entry = self.journal.tree().leaf();

@@ -9,6 +9,7 @@ use agentd_config::{
     resolve_path, trust_subjects,
 };
 use agentd_protocol::{
+    agent_mode::AgentMode,
     error::{ErrorCode, Failure},
     model::{Model, ThinkingLevel},
 };
@@ -23,7 +24,8 @@ use crate::{
     context::SessionContext,
     messages::ReopenError,
     open::same_folder,
-    options::{SessionOptions, Target, ToolSelection, default_tools},
+    options::{InitialMode, SessionOptions, Target, ToolSelection, default_tools},
+    plan::ModeChange,
     requests::PendingRequest,
 };
 
@@ -58,6 +60,10 @@ impl Actor {
         self.refresh_models().await;
         let name = asked.name.as_deref().map(checked_name).transpose()?.map(str::to_owned);
         let tools = self.asked_tools(&asked)?;
+        let plans = asked.initial_mode != InitialMode::Default && self.mode() != AgentMode::Plan;
+        if plans {
+            self.check_plan_mode()?;
+        }
         let asked = Arc::new(asked);
         let AskedChoice { model, level, mut warnings } = self.asked_choice(&asked).await?;
         warnings.extend(self.servers_not_added(&asked));
@@ -78,6 +84,9 @@ impl Actor {
         }
         if let Some(tools) = tools {
             self.use_tools(tools).await?;
+        }
+        if plans {
+            self.use_mode(ModeChange::to(AgentMode::Plan)).await?;
         }
         Ok(warnings)
     }
@@ -227,6 +236,7 @@ fn differences(
         model: _,
         thinking: _,
         tools: _,
+        initial_mode: _,
         // It says which session.
         preferred: _,
         // It is kept for what this client starts.

@@ -153,6 +153,7 @@ impl Actor {
             });
             fail_point::hit(Point::SessionAccepted);
             self.accept(request, Disposition::Started);
+            self.record_mode().await;
             self.record_choice().await;
         }
     }

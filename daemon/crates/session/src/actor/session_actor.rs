@@ -82,6 +82,8 @@ pub(crate) struct Actor {
     pub(super) prompt_results: PromptResults,
     /// Whether the session went back to another entry and no run has begun there yet.
     pub(super) has_moved: bool,
+    /// Whether the mode may not be on record.
+    pub(super) mode_is_due: bool,
     /// Unanswered questions to the user.
     pub(super) dialogs: PendingDialogs,
     /// The tools that the model can call.

@@ -204,6 +204,7 @@ async fn start(
         requests,
         tools,
         modes,
+        mode,
         parent_id,
         has_moved,
         of_resources,
@@ -288,7 +289,7 @@ async fn start(
     let (told, of_session) = (OpenEvents::default(), clients.feed().clone());
     let mut actor = Box::new(Actor {
         models_file: ModelsFile::new(context.models_stamp),
-        context: Arc::new(context),
+        context: context.shared(),
         feed: clients.feed().clone(),
         clients,
         journal,
@@ -317,6 +318,7 @@ async fn start(
         prompt_results: PromptResults::default(),
         commands_told: None,
         has_moved,
+        mode_is_due: false,
         dialogs: PendingDialogs::default(),
         tools,
         going_on: ResumeQuestion::default(),
@@ -341,8 +343,10 @@ async fn start(
         custom: CustomQueue::default(),
         closing: false,
     });
+    actor.begin_mode(mode);
     actor.begin_undo();
     actor.restore_todos();
+    actor.restore_rules();
     actor.start_mcp(None);
     actor.register_file_tools();
     if is_reloaded {

@@ -53,6 +53,7 @@ impl Actor {
             permissions: None,
             sandbox: None,
             undo: None,
+            mode: self.mode_in_force(),
             todo_phases: self.context.todos.phases(),
         }
     }

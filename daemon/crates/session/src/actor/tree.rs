@@ -101,6 +101,7 @@ impl Actor {
         let copy = copy_branch(tree, leaf.as_deref(), new).map_err(not_copied)?;
         Ok(BranchCopy {
             tools: self.tools.chosen().clone(),
+            mode: self.mode(),
             tree: Box::new(copy),
             folder: self.journal.file().and_then(|file| file.parent()).map(Into::into),
             artifacts: self.context.artifacts.clone(),

@@ -90,7 +90,7 @@ impl Actor {
     /// Goes on in other surroundings, with the tools that they bring.
     pub(super) fn take_context(&mut self, context: SessionContext) {
         let (mcp, hooks) = (self.context.mcp.clone(), self.context.hooks.clone());
-        self.context = Arc::new(context);
+        self.context = context.shared();
         self.start_mcp(mcp.as_ref());
         self.change_hooks(hooks.as_ref());
         self.register_file_tools();

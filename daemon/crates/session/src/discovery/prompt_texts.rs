@@ -1,17 +1,21 @@
 //! Context files and rules of other tools in the system prompt.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 use agentd_discovery::{
     Capabilities, DiscoveryPlace, ImportRules, Item, ItemDetail, RuleUse, expand_imports, read_body,
 };
 use agentd_protocol::capabilities::{CapabilityKind, CapabilityLevel};
+use agentd_stream_rules::StreamRules;
 
 use super::own_items::provider_of_context;
-use crate::context::SessionContext;
+use crate::{context::SessionContext, stream_rules::RuleChoices};
 
 /// The bytes of all rules whose texts are part of the system prompt: 256 KiB. Those beyond it are listed.
 const MAX_RULE_BYTES: usize = 256 << 10;
+
+/// The bytes of all rules that watch what the model writes: 1 MiB. Those beyond it are not watched.
+const MAX_WATCHED_BYTES: usize = 1 << 20;
 
 /// Goes before the texts of rules.
 const ALWAYS: &str = "Rules of this project and its user. They always apply.";
@@ -63,7 +67,32 @@ impl SessionContext {
         context: &[(String, String)],
         reads: bool,
     ) -> Option<String> {
-        rules_section(capabilities, &self.discovery_place(), context, reads)
+        let (watched, choices) = (self.watched_rules(capabilities), RuleChoices::of(&self.settings));
+        let is_elsewhere =
+            |name: &str| choices.disables(name) || watched.rules().iter().any(|rule| rule.name == name);
+        rules_section(capabilities, &self.discovery_place(), (context, &is_elsewhere), reads)
+    }
+
+    /// The rules that watch what the model writes, as they are now. They are no part of the system prompt. Reads files; blocks.
+    pub(crate) fn watched_rules(&self, capabilities: &Capabilities) -> Arc<StreamRules> {
+        let (choices, place) = (RuleChoices::of(&self.settings), self.discovery_place());
+        let wanted = capabilities
+            .rules()
+            .filter(|rule| choices.is_on && rule.can_be_watched() && !choices.disables(&rule.item.name));
+        let with_body = wanted.filter_map(|rule| match read_body(rule.item, &place) {
+            Ok(body) => Some(rule.stream_text(body)).filter(|rule| !rule.body.is_empty()),
+            Err(error) => {
+                tracing::debug!(%error, "a rule");
+                None
+            }
+        });
+        let mut left = MAX_WATCHED_BYTES;
+        let fitting = with_body.take_while(|rule| {
+            let fits = rule.body.len() <= left;
+            left = left.saturating_sub(rule.body.len());
+            fits
+        });
+        self.stream_rules.take(fitting.collect())
     }
 }
 
@@ -95,11 +124,11 @@ fn add(texts: &mut Vec<(usize, PathBuf, String)>, item: &Item, place: &Discovery
 fn rules_section(
     capabilities: &Capabilities,
     place: &DiscoveryPlace,
-    context: &[(String, String)],
+    (context, is_elsewhere): (&[(String, String)], &dyn Fn(&str) -> bool),
     reads: bool,
 ) -> Option<String> {
     let (mut always, mut listed) = (String::new(), String::new());
-    for rule in capabilities.rules() {
+    for rule in capabilities.rules().filter(|rule| !is_elsewhere(&rule.item.name)) {
         let path = rule.item.path.display();
         let body = match rule.use_in_prompt() {
             RuleUse::Always => match read_body(rule.item, place) {

@@ -239,6 +239,7 @@ fn action<'a>(
         arguments,
         cwd: &context.cwd,
         is_trusted_read: tool.is_trusted_read(),
+        declares_reading: tool.declares_reading(),
         schema: None,
         must_ask: None,
     }

@@ -30,13 +30,13 @@ use agentd_protocol::{
     resources::{Diagnostic, DiagnosticKind},
     settings::{ProcessSettings, Settings, StallPolicy, TimeLimit},
 };
-use agentd_tools::TodoList;
+use agentd_tools::{SessionFolder, TodoList, UrlReader};
 
 use super::target::same_folder;
 use crate::{
     budget::SessionBudget,
     child_environment::{ChildSources, child_environment},
-    context::{PromptSources, SessionContext},
+    context::{ContextLink, PromptSources, SessionContext},
     discovery_switches::DiscoverySwitches,
     extensions::ExtensionHooks,
     jobs::{JobNews, WaitTool},
@@ -44,11 +44,14 @@ use crate::{
     models::{FallbackChain, RetryPolicy},
     options::{SessionOptions, ToolSelection, default_tools},
     permissions::PermissionGate,
+    plan::SessionPlans,
+    resource_urls::resource_urls,
     sandbox::SessionSandbox,
     services::{Services, ToolContext, Toolbox},
     session_tools::OwnTools,
     session_user::SessionUser,
     shell_hooks::{HookSurroundings, SessionHooks},
+    stream_rules::SessionRules,
     subagents::{SubagentResults, Subagents, TaskTool, YieldTool, may_start},
     tool_files::{FileToolHost, ToolFilePlace, load_tool_files},
 };
@@ -85,6 +88,9 @@ pub(super) struct CarriedOver {
     pub(super) user: SessionUser,
     pub(super) job_news: JobNews,
     pub(super) subagents: Subagents,
+    pub(super) own_files: SessionFolder,
+    pub(super) stream_rules: SessionRules,
+    pub(super) plans: SessionPlans,
     /// The extensions of before, if there were some.
     pub(super) extensions: Option<SessionExtensions>,
     /// What keeps its changes: opened with the session, if undo is on.
@@ -155,6 +161,9 @@ pub(super) fn build_context(
         user,
         job_news,
         subagents,
+        own_files,
+        stream_rules,
+        plans,
         extensions,
         undo,
     } = carried_over;
@@ -238,6 +247,9 @@ pub(super) fn build_context(
         outputs: outputs.clone(),
         undo: undo.clone(),
     };
+    let link = ContextLink::default();
+    let urls: Vec<Arc<dyn UrlReader>> =
+        vec![McpResources::of(mcp.as_ref()), Arc::new(SubagentResults(subagents.clone()))];
     let Toolbox { mut tools, changes, shell, gate } = (services.tools)(ToolContext {
         session_id: session_id.clone(),
         cwd: cwd.clone(),
@@ -245,7 +257,7 @@ pub(super) fn build_context(
         processes: processes.clone(),
         ssh: options.ssh.clone().map(|target| (target, services.launcher.group())),
         shell_path,
-        urls: vec![McpResources::of(mcp.as_ref()), Arc::new(SubagentResults(subagents.clone()))],
+        urls: urls.into_iter().chain(resource_urls(&link)).collect(),
         shell_command_prefix: settings.shell_command_prefix.clone(),
         environment,
         temp_dir,
@@ -261,6 +273,14 @@ pub(super) fn build_context(
         sandbox: sandbox.as_ref().map(|sandbox| Arc::clone(sandbox.policy())),
         undo: undo.clone(),
         todos: todos.clone(),
+        own_files: own_files.clone(),
+        plans: Arc::new(plans.clone()),
+        plan_timeout: settings
+            .plan
+            .as_ref()
+            .and_then(|plan| plan.timeout_ms)
+            .filter(|timeout| *timeout > 0)
+            .map(Duration::from_millis),
         user: Arc::new(user.clone()),
         ask_timeout: settings
             .ask
@@ -330,6 +350,10 @@ pub(super) fn build_context(
         sandbox,
         mcp,
         todos,
+        own_files,
+        link,
+        stream_rules,
+        plans,
         user,
         job_news,
         subagents,

@@ -98,6 +98,9 @@ pub enum OpenError {
     /// It would take more than a setting allows.
     #[error("{}", .0.error)]
     Limit(Failure),
+    /// The session is to begin in plan mode, which is switched off.
+    #[error("plan mode is switched off by the setting plan.enabled")]
+    PlanModeOff,
     /// The daemon is ending.
     #[error("the daemon is ending")]
     Ending(#[from] JoinError),
@@ -141,6 +144,7 @@ impl From<OpenError> for Failure {
             | OpenError::Sandbox(_)
             | OpenError::Extension(_)
             | OpenError::Flag(_) => ErrorCode::InvalidField,
+            OpenError::PlanModeOff => ErrorCode::Unsupported,
             OpenError::Model { .. } => ErrorCode::NoModel,
             OpenError::AgentDir(_) | OpenError::NoCwd { .. } | OpenError::Search { .. } => ErrorCode::Io,
             OpenError::Ending(_) => ErrorCode::ShuttingDown,

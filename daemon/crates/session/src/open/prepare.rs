@@ -9,20 +9,22 @@ use agentd_agent::observer::SessionObserver;
 use agentd_auth::{Auth, AuthSources};
 use agentd_checkpoints::SessionFacts;
 use agentd_config::{
-    AgentDir, ProjectFolders, StartingFiles, TrustBasis, TrustDecision,
+    AgentDir, Environment, ProjectFolders, StartingFiles, TrustBasis, TrustDecision,
     models::ModelsStamp,
     note_trusted_files,
     resources::ResourceLists,
     settings::{LoadedSettings, load_as_given},
+    temp_dir,
 };
-use agentd_process::BackgroundProcesses;
+use agentd_process::{ArtifactFolder, BackgroundProcesses};
 use agentd_protocol::{
+    agent_mode::AgentMode,
     resources::{Diagnostic, DiagnosticKind},
     session::QueueMode,
     settings::Settings,
 };
 use agentd_store::{NewEntry, OpenSession, intent_log::QueuedRecord, network_warning, read_header};
-use agentd_tools::TodoList;
+use agentd_tools::{SessionFolder, TodoList};
 
 use super::{
     beginning::{UnbegunSession, UnfinishedCopy},
@@ -39,8 +41,9 @@ use crate::{
     context::SessionContext,
     jobs::JobNews,
     messages::BranchCopy,
-    options::{SessionOptions, ToolSelection},
+    options::{InitialMode, SessionOptions, ToolSelection},
     permissions::{PermissionFault, PermissionSources, session_rules, without_rules},
+    plan::{ModeChange, SessionPlans, mode_on},
     project_answer::ProjectAnswer,
     recovery::{AfterCrash, Origin, UnflushedWrites, recover},
     reply::Reply,
@@ -50,6 +53,7 @@ use crate::{
     session_tools::{ToolChoice, choice_entry, chosen_on},
     session_user::SessionUser,
     shell_hooks::{HookPlace, load_hooks},
+    stream_rules::SessionRules,
     subagent_place::ChildObserver,
     subagents::Subagents,
     transcript::SessionIntentLog,
@@ -81,6 +85,8 @@ pub(crate) struct PreparedSession {
     pub(crate) requests: IdempotencyCache<Reply>,
     pub(crate) tools: ToolChoice,
     pub(crate) modes: (QueueMode, QueueMode),
+    /// The mode that it begins in.
+    pub(crate) mode: AgentMode,
     /// The session that this one was forked from.
     pub(crate) parent_id: Option<String>,
     /// Whether the session went back to another entry and no run has begun there yet.
@@ -167,6 +173,11 @@ fn prepare_from(
     if let Some(fault) = guard_rails_fault {
         return Err(PermissionFault::Setting(fault).into());
     }
+    if options.initial_mode == InitialMode::Plan
+        && settings.plan.as_ref().is_some_and(|it| it.enabled == Some(false))
+    {
+        return Err(OpenError::PlanModeOff);
+    }
     diagnostics.extend(note_first_sight(&agent_dir, &trust));
 
     let files = SessionFiles {
@@ -175,7 +186,7 @@ fn prepare_from(
         epoch: &services.epoch,
         session_bytes: services.limits.intake.session_bytes,
     };
-    let OpenedFile { mut session, unloaded, unfinished_copy, has_past, was_changed, tools } =
+    let OpenedFile { mut session, unloaded, unfinished_copy, has_past, was_changed, tools, mode } =
         open_file(source, options, &files, &mut diagnostics)?;
     let cwd = working_directory(&session, options)?;
     let (origin, claims) = match session.writer.path() {
@@ -273,6 +284,9 @@ fn prepare_from(
     };
     let subagents =
         Subagents::new(Arc::clone(options), services.subagent_slots.clone(), session.writer.path());
+    let permissions = Arc::new(permissions.with_sandbox(sandbox.is_some()).under(parent_permissions));
+    let plans =
+        SessionPlans::new(session.tree.header().id(), Arc::clone(&permissions), Arc::clone(&services.watch));
     let carried_over = CarriedOver {
         services: Arc::clone(services),
         session_id: session.tree.header().id().to_owned(),
@@ -287,7 +301,7 @@ fn prepare_from(
         cwd,
         budget,
         observer,
-        permissions: Arc::new(permissions.with_sandbox(sandbox.is_some()).under(parent_permissions)),
+        permissions,
         sandbox,
         mcp: None,
         mcp_config: Some(mcp_config),
@@ -297,6 +311,9 @@ fn prepare_from(
         user: SessionUser::default(),
         job_news: JobNews::default(),
         subagents,
+        own_files: own_files(session.writer.path(), &options.environment),
+        stream_rules: SessionRules::default(),
+        plans,
         extensions: None,
         undo,
     };
@@ -329,6 +346,7 @@ fn prepare_from(
         held_back: recovered.held_back,
         origin,
         modes,
+        mode,
         parent_id,
         has_moved,
         of_resources,
@@ -363,6 +381,8 @@ struct OpenedFile {
     was_changed: bool,
     /// The chosen tools: those of the source, unless flags choose others for a file.
     tools: ToolChoice,
+    /// The mode: that of the source, unless a flag says more.
+    mode: AgentMode,
 }
 
 fn open_file(
@@ -378,27 +398,43 @@ fn open_file(
             has_past: true,
             was_changed: unloaded.has_changed(),
             tools: unloaded.tools.clone(),
+            mode: unloaded.mode,
             unloaded: Some(unloaded),
         },
         SessionSource::Copy(copied) => {
-            let tools = copied.tools.clone();
+            let (tools, mode) = (copied.tools.clone(), copied.mode);
             let mut session = adopt(copied, files)?;
             let unfinished_copy = UnfinishedCopy::of(&session);
             let has_past = !session.tree.entries().is_empty();
             if tools != chosen_on(&session.tree) {
                 append(&mut session, NewEntry::from_body(&choice_entry(tools.as_deref()))?)?;
             }
+            if mode != mode_on(&session.tree) {
+                append(&mut session, NewEntry::from_body(&ModeChange::to(mode).entry())?)?;
+            }
             if !session_rules(&session.tree).is_empty() {
                 append(&mut session, NewEntry::from_body(&without_rules())?)?;
             }
-            OpenedFile { session, unloaded: None, unfinished_copy, has_past, was_changed: false, tools }
+            OpenedFile { session, unloaded: None, unfinished_copy, has_past, was_changed: false, tools, mode }
         }
         SessionSource::Options => {
             let OpenedTarget { session, has_past, passed_over } = open_session(options, files)?;
             diagnostics.extend(passed_over.as_deref().map(project_file_diagnostic));
             let has_flags = options.tools != ToolSelection::default();
             let tools = if has_flags { None } else { chosen_on(&session.tree) };
-            OpenedFile { session, unloaded: None, unfinished_copy: None, has_past, was_changed: false, tools }
+            let mode = match options.initial_mode {
+                InitialMode::Default => mode_on(&session.tree),
+                InitialMode::Plan => AgentMode::Plan,
+            };
+            OpenedFile {
+                session,
+                unloaded: None,
+                unfinished_copy: None,
+                has_past,
+                was_changed: false,
+                tools,
+                mode,
+            }
         }
     };
     let writer = &opened.session.writer;
@@ -409,6 +445,14 @@ fn open_file(
         Some(Diagnostic::warning(DiagnosticKind::Session, text).at(folder))
     }));
     Ok(opened)
+}
+
+/// The folder of the session's own files: beside its long outputs, if it has a file.
+fn own_files(file: Option<&Path>, environment: &Environment) -> SessionFolder {
+    match file {
+        Some(file) => SessionFolder::at(ArtifactFolder::beside(file).own_files()),
+        None => SessionFolder::temporary(temp_dir(environment)),
+    }
 }
 
 /// The id of the session that this one was forked from.

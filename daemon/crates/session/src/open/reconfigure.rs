@@ -171,6 +171,9 @@ impl Reread {
             user: context.user.clone(),
             job_news: context.job_news.clone(),
             subagents: context.subagents.clone(),
+            own_files: context.own_files.clone(),
+            stream_rules: context.stream_rules.clone(),
+            plans: context.plans.clone(),
             undo: context.undo.clone(),
         };
         let trusted = trusted_files.clone().map(Arc::new);
@@ -262,6 +265,9 @@ fn remade(
         user: context.user.clone(),
         job_news: context.job_news.clone(),
         subagents: context.subagents.clone(),
+        own_files: context.own_files.clone(),
+        stream_rules: context.stream_rules.clone(),
+        plans: context.plans.clone(),
         undo: context.undo.clone(),
     };
     let project = Project {

@@ -85,7 +85,7 @@ pub(super) fn reopen(unloaded: &Unloaded, files: &SessionFiles<'_>) -> Result<Op
 /// A session of a copied branch. Its file is made at once if there is a message in it, and has nowhere to be without a
 /// folder.
 pub(super) fn adopt(copied: BranchCopy, files: &SessionFiles<'_>) -> Result<OpenSession, OpenError> {
-    let BranchCopy { tree, folder, artifacts, tools: _, text: _ } = copied;
+    let BranchCopy { tree, folder, artifacts, tools: _, mode: _, text: _ } = copied;
     let session = files.store().adopt(*tree, folder.as_deref(), FileCreation::WithMessage)?;
     fail_point::hit(Point::CopyFiled);
     share(artifacts.as_ref(), &session);

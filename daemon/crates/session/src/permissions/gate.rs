@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     diff::{self, CallDiff},
     in_force::{GateSources, InForce},
+    planning::{self, Planning},
     question::{Answer, AskedCall, question, read},
     record::{RecordDecision, decision},
     subject::CallSubject,
@@ -57,6 +58,8 @@ pub(crate) struct PermissionGate {
     is_restricted: AtomicBool,
     /// Whether commands have a sandbox, which they can ask to leave.
     has_sandbox: bool,
+    /// Whether plan mode is on.
+    is_planning: AtomicBool,
     channels: OnceLock<Channels>,
     /// The places for open questions.
     places: Arc<Semaphore>,
@@ -80,6 +83,7 @@ impl PermissionGate {
             moved: Mutex::default(),
             is_restricted,
             has_sandbox: false,
+            is_planning: AtomicBool::new(false),
             channels: OnceLock::new(),
             places: Arc::new(Semaphore::new(MAX_OPEN)),
             waiting: Semaphore::new(MAX_WAITING),
@@ -104,6 +108,25 @@ impl PermissionGate {
             Some(parent) => parent.is_restricted(),
             None => self.is_restricted.load(Ordering::Acquire),
         }
+    }
+
+    /// Whether plan mode is on.
+    pub(crate) fn planning(&self) -> Planning {
+        match &self.parent {
+            // A subagent changes no more than the session that it works for.
+            Some(parent) if parent.planning().is_on() => Planning::ForParent,
+            _ => self.own_planning(),
+        }
+    }
+
+    /// The same, whatever the session does that a subagent works for.
+    pub(crate) fn own_planning(&self) -> Planning {
+        if self.is_planning.load(Ordering::Acquire) { Planning::On } else { Planning::Off }
+    }
+
+    /// Switches plan mode on or off. Counts from the next call on.
+    pub(crate) fn set_planning(&self, is_on: bool) {
+        self.is_planning.store(is_on, Ordering::Release);
     }
 
     /// Connects the gate with the session's user and file. The first connection stays.
@@ -202,19 +225,33 @@ impl PermissionGate {
     async fn decide(&self, action: &Action<'_>, stop: &CancellationToken) -> Result<HookVerdict, String> {
         let leaves = self.has_sandbox && asks_to_leave(action);
         // A sandbox alone asks about nothing that stays inside.
-        if !leaves && action.must_ask.is_none() && !self.is_restricted() {
+        let planning = match action.by {
+            Requester::Model { .. } => self.planning(),
+            // Plan mode is about what the model does.
+            Requester::User => Planning::Off,
+        };
+        if !leaves && action.must_ask.is_none() && !self.is_restricted() && !planning.is_on() {
             return Ok(HookVerdict::Run);
         }
         let in_force = self.in_force();
         let subject = CallSubject::of_action(action, &in_force.sources.home);
-        let (policy, tool) = (in_force.policy.clone(), action.tool.to_owned());
+        let (judge, tool) = (Arc::clone(&in_force), action.tool.to_owned());
+        let is_reading = planning::is_reading(action);
         // It looks at links of the paths that are named, and a file system may take its time.
         let judged = tokio::task::spawn_blocking(move || {
-            let verdict = policy.decide(subject.judged_as(&tool), subject.borrowed());
-            (verdict, subject)
+            let refused = match planning.is_on() {
+                true => planning::refusal(&judge.sources, &tool, &subject, is_reading)?,
+                false => None,
+            };
+            let verdict = judge.policy.decide(subject.judged_as(&tool), subject.borrowed());
+            Ok::<_, String>((refused, verdict, subject))
         });
-        let (verdict, subject) =
-            judged.await.map_err(|error| format!("Permission denied: the policy failed ({error})."))?;
+        let (refused, verdict, subject) =
+            judged.await.map_err(|error| format!("Permission denied: the policy failed ({error})."))??;
+        if let Some(reason) = refused {
+            // No decision of the permissions: while the model plans, nothing of its work is missing.
+            return Ok(blocked(&reason, planning.advice()));
+        }
         let verdict = if leaves { outside_sandbox(verdict) } else { verdict };
         let verdict = match action.must_ask {
             Some(reason) => asked_by_hook(verdict, reason),
@@ -404,7 +441,7 @@ impl PermissionGate {
 
 impl Hooks for PermissionGate {
     fn is_idle(&self) -> bool {
-        !self.is_restricted.load(Ordering::Acquire) && !self.has_sandbox
+        !self.is_restricted() && !self.has_sandbox && !self.planning().is_on()
     }
 
     fn before<'a>(

@@ -3,6 +3,7 @@
 mod diff;
 mod gate;
 mod in_force;
+mod planning;
 mod question;
 mod record;
 mod sources;
@@ -10,6 +11,7 @@ mod subject;
 
 pub(crate) use gate::PermissionGate;
 pub(crate) use in_force::GateSources;
+pub(crate) use planning::Planning;
 pub(crate) use record::{RecordDecision, changed, without_rules};
 pub use sources::PermissionOptions;
 pub(crate) use sources::{PermissionFault, PermissionSources, session_rules};

@@ -6,6 +6,7 @@ use agentd_agent::hooks::Action;
 use agentd_mcp::RESOURCE_URL;
 use agentd_policy::Subject;
 use agentd_protocol::{
+    agent_mode::{LOCAL_URL, PROPOSE_PLAN_TOOL},
     ask::ASK_TOOL,
     jobs::WAIT_TOOL,
     subagent::{TASK_TOOL, YIELD_TOOL},
@@ -30,6 +31,8 @@ pub(super) enum CallSubject {
     Resource(String),
     /// A call that only reads, as the user has said to believe.
     TrustedRead,
+    /// A file of the session's own folder, by its URL.
+    OwnFile(String),
     /// A call that changes what the session knows of itself, and nothing else.
     OwnNotes,
     Other,
@@ -37,6 +40,9 @@ pub(super) enum CallSubject {
 
 /// The tool that reads resources of MCP servers. A URL of one in `read` is judged as a call of it.
 const RESOURCE_TOOL: &str = "read_mcp_resource";
+
+/// URLs of what the session itself tells the model of: its skills and rules.
+const RESOURCE_URLS: [&str; 2] = ["skill://", "rule://"];
 
 impl CallSubject {
     /// Of an action in a session of a user with this home directory.
@@ -57,6 +63,15 @@ impl CallSubject {
             "read" if text("path").is_some_and(|path| path.starts_with(RESOURCE_URL)) => {
                 Self::Resource(text("path").unwrap_or_default().to_owned())
             }
+            "read" | "write" | "edit" if text("path").is_some_and(|path| path.starts_with(LOCAL_URL)) => {
+                Self::OwnFile(text("path").unwrap_or_default().to_owned())
+            }
+            "read"
+                if text("path")
+                    .is_some_and(|path| RESOURCE_URLS.iter().any(|start| path.starts_with(start))) =>
+            {
+                Self::OwnFile(text("path").unwrap_or_default().to_owned())
+            }
             "read" | "ls" => Self::Read { path: path("path"), is_deep: false },
             "grep" | "find" => Self::Read { path: path("path"), is_deep: true },
             "write" | "edit" => Self::Write(path("path")),
@@ -70,7 +85,7 @@ impl CallSubject {
                     .unwrap_or_default(),
             },
             // Each call of a subagent is judged for itself.
-            TODO_TOOL | ASK_TOOL | TASK_TOOL | WAIT_TOOL | YIELD_TOOL => Self::OwnNotes,
+            TODO_TOOL | ASK_TOOL | PROPOSE_PLAN_TOOL | TASK_TOOL | WAIT_TOOL | YIELD_TOOL => Self::OwnNotes,
             _ => Self::Other,
         }
     }
@@ -81,7 +96,7 @@ impl CallSubject {
             Self::Write(path) => Subject::Write { path },
             Self::Command { text, folder, variables } => Subject::Command { text, folder, variables },
             Self::TrustedRead => Subject::TrustedRead,
-            Self::OwnNotes => Subject::OwnNotes,
+            Self::OwnFile(_) | Self::OwnNotes => Subject::OwnNotes,
             Self::Resource(_) | Self::Other => Subject::Other,
         }
     }
@@ -96,7 +111,7 @@ impl CallSubject {
         match self {
             Self::Read { path, .. } | Self::Write(path) => format!("{tool}: {}", path.display()),
             Self::Command { text, .. } => format!("$ {text}"),
-            Self::Resource(url) => format!("{tool}: {url}"),
+            Self::Resource(url) | Self::OwnFile(url) => format!("{tool}: {url}"),
             Self::TrustedRead | Self::OwnNotes | Self::Other => tool.to_owned(),
         }
     }
@@ -105,9 +120,12 @@ impl CallSubject {
     pub(super) fn path(&self) -> Option<&Path> {
         match self {
             Self::Read { path, .. } | Self::Write(path) => Some(path),
-            Self::Command { .. } | Self::Resource(_) | Self::TrustedRead | Self::OwnNotes | Self::Other => {
-                None
-            }
+            Self::Command { .. }
+            | Self::Resource(_)
+            | Self::OwnFile(_)
+            | Self::TrustedRead
+            | Self::OwnNotes
+            | Self::Other => None,
         }
     }
 
@@ -138,6 +156,10 @@ mod tests {
         assert_eq!(of("bash", json!({"command": "ls"})), "$ ls");
         assert_eq!(of("mine", json!({"path": "x"})), "mine");
         assert_eq!(of("read", json!({"path": "mcp://s/x:1"})), "read: mcp://s/x:1");
+        assert_eq!(of("write", json!({"path": "local://p.md"})), "write: local://p.md");
+        assert_eq!(of("read", json!({"path": "skill://s/a.md"})), "read: skill://s/a.md");
+        assert_eq!(of("write", json!({"path": "skill://s"})), "write: /w/skill:/s");
+        assert_eq!(of("grep", json!({"path": "local://p.md"})), "grep: /w/local:/p.md");
     }
 
     #[test]
@@ -149,6 +171,7 @@ mod tests {
                 arguments: &json!({"path": "x"}),
                 cwd: Path::new("/w"),
                 is_trusted_read,
+                declares_reading: false,
                 schema: None,
                 must_ask: None,
             };

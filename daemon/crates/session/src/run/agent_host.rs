@@ -77,12 +77,13 @@ impl Host for RunHost {
                 let entry =
                     self.ask(|stored| RunMessage::Store { message, event: line, intents, stored }).await??;
                 self.channels.open_events.message_ended(&entry);
+                let is_result = matches!(role, Some(TurnRole::Result));
                 self.boundary.stored(role, &entry);
                 self.intents.stored(is_assistant, &entry);
                 if answered && let Some(attempt) = self.retries.end() {
                     self.tell(&AutoRetryEnd { success: true, attempt, final_error: None }.into()).await;
                 }
-                Ok(())
+                self.rules_after(is_result, answered).await
             }
             Event::AgentStart(_) => {
                 self.channels.to_actor.send(RunMessage::Started(line)).await.map_err(|_| HostError::Gone)
@@ -95,14 +96,18 @@ impl Host for RunHost {
             }
             // The last deltas of a stopped answer need not wait for slow subscribers: the whole answer follows, and
             // the provider's connection has to be closed now.
-            Event::MessageUpdate(_) => {
+            Event::MessageUpdate(update) => {
                 fail_point::hit(Point::RunDelta);
                 self.intents.delta();
                 tokio::select! {
                     biased;
                     sent = self.channels.to_actor.send(RunMessage::Publish(line)) => sent.map_err(|_| HostError::Gone),
                     () = self.channels.cancel.cancelled() => Ok(()),
+                }?;
+                if self.rules.is_watching() {
+                    self.match_rules(&update.assistant_message_event).await;
                 }
+                Ok(())
             }
             event => {
                 self.context.observe(&event);
@@ -178,6 +183,7 @@ impl Host for RunHost {
         let cwd =
             there.unwrap_or_else(|| Ok(context.cwd.clone())).map_err(|failure| refused(failure.error))?;
         self.fallbacks.unasked = None;
+        self.watch_answer();
         self.intents.asking(&choice, leaf.as_deref()).await?;
         fail_point::hit(Point::RunModelAsked);
         let request = Request {
@@ -229,6 +235,14 @@ impl Host for RunHost {
         goes_on
     }
 
+    fn interruption(&mut self) -> Option<Failure> {
+        self.rule_interruption()
+    }
+
+    async fn goes_on_after(&mut self, answer: &AssistantMessage) -> Result<Option<Json<Message>>, HostError> {
+        self.answer_interruption(answer).await
+    }
+
     async fn in_flight_query(&mut self) {
         // The session holds the other end for as long as there is a run; without a session nobody asks.
         if self.channels.questions.recv().await.is_none() {
@@ -272,7 +286,7 @@ impl Host for RunHost {
                 message.usage.get_or_insert_default().add(&usage);
             }
         }
-        message
+        self.remind_with(message)
     }
 
     async fn call_ended(&mut self, result: ToolResultMessage) {

@@ -20,7 +20,7 @@ use super::{
     host::RunHost,
     message::RunMessage,
     observed::ObservedRun,
-    prepare::{FirstMessage, begin_with, run_prompt, unless},
+    prepare::{FirstMessage, begin_with, read_stream_rules, run_prompt, unless},
 };
 use crate::{budget::RunGuard, context::SessionContext, transcript::FailedAnswer};
 
@@ -115,6 +115,9 @@ async fn prepared(
     }
     let mut snapshot = host.snapshot().await.map_err(gone)?;
     host.intents.choose(&snapshot.choice);
+    if !matches!(beginning, RunBeginning::Prompt(_) | RunBeginning::Custom(_)) {
+        read_stream_rules(&context).await;
+    }
     let first = match beginning {
         RunBeginning::Prompt(prompt) => FirstMessage::User(prompt),
         RunBeginning::Custom(message) => FirstMessage::Custom(message),

@@ -14,6 +14,7 @@ use super::{
     channels::RunChannels,
     intents::RunIntents,
     message::{ContextFill, ModelInputs, RunMessage},
+    rule_watch::RunRules,
     turn_boundary::TurnBoundary,
 };
 use crate::{
@@ -73,6 +74,8 @@ pub(crate) struct RunHost {
     pub(super) boundary: TurnBoundary,
     /// How the last answer ended.
     pub(super) last_stop: Option<StopReason>,
+    /// The rules on the stream.
+    pub(super) rules: RunRules,
 }
 
 impl RunHost {
@@ -92,6 +95,7 @@ impl RunHost {
             memory: MemoryWatch::default(),
             boundary: TurnBoundary::default(),
             last_stop: None,
+            rules: RunRules::default(),
         }
     }
 

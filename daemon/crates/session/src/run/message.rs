@@ -31,6 +31,7 @@ use crate::{
     navigation::Departure,
     open::NewSettings,
     permissions::RecordDecision,
+    plan::PlanApproval,
     replacement::AskedMove,
     reply::Reply,
     server_prompts::ExpandedMessage,
@@ -86,6 +87,12 @@ pub(crate) enum RunMessage {
     Started(Bytes),
     /// The last event of a run.
     Ended(Bytes),
+    /// The model is told of rules on the stream, which is to be on record; with a message that follows its answer.
+    RulesTold {
+        rules: Vec<String>,
+        follow_up: Option<Box<CustomMessage>>,
+        done: oneshot::Sender<Result<(), HostError>>,
+    },
     /// The failed answer at the end of the context is to be left out of it.
     OmitFailed { which: FailedAnswer, omitted: oneshot::Sender<Result<(), HostError>> },
     /// Another model takes the place of one that failed, until the run settles.
@@ -116,6 +123,8 @@ pub(crate) enum RunMessage {
     Ui(Box<UiMessage>),
     /// A decision about a call is to be stored and told.
     Decided(Box<RecordDecision>),
+    /// The user has approved a plan of the model.
+    PlanApproved(Box<PlanApproval>),
     /// Whether the turn that a crash interrupted goes on.
     GoOn(bool),
     /// Whether the messages that were held back are to be delivered.

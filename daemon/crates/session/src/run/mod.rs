@@ -18,8 +18,10 @@ mod observed;
 mod open_events;
 mod prepare;
 mod route;
+mod rule_watch;
 mod shell_hooks;
 mod slot;
+mod stream_rules;
 mod turn_boundary;
 
 pub(crate) use channels::{DetachedCalls, Prompt, RunBeginning, RunChannels};

@@ -122,6 +122,18 @@ pub(crate) fn rendered(options: &Value) -> String {
     SystemState { sections: options.sections(), ..SystemState::default() }.prompt()
 }
 
+/// Reads the rules on the stream for a run that begins without a prompt, unless an earlier one has.
+pub(super) async fn read_stream_rules(context: &Arc<SessionContext>) {
+    if context.stream_rules.current().is_some() || !context.prompt.context_files {
+        return;
+    }
+    let context = Arc::clone(context);
+    let read = tokio::task::spawn_blocking(move || drop(context.watched_rules(&context.capabilities())));
+    if let Err(error) = read.await {
+        tracing::error!(%error, "rules could not be read");
+    }
+}
+
 /// Tells the model of other tools, and of the system prompt that goes with them; `None` when the transcript says it already.
 /// Where the prompt's files cannot be read any more, or another host not be reached, it stays as it was.
 pub(super) async fn tools_message(

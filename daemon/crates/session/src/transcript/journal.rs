@@ -36,12 +36,18 @@ pub(crate) enum FailedAnswer {
     WithError,
     /// One that ended with an error or was cut off.
     OrCutShort,
+    /// One that was interrupted by a rule on the stream.
+    Interrupted,
 }
 
 impl FailedAnswer {
     /// Whether an answer with this stop reason counts as failed.
     pub(crate) fn is(self, stop_reason: StopReason) -> bool {
-        stop_reason == StopReason::Error || (self == Self::OrCutShort && stop_reason == StopReason::Length)
+        match self {
+            Self::WithError => stop_reason == StopReason::Error,
+            Self::OrCutShort => matches!(stop_reason, StopReason::Error | StopReason::Length),
+            Self::Interrupted => stop_reason == StopReason::Aborted,
+        }
     }
 }
 

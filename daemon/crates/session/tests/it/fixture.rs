@@ -339,6 +339,7 @@ fn options(root: &Path) -> SessionOptions {
         permissions: agentd_session::PermissionOptions::default(),
         budget: BudgetLimits::default(),
         mode: agentd_session::SessionMode::Rpc,
+        initial_mode: agentd_session::InitialMode::Default,
     }
 }
 

@@ -25,6 +25,7 @@ use crate::{
     file_queue::FileQueue,
     home::Home,
     operations::{FileHost, FileSystem, LocalHost, WriteError},
+    session_folder::{SessionFolder, Use, own_file},
     undo::explain_gap,
 };
 
@@ -34,13 +35,14 @@ pub struct EditTool {
     home: Home,
     host: Arc<dyn FileHost>,
     undo: Option<Arc<SessionCheckpoints>>,
+    own: Option<SessionFolder>,
 }
 
 impl EditTool {
     /// The tool of the session that `queue` belongs to, with the home directory of the process for `~`.
     #[must_use]
     pub fn new(queue: FileQueue) -> Self {
-        Self { queue, home: Home::default(), host: Arc::new(LocalHost), undo: None }
+        Self { queue, home: Home::default(), host: Arc::new(LocalHost), undo: None, own: None }
     }
 
     /// Sets the session's home directory, which `~` means in paths.
@@ -54,6 +56,13 @@ impl EditTool {
     #[must_use]
     pub fn with_host(mut self, host: Arc<dyn FileHost>) -> Self {
         self.host = host;
+        self
+    }
+
+    /// Sets the folder of the session's own files, for `local://NAME`.
+    #[must_use]
+    pub fn with_own_files(mut self, folder: SessionFolder) -> Self {
+        self.own = Some(folder);
         self
     }
 
@@ -140,16 +149,24 @@ impl Tool for EditTool {
         let ticket = self.queue.ticket();
         Box::pin(async move {
             let arguments: EditArguments = arguments::parse(invocation.arguments)?;
-            let path = self.home.resolve(&arguments.path, &invocation.cwd, &*self.host)?;
+            let (mut host, mut undo) = (Arc::clone(&self.host), self.undo.clone());
+            let path = match own_file(self.own.as_ref(), &arguments.path, Use::Changed).await? {
+                Some(path) => {
+                    // They are on this machine, wherever the tools work, and are no part of the project.
+                    (host, undo) = (Arc::new(LocalHost), None);
+                    path
+                }
+                None => self.home.resolve(&arguments.path, &invocation.cwd, &*host)?,
+            };
             if arguments.edits.is_empty() {
                 let message = "Edit tool input is invalid. edits must contain at least one replacement.";
                 return Err(ToolError(message.to_owned()));
             }
             let cancel = invocation.cancel;
             let unreachable = |error: &_| unreachable_file(&arguments.path, error);
-            let turn = blocking::enter(ticket, &*self.host, &path, &cancel, unreachable).await?;
-            let files = self.host.files(&cancel);
-            let (undo, call_id) = (self.undo.clone(), invocation.call_id);
+            let turn = blocking::enter(ticket, &*host, &path, &cancel, unreachable).await?;
+            let files = host.files(&cancel);
+            let call_id = invocation.call_id;
             blocking::run(move || {
                 let edit = || edit(&*files, &path, &arguments, &cancel);
                 let (done, gap) = match &undo {

@@ -3,6 +3,7 @@
 mod image;
 mod open;
 mod scan;
+mod selector;
 mod tool;
 mod url;
 

@@ -9,8 +9,8 @@ use std::{
 use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
 use agentd_images::Images;
 use agentd_process::ArtifactFolder;
-use agentd_protocol::image_kind::ImageKind;
 use agentd_protocol::tool::{ConstrainedSampling, ToolResult, ToolSpec, TruncatedBy, Truncation};
+use agentd_protocol::{agent_mode::LOCAL_URL, image_kind::ImageKind, message::ContentBlock};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -19,6 +19,7 @@ use super::{
     image,
     open::open,
     scan::{Range, Scanned, Selection, scan},
+    selector::{LineRange, scheme, split},
     url::UrlReader,
 };
 use crate::{
@@ -27,6 +28,7 @@ use crate::{
     kernel,
     limits::{MAX_BYTES, MAX_LINES, MAX_SIZE},
     operations::{FileHost, FileSystem, LocalHost, OpenFile},
+    session_folder::{SessionFolder, Use, own_file},
     truncate::{TextLimits, format_size},
 };
 
@@ -35,6 +37,7 @@ pub struct ReadTool {
     home: Home,
     host: Arc<dyn FileHost>,
     artifacts: Option<ArtifactFolder>,
+    own: Option<SessionFolder>,
     urls: Vec<Arc<dyn UrlReader>>,
 }
 
@@ -42,7 +45,13 @@ impl ReadTool {
     /// The tool, with the home directory of the process for `~`.
     #[must_use]
     pub fn new() -> Self {
-        Self { home: Home::default(), host: Arc::new(LocalHost), artifacts: None, urls: Vec::new() }
+        Self {
+            home: Home::default(),
+            host: Arc::new(LocalHost),
+            artifacts: None,
+            own: None,
+            urls: Vec::new(),
+        }
     }
 
     /// Sets the session's home directory, which `~` means in paths.
@@ -64,6 +73,60 @@ impl ReadTool {
 const ARTIFACT: &str = "artifact://";
 
 impl ReadTool {
+    /// Whether lines can be asked for behind a path.
+    fn takes_lines(&self, path: &str) -> bool {
+        [ARTIFACT, LOCAL_URL].iter().any(|start| path.starts_with(start))
+            || self.urls.iter().any(|urls| urls.takes_lines() && path.starts_with(urls.start()))
+    }
+
+    /// Reads one file or URL.
+    async fn read_one(
+        &self,
+        mut arguments: ReadArguments,
+        invocation: &Invocation,
+    ) -> Result<ToolResult, ToolError> {
+        let Invocation { cancel, images, sees_images, cwd, .. } = invocation;
+        let stop = cancel.clone();
+        for urls in &self.urls {
+            if let Some(rest) = arguments.path.strip_prefix(urls.start()) {
+                let content = urls.read(rest, cancel).await?;
+                let found = blocking::run(move || select(content.as_slice(), &arguments, &stop)).await?;
+                return shown(found, cancel, images, *sees_images).await;
+            }
+        }
+        let mut host = Arc::clone(&self.host);
+        let mut unknown = None;
+        let path = if let Some(id) = arguments.path.strip_prefix(ARTIFACT) {
+            let path = self.artifact(id).await?;
+            // The file is on this machine, wherever the tools work; messages must name it.
+            arguments.path = path.display().to_string();
+            host = Arc::new(LocalHost);
+            path
+        } else if let Some(path) = own_file(self.own.as_ref(), &arguments.path, Use::Existing).await? {
+            host = Arc::new(LocalHost);
+            path
+        } else {
+            unknown = scheme(&arguments.path).map(|scheme| self.unknown_scheme(scheme));
+            self.home.resolve(&arguments.path, cwd, &*host)?
+        };
+        let files = host.files(cancel);
+        let found = blocking::run(move || {
+            if let Some(unknown) = unknown.filter(|_| files.about(&path).is_err()) {
+                return Err(unknown);
+            }
+            read(&*files, &path, &arguments, &stop)
+        });
+        shown(found.await?, cancel, images, *sees_images).await
+    }
+
+    fn unknown_scheme(&self, scheme: &str) -> ToolError {
+        let own = [ARTIFACT, LOCAL_URL].into_iter().map(str::to_owned);
+        let mut known: Vec<String> =
+            own.chain(self.urls.iter().map(|urls| urls.start().to_owned())).collect();
+        known.sort();
+        ToolError(format!("Unknown URL scheme: {scheme}://. read knows {}.", known.join(", ")))
+    }
+
     /// Sets the folder of the session's long outputs, for `artifact://ID`; `None` for a session without a file.
     #[must_use]
     pub fn with_artifacts(mut self, artifacts: Option<ArtifactFolder>) -> Self {
@@ -71,7 +134,14 @@ impl ReadTool {
         self
     }
 
-    /// Sets the reader of URLs that are no files.
+    /// Sets the folder of the session's own files, for `local://NAME`.
+    #[must_use]
+    pub fn with_own_files(mut self, folder: SessionFolder) -> Self {
+        self.own = Some(folder);
+        self
+    }
+
+    /// Sets the readers of URLs that are no files, each of one scheme.
     #[must_use]
     pub fn with_urls(mut self, urls: Vec<Arc<dyn UrlReader>>) -> Self {
         self.urls = urls;
@@ -124,8 +194,20 @@ fn spec() -> ToolSpec {
     }
 }
 
+/// The results of several ranges as one.
+fn joined(parts: Vec<ToolResult>) -> ToolResult {
+    let mut parts = parts.into_iter();
+    let Some(mut all) = parts.next() else { return ToolResult::default() };
+    for part in parts {
+        all.content.push(ContentBlock::text("\n…\n"));
+        all.content.extend(part.content);
+        all.structured_content = None;
+    }
+    all
+}
+
 /// The arguments. Fractions of numbers are dropped.
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 struct ReadArguments {
     path: String,
     offset: Option<f64>,
@@ -147,31 +229,36 @@ impl Tool for ReadTool {
 
     fn execute(&self, invocation: Invocation) -> ToolFuture<'_> {
         Box::pin(async move {
-            let mut arguments: ReadArguments = arguments::parse(invocation.arguments)?;
-            let of_url = |urls: &Arc<dyn UrlReader>| {
-                Some((Arc::clone(urls), arguments.path.strip_prefix(urls.start())?.to_owned()))
+            let arguments: ReadArguments = arguments::parse(invocation.arguments.clone())?;
+            let Some((url, ranges)) =
+                self.takes_lines(&arguments.path).then(|| split(&arguments.path)).flatten()
+            else {
+                return self.read_one(arguments, &invocation).await;
             };
-            if let Some((urls, rest)) = self.urls.iter().find_map(of_url) {
-                let content = urls.read(&rest, &invocation.cancel).await?;
-                let stop = invocation.cancel.clone();
-                let found = blocking::run(move || select(content.as_slice(), &arguments, &stop)).await?;
-                return shown(found, &invocation.cancel, &invocation.images, invocation.sees_images).await;
+            // A name that ends like a selector comes first.
+            let whole = self.read_one(arguments.clone(), &invocation).await;
+            if whole.is_ok() {
+                return whole;
             }
-            let mut host = Arc::clone(&self.host);
-            let path = if let Some(id) = arguments.path.strip_prefix(ARTIFACT) {
-                let path = self.artifact(id).await?;
-                // The file is on this machine, wherever the tools work; messages must name it.
-                arguments.path = path.display().to_string();
-                host = Arc::new(LocalHost);
-                path
-            } else {
-                self.home.resolve(&arguments.path, &invocation.cwd, &*host)?
-            };
-            let Invocation { cancel, images, sees_images, .. } = invocation;
-            let stop = cancel.clone();
-            let files = host.files(&cancel);
-            let found = blocking::run(move || read(&*files, &path, &arguments, &stop)).await?;
-            shown(found, &cancel, &images, sees_images).await
+            if arguments.offset.is_some() || arguments.limit.is_some() {
+                return Err(ToolError(format!(
+                    "{} names lines itself: leave out offset and limit.",
+                    arguments.path
+                )));
+            }
+            let all = [LineRange { first: 1, count: None }];
+            let ranges = if ranges.is_empty() { &all[..] } else { &ranges };
+            let mut parts = Vec::with_capacity(ranges.len());
+            for LineRange { first, count } in ranges {
+                let arguments = ReadArguments {
+                    path: url.to_owned(),
+                    // Lines are counted in floating point by models, too.
+                    offset: Some(*first as f64),
+                    limit: count.map(|count| count as f64),
+                };
+                parts.push(self.read_one(arguments, &invocation).await?);
+            }
+            Ok(joined(parts))
         })
     }
 

@@ -13,6 +13,11 @@ pub trait UrlReader: Send + Sync {
     /// What the URLs begin with, such as `mcp://`.
     fn start(&self) -> &str;
 
+    /// Whether lines can be asked for behind the URL, such as `:50-100`.
+    fn takes_lines(&self) -> bool {
+        true
+    }
+
     /// The content of the URL with this rest after its beginning. It fits into memory.
     fn read<'a>(&'a self, rest: &'a str, cancel: &'a CancellationToken) -> UrlContent<'a>;
 }
