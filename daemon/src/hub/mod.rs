@@ -21,4 +21,5 @@ pub use resource_limits::ResourceLimits;
 pub use session_registry::{AcquiredSession, ServiceInputs, SessionLookup, SessionRegistry};
 pub use session_slot::{ClientCount, JoinIntent, LoadedGuard, Opener, SessionSlot};
 pub use shutdown::{ShutdownRequest, ShutdownSwitch};
+pub use subagent_sessions::hosting_subagents;
 pub use watch_broker::{SessionChange, SessionWatcher, WatchBroker};

@@ -17,7 +17,7 @@ use agentd_protocol::{
 };
 use agentd_session::{
     BranchCopy, ExtensionStart, InitialMode, Interner, Limits, OpenError, Opened, Services, SessionEnd,
-    SessionHandle, SessionOptions, SessionWatch, Target, locate,
+    SessionHandle, SessionOptions, SessionWatch, SubagentHosting, Target, locate,
 };
 use agentd_tools::{ProposedPlan, Successor};
 use futures::{
@@ -31,7 +31,6 @@ use super::{
     evictor::Evictor,
     session_lifecycle::{SessionLifecycle, ended},
     session_list,
-    subagent_sessions::RegistryHost,
 };
 
 /// Opens sessions and knows those that are open.
@@ -100,7 +99,6 @@ impl SessionRegistry {
             let watch = Arc::new(RegistryWatch(registry.clone()));
             let inputs = ServiceInputs { epoch: agentd_store::new_session_id(), limits, watch };
             let services = services(inputs);
-            services.subagent_hosting.set(Arc::new(RegistryHost(registry.clone())));
             let lifecycle = Arc::new(SessionLifecycle::new(services, Arc::default()));
             Self {
                 evictor: Arc::new(Evictor::new(resources, Arc::clone(&lifecycle))),
@@ -109,6 +107,12 @@ impl SessionRegistry {
                 environments: Interner::default(),
             }
         })
+    }
+
+    /// Who opens the sessions of subagents, once that is said.
+    #[must_use]
+    pub fn subagent_hosting(&self) -> &SubagentHosting {
+        &self.lifecycle.services.subagent_hosting
     }
 
     /// Names this life of the daemon.

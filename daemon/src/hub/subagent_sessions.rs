@@ -18,7 +18,7 @@ use serde_json::Value;
 use super::{JoinIntent, SessionRegistry, SessionSlot};
 
 /// Opens sessions in a registry. Weak, since the registry's services know it.
-pub(super) struct RegistryHost(pub(super) Weak<SessionRegistry>);
+struct RegistryHost(Weak<SessionRegistry>);
 
 /// A session of the registry.
 struct RegistrySession {
@@ -26,6 +26,13 @@ struct RegistrySession {
     slot: Arc<SessionSlot>,
     /// Keeps the session open while clients come and go.
     _expected: JoinIntent,
+}
+
+/// The registry, which opens the sessions of its sessions' subagents from now on.
+#[must_use]
+pub fn hosting_subagents(registry: Arc<SessionRegistry>) -> Arc<SessionRegistry> {
+    registry.subagent_hosting().set(Arc::new(RegistryHost(Arc::downgrade(&registry))));
+    registry
 }
 
 impl SubagentHost for RegistryHost {

@@ -34,7 +34,7 @@ use crate::{
     compose,
     connection::{self, Connection, Origin, ReservedSlot},
     daemon_limits::DaemonLimits,
-    hub::{DaemonContext, SessionRegistry, ShutdownSwitch, resource_limits},
+    hub::{DaemonContext, SessionRegistry, ShutdownSwitch, hosting_subagents, resource_limits},
     limits::{LAST_LINES, RESERVED_CLIENTS, STOP_GRACE, TELEMETRY_FLUSH},
     logging::complain,
     telemetry::DaemonTelemetry,
@@ -130,7 +130,11 @@ async fn serve(
     let mut listener = Listener::new(listener).map_err(failed("listen"))?;
     let mut monitor = SocketMonitor::watch(claim.as_ref());
     let daemon = Daemon {
-        context: DaemonContext::new(SessionRegistry::new(limits.session, limits.resources, services)),
+        context: DaemonContext::new(hosting_subagents(SessionRegistry::new(
+            limits.session,
+            limits.resources,
+            services,
+        ))),
         limits,
         socket: path.unwrap_or(options.socket.clone()),
         shutdown: ShutdownSwitch::default(),

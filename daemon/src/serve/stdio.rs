@@ -14,7 +14,7 @@ use crate::{
     compose,
     connection::{self, Connection, ConnectionFlags, Origin},
     daemon_limits::DaemonLimits,
-    hub::{DaemonContext, SessionRegistry, ShutdownSwitch},
+    hub::{DaemonContext, SessionRegistry, ShutdownSwitch, hosting_subagents},
     limits::{STDIO_SIGNAL_GRACE, STDIO_TELEMETRY_FLUSH, TELEMETRY_FLUSH},
     logging::complain,
     telemetry::DaemonTelemetry,
@@ -60,7 +60,11 @@ async fn serve(options: StdioOptions, telemetry: &DaemonTelemetry) -> Result<Exi
             None,
         )?
     };
-    let daemon = DaemonContext::new(SessionRegistry::new(limits.session, limits.resources, services));
+    let daemon = DaemonContext::new(hosting_subagents(SessionRegistry::new(
+        limits.session,
+        limits.resources,
+        services,
+    )));
     telemetry.watch(&daemon);
     let registry = &daemon.sessions;
     let opened = tokio::select! {

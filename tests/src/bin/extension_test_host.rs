@@ -55,11 +55,16 @@ impl Host {
     fn next(&mut self) -> io::Result<Option<Value>> {
         let Some(line) = self.input.next() else { return Ok(None) };
         let record: Value = serde_json::from_str(&line?)?;
-        writeln!(self.log, "{record}")?;
+        self.write_log(&record)?;
         if record["type"] == "cancel" {
             self.cancelled.extend(record["id"].as_u64());
         }
         Ok(Some(record))
+    }
+
+    /// In one write: several hosts may write to one log.
+    fn write_log(&mut self, record: &Value) -> io::Result<()> {
+        self.log.write_all(format!("{record}\n").as_bytes())
     }
 
     fn send(&self, record: &Value) -> io::Result<()> {

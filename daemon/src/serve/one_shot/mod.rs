@@ -22,7 +22,7 @@ use crate::{
     compose,
     connection::{self, Connection, ConnectionFlags, Origin},
     daemon_limits::DaemonLimits,
-    hub::{DaemonContext, SessionRegistry, ShutdownSwitch},
+    hub::{DaemonContext, SessionRegistry, ShutdownSwitch, hosting_subagents},
     limits::{ONE_SHOT_SIGNAL_GRACE, TELEMETRY_FLUSH},
     logging::complain,
     telemetry::DaemonTelemetry,
@@ -89,7 +89,11 @@ async fn serve(
             None,
         )?
     };
-    let daemon = DaemonContext::new(SessionRegistry::new(limits, daemon_limits.resources, services));
+    let daemon = DaemonContext::new(hosting_subagents(SessionRegistry::new(
+        limits,
+        daemon_limits.resources,
+        services,
+    )));
     telemetry.watch(&daemon);
     let registry = &daemon.sessions;
     let opened = tokio::select! {

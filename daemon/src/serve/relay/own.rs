@@ -19,7 +19,7 @@ use crate::{
     compose,
     connection::{self, Connection, ConnectionFlags, Origin},
     daemon_limits::DaemonLimits,
-    hub::{DaemonContext, SessionRegistry, ShutdownSwitch},
+    hub::{DaemonContext, SessionRegistry, ShutdownSwitch, hosting_subagents},
     limits::{STDIO_SIGNAL_GRACE, TELEMETRY_FLUSH},
     telemetry::DaemonTelemetry,
     transport::{LineBudget, Output, in_process_pair, read_lines},
@@ -59,7 +59,11 @@ async fn serve(
         telemetry.observers(),
         editor,
     )?;
-    let daemon = DaemonContext::new(SessionRegistry::new(limits.session, limits.resources, services));
+    let daemon = DaemonContext::new(hosting_subagents(SessionRegistry::new(
+        limits.session,
+        limits.resources,
+        services,
+    )));
     telemetry.watch(&daemon);
     let registry = &daemon.sessions;
     let place = (&base.environment, base.compat, &*base.cwd);

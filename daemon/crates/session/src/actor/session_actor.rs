@@ -16,9 +16,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    early_notice::EarlyNotice, hook_start::HookStart, pending_start::PendingStart, subagents::parent_ui,
-};
+use super::{early_notice::EarlyNotice, hook_start::HookStart, pending_start::PendingStart};
 use crate::{
     abort::AbortSwitch,
     clients::SessionClients,
@@ -38,6 +36,7 @@ use crate::{
     run::{DetachedCalls, OpenEvents, RunMessage, RunSlot},
     server_prompts::PromptRequests,
     session_tools::SessionTools,
+    subagent_place::SubagentOptions,
     summary::SummaryCell,
     transcript::Journal,
     trust::ProjectTrust,
@@ -198,7 +197,7 @@ impl Actor {
             messages: MessageSender::new(&self.to_actor, |message| RunMessage::Ui(Box::new(message))),
             presence: self.clients.presence().clone(),
             timeout: self.context.services.limits.ui_timeout,
-            parent: self.context.subagents.own().map(parent_ui),
+            parent: self.context.subagents.own().map(SubagentOptions::parent_ui),
         }
     }
 

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     broken_run::broke_down, event_loop::Ended, hook_start::HookStart, pending_start::PendingStart,
-    session_actor::Actor, subagents::parent_ui,
+    session_actor::Actor,
 };
 use crate::{
     abort::AbortSwitch,
@@ -34,6 +34,7 @@ use crate::{
     server_prompts::PromptRequests,
     services::Services,
     session_tools::SessionTools,
+    subagent_place::SubagentOptions,
     summary::SummaryCell,
     transcript::Journal,
     trust::ProjectTrust,
@@ -272,7 +273,7 @@ async fn start(
             messages: MessageSender::new(&to_actor, |message| RunMessage::Ui(Box::new(message))),
             presence: clients.presence().clone(),
             timeout: services.limits.ui_timeout,
-            parent: options.subagent.as_deref().map(parent_ui),
+            parent: options.subagent.as_deref().map(SubagentOptions::parent_ui),
         },
         closing: closing.clone(),
         gone: gone.clone(),

@@ -23,10 +23,8 @@ use crate::{
     discovery::ContextLookup,
     event_log::{Audience, Feed},
     reply::{Reply, encode},
-    subagent_place::SubagentOptions,
     subagent_records::{subagent_entry, subagents_in},
     subagents::{IsolationPlace, ParentFacts, SubagentMessage},
-    ui::ParentUi,
 };
 
 /// The most bytes of a file that one answer has.
@@ -180,11 +178,6 @@ impl Actor {
 
 fn no_changes(id: &str) -> Failure {
     Failure::new(ErrorCode::InvalidField, format!("The subagent {id} has no changes that wait."))
-}
-
-/// The user of the session that a subagent works for.
-pub(super) fn parent_ui(own: &SubagentOptions) -> Box<ParentUi> {
-    Box::new(ParentUi { ui: own.parent.ui.clone(), id: own.id.clone() })
 }
 
 /// The entries of a file from a byte on, in whole lines.

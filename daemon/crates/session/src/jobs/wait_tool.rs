@@ -14,7 +14,7 @@ use agentd_protocol::{
 use serde_json::json;
 use tokio::time::sleep;
 
-use super::{JobNews, list::jobs};
+use super::{list::jobs, news::JobNews};
 use crate::subagents::Subagents;
 
 /// The longest wait.

@@ -192,7 +192,7 @@ impl HandedIn {
     }
 
     fn take_result(&self, data: Value) -> Result<Handing, String> {
-        let data = self.parsed(data, |schema| Some(schema));
+        let data = self.parsed(data, Some);
         let misfits = match &self.output {
             Some((_, checked)) => checked.misfits(&data).unwrap_or_else(|error| vec![error]),
             None => Vec::new(),

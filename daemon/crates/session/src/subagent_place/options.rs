@@ -3,7 +3,11 @@
 use std::{fmt, sync::Arc};
 
 use super::{child_state::ChildState, spawn_policy::SpawnPolicy};
-use crate::{budget::SessionBudget, permissions::PermissionGate, ui::Ui};
+use crate::{
+    budget::SessionBudget,
+    permissions::PermissionGate,
+    ui::{ParentUi, Ui},
+};
 
 /// The place of a session as a subagent of another.
 #[derive(Clone)]
@@ -46,6 +50,13 @@ impl SubagentOptions {
     #[must_use]
     pub fn agent(&self) -> &str {
         &self.agent
+    }
+}
+
+impl SubagentOptions {
+    /// The user of the session that started it.
+    pub(crate) fn parent_ui(&self) -> Box<ParentUi> {
+        Box::new(ParentUi { ui: self.parent.ui.clone(), id: self.id.clone() })
     }
 }
 

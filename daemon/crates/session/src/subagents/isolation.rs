@@ -10,6 +10,8 @@ use agentd_isolation::{
 };
 use agentd_protocol::isolation::{IsolationBackend, IsolationMerge, IsolationMode};
 
+use super::files;
+
 /// How the changes of subagents are isolated in a session.
 #[derive(Clone)]
 pub(crate) struct IsolationPlace {
@@ -134,7 +136,7 @@ fn file(folder: &Path, id: &str) -> PathBuf {
 async fn keep(folder: &Path, id: &str, captured: &Captured) -> Result<(), String> {
     let path = file(folder, id);
     let text = serde_json::to_vec(captured).map_err(|error| error.to_string())?;
-    let written = tokio::task::spawn_blocking(move || super::run::write_private(&path, &text)).await;
+    let written = tokio::task::spawn_blocking(move || files::write_private(&path, &text)).await;
     written.map_err(|error| error.to_string())?.map_err(|error: io::Error| error.to_string())
 }
 

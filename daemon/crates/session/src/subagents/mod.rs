@@ -12,6 +12,7 @@
 mod agents;
 mod arguments;
 mod facts;
+mod files;
 mod isolation;
 mod names;
 mod outcome;
@@ -24,16 +25,10 @@ mod yield_tool;
 
 pub(crate) use agents::Agents;
 pub(crate) use facts::{Lookup, ParentFacts};
+pub use files::subagent_folder;
 pub(crate) use isolation::IsolationPlace;
 pub(crate) use plan::may_start;
-pub use plan::subagent_folder;
 pub(crate) use table::{SubagentMessage, Subagents};
 pub(crate) use tool::TaskTool;
 pub(crate) use urls::SubagentResults;
 pub(crate) use yield_tool::YieldTool;
-
-/// How many subagents of one session work at the same time, unless a setting says otherwise.
-const MAX_CONCURRENCY: u64 = 8;
-
-/// How many of one depth work at the same time in a daemon.
-const MAX_IN_DAEMON: u64 = 128;

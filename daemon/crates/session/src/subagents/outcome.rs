@@ -4,6 +4,7 @@ use agentd_protocol::{
     isolation::IsolationMerge,
     message::Usage,
     subagent::{SubagentProgress, SubagentResult},
+    text_bounds,
     tool::ToolResult,
 };
 use serde_json::{Value, json};
@@ -20,7 +21,7 @@ const MAX_OUTPUT_LINES: usize = 5_000;
 /// A text within the limits of results, and whether it was cut.
 pub(super) fn within_limits(text: String) -> (String, bool) {
     let line_end = text.match_indices('\n').nth(MAX_OUTPUT_LINES - 1).map_or(text.len(), |(at, _)| at);
-    let end = line_end.min(text.floor_char_boundary(MAX_OUTPUT_BYTES));
+    let end = line_end.min(text_bounds::floor(&text, MAX_OUTPUT_BYTES));
     if end >= text.len() {
         return (text, false);
     }

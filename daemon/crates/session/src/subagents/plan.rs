@@ -1,9 +1,6 @@
 //! What the subagents of a call are made of: their definitions, models, tools and prompts.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use agentd_config::models::ScopedModel;
 use agentd_protocol::{
@@ -19,6 +16,7 @@ use super::{
     agents::Agent,
     arguments::{DEFAULT_AGENT, TaskCall, TaskItem},
     facts::ParentFacts,
+    files::subagent_folder,
     names::new_id,
     table::Subagents,
 };
@@ -231,14 +229,6 @@ fn is_look(tool: &str) -> bool {
     matches!(tool, "grep" | "find" | "ls")
 }
 
-/// The folder of the sessions of a session's subagents: beside its file, and named after it.
-#[must_use]
-pub fn subagent_folder(file: &Path) -> PathBuf {
-    let mut name = file.file_stem().unwrap_or_default().to_owned();
-    name.push(".agents");
-    file.with_file_name(name)
-}
-
 fn output_schema(item: &TaskItem, agent: &Agent) -> Result<Option<OutputSchema>, String> {
     let (schema, source) = match (&item.output_schema, &agent.output) {
         (Some(schema), _) => (schema.clone(), SchemaSource::Call),
@@ -279,14 +269,4 @@ fn prompt(call: &TaskCall, item: &TaskItem, state: &ChildState) -> String {
         ));
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_folder_stands_beside_the_file() {
-        assert_eq!(subagent_folder(Path::new("/s/a_b.jsonl")), Path::new("/s/a_b.agents"));
-    }
 }

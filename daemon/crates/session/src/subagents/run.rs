@@ -2,13 +2,10 @@
 
 use std::{
     future::pending,
-    io::{self, Write as _},
-    path::Path,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use agentd_files::replace::Replacement;
 use agentd_protocol::{
     command::{AbortParams, AbortScope, PromptParams, QueueParams, SessionCommand, StreamingBehavior},
     error::{ErrorCode, Failure},
@@ -20,13 +17,19 @@ use agentd_protocol::{
 use serde_json::Value;
 use tokio::time::{Instant as Deadline, sleep_until};
 
-use super::{isolation::IsolationPlace, outcome::within_limits, plan::Plan, table::Subagents};
+use super::{files, isolation::IsolationPlace, outcome::within_limits, plan::Plan, table::Subagents};
 use crate::{
     clock::now_ms,
     options::SessionOptions,
     subagent_host::{SubagentHost, SubagentSession},
     subagent_place::End,
 };
+
+/// How many subagents of one session work at the same time, unless a setting says otherwise.
+const MAX_CONCURRENCY: u64 = 8;
+
+/// How many of one depth work at the same time in a daemon.
+const MAX_IN_DAEMON: u64 = 128;
 
 /// How often one that stops without handing in its result is reminded.
 const REMINDERS: u32 = 3;
@@ -184,9 +187,9 @@ impl Runner {
     async fn work(&self, plan: &Plan, merged: &mut Option<IsolationMerge>) -> Outcome {
         let daemon_wide = plan.options.subagent.as_ref().map_or(1, |own| own.lineage.len());
         let turn = async {
-            let limit = self.settings.max_concurrency.unwrap_or(super::MAX_CONCURRENCY);
+            let limit = self.settings.max_concurrency.unwrap_or(MAX_CONCURRENCY);
             let own = self.subagents.slots().acquire(limit).await;
-            let of_daemon = self.subagents.daemon_slots(daemon_wide).acquire(super::MAX_IN_DAEMON).await;
+            let of_daemon = self.subagents.daemon_slots(daemon_wide).acquire(MAX_IN_DAEMON).await;
             (own, of_daemon)
         };
         let Some(_turn) = plan.cancel.run_until_cancelled(turn).await else {
@@ -402,7 +405,7 @@ impl Runner {
         let text: Arc<str> = result.output.as_str().into();
         let Some(file) = file else { return self.subagents.keep_output(&result.id, text) };
         let kept = Arc::clone(&text);
-        let written = tokio::task::spawn_blocking(move || write_private(&file, kept.as_bytes()));
+        let written = tokio::task::spawn_blocking(move || files::write_private(&file, kept.as_bytes()));
         match written.await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
@@ -430,15 +433,6 @@ fn shown(data: &Value) -> String {
         Value::String(text) => text.clone(),
         other => serde_json::to_string_pretty(other).unwrap_or_else(|_| other.to_string()),
     }
-}
-
-/// Writes a file that only the user can read. Blocks.
-pub(super) fn write_private(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = file.parent().unwrap_or(Path::new("/"));
-    agentd_store::create_dirs(folder).map_err(io::Error::other)?;
-    let mut replacement = Replacement::create(folder, ".result-", ".tmp", 0o600)?;
-    replacement.file_mut().write_all(bytes)?;
-    replacement.commit(file).map(drop)
 }
 
 fn now() -> u64 {

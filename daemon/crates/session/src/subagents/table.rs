@@ -14,7 +14,7 @@ use futures::future::BoxFuture;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::{facts::ParentFacts, plan::subagent_folder};
+use super::{facts::ParentFacts, files::subagent_folder};
 use crate::{
     message_sender::MessageSender,
     options::SessionOptions,
