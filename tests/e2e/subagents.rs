@@ -312,8 +312,7 @@ fn a_limited_number_works_at_a_time_and_depth_is_limited() {
 
 #[test]
 fn definitions_in_files_count_and_read_has_the_whole_result() {
-    let long = "x".repeat(6000);
-    let result = long.clone();
+    let result = "x".repeat(6000);
     let model = MockServer::choosing(move |request| {
         if is_subagent(request) {
             hand_in(json!({"list": ["first", result.clone()]}))

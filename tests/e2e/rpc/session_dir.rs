@@ -22,7 +22,7 @@ fn the_newest_session_of_a_folder_goes_on_or_a_new_one_begins() {
     daemon.prompt("Hi.");
     assert_eq!(daemon.done(json!({"type": "get_state"}))["sessionId"], opened["sessionId"]);
     // The same again is where it is.
-    let again = daemon.done(open.clone());
+    let again = daemon.done(open);
     assert_eq!((&again["resumed"], &again["sessionId"]), (&json!(true), &opened["sessionId"]));
     // From elsewhere, the path is relative to the session's folder.
     let mut other = Daemon::start(&home, &["--ready"]);

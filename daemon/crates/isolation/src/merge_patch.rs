@@ -146,7 +146,7 @@ pub(crate) async fn plan(
     blocking(move || Replacements::new(root, scratch, files)).await.map(Plan::Fits)
 }
 
-fn bytes_of(path: &PathBuf) -> &[u8] {
+fn bytes_of(path: &Path) -> &[u8] {
     use std::os::unix::ffi::OsStrExt as _;
     path.as_os_str().as_bytes()
 }
@@ -165,7 +165,7 @@ async fn paths_of(place: &GitPlace, patch: &Path) -> Result<Vec<PathBuf>, Isolat
 /// Writes the files of an index that are of interest to `new` in the scratch folder, as git would check them out.
 async fn check_out(place: &GitPlace, scratch: &Scratch, paths: &[PathBuf]) -> Result<(), IsolationError> {
     let list = place.run(args!["ls-files", "-s", "-v", "-z"]).await?;
-    let wanted: std::collections::BTreeSet<&[u8]> = paths.iter().map(bytes_of).collect();
+    let wanted: std::collections::BTreeSet<&[u8]> = paths.iter().map(|path| bytes_of(path)).collect();
     let there = tree_paths::index_entries(&list).map(|entry| entry.path).filter(|path| wanted.contains(path));
     let there = tree_paths::joined(there);
     let mut prefix = std::ffi::OsString::from("--prefix=");
