@@ -65,12 +65,15 @@ fn a_failed_result_is_an_error_and_a_bad_one_is_told() {
     );
     let second = daemon.event("host_tool_call");
     daemon.send(&json!({"type": "host_tool_result", "id": second["id"], "result": "no"}));
-    let refused = daemon.until("a refusal", |line| line["type"] == "response" && line["id"] == second["id"]);
+    // The result of the call may come before the answer to the line that brought it.
+    let mut lines =
+        daemon.all_until("a refusal", |line| line["type"] == "response" && line["id"] == second["id"]);
+    let refused = lines.pop().expect("the refusal");
     assert_eq!(
         (&refused["command"], &refused["code"]),
         (&json!("host_tool_result"), &json!("invalid_field"))
     );
-    let lines = daemon.settled();
+    lines.extend(daemon.settled());
     let results = ended(&lines, "toolResult");
     let failures: Vec<String> = results.iter().map(|result| text(result)).collect();
     assert!(results.iter().all(|result| result["isError"] == true), "{results:?}");
