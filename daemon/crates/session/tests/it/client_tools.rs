@@ -61,5 +61,5 @@ async fn requests_go_where_their_connection_listens() {
     let tools = fixture.call("t", json!({"type": "get_tools"})).await;
     let names: Vec<&Value> =
         tools["data"]["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
-    assert_eq!(names, ["bash"]);
+    assert_eq!(names, ["bash", "task"]);
 }

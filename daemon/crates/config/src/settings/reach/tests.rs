@@ -45,6 +45,11 @@ fn sample(keys: &[String]) -> Value {
         "bwrap",
         "http/json",
         "on",
+        "branch",
+        "worktree",
+        "keep",
+        "never",
+        "after-gap",
     ];
     let mut candidates: Vec<Value> = vec![json!(7), json!(7.5), json!(true), json!(["planted"])];
     candidates.extend(words.map(Value::from));
