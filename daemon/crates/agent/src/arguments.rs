@@ -98,7 +98,7 @@ impl ArgumentSchema {
         Err(failure(tool_name, &misfits, &received))
     }
 
-    /// Where a value does not fit, by its paths, the first [`MAX_MISFITS`]. Nothing is coerced. A schema that does not compile takes anything.
+    /// Where a value does not fit, by its paths, at most 50 places. Nothing is coerced. A schema that does not compile takes anything.
     ///
     /// # Errors
     /// When the check would take too much work.
