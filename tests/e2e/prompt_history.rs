@@ -28,9 +28,20 @@ fn kept(home: &Home, name: &str) -> String {
     fs::read_to_string(home.agent_dir().join(name)).unwrap()
 }
 
+/// Ends the daemon that `agentctl` has started in a home.
+struct Down<'a>(&'a Home);
+
+impl Drop for Down<'_> {
+    fn drop(&mut self) {
+        // One that does not run is fine.
+        let _ = ctl::run(self.0, &["down", "--abort"]);
+    }
+}
+
 #[test]
 fn what_the_user_sends_is_found_over_all_sessions() {
     let (_server, home) = answering();
+    let _down = Down(&home);
     let before = prompts(&home, &[]);
     assert_eq!(before, [] as [&str; 0]);
     // Nothing is there before something is recorded.
@@ -105,6 +116,7 @@ fn messages_for_a_run_at_work_count_and_refused_ones_do_not() {
 #[test]
 fn it_can_be_switched_off_by_the_user_alone() {
     let (_server, home) = answering();
+    let _down = Down(&home);
     assert_eq!(ctl::run(&home, &["prompt", "Before."]).code, 0);
     home.settings(&json!({"promptHistory": {"enabled": false}}));
     assert_eq!(ctl::run(&home, &["prompt", "After."]).code, 0);
@@ -114,6 +126,7 @@ fn it_can_be_switched_off_by_the_user_alone() {
 #[test]
 fn agents_observers_and_commands_of_sessions_have_no_part_in_it() {
     let (_server, home) = answering();
+    let _down = Down(&home);
     let service = Service::start(&home, &[]);
     let mut agent = service.client();
     agent.done(json!({"type": "hello", "protocol": 1, "capabilities": {"sessions": true, "agent": true}}));
@@ -142,6 +155,7 @@ fn agents_observers_and_commands_of_sessions_have_no_part_in_it() {
 #[test]
 fn a_damaged_history_goes_aside_and_one_that_cannot_be_written_harms_no_prompt() {
     let (_server, home) = answering();
+    let _down = Down(&home);
     home.write_agent(
         "prompt-history.jsonl",
         "{\"prompt\":\"kept\",\"createdAt\":5}\nno JSON\n\"from an older client\"\n{\"prompt\":\"cut",
@@ -161,6 +175,7 @@ fn a_damaged_history_goes_aside_and_one_that_cannot_be_written_harms_no_prompt()
 fn daemons_side_by_side_lose_no_prompt() {
     const EACH: usize = 12;
     let (_server, home) = answering();
+    let _down = Down(&home);
     let mut daemons: Vec<Daemon> = (0..3).map(|_| Daemon::start(&home, &[])).collect();
     for number in 0..EACH {
         for (which, daemon) in daemons.iter_mut().enumerate() {
